@@ -1,0 +1,89 @@
+"""Parallel text: reading it, encoding it, and batches of about equally long sentence pairs."""
+
+import gzip
+import lzma
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from model.config import BOS, EOS
+from model.tokenizer import Tokenizer
+from model.transformer import pad_batch
+
+Pair = tuple[list[int], list[int]]
+
+
+def read_pairs(paths: Iterable[Path | str]) -> list[tuple[str, str]]:
+    """All (source, target) lines of UTF-8 files, plain, `.gz` or `.xz`, one `source<TAB>target` a line.
+
+    Raises:
+        ValueError: a line has not exactly one tab, a file has no line, or is not UTF-8; names the place.
+    """
+    pairs = []
+    for path in map(Path, paths):
+        openers: dict[str, Callable] = {".xz": lzma.open, ".gz": gzip.open}
+        try:
+            with openers.get(path.suffix, open)(path, "rt", encoding="utf-8", newline="\n") as file:
+                lines = file.read().splitlines()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is not UTF-8: {error}") from error
+        if not lines:
+            raise ValueError(f"{path} holds no line; expected source<TAB>target lines")
+        for number, line in enumerate(lines, start=1):
+            fields = line.split("\t")
+            if len(fields) != 2:
+                raise ValueError(f"{path}, line {number}: expected source<TAB>target, found {len(fields)} field(s)")
+            pairs.append((fields[0], fields[1]))
+    return pairs
+
+
+def encode_pairs(
+    tokenizer: Tokenizer, pairs: Iterable[tuple[str, str]], max_len: int, sampling: float = 0.0
+) -> list[Pair]:
+    """Ids of each pair: the source ends with </s>, the target starts with <s> and ends with </s>.
+
+    Pairs longer than `max_len` tokens on either side are left out.
+    """
+    encoded = (
+        ([*tokenizer.encode(src, sampling), EOS], [BOS, *tokenizer.encode(tgt, sampling), EOS]) for src, tgt in pairs
+    )
+    return [pair for pair in encoded if max(map(len, pair)) <= max_len]
+
+
+def token_batches(lengths: Sequence[int], max_tokens: int, seed: str) -> list[list[int]]:
+    """Indices in batches whose longest length times count stays within `max_tokens` (section 5.1).
+
+    Sentences of about the same length go together, which leaves little padding. A little noise on
+    the lengths changes every epoch who meets whom; `seed` decides it, and the order of the batches.
+    """
+    rng = random.Random(seed)
+    order = sorted(range(len(lengths)), key=lambda i: lengths[i] + rng.random())
+    batches: list[list[int]] = [[]]
+    for i in order:
+        # Sorted by length up to noise below one, so the newest is the longest.
+        if batches[-1] and lengths[i] * (len(batches[-1]) + 1) > max_tokens:
+            batches.append([])
+        batches[-1].append(i)
+    rng.shuffle(batches)
+    return batches
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One training batch of padded token ids."""
+
+    src: Tensor
+    """(batch, source position)"""
+    tgt_in: Tensor
+    """(batch, target position): what the decoder reads, from <s> on"""
+    tgt_out: Tensor
+    """(batch, target position): what it has to predict, up to </s>"""
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair], device: str = "cpu") -> "Batch":
+        """Pad `pairs` and shift the target by one between what is read and what is predicted."""
+        tgt = pad_batch([tgt for _, tgt in pairs], device)
+        return cls(src=pad_batch([src for src, _ in pairs], device), tgt_in=tgt[:, :-1], tgt_out=tgt[:, 1:])

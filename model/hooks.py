@@ -1,0 +1,113 @@
+"""Hook points: named places where a run's activations can be read and edited.
+
+The hooks themselves stay registered for good. What one run reads or edits is held in a
+`ContextVar`, so it belongs to the thread (or task) that asked for it: sessions share one model and
+one set of weights, and never see each other's recordings or edits.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from torch import Tensor, nn
+
+Edit = Callable[[Tensor], Tensor | None]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What one `recording` or `editing` block asked for, by hook point."""
+
+    paths: Mapping["HookPoint", str] = field(default_factory=dict)
+    activations: dict[str, Tensor] = field(default_factory=dict)
+    edits: Mapping["HookPoint", Edit] = field(default_factory=dict)
+
+
+_RUNS: ContextVar[tuple[_Run, ...]] = ContextVar("runs", default=())
+
+
+class HookPoint(nn.Module):
+    """An identity that gives an activation its name: `named_modules()` lists its path.
+
+    PyTorch's forward hooks work on it as on any module: a hook that returns None observes, one that
+    returns a tensor replaces the activation for everything after it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_forward_hook(_consult_runs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+    @property
+    def observed(self) -> bool:
+        """Whether anything reads or edits here: this context's runs, or a hook of someone's own."""
+        own_hooks = len(self._forward_hooks) > 1
+        return own_hooks or any(self in run.paths or self in run.edits for run in _RUNS.get())
+
+
+def _consult_runs(point: HookPoint, _args: tuple[Tensor, ...], activation: Tensor) -> Tensor:
+    """Apply this context's edits, outermost block first; then record what is left."""
+    runs = _RUNS.get()
+    for run in runs:
+        if edit := run.edits.get(point):
+            edited = edit(activation)
+            activation = activation if edited is None else edited
+    for run in runs:
+        if path := run.paths.get(point):
+            run.activations[path] = activation.detach()
+    return activation
+
+
+def hook_points(model: nn.Module) -> dict[str, HookPoint]:
+    """All hook points of `model` by path, such as `decoder.layers.1.cross_attn.pattern`."""
+    return {path: module for path, module in model.named_modules() if isinstance(module, HookPoint)}
+
+
+@contextmanager
+def recording(model: nn.Module, paths: list[str] | None = None) -> Iterator[dict[str, Tensor]]:
+    """Record the activations at `paths` (None: at every hook point) while the block runs.
+
+    Yields:
+        path -> activation, detached, of the last forward pass through that point in this context.
+
+    Raises:
+        ValueError: a path names no hook point of `model`.
+    """
+    points = hook_points(model)
+    chosen = points if paths is None else {path: _point(points, path) for path in paths}
+    run = _Run(paths={point: path for path, point in chosen.items()})
+    with _active(run):
+        yield run.activations
+
+
+@contextmanager
+def editing(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
+    """Replace activations while the block runs: `edits` maps a hook point's path to a function.
+
+    The function gets the activation and returns its replacement, or None to leave it as it is.
+    Blocks nest: the outer block's edit comes first.
+
+    Raises:
+        ValueError: a path names no hook point of `model`.
+    """
+    points = hook_points(model)
+    with _active(_Run(edits={_point(points, path): edit for path, edit in edits.items()})):
+        yield
+
+
+@contextmanager
+def _active(run: _Run) -> Iterator[None]:
+    token = _RUNS.set((*_RUNS.get(), run))
+    try:
+        yield
+    finally:
+        _RUNS.reset(token)
+
+
+def _point(points: Mapping[str, HookPoint], path: str) -> HookPoint:
+    if path not in points:
+        raise ValueError(f"no hook point {path!r}; there are {', '.join(sorted(points))}")
+    return points[path]
