@@ -74,8 +74,8 @@ class MultiHeadAttention(nn.Module):
 
     def _explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
         """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V, equation 1, step by step."""
-        mask = self.mask(mask)
         scores = self.scores(q @ k.transpose(-2, -1))
+        mask = self.mask(mask.expand(scores.shape))
         scaled = self.scaled(scores / math.sqrt(self.d_k))
         masked = self.masked(scaled.masked_fill(~mask, -torch.inf))
         # A query that may look at nothing gathers nothing: softmax alone would give 0/0.

@@ -36,29 +36,58 @@ def length_limits(model: Transformer, sources: Sequence[Sequence[int]]) -> list[
     return [min(len(source) + EXTRA_LENGTH, model.config.max_len - 1) for source in sources]
 
 
+class _NextToken:
+    """log p(next token | prefix, source) for rows of prefixes, with or without a key/value cache."""
+
+    def __init__(self, model: Transformer, sources: Sequence[list[int]], use_cache: bool, copies: int = 1) -> None:
+        src = pad_batch(list(sources), model.output.weight.device)
+        self.model = model
+        memory, src_mask = model.encode(src, padding_mask(src)), padding_mask(src)
+        self.memory, self.src_mask = memory.repeat_interleave(copies, 0), src_mask.repeat_interleave(copies, 0)
+        self.cache = model.new_cache() if use_cache else None
+
+    def __call__(self, prefixes: Tensor) -> Tensor:
+        """Prefixes (rows, length), <s> first, one token longer at each call -> (rows, vocabulary)."""
+        if self.cache is None:
+            logits = self.model.decode(prefixes, self.memory, self.src_mask)[:, -1]
+        else:
+            position = prefixes.shape[1] - 1
+            logits = self.model.decode_next(prefixes[:, -1], position, self.memory, self.src_mask, self.cache)
+        # No translation holds padding, an unknown token or a second start.
+        forbidden = torch.tensor([PAD, UNK, BOS], device=logits.device)
+        return logits.float().index_fill(-1, forbidden, -torch.inf).log_softmax(-1)
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these rows, in this order."""
+        self.memory, self.src_mask = self.memory[rows], self.src_mask[rows]
+        for layer in self.cache or ():
+            layer.reorder(rows)
+
+
 @torch.inference_mode()
-def greedy(model: Transformer, sources: Sequence[list[int]]) -> list[Hypothesis]:
+def greedy(model: Transformer, sources: Sequence[list[int]], use_cache: bool = True) -> list[Hypothesis]:
     """The most probable token at each step, for a batch of source ids that end with </s>."""
-    device = model.output.weight.device
-    src = pad_batch(list(sources), device)
-    src_mask = padding_mask(src)
-    memory, cache = model.encode(src, src_mask), model.new_cache()
+    next_token = _NextToken(model, sources, use_cache)
+    device = next_token.memory.device
     limits = torch.tensor(length_limits(model, sources), device=device)
-    tokens = torch.full((len(sources),), BOS, device=device)
-    alive = torch.ones_like(tokens, dtype=torch.bool)
+    prefixes = torch.full((len(sources), 1), BOS, device=device)
+    alive = torch.ones(len(sources), dtype=torch.bool, device=device)
     total = torch.zeros(len(sources), device=device)
-    chosen = []
-    for position in range(int(limits.max())):
-        log_p = _allowed(model.decode_next(tokens, position, memory, src_mask, cache)).log_softmax(-1)
-        best, tokens = log_p.max(dim=-1)
-        tokens = tokens.where(alive, PAD)
+    while alive.any():
+        best, tokens = next_token(prefixes).max(dim=-1)
         total += best.where(alive, 0.0)
-        chosen.append(tokens)
-        alive = alive & (tokens != EOS) & (position + 1 < limits)
-        if not alive.any():
-            break
-    rows = torch.stack(chosen, dim=1).tolist()
-    return [_hypothesis([t for t in row if t != PAD], p, alpha=0.0) for row, p in zip(rows, total.tolist(), strict=True)]
+        # A finished row goes on as padding beside the others: as </s>, so that it may see itself.
+        prefixes = torch.cat([prefixes, tokens.where(alive, EOS)[:, None]], dim=1)
+        alive = alive & (tokens != EOS) & (prefixes.shape[1] <= limits)
+    return [
+        _hypothesis(_until_end(row[1 : limit + 1]), p, alpha=0.0)
+        for row, limit, p in zip(prefixes.tolist(), limits.tolist(), total.tolist(), strict=True)
+    ]
+
+
+def _until_end(tokens: list[int]) -> list[int]:
+    """The tokens up to the first </s>, with it."""
+    return tokens[: tokens.index(EOS) + 1] if EOS in tokens else tokens
 
 
 @dataclass
@@ -71,7 +100,7 @@ class _Search:
 
 @torch.inference_mode()
 def beam_search(
-    model: Transformer, sources: Sequence[list[int]], beam_size: int = 4, alpha: float = 0.6
+    model: Transformer, sources: Sequence[list[int]], beam_size: int = 4, alpha: float = 0.6, use_cache: bool = True
 ) -> list[list[Hypothesis]]:
     """The `beam_size` best translations of each source, best first (beam 4, alpha 0.6 in the paper).
 
@@ -82,78 +111,62 @@ def beam_search(
         sources: ids of each sentence, ending with </s>.
         beam_size: hypotheses kept at each step.
         alpha: exponent of the length penalty; 0 ranks by log-probability alone.
+        use_cache: False computes every step from its whole prefix again.
     """
-    device = model.output.weight.device
-    src = pad_batch(list(sources), device)
-    src_mask = padding_mask(src)
+    next_token = _NextToken(model, sources, use_cache, copies=beam_size)
+    device = next_token.memory.device
     searches = [_Search(limit) for limit in length_limits(model, sources)]
-    active = list(range(len(sources)))
-    memory, cache = model.encode(src, src_mask), model.new_cache()
-    memory, src_mask = memory.repeat_interleave(beam_size, 0), src_mask.repeat_interleave(beam_size, 0)
-    prefixes = torch.full((len(sources), beam_size, 1), BOS, device=device)
+    active = searches
+    prefixes = torch.full((len(sources) * beam_size, 1), BOS, device=device)
     # At the first step all beams are the same sentence: let only one of them speak.
     scores = torch.full((len(sources), beam_size), -torch.inf, device=device)
     scores[:, 0] = 0.0
-    position = 0
     while active:
-        logits = model.decode_next(prefixes[:, :, -1].flatten(), position, memory, src_mask, cache)
-        candidates = scores[:, :, None] + _allowed(logits).log_softmax(-1).unflatten(0, (-1, beam_size))
-        top, flat = candidates.flatten(1).topk(2 * beam_size)
-        position += 1
-        rows, parents, words, scores = _advance(
-            [searches[i] for i in active], prefixes, top, flat, beam_size, alpha, candidates.shape[-1]
+        candidates = scores[:, :, None] + next_token(prefixes).unflatten(0, (-1, beam_size))
+        values, indices = candidates.flatten(1).topk(2 * beam_size)
+        grown = _advance(
+            active, prefixes.tolist(), (values.tolist(), indices.tolist()), beam_size, alpha, candidates.shape[2]
         )
-        active = [active[row] for row in rows]
-        if not active:
-            break
-        kept = torch.tensor(rows, device=device)
-        parents = torch.tensor(parents, device=device)
-        words = torch.tensor(words, device=device)
-        scores = torch.tensor(scores, device=device)
-        prefixes = torch.cat([prefixes[kept[:, None], parents], words[:, :, None]], dim=2)
-        flat_rows = (kept[:, None] * beam_size + parents).flatten()
-        memory, src_mask = memory[flat_rows], src_mask[flat_rows]
-        for layer in cache:
-            layer.reorder(flat_rows)
+        active = [search for search, _ in grown]
+        if active:
+            beams = [beam for _, beams in grown for beam in beams]
+            rows = torch.tensor([row for row, _, _ in beams], device=device)
+            words = torch.tensor([word for _, word, _ in beams], device=device)
+            scores = torch.tensor([score for _, _, score in beams], device=device).unflatten(0, (-1, beam_size))
+            prefixes = torch.cat([prefixes[rows], words[:, None]], dim=1)
+            next_token.keep(rows)
     return [sorted(search.finished, key=lambda h: -h.score)[:beam_size] for search in searches]
 
 
 def _advance(
-    searches: list[_Search], prefixes: Tensor, top: Tensor, flat: Tensor, beam_size: int, alpha: float, vocab_size: int
-) -> tuple[list[int], list[list[int]], list[list[int]], list[list[float]]]:
-    """Sort each sentence's 2 * beam candidates into finished and still growing ones.
+    searches: list[_Search],
+    prefixes: list[list[int]],
+    candidates: tuple[list[list[float]], list[list[int]]],
+    beam_size: int,
+    alpha: float,
+    vocab_size: int,
+) -> list[tuple[_Search, list[tuple[int, int, float]]]]:
+    """Sort each sentence's 2 * beam candidates into finished hypotheses and beams that still grow.
 
     Returns:
-        rows of `searches` that go on, and for each its beams' parents, next words and scores.
+        the searches that go on, each with its beams: row of `prefixes`, next token, log-probability.
     """
-    length = prefixes.shape[2]
-    rows, parents, words, scores = [], [], [], []
-    for row, (search, values, indices) in enumerate(zip(searches, top.tolist(), flat.tolist(), strict=True)):
-        growing = []
+    going_on = []
+    for number, (search, values, indices) in enumerate(zip(searches, *candidates, strict=True)):
+        growing: list[tuple[int, int, float]] = []
         for rank, (value, index) in enumerate(zip(values, indices, strict=True)):
-            parent, word = divmod(index, vocab_size)
+            beam, word = divmod(index, vocab_size)
+            row = number * beam_size + beam
             if word != EOS:
-                growing.append((parent, word, value))
+                growing.append((row, word, value))
             elif rank < beam_size:
-                tokens = [*prefixes[row, parent, 1:].tolist(), EOS]
-                search.finished.append(_hypothesis(tokens, value, alpha))
+                search.finished.append(_hypothesis([*prefixes[row][1:], EOS], value, alpha))
         growing = growing[:beam_size]
-        if length >= search.limit:
-            search.finished += [
-                _hypothesis([*prefixes[row, parent, 1:].tolist(), word], value, alpha) for parent, word, value in growing
-            ]
+        if len(prefixes[0]) >= search.limit:
+            search.finished += [_hypothesis([*prefixes[row][1:], word], value, alpha) for row, word, value in growing]
         elif len(search.finished) < beam_size:
-            rows.append(row)
-            parents.append([parent for parent, _, _ in growing])
-            words.append([word for _, word, _ in growing])
-            scores.append([value for _, _, value in growing])
-    return rows, parents, words, scores
-
-
-def _allowed(logits: Tensor) -> Tensor:
-    """Logits without the tokens that no translation holds: padding, unknown and the start token."""
-    forbidden = torch.tensor([PAD, UNK, BOS], device=logits.device)
-    return logits.float().index_fill(-1, forbidden, -torch.inf)
+            going_on.append((search, growing))
+    return going_on
 
 
 def _hypothesis(tokens: list[int], log_probability: float, alpha: float) -> Hypothesis:

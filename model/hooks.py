@@ -17,11 +17,12 @@ Edit = Callable[[Tensor], Tensor | None]
 
 @dataclass(frozen=True)
 class _Run:
-    """What one `recording` or `editing` block asked for, by hook point."""
+    """What one `recording`, `editing` or `explicit_path` block asked for, by hook point."""
 
     paths: Mapping["HookPoint", str] = field(default_factory=dict)
     activations: dict[str, Tensor] = field(default_factory=dict)
     edits: Mapping["HookPoint", Edit] = field(default_factory=dict)
+    explicit: bool = False
 
 
 _RUNS: ContextVar[tuple[_Run, ...]] = ContextVar("runs", default=())
@@ -45,7 +46,7 @@ class HookPoint(nn.Module):
     def observed(self) -> bool:
         """Whether anything reads or edits here: this context's runs, or a hook of someone's own."""
         own_hooks = len(self._forward_hooks) > 1
-        return own_hooks or any(self in run.paths or self in run.edits for run in _RUNS.get())
+        return own_hooks or any(run.explicit or self in run.paths or self in run.edits for run in _RUNS.get())
 
 
 def _consult_runs(point: HookPoint, _args: tuple[Tensor, ...], activation: Tensor) -> Tensor:
@@ -95,6 +96,13 @@ def editing(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
     """
     points = hook_points(model)
     with _active(_Run(edits={_point(points, path): edit for path, edit in edits.items()})):
+        yield
+
+
+@contextmanager
+def explicit_path() -> Iterator[None]:
+    """Go through every hook point though nobody watches: what a recorded run is compared with."""
+    with _active(_Run(explicit=True)):
         yield
 
 

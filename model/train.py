@@ -68,14 +68,18 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def _trainer(args: argparse.Namespace, device: str) -> Trainer:
     options = TrainingOptions(**{name: getattr(args, name) for name in TrainingOptions.__dataclass_fields__})
-    changes = {name: value for name in ("vocab_size", "max_len", "dropout") if (value := getattr(args, name)) is not None}
+    changes = {
+        name: value for name in ("vocab_size", "max_len", "dropout") if (value := getattr(args, name)) is not None
+    }
     config = replace(PRESETS[args.preset], **changes)
     pairs = read_pairs(args.train)
     tokenizer = _tokenizer(args.out, pairs, config)
     torch.manual_seed(options.seed)
     model = Transformer(config).to(device)
     dev = read_pairs([args.dev])
-    trainer = Trainer(args.out, model, tokenizer, pairs, options, lambda model: _evaluate(model, tokenizer, dev, device))
+    trainer = Trainer(
+        args.out, model, tokenizer, pairs, options, lambda model: _evaluate(model, tokenizer, dev, device)
+    )
     if args.resume and (args.out / "state.pt").exists():
         trainer.resume()
     return trainer
@@ -95,9 +99,7 @@ def _tokenizer(folder: Path, pairs: list[tuple[str, str]], config: TransformerCo
 
 
 @torch.inference_mode()
-def _evaluate(
-    model: Transformer, tokenizer: Tokenizer, dev: list[tuple[str, str]], device: str
-) -> dict[str, float]:
+def _evaluate(model: Transformer, tokenizer: Tokenizer, dev: list[tuple[str, str]], device: str) -> dict[str, float]:
     """Cross-entropy per token in nats, without smoothing, and BLEU of greedy translations."""
     pairs = encode_pairs(tokenizer, dev, model.config.max_len)
     loss = tokens = 0.0
@@ -114,12 +116,17 @@ def _evaluate(
 def _run(trainer: Trainer, minutes: float | None) -> None:
     """Drive the trainer behind a progress bar with tokens a second and time left."""
     bar = tqdm(
-        total=trainer.options.steps, initial=trainer.progress.step, unit="step", disable=None if trainer.rank == 0 else True
+        total=trainer.options.steps,
+        initial=trainer.progress.step,
+        unit="step",
+        disable=None if trainer.rank == 0 else True,
     )
     seen, since = trainer.progress.tokens, trainer.progress.seconds
     for progress in trainer.run(minutes):
         seconds = max(progress.seconds - since, 1e-9)
-        bar.set_postfix_str(f"{(progress.tokens - seen) / seconds:,.0f} tokens/s, epoch {progress.epoch}", refresh=False)
+        bar.set_postfix_str(
+            f"{(progress.tokens - seen) / seconds:,.0f} tokens/s, epoch {progress.epoch}", refresh=False
+        )
         bar.update()
     bar.close()
 

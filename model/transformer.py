@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from model.attention import MultiHeadAttention
 from model.config import PAD, TransformerConfig
 from model.hooks import HookPoint
 from model.layers import DecoderLayer, EncoderLayer, InputEmbedding, LayerCache
@@ -65,7 +66,9 @@ class Transformer(nn.Module):
                 nn.init.zeros_(module.bias)
             elif isinstance(module, InputEmbedding) and isinstance(module.positions, nn.Parameter):
                 nn.init.normal_(module.positions, std=0.02)
-        for weight in dict.fromkeys((self.src_embedding.tokens.weight, self.tgt_embedding.tokens.weight, self.output.weight)):
+        for weight in dict.fromkeys(
+            (self.src_embedding.tokens.weight, self.tgt_embedding.tokens.weight, self.output.weight)
+        ):
             nn.init.normal_(weight, std=self.config.d_model**-0.5)
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
@@ -103,6 +106,18 @@ class Transformer(nn.Module):
     def new_cache(self) -> list[LayerCache]:
         """An empty key/value cache, one entry a decoder layer."""
         return [LayerCache() for _ in self.decoder.layers]
+
+    def attentions(self) -> dict[tuple[str, int], tuple[str, MultiHeadAttention]]:
+        """(kind, layer) -> (path, module); the kinds are encoder_self, decoder_self and cross."""
+        found = {}
+        for kind, stack, name in (
+            ("encoder_self", "encoder", "self_attn"),
+            ("decoder_self", "decoder", "self_attn"),
+            ("cross", "decoder", "cross_attn"),
+        ):
+            for layer, block in enumerate(getattr(self, stack).layers):
+                found[kind, layer] = (f"{stack}.layers.{layer}.{name}", getattr(block, name))
+        return found
 
     def parameters_by_part(self) -> dict[str, int]:
         """How many parameters each part learns; a tied matrix is counted once."""

@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from model.config import EOS
 from model.data import token_batches
 from model.decoding import Hypothesis, beam_search, greedy
+from model.interventions import Intervention, applied
 from model.tokenizer import Tokenizer
+from model.trace import Trace
+from model.tracer import build_trace
 from model.transformer import Transformer
 
 TOKENS_PER_BATCH = 2048
+MAX_TRACE_TOKENS = 256
+"""A Trace keeps four matrices a head of tokens times tokens: past this they no longer fit a browser."""
 
 
 @dataclass(frozen=True)
@@ -23,24 +28,82 @@ class Translator:
     model: Transformer
     tokenizer: Tokenizer
 
-    def translate(self, texts: Sequence[str], beam_size: int = 4, alpha: float = 0.6) -> list[str]:
+    def translate(
+        self,
+        texts: Sequence[str],
+        beam_size: int = 4,
+        alpha: float = 0.6,
+        interventions: Sequence[Intervention] = (),
+    ) -> list[str]:
         """Translate each text; blank text gives an empty string.
 
         Args:
             texts: one sentence each.
             beam_size: hypotheses kept at each step; 1 is greedy decoding.
             alpha: exponent of the length penalty.
+            interventions: what to change in the model while it decodes.
+
+        Raises:
+            ValueError: a text has more tokens than the model has positions, or beam_size is below 1.
         """
-        sources = [[*self.tokenizer.encode(text), EOS] for text in texts]
         wanted = [i for i, text in enumerate(texts) if text.strip()]
+        sources = {i: self._source_ids(texts[i], self.model.config.max_len) for i in wanted}
         translations = [""] * len(texts)
-        for batch in token_batches([len(sources[i]) for i in wanted], TOKENS_PER_BATCH // beam_size, seed="translate"):
-            best = self._decode([sources[wanted[j]] for j in batch], beam_size, alpha)
-            for j, hypothesis in zip(batch, best, strict=True):
+        lengths = [len(sources[i]) for i in wanted]
+        for batch in token_batches(lengths, max(TOKENS_PER_BATCH // max(beam_size, 1), 1), seed="translate"):
+            found = self._decode([sources[wanted[j]] for j in batch], beam_size, alpha, interventions)
+            for j, hypothesis in zip(batch, found, strict=True):
                 translations[wanted[j]] = self.tokenizer.decode(list(hypothesis.tokens))
         return translations
 
-    def _decode(self, sources: list[list[int]], beam_size: int, alpha: float) -> list[Hypothesis]:
-        if beam_size == 1:
-            return greedy(self.model, sources)
-        return [found[0] for found in beam_search(self.model, sources, beam_size, alpha)]
+    def trace(
+        self,
+        source: str,
+        target: str | None = None,
+        beam_size: int = 4,
+        interventions: Sequence[Intervention] = (),
+    ) -> Trace:
+        """Decode, unless a `target` is given; then run once, teacher-forced, and keep everything inside.
+
+        Args:
+            source: one sentence.
+            target: the translation to force; None lets the model find its own.
+            beam_size: for the model's own; 1 is greedy decoding.
+            interventions: what to change in the model, in decoding and in the run that is kept.
+
+        Raises:
+            ValueError: blank text, or more tokens than a Trace can hold.
+        """
+        src_ids = self._source_ids(source, MAX_TRACE_TOKENS)
+        if target is None:
+            tgt_out = list(self._decode([src_ids], beam_size, 0.6, interventions)[0].tokens)
+        else:
+            tgt_out = self._ids(target, MAX_TRACE_TOKENS, "target")
+        return build_trace(self, source, tgt_out[:MAX_TRACE_TOKENS], interventions)
+
+    def _source_ids(self, text: str, limit: int) -> list[int]:
+        return self._ids(text, limit, "source")
+
+    def _ids(self, text: str, limit: int, side: str) -> list[int]:
+        """Token ids with </s>, within `limit` and the model's positions."""
+        if not text.strip():
+            raise ValueError(f"The {side} sentence is empty: there is nothing to look at. Type at least one word.")
+        limit = min(limit, self.model.config.max_len - 1)
+        # A piece holds at most a few dozen characters: far longer text need not be tokenised to be refused.
+        if len(text) > 64 * limit:
+            raise ValueError(f"The {side} has {len(text):,} characters; at most {limit} tokens fit. Shorten it.")
+        ids = [*self.tokenizer.encode(text), EOS]
+        if len(ids) > limit:
+            raise ValueError(f"The {side} has {len(ids):,} tokens; at most {limit} fit. Shorten it.")
+        return ids
+
+    def _decode(
+        self, sources: list[list[int]], beam_size: int, alpha: float, interventions: Sequence[Intervention]
+    ) -> list[Hypothesis]:
+        if beam_size < 1:
+            raise ValueError(f"beam_size must be at least 1, got {beam_size}")
+        cached = all(intervention.position_free for intervention in interventions)
+        with applied(self.model, interventions):
+            if beam_size == 1:
+                return greedy(self.model, sources, use_cache=cached)
+            return [found[0] for found in beam_search(self.model, sources, beam_size, alpha, use_cache=cached)]

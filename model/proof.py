@@ -1,0 +1,151 @@
+"""The picture is the model: checks of one Trace against the running model, cheap enough to do live."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from model.hooks import explicit_path
+from model.interventions import applied
+from model.trace import Array, Attention, SubLayer, Trace
+from model.transformer import Transformer
+from model.translator import Translator
+
+CHAIN_TOLERANCE = 5e-5
+ROW_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Check:
+    """One claim about a Trace, and how far the run is from it."""
+
+    title: str
+    explanation: str
+    error: float
+    """largest absolute difference found"""
+    tolerance: float
+
+    @property
+    def passed(self) -> bool:
+        return self.error <= self.tolerance
+
+
+def prove(translator: Translator, trace: Trace) -> tuple[Check, ...]:
+    """Check that hooks change nothing, that the chain of results closes, and that rows sum to 1."""
+    return (hooks_change_nothing(translator, trace), chain_closes(translator, trace), rows_sum_to_one(trace))
+
+
+@torch.inference_mode()
+def hooks_change_nothing(translator: Translator, trace: Trace) -> Check:
+    """Claim 2: logits of a run that nobody records equal the Trace's, bit for bit."""
+    model = translator.model
+    device = model.output.weight.device
+    src, tgt = (torch.tensor([ids], device=device) for ids in (trace.src_ids, trace.tgt_ids))
+    with applied(model, trace.interventions), explicit_path():
+        logits = model(src, tgt)[0].cpu().numpy()
+    return Check(
+        title="Watching changes nothing",
+        explanation="The model was run again with no recording: its logits equal those shown, bit for bit.",
+        error=float(np.abs(logits - trace.logits).max()),
+        tolerance=0.0,
+    )
+
+
+def rows_sum_to_one(trace: Trace) -> Check:
+    """Claim 5: each row of attention weights sums to 1 over the keys it may see, and is 0 on the others."""
+    errors = [0.0]
+    for attention in trace.attentions.values():
+        visible = attention.mask.any(axis=-1)
+        errors.append(float(np.abs(attention.pattern.sum(axis=-1) - visible).max()))
+        if attention.pattern[~attention.mask].any():
+            errors.append(math.inf)
+    return Check(
+        title="Rows sum to 1",
+        explanation="In every head the weights of each query sum to 1, and are exactly 0 on masked keys.",
+        error=max(errors),
+        tolerance=ROW_TOLERANCE,
+    )
+
+
+@torch.inference_mode()
+def chain_closes(translator: Translator, trace: Trace) -> Check:
+    """Claim 3: in double precision, each step computed from the one before it is the one shown."""
+    errors = [float(np.abs(computed - shown).max()) for computed, shown in _chain(translator, trace)]
+    return Check(
+        title="The chain closes",
+        explanation="From the embeddings to the logits, each step worked out again in double precision from the "
+        "step before it: the largest difference to what the model did is",
+        error=max(errors),
+        tolerance=CHAIN_TOLERANCE,
+    )
+
+
+def _chain(translator: Translator, trace: Trace) -> Iterator[tuple[Array, Array]]:
+    """(computed from the step before, shown) for every step of the run."""
+    model = translator.model
+    for name, ids, embedded in (
+        ("src_embedding", trace.src_ids, trace.src_embedded),
+        ("tgt_embedding", trace.tgt_ids, trace.tgt_embedded),
+    ):
+        embedding = getattr(model, name)
+        yield _double(embedding.tokens.weight)[list(ids)] * embedding.scale, embedded.embedding
+        yield _double(embedding.positions)[: len(ids)], embedded.positional
+        yield embedded.embedding + embedded.positional.astype(np.float64), embedded.sum
+    for attention in trace.attentions.values():
+        yield from _attention_chain(attention)
+    stream = {"encoder": trace.src_embedded.sum, "decoder": trace.tgt_embedded.sum}
+    for sublayer in trace.sublayers:
+        yield stream[sublayer.stack], sublayer.before
+        yield from _sublayer_chain(translator, sublayer)
+        stream[sublayer.stack] = sublayer.after
+    final = {stack: _final(model, stack, x) for stack, x in stream.items()}
+    yield final["encoder"], trace.memory
+    yield final["decoder"] @ _double(model.output.weight).T, trace.logits
+
+
+def _attention_chain(attention: Attention) -> Iterator[tuple[Array, Array]]:
+    learned = attention.projections
+    for name, source in (("q", attention.query_input), ("k", attention.key_input), ("v", attention.key_input)):
+        w, b = (getattr(learned, f"{kind}_{name}").astype(np.float64) for kind in "wb")
+        yield source @ w + b[:, None], getattr(attention, name)
+    q, k, v, z = (getattr(attention, name).astype(np.float64) for name in "qkvz")
+    yield q @ k.transpose(0, 2, 1), attention.scores
+    yield attention.scores.astype(np.float64) / math.sqrt(attention.d_k), attention.scaled
+    logits = np.where(
+        attention.mask, attention.scaled / attention.temperature.astype(np.float64)[:, None, None], -np.inf
+    )
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True, initial=np.finfo(np.float64).min))
+    yield weights / np.maximum(weights.sum(axis=-1, keepdims=True), np.finfo(np.float64).tiny), attention.pattern
+    yield attention.pattern @ v, attention.z
+    yield (z @ learned.w_o).sum(axis=0) + learned.b_o, attention.out
+
+
+def _sublayer_chain(translator: Translator, sublayer: SubLayer) -> Iterator[tuple[Array, Array]]:
+    config = translator.model.config
+    block = getattr(translator.model, sublayer.stack).layers[sublayer.layer]
+    yield sublayer.before + sublayer.out.astype(np.float64), sublayer.added
+    norm_input = sublayer.before if config.norm == "pre" else sublayer.added
+    yield _norm(getattr(block, f"{sublayer.name}_residual").norm, norm_input), sublayer.normed
+    if sublayer.hidden is not None:
+        w_1, b_1, w_2, b_2 = (_double(parameter) for parameter in block.feed_forward.parameters())
+        x = torch.from_numpy((sublayer.normed if config.norm == "pre" else sublayer.before) @ w_1.T + b_1)
+        yield block.feed_forward.activation(x).numpy(), sublayer.hidden
+        yield sublayer.hidden @ w_2.T + b_2, sublayer.out
+
+
+def _final(model: Transformer, stack: str, x: Array) -> Array:
+    norm = getattr(model, stack).final_norm
+    return _norm(norm, x) if isinstance(norm, nn.LayerNorm) else x.astype(np.float64)
+
+
+def _norm(norm: nn.LayerNorm, x: Array) -> Array:
+    weight, bias = (torch.from_numpy(_double(parameter)) for parameter in (norm.weight, norm.bias))
+    return F.layer_norm(torch.from_numpy(x.astype(np.float64)), norm.normalized_shape, weight, bias, norm.eps).numpy()
+
+
+def _double(tensor: Tensor) -> Array:
+    return tensor.detach().cpu().double().numpy()

@@ -1,0 +1,39 @@
+"""One look for every picture: colours that colour-blind people can tell apart, on light and on dark."""
+
+import plotly.graph_objects as go
+
+OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+"""Okabe & Ito (2008): told apart with every kind of colour vision; heads take them in order."""
+
+QUERY, KEY, VALUE = "#0072B2", "#D55E00", "#009E73"
+"""Q, K and V keep these in formulas, matrices and lines of every page."""
+
+ENCODER, DECODER = "#56B4E9", "#E69F00"
+
+WEIGHTS = "viridis"
+"""Colour scale of attention weights and probabilities, always with the range 0 to 1 or one that is stated."""
+
+SIGNED = "RdBu_r"
+"""Diverging scale for signed numbers, centred on 0: blue below, red above."""
+
+FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
+
+
+def layout(figure: go.Figure, height: int, x_title: str, y_title: str) -> go.Figure:
+    """Give a figure the common margins, font and axis titles; backgrounds stay transparent."""
+    figure.update_layout(
+        height=height,
+        margin={"l": 60, "r": 20, "t": 40, "b": 50},
+        font={"family": FONT, "size": 13},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        xaxis_title=x_title,
+        yaxis_title=y_title,
+    )
+    return figure
+
+
+def symmetric_range(*arrays) -> tuple[float, float]:
+    """(-m, m) with m the largest magnitude in `arrays`: one colour range for all of them."""
+    largest = max((float(abs(array).max()) for array in arrays if array.size), default=0.0)
+    return (-largest or -1.0, largest or 1.0)
