@@ -1,0 +1,45 @@
+# make run: the app in the browser.  make test: the tests.  Each makes .venv by itself, and installs the
+# pinned requirements into it when these files have changed.  PORT=8502 make run: another port.
+# Another interpreter: make run PYTHON=/path/to/python3.12
+
+PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,\
+	$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
+VENV := .venv
+PORT ?= 8501
+BIN := $(VENV)/bin/python
+PIP := $(BIN) -m pip install --disable-pip-version-check
+
+# Threads that spin while they wait for work starve the other visitors' threads: let them sleep.
+export OMP_WAIT_POLICY := PASSIVE
+
+.PHONY: run test lint format clean
+.DELETE_ON_ERROR:
+
+run: $(VENV)/installed
+	$(BIN) -m streamlit run app.py --server.port $(PORT)
+
+test: $(VENV)/installed-tests
+	$(BIN) -m pytest $(ARGS)
+
+lint: $(VENV)/installed-tests
+	$(BIN) -m ruff format --check .
+	$(BIN) -m ruff check .
+
+format: $(VENV)/installed-tests
+	$(BIN) -m ruff format .
+	$(BIN) -m ruff check --fix .
+
+clean:
+	rm -rf $(VENV)
+
+$(VENV)/pyvenv.cfg:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or name it with PYTHON=..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(VENV)/installed: requirements.txt | $(VENV)/pyvenv.cfg
+	$(PIP) -r requirements.txt
+	@touch $@
+
+$(VENV)/installed-tests: requirements.txt tests/requirements.txt | $(VENV)/pyvenv.cfg
+	$(PIP) -r tests/requirements.txt
+	@touch $@ $(VENV)/installed
