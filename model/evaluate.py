@@ -1,14 +1,16 @@
 """Score a checkpoint: python -m model.evaluate --checkpoint NAME --data FILE [--beam-size 4]."""
 
 import argparse
+import json
 import re
 from pathlib import Path
 
 import sacrebleu
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+from model.checkpoints import DEFAULT_CHECKPOINT, checkpoint_folder, load_checkpoint
 from model.data import read_pairs
+from model.files import atomic_write
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -25,20 +27,46 @@ def main(arguments: list[str] | None = None) -> None:
         type=Path,
         help="a lower-cased, normalised, Moses-tokenised reference: print BLEU against it as well",
     )
+    parser.add_argument(
+        "--record", metavar="SET", help="keep the scores under this name in the checkpoint's metrics.json"
+    )
     args = parser.parse_args(arguments)
     translator = load_checkpoint(args.checkpoint, args.device)
     pairs = read_pairs([args.data])
     translations = translator.translate([source for source, _ in pairs], args.beam_size, args.alpha)
     if args.output:
         args.output.write_text("".join(f"{line}\n" for line in translations), encoding="utf-8")
-    if args.lowercased_reference:
-        reference = args.lowercased_reference.read_text(encoding="utf-8").splitlines()
-        metric = sacrebleu.BLEU(tokenize="none", lowercase=False)
+    scores = _scores(translations, [target for _, target in pairs], args.lowercased_reference)
+    if args.record:
+        record_scores(checkpoint_folder() / args.checkpoint / "metrics.json", args.record, args.beam_size, scores)
+    for label, (score, signature) in scores.items():
+        print(f"{label} = {score:.2f} {signature}")
+
+
+def _scores(translations: list[str], references: list[str], lowercased: Path | None) -> dict[str, tuple[float, str]]:
+    """Label -> (BLEU, signature); cased, detokenised BLEU comes last."""
+    scores = {}
+    if lowercased:
+        metric = sacrebleu.BLEU(tokenize="none")
+        reference = lowercased.read_text(encoding="utf-8").splitlines()
         score = metric.corpus_score([like_multi30k(line) for line in translations], [reference]).score
-        print(f"lower-cased, normalised, tokenised BLEU = {score:.2f} {metric.get_signature()}")
+        scores["lower-cased, normalised, tokenised BLEU"] = (score, str(metric.get_signature()))
     metric = sacrebleu.BLEU()
-    score = metric.corpus_score(translations, [[target for _, target in pairs]]).score
-    print(f"BLEU = {score:.2f} {metric.get_signature()}")
+    scores["BLEU"] = (metric.corpus_score(translations, [references]).score, str(metric.get_signature()))
+    return scores
+
+
+def record_scores(path: Path, name: str, beam_size: int, scores: dict[str, tuple[float, str]]) -> None:
+    """Add a set's scores, with what they were measured by, to a metrics.json."""
+    metrics = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    metrics[name] = {
+        "beam_size": beam_size,
+        "scores": {
+            label: {"value": round(score, 2), "signature": signature} for label, (score, signature) in scores.items()
+        },
+    }
+    with atomic_write(path) as temporary:
+        temporary.write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf-8")
 
 
 def like_multi30k(text: str) -> str:
