@@ -47,7 +47,7 @@ def _scores(translations: list[str], references: list[str], lowercased: Path | N
     """Label -> (BLEU, signature); cased, detokenised BLEU comes last."""
     scores = {}
     if lowercased:
-        metric = sacrebleu.BLEU(tokenize="none")
+        metric = sacrebleu.BLEU(tokenize="none", force=True)
         reference = lowercased.read_text(encoding="utf-8").splitlines()
         score = metric.corpus_score([like_multi30k(line) for line in translations], [reference]).score
         scores["lower-cased, normalised, tokenised BLEU"] = (score, str(metric.get_signature()))
@@ -72,7 +72,7 @@ def record_scores(path: Path, name: str, beam_size: int, scores: dict[str, tuple
 def like_multi30k(text: str) -> str:
     """Lower-cased, punctuation-normalised and Moses-tokenised, as the Multi30k task's own references."""
     normalised = MosesPunctNormalizer(lang="de").normalize(text.lower())
-    return re.sub(r"\s+", " ", MosesTokenizer(lang="de").tokenize(normalised, return_str=True, escape=False))
+    return re.sub(r"\s+", " ", MosesTokenizer(lang="de").tokenize(normalised, return_str=True))
 
 
 if __name__ == "__main__":
