@@ -1,0 +1,109 @@
+"""What all tests share: a tiny seeded model that needs no file and no network, and what to do without a package.
+
+Everything that needs a package is imported inside a fixture, so that a missing one skips only the tests it concerns.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from model.config import TransformerConfig
+    from model.tokenizer import Tokenizer
+    from model.transformer import Transformer
+    from model.translator import Translator
+
+OURS = {"app", "model", "pages", "tests", "viz"}
+
+
+def skip_for_missing_package(error: BaseException | None, where: str) -> None:
+    """Skip, by its name, what a package that is not installed keeps from running; with CI=true let it fail."""
+    if isinstance(error, ModuleNotFoundError) and os.environ.get("CI") != "true":
+        package = (error.name or "").split(".")[0]
+        if package not in OURS:
+            pytest.skip(f"{where} needs {package}, which is not installed", allow_module_level=True)
+
+
+class TestFile(pytest.Module):
+    """A file of tests that is skipped where a package that it imports is not installed."""
+
+    __test__ = False
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        try:
+            yield from super().collect()
+        except self.CollectError as error:
+            skip_for_missing_package(error.__cause__, self.nodeid)
+            raise
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
+    return TestFile.from_parent(parent, path=module_path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    """Fixtures import what they need when a test asks for them."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        skip_for_missing_package(error, item.nodeid)
+        raise
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> "Tokenizer":
+    """A vocabulary of 360 pieces, byte fallback included."""
+    from tests.model.tiny import tiny_tokenizer
+
+    return tiny_tokenizer()
+
+
+@pytest.fixture(scope="session")
+def tiny_config(tokenizer: "Tokenizer") -> "TransformerConfig":
+    """2 + 2 layers, 4 heads of 8 dimensions."""
+    from model.config import TransformerConfig
+
+    return TransformerConfig(
+        vocab_size=len(tokenizer), d_model=32, n_heads=4, d_ff=64, n_encoder_layers=2, n_decoder_layers=2, max_len=128
+    )
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tiny_config: "TransformerConfig") -> "Transformer":
+    """Seeded random weights, evaluation mode, no gradients; shared, so leave it as it is."""
+    from tests.model.tiny import random_model
+
+    return random_model(tiny_config)
+
+
+@pytest.fixture(scope="session")
+def translator(tiny_model: "Transformer", tokenizer: "Tokenizer") -> "Translator":
+    """The tiny model behind the public Python face."""
+    from model.translator import Translator
+
+    return Translator(name="tiny", hash="0" * 64, model=tiny_model, tokenizer=tokenizer)
+
+
+@pytest.fixture(scope="session")
+def saved_checkpoints(
+    tmp_path_factory: pytest.TempPathFactory, tiny_model: "Transformer", tokenizer: "Tokenizer"
+) -> Path:
+    """A folder of checkpoints that holds the tiny model under the default checkpoint's name."""
+    from model.checkpoints import DEFAULT_CHECKPOINT, save_checkpoint
+
+    folder = tmp_path_factory.mktemp("checkpoints")
+    save_checkpoint(folder / DEFAULT_CHECKPOINT, tiny_model, tokenizer, dict(tiny_model.named_parameters()))
+    return folder
+
+
+@pytest.fixture
+def checkpoint_folder(saved_checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`saved_checkpoints`, and for this test the place where the code looks for checkpoints."""
+    from model.checkpoints import CHECKPOINTS_VARIABLE
+
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(saved_checkpoints))
+    return saved_checkpoints
