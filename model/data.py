@@ -56,15 +56,17 @@ def encode_pairs(
 def token_batches(lengths: Sequence[int], max_tokens: int, seed: str) -> list[list[int]]:
     """Indices in batches whose longest length times count stays within `max_tokens` (section 5.1).
 
+    A sentence longer than `max_tokens` is a batch of its own.
+
     Sentences of about the same length go together, which leaves little padding. A little noise on
     the lengths changes every epoch who meets whom; `seed` decides it, and the order of the batches.
     """
     rng = random.Random(seed)
     order = sorted(range(len(lengths)), key=lambda i: lengths[i] + rng.random())
-    batches: list[list[int]] = [[]]
+    batches: list[list[int]] = []
     for i in order:
         # Sorted by length up to noise below one, so the newest is the longest.
-        if batches[-1] and lengths[i] * (len(batches[-1]) + 1) > max_tokens:
+        if not batches or lengths[i] * (len(batches[-1]) + 1) > max_tokens:
             batches.append([])
         batches[-1].append(i)
     rng.shuffle(batches)

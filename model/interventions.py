@@ -3,7 +3,6 @@
 Value first, address by keyword; None = all. They compose in the order given.
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -29,7 +28,11 @@ class Intervention(Protocol):
 
 @dataclass(frozen=True)
 class AttentionTemperature:
-    """softmax(x / tau) instead of softmax(x): below 1 sharper, above 1 flatter."""
+    """softmax(x / tau) instead of softmax(x): below 1 sharper, above 1 flatter.
+
+    Raises:
+        ValueError: tau is outside [1e-30, 1e30], where single precision still holds x / tau.
+    """
 
     tau: float
     kind: str | None = None
@@ -39,8 +42,8 @@ class AttentionTemperature:
     position_free: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.tau) and self.tau > 0):
-            raise ValueError(f"tau must be a number above 0, got {self.tau!r}")
+        if not 1e-30 <= self.tau <= 1e30:
+            raise ValueError(f"tau must be a number above 0, within [1e-30, 1e30], got {self.tau!r}")
 
     def edits(self, model: Transformer) -> dict[str, Edit]:
         def divide(masked: Tensor) -> Tensor:
@@ -53,7 +56,8 @@ class AttentionTemperature:
 class HeadGate:
     """Multiply a head's z by `gate`: 1 leaves it, 0 removes it.
 
-    With mode "mean" what is removed is replaced by the head's mean over the sentence's positions.
+    With mode "mean" what is removed is replaced by the head's mean over the sentence's positions; in
+    the decoder over those up to the query's own, so that no row learns what comes after it.
     """
 
     gate: float
@@ -73,17 +77,29 @@ class HeadGate:
         return self.mode == "zero"
 
     def edits(self, model: Transformer) -> dict[str, Edit]:
-        def gate(z: Tensor) -> Tensor:
-            gates = _per_head(z.shape[1], self.head, self.gate, z)
-            gated = z * gates
-            return gated if self.mode == "zero" else gated + (1 - gates) * z.mean(dim=2, keepdim=True)
+        def zero(z: Tensor) -> Tensor:
+            return z * _per_head(z.shape[1], self.head, self.gate, z)
 
-        return _at(model, "z", self.kind, self.layer, self.head, gate)
+        def mean(z: Tensor) -> Tensor:
+            return zero(z) + (1 - _per_head(z.shape[1], self.head, self.gate, z)) * z.mean(dim=2, keepdim=True)
+
+        def mean_so_far(z: Tensor) -> Tensor:
+            positions = torch.arange(1, z.shape[2] + 1, dtype=z.dtype, device=z.device)[:, None]
+            return zero(z) + (1 - _per_head(z.shape[1], self.head, self.gate, z)) * (z.cumsum(dim=2) / positions)
+
+        edits = _at(model, "z", self.kind, self.layer, self.head, zero)
+        if self.mode == "zero":
+            return edits
+        return {path: mean if path.startswith("encoder.") else mean_so_far for path in edits}
 
 
 @dataclass(frozen=True)
 class MaskEdit:
-    """Forbid or allow single (query, key) cells, before the softmax."""
+    """Forbid or allow single (query, key) cells, before the softmax; cells outside the sentence do nothing.
+
+    Raises:
+        ValueError: a cell has a negative position.
+    """
 
     forbid: tuple[tuple[int, int], ...] = ()
     allow: tuple[tuple[int, int], ...] = ()
@@ -92,6 +108,11 @@ class MaskEdit:
     head: int | None = None
 
     position_free: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for cell in (*self.forbid, *self.allow):
+            if min(cell) < 0:
+                raise ValueError(f"positions count from 0, got the cell {cell!r}")
 
     def edits(self, model: Transformer) -> dict[str, Edit]:
         if not (self.forbid or self.allow):

@@ -67,7 +67,9 @@ class _Reader:
             query_input=query_input,
             key_input=self.activations["memory"] if kind == "cross" else query_input,
             projections=_projections(module),
-            temperature=np.array(temperatures(self.interventions, kind, layer, module.n_heads), dtype=np.float32),
+            temperature=np.array(
+                temperatures(self.interventions, kind, layer, module.n_heads), self.activations[f"{path}.scaled"].dtype
+            ),
             **{name: self.activations[f"{path}.{name}"] for name in names},
         )
 
@@ -145,7 +147,7 @@ def _projections(module: MultiHeadAttention) -> Projections:
 
 def _candidates(logits: Array, tokenizer: Tokenizer) -> tuple[tuple[Candidate, ...], ...]:
     """The most probable next tokens of each row, of the whole vocabulary."""
-    probabilities, ids = torch.from_numpy(logits).double().softmax(-1).topk(min(N_CANDIDATES, logits.shape[-1]))
+    probabilities, ids = torch.tensor(logits).double().softmax(-1).topk(min(N_CANDIDATES, logits.shape[-1]))
     return tuple(
         tuple(Candidate(*found) for found in zip(tokenizer.tokens(row_ids), row_ids, row, strict=True))
         for row_ids, row in zip(ids.tolist(), probabilities.tolist(), strict=True)
@@ -153,4 +155,7 @@ def _candidates(logits: Array, tokenizer: Tokenizer) -> tuple[tuple[Candidate, .
 
 
 def _numpy(tensor: Tensor) -> Array:
-    return tensor.detach().cpu().numpy()
+    """Read-only: on a CPU it may share its memory with the weights that every visitor's run uses."""
+    array = tensor.detach().cpu().numpy()
+    array.flags.writeable = False
+    return array

@@ -44,13 +44,18 @@ class Translator:
             interventions: what to change in the model while it decodes.
 
         Raises:
-            ValueError: a text has more tokens than the model has positions, or beam_size is below 1.
+            ValueError: `texts` is a single string, a text has more tokens than the model has positions, or
+                beam_size is below 1.
         """
+        if isinstance(texts, str):
+            raise ValueError("translate takes a list of sentences: write translate([sentence]) for a single one.")
         wanted = [i for i, text in enumerate(texts) if text.strip()]
         sources = {i: self._source_ids(texts[i], self.model.config.max_len) for i in wanted}
         translations = [""] * len(texts)
         lengths = [len(sources[i]) for i in wanted]
-        for batch in token_batches(lengths, max(TOKENS_PER_BATCH // max(beam_size, 1), 1), seed="translate"):
+        # What names positions, or means over them, must not meet another sentence's padding.
+        room = TOKENS_PER_BATCH // max(beam_size, 1) if _position_free(interventions) else 1
+        for batch in token_batches(lengths, room, seed="translate"):
             found = self._decode([sources[wanted[j]] for j in batch], beam_size, alpha, interventions)
             for j, hypothesis in zip(batch, found, strict=True):
                 translations[wanted[j]] = self.tokenizer.decode(list(hypothesis.tokens))
@@ -88,7 +93,7 @@ class Translator:
         """Token ids with </s>, within `limit` and the model's positions."""
         if not text.strip():
             raise ValueError(f"The {side} sentence is empty: there is nothing to look at. Type at least one word.")
-        limit = min(limit, self.model.config.max_len - 1)
+        limit = min(limit, self.model.config.max_len)
         # A piece holds at most a few dozen characters: far longer text need not be tokenised to be refused.
         if len(text) > 64 * limit:
             raise ValueError(f"The {side} has {len(text):,} characters; at most {limit} tokens fit. Shorten it.")
@@ -102,8 +107,12 @@ class Translator:
     ) -> list[Hypothesis]:
         if beam_size < 1:
             raise ValueError(f"beam_size must be at least 1, got {beam_size}")
-        cached = all(intervention.position_free for intervention in interventions)
+        cached = _position_free(interventions)
         with applied(self.model, interventions):
             if beam_size == 1:
                 return greedy(self.model, sources, use_cache=cached)
             return [found[0] for found in beam_search(self.model, sources, beam_size, alpha, use_cache=cached)]
+
+
+def _position_free(interventions: Sequence[Intervention]) -> bool:
+    return all(intervention.position_free for intervention in interventions)
