@@ -31,6 +31,12 @@ def checkpoint_folder() -> Path:
     return Path(os.environ.get(CHECKPOINTS_VARIABLE) or Path(__file__).parent.parent / "checkpoints")
 
 
+def checkpoint_path(name: str) -> Path:
+    """The folder of a checkpoint, given by its name there or by a path."""
+    folder, elsewhere = checkpoint_folder() / name, Path(name).resolve()
+    return elsewhere if (elsewhere / "config.json").is_file() and not folder.is_dir() else folder
+
+
 def available_checkpoints() -> list[str]:
     """Names of the folders that hold a config.json, the default one first."""
     names = sorted(path.parent.name for path in checkpoint_folder().glob("*/config.json"))
@@ -67,7 +73,7 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     Raises:
         CheckpointError: (a ValueError) a file is missing, cut off, altered or does not fit the others.
     """
-    folder = checkpoint_folder() / name
+    folder = checkpoint_path(name)
     if not (folder / "config.json").is_file():
         found = ", ".join(available_checkpoints()) or "none"
         raise CheckpointError(
@@ -139,6 +145,8 @@ def _read_config(path: Path) -> tuple[TransformerConfig, dict[str, str]]:
         hashes = config["sha256"]
         if set(hashes) != _FILES:
             raise ValueError(f"sha256 must name {sorted(_FILES)}")
+        if not all(isinstance(value, str) for value in hashes.values()):
+            raise ValueError("a SHA-256 is a text of 64 hexadecimal digits")
         unknown = set(config["model"]) - {field.name for field in fields(TransformerConfig)}
         if unknown:
             raise ValueError(f"unknown field {sorted(unknown)[0]!r}")

@@ -3,6 +3,7 @@
 import gzip
 import lzma
 import random
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,24 +21,32 @@ def read_pairs(paths: Iterable[Path | str]) -> list[tuple[str, str]]:
     """All (source, target) lines of UTF-8 files, plain, `.gz` or `.xz`, one `source<TAB>target` a line.
 
     Raises:
-        ValueError: a line has not exactly one tab, a file has no line, or is not UTF-8; names the place.
+        ValueError: a line has not exactly one tab, a file has no line, is not UTF-8, or is a broken archive;
+            names the place.
     """
     pairs = []
     for path in map(Path, paths):
-        openers: dict[str, Callable] = {".xz": lzma.open, ".gz": gzip.open}
-        try:
-            with openers.get(path.suffix, open)(path, "rt", encoding="utf-8", newline="\n") as file:
-                lines = file.read().splitlines()
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path} is not UTF-8: {error}") from error
-        if not lines:
-            raise ValueError(f"{path} holds no line; expected source<TAB>target lines")
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(_lines(path), start=1):
             fields = line.split("\t")
             if len(fields) != 2:
                 raise ValueError(f"{path}, line {number}: expected source<TAB>target, found {len(fields)} field(s)")
             pairs.append((fields[0], fields[1]))
     return pairs
+
+
+def _lines(path: Path) -> list[str]:
+    """Lines end with a line feed alone: text may hold Unicode's other separators."""
+    openers: dict[str, Callable] = {".xz": lzma.open, ".gz": gzip.open}
+    try:
+        with openers.get(path.suffix, open)(path, "rt", encoding="utf-8", newline="\n") as file:
+            lines = [line.rstrip("\r\n") for line in file]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8: {error}") from error
+    except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise ValueError(f"{path} is cut off or no {path.suffix} file: {error}") from error
+    if not lines:
+        raise ValueError(f"{path} holds no line; expected source<TAB>target lines")
+    return lines
 
 
 def encode_pairs(

@@ -8,9 +8,10 @@ from pathlib import Path
 import sacrebleu
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-from model.checkpoints import DEFAULT_CHECKPOINT, checkpoint_folder, load_checkpoint
+from model.checkpoints import DEFAULT_CHECKPOINT, checkpoint_path, load_checkpoint
 from model.data import read_pairs
 from model.files import atomic_write
+from model.translate import one_line
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -33,12 +34,13 @@ def main(arguments: list[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     translator = load_checkpoint(args.checkpoint, args.device)
     pairs = read_pairs([args.data])
-    translations = translator.translate([source for source, _ in pairs], args.beam_size, args.alpha)
+    sources = [source for source, _ in pairs]
+    translations = [one_line(text) for text in translator.translate(sources, args.beam_size, args.alpha)]
     if args.output:
         args.output.write_text("".join(f"{line}\n" for line in translations), encoding="utf-8")
     scores = _scores(translations, [target for _, target in pairs], args.lowercased_reference)
     if args.record:
-        record_scores(checkpoint_folder() / args.checkpoint / "metrics.json", args.record, args.beam_size, scores)
+        record_scores(checkpoint_path(args.checkpoint) / "metrics.json", args.record, args.beam_size, scores)
     for label, (score, signature) in scores.items():
         print(f"{label} = {score:.2f} {signature}")
 

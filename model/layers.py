@@ -23,12 +23,12 @@ class Dropout(nn.Module):
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
-        self.threshold = round(256 * rate)
+        self.threshold = min(round(256 * rate), 255)
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.rate == 0:
             return x
-        if x.is_cuda:
+        if x.device.type != "cpu":
             return F.dropout(x, self.rate)
         words = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(torch.iinfo(torch.int64).min, None)
         kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= self.threshold

@@ -43,7 +43,7 @@ class Tokenizer:
             sampling: 0 for the best segmentation; above 0, one drawn at random (Kudo 2018), where
                 smaller means wilder.
         """
-        text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        text = re.sub("[\ud800-\udfff]", "\ufffd", text)
         text = re.sub(f"[\u2581{_ESCAPE}]", lambda match: _ESCAPED[match[0]], text)
         if sampling:
             return self._pieces.encode(text, enable_sampling=True, alpha=sampling, nbest_size=-1)

@@ -1,6 +1,7 @@
 """Translate standard input, a sentence a line: python -m model.translate --checkpoint NAME < in.txt > out.txt."""
 
 import argparse
+import re
 import sys
 
 from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
@@ -15,7 +16,12 @@ def main(arguments: list[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     lines = [line.rstrip("\r\n") for line in sys.stdin]
     for translation in load_checkpoint(args.checkpoint, args.device).translate(lines, args.beam_size):
-        print(translation)
+        print(one_line(translation))
+
+
+def one_line(text: str) -> str:
+    """A model can write a line break; where each line is a sentence, it becomes a space."""
+    return re.sub(r"[\r\n]+", " ", text)
 
 
 if __name__ == "__main__":
