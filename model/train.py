@@ -63,7 +63,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--dropout", type=float)
     for name, value in TrainingOptions.__dataclass_fields__.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=value.type, default=value.default)
-    return parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
+    if not args.resume and (args.out / "state.pt").exists():
+        parser.error(f"{args.out} holds a run already: add --resume to go on with it, or name another --out")
+    return args
 
 
 def _trainer(args: argparse.Namespace, device: str) -> Trainer:
@@ -76,7 +79,9 @@ def _trainer(args: argparse.Namespace, device: str) -> Trainer:
     tokenizer = _tokenizer(args.out, pairs, config)
     torch.manual_seed(options.seed)
     model = Transformer(config).to(device)
-    dev = read_pairs([args.dev])
+    dev = [pair for pair in read_pairs([args.dev]) if encode_pairs(tokenizer, [pair], config.max_len)]
+    if not dev:
+        raise ValueError(f"{args.dev} holds no sentence pair of at most max_len = {config.max_len} tokens")
     trainer = Trainer(
         args.out, model, tokenizer, pairs, options, lambda model: _evaluate(model, tokenizer, dev, device)
     )
@@ -95,7 +100,10 @@ def _tokenizer(folder: Path, pairs: list[tuple[str, str]], config: TransformerCo
             temporary.write_bytes(tokenizer.serialized)
     if dist.is_initialized():
         dist.barrier()
-    return Tokenizer(path.read_bytes())
+    tokenizer = Tokenizer(path.read_bytes())
+    if len(tokenizer) != config.vocab_size:
+        raise ValueError(f"{path} has {len(tokenizer)} pieces: pass --vocab-size {len(tokenizer)}, or remove it")
+    return tokenizer
 
 
 @torch.inference_mode()

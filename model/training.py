@@ -1,7 +1,7 @@
 """The training loop (paper, section 5): resumable at any moment, one process or many.
 
-The state on disk is one file, replaced atomically. All randomness comes from generators whose state
-is in that file or from (seed, epoch), so a resumed run is the uninterrupted run, bit for bit on a CPU.
+The state on disk is one file, replaced atomically. All randomness follows from (seed, epoch) and
+(seed, step, process), so a resumed run is the uninterrupted run, bit for bit on a CPU.
 """
 
 import random
@@ -85,12 +85,12 @@ class Trainer:
         self.progress = Progress()
         self.rank, self.world = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
         self.parallel: nn.Module = DistributedDataParallel(model) if self.world > 1 else model
-        # Each process draws its own dropout, from the same seed.
-        torch.manual_seed(options.seed + self.rank)
 
     def run(self, minutes: float | None = None) -> Iterator[Progress]:
         """Train until `options.steps` or for `minutes`, yielding after each step; saves when it stops."""
-        deadline = time.monotonic() + 60 * minutes if minutes else float("inf")
+        if self.progress.step >= self.options.steps:
+            return
+        deadline = time.monotonic() + 60 * minutes if minutes is not None else float("inf")
         if self.progress.step == 0 and self.rank == 0:
             self._snapshot()
         last_save = time.monotonic()
@@ -131,6 +131,8 @@ class Trainer:
     def _step(self, pairs: list[Pair]) -> None:
         batch = Batch.of(pairs, self.device)
         self.parallel.train()
+        # Each step and process draws its own dropout, whatever was drawn before it.
+        torch.manual_seed(random.Random(f"{self.options.seed}-{self.progress.step}-{self.rank}").getrandbits(63))
         with torch.autocast("cuda", torch.bfloat16, enabled=self.device == "cuda"):
             loss = label_smoothed_loss(
                 self.parallel(batch.src, batch.tgt_in), batch.tgt_out, self.options.label_smoothing
@@ -176,11 +178,10 @@ class Trainer:
             dist.barrier()
 
     def _evaluated_with(self, weights: dict[str, Tensor]) -> dict[str, float]:
-        """Run `evaluate` on a copy of the model that holds `weights`; draws no random number."""
-        with torch.random.fork_rng():
-            model = Transformer(self.model.config).to(self.device).eval()
-            model.load_state_dict(weights, strict=False)
-            return self.evaluate(model)
+        """Run `evaluate` on a copy of the model that holds `weights`."""
+        model = Transformer(self.model.config).to(self.device).eval()
+        model.load_state_dict(weights, strict=False)
+        return self.evaluate(model)
 
     def averaged_weights(self) -> dict[str, Tensor]:
         """Mean of the last evaluations' weights (section 6.1)."""
@@ -209,12 +210,11 @@ class Trainer:
             pd.concat([earlier, pd.DataFrame([row])]).to_csv(temporary, index=False, float_format="%.6g")
 
     def save(self) -> None:
-        """Replace the state on disk: weights, Adam's moments, progress and the random generator."""
+        """Replace the state on disk: weights, Adam's moments and progress."""
         state = {
             "progress": asdict(self.progress),
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
-            "random": torch.get_rng_state(),
         }
         with atomic_write(self.folder / "state.pt") as path:
             torch.save(state, path)
@@ -226,7 +226,6 @@ class Trainer:
         self.optimizer.load_state_dict(state["optimizer"])
         self.progress = Progress(**state["progress"])
         if self.rank == 0:
-            torch.set_rng_state(state["random"].cpu())
             for file in (self.folder / "averaging").glob("*.safetensors"):
                 if int(file.stem) > self.progress.step:
                     file.unlink()
