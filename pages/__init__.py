@@ -1,0 +1,59 @@
+"""The pages of the app. A page is one file here and one line in PAGES; menu, cards and tests follow from it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page, as the menu, the home page's cards and the page's own header show it."""
+
+    path: str
+    """of its file, from the folder of app.py"""
+    title: str
+    icon: str
+    """Material symbol, `:material/name:`"""
+    summary: str
+    """what the person does and sees there, for the card"""
+    look_for: str
+    """one sentence under the title: where to look first"""
+
+
+PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
+    {
+        "See": (
+            Page(
+                path="pages/translate.py",
+                title="Translate",
+                icon=":material/translate:",
+                summary="Type a sentence, read the translation, and see how sure the model was of every word.",
+                look_for="A small Transformer, the model of “Attention Is All You Need”, translates your English "
+                "sentence into German; every number below was read out of that run.",
+            ),
+            Page(
+                path="pages/attention_step_by_step.py",
+                title="Attention, step by step",
+                icon=":material/footprint:",
+                summary="Follow one head from queries and keys to its output, down to every product and sum.",
+                look_for="Go through the seven steps of one head: each step's matrix is made from the one before it.",
+            ),
+        ),
+        "Understand": (
+            Page(
+                path="pages/positional_encoding.py",
+                title="Positional encoding",
+                icon=":material/waves:",
+                summary="How a model that sees all words at once learns which one came first.",
+                look_for="Each position gets its own pattern of waves: fast ones on the left, slow ones on the right.",
+            ),
+        ),
+    }
+)
+
+
+def built_pages() -> dict[str, list[Page]]:
+    """PAGES whose file is there."""
+    root = Path(__file__).parent.parent
+    return {section: [p for p in pages if (root / p.path).is_file()] for section, pages in PAGES.items()}

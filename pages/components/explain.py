@@ -1,0 +1,31 @@
+"""The two boxes that say what a figure means: the formula with its place in the paper, and the code."""
+
+import inspect
+from collections.abc import Callable
+
+import streamlit as st
+
+
+def explain(text: str, latex: str | None = None, section: str | None = None) -> None:
+    """A formula and what it says.
+
+    Args:
+        text: Markdown, written by us: never a token or a person's text.
+        latex: the formula, without dollar signs.
+        section: where in the paper, such as "3.2.1".
+    """
+    with st.container(border=True):
+        if latex:
+            st.latex(latex)
+        st.markdown(text)
+        if section:
+            st.caption(f"Vaswani et al. 2017, “Attention Is All You Need”, section {section}")
+
+
+def show_code(*objects: Callable | type) -> None:
+    """The lines of `model/` that computed what is shown, as they are in the running program."""
+    with st.expander("Show the code", icon=":material/code:"):
+        for item in objects:
+            _, line = inspect.getsourcelines(item)
+            st.caption(f"{item.__module__.replace('.', '/')}.py, line {line}")
+            st.code(inspect.getsource(item), language="python")

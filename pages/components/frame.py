@@ -1,0 +1,84 @@
+"""What every page begins with: `view = open_page(__file__)`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from model.trace import Attention, Trace
+from model.translator import Translator
+from pages import PAGES, Page
+from pages.components.inputs import KINDS, Inputs, current_inputs, request
+from pages.components.menu import ensure_routed
+from pages.components.runs import run
+
+
+@dataclass(frozen=True)
+class View:
+    """The run that a page shows, and what the person chose to look at."""
+
+    translator: Translator
+    trace: Trace
+    kind: str
+    """encoder_self, decoder_self or cross"""
+    layer: int
+    head: int
+    tau: float
+    """attention temperature, 1 = as trained; at work in `trace`"""
+    scope: str
+    """where tau is at work: head, layer or everywhere"""
+
+    @property
+    def attention(self) -> Attention:
+        return self.trace.attention(self.kind, self.layer)
+
+
+def open_page(file: str) -> View:
+    """Draw the frame and the header of the page in `file`, and run the model on what was typed.
+
+    Where there is nothing to show (blank text, text too long, a broken checkpoint) a sentence says
+    what to do, and the page ends there.
+    """
+    ensure_routed()
+    inputs = current_inputs()
+    _header(file)
+    for note in inputs.notes:
+        st.info(note, icon=":material/info:")
+    if inputs.translator is None:
+        _stop(inputs.problem)
+    try:
+        trace = run(inputs.translator, request(inputs))
+    except ValueError as error:
+        _stop(str(error))
+    return _view(inputs, trace)
+
+
+def _view(inputs: Inputs, trace: Trace) -> View:
+    if inputs.tau != 1:
+        where = {"head": f"head {inputs.head}", "layer": "all heads", "everywhere": "every attention"}[inputs.scope]
+        place = "" if inputs.scope == "everywhere" else f" of {KINDS[inputs.kind].lower()}, layer {inputs.layer}"
+        st.info(
+            f"Attention temperature τ = {inputs.tau:g} is at work in {where}{place}: "
+            "the model ran, and decoded, again with it.",
+            icon=":material/thermostat:",
+        )
+    return View(inputs.translator, trace, inputs.kind, inputs.layer, inputs.head, inputs.tau, inputs.scope)
+
+
+def _header(file: str) -> None:
+    page = page_of(file)
+    st.title(page.title, anchor=False)
+    st.markdown(page.look_for)
+
+
+def page_of(file: str) -> Page:
+    """The entry of PAGES for a page's `__file__`."""
+    return next(page for pages in PAGES.values() for page in pages if Path(page.path).name == Path(file).name)
+
+
+def _stop(sentence: str) -> None:
+    """Say what is wrong, as plain text: it may quote what a person typed."""
+    with st.container(border=True):
+        st.markdown("**Nothing to show yet**")
+        st.text(sentence)
+    st.stop()

@@ -1,0 +1,74 @@
+"""The app's only caches: one model for everybody, the latest runs, and their checks."""
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from model.checkpoints import load_checkpoint
+from model.devices import settle
+from model.interventions import Intervention
+from model.proof import Check, prove
+from model.trace import Trace
+from model.translator import Translator
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that a run depends on besides the weights."""
+
+    source: str
+    target: str | None
+    """None: the model finds its own"""
+    beam_size: int
+    interventions: tuple[Intervention, ...]
+
+
+def open_translator(checkpoint: str, device: str) -> Translator:
+    """The checkpoint on its device, loaded once for all sessions.
+
+    Raises:
+        CheckpointError: it is missing or not whole.
+    """
+    with st.spinner(f"Opening the checkpoint {checkpoint} …"):
+        return _translator(checkpoint, device)
+
+
+def run(translator: Translator, request: Request) -> Trace:
+    """Decode and trace; the latest runs are kept and shared.
+
+    Raises:
+        ValueError: the text is blank or too long; the sentence says what to do.
+    """
+    with st.spinner("The model is translating …", show_time=True):
+        return _trace(translator, request)
+
+
+def check(translator: Translator, trace: Trace) -> tuple[Check, ...]:
+    """The proof of one trace, worked out once."""
+    with st.spinner("Checking the picture against the model …"):
+        return _checks(translator, trace)
+
+
+def _weights(translator: Translator) -> tuple[str, str]:
+    return translator.hash, str(translator.model.output.weight.device)
+
+
+def _run(trace: Trace) -> tuple[object, ...]:
+    return trace.checkpoint_hash, trace.device, trace.src_ids, trace.tgt_ids, trace.interventions
+
+
+@st.cache_resource(show_spinner=False)
+def _translator(checkpoint: str, device: str) -> Translator:
+    translator = load_checkpoint(checkpoint, device)
+    settle()
+    return translator
+
+
+@st.cache_resource(max_entries=24, show_spinner=False, hash_funcs={Translator: _weights})
+def _trace(translator: Translator, request: Request) -> Trace:
+    return translator.trace(request.source, request.target, request.beam_size, request.interventions)
+
+
+@st.cache_resource(max_entries=200, show_spinner=False, hash_funcs={Translator: _weights, Trace: _run})
+def _checks(translator: Translator, trace: Trace) -> tuple[Check, ...]:
+    return prove(translator, trace)
