@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from model.config import EOS
 from model.data import token_batches
 from model.decoding import Hypothesis, beam_search, greedy
 from model.interventions import Intervention, applied
 from model.tokenizer import Tokenizer
-from model.trace import Trace
+from model.trace import Array, Trace
 from model.tracer import build_trace
 from model.transformer import Transformer
 
@@ -85,6 +86,11 @@ class Translator:
         else:
             tgt_out = self._ids(target, MAX_TRACE_TOKENS, "target")
         return build_trace(self, source, tgt_out[:MAX_TRACE_TOKENS], interventions)
+
+    def positional_encoding(self, side: Literal["source", "target"] = "source") -> Array:
+        """What the model adds for each position (paper, section 3.5): a copy of its table, (max_len, d_model)."""
+        embedding = self.model.src_embedding if side == "source" else self.model.tgt_embedding
+        return embedding.positions.detach().cpu().numpy().copy()
 
     def _source_ids(self, text: str, limit: int) -> list[int]:
         return self._ids(text, limit, "source")
