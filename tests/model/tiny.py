@@ -23,20 +23,24 @@ def tiny_tokenizer(vocab_size: int = 360) -> Tokenizer:
     return train_tokenizer((text for pair in SENTENCES for text in pair), vocab_size)
 
 
-def random_model(config: TransformerConfig, seed: int = 0, dtype: torch.dtype = torch.float32) -> Transformer:
-    """A model in evaluation mode, without gradients, whose every parameter matters.
+def randomised(module: nn.Module) -> nn.Module:
+    """`module` in evaluation mode, without gradients, with random weights of which every one matters.
 
     A fresh model's biases are 0 and its norms 1, and its attention is almost uniform: errors in them
     would go unseen. Here biases and norms are random, and queries and keys large enough to be choosy.
     """
+    for path, parameter in module.named_parameters():
+        if path.endswith(".bias"):
+            nn.init.normal_(parameter, std=0.2)
+        elif "norm" in path:
+            nn.init.uniform_(parameter, 0.5, 1.5)
+        elif path.endswith(("w_q.weight", "w_k.weight")):
+            parameter.data.mul_(2)
+    return module.eval().requires_grad_(False)
+
+
+def random_model(config: TransformerConfig, seed: int = 0, dtype: torch.dtype = torch.float32) -> Transformer:
+    """The same `randomised` Transformer for the same configuration and seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = Transformer(config).to(dtype)
-        for path, parameter in model.named_parameters():
-            if path.endswith(".bias"):
-                nn.init.normal_(parameter, std=0.2)
-            elif "norm" in path:
-                nn.init.uniform_(parameter, 0.5, 1.5)
-            elif path.endswith(("w_q.weight", "w_k.weight")):
-                parameter.data.mul_(2)
-    return model.eval().requires_grad_(False)
+        return randomised(Transformer(config).to(dtype))

@@ -1,0 +1,118 @@
+"""Random tiny models, sentences and interventions for hypothesis."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import torch
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from model.config import TransformerConfig
+from model.interventions import AttentionTemperature, HeadGate, Intervention, LiftCausalMask, MaskEdit
+from model.trace import Trace
+from model.translator import Translator
+from tests.model.tiny import SENTENCES, random_model, tiny_tokenizer
+
+KINDS = ("encoder_self", "decoder_self", "cross")
+few = settings(max_examples=20, deadline=None)
+"""Enough examples to meet every choice of the configuration, few enough to wait for."""
+
+shared_tokenizer = lru_cache(tiny_tokenizer)
+
+
+@lru_cache(maxsize=256)
+def translator_for(config: TransformerConfig, dtype: torch.dtype = torch.float32) -> Translator:
+    """The same random model for the same configuration."""
+    return Translator("random", "0" * 64, random_model(config, dtype=dtype), shared_tokenizer())
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> TransformerConfig:
+    """Every choice the paper itself varies, at a size that runs in milliseconds; with dropout, which must not show."""
+    heads = draw(st.sampled_from((1, 2, 4)))
+    return TransformerConfig(
+        vocab_size=len(shared_tokenizer()),
+        d_model=heads * draw(st.sampled_from((4, 8))),
+        n_heads=heads,
+        d_ff=16,
+        n_encoder_layers=draw(st.integers(1, 2)),
+        n_decoder_layers=draw(st.integers(1, 2)),
+        dropout=0.3,
+        max_len=128,
+        norm=draw(st.sampled_from(("post", "pre"))),
+        positions=draw(st.sampled_from(("sinusoidal", "learned"))),
+        activation=draw(st.sampled_from(("relu", "gelu"))),
+        tie_embeddings=draw(st.booleans()),
+    )
+
+
+def sentences(side: int) -> st.SearchStrategy[str]:
+    """One to five words of the source (0) or target (1) language, in any order, or any short text at all."""
+    words = sorted({word for pair in SENTENCES for word in pair[side].split()})
+    listed = st.lists(st.sampled_from(words), min_size=1, max_size=5).map(" ".join)
+    return listed | st.text(min_size=1, max_size=6).filter(str.strip)
+
+
+@st.composite
+def interventions(draw: st.DrawFn, config: TransformerConfig, causal: bool) -> Intervention:
+    """One change to the model; with `causal`, one that lets no decoder row see what comes after it."""
+    kind = draw(st.sampled_from((None, *KINDS)))
+    head = draw(st.none() | st.integers(0, config.n_heads - 1))
+    layer = draw(st.sampled_from((None, 0)))
+    cells = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=4).map(tuple)
+    choices = [
+        st.builds(AttentionTemperature, st.floats(0.2, 5), st.just(kind), st.just(layer), st.just(head)),
+        st.builds(
+            HeadGate, st.floats(0, 1), st.just(kind), st.just(layer), st.just(head), st.sampled_from(("zero", "mean"))
+        ),
+        st.builds(MaskEdit, cells, st.just(()) if causal else cells, st.just(kind), st.just(layer), st.just(head)),
+    ]
+    if not causal:
+        choices.append(st.builds(LiftCausalMask, st.just(layer)))
+    return draw(st.one_of(choices))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A model, a sentence pair, and what is changed in the model."""
+
+    translator: Translator
+    source: str
+    target: str
+    interventions: tuple[Intervention, ...]
+
+    @cached_property
+    def trace(self) -> Trace:
+        return self.translator.trace(self.source, self.target, interventions=self.interventions)
+
+
+@st.composite
+def runs(draw: st.DrawFn, causal: bool = False, changed: bool = True, dtype: torch.dtype = torch.float32) -> Run:
+    """`changed`: with up to two interventions at work; `causal`: with none that lets a row see the future."""
+    config = draw(configs())
+    changes = draw(st.lists(interventions(config, causal), max_size=2)) if changed else []
+    return Run(translator_for(config, dtype), draw(sentences(0)), draw(sentences(1)), tuple(changes))
+
+
+def arrays(record: object, path: str = "trace") -> Iterator[tuple[str, np.ndarray]]:
+    """Every array inside a Trace, with where it stands."""
+    if isinstance(record, np.ndarray):
+        yield path, record
+    elif is_dataclass(record):
+        for field in fields(record):
+            yield from arrays(getattr(record, field.name), f"{path}.{field.name}")
+    elif isinstance(record, dict):
+        for key, value in record.items():
+            yield from arrays(value, f"{path}[{key}]")
+    elif isinstance(record, tuple):
+        for i, value in enumerate(record):
+            yield from arrays(value, f"{path}[{i}]")
+
+
+def assert_bit_equal(one: object, other: object) -> None:
+    """Every array of two Traces holds the same bits."""
+    for (path, a), (_, b) in zip(arrays(one), arrays(other), strict=True):
+        assert a.dtype == b.dtype, path
+        assert np.array_equal(a, b), f"{path} differs by {np.abs(a.astype(float) - b).max()}"
