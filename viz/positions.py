@@ -1,0 +1,143 @@
+"""Heat maps of positional encoding (paper, section 3.5): the table itself, its sum with the embedding, similarities.
+
+An `encoding` is (position, d_model), dimension 2i a sine and 2i+1 the cosine of pair i, as the model adds it.
+"""
+
+import html
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from viz.theme import SIGNED, layout, symmetric_range
+from viz.tokens import numbered
+
+Array = np.ndarray
+
+VALUE = "%{z:.7g}"
+"""How hovering writes a number: all the digits that single precision has."""
+MOST_TICKS = 16
+
+
+def dimension_name(dimension: int, learned: bool = False) -> str:
+    """Even dimensions are sines, odd ones cosines; a learned table's have only their number: "8 sin", "8"."""
+    return str(dimension) if learned else f"{dimension} {'cos' if dimension % 2 else 'sin'}"
+
+
+def formulas(dimensions: int, wavelengths: Array | None) -> list[str]:
+    """What hovering says of each dimension: its formula and wavelength, or only its number for a learned table."""
+    if wavelengths is None:
+        return [f"dimension {j}" for j in range(dimensions)]
+    d_model = 2 * len(wavelengths)
+    return [
+        f"dimension {j} (pair {j // 2})<br>{'cos' if j % 2 else 'sin'}(pos / 10000<sup>{j - j % 2}/{d_model}</sup>), "
+        f"wavelength {length(wavelengths[j // 2])}"
+        for j in range(dimensions)
+    ]
+
+
+def length(wavelength: float) -> str:
+    """A number of positions: "6.28", "54,410"."""
+    return f"{wavelength:,.{2 if wavelength < 100 else 0}f}"
+
+
+def table_map(
+    encoding: Array, wavelengths: Array | None, sentence_length: int, limits: tuple[float, float] = (-1, 1)
+) -> go.Figure:
+    """The table itself: a row a position, a column a dimension; a line where the sentence's rows end.
+
+    Args:
+        encoding: the rows and columns to draw.
+        wavelengths: (pair,) of the whole table; None for a learned one.
+        sentence_length: rows that the sentence uses.
+        limits: of the colours, stated on the colour bar.
+    """
+    positions, dimensions = encoding.shape
+    figure = go.Figure(
+        _heat(encoding, formulas(dimensions, wavelengths), None, f"<b>{VALUE}</b><br>position %{{y}}, %{{x}}")
+    )
+    figure.update_layout(coloraxis=_colours(limits))
+    layout(figure, 480, "dimension", "position")
+    step = -(-dimensions // MOST_TICKS)
+    ticks = range(0, dimensions, step)
+    figure.update_xaxes(**_no_grid(), tickmode="array", tickvals=[*ticks], ticktext=[str(tick) for tick in ticks])
+    figure.update_yaxes(**_no_grid(), autorange="reversed")
+    if sentence_length < positions:
+        figure.add_hline(sentence_length - 0.5, line={"color": "black", "width": 1.5, "dash": "dash"})
+        figure.add_annotation(
+            text=f"↑ your sentence: positions 0 to {sentence_length - 1}" if sentence_length > 1 else "↑ your sentence",
+            x=1,
+            xref="x domain",
+            xanchor="right",
+            y=sentence_length - 0.5,
+            yanchor="top",
+            showarrow=False,
+            bgcolor="rgba(255,255,255,0.85)",
+            font={"color": "#222", "size": 12},
+        )
+    return figure
+
+
+def similarity_map(similarities: Array, name: str, limit: float) -> go.Figure:
+    """Every position with every other: `name` is what was computed, `limit` its largest possible magnitude."""
+    heat = _heat(similarities, None, None, f"<b>{VALUE}</b><br>{name} of positions %{{y}} and %{{x}}")
+    figure = go.Figure(heat)
+    figure.update_layout(coloraxis=_colours((-limit, limit)))
+    layout(figure, 440, "position", "position")
+    figure.update_yaxes(autorange="reversed", constrain="domain", scaleanchor="x", **_no_grid())
+    figure.update_xaxes(constrain="domain", **_no_grid())
+    return figure
+
+
+def sum_maps(embedding: Array, positional: Array, total: Array, tokens: Sequence[str]) -> go.Figure:
+    """embedding + positional = input, a token a row, in one colour range."""
+    titles = ("embedding × √d_model", "+ positional encoding", "= input of layer 0")
+    return _side_by_side(dict(zip(titles, (embedding, positional, total), strict=True)), tokens)
+
+
+def learned_beside(learned: Array, sinusoidal: Array) -> go.Figure:
+    """A learned table beside the paper's sinusoids, in one colour range."""
+    return _side_by_side({"learned by this model": learned, "sinusoids of the paper": sinusoidal}, None)
+
+
+def _side_by_side(maps: Mapping[str, Array], tokens: Sequence[str] | None) -> go.Figure:
+    """Maps of one shape under their titles, in one colour range; rows are tokens, or else positions."""
+    rows = len(next(iter(maps.values())))
+    names = None if tokens is None else [html.escape(name) for name in numbered(tokens)]
+    figure = make_subplots(1, len(maps), subplot_titles=list(maps), shared_yaxes=True, horizontal_spacing=0.02)
+    for column, (title, values) in enumerate(maps.items(), start=1):
+        hover = f"<b>{VALUE}</b><br>{title}<br>{'token' if tokens else 'position'} %{{y}}, dimension %{{x}}"
+        figure.add_trace(_heat(values, None, names, hover), row=1, col=column)
+    figure.update_layout(coloraxis=_colours(symmetric_range(*maps.values())))
+    layout(figure, min(max(200 + 18 * rows, 300), 720), "", "")
+    figure.update_xaxes(title="dimension", **_no_grid(), nticks=6)
+    figure.update_yaxes(**_no_grid(), autorange="reversed")
+    step = -(-rows // 30)
+    if names is not None:
+        figure.update_yaxes(tickmode="array", tickvals=list(range(0, rows, step)), ticktext=names[::step])
+    figure.update_yaxes(title="token" if tokens else "position", col=1)
+    figure.update_layout(margin={"l": 120 if tokens else 60})
+    return figure
+
+
+def _heat(values: Array, x: Sequence[str] | None, y: Sequence[str] | None, hover: str) -> go.Heatmap:
+    z = np.ascontiguousarray(values, dtype=np.float32)
+    return go.Heatmap(z=z, x=x, y=y, coloraxis="coloraxis", hovertemplate=hover + "<extra></extra>")
+
+
+def _colours(limits: tuple[float, float]) -> dict:
+    """The signed scale, with its range written on the bar."""
+    low, high = limits
+    ticks = np.linspace(low, high, 5)
+    bar = {
+        "tickvals": ticks,
+        "ticktext": [f"{tick:.3g}" for tick in ticks],
+        "thickness": 14,
+        "title": {"text": "value"},
+    }
+    return {"colorscale": SIGNED, "cmin": low, "cmax": high, "colorbar": bar}
+
+
+def _no_grid() -> dict:
+    return {"showgrid": False, "zeroline": False}

@@ -1,0 +1,154 @@
+"""Curves of positional encoding (paper, section 3.5): wavelengths, waves, similarity over distance, clock hands.
+
+An `encoding` is (position, d_model), dimension 2i a sine and 2i+1 the cosine of pair i, as the model adds it.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from viz.positions import dimension_name, length
+from viz.theme import OKABE_ITO, layout
+
+Array = np.ndarray
+
+LINE = "#8C8C8C"
+"""Guides and reference lines: seen on light and on dark."""
+LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
+
+
+def wavelength_chart(measured: Array, formula: Array, max_len: int, chosen: Sequence[int]) -> go.Figure:
+    """Positions a full turn takes, for each pair of dimensions; the `chosen` dimensions' pairs in their colours."""
+    pairs = np.arange(len(formula))
+    figure = go.Figure()
+    figure.add_scatter(
+        x=pairs, y=formula, mode="lines", line={"color": LINE, "width": 1.5}, name="formula", hoverinfo="skip"
+    )
+    hover = "pair %{x}: <b>%{y:,.7g}</b> positions<extra></extra>"
+    dots = {"mode": "markers", "hovertemplate": hover}
+    figure.add_scatter(x=pairs, y=measured, marker={"size": 5, "color": LINE}, name="the model's table", **dots)
+    for dimension, colour in zip(chosen, OKABE_ITO, strict=False):
+        pair = dimension // 2
+        marker = {"size": 12, "color": colour, "line": {"color": "white", "width": 1}}
+        figure.add_scatter(x=[pair], y=measured[[pair]], marker=marker, showlegend=False, **dots)
+    for value, text in (
+        (2 * math.pi, "2π"),
+        (2 * math.pi * 10_000, "10000 · 2π"),
+        (max_len, f"the table ends: {max_len}"),
+    ):
+        figure.add_hline(value, line={"color": LINE, "width": 1, "dash": "dot"}, annotation_text=text)
+    figure.update_annotations(x=0, xanchor="left", yanchor="bottom", font_size=12)
+    layout(figure, 380, "pair i (dimensions 2i and 2i+1)", "wavelength, positions (log)")
+    figure.update_yaxes(type="log", range=[0.6, 5.1], dtick=1, exponentformat="none", tickformat=",", zeroline=False)
+    figure.update_layout(legend=LEGEND)
+    return figure
+
+
+def wave_chart(encoding: Array, wavelengths: Array, dimensions: Sequence[int]) -> go.Figure:
+    """Chosen columns of the table over the position: dots are its numbers, the line is the formula between."""
+    figure = go.Figure()
+    between = np.linspace(0, len(encoding) - 1, 1200)
+    for dimension, colour in zip(dimensions, OKABE_ITO, strict=False):
+        angle = 2 * math.pi * between / wavelengths[dimension // 2]
+        wave = np.cos(angle) if dimension % 2 else np.sin(angle)
+        line = {"color": colour, "width": 1.5}
+        figure.add_scatter(x=between, y=wave, mode="lines", line=line, hoverinfo="skip", showlegend=False)
+        figure.add_scatter(
+            x=np.arange(len(encoding)),
+            y=encoding[:, dimension],
+            mode="markers",
+            marker={"color": colour, "size": 5},
+            name=dimension_name(dimension),
+            hovertemplate=f"<b>%{{y:.7g}}</b><br>position %{{x}}, dimension {dimension}<extra></extra>",
+        )
+    layout(figure, 380, "position", "value in the table")
+    figure.update_xaxes(zeroline=False)
+    figure.update_layout(showlegend=True, legend=LEGEND | {"title": "dimension "})
+    return figure
+
+
+def similarity_curve(similarities: Array, extremes: tuple[Array, Array], position: int, name: str) -> go.Figure:
+    """One row of the matrix over the offset k, in the band of all positions' values at that distance."""
+    row = similarities[position]
+    offsets = np.arange(len(row)) - position
+    lowest, highest = (band[abs(offsets)] for band in extremes)
+    figure = go.Figure()
+    band = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
+    figure.add_scatter(x=offsets, y=highest, showlegend=False, **band)
+    figure.add_scatter(
+        x=offsets, y=lowest, fill="tonexty", fillcolor="rgba(230,159,0,0.35)", name="all positions", **band
+    )
+    figure.add_scatter(
+        x=offsets,
+        y=row,
+        mode="lines+markers",
+        line={"color": OKABE_ITO[0], "width": 2},
+        marker={"size": 4},
+        name=f"position {position}",
+        hovertemplate=f"<b>%{{y:.7g}}</b><br>positions {position} and {position} %{{x:+d}}<extra></extra>",
+    )
+    layout(figure, 440, "offset k", name)
+    figure.update_layout(legend=LEGEND)
+    return figure
+
+
+def clocks(rows: Mapping[str, Array], predicted: Array, pairs: Sequence[int], wavelengths: Array) -> go.Figure:
+    """Some pairs as hands of clocks, the cosine to the right and the sine upwards.
+
+    Args:
+        rows: (d_model,) by name: the rows of the table that give each clock its hands.
+        predicted: (d_model,) M_k PE(pos), drawn as rings.
+        pairs: which to draw, a clock each.
+        wavelengths: (pair,) of all.
+    """
+    sines = 2 * np.asarray(pairs)
+    centres = 2.5 * np.arange(len(pairs))
+    figure = go.Figure()
+    for centre, pair in zip(centres, pairs, strict=True):
+        figure.add_shape(type="circle", x0=centre - 1, x1=centre + 1, y0=-1, y1=1, line={"color": LINE, "width": 1})
+        text = f"pair {pair}<br>wavelength {length(wavelengths[pair])}"
+        figure.add_annotation(x=centre, y=-1.15, text=text, showarrow=False, yanchor="top", font_size=12)
+    for (name, row), colour in zip(rows.items(), (OKABE_ITO[0], OKABE_ITO[5]), strict=True):
+        figure.add_trace(_hands(name, row, sines, centres, colour))
+    ring = {"size": 17, "symbol": "circle-open", "color": OKABE_ITO[1], "line": {"width": 3}}
+    x, y = centres + predicted[sines + 1], predicted[sines]
+    figure.add_scatter(x=x, y=y, mode="markers", marker=ring, name="M_k PE(pos)", hoverinfo="skip")
+    layout(figure, 300, "", "")
+    figure.update_xaxes(visible=False, range=[-1.25, centres[-1] + 1.25])
+    figure.update_yaxes(visible=False, range=[-1.9, 1.25], scaleanchor="x")
+    figure.update_layout(legend=LEGEND, margin={"l": 10, "b": 10})
+    return figure
+
+
+def _hands(name: str, row: Array, sines: Array, centres: Array, colour: str) -> go.Scatter:
+    """A line from each centre to (cosine, sine), with a dot at its tip."""
+    sine, cosine = row[sines], row[sines + 1]
+    gap = np.full(len(sines), np.nan)
+    return go.Scatter(
+        x=np.stack([centres, centres + cosine, gap], -1).ravel(),
+        y=np.stack([0 * centres, sine, gap], -1).ravel(),
+        mode="lines+markers",
+        line={"color": colour, "width": 3},
+        marker={"size": [0, 9, 0] * len(sines), "opacity": 1},
+        customdata=np.repeat(np.stack([sine, cosine, sines // 2], -1), 3, axis=0),
+        name=name,
+        hovertemplate=f"{name}, pair %{{customdata[2]}}<br>sin <b>%{{customdata[0]:.7g}}</b>, "
+        "cos <b>%{customdata[1]:.7g}</b><extra></extra>",
+    )
+
+
+def block_equation(block: Array, start: Array, end: Array, pos: int, k: int, pair: int) -> str:
+    """LaTeX of one pair's turn in numbers: block of M_k times PE(pos), beside what the table has at pos + k."""
+
+    def matrix(rows: Array) -> str:
+        body = r" \\ ".join(" & ".join(f"{value:.5f}" for value in np.atleast_1d(row)) for row in rows)
+        return rf"\begin{{pmatrix}} {body} \end{{pmatrix}}"
+
+    names = f"{2 * pair},\\,{2 * pair + 1}"
+    return (
+        rf"\underbrace{{{matrix(block)}}}_{{M_{{{k}}},\ \text{{pair }}{pair}}} "
+        rf"\underbrace{{{matrix(start)}}}_{{PE({pos})_{{{names}}}}} = {matrix(block @ start.astype(float))} "
+        rf"\qquad \underbrace{{{matrix(end)}}}_{{PE({pos + k})_{{{names}}}\ \text{{in the table}}}}"
+    )
