@@ -78,8 +78,8 @@ def chain_closes(translator: Translator, trace: Trace) -> Check:
     return Check(
         title="The chain closes",
         explanation="From the embeddings to the logits, each step worked out again in double precision from the "
-        "step before it: the largest difference to what the model did (as a share of the largest number in its "
-        "matrix, where that is above 1) is",
+        "step before it. The error is the largest difference to what the model did, as a share of the largest "
+        "number in its matrix where that is above 1.",
         error=float(np.max(errors)),
         tolerance=CHAIN_TOLERANCE,
     )

@@ -1,10 +1,61 @@
-"""Home: a sentence, its translation, and where the model looked."""
+"""Home: a sentence, its translation, where the model looked, and how sure it was of each word."""
 
+import numpy as np
 import streamlit as st
 
+from model.decoding import beam_search, greedy
+from pages.components.cards import cards
+from pages.components.chart import chart
+from pages.components.explain import explain, show_code
+from pages.components.export import export
 from pages.components.frame import open_page
+from pages.components.pickers import POSITION_CHART, alignment_weights, position_clicked, target_position
 from pages.components.proof import proof_strip
+from viz import chips, theme, translation
+from viz.tokens import decoder_rows
 
 view = open_page(__file__)
-st.text(view.trace.translation)
+trace = view.trace
+rows = decoder_rows(trace.tgt_tokens, trace.next_tokens)
+probabilities = trace.probabilities
+written = probabilities[np.arange(len(rows)), list(trace.next_ids)]
+
+st.html(chips.sentence(trace.translation))
+st.html(chips.chips("Source tokens", trace.src_tokens, trace.src_ids, theme.ENCODER))
+st.html(chips.chips("Target tokens", trace.next_tokens, trace.next_ids, theme.DECODER, written))
+
+st.subheader("Where the model looked", anchor=False)
+weights, what = alignment_weights(view)
+alignment = translation.alignment(weights, trace.src_tokens, rows)
+st.caption(f"{what}. Each row is one step of the decoder; bright cells are the source tokens that it read from.")
+chart(alignment, key="alignment", alt=what)
+
+st.subheader("How sure the model was", anchor=False)
+left, right = st.columns(2, gap="large")
+with left:
+    position = target_position(rows)
+    certainty = translation.certainty(trace.next_tokens, written, position)
+    chart(certainty, key=POSITION_CHART, on_select=position_clicked, alt="Probability of each token of the translation")
+with right:
+    here = (trace.next_tokens[position], trace.next_ids[position], written[position])
+    ranking = translation.ranking(trace.candidates[position], here)
+    chart(translation.runners_up(*ranking, trace.logits.shape[-1]), key="runners-up", alt="Most probable tokens")
+
+explain(
+    "At every step the decoder gives each token of the vocabulary a number (a logit); the softmax makes them "
+    "probabilities. The translation is the sequence that beam search found most probable as a whole, so a token "
+    "of it need not be the most probable one at its step.",
+    latex=r"p(y_{t+1} \mid y_{\le t}, x) = \mathrm{softmax}(W_E\, h_t)",
+    section="3.4",
+)
+show_code(greedy, beam_search)
+export(
+    view,
+    "translation",
+    {"alignment": weights, "probability": written, "logits": trace.logits},
+    table=translation.probability_table(trace.next_tokens, trace.next_ids, written),
+    figure=alignment,
+)
+st.subheader("Look inside", anchor=False)
+cards(__file__)
 proof_strip(view)

@@ -1,18 +1,20 @@
 """How every Plotly figure is put on a page."""
 
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
 
 
-def chart(figure: Any, key: str, *, alt: str | None = None, on_select: str = "ignore") -> Any:
+def chart(figure: Any, key: str, *, alt: str | None = None, on_select: str | Callable[[], None] = "ignore") -> Any:
     """Draw a Plotly figure over the full width, in the colours of the person's theme.
 
     Args:
         figure: a Plotly figure, or its plain dict.
         key: unique on the page.
         alt: what the figure shows, for people who cannot see it.
-        on_select: "rerun" makes a click or a lasso on points run the page again; the answer is returned.
+        on_select: "rerun", or a function to call first, makes a click on a point run the page again; what
+            was chosen is returned, and is in st.session_state[key].
     """
     config = {
         "displaylogo": False,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -31,7 +32,7 @@ KINDS = {
     "cross": "Cross-attention",
 }
 TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
-SCOPES = {"head": "This head", "layer": "This layer", "everywhere": "Everywhere"}
+SCOPES = {"head": "Head", "layer": "Layer", "everywhere": "Everywhere"}
 TAUS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 LONGEST_IN_URL = 2_000
 """Characters: a server refuses a URL of 64 kB, and one character may take nine bytes there."""
@@ -99,6 +100,7 @@ def _interventions(inputs: Inputs) -> tuple[AttentionTemperature, ...]:
 def _sidebar() -> Inputs:
     notes: list[str] = []
     with st.sidebar:
+        st.markdown("#### Attention Explorer")
         source = _source()
         target, typed = _target(notes)
         look = st.container()
@@ -140,7 +142,9 @@ def _take_example() -> None:
 
 def _target(notes: list[str]) -> tuple[str, str]:
     target = _choice("Target, German", "target", TARGETS, notes)
-    return target, _text("Your translation", "typed", "") if target == "typed" else ""
+    if target != "typed":
+        return target, ""
+    return target, _text("Your own translation", "typed", "", "Type a German sentence")
 
 
 def _engine(notes: list[str]) -> tuple[str | None, str]:
@@ -157,7 +161,9 @@ def _engine(notes: list[str]) -> tuple[str | None, str]:
 
 
 def _place(translator: Translator | None, notes: list[str]) -> tuple[str, int, int]:
-    kind = _choice("Attention", "kind", KINDS, notes)
+    _drop_impossible("kind", list(KINDS), "encoder_self", list(KINDS.values()), notes)
+    kind = st.radio("Attention", list(KINDS), format_func=KINDS.__getitem__, key="kind", bind="query-params")
+    kind = kind or "encoder_self"
     layers, heads = 1, 1
     if translator is not None:
         config = translator.model.config
@@ -182,9 +188,12 @@ def _temperature(notes: list[str]) -> tuple[float, str]:
     return tau, _choice("Temperature acts on", "scope", SCOPES, notes)
 
 
-def _text(label: str, key: str, default: str) -> str:
+def _text(label: str, key: str, default: str, placeholder: str | None = None) -> str:
     bind = "query-params" if len(st.session_state.get(key) or "") <= LONGEST_IN_URL else None
-    return st.text_area(label, default, key=key, height=100, bind=bind, persist_state="session")
+    text = st.text_area(
+        label, default, key=key, height=100, placeholder=placeholder, bind=bind, persist_state="session"
+    )
+    return text or ""
 
 
 def _choice(label: str, key: str, options: dict[Any, str], notes: list[str]) -> Any:
@@ -219,15 +228,13 @@ def _drop_impossible(key: str, options: Sequence[Any], default: Any, labels: Seq
 
 def _link_and_reset() -> None:
     link, reset = st.columns(2)
-    with link.popover("Copy link", icon=":material/link:", width="stretch"):
+    with link.popover("Link", icon=":material/link:", width="stretch"):
         st.caption("Opens this page with exactly these inputs.")
         st.code(_link(), language=None, wrap_lines=True)
     reset.button("Reset", icon=":material/restart_alt:", width="stretch", on_click=_reset)
 
 
 def _link() -> str:
-    from urllib.parse import urlencode
-
     query = urlencode(st.query_params.to_dict())
     return f"{st.context.url or ''}{'?' if query else ''}{query}"
 

@@ -1,0 +1,154 @@
+"""Figures of the home page: how sure the model was of each word, and where it looked meanwhile."""
+
+import html
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from viz.theme import DECODER, WEIGHTS, layout
+from viz.tokens import labels, ticks
+
+Array = np.ndarray
+
+_OUTLINE = "#7f7f7f"
+"""Seen on white and on black."""
+
+
+def certainty(next_tokens: Sequence[str], probabilities: Array, chosen: int) -> go.Figure:
+    """Bars: the probability that the model gave each token of the translation, when its turn came.
+
+    Args:
+        next_tokens: the translation's pieces, the end token last.
+        probabilities: (position,) of the whole vocabulary, 0 to 1.
+        chosen: the position to emphasise.
+    """
+    positions = np.arange(len(next_tokens))
+    shown, names = ticks(next_tokens)
+    figure = go.Figure(
+        go.Bar(
+            x=positions,
+            y=probabilities,
+            customdata=_escaped(next_tokens),
+            marker={
+                "color": DECODER,
+                "opacity": np.where(positions == chosen, 1.0, 0.45),
+                "line": {"color": _OUTLINE, "width": np.where(positions == chosen, 2, 0)},
+            },
+            hovertemplate="position %{x}: %{customdata}<br>probability %{y:.6f}<extra></extra>",
+            selected={"marker": {"opacity": 1.0}},
+            unselected={"marker": {"opacity": 0.45}},
+        )
+    )
+    figure.update_xaxes(tickvals=shown, ticktext=names, showgrid=False)
+    figure.update_yaxes(range=[0, 1], tickformat=".0%")
+    return layout(figure, 260, "token of the translation", "probability, of the whole vocabulary")
+
+
+def runners_up(tokens: Sequence[str], probabilities: Array, written: int, vocabulary: int) -> go.Figure:
+    """Bars: the most probable tokens at one position, and all others of the vocabulary together.
+
+    Args:
+        tokens: pieces, best first; the one that the translation has is among them.
+        probabilities: (token,) of the whole vocabulary.
+        written: index of the token that the translation has.
+        vocabulary: number of tokens in the vocabulary.
+    """
+    rest = max(1.0 - float(np.sum(probabilities)), 0.0)
+    names = [*_escaped(tokens), f"all {vocabulary - len(tokens):,} others"]
+    order = np.arange(len(names))
+    values = np.append(probabilities, rest)
+    figure = go.Figure(
+        go.Bar(
+            x=values,
+            y=order,
+            orientation="h",
+            customdata=names,
+            text=[f"{value:.2%}" for value in values],
+            textposition="outside",
+            cliponaxis=False,
+            marker={
+                "color": DECODER,
+                "opacity": np.where(order == written, 1.0, 0.45),
+                "pattern": {"shape": [*[""] * len(tokens), "/"]},
+            },
+            hovertemplate="%{customdata}<br>probability %{x:.6f}<extra></extra>",
+        )
+    )
+    labelled = [f"<b>{name}</b>" if i == written else name for i, name in enumerate(names)]
+    figure.update_yaxes(tickvals=order, ticktext=labelled, autorange="reversed", showgrid=False)
+    figure.update_xaxes(range=[0, 1.15], tickvals=[0, 0.25, 0.5, 0.75, 1], tickformat=".0%")
+    return layout(figure, 90 + 26 * len(names), "probability, of the whole vocabulary", "")
+
+
+def alignment(weights: Array, src_tokens: Sequence[str], rows: Sequence[str], lit: int | None = None) -> go.Figure:
+    """Heat map of cross-attention weights: rows are decoder positions (queries), columns source tokens (keys).
+
+    Args:
+        weights: (target position, source position), 0 to 1.
+        src_tokens: source pieces.
+        rows: what each decoder row reads and predicts, as plain text.
+        lit: the row to frame.
+    """
+    columns, column_names = ticks(src_tokens)
+    step = -(-len(rows) // 30)
+    shown_rows = list(range(0, len(rows), step))
+    figure = go.Figure(
+        go.Heatmap(
+            z=weights,
+            x=np.arange(len(src_tokens)),
+            y=np.arange(len(rows)),
+            customdata=np.array(
+                [[f"{html.escape(row)}<br>looks at {name}" for name in _escaped(src_tokens)] for row in rows]
+            ),
+            colorscale=WEIGHTS,
+            zmin=0,
+            zmax=1,
+            colorbar={"title": {"text": "attention weight, 0 to 1", "side": "right"}, "thickness": 14},
+            hovertemplate="%{customdata}<br>weight %{z:.6f}<extra></extra>",
+        )
+    )
+    figure.update_xaxes(tickvals=columns, ticktext=column_names, side="top", showgrid=False, zeroline=False)
+    figure.update_yaxes(
+        tickvals=shown_rows,
+        ticktext=[html.escape(rows[i]) for i in shown_rows],
+        autorange="reversed",
+        showgrid=False,
+        zeroline=False,
+    )
+    if lit is not None:
+        figure.add_shape(
+            type="rect",
+            x0=-0.5,
+            x1=len(src_tokens) - 0.5,
+            y0=lit - 0.5,
+            y1=lit + 0.5,
+            line={"color": DECODER, "width": 2},
+        )
+    height = 140 + min(26 * len(rows), 760)
+    return layout(figure, height, "source token (key)", "decoder row (query)").update_layout(margin={"t": 90})
+
+
+def probability_table(tokens: Sequence[str], ids: Sequence[int], probabilities: Array) -> pd.DataFrame:
+    """The translation's tokens with their probabilities, one row a position."""
+    return pd.DataFrame({"position": range(len(ids)), "token": tokens, "id": ids, "probability": probabilities})
+
+
+def ranking(candidates: Sequence, written: tuple[str, int, float]) -> tuple[list[str], Array, int]:
+    """Tokens and probabilities of one position, best first, and the index of the one that was written.
+
+    Args:
+        candidates: the most probable ones, best first (`token`, `id`, `probability` each).
+        written: token, id and probability of what the translation has there; added where it is not among them.
+    """
+    found = [(c.token, c.id, c.probability) for c in candidates]
+    ids = [token_id for _, token_id, _ in found]
+    if written[1] not in ids:
+        found, ids = [*found, written], [*ids, written[1]]
+    names, _, probabilities = zip(*found, strict=True)
+    return list(names), np.array(probabilities), ids.index(written[1])
+
+
+def _escaped(pieces: Sequence[str]) -> list[str]:
+    return [html.escape(label) for label in labels(pieces)]
