@@ -39,7 +39,8 @@ class PaperModel:
         scaled = self.weights[f"{name}.tokens.weight"][list(ids)] * math.sqrt(self.config.d_model)
         if self.config.positions == "learned":
             return scaled + self.weights[f"{name}.positions"][: len(ids)]
-        return scaled + positional_encoding(len(ids), self.config.d_model)
+        # The model keeps its sinusoids in single precision.
+        return scaled + positional_encoding(len(ids), self.config.d_model).astype(np.float32)
 
     def _stack(self, stack: str, x: Array, memory: Array | None) -> Array:
         layers = self.config.n_encoder_layers if stack == "encoder" else self.config.n_decoder_layers

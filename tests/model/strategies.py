@@ -74,7 +74,7 @@ def interventions(draw: st.DrawFn, config: TransformerConfig, causal: bool) -> I
     return draw(st.one_of(choices))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """A model, a sentence pair, and what is changed in the model."""
 
@@ -82,6 +82,10 @@ class Run:
     source: str
     target: str
     interventions: tuple[Intervention, ...]
+
+    def __repr__(self) -> str:
+        config = self.translator.model.config
+        return f"Run({config}, {self.source!r}, {self.target!r}, {self.interventions})"
 
     @cached_property
     def trace(self) -> Trace:
