@@ -28,7 +28,7 @@ st.subheader("Where the model looked", anchor=False)
 weights, what = alignment_weights(view)
 alignment = translation.alignment(weights, trace.src_tokens, rows)
 st.caption(f"{what}. Each row is one step of the decoder; bright cells are the source tokens that it read from.")
-chart(alignment, key="alignment", alt=what)
+chart(alignment, key="alignment-map", alt=what)
 
 st.subheader("How sure the model was", anchor=False)
 left, right = st.columns(2, gap="large")
@@ -40,6 +40,9 @@ with right:
     here = (trace.next_tokens[position], trace.next_ids[position], written[position])
     ranking = translation.ranking(trace.candidates[position], here)
     chart(translation.runners_up(*ranking, trace.logits.shape[-1]), key="runners-up", alt="Most probable tokens")
+
+st.subheader("Look inside", anchor=False)
+cards(__file__)
 
 explain(
     "At every step the decoder gives each token of the vocabulary a number (a logit); the softmax makes them "
@@ -56,6 +59,4 @@ export(
     table=translation.probability_table(trace.next_tokens, trace.next_ids, written),
     figure=alignment,
 )
-st.subheader("Look inside", anchor=False)
-cards(__file__)
 proof_strip(view)

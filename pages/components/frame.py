@@ -59,7 +59,7 @@ def _view(inputs: Inputs, trace: Trace) -> View:
         place = "" if inputs.scope == "everywhere" else f" of {KINDS[inputs.kind].lower()}, layer {inputs.layer}"
         st.info(
             f"Attention temperature τ = {inputs.tau:g} is at work in {where}{place}: "
-            "the model ran, and decoded, again with it.",
+            f"the model ran again with it{'' if inputs.target == 'typed' else ', and translated again'}.",
             icon=":material/thermostat:",
         )
     return View(inputs.translator, trace, inputs.kind, inputs.layer, inputs.head, inputs.tau, inputs.scope)

@@ -4,8 +4,8 @@ app.py draws it, so its widgets are the same ones on every page and keep their v
 the URL, so a link brings them along.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +13,11 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from model.checkpoints import CheckpointError, available_checkpoints
+from model.checkpoints import DEFAULT_CHECKPOINT, CheckpointError, available_checkpoints
 from model.devices import available_devices
 from model.interventions import AttentionTemperature
 from model.translator import Translator
-from pages.components.runs import Request, open_translator
+from pages.components.runs import Request, open_translator, run
 
 EXAMPLES = (
     "Two young men are cooking in a kitchen.",
@@ -34,6 +34,17 @@ KINDS = {
 TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
 SCOPES = {"head": "Head", "layer": "Layer", "everywhere": "Everywhere"}
 TAUS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
+DEFAULTS = {
+    "source": EXAMPLES[0],
+    "target": "beam",
+    "typed": "",
+    "kind": "encoder_self",
+    "layer": 0,
+    "head": 0,
+    "tau": 1.0,
+    "scope": "head",
+}
+"""by the name of the widget, which is also its name in the URL"""
 LONGEST_IN_URL = 2_000
 """Characters: a server refuses a URL of 64 kB, and one character may take nine bytes there."""
 
@@ -113,7 +124,7 @@ def _sidebar() -> Inputs:
     return Inputs(translator, problem, tuple(notes), source, target, typed, kind, layer, head, tau, scope)
 
 
-def _open(checkpoint: str | None, device: str) -> tuple[Translator | None, str]:
+def _open(checkpoint: str, device: str) -> tuple[Translator | None, str]:
     try:
         return open_translator(checkpoint, device), ""
     except CheckpointError as error:
@@ -121,7 +132,7 @@ def _open(checkpoint: str | None, device: str) -> tuple[Translator | None, str]:
 
 
 def _source() -> str:
-    text = _text("Source sentence, English", "source", EXAMPLES[0])
+    text = _text("Source sentence, English", "source", "Type an English sentence")
     st.selectbox(
         "Example sentences",
         EXAMPLES,
@@ -141,29 +152,37 @@ def _take_example() -> None:
 
 
 def _target(notes: list[str]) -> tuple[str, str]:
-    target = _choice("Target, German", "target", TARGETS, notes)
+    target = _choice("Target, German", "target", TARGETS, notes, on_change=_offer_own_translation)
     if target != "typed":
         return target, ""
-    return target, _text("Your own translation", "typed", "", "Type a German sentence")
+    return target, _text("Your own translation", "typed", "Type a German sentence")
 
 
-def _engine(notes: list[str]) -> tuple[str | None, str]:
-    checkpoints, devices = available_checkpoints(), available_devices()
-    checkpoint = None
-    if checkpoints:
-        checkpoint = _select("Checkpoint", "checkpoint", checkpoints, notes)
-    device = devices[0]
+def _offer_own_translation() -> None:
+    """Somebody who starts to type a target begins with the model's own, and changes that."""
+    state = st.session_state
+    if state["target"] == "typed" and not state.get("typed"):
+        # What is wrong with the source or the checkpoint, the page itself is about to say.
+        with suppress(ValueError):
+            translator = open_translator(
+                state.get("checkpoint") or DEFAULT_CHECKPOINT, state.get("device") or available_devices()[0]
+            )
+            state["typed"] = run(translator, Request(state["source"], None, 4, ())).translation
+
+
+def _engine(notes: list[str]) -> tuple[str, str]:
+    checkpoints, devices = available_checkpoints() or [DEFAULT_CHECKPOINT], available_devices()
+    checkpoint = _select("Checkpoint", "checkpoint", checkpoints, notes)
     if len(devices) > 1:
-        device = _select("Device", "device", devices, notes)
-    else:
-        st.caption(f"Runs on: {device}")
-    return checkpoint, device
+        return checkpoint, _select("Runs on", "device", devices, notes)
+    st.caption(f"Runs on: {devices[0]}")
+    return checkpoint, devices[0]
 
 
 def _place(translator: Translator | None, notes: list[str]) -> tuple[str, int, int]:
-    _drop_impossible("kind", list(KINDS), "encoder_self", list(KINDS.values()), notes)
+    _drop_impossible("kind", KINDS, notes)
     kind = st.radio("Attention", list(KINDS), format_func=KINDS.__getitem__, key="kind", bind="query-params")
-    kind = kind or "encoder_self"
+    kind = kind or DEFAULTS["kind"]
     layers, heads = 1, 1
     if translator is not None:
         config = translator.model.config
@@ -175,11 +194,11 @@ def _place(translator: Translator | None, notes: list[str]) -> tuple[str, int, i
 
 
 def _temperature(notes: list[str]) -> tuple[float, str]:
-    _drop_impossible("tau", TAUS, 1.0, [f"{tau:g}" for tau in TAUS], notes)
+    _drop_impossible("tau", {tau: f"{tau:g}" for tau in TAUS}, notes)
     tau = st.select_slider(
         "Attention temperature τ",
         TAUS,
-        value=1.0,
+        value=DEFAULTS["tau"],
         format_func=lambda tau: f"{tau:g}",
         key="tau",
         bind="query-params",
@@ -188,57 +207,59 @@ def _temperature(notes: list[str]) -> tuple[float, str]:
     return tau, _choice("Temperature acts on", "scope", SCOPES, notes)
 
 
-def _text(label: str, key: str, default: str, placeholder: str | None = None) -> str:
+def _text(label: str, key: str, placeholder: str) -> str:
     bind = "query-params" if len(st.session_state.get(key) or "") <= LONGEST_IN_URL else None
     text = st.text_area(
-        label, default, key=key, height=100, placeholder=placeholder, bind=bind, persist_state="session"
+        label, DEFAULTS[key], key=key, height=100, placeholder=placeholder, bind=bind, persist_state="session"
     )
     return text or ""
 
 
-def _choice(label: str, key: str, options: dict[Any, str], notes: list[str]) -> Any:
-    first = next(iter(options))
-    _drop_impossible(key, list(options), first, list(options.values()), notes)
+def _choice(
+    label: str, key: str, options: dict[Any, str], notes: list[str], on_change: Callable[[], None] | None = None
+) -> Any:
+    _drop_impossible(key, options, notes)
     chosen = st.segmented_control(
         label,
         list(options),
-        default=first,
+        default=DEFAULTS[key],
         required=True,
         format_func=options.__getitem__,
         key=key,
+        on_change=on_change,
         bind="query-params",
-        persist_state="session",
     )
-    return first if chosen is None else chosen
+    return DEFAULTS[key] if chosen is None else chosen
 
 
 def _select(label: str, key: str, options: list[str], notes: list[str]) -> str:
-    _drop_impossible(key, options, options[0], options, notes)
-    return st.selectbox(label, options, key=key, bind="query-params", persist_state="session") or options[0]
+    _drop_impossible(key, {option: option for option in options}, notes)
+    return st.selectbox(label, options, key=key, bind="query-params") or options[0]
 
 
-def _drop_impossible(key: str, options: Sequence[Any], default: Any, labels: Sequence[str], notes: list[str]) -> None:
-    """Before its widget is drawn: a value that this checkpoint or any link cannot have becomes the default."""
-    asked = st.query_params.get(key)
-    if key not in st.session_state and asked is not None and asked not in labels:
-        notes.append(f"The link asked for a {key} that is not there; {labels[options.index(default)]} is shown.")
-    elif key in st.session_state and st.session_state[key] not in options:
-        st.session_state[key] = default
+def _drop_impossible(key: str, options: dict[Any, str], notes: list[str]) -> None:
+    """Before its widget is drawn: what the link asks for in vain, or this checkpoint lacks, becomes the default."""
+    default = DEFAULTS.get(key, next(iter(options)))
+    state, asked = st.session_state, st.query_params.get(key)
+    if key not in state and asked is not None and asked not in options.values():
+        notes.append(f"The link asks for a {key} that is not there; you see {options[default]} instead.")
+    elif state.get(key) is not None and state[key] not in options:
+        notes.append(f"There is no {key} {state[key]} here; you see {options[default]} instead.")
+        state[key] = default
 
 
 def _link_and_reset() -> None:
     link, reset = st.columns(2)
     with link.popover("Link", icon=":material/link:", width="stretch"):
         st.caption("Opens this page with exactly these inputs.")
-        st.code(_link(), language=None, wrap_lines=True)
+        query = urlencode(st.query_params.to_dict())
+        st.code(f"{st.context.url or ''}{'?' if query else ''}{query}", language=None, wrap_lines=True)
     reset.button("Reset", icon=":material/restart_alt:", width="stretch", on_click=_reset)
 
 
-def _link() -> str:
-    query = urlencode(st.query_params.to_dict())
-    return f"{st.context.url or ''}{'?' if query else ''}{query}"
-
-
 def _reset() -> None:
-    for key in ("source", "target", "typed", "kind", "layer", "head", "tau", "scope", "checkpoint", "device"):
-        st.session_state.pop(key, None)
+    for key, value in DEFAULTS.items():
+        if key in st.session_state:
+            st.session_state[key] = value
+    if checkpoints := available_checkpoints():
+        st.session_state["checkpoint"] = checkpoints[0]

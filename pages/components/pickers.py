@@ -23,6 +23,9 @@ def target_position(rows: list[str]) -> int:
         rows: what each decoder row reads and predicts.
     """
     last = len(rows) - 1
+    asked = st.query_params.get("position", "0")
+    if "position" not in st.session_state and asked not in map(str, range(len(rows))):
+        st.info(f"The link asks for a position that is not there; they are 0 to {last}.", icon=":material/info:")
     if st.session_state.get("position") is not None:
         st.session_state["position"] = min(st.session_state["position"], last)
     chosen = st.number_input(f"Position, 0 to {last}", 0, last, key="position", bind="query-params", width=200) or 0
@@ -32,19 +35,27 @@ def target_position(rows: list[str]) -> int:
 
 def alignment_weights(view: View) -> tuple[Array, str]:
     """Cross-attention weights (target position, source position), and what they are in words."""
-    layer = min(view.layer, view.translator.model.config.n_decoder_layers - 1)
-    pattern = view.trace.attention("cross", layer).pattern
-    mean, one = f"Mean of the {len(pattern)} heads", f"Head {view.head} alone"
+    last = view.translator.model.config.n_decoder_layers - 1
+    layer = min(view.layer, last)
+    n_heads = view.translator.model.config.n_heads
+    names = {
+        "last": f"Last layer, mean of its {n_heads} heads",
+        "layer": f"Layer {layer}, mean of its {n_heads} heads",
+        "head": f"Layer {layer}, head {view.head}",
+    }
     which = st.segmented_control(
         "Heads",
-        ("mean", "one"),
-        default="mean",
+        list(names),
+        default="last",
         required=True,
-        format_func={"mean": mean, "one": one}.__getitem__,
-        key="alignment-heads",
+        format_func=names.__getitem__,
+        key="alignment",
         persist_state="session",
         label_visibility="collapsed",
     )
-    if which == "one":
+    if which == "head":
+        pattern = view.trace.attention("cross", layer).pattern
         return pattern[view.head], f"Cross-attention weights of layer {layer}, head {view.head}"
-    return pattern.mean(axis=0), f"Cross-attention weights of layer {layer}, averaged over its {len(pattern)} heads"
+    layer = last if which == "last" else layer
+    pattern = view.trace.attention("cross", layer).pattern
+    return pattern.mean(axis=0), f"Cross-attention weights of layer {layer}, averaged over its {n_heads} heads"

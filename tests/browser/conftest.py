@@ -1,0 +1,149 @@
+"""The app as a person meets it: a server process of its own, and Chromium without a screen."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.error import URLError
+from urllib.parse import urlsplit
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+PATIENCE = 60_000
+"""Milliseconds: a first visit imports PyTorch, perhaps beside a training run."""
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator["Browser"]:
+    """Chromium; without one the test is skipped, or fails with CI=true."""
+    from playwright.sync_api import sync_playwright
+
+    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if found is None:
+        message = f"needs a browser: none of {', '.join(CHROMIUM)} is installed"
+        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=found, args=list(ARGUMENTS))
+        yield chromium
+        chromium.close()
+
+
+@contextmanager
+def serve(checkpoints: Path, log: Path) -> Iterator[str]:
+    """A fresh server process on a free port; its address."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    environment = os.environ | {"ATTENTION_EXPLORER_CHECKPOINTS": str(checkpoints), "OMP_WAIT_POLICY": "PASSIVE"}
+    with open(log, "wb") as output:
+        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
+    try:
+        _wait_until_healthy(f"http://localhost:{port}", server, log)
+        yield f"http://localhost:{port}"
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def _wait_until_healthy(address: str, server: subprocess.Popen, log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE / 1000
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{address}/_stcore/health"):
+                return
+        except URLError:
+            time.sleep(0.1)
+    pytest.fail(f"the server did not start:\n{log.read_text()}")
+
+
+@pytest.fixture(scope="session")
+def server(saved_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of one server for most tests."""
+    with serve(saved_checkpoints, tmp_path_factory.mktemp("server") / "log.txt") as address:
+        yield address
+
+
+@pytest.fixture
+def cold_server(saved_checkpoints: Path, tmp_path: Path) -> Iterator[str]:
+    """The address of a server that nobody has visited."""
+    with serve(saved_checkpoints, tmp_path / "log.txt") as address:
+        yield address
+
+
+class Visitor:
+    """A person's browser window, which takes note of everything that goes wrong in it."""
+
+    def __init__(self, context: "BrowserContext") -> None:
+        context.set_default_timeout(PATIENCE)
+        self.page: Page = context.new_page()
+        self.requests: set[str] = set()
+        self.complaints: list[str] = []
+        self.page.on("request", lambda request: self.requests.add(request.url))
+        self.page.on("pageerror", lambda error: self.complaints.append(f"exception: {error}"))
+        self.page.on("console", self._listen)
+
+    def _listen(self, message: "ConsoleMessage") -> None:
+        # On a page's own URL Streamlit's client first asks for these below that URL, and then above it.
+        guess = urlsplit(message.location["url"]).path.endswith(("/_stcore/health", "/_stcore/host-config"))
+        if message.type == "error" and not (guess and "404" in message.text):
+            self.complaints.append(f"{message.text} ({message.location['url']})")
+
+    def visit(self, address: str) -> None:
+        self.page.goto(address)
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until the run is over: the page's last element is there, and nothing is being drawn."""
+        self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+        self.page.wait_for_function("!document.querySelector('[data-stale=true], [data-testid=stSkeleton]')")
+
+    def picture(self) -> str:
+        """All that can be read on the page, with the widgets' values, as an outline."""
+        return self.page.locator("[data-testid=stApp]").aria_snapshot()
+
+    def foreign_requests(self) -> list[str]:
+        """What was asked of any other machine."""
+        return sorted(url for url in self.requests if not url.startswith(("http://localhost:", "data:", "blob:")))
+
+
+@pytest.fixture
+def new_visitor(browser: "Browser") -> Iterator[Callable[..., Visitor]]:
+    """Opens windows; afterwards no window may have complained, or asked anything of another machine."""
+    opened: list[tuple[BrowserContext, Visitor]] = []
+
+    def open_window(**options: object) -> Visitor:
+        context = browser.new_context(**{"viewport": {"width": 1366, "height": 900}, **options})
+        opened.append((context, Visitor(context)))
+        return opened[-1][1]
+
+    yield open_window
+    for context, visitor in opened:
+        context.close()
+        assert visitor.complaints == []
+        assert visitor.foreign_requests() == []
+
+
+@pytest.fixture
+def visitor(new_visitor: Callable[..., Visitor]) -> Visitor:
+    """One window."""
+    return new_visitor()

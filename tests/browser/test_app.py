@@ -1,0 +1,140 @@
+"""The frame and the home page in Chromium."""
+
+from collections.abc import Callable
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from pages import PAGES, Page
+from tests.browser.conftest import Visitor
+
+ALL_PAGES = [page for pages in PAGES.values() for page in pages]
+CHOICES = {
+    "source": "A dog & a cat.",
+    "target": "Greedy",
+    "kind": "Cross-attention",
+    "layer": "1",
+    "head": "2",
+    "tau": "2",
+}
+
+
+def path(page: Page) -> str:
+    """Of its URL: the home page is the address itself."""
+    name = page.path.removeprefix("pages/").removesuffix(".py")
+    return "" if name == "translate" else name
+
+
+def query(visitor: Visitor) -> dict[str, str]:
+    return {key: values[-1] for key, values in parse_qs(urlsplit(visitor.page.url).query).items()}
+
+
+def type_sentence(visitor: Visitor, sentence: str) -> None:
+    box = visitor.page.get_by_label("Source sentence")
+    box.fill(sentence)
+    box.press("Control+Enter")
+    visitor.page.wait_for_function("text => location.search.includes(text)", arg=urlencode({"source": sentence}))
+    visitor.settle()
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=path)
+def test_a_link_to_a_page_of_a_fresh_server_shows_what_it_shows_later(
+    page: Page, cold_server: str, new_visitor: Callable[..., Visitor]
+) -> None:
+    first, second = new_visitor(), new_visitor()
+    for visitor in (first, second):
+        visitor.visit(f"{cold_server}/{path(page)}?{urlencode(CHOICES)}")
+    assert first.page.get_by_role("heading", name=page.title, exact=True).is_visible()
+    assert first.page.get_by_text("The picture is the model").is_visible()
+    assert first.page.get_by_label("Source sentence").input_value() == CHOICES["source"]
+    assert query(first) == CHOICES
+    assert first.picture() == second.picture()
+
+
+def test_what_is_typed_is_translated(server: str, visitor: Visitor) -> None:
+    visitor.visit(server)
+    before = visitor.page.locator(".sentence").inner_text()
+    type_sentence(visitor, "A man.")
+    assert query(visitor) == {"source": "A man."}
+    assert visitor.page.get_by_role("list", name="Source tokens").get_by_role("listitem").count() > 1
+    assert visitor.page.locator(".sentence").inner_text() != before
+
+
+def test_inputs_stay_from_page_to_page_and_the_back_button_works(server: str, visitor: Visitor) -> None:
+    visitor.visit(f"{server}/?{urlencode(CHOICES)}")
+    other = ALL_PAGES[1]
+    visitor.page.locator("[data-testid=stPageLink]").get_by_text(other.title).click()
+    visitor.page.get_by_role("heading", name=other.title, exact=True).wait_for()
+    visitor.settle()
+    assert query(visitor) == CHOICES
+    assert visitor.page.get_by_label("Source sentence").input_value() == CHOICES["source"]
+    visitor.page.go_back()
+    visitor.page.get_by_role("heading", name=ALL_PAGES[0].title, exact=True).wait_for()
+    visitor.settle()
+    assert query(visitor) == CHOICES
+    visitor.page.go_forward()
+    visitor.page.get_by_role("heading", name=other.title, exact=True).wait_for()
+    visitor.settle()
+    assert query(visitor) == CHOICES
+
+
+def test_every_page_is_in_the_menu(server: str, visitor: Visitor) -> None:
+    visitor.visit(server)
+    for section, pages in PAGES.items():
+        visitor.page.get_by_role("banner").get_by_text(section, exact=True).click()
+        for page in pages:
+            assert visitor.page.get_by_role("link", name=page.title).first.is_visible()
+        visitor.page.keyboard.press("Escape")
+
+
+def test_the_temperature_slider_moves_and_reset_takes_it_back(server: str, visitor: Visitor) -> None:
+    visitor.visit(server)
+    slider = visitor.page.get_by_role("slider", name="Attention temperature")
+    slider.focus()
+    slider.press("ArrowRight")
+    slider.press("ArrowRight")
+    visitor.page.get_by_text("the model ran again with it").wait_for()
+    assert query(visitor) == {"tau": "1.25"}
+    visitor.page.get_by_role("button", name="Reset").click()
+    visitor.page.get_by_text("the model ran again with it").wait_for(state="detached")
+    assert query(visitor) == {}
+
+
+def test_a_forged_link_shows_the_page_with_a_note(server: str, visitor: Visitor) -> None:
+    forged = {"source": "<img src=x onerror=alert(1)>", "layer": "99999999999999999999", "tau": "<b>", "kind": "x"}
+    visitor.visit(f"{server}/?{urlencode(forged)}")
+    assert visitor.page.get_by_text("The link asks for a").count() == 3
+    assert query(visitor) == {"source": forged["source"]}
+    assert visitor.page.locator("img[src=x]").count() == 0
+
+
+def test_a_hundred_thousand_characters_get_a_sentence(server: str, visitor: Visitor) -> None:
+    visitor.visit(server)
+    visitor.page.get_by_label("Source sentence").evaluate(
+        """(box, text) => {
+            Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(box, text);
+            box.dispatchEvent(new Event("input", {bubbles: true}));
+        }""",
+        "dog " * 25_000,
+    )
+    visitor.page.get_by_label("Source sentence").press("Control+Enter")
+    visitor.page.get_by_text("100,000 characters").wait_for()
+    visitor.settle()
+    assert query(visitor) == {}
+    type_sentence(visitor, "A dog.")
+    assert visitor.page.get_by_text("The picture is the model").is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_follows_the_light_or_dark_scheme(
+    scheme: str, server: str, new_visitor: Callable[..., Visitor]
+) -> None:
+    visitor = new_visitor(color_scheme=scheme)
+    for page in ALL_PAGES:
+        visitor.visit(f"{server}/{path(page)}")
+        background = visitor.page.locator("[data-testid=stApp]").evaluate(
+            "app => getComputedStyle(app).backgroundColor"
+        )
+        brightness = sum(map(int, background.removeprefix("rgb(").removesuffix(")").split(",")[:3])) / 3
+        assert (brightness > 200) == (scheme == "light")
+        assert visitor.page.screenshot(full_page=True)
