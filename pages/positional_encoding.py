@@ -45,9 +45,9 @@ def show_formula(learned: bool, d_model: int) -> None:
         explain(text, r"x_{pos} = \sqrt{d_{model}}\;E_{token} + P_{pos},\qquad P \text{ learned}", "3.5")
         return
     explain(
-        f"**pos** is the position, **i** the pair of dimensions (2i, 2i+1), d_model = {d_model}. Nothing in attention "
-        "itself knows the order of the words: this table, added to the embeddings, is all the model gets of it. "
-        "The encoder and the decoder add the same table.",
+        f"**pos** is the position, **i** the pair of dimensions (2i, 2i+1), d_model = {d_model}. Attention takes "
+        "its keys as a set, in no order: this table, added to the embeddings, tells the model where each word stands. "
+        "Encoder and decoder add the same one. Colours run from −1 to 1.",
         r"PE_{(pos,\,2i)} = \sin\!\left(\frac{pos}{10000^{2i/d_{model}}}\right) \qquad "
         r"PE_{(pos,\,2i+1)} = \cos\!\left(\frac{pos}{10000^{2i/d_{model}}}\right)",
         "3.5",
@@ -66,7 +66,7 @@ def sections(view: View, encoding: Array, rows: int, side: str) -> dict[str, Cal
         found["Beside the sinusoids"] = lambda: show_beside(encoding[:rows])
     else:
         found["Wavelengths"] = lambda: show_wavelengths(encoding, rows)
-    found["Distance"] = lambda: show_distance(encoding[:rows], learned)
+    found["Distance"] = lambda: show_distance(encoding, rows, learned)
     if not learned:
         found["Rotation"] = lambda: show_rotation(encoding)
     return found

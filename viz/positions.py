@@ -18,6 +18,8 @@ Array = np.ndarray
 VALUE = "%{z:.7g}"
 """How hovering writes a number: all the digits that single precision has."""
 MOST_TICKS = 16
+GAP = 40
+"""Pixels between maps, for their titles."""
 
 
 def dimension_name(dimension: int, learned: bool = False) -> str:
@@ -93,31 +95,33 @@ def similarity_map(similarities: Array, name: str, limit: float) -> go.Figure:
 def sum_maps(embedding: Array, positional: Array, total: Array, tokens: Sequence[str]) -> go.Figure:
     """embedding + positional = input, a token a row, in one colour range."""
     titles = ("embedding × √d_model", "+ positional encoding", "= input of layer 0")
-    return _side_by_side(dict(zip(titles, (embedding, positional, total), strict=True)), tokens)
+    return _stacked(dict(zip(titles, (embedding, positional, total), strict=True)), tokens)
 
 
 def learned_beside(learned: Array, sinusoidal: Array) -> go.Figure:
     """A learned table beside the paper's sinusoids, in one colour range."""
-    return _side_by_side({"learned by this model": learned, "sinusoids of the paper": sinusoidal}, None)
+    return _stacked({"learned by this model": learned, "sinusoids of the paper": sinusoidal}, None)
 
 
-def _side_by_side(maps: Mapping[str, Array], tokens: Sequence[str] | None) -> go.Figure:
-    """Maps of one shape under their titles, in one colour range; rows are tokens, or else positions."""
+def _stacked(maps: Mapping[str, Array], tokens: Sequence[str] | None) -> go.Figure:
+    """Maps of one shape, one below the other in one colour range, so that a column of one stands over the next's."""
     rows = len(next(iter(maps.values())))
     names = None if tokens is None else [html.escape(name) for name in numbered(tokens)]
-    figure = make_subplots(1, len(maps), subplot_titles=list(maps), shared_yaxes=True, horizontal_spacing=0.02)
-    for column, (title, values) in enumerate(maps.items(), start=1):
+    each = min(max(17 * rows, 60), 320)
+    height = len(maps) * (each + GAP) + 60
+    figure = make_subplots(len(maps), 1, subplot_titles=list(maps), shared_xaxes=True, vertical_spacing=GAP / height)
+    for row, (title, values) in enumerate(maps.items(), start=1):
         hover = f"<b>{VALUE}</b><br>{title}<br>{'token' if tokens else 'position'} %{{y}}, dimension %{{x}}"
-        figure.add_trace(_heat(values, None, names, hover), row=1, col=column)
+        figure.add_trace(_heat(values, None, names, hover), row=row, col=1)
+    figure.update_annotations(x=0, xanchor="left", font_size=14)
     figure.update_layout(coloraxis=_colours(symmetric_range(*maps.values())))
-    layout(figure, min(max(200 + 18 * rows, 300), 720), "", "")
-    figure.update_xaxes(title="dimension", **_no_grid(), nticks=6)
-    figure.update_yaxes(**_no_grid(), autorange="reversed")
-    step = -(-rows // 30)
+    layout(figure, height, "", "")
+    figure.update_xaxes(**_no_grid())
+    figure.update_xaxes(title="dimension", row=len(maps))
+    figure.update_yaxes(**_no_grid(), autorange="reversed", title="token" if tokens else "position")
     if names is not None:
+        step = max(-(-rows // 30), -(-rows * 15 // each))
         figure.update_yaxes(tickmode="array", tickvals=list(range(0, rows, step)), ticktext=names[::step])
-    figure.update_yaxes(title="token" if tokens else "position", col=1)
-    figure.update_layout(margin={"l": 120 if tokens else 60})
     return figure
 
 

@@ -16,6 +16,7 @@ Array = np.ndarray
 
 LINE = "#8C8C8C"
 """Guides and reference lines: seen on light and on dark."""
+BAND = "rgba(140,140,140,0.4)"
 LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 
 
@@ -36,10 +37,12 @@ def wavelength_chart(measured: Array, formula: Array, max_len: int, chosen: Sequ
     for value, text in (
         (2 * math.pi, "2π"),
         (2 * math.pi * 10_000, "10000 · 2π"),
-        (max_len, f"the table ends: {max_len}"),
+        (max_len, f"length of the table: {max_len}"),
     ):
-        figure.add_hline(value, line={"color": LINE, "width": 1, "dash": "dot"}, annotation_text=text)
-    figure.update_annotations(x=0, xanchor="left", yanchor="bottom", font_size=12)
+        figure.add_hline(value, line={"color": LINE, "width": 1, "dash": "dot"})
+        # Plotly places a shape on a log axis by its value, but an annotation by the value's logarithm.
+        place = {"x": 0.01, "xref": "x domain", "xanchor": "left", "y": math.log10(value), "yanchor": "bottom"}
+        figure.add_annotation(text=text, showarrow=False, font_size=12, **place)
     layout(figure, 380, "pair i (dimensions 2i and 2i+1)", "wavelength, positions (log)")
     figure.update_yaxes(type="log", range=[0.6, 5.1], dtick=1, exponentformat="none", tickformat=",", zeroline=False)
     figure.update_layout(legend=LEGEND)
@@ -75,11 +78,11 @@ def similarity_curve(similarities: Array, extremes: tuple[Array, Array], positio
     offsets = np.arange(len(row)) - position
     lowest, highest = (band[abs(offsets)] for band in extremes)
     figure = go.Figure()
-    band = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
+    # The band's edges are drawn broad, so that it shows around the curve where lowest and highest are one.
+    band = {"mode": "lines", "line": {"width": 7, "color": BAND}, "hoverinfo": "skip"}
     figure.add_scatter(x=offsets, y=highest, showlegend=False, **band)
-    figure.add_scatter(
-        x=offsets, y=lowest, fill="tonexty", fillcolor="rgba(230,159,0,0.35)", name="all positions", **band
-    )
+    name_of_band = "lowest to highest of all positions"
+    figure.add_scatter(x=offsets, y=lowest, fill="tonexty", fillcolor=BAND, name=name_of_band, **band)
     figure.add_scatter(
         x=offsets,
         y=row,
@@ -94,32 +97,43 @@ def similarity_curve(similarities: Array, extremes: tuple[Array, Array], positio
     return figure
 
 
-def clocks(rows: Mapping[str, Array], predicted: Array, pairs: Sequence[int], wavelengths: Array) -> go.Figure:
-    """Some pairs as hands of clocks, the cosine to the right and the sine upwards.
+def clocks(rows: Mapping[str, Array], predicted: Mapping[str, Array], pair: int, wavelengths: Array) -> go.Figure:
+    """Some pairs as hands of clocks, the cosine to the right and the sine upwards, fast ones first.
 
     Args:
-        rows: (d_model,) by name: the rows of the table that give each clock its hands.
-        predicted: (d_model,) M_k PE(pos), drawn as rings.
-        pairs: which to draw, a clock each.
+        rows: (d_model,) by name: the two rows of the table that give each clock its hands.
+        predicted: (d_model,) by name: what M_k makes of the first row, drawn as rings.
+        pair: the one that is emphasised.
         wavelengths: (pair,) of all.
     """
+    pairs = _spread(pair, len(wavelengths))
     sines = 2 * np.asarray(pairs)
     centres = 2.5 * np.arange(len(pairs))
     figure = go.Figure()
-    for centre, pair in zip(centres, pairs, strict=True):
-        figure.add_shape(type="circle", x0=centre - 1, x1=centre + 1, y0=-1, y1=1, line={"color": LINE, "width": 1})
-        text = f"pair {pair}<br>wavelength {length(wavelengths[pair])}"
-        figure.add_annotation(x=centre, y=-1.15, text=text, showarrow=False, yanchor="top", font_size=12)
+    for centre, shown in zip(centres, pairs, strict=True):
+        rim = {"color": LINE, "width": 3 if shown == pair else 1}
+        figure.add_shape(type="circle", x0=centre - 1, x1=centre + 1, y0=-1, y1=1, line=rim)
+        title = f"<b>pair {shown}</b>" if shown == pair else f"pair {shown}"
+        text = f"{title}<br>λ {length(wavelengths[shown])}"
+        figure.add_annotation(x=centre, y=-1.1, text=text, showarrow=False, yanchor="top", font_size=12)
     for (name, row), colour in zip(rows.items(), (OKABE_ITO[0], OKABE_ITO[5]), strict=True):
         figure.add_trace(_hands(name, row, sines, centres, colour))
     ring = {"size": 17, "symbol": "circle-open", "color": OKABE_ITO[1], "line": {"width": 3}}
-    x, y = centres + predicted[sines + 1], predicted[sines]
-    figure.add_scatter(x=x, y=y, mode="markers", marker=ring, name="M_k PE(pos)", hoverinfo="skip")
-    layout(figure, 300, "", "")
-    figure.update_xaxes(visible=False, range=[-1.25, centres[-1] + 1.25])
-    figure.update_yaxes(visible=False, range=[-1.9, 1.25], scaleanchor="x")
-    figure.update_layout(legend=LEGEND, margin={"l": 10, "b": 10})
+    for name, row in predicted.items():
+        x, y = centres + row[sines + 1], row[sines]
+        figure.add_scatter(x=x, y=y, mode="markers", marker=ring, name=name, hoverinfo="skip")
+    layout(figure, 250, "", "")
+    figure.update_xaxes(visible=False, range=[-1.35, centres[-1] + 1.35])
+    figure.update_yaxes(visible=False, range=[-2, 1.2], scaleanchor="x")
+    figure.update_layout(legend=LEGEND, margin={"l": 0, "r": 0, "b": 0})
     return figure
+
+
+def _spread(pair: int, n_pairs: int, count: int = 8) -> list[int]:
+    """At most `count` pairs from the first to the last, the nearest of them replaced by `pair`."""
+    spread = {round(at) for at in np.linspace(0, n_pairs - 1, min(count, n_pairs))}
+    nearest = min(spread, key=lambda other: abs(other - pair))
+    return sorted(spread - {nearest} | {pair})
 
 
 def _hands(name: str, row: Array, sines: Array, centres: Array, colour: str) -> go.Scatter:

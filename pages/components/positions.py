@@ -26,9 +26,8 @@ def show_sentence(embedded: Embedded, tokens: tuple[str, ...]) -> None:
     chart(sum_maps(embedded.embedding, embedded.positional, embedded.sum, tokens), key="pe-sum")
     redone = np.abs(embedded.embedding + embedded.positional - embedded.sum).max()
     st.caption(
-        f"Lengths of the rows: embeddings {lengths[0].min():.2f} to {lengths[0].max():.2f}, positions "
-        f"{lengths[1].min():.2f} to {lengths[1].max():.2f}. Added up again here, the sum differs from the model's "
-        f"by at most {redone:g}."
+        f"Lengths of the rows: embeddings {_span(lengths[0])}, positions {_span(lengths[1])}. Added up again here, "
+        f"the sum differs from the model's by at most {redone:g}."
     )
 
 
@@ -59,28 +58,30 @@ def show_wavelengths(encoding: Array, rows: int) -> None:
     )
 
 
-def show_distance(encoding: Array, learned: bool) -> None:
+def show_distance(encoding: Array, rows: int, learned: bool) -> None:
+    """Similarities of positions: of the first `rows` as a matrix, of one position with all others as a curve."""
     left, right = st.columns([1, 3])
     measure = left.segmented_control(
         "Similarity", list(MEASURES), default="dot", required=True, format_func=MEASURES.get, key="measure", **KEPT
     )
-    position = right.slider("From position", 0, len(encoding) - 1, len(encoding) // 2, key="from")
+    position = right.slider("From position", 0, len(encoding) - 1, len(encoding) // 2, key="from", **KEPT)
     similarities = positions.similarity(encoding, cosine=measure == "cosine")
-    extremes = positions.similarity_by_offset(similarities)
+    lowest, highest = positions.similarity_by_offset(similarities)
     left, right = st.columns(2)
     with left:
         limit = 1.0 if measure == "cosine" else float(np.abs(similarities).max())
-        chart(similarity_map(similarities, MEASURES[measure], limit), key="pe-similarity")
+        chart(similarity_map(similarities[:rows, :rows], MEASURES[measure], limit), key="pe-similarity")
     with right:
-        chart(similarity_curve(similarities, extremes, position, MEASURES[measure]), key="pe-similarity-curve")
+        curve = similarity_curve(similarities, (lowest, highest), position, MEASURES[measure])
+        chart(curve, key="pe-similarity-curve")
     reason = (
-        "" if learned else "sin a · sin b + cos a · cos b = cos(a − b), so how similar two positions are depends on "
+        "A learned table has no rule: what two positions have in common need not depend on their distance alone."
+        if learned
+        else "sin a · sin b + cos a · cos b = cos(a − b): how similar two positions are depends on their distance "
+        "alone, and falls off on both sides alike."
     )
-    reason += "" if learned else "their distance alone, and falls off on both sides alike. "
-    st.caption(
-        f"{reason}Among all pairs of positions that lie equally far apart, the values differ by at most "
-        f"{(extremes[1] - extremes[0]).max():.2g}."
-    )
+    spread = (highest - lowest).max()
+    st.caption(f"{reason} Pairs of positions that lie equally far apart differ in it by at most {spread:.2g}.")
 
 
 def show_rotation(encoding: Array) -> None:
@@ -91,24 +92,28 @@ def show_rotation(encoding: Array) -> None:
     pair = right.slider("Pair i", 0, d_model // 2 - 1, d_model // 16, key="pair", **KEPT)
     predicted = positions.rotated(encoding, k)
     rows = {f"PE({pos})": encoding[pos], f"PE({pos + k})": encoding[pos + k]}
-    drawn = sorted({*range(0, d_model // 2, max(d_model // 14, 1)), pair})
-    chart(clocks(rows, predicted[pos], drawn, positions.wavelengths(d_model)), key="pe-clocks")
+    turned = {f"M<sub>{k}</sub> PE({pos})": predicted[pos]}
+    chart(clocks(rows, turned, pair, positions.wavelengths(d_model)), key="pe-clocks")
     both = slice(2 * pair, 2 * pair + 2)
     block = positions.rotation(encoding, k)[pair]
     st.latex(block_equation(block, encoding[pos, both], encoding[pos + k, both], pos, k, pair))
-    error = np.abs(predicted - encoding[k:]).max()
-    st.metric(
-        f"Largest error of this for k = {k}, over all {max_len - k} positions and {d_model} dimensions", f"{error:.1e}"
-    )
     st.markdown(
-        "The same matrix M_k, built from blocks that each turn one pair by a fixed angle, takes **every** position k "
-        "steps on: “for any fixed offset k, PE(pos+k) can be represented as a linear function of PE(pos)” (section "
-        "3.5). So a head can learn to look k words back wherever it stands. What is left is the rounding of the "
-        "table to single precision."
+        f"Each pair is the hand of a clock, and $M_{{{k}}}$ turns each hand by a fixed angle, from **any** position "
+        f"to the one {k} further on: “for any fixed offset k, PE(pos+k) can be represented as a linear function of "
+        "PE(pos)”, which the authors hoped would make it easy to attend by relative position. For all "
+        f"{max_len - k} positions and {d_model} dimensions, $M_{{{k}}}\\,PE(pos)$ and the model's own "
+        f"$PE(pos + {k})$ differ by at most **{np.abs(predicted - encoding[k:]).max():.1e}**, "
+        "the rounding of single precision."
     )
+    st.caption("λ: wavelength, positions in a full turn. The blocks of the matrix are row k of the table itself.")
 
 
 def show_beside(learned: Array) -> None:
     st.markdown("Sinusoids are fixed; this table was learned from data. Both in one colour range.")
     chart(learned_beside(learned, positions.sinusoidal_encoding(*learned.shape)), key="pe-beside")
     st.caption("A learned table has no wavelengths, and no rotation takes one of its positions to another.")
+
+
+def _span(lengths: Array) -> str:
+    low, high = f"{lengths.min():.2f}", f"{lengths.max():.2f}"
+    return low if low == high else f"{low} to {high}"
