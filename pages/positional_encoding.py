@@ -14,6 +14,7 @@ from pages.components.export import export
 from pages.components.frame import View, open_page
 from pages.components.positions import (
     KEPT,
+    kept_slider,
     show_beside,
     show_distance,
     show_rotation,
@@ -30,8 +31,8 @@ SIDES = {"source": "Source", "target": "Target"}
 def controls(max_len: int, d_model: int) -> tuple[int, int, str]:
     """How many positions and dimensions to draw, and whose."""
     left, middle, right = st.columns([2, 2, 1])
-    rows = left.slider("Positions", 2, max_len, min(64, max_len), key="positions", **KEPT)
-    columns = middle.slider("Dimensions", 2, d_model, d_model, 2, key="dimensions", **KEPT)
+    rows = kept_slider(left, "Positions", (2, max_len), min(64, max_len), "positions")
+    columns = kept_slider(middle, "Dimensions", (2, d_model), d_model, "dimensions", step=2)
     side = right.segmented_control(
         "Sentence", list(SIDES), default="source", required=True, format_func=SIDES.get, key="side", **KEPT
     )

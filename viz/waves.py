@@ -79,7 +79,7 @@ def similarity_curve(similarities: Array, extremes: tuple[Array, Array], positio
     lowest, highest = (band[abs(offsets)] for band in extremes)
     figure = go.Figure()
     # The band's edges are drawn broad, so that it shows around the curve where lowest and highest are one.
-    band = {"mode": "lines", "line": {"width": 7, "color": BAND}, "hoverinfo": "skip"}
+    band = {"mode": "lines", "line": {"width": 5, "color": BAND}, "hoverinfo": "skip"}
     figure.add_scatter(x=offsets, y=highest, showlegend=False, **band)
     name_of_band = "lowest to highest of all positions"
     figure.add_scatter(x=offsets, y=lowest, fill="tonexty", fillcolor=BAND, name=name_of_band, **band)

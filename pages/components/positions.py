@@ -2,6 +2,7 @@
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model import positions
 from model.trace import Array, Embedded
@@ -13,6 +14,15 @@ from viz.waves import block_equation, clocks, similarity_curve, wave_chart, wave
 KEPT = {"bind": "query-params", "persist_state": "session"}
 """For widgets whose value stays when the page is left, and goes along in its link."""
 MEASURES = {"dot": "Dot product", "cosine": "Cosine"}
+
+
+def kept_slider(
+    place: DeltaGenerator, label: str, limits: tuple[int, int], default: int, key: str, step: int = 1
+) -> int:
+    """A slider that keeps its value; one that a smaller checkpoint lacks becomes the nearest that it has."""
+    if key in st.session_state:
+        st.session_state[key] = min(max(st.session_state[key], limits[0]), limits[1])
+    return place.slider(label, *limits, default, step, key=key, **KEPT)
 
 
 def show_sentence(embedded: Embedded, tokens: tuple[str, ...]) -> None:
@@ -34,6 +44,8 @@ def show_sentence(embedded: Embedded, tokens: tuple[str, ...]) -> None:
 def show_wavelengths(encoding: Array, rows: int) -> None:
     max_len, d_model = encoding.shape
     formula, measured = positions.wavelengths(d_model), positions.measured_wavelengths(encoding)
+    if "waves" in st.session_state:
+        st.session_state["waves"] = [dimension for dimension in st.session_state["waves"] if dimension < d_model]
     chosen = st.multiselect(
         "Dimensions to draw as waves",
         range(d_model),
@@ -64,7 +76,7 @@ def show_distance(encoding: Array, rows: int, learned: bool) -> None:
     measure = left.segmented_control(
         "Similarity", list(MEASURES), default="dot", required=True, format_func=MEASURES.get, key="measure", **KEPT
     )
-    position = right.slider("From position", 0, len(encoding) - 1, len(encoding) // 2, key="from", **KEPT)
+    position = kept_slider(right, "From position", (0, len(encoding) - 1), len(encoding) // 2, "from")
     similarities = positions.similarity(encoding, cosine=measure == "cosine")
     lowest, highest = positions.similarity_by_offset(similarities)
     left, right = st.columns(2)
@@ -87,9 +99,9 @@ def show_distance(encoding: Array, rows: int, learned: bool) -> None:
 def show_rotation(encoding: Array) -> None:
     max_len, d_model = encoding.shape
     left, middle, right = st.columns(3)
-    pos = left.slider("Position pos", 0, max_len // 2 - 1, min(5, max_len // 2 - 1), key="pos", **KEPT)
-    k = middle.slider("Offset k", 1, max_len // 2, min(10, max_len // 2), key="offset", **KEPT)
-    pair = right.slider("Pair i", 0, d_model // 2 - 1, d_model // 16, key="pair", **KEPT)
+    pos = kept_slider(left, "Position pos", (0, max_len // 2 - 1), min(5, max_len // 2 - 1), "pos")
+    k = kept_slider(middle, "Offset k", (1, max_len // 2), min(10, max_len // 2), "offset")
+    pair = kept_slider(right, "Pair i", (0, d_model // 2 - 1), d_model // 16, "pair")
     predicted = positions.rotated(encoding, k)
     rows = {f"PE({pos})": encoding[pos], f"PE({pos + k})": encoding[pos + k]}
     turned = {f"M<sub>{k}</sub> PE({pos})": predicted[pos]}
