@@ -4,6 +4,7 @@ import streamlit as st
 
 from pages import built_pages
 from pages.components.frame import page_of
+from pages.components.inputs import framed
 
 
 def cards(file: str) -> None:
@@ -13,5 +14,8 @@ def cards(file: str) -> None:
     for start in range(0, len(others), 3):
         for column, page in zip(st.columns(3), others[start : start + 3], strict=False):
             with column.container(border=True, height="stretch"):
-                st.page_link(page.path, label=f"**{page.title}**", icon=page.icon)
+                if framed():
+                    st.page_link(page.path, label=f"**{page.title}**", icon=page.icon)
+                else:
+                    st.markdown(f"**{page.title}**")
                 st.caption(page.summary)

@@ -87,6 +87,11 @@ def current_inputs() -> Inputs:
     return _current.get() or _sidebar()
 
 
+def framed() -> bool:
+    """Whether app.py is around the page, and so the menu."""
+    return _current.get() is not None
+
+
 def request(inputs: Inputs) -> Request:
     """The run that the sidebar asks for."""
     return Request(
@@ -208,7 +213,13 @@ def _temperature(notes: list[str]) -> tuple[float, str]:
 
 
 def _text(label: str, key: str, placeholder: str) -> str:
-    bind = "query-params" if len(st.session_state.get(key) or "") <= LONGEST_IN_URL else None
+    state, unbound = st.session_state, f"{key}-unbound"
+    fits = len(state.get(key) or "") <= LONGEST_IN_URL
+    if fits and state.get(unbound):
+        # Bound again: only a value that is set here is written to the URL.
+        state[key] = state[key]
+    state[unbound] = not fits
+    bind = "query-params" if fits else None
     text = st.text_area(
         label, DEFAULTS[key], key=key, height=100, placeholder=placeholder, bind=bind, persist_state="session"
     )

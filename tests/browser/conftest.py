@@ -28,7 +28,7 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
-PATIENCE = 60_000
+PATIENCE = 40_000
 """Milliseconds: a first visit imports PyTorch, perhaps beside a training run."""
 
 

@@ -83,7 +83,7 @@ def test_every_page_is_in_the_menu(server: str, visitor: Visitor) -> None:
     for section, pages in PAGES.items():
         visitor.page.get_by_role("banner").get_by_text(section, exact=True).click()
         for page in pages:
-            assert visitor.page.get_by_role("link", name=page.title).first.is_visible()
+            visitor.page.get_by_test_id("stTopNavDropdownLink").filter(has_text=page.title).wait_for()
         visitor.page.keyboard.press("Escape")
 
 
@@ -95,7 +95,7 @@ def test_the_temperature_slider_moves_and_reset_takes_it_back(server: str, visit
     slider.press("ArrowRight")
     visitor.page.get_by_text("the model ran again with it").wait_for()
     assert query(visitor) == {"tau": "1.25"}
-    visitor.page.get_by_role("button", name="Reset").click()
+    visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Reset").click()
     visitor.page.get_by_text("the model ran again with it").wait_for(state="detached")
     assert query(visitor) == {}
 

@@ -1,0 +1,180 @@
+"""Every page, with good input and bad."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pages import PAGES
+from tests.pages.conftest import ROOT
+
+if TYPE_CHECKING:
+    from model.config import TransformerConfig
+    from model.tokenizer import Tokenizer
+
+pytest.importorskip("streamlit")
+
+ALL_PAGES = [page.path for pages in PAGES.values() for page in pages]
+BLANK = {"empty": "", "spaces": " \t\n\u00a0 "}
+ODD = {
+    "emoji": "👩‍👩‍👧‍👦 eats 🍕",
+    "right to left": "\u202eאבג\u202c kat",
+    "markup": "<script>alert(1)</script><b onmouseover=x>:red[**bold**] $x$ `y`",
+    "control characters": "a\x00b\x07c\x1b[31md\u2028e",
+    "word marker": "\u2581\u2581 a\u2581b",
+    "percent and template": "%{x} {{y}} %s",
+}
+FORGED = ("99", "-1", "1.55", "9" * 5000, "nan", "None", "<b>x</b>", "\u202e", "../../etc/passwd", "0;1")
+
+
+@pytest.fixture
+def two_checkpoints(
+    checkpoint_folder: Path,
+    tiny_config: "TransformerConfig",
+    tokenizer: "Tokenizer",
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The tiny checkpoint, with two layers, and beside it one with a single layer."""
+    from model.checkpoints import save_checkpoint
+    from tests.model.tiny import random_model
+
+    shutil.copytree(checkpoint_folder, tmp_path, dirs_exist_ok=True)
+    small = random_model(replace(tiny_config, n_encoder_layers=1, n_decoder_layers=1))
+    save_checkpoint(tmp_path / "one-layer", small, tokenizer, dict(small.named_parameters()))
+    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(tmp_path))
+
+
+def said(app) -> str:
+    """All plain text and notes on the page."""
+    return " ".join(element.value for kind in (app.text, app.info) for element in kind)
+
+
+def holds(app) -> int:
+    """How many checks of the proof strip passed."""
+    return sum("holds" in element.value for element in app.markdown)
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_a_page_shows_its_title_and_three_checks_that_hold(page: str, open_app: Callable) -> None:
+    app = open_app(page)
+    title = next(p.title for pages in PAGES.values() for p in pages if p.path == page)
+    assert not app.exception
+    assert [element.value for element in app.title] == [title]
+    assert holds(app) == 3
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_a_page_takes_odd_text(page: str, open_app: Callable) -> None:
+    app = open_app(page)
+    for name, text in ODD.items():
+        app.text_area(key="source").set_value(text).run()
+        assert not app.exception, name
+        assert holds(app) == 3, name
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_a_page_says_what_is_wrong_with_bad_text_and_recovers(page: str, open_app: Callable) -> None:
+    app = open_app(page)
+    for name, text in BLANK.items():
+        app.text_area(key="source").set_value(text).run()
+        assert not app.exception, name
+        assert "Type at least one word" in said(app), name
+    app.text_area(key="source").set_value("dog " * 25_000).run()
+    assert not app.exception
+    assert "Shorten it" in said(app)
+    app.text_area(key="source").set_value("a dog").run()
+    assert holds(app) == 3
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+@pytest.mark.parametrize("value", FORGED)
+def test_a_page_falls_back_where_a_link_was_forged(page: str, value: str, open_app: Callable) -> None:
+    keys = ("checkpoint", "target", "kind", "layer", "head", "tau", "scope")
+    app = open_app(page, **dict.fromkeys(keys, value))
+    assert not app.exception
+    assert app.radio(key="kind").value == "encoder_self"
+    assert app.segmented_control(key="layer").value == 0
+    assert app.select_slider(key="tau").value == 1
+    assert holds(app) == 3
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_a_page_runs_for_every_kind_and_scope(page: str, open_app: Callable) -> None:
+    for kind, scope in zip(
+        ("Encoder self-attention", "Decoder self-attention", "Cross-attention"),
+        ("Head", "Layer", "Everywhere"),
+        strict=True,
+    ):
+        app = open_app(page, kind=kind, layer="1", head="3", tau="0.05", scope=scope, target="Greedy")
+        assert not app.exception
+        assert "τ = 0.05" in said(app)
+        assert holds(app) == 3
+
+
+def test_a_forged_link_is_answered_with_a_note(open_app: Callable) -> None:
+    app = open_app(layer="7", position="1000")
+    assert "asks for a layer that is not there; you see 0" in said(app)
+    assert "asks for a position that is not there" in said(app)
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_a_page_says_which_checkpoint_is_missing(
+    page: str, open_app: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(tmp_path))
+    app = open_app(page)
+    assert not app.exception
+    assert "no checkpoint" in said(app)
+
+
+def test_a_checkpoint_that_is_cut_off_gets_a_sentence(
+    open_app: Callable, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for file in next(checkpoint_folder.iterdir()).iterdir():
+        content = file.read_bytes()
+        (broken / file.name).write_bytes(content[: len(content) // 2] if file.suffix == ".safetensors" else content)
+    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(tmp_path))
+    app = open_app()
+    assert not app.exception
+    assert "cut off or altered" in said(app)
+
+
+@pytest.mark.usefixtures("two_checkpoints")
+def test_a_layer_that_the_next_checkpoint_lacks_becomes_the_first(open_app: Callable) -> None:
+    app = open_app(layer="1")
+    app.selectbox(key="checkpoint").set_value("one-layer").run()
+    assert not app.exception
+    assert app.segmented_control(key="layer").value == 0
+    assert "no layer 1 here" in said(app)
+    assert holds(app) == 3
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_a_page_runs_on_its_own(page: str, checkpoint_folder: Path) -> None:
+    from streamlit.testing.v1 import AppTest
+
+    assert checkpoint_folder.is_dir()
+    app = AppTest.from_file(str(ROOT / page), default_timeout=60).run()
+    assert not app.exception
+    assert holds(app) == 3
+
+
+def test_an_example_a_typed_target_and_reset(open_app: Callable) -> None:
+    app = open_app()
+    app.selectbox(key="example").set_value("Three dogs are running through the snow.").run()
+    assert app.text_area(key="source").value == "Three dogs are running through the snow."
+    app.segmented_control(key="target").set_value("typed").run()
+    app.text_area(key="typed").set_value("Drei Hunde.").run()
+    assert any("Drei Hunde." in element.proto.body for element in app.get("html"))
+    app.text_area(key="typed").set_value("").run()
+    assert "The target sentence is empty" in said(app)
+    next(button for button in app.button if button.label == "Reset").click().run()
+    assert app.text_area(key="source").value == "Two young men are cooking in a kitchen."
+    assert app.segmented_control(key="target").value == "beam"
+    assert holds(app) == 3

@@ -1,0 +1,75 @@
+"""Home: each number of its figures is an element of the run's tensors."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from model.checkpoints import load_checkpoint
+from model.interventions import AttentionTemperature
+from model.trace import Trace
+from tests.pages.figures import figure, numbers
+
+pytest.importorskip("streamlit")
+
+SENTENCE = "a dog and a cat"
+
+
+@pytest.fixture
+def trace(checkpoint_folder: object) -> Trace:
+    assert checkpoint_folder
+    return load_checkpoint().trace(SENTENCE)
+
+
+def test_the_alignment_is_the_trace_s_cross_attention(open_app: Callable, trace: Trace) -> None:
+    app = open_app(source=SENTENCE, layer="1", head="2")
+    shown = {}
+    for which in ("last", "layer", "head"):
+        app.segmented_control(key="alignment").set_value(which).run()
+        shown[which] = figure(app, "alignment-map")
+    last, chosen = trace.attention("cross", 1).pattern, trace.attention("cross", 1).pattern[2]
+    np.testing.assert_array_equal(numbers(shown["last"]["data"][0]["z"]), last.mean(axis=0))
+    np.testing.assert_array_equal(numbers(shown["head"]["data"][0]["z"]), chosen)
+    assert (shown["head"]["data"][0]["zmin"], shown["head"]["data"][0]["zmax"]) == (0, 1)
+
+
+def test_the_labels_say_what_is_averaged(open_app: Callable) -> None:
+    app = open_app(layer="1", head="2")
+    assert any("layer 1, averaged over its 4 heads" in caption.value for caption in app.caption)
+    app.segmented_control(key="alignment").set_value("head").run()
+    assert any("layer 1, head 2" in caption.value for caption in app.caption)
+
+
+def test_rows_say_what_they_read_and_predict(open_app: Callable, trace: Trace) -> None:
+    rows = figure(open_app(source=SENTENCE), "alignment-map")["layout"]["yaxis"]["ticktext"]
+    assert rows[0].startswith("reads &lt;s&gt;, predicts ")
+    assert len(rows) == min(len(trace.tgt_tokens), len(rows))
+
+
+def test_probabilities_are_of_the_whole_vocabulary_and_the_rest_is_stated(open_app: Callable, trace: Trace) -> None:
+    app = open_app(source=SENTENCE, position="1")
+    bars = numbers(figure(app, "certainty")["data"][0]["y"])
+    expected = trace.probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)]
+    np.testing.assert_array_equal(bars, expected)
+    best = figure(app, "runners-up")
+    shares = numbers(best["data"][0]["x"])
+    assert shares.sum() == pytest.approx(1)
+    np.testing.assert_allclose(shares[:10], np.sort(trace.probabilities[1])[::-1][:10], rtol=1e-12)
+    shown = len(shares) - 1
+    assert best["layout"]["yaxis"]["ticktext"][-1] == f"all {trace.logits.shape[-1] - shown:,} others"
+
+
+def test_the_temperature_is_at_work_in_the_run(open_app: Callable, trace: Trace) -> None:
+    app = open_app(source=SENTENCE, kind="Cross-attention", layer="1", head="2", tau="0.1", scope="Head")
+    app.segmented_control(key="alignment").set_value("head").run()
+    change = AttentionTemperature(0.1, kind="cross", layer=1, head=2)
+    expected = load_checkpoint().trace(SENTENCE, interventions=(change,)).attention("cross", 1).pattern[2]
+    np.testing.assert_array_equal(numbers(figure(app, "alignment-map")["data"][0]["z"]), expected)
+    assert expected.max() > trace.attention("cross", 1).pattern[2].max()
+
+
+def test_every_other_page_has_a_card(open_app: Callable) -> None:
+    from pages import PAGES
+
+    links = {link.proto.page for link in open_app().get("page_link")}
+    assert len(links) == sum(map(len, PAGES.values())) - 1
