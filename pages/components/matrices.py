@@ -1,0 +1,108 @@
+"""The matrices of one attention head, step by step: which step, which cell, and the components that draw them."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+import viz
+from viz.head import PROJECTIONS, Choice, Head
+from viz.steps import STEPS
+
+FILES = Path(viz.__file__).parent / "components"
+MATRICES = ("colours.js", "matrices_layout.js", "matrices_draw.js", "matrices_redraw.js", "matrices_picture.js")
+AXES = {"query": "cell_query", "key": "cell_key", "dimension": "cell_dimension", "model": "cell_output"}
+"""what a click on a matrix chooses -> the widget that shows it"""
+
+
+def stepper() -> int:
+    """Back, slider and next; the step that is shown, from 0. The arrow keys work through the component."""
+    back, slider, forward = st.columns([1, 6, 1], vertical_alignment="bottom")
+    last = len(STEPS)
+    step = slider.slider("Step", 1, last, key="step", bind="query-params", help="The arrow keys ← → move it too.")
+    _button(back, "Back", ":material/arrow_back:", step - 1)
+    _button(forward, "Next", ":material/arrow_forward:", step + 1)
+    return step - 1
+
+
+def _button(column: Any, label: str, icon: str, target: int) -> None:
+    inside = 1 <= target <= len(STEPS)
+    column.button(label, icon=icon, key=label, disabled=not inside, width="stretch", on_click=_go, args=(target,))
+
+
+def _go(step: int) -> None:
+    st.session_state["step"] = step
+
+
+def choose_cell(head: Head, step: int) -> Choice:
+    """The cell whose arithmetic is shown: by name here, or by a click on a matrix."""
+    start = head.queries.size // 2
+    st.session_state.setdefault("cell_query", start)
+    st.session_state.setdefault("cell_key", int(head.pattern[start].argmax()))
+    columns = st.columns([3, 3, 2, 2])
+    query = _position(columns[0], "Query", "cell_query", head.queries.labels)
+    key = _position(columns[1], "Key", "cell_key", head.keys.labels)
+    dimension = _dimension(columns[2], "Dimension of the head", "cell_dimension", head.d_k, step in (0, 5))
+    output, projection = 0, "Q"
+    if step == 0:
+        projection = columns[3].segmented_control(
+            "Element of", PROJECTIONS, default="Q", required=True, key="cell_projection", persist_state="session"
+        )
+    else:
+        output = _dimension(columns[3], "Dimension of the output", "cell_output", head.d_model, step == 6)
+    return Choice(query, key, dimension, output, projection or "Q")
+
+
+def _position(column: Any, label: str, key: str, labels: tuple[str, ...]) -> int:
+    _keep_below(key, len(labels))
+    return column.selectbox(
+        label, range(len(labels)), key=key, format_func=lambda i: f"{i} {labels[i]}", persist_state="session"
+    )
+
+
+def _dimension(column: Any, label: str, key: str, size: int, used: bool) -> int:
+    _keep_below(key, size)
+    return column.number_input(label, 0, size - 1, key=key, disabled=not used, persist_state="session")
+
+
+def _keep_below(key: str, size: int) -> None:
+    """Before its widget is drawn: another sentence or model may have fewer positions."""
+    st.session_state[key] = min(st.session_state.get(key) or 0, size - 1)
+
+
+def matrices(payload: bytes) -> None:
+    """Draw equations (viz.matrices.encode); a click chooses a cell, the arrow keys a step."""
+    _component("matrices", MATRICES)(
+        key="matrices", data=payload, on_pick_change=_pick, on_step_change=lambda: _take_step("matrices")
+    )
+
+
+def arithmetic(payload: dict) -> None:
+    """Draw the arithmetic of the chosen cell (viz.strips.payload); a click on a number goes to its step."""
+    _component("arithmetic", ("colours.js",))(
+        key="arithmetic", data=payload, on_step_change=lambda: _take_step("arithmetic")
+    )
+
+
+def _pick() -> None:
+    picked = st.session_state["matrices"].get("pick") or {}
+    for axis, widget in AXES.items():
+        if axis in picked:
+            st.session_state[widget] = int(picked[axis])
+    if (projection := str(picked.get("symbol", ""))[-1:]) in PROJECTIONS:
+        st.session_state["cell_projection"] = projection
+
+
+def _take_step(component: str) -> None:
+    step = st.session_state[component].get("step")
+    if step is not None:
+        st.session_state["step"] = min(max(int(step) + 1, 1), len(STEPS))
+
+
+@cache
+def _component(name: str, before: tuple[str, ...]) -> Any:
+    """The component of `name`.js, with the files that it needs in front of it, and `name`.css."""
+    script = "\n".join((FILES / file).read_text(encoding="utf-8") for file in (*before, f"{name}.js"))
+    style = (FILES / f"{name}.css").read_text(encoding="utf-8")
+    return st.components.v2.component(name, html=f'<div class="{name}"></div>\n', css=style, js=script)

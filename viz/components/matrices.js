@@ -1,0 +1,265 @@
+// The matrices component: equations of real numbers on canvases, kept and redrawn as steps and choices change.
+// It is one module with colours.js, matrices_layout.js, matrices_draw.js and matrices_redraw.js before it.
+
+const views = new WeakMap();
+
+export default function mount(component) {
+  const { parentElement } = component;
+  if (!views.has(parentElement)) views.set(parentElement, new MatricesView(parentElement));
+  const view = views.get(parentElement);
+  view.update(component);
+  return () => {
+    view.close();
+    views.delete(parentElement);
+  };
+}
+
+function decode(data) {
+  const bytes = new Uint8Array(data);
+  const length = new DataView(bytes.buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  for (const matrix of header.equations.flat().filter((part) => part.rows)) {
+    const cells = matrix.rows.size * matrix.columns.size;
+    matrix.values = new Float32Array(bytes.buffer, 4 + length + matrix.offset, cells);
+    if (matrix.masked) matrix.allowed = bytes.subarray(4 + length + matrix.allowed_offset).subarray(0, cells);
+  }
+  return header;
+}
+
+class MatricesView {
+  constructor(root) {
+    this.root = root.querySelector(".matrices");
+    this.stage = element("div", "stage");
+    this.legend = element("div", "legend");
+    this.tip = element("div", "tip");
+    this.tip.hidden = true;
+    this.redraw = new Redraw(() => this.draw());
+    this.root.append(this.toolbar(), this.redraw.bar, this.stage, this.tip);
+    this.zoom = 1;
+    this.hovered = {};
+    this.onKey = (event) => this.key(event);
+    document.addEventListener("keydown", this.onKey);
+    this.watcher = new ResizeObserver(() => this.resized());
+    this.watcher.observe(this.root);
+    this.stage.addEventListener("scroll", () => this.hover(null));
+  }
+
+  close() {
+    document.removeEventListener("keydown", this.onKey);
+    this.watcher.disconnect();
+  }
+
+  update({ data, setTriggerValue }) {
+    this.send = setTriggerValue;
+    const header = decode(data);
+    const recently = performance.now() - (this.moved || -Infinity) < 1500;
+    if (!recently || header.step === this.step) this.step = header.step;
+    this.header = header;
+    this.chosen = header.chosen;
+    this.tables = lookupTables(header.scales);
+    this.redraw.show(header);
+    this.build();
+    this.draw();
+  }
+
+  toolbar() {
+    const bar = element("div", "toolbar");
+    bar.append(this.legend, this.redraw.stretch);
+    const buttons = [
+      ["−", "Smaller cells", () => this.zoomTo(this.zoom / 1.4)],
+      ["Fit", "Fit the width", () => this.zoomTo(1)],
+      ["+", "Larger cells", () => this.zoomTo(this.zoom * 1.4)],
+      ["PNG", "Download the picture", () => savePicture(this)],
+    ];
+    for (const [text, title, act] of buttons) {
+      const button = element("button", "", text);
+      button.title = title;
+      button.setAttribute("aria-label", title);
+      button.addEventListener("click", act);
+      bar.append(button);
+    }
+    return bar;
+  }
+
+  zoomTo(zoom) {
+    this.zoom = Math.min(Math.max(zoom, 0.5), 12);
+    if (Math.abs(this.zoom - 1) < 0.05) this.zoom = 1;
+    this.draw();
+  }
+
+  resized() {
+    const width = this.root.clientWidth;
+    if (!this.header || width === this.width) return;
+    this.draw();
+  }
+
+  build() {
+    const drawn = this.header.equations.map((parts) => {
+      const equation = element("div", "equation");
+      equation.append(...parts.map((part) => (part.rows ? this.figure(part) : element("div", "operator", part))));
+      return equation;
+    });
+    this.stage.replaceChildren(...drawn);
+    this.stage.style.height = `${this.header.height - this.redraw.height}px`;
+  }
+
+  figure(matrix) {
+    const figure = element("figure");
+    const caption = element("figcaption");
+    matrix.caption = caption;
+    const symbol = symbolNode(matrix.symbol);
+    symbol.className = "symbol";
+    if (matrix.colour) symbol.style.borderColor = matrix.colour;
+    const note = matrix.note ? ` ${matrix.note}` : "";
+    matrix.shape = element("span", "shape", `${matrix.rows.size} × ${matrix.columns.size}${note}`);
+    caption.append(symbol, matrix.shape);
+    const layers = element("div", "layers");
+    matrix.cells = element("canvas");
+    matrix.marks = element("canvas");
+    matrix.cells.setAttribute("role", "img");
+    const sizes = `${matrix.rows.size} ${matrix.rows.title} by ${matrix.columns.size} ${matrix.columns.title}`;
+    matrix.cells.setAttribute("aria-label", `${matrix.symbol}: ${sizes}`);
+    matrix.marks.dataset.symbol = matrix.symbol;
+    matrix.marks.addEventListener("pointermove", (event) => this.hover(matrix, event));
+    matrix.marks.addEventListener("pointerleave", () => this.hover(null));
+    matrix.marks.addEventListener("click", (event) => this.pick(matrix, event));
+    layers.append(matrix.cells, matrix.marks);
+    figure.append(caption, layers);
+    return figure;
+  }
+
+  matrices() {
+    return this.header.equations.flat().filter((part) => part.rows);
+  }
+
+  draw() {
+    if (!this.header) return;
+    this.width = this.root.clientWidth;
+    this.theme = themeOf(this.root);
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = `600 ${FONT_SIZE}px ${this.theme.font}`;
+    const height = this.header.height - this.redraw.height - 16;
+    layOut(this.header.equations, this.width - 22, height, this.zoom, pen);
+    for (const matrix of this.matrices()) {
+      matrix.font = this.theme.font;
+      matrix.caption.style.paddingLeft = `${matrix.margins.left}px`;
+      drawMatrix(matrix.cells, this.redraw.applied(matrix), this.tables, this.theme);
+    }
+    for (const [row, parts] of this.header.equations.entries()) {
+      const { top, bottom } = parts.find((part) => part.rows).margins;
+      for (const operator of this.stage.children[row].querySelectorAll(".operator")) {
+        operator.style.paddingTop = `${Math.max(CAPTION + top - bottom, 0)}px`;
+      }
+    }
+    this.drawLegend();
+    this.mark();
+  }
+
+  mark() {
+    for (const matrix of this.matrices()) drawMarks(matrix.marks, matrix, this.chosen, this.hovered, this.theme);
+  }
+
+  cellAt(matrix, event) {
+    const box = matrix.marks.getBoundingClientRect();
+    const row = Math.floor((event.clientY - box.top - matrix.margins.top) / matrix.cellHeight);
+    const column = Math.floor((event.clientX - box.left - matrix.margins.left) / matrix.cellWidth);
+    const inside = row >= 0 && column >= 0 && row < matrix.rows.size && column < matrix.columns.size;
+    return inside ? [row, column] : null;
+  }
+
+  positions(matrix, [row, column]) {
+    const named = [[matrix.rows.name, row], [matrix.columns.name, column]].filter(([name]) => name);
+    return Object.fromEntries(named);
+  }
+
+  hover(matrix, event) {
+    const cell = matrix && this.cellAt(matrix, event);
+    this.hovered = cell ? this.positions(matrix, cell) : {};
+    this.tip.hidden = !cell;
+    if (cell) this.explain(matrix, cell, event);
+    if (this.header) this.mark();
+  }
+
+  explain(matrix, [row, column], event) {
+    const { values } = this.redraw.applied(matrix);
+    const cell = row * matrix.columns.size + column;
+    const masked = matrix.masked && !matrix.allowed[cell];
+    let value = exactly(values[cell]);
+    if (matrix.scale === "mask") value = masked ? "masked: may not look" : "may look";
+    else if (masked) value = `masked: ${value}`;
+    const lines = [placeOf(matrix.rows, row), placeOf(matrix.columns, column)].filter(Boolean);
+    this.tip.replaceChildren(element("strong", "", value), ...lines.map((line) => element("div", "", line)));
+    const box = this.root.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    this.tip.style.left = `${Math.max(Math.min(x + 14, box.width - this.tip.offsetWidth - 4), 0)}px`;
+    this.tip.style.top = `${y - this.tip.offsetHeight - 12}px`;
+  }
+
+  pick(matrix, event) {
+    const cell = this.cellAt(matrix, event);
+    if (!cell) return;
+    const picked = this.positions(matrix, cell);
+    this.chosen = { ...this.chosen, ...picked };
+    this.mark();
+    this.send("pick", { ...picked, symbol: matrix.symbol });
+  }
+
+  key(event) {
+    const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const busy = event.composedPath().some(usesArrows);
+    if (!move || busy || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const step = Math.min(Math.max(this.step + move, 0), this.header.steps - 1);
+    event.preventDefault();
+    if (step === this.step) return;
+    this.step = step;
+    this.moved = performance.now();
+    this.send("step", step);
+  }
+
+  drawLegend() {
+    const ranges = new Map();
+    for (const matrix of this.matrices().filter(({ scale }) => scale !== "mask").map((part) => this.redraw.applied(part))) {
+      const key = `${matrix.scale} ${matrix.low} ${matrix.high}`;
+      ranges.set(key, [...(ranges.get(key) || []), matrix]);
+    }
+    const entries = [...ranges.values()].map((matrices) => legendEntry(matrices, this.tables));
+    if (this.matrices().some(({ scale }) => scale === "mask")) entries.push(element("span", "seen", "✓ may look"));
+    if (this.matrices().some(({ allowed }) => allowed?.includes(0))) entries.push(element("span", "hatched", "masked"));
+    this.legend.replaceChildren(...entries);
+  }
+}
+
+function legendEntry(matrices, tables) {
+  const [{ scale, low, high }] = matrices;
+  const entry = element("span", "range");
+  const symbols = [...new Set(matrices.map(({ family }) => family))];
+  symbols.forEach((symbol, index) => entry.append(index ? ", " : "", symbolNode(symbol)));
+  const bar = element("canvas");
+  [bar.width, bar.height] = [96, 1];
+  const pen = bar.getContext("2d");
+  for (let x = 0; x < 96; x += 1) {
+    pen.fillStyle = `rgb(${colourOf(tables[scale], x, 0, 95).join(",")})`;
+    pen.fillRect(x, 0, 1, 1);
+  }
+  const beyond = matrices.some(({ values }) => values.some((value) => Number.isFinite(value) && Math.abs(value) > high * 1.0001));
+  const ends = [[low, low < 0 ? "≤ " : ""], [high, "≥ "]].map(([end, sign]) => {
+    return element("span", "end", (beyond ? sign : "") + signed(String(Number(end.toPrecision(3)))));
+  });
+  entry.append(ends[0], bar, ends[1]);
+  return entry;
+}
+
+function placeOf(axis, position) {
+  if (!axis.title) return "";
+  const singular = axis.title.replace(/:.*/, "").replace("ies", "y").replace("keys", "key").replace("ons", "on");
+  const group = axis.groups.length ? `, ${axis.groups[Math.floor((position * axis.groups.length) / axis.size)]}` : "";
+  const label = axis.labels.length ? `: ${axis.labels[position]}` : "";
+  const note = axis.notes.length ? ` (${axis.notes[position]})` : "";
+  return axis.labels.length ? `${singular} ${position}${label}${note}` : `${singular} ${position}${group}`;
+}
+
+function usesArrows(target) {
+  if (!(target instanceof Element)) return false;
+  const widget = /^(slider|combobox|listbox|option|radio|tab|menuitem|textbox|spinbutton|grid)$/;
+  return /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable || widget.test(target.role);
+}

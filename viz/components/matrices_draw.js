@@ -1,0 +1,274 @@
+// One matrix on a canvas: cells, numbers where they fit, hatching, labels; a second canvas above it for marks.
+
+const FONT_SIZE = 11;
+const SLANT = Math.PI / 3.4;
+
+function prepare(canvas, matrix) {
+  const ratio = window.devicePixelRatio || 1;
+  const { left, top, right, bottom } = matrix.margins;
+  const width = Math.ceil(left + matrix.cellWidth * matrix.columns.size + right);
+  const height = Math.ceil(top + matrix.cellHeight * matrix.rows.size + bottom);
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const pen = canvas.getContext("2d");
+  pen.scale(ratio, ratio);
+  return pen;
+}
+
+function drawMatrix(canvas, matrix, tables, theme) {
+  const pen = prepare(canvas, matrix);
+  drawCells(pen, matrix, tables, theme);
+  if (matrix.masked) hatch(pen, matrix, theme);
+  drawGrid(pen, matrix, theme);
+  if (matrix.scale !== "mask") drawNumbers(pen, matrix, tables);
+  drawGroups(pen, matrix, theme);
+}
+
+function cellArea(matrix) {
+  const { left, top } = matrix.margins;
+  return [left, top, matrix.cellWidth * matrix.columns.size, matrix.cellHeight * matrix.rows.size];
+}
+
+function drawCells(pen, matrix, tables, theme) {
+  const area = cellArea(matrix);
+  pen.fillStyle = theme.panel;
+  pen.fillRect(...area);
+  if (matrix.scale === "mask") return tick(pen, matrix, theme);
+  const [rows, columns] = [matrix.rows.size, matrix.columns.size];
+  const image = new ImageData(columns, rows);
+  matrix.values.forEach((value, cell) => {
+    const shown = Number.isFinite(value) && !(matrix.masked && !matrix.allowed[cell]);
+    if (shown) image.data.set([...colourOf(tables[matrix.scale], value, matrix.low, matrix.high), 255], cell * 4);
+  });
+  const small = element("canvas");
+  [small.width, small.height] = [columns, rows];
+  small.getContext("2d").putImageData(image, 0, 0);
+  pen.imageSmoothingEnabled = false;
+  pen.drawImage(small, ...area);
+}
+
+// A mask has no numbers: what may be seen is ticked, the rest will be hatched.
+function tick(pen, matrix, theme) {
+  if (Math.min(matrix.cellWidth, matrix.cellHeight) < 10) return;
+  labelPen(pen, theme);
+  pen.textAlign = "center";
+  matrix.allowed.forEach((allowed, cell) => {
+    const [x, y, width, height] = cellBox(matrix, Math.floor(cell / matrix.columns.size), cell % matrix.columns.size);
+    if (allowed) pen.fillText("✓", x + width / 2, y + height / 2);
+  });
+}
+
+function hatch(pen, matrix, theme) {
+  const tile = element("canvas");
+  [tile.width, tile.height] = [6, 6];
+  const lines = tile.getContext("2d");
+  lines.strokeStyle = theme.text;
+  lines.globalAlpha = 0.4;
+  lines.beginPath();
+  for (const start of [-3, 3, 9]) {
+    lines.moveTo(start - 3, 9);
+    lines.lineTo(start + 9, -3);
+  }
+  lines.stroke();
+  pen.beginPath();
+  matrix.allowed.forEach((allowed, cell) => {
+    if (!allowed) pen.rect(...cellBox(matrix, Math.floor(cell / matrix.columns.size), cell % matrix.columns.size));
+  });
+  pen.fillStyle = pen.createPattern(tile, "repeat");
+  pen.fill();
+}
+
+function cellBox(matrix, row, column) {
+  const { left, top } = matrix.margins;
+  return [left + column * matrix.cellWidth, top + row * matrix.cellHeight, matrix.cellWidth, matrix.cellHeight];
+}
+
+function drawGrid(pen, matrix, theme) {
+  const [left, top, width, height] = cellArea(matrix);
+  pen.fillStyle = theme.background;
+  pen.globalAlpha = 0.6;
+  if (matrix.cellWidth >= 6) {
+    for (let column = 1; column < matrix.columns.size; column += 1) {
+      pen.fillRect(left + column * matrix.cellWidth - 0.5, top, 1, height);
+    }
+  }
+  if (matrix.cellHeight >= 9) {
+    for (let row = 1; row < matrix.rows.size; row += 1) {
+      pen.fillRect(left, top + row * matrix.cellHeight - 0.5, width, 1);
+    }
+  }
+  pen.strokeStyle = theme.text;
+  pen.globalAlpha = 0.35;
+  pen.lineWidth = 1;
+  pen.strokeRect(left - 0.5, top - 0.5, width + 1, height + 1);
+  pen.globalAlpha = 1;
+}
+
+function drawNumbers(pen, matrix, tables) {
+  const size = Math.min(FONT_SIZE + 1, matrix.cellHeight - 4);
+  if (size < 9) return;
+  pen.font = `${size}px ${matrix.font}`;
+  const finite = [...matrix.values].filter(Number.isFinite);
+  const largest = Math.max(...finite.map(Math.abs), 0);
+  const [most, least] = matrix.scale === "viridis" ? [2, 2] : [largest < 10 ? 2 : 1, 1];
+  const widest = (decimals) => Math.max(...finite.map((value) => pen.measureText(value.toFixed(decimals)).width));
+  let decimals = most;
+  while (decimals > least && widest(decimals) > matrix.cellWidth - 4) decimals -= 1;
+  if (!finite.length || widest(decimals) > matrix.cellWidth - 4) return;
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  matrix.values.forEach((value, cell) => {
+    if (!Number.isFinite(value) || (matrix.masked && !matrix.allowed[cell])) return;
+    const [x, y, width, height] = cellBox(matrix, Math.floor(cell / matrix.columns.size), cell % matrix.columns.size);
+    pen.fillStyle = inkOn(colourOf(tables[matrix.scale], value, matrix.low, matrix.high));
+    pen.fillText(signed(value.toFixed(decimals)), x + width / 2, y + height / 2 + 0.5);
+  });
+}
+
+// The blocks of a concatenation: a line between them, their names, a frame around the one in question.
+function drawGroups(pen, matrix, theme) {
+  const [left, top, width, height] = cellArea(matrix);
+  for (const axis of [matrix.columns, matrix.rows]) {
+    const across = axis === matrix.columns;
+    const block = (across ? width : height) / (axis.groups.length || 1);
+    const box = (index) => (across ? [left + index * block, top, block, height] : [left, top + index * block, width, block]);
+    for (let index = 1; index < axis.groups.length; index += 1) frame(pen, box(index), theme.background, 1);
+    if (axis.lit !== null) frame(pen, box(axis.lit), theme.primary, 3);
+    nameGroups(pen, axis, across, block, [left, top], theme);
+  }
+}
+
+function frame(pen, box, colour, thickness) {
+  pen.strokeStyle = colour;
+  pen.lineWidth = thickness;
+  pen.strokeRect(...box);
+}
+
+function nameGroups(pen, axis, across, block, [left, top], theme) {
+  pen.textAlign = "center";
+  pen.textBaseline = "bottom";
+  axis.groups.forEach((name, index) => {
+    const lit = index === axis.lit;
+    pen.font = `${lit ? "600 " : ""}${FONT_SIZE - 1}px ${theme.font}`;
+    const text = pen.measureText(name).width < block - 2 ? name : String(index);
+    pen.fillStyle = lit ? theme.primary : theme.text;
+    pen.save();
+    if (across) pen.translate(left + (index + 0.5) * block, top - 3);
+    else {
+      pen.translate(left - 24, top + (index + 0.5) * block);
+      pen.rotate(-Math.PI / 2);
+    }
+    pen.fillText(text, 0, 0);
+    pen.restore();
+  });
+}
+
+function shortened(pen, text, most) {
+  if (pen.measureText(text).width <= most) return text;
+  let kept = text.length;
+  while (kept > 1 && pen.measureText(`${text.slice(0, kept)}…`).width > most) kept -= 1;
+  return `${text.slice(0, kept)}…`;
+}
+
+// Every n-th position, so that labels keep `room` pixels each; dimensions are counted in powers of two.
+function stride(cell, room, binary) {
+  const least = Math.max(1, Math.ceil(room / cell));
+  return binary ? 2 ** Math.ceil(Math.log2(least)) : least;
+}
+
+function labelPen(pen, theme, bold) {
+  pen.font = `${bold ? "600 " : ""}${FONT_SIZE}px ${theme.font}`;
+  pen.fillStyle = theme.text;
+  pen.textBaseline = "middle";
+}
+
+// Positions whose labels are written: evenly spread ones, but for those too near to a marked one.
+function labelled(size, step, marked) {
+  const clear = (position) => marked.every((other) => Math.abs(other - position) >= step);
+  const regular = Array.from({ length: Math.ceil(size / step) }, (_, index) => index * step).filter(clear);
+  return [...regular.map((position) => [position, false]), ...marked.map((position) => [position, true])];
+}
+
+function drawRowLabels(pen, matrix, marked, theme) {
+  const { left, top } = matrix.margins;
+  const kind = axisKind(matrix.rows);
+  if (kind === "single") return;
+  const tokens = kind === "token";
+  const step = stride(matrix.cellHeight, tokens ? FONT_SIZE : 20, !tokens);
+  pen.textAlign = "right";
+  for (const [row, bold] of labelled(matrix.rows.size, step, tokens ? marked : [])) {
+    labelPen(pen, theme, bold);
+    pen.globalAlpha = tokens ? 1 : 0.7;
+    const text = tokens ? matrix.rows.labels[row] : String(row);
+    pen.fillText(shortened(pen, text, left - 8), left - 5, top + (row + 0.5) * matrix.cellHeight);
+  }
+  labelPen(pen, theme);
+  pen.globalAlpha = 0.7;
+  const title = `${matrix.rows.title} ↓`;
+  if (tokens) pen.fillText(title, Math.max(left - 5, pen.measureText(title).width), top - 9);
+  pen.globalAlpha = 1;
+}
+
+function drawColumnLabels(pen, matrix, marked, theme) {
+  const [left] = cellArea(matrix);
+  if (axisKind(matrix.columns) !== "token") return drawColumnNumbers(pen, matrix, theme);
+  const step = stride(matrix.cellWidth, FONT_SIZE + 2);
+  for (const [column, bold] of labelled(matrix.columns.size, step, marked)) slantedLabel(pen, matrix, column, bold, theme);
+  labelPen(pen, theme);
+  pen.globalAlpha = 0.7;
+  pen.textAlign = "left";
+  pen.fillText(`${matrix.columns.title} →`, left, 8);
+  pen.globalAlpha = 1;
+}
+
+function drawColumnNumbers(pen, matrix, theme) {
+  const [left, top, width, height] = cellArea(matrix);
+  labelPen(pen, theme);
+  pen.globalAlpha = 0.7;
+  pen.textAlign = "center";
+  const step = stride(matrix.cellWidth, 24, true);
+  for (let column = 0; column < matrix.columns.size; column += step) {
+    pen.fillText(String(column), left + (column + 0.5) * matrix.cellWidth, top + height + 10);
+  }
+  const half = pen.measureText(columnTitle(matrix)).width / 2;
+  pen.fillText(columnTitle(matrix), Math.max(left + width / 2, half), top + height + 24);
+  pen.globalAlpha = 1;
+}
+
+function slantedLabel(pen, matrix, column, bold, theme) {
+  const { left, top, slanted } = matrix.margins;
+  labelPen(pen, theme, bold);
+  pen.save();
+  pen.textAlign = "left";
+  pen.translate(left + (column + 0.5) * matrix.cellWidth, top - 5);
+  pen.rotate(-SLANT);
+  pen.fillText(shortened(pen, matrix.columns.labels[column], slanted), 0, 0);
+  pen.restore();
+}
+
+// Labels, and the rows and columns that are chosen (bold line) or under the pointer (thin), by axis name: the same
+// positions in every matrix.
+function drawMarks(canvas, matrix, chosen, hovered, theme) {
+  const pen = prepare(canvas, matrix);
+  const marked = (axis) => [...new Set([chosen[axis.name], hovered[axis.name]])].filter((place) => place < axis.size);
+  drawRowLabels(pen, matrix, marked(matrix.rows), theme);
+  drawColumnLabels(pen, matrix, marked(matrix.columns), theme);
+  for (const [positions, thickness] of [[chosen, 2], [hovered, 1]]) {
+    const [row, column] = [positions[matrix.rows.name], positions[matrix.columns.name]];
+    const [left, top, width, height] = cellArea(matrix);
+    const bands = [];
+    if (row < matrix.rows.size) bands.push([left, top + row * matrix.cellHeight, width, matrix.cellHeight]);
+    if (column < matrix.columns.size) bands.push([left + column * matrix.cellWidth, top, matrix.cellWidth, height]);
+    for (const band of bands) outline(pen, band, thickness, theme);
+    if (bands.length === 2) outline(pen, cellBox(matrix, row, column), thickness + 1, theme);
+  }
+}
+
+// Two tones, so that the line is seen on every colour of the scale.
+function outline(pen, [x, y, width, height], thickness, theme) {
+  const wider = [x - 0.5, y - 0.5, width + 1, height + 1];
+  frame(pen, wider, theme.background, thickness + 2);
+  frame(pen, wider, theme.text, thickness);
+}

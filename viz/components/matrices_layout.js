@@ -1,0 +1,129 @@
+// How large each matrix is drawn: the cells of all equations grow together until they fill the width.
+
+// [smallest, preferred] pixels of a cell, by what its axis counts; results get more room than operands.
+const CELL_WIDTH = { token: [1.6, 34], tokenResult: [3, 52], dimension: [1.5, 7], dimensionResult: [2, 12], model: [0.5, 2.4] };
+const CELL_HEIGHT = { token: [4, 46], dimension: [1.5, 9], model: [0.4, 2], single: [14, 14] };
+const MOST_PIXELS = 12e6; // of one canvas: zooming stops before a browser would run out of memory
+const CAPTION = 26;
+const GAP = 10;
+const LABEL_HEIGHT = 12;
+
+function axisKind(axis) {
+  if (axis.size === 1 && !axis.name) return "single";
+  if (axis.labels.length) return "token";
+  return axis.name === "model" || axis.groups.length ? "model" : "dimension";
+}
+
+// Room for labels around the cells of each matrix: {left, top, right, bottom}.
+function marginsOf(matrix, pen) {
+  const [rows, columns] = [axisKind(matrix.rows), axisKind(matrix.columns)];
+  const widest = (labels, most) => Math.min(Math.max(...labels.map((label) => pen.measureText(label).width), 12), most);
+  const number = () => pen.measureText(String(matrix.rows.size)).width + 9;
+  const titled = () => Math.max(widest(matrix.rows.labels, 84), pen.measureText(`${matrix.rows.title} ↓`).width) + 8;
+  const left = { token: titled, single: () => 4 }[rows] || number;
+  const slanted = columns === "token" ? widest(matrix.columns.labels, 84) : 0;
+  const groups = matrix.columns.groups.length ? 16 : 0;
+  return {
+    left: left() + (matrix.rows.groups.length ? 14 : 0),
+    slanted,
+    top: (slanted ? slanted * 0.8 + 14 : 0) + (columns === "token" || rows === "token" ? 16 : 4) + groups,
+    right: slanted ? 6 + slanted * 0.3 : 6,
+    bottom: columns === "token" ? 6 : 32,
+  };
+}
+
+// Sets cellWidth, cellHeight and margins on each matrix of the equations.
+function layOut(equations, width, height, zoom, pen) {
+  const ratio = window.devicePixelRatio || 1;
+  for (const parts of equations) shareMargins(parts, pen);
+  const fraction = Math.min(...equations.map((parts) => widthFraction(parts, width, pen)));
+  for (const parts of equations) {
+    const matrices = parts.filter((part) => part.rows);
+    const around = CAPTION + GAP + matrices[0].margins.top + matrices[0].margins.bottom;
+    const room = height / equations.length - around;
+    const widest = Math.max(...matrices.map((matrix) => preferredWidth(matrix, fraction)));
+    for (const matrix of matrices) {
+      const kind = axisKind(matrix.rows);
+      const [least, most] = CELL_HEIGHT[kind];
+      const tallest = kind === "token" ? Math.max(Math.min(most, 2 * widest), LABEL_HEIGHT) : most;
+      matrix.cellWidth = snapped(preferredWidth(matrix, fraction) * zoom);
+      matrix.cellHeight = snapped(Math.min(Math.max(room / matrix.rows.size, least), tallest) * (kind === "single" ? 1 : zoom));
+    }
+    if (zoom === 1) growInto(parts, width, pen);
+    for (const matrix of matrices) {
+      const area = matrix.cellWidth * matrix.cellHeight * matrix.rows.size * matrix.columns.size * ratio * ratio;
+      if (area > MOST_PIXELS) {
+        const shrink = Math.sqrt(MOST_PIXELS / area);
+        matrix.cellWidth *= shrink;
+        matrix.cellHeight *= shrink;
+      }
+      fitTitle(matrix, pen);
+    }
+  }
+}
+
+function columnTitle(matrix) {
+  return `${matrix.columns.size} ${matrix.columns.title}`;
+}
+
+// The title under a narrow matrix may be wider than its cells.
+function fitTitle(matrix, pen) {
+  if (axisKind(matrix.columns) === "token") return;
+  const half = pen.measureText(columnTitle(matrix)).width / 2;
+  const { margins } = matrix;
+  const width = matrix.cellWidth * matrix.columns.size;
+  margins.right = Math.max(margins.right, Math.max(margins.left + width / 2, half) + half - margins.left - width);
+}
+
+// Cells of one equation start at the same height, so that the rows of its matrices line up.
+function shareMargins(parts, pen) {
+  const matrices = parts.filter((part) => part.rows);
+  for (const matrix of matrices) matrix.margins = marginsOf(matrix, pen);
+  const top = Math.max(...matrices.map((matrix) => matrix.margins.top));
+  const bottom = Math.max(...matrices.map((matrix) => matrix.margins.bottom));
+  for (const matrix of matrices) Object.assign(matrix.margins, { top, bottom });
+}
+
+function widthLimits(matrix) {
+  const kind = axisKind(matrix.columns);
+  return CELL_WIDTH[matrix.result ? `${kind}Result` : kind] || CELL_WIDTH[kind];
+}
+
+// What rounding down left over: a pixel of the screen more for each cell of a matrix, the result first.
+function growInto(parts, width, pen) {
+  const pixel = 1 / (window.devicePixelRatio || 1);
+  const matrices = parts.filter((part) => part.rows).sort((one, other) => other.result - one.result);
+  const used = matrices.reduce((sum, { cellWidth, columns }) => sum + cellWidth * columns.size, 0);
+  let room = width - fixedWidth(parts, pen) - used;
+  for (const matrix of matrices) {
+    const needed = pixel * matrix.columns.size;
+    if (needed > room || matrix.cellWidth + pixel > widthLimits(matrix)[1]) continue;
+    matrix.cellWidth += pixel;
+    room -= needed;
+  }
+}
+
+function fixedWidth(parts, pen) {
+  const room = (part) => (part.rows ? part.margins.left + part.margins.right : pen.measureText(part).width * 1.6 + 16);
+  return parts.reduce((sum, part) => sum + room(part), 0);
+}
+
+function preferredWidth(matrix, fraction) {
+  const [smallest, preferred] = widthLimits(matrix);
+  return smallest + fraction * (preferred - smallest);
+}
+
+// 0: every matrix at its smallest; 1: every matrix as wide as is preferred.
+function widthFraction(parts, width, pen) {
+  const matrices = parts.filter((part) => part.rows);
+  const total = (limit) => matrices.reduce((sum, matrix) => sum + widthLimits(matrix)[limit] * matrix.columns.size, 0);
+  const [smallest, preferred] = [total(0), total(1)];
+  return Math.min(Math.max((width - fixedWidth(parts, pen) - smallest) / (preferred - smallest), 0), 1);
+}
+
+// Whole pixels of the screen: sharp edges, equal cells.
+function snapped(pixels) {
+  const ratio = window.devicePixelRatio || 1;
+  if (pixels >= 4) return Math.floor(pixels);
+  return pixels * ratio >= 1 ? Math.floor(pixels * ratio) / ratio : pixels;
+}
