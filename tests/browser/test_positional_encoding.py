@@ -1,0 +1,103 @@
+"""The page on positional encoding in Chromium: sliders, tabs, short and long sentences, links."""
+
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from model.translator import Translator
+from tests.browser.conftest import Visitor
+
+TABLE = ".st-key-pe-table .js-plotly-plot"
+SHAPE = "plot => { const z = plot._fullData[0].z; return [z.length, z[0].length]; }"
+
+
+def page(server: str, **query: str) -> str:
+    return f"{server}/positional_encoding?{urlencode(query)}"
+
+
+def query(visitor: Visitor) -> dict[str, str]:
+    return {key: values[-1] for key, values in parse_qs(urlsplit(visitor.page.url).query).items()}
+
+
+def wait_for_shape(visitor: Visitor, rows: int, columns: int) -> None:
+    visitor.settle()
+    visitor.page.wait_for_function(
+        f"([selector, shape]) => String(({SHAPE})(document.querySelector(selector))) === String(shape)",
+        arg=[TABLE, [rows, columns]],
+    )
+
+
+def draws(visitor: Visitor, key: str) -> bool:
+    """Whether the chart is there, with a size."""
+    plot = visitor.page.locator(f".st-key-{key} .js-plotly-plot .main-svg").first
+    plot.wait_for()
+    box = plot.bounding_box()
+    return box is not None and box["width"] > 200 and box["height"] > 100
+
+
+def test_the_sliders_reach_their_ends(server: str, visitor: Visitor) -> None:
+    visitor.visit(page(server))
+    wait_for_shape(visitor, 64, 32)
+    positions, dimensions = (visitor.page.get_by_role("slider", name=name) for name in ("Positions", "Dimensions"))
+    positions.press("End")
+    wait_for_shape(visitor, 128, 32)
+    dimensions.press("Home")
+    wait_for_shape(visitor, 128, 2)
+    positions.press("Home")
+    wait_for_shape(visitor, 2, 2)
+    assert query(visitor) == {"positions": "2", "dimensions": "2"}
+
+
+def test_hovering_shows_the_models_own_number(server: str, visitor: Visitor, translator: Translator) -> None:
+    visitor.visit(page(server))
+    wait_for_shape(visitor, 64, 32)
+    row, column = 20, 5
+    plot = visitor.page.locator(f"{TABLE} .nsewdrag")
+    plot.hover()
+    box = plot.bounding_box()
+    plot.hover(position={"x": (column + 0.5) * box["width"] / 32, "y": (row + 0.5) * box["height"] / 64})
+    place = f"position {row}, dimension {column} (pair {column // 2})cos(pos / 10000"
+    hover = visitor.page.locator(f"{TABLE} .hoverlayer .hovertext", has_text=place)
+    number = hover.text_content().split("position")[0].replace("−", "-")
+    assert float(number) == pytest.approx(float(translator.positional_encoding()[row, column]), rel=1e-6)
+
+
+def test_every_tab_draws(server: str, visitor: Visitor) -> None:
+    visitor.visit(page(server))
+    for tab, keys in (
+        ("Your sentence", ["pe-sum"]),
+        ("Wavelengths", ["pe-wavelengths", "pe-waves"]),
+        ("Distance", ["pe-similarity", "pe-similarity-curve"]),
+        ("Rotation", ["pe-clocks"]),
+    ):
+        visitor.page.get_by_role("tab", name=tab).click()
+        visitor.settle()
+        assert all(draws(visitor, key) for key in keys)
+    visitor.page.get_by_role("slider", name="Offset k").press("End")
+    visitor.page.locator(".katex-mathml", has_text="M_{64}").first.wait_for(state="attached")
+
+
+@pytest.mark.parametrize("source", ["A", "A dog runs. " * 13])
+def test_short_and_long_sentences(source: str, server: str, visitor: Visitor, translator: Translator) -> None:
+    visitor.visit(page(server, source=source, target="Greedy"))
+    assert draws(visitor, "pe-sum")
+    tokens = len(translator.trace(source, beam_size=1).src_tokens)
+    assert tokens <= 2 or tokens > 100
+    rows = visitor.page.locator(".st-key-pe-sum .js-plotly-plot").evaluate("plot => plot._fullData[2].z.length")
+    assert rows == tokens
+    assert visitor.page.locator(".st-key-pe-sum .ytick").count() <= 3 * 30
+
+
+def test_a_cold_link_opens_the_same_view(cold_server: str, visitor: Visitor) -> None:
+    asked = {"tab": "Rotation", "positions": "100", "pos": "7", "offset": "9", "pair": "3", "side": "Target"}
+    visitor.visit(page(cold_server, **asked))
+    assert draws(visitor, "pe-clocks")
+    wait_for_shape(visitor, 100, 32)
+    assert query(visitor) == asked
+    assert visitor.page.locator(".katex-mathml", has_text="PE(16)").count() > 0
+
+
+def test_values_that_no_table_has_become_ones_that_it_has(server: str, visitor: Visitor) -> None:
+    visitor.visit(page(server, tab="Distance", positions="99999", measure="x", **{"from": "-4"}))
+    assert draws(visitor, "pe-similarity")
+    wait_for_shape(visitor, 64, 32)
