@@ -50,15 +50,19 @@ def _lines(path: Path) -> list[str]:
 
 
 def encode_pairs(
-    tokenizer: Tokenizer, pairs: Iterable[tuple[str, str]], max_len: int, sampling: float = 0.0
+    tokenizer: Tokenizer, pairs: Iterable[tuple[str, str]], max_len: int, sampling: float = 0.0, seed: str = ""
 ) -> list[Pair]:
     """Ids of each pair: the source ends with </s>, the target starts with <s> and ends with </s>.
 
-    Pairs longer than `max_len` tokens on either side are left out.
+    Pairs longer than `max_len` tokens on either side are left out. With `sampling` above 0 each
+    segmentation is drawn at random, as `seed` decides.
     """
-    encoded = (
-        ([*tokenizer.encode(src, sampling), EOS], [BOS, *tokenizer.encode(tgt, sampling), EOS]) for src, tgt in pairs
-    )
+    rng = random.Random(seed)
+
+    def ids(text: str) -> list[int]:
+        return tokenizer.sample(text, sampling, rng) if sampling else tokenizer.encode(text)
+
+    encoded = (([*ids(src), EOS], [BOS, *ids(tgt), EOS]) for src, tgt in pairs)
     return [pair for pair in encoded if max(map(len, pair)) <= max_len]
 
 

@@ -1,8 +1,11 @@
 """The joint SentencePiece vocabulary of both languages (paper, section 5.1), with byte fallback."""
 
+import math
+import random
 import re
 from collections.abc import Iterable
 from io import BytesIO
+from itertools import accumulate
 
 import sentencepiece as spm
 
@@ -13,6 +16,9 @@ from model.config import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 _ESCAPE = "\ufdd0"
 _ESCAPED = {"\u2581": f"{_ESCAPE}\ufdd2", _ESCAPE: f"{_ESCAPE}\ufdd1"}
 _UNESCAPED = {pair: character for character, pair in _ESCAPED.items()}
+
+N_CUTS = 32
+"""How many of a word's likeliest segmentations are drawn from (l in Kudo 2018)."""
 
 
 class Tokenizer:
@@ -31,23 +37,39 @@ class Tokenizer:
         if special != SPECIAL_TOKENS:
             raise ValueError(f"the first tokens must be {SPECIAL_TOKENS}, found {special}")
         self.serialized = serialized
+        self._cuts_of: dict[tuple[str, float], tuple[list[list[int]], list[float]]] = {}
 
     def __len__(self) -> int:
         return self._pieces.get_piece_size()
 
-    def encode(self, text: str, sampling: float = 0.0) -> list[int]:
-        """Token ids of `text`, without start and end tokens.
+    def encode(self, text: str) -> list[int]:
+        """Token ids of `text`'s likeliest segmentation, without start and end tokens.
 
-        Args:
-            text: any valid Unicode; a lone surrogate, which no UTF-8 can hold, becomes U+FFFD.
-            sampling: 0 for the best segmentation; above 0, one drawn at random (Kudo 2018), where
-                smaller means wilder.
+        Any valid Unicode will do; a lone surrogate, which no UTF-8 can hold, becomes U+FFFD.
         """
-        text = re.sub("[\ud800-\udfff]", "\ufffd", text)
-        text = re.sub(f"[\u2581{_ESCAPE}]", lambda match: _ESCAPED[match[0]], text)
-        if sampling:
-            return self._pieces.encode(text, enable_sampling=True, alpha=sampling, nbest_size=-1)
-        return self._pieces.encode(text)
+        return self._pieces.encode(_escaped(text))
+
+    def sample(self, text: str, alpha: float, rng: random.Random) -> list[int]:
+        """Token ids of a segmentation drawn with probability p^alpha (Kudo 2018): smaller means wilder.
+
+        Pieces end where words end, so each word is drawn by itself. SentencePiece's own sampling
+        cannot be repeated: whatever its seed, each process draws differently.
+        """
+        ids: list[int] = []
+        for word in _escaped(text).split(" ") if text else ():
+            cuts, cumulative = self._cuts(word, alpha)
+            ids += rng.choices(cuts, cum_weights=cumulative)[0]
+        return ids
+
+    def _cuts(self, word: str, alpha: float) -> tuple[list[list[int]], list[float]]:
+        """The likeliest segmentations of a word and their cumulative weights p^alpha, kept for the next time."""
+        if (word, alpha) not in self._cuts_of:
+            space = self._pieces.piece_to_id("\u2581")
+            cuts = self._pieces.nbest_encode(word, nbest_size=N_CUTS) if word else [[space]]
+            scores = [sum(map(self._pieces.get_score, cut)) for cut in cuts]
+            weights = [math.exp(alpha * (score - max(scores))) for score in scores]
+            self._cuts_of[word, alpha] = (cuts, list(accumulate(weights)))
+        return self._cuts_of[word, alpha]
 
     def decode(self, ids: list[int]) -> str:
         """The text of `ids`; start, end and padding leave no trace."""
@@ -58,6 +80,11 @@ class Tokenizer:
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The piece of each id; a leading U+2581 marks the start of a word."""
         return [self._pieces.id_to_piece(int(i)) for i in ids]
+
+
+def _escaped(text: str) -> str:
+    text = re.sub("[\ud800-\udfff]", "\ufffd", text)
+    return re.sub(f"[\u2581{_ESCAPE}]", lambda match: _ESCAPED[match[0]], text)
 
 
 def train_tokenizer(sentences: Iterable[str], vocab_size: int, seed: int = 0) -> Tokenizer:

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
-import sentencepiece
 import torch
 import torch.distributed as dist
 from safetensors.torch import load_file
@@ -113,9 +112,7 @@ class Trainer:
         """This process's batches, epoch after epoch, from where the progress stands."""
         while True:
             seed = f"{self.options.seed}-{self.progress.epoch}"
-            if self.options.sampling:
-                sentencepiece.set_random_generator_seed(random.Random(seed).randrange(2**31))
-            pairs = encode_pairs(self.tokenizer, self.pairs, self.model.config.max_len, self.options.sampling)
+            pairs = encode_pairs(self.tokenizer, self.pairs, self.model.config.max_len, self.options.sampling, seed)
             if not pairs:
                 raise ValueError(f"no sentence pair has at most max_len = {self.model.config.max_len} tokens")
             lengths = [max(map(len, pair)) for pair in pairs]

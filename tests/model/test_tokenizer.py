@@ -1,12 +1,17 @@
 """Any text has tokens, and comes back from them as it was."""
 
+import math
+import random
+from collections import Counter
+from io import BytesIO
+
 import pytest
 import sentencepiece
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from model.config import BOS, EOS, PAD, SPECIAL_TOKENS
-from model.tokenizer import Tokenizer, train_tokenizer
+from model.tokenizer import N_CUTS, Tokenizer, train_tokenizer
 from tests.model.strategies import few, shared_tokenizer
 from tests.model.tiny import SENTENCES
 
@@ -34,9 +39,12 @@ def test_any_text_comes_back_as_it_was(text):
 
 @few
 @given(st.text(max_size=20), st.floats(0.05, 1))
-def test_a_drawn_segmentation_is_of_the_same_text(text, sampling):
+def test_a_drawn_segmentation_is_of_the_same_text(text, alpha):
     tokenizer = shared_tokenizer()
-    assert tokenizer.decode(tokenizer.encode(text, sampling)) == text
+    assert tokenizer.decode(tokenizer.sample(text, alpha, random.Random(0))) == text
+    score = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.serialized).get_score
+    coldest = sum(map(score, tokenizer.sample(text, 10_000.0, random.Random(0))))
+    assert coldest == pytest.approx(sum(map(score, tokenizer.encode(text))), abs=0.01), "the likeliest, or its equal"
 
 
 @few
@@ -48,11 +56,22 @@ def test_a_lone_surrogate_becomes_one_replacement_character(text):
 
 def test_sampling_varies_and_its_seed_repeats_it(tokenizer):
     def drawn(seed: int) -> list[list[int]]:
-        sentencepiece.set_random_generator_seed(seed)
-        return [tokenizer.encode(text, 0.1) for pair in SENTENCES for text in pair]
+        rng = random.Random(seed)
+        return [tokenizer.sample(text, 0.1, rng) for pair in SENTENCES for text in pair]
 
     assert drawn(1) == drawn(1) != drawn(2)
-    assert tokenizer.encode(SENTENCES[0][0]) == tokenizer.encode(SENTENCES[0][0])
+
+
+def test_segmentations_are_drawn_as_often_as_their_probability_to_the_power_of_alpha(tokenizer):
+    """A word's pieces are independent in a unigram model: p(segmentation) is the product of theirs."""
+    alpha, rng, draws = 0.3, random.Random(0), 20_000
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.serialized)
+    cuts = pieces.nbest_encode("street", nbest_size=N_CUTS)
+    weights = [math.exp(alpha * sum(map(pieces.get_score, cut))) for cut in cuts]
+    drawn = Counter(tuple(tokenizer.sample("street", alpha, rng)) for _ in range(draws))
+    assert len(cuts) > 3
+    for cut, weight in zip(cuts, weights, strict=True):
+        assert abs(drawn[tuple(cut)] / draws - weight / sum(weights)) < 0.02
 
 
 def test_start_end_and_padding_leave_no_trace_in_the_text(tokenizer):
@@ -86,8 +105,6 @@ def test_bytes_that_are_no_vocabulary_are_refused(serialized):
 
 
 def test_a_vocabulary_with_other_special_tokens_is_refused():
-    from io import BytesIO
-
     foreign = BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(text for pair in SENTENCES for text in pair),
