@@ -26,12 +26,12 @@ def kept_slider(
 
 
 def show_sentence(embedded: Embedded, tokens: tuple[str, ...]) -> None:
-    low, high = symmetric_range(embedded.embedding, embedded.positional, embedded.sum)
+    limit = symmetric_range(embedded.embedding, embedded.positional, embedded.sum)[1]
     lengths = np.linalg.norm(embedded.embedding, axis=-1), np.linalg.norm(embedded.positional, axis=-1)
     d_model = embedded.sum.shape[-1]
     st.markdown(
         f"Each token's learned embedding, times √{d_model} = {d_model**0.5:.2f}, plus the row of its position, is what "
-        f"layer 0 reads. All three maps share one colour range, {low:.3g} to {high:.3g}."
+        f"layer 0 reads. All three maps share one colour range, −{limit:.3g} to {limit:.3g}."
     )
     chart(sum_maps(embedded.embedding, embedded.positional, embedded.sum, tokens), key="pe-sum")
     redone = np.abs(embedded.embedding + embedded.positional - embedded.sum).max()
