@@ -95,7 +95,9 @@ def test_two_processes_hold_the_same_weights_and_learn_what_one_learns(command, 
     )
     for name, tensor in ranks[0].items():
         assert torch.equal(tensor, ranks[1][name]), name
-        torch.testing.assert_close(tensor, alone["model"][name], rtol=0, atol=2e-5)
+        # A key's bias moves a whole row of scores, which softmax does not see: its gradient is rounding alone.
+        if not name.endswith("w_k.bias"):
+            torch.testing.assert_close(tensor, alone["model"][name], rtol=0, atol=1e-5)
     logs = [pd.read_csv(tmp_path / name / "log.csv") for name in ("one", "two")]
     assert logs[0]["train_loss"].tolist() == pytest.approx(logs[1]["train_loss"].tolist(), rel=1e-4)
 
