@@ -151,7 +151,7 @@ def _read_config(path: Path) -> tuple[TransformerConfig, dict[str, str]]:
         if unknown:
             raise ValueError(f"unknown field {sorted(unknown)[0]!r}")
         return TransformerConfig(**config["model"]), hashes
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{path} is not a checkpoint's configuration ({error}). {_REMEDY}") from error
 
 
