@@ -29,8 +29,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Translate",
                 icon=":material/translate:",
                 summary="Type a sentence, read the translation, and see how sure the model was of every word.",
-                look_for="A small Transformer, the model of “Attention Is All You Need”, translates your English "
-                "sentence into German; every number below was read out of that run.",
+                look_for="Type an English sentence in the sidebar: a small Transformer, the model of “Attention Is All "
+                "You Need”, translates it into German, and every number below was read out of that run.",
             ),
             Page(
                 path="pages/attention_step_by_step.py",

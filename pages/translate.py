@@ -21,13 +21,24 @@ probabilities = trace.probabilities
 written = probabilities[np.arange(len(rows)), list(trace.next_ids)]
 
 st.html(chips.sentence(trace.translation))
-st.html(chips.chips("Source tokens", trace.src_tokens, trace.src_ids, theme.ENCODER))
-st.html(chips.chips("Target tokens", trace.next_tokens, trace.next_ids, theme.DECODER, written))
+st.html(chips.chips("Source tokens and their ids", trace.src_tokens, trace.src_ids, theme.ENCODER))
+st.html(
+    chips.chips(
+        "Target tokens, their ids, and how probable the model found each",
+        trace.next_tokens,
+        trace.next_ids,
+        theme.DECODER,
+        written,
+    )
+)
 
 st.subheader("Where the model looked", anchor=False)
 weights, what = alignment_weights(view)
 alignment = translation.alignment(weights, trace.src_tokens, rows)
-st.caption(f"{what}. Each row is one step of the decoder; bright cells are the source tokens that it read from.")
+st.caption(
+    f"{what}. Each row is one step of the decoder; bright cells are the source tokens that it read from."
+    " Layer and head are chosen in the sidebar."
+)
 chart(alignment, key="alignment-map", alt=what)
 
 st.subheader("How sure the model was", anchor=False)
@@ -38,17 +49,21 @@ with left:
     chart(certainty, key=POSITION_CHART, on_select=position_clicked, alt="Probability of each token of the translation")
 with right:
     here = (trace.next_tokens[position], trace.next_ids[position], written[position])
-    ranking = translation.ranking(trace.candidates[position], here)
-    chart(translation.runners_up(*ranking, trace.logits.shape[-1]), key="runners-up", alt="Most probable tokens")
+    names, shares, chosen = translation.ranking(trace.candidates[position], here)
+    st.caption(
+        f"The most probable tokens at position {position}, and all the others together. Bold: the translation's."
+    )
+    best = translation.runners_up(names, shares, chosen, trace.logits.shape[-1])
+    chart(best, key="runners-up", alt=f"The most probable tokens at position {position}")
 
 st.subheader("Look inside", anchor=False)
 cards(__file__)
 
 explain(
-    "At every step the decoder gives each token of the vocabulary a number (a logit); the softmax makes them "
-    "probabilities. The translation is the sequence that beam search found most probable as a whole, so a token "
-    "of it need not be the most probable one at its step.",
-    latex=r"p(y_{t+1} \mid y_{\le t}, x) = \mathrm{softmax}(W_E\, h_t)",
+    "At every step the decoder gives each token of the vocabulary a number, its logit; the softmax makes them "
+    "probabilities. Greedy decoding takes the most probable token of each step. Beam search looks for the sentence "
+    "that is most probable as a whole: a token of it need not be the first of its step, nor need one that you typed.",
+    latex=r"p(y_{t+1} \mid y_1 \dots y_t,\, x) = \mathrm{softmax}(h_t W)_{y_{t+1}}",
     section="3.4",
 )
 show_code(greedy, beam_search)

@@ -43,7 +43,7 @@ def certainty(next_tokens: Sequence[str], probabilities: Array, chosen: int) -> 
     )
     figure.update_xaxes(tickvals=shown, ticktext=names, showgrid=False)
     figure.update_yaxes(range=[0, 1], tickformat=".0%")
-    return layout(figure, 260, "token of the translation", "probability, of the whole vocabulary")
+    return layout(figure, 260, "token of the translation", "probability")
 
 
 def runners_up(tokens: Sequence[str], probabilities: Array, written: int, vocabulary: int) -> go.Figure:
@@ -126,8 +126,8 @@ def alignment(weights: Array, src_tokens: Sequence[str], rows: Sequence[str], li
             y1=lit + 0.5,
             line={"color": DECODER, "width": 2},
         )
-    height = 140 + min(26 * len(rows), 760)
-    return layout(figure, height, "source token (key)", "decoder row (query)").update_layout(margin={"t": 90})
+    height = 110 + min(26 * len(rows), 660)
+    return layout(figure, height, "source token (key)", "decoder row (query)").update_layout(margin={"t": 60, "b": 10})
 
 
 def probability_table(tokens: Sequence[str], ids: Sequence[int], probabilities: Array) -> pd.DataFrame:

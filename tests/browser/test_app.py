@@ -1,8 +1,11 @@
 """The frame and the home page in Chromium."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import numpy as np
 import pytest
 
 from pages import PAGES, Page
@@ -56,7 +59,7 @@ def test_what_is_typed_is_translated(server: str, visitor: Visitor) -> None:
     before = visitor.page.locator(".sentence").inner_text()
     type_sentence(visitor, "A man.")
     assert query(visitor) == {"source": "A man."}
-    assert visitor.page.get_by_role("list", name="Source tokens").get_by_role("listitem").count() > 1
+    assert visitor.page.get_by_role("list", name="Source tokens and their ids").get_by_role("listitem").count() > 1
     assert visitor.page.locator(".sentence").inner_text() != before
 
 
@@ -98,6 +101,31 @@ def test_the_temperature_slider_moves_and_reset_takes_it_back(server: str, visit
     visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Reset").click()
     visitor.page.get_by_text("the model ran again with it").wait_for(state="detached")
     assert query(visitor) == {}
+
+
+def test_the_link_to_copy_is_the_address_of_this_view(server: str, visitor: Visitor) -> None:
+    visitor.visit(server)
+    type_sentence(visitor, "A man & a dog.")
+    visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Link").click()
+    link = visitor.page.get_by_test_id("stPopoverBody").get_by_test_id("stCode").inner_text().strip()
+    assert parse_qs(urlsplit(link).query) == {"source": ["A man & a dog."]}
+    assert urlsplit(link).netloc == urlsplit(server).netloc
+
+
+def test_downloads_name_the_checkpoint_and_its_hash(server: str, visitor: Visitor) -> None:
+    visitor.visit(server)
+    visitor.page.get_by_text("Export", exact=True).click()
+    for kind in ("CSV", "NPZ", "HTML"):
+        with visitor.page.expect_download() as download:
+            visitor.page.get_by_role("button", name=f"{kind}:").click()
+        assert download.value.suggested_filename.startswith("translation-multi30k-tiny-")
+        content = Path(download.value.path())
+        if kind == "NPZ":
+            found = np.load(content)
+            assert len(str(found["checkpoint_sha256"])) == 64
+            assert found["alignment"].shape == (len(found["tgt_tokens"]), len(found["src_tokens"]))
+        else:
+            assert re.search("checkpoint_sha256.*[0-9a-f]{64}", content.read_text(), re.DOTALL)
 
 
 def test_a_forged_link_shows_the_page_with_a_note(server: str, visitor: Visitor) -> None:

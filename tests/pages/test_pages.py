@@ -178,3 +178,13 @@ def test_an_example_a_typed_target_and_reset(open_app: Callable) -> None:
     assert app.text_area(key="source").value == "Two young men are cooking in a kitchen."
     assert app.segmented_control(key="target").value == "beam"
     assert holds(app) == 3
+
+
+def test_a_check_that_fails_is_said_in_words(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    from model.proof import Check
+    from pages.components import runs
+
+    monkeypatch.setattr(runs, "prove", lambda *_: (Check("Claim", "Why.", error=2.0, tolerance=1.0),))
+    app = open_app()
+    assert any("✗ fails" in element.value for element in app.markdown)
+    assert holds(app) == 0
