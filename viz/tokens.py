@@ -25,7 +25,12 @@ def visible(text: str) -> str:
 
 def labels(pieces: Sequence[str]) -> list[str]:
     """One plain-text label a position: the word, or the piece after a hyphen if it continues one."""
-    return [visible(word(p)) if p.startswith(WORD_START) or p in SPECIAL else f"-{visible(p)}" for p in pieces]
+    return [f"-{visible(p)}" if _continues(p) else visible(word(p)) for p in pieces]
+
+
+def _continues(piece: str) -> bool:
+    """Whether the piece goes on with a word; a full stop or a closing quote needs no hyphen to say so."""
+    return not piece.startswith(WORD_START) and piece not in SPECIAL and any(c.isalnum() for c in piece)
 
 
 def numbered(pieces: Sequence[str]) -> list[str]:
