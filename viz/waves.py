@@ -86,9 +86,8 @@ def similarity_curve(similarities: Array, extremes: tuple[Array, Array], positio
     figure.add_scatter(
         x=offsets,
         y=row,
-        mode="lines+markers",
-        line={"color": OKABE_ITO[0], "width": 2},
-        marker={"size": 4},
+        mode="lines",
+        line={"color": OKABE_ITO[0], "width": 1.5},
         name=f"position {position}",
         hovertemplate=f"<b>%{{y:.7g}}</b><br>positions {position} and {position} %{{x:+d}}<extra></extra>",
     )

@@ -90,7 +90,7 @@ def show_distance(encoding: Array, rows: int, learned: bool) -> None:
         "A learned table has no rule: what two positions have in common need not depend on their distance alone."
         if learned
         else "sin a · sin b + cos a · cos b = cos(a − b): how similar two positions are depends on their distance "
-        "alone, and falls off on both sides alike."
+        "alone, and falls off in ripples, on both sides alike."
     )
     spread = (highest - lowest).max()
     st.caption(f"{reason} Pairs of positions that lie equally far apart differ in it by at most {spread:.2g}.")
