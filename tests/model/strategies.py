@@ -16,7 +16,7 @@ from model.translator import Translator
 from tests.model.tiny import SENTENCES, random_model, tiny_tokenizer
 
 KINDS = ("encoder_self", "decoder_self", "cross")
-few = settings(max_examples=20, deadline=None)
+few = settings(max_examples=15, deadline=None)
 """Enough examples to meet every choice of the configuration, few enough to wait for."""
 
 shared_tokenizer = lru_cache(tiny_tokenizer)
@@ -40,7 +40,7 @@ def configs(draw: st.DrawFn) -> TransformerConfig:
         n_encoder_layers=draw(st.integers(1, 2)),
         n_decoder_layers=draw(st.integers(1, 2)),
         dropout=0.3,
-        max_len=128,
+        max_len=48,
         norm=draw(st.sampled_from(("post", "pre"))),
         positions=draw(st.sampled_from(("sinusoidal", "learned"))),
         activation=draw(st.sampled_from(("relu", "gelu"))),

@@ -1,5 +1,6 @@
 """Training: resumable at any step, bit for bit; what it leaves on disk; and that it learns."""
 
+import copy
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,9 @@ import torch
 from safetensors.torch import load_file
 
 from model.checkpoints import load_checkpoint
-from model.config import TransformerConfig
+from model.config import PAD, TransformerConfig
+from model.data import Batch, encode_pairs
+from model.loss import label_smoothed_loss
 from model.schedule import noam
 from model.tokenizer import train_tokenizer
 from model.training import SNAPSHOT_STEPS, Trainer, TrainingOptions
@@ -89,11 +92,11 @@ def test_a_resumed_run_is_the_uninterrupted_run_bit_for_bit(new_trainer, tmp_pat
 
 
 def test_steps_that_were_lost_are_done_again_the_same_way(new_trainer, tmp_path):
-    """The state is from step 6; the log and the averages went on to step 8 before the machine stopped."""
+    """The state is from step 3; the log and the averages went on to step 8 before the machine stopped."""
     whole = run(new_trainer(tmp_path / "whole"))
     killed = new_trainer(tmp_path / "parts")
     for progress in killed.run():
-        if progress.step == 6:
+        if progress.step == 3:
             killed.save()
             state = (tmp_path / "parts" / "state.pt").read_bytes()
         if progress.step == 9:
@@ -106,11 +109,12 @@ def test_steps_that_were_lost_are_done_again_the_same_way(new_trainer, tmp_path)
 
 
 def test_another_process_draws_other_dropout_and_resumes_it_too(new_trainer, tmp_path):
-    first, second = (run(new_trainer(tmp_path / f"rank-{rank}", rank=rank)) for rank in (0, 1))
+    one_batch = replace(OPTIONS, max_tokens=10_000, sampling=0.0)
+    first, second = (run(new_trainer(tmp_path / f"rank-{rank}", one_batch, rank=rank)) for rank in (0, 1))
     assert not torch.equal(first.model.output.weight, second.model.output.weight)
     (tmp_path / "parts").mkdir()
-    run(new_trainer(tmp_path / "parts", rank=1), until=5)
-    resumed = new_trainer(tmp_path / "parts", rank=1)
+    run(new_trainer(tmp_path / "parts", one_batch, rank=1), until=5)
+    resumed = new_trainer(tmp_path / "parts", one_batch, rank=1)
     resumed.resume()
     assert_same_training(second, run(resumed))
 
@@ -176,13 +180,17 @@ def test_one_step_is_adam_on_the_mean_loss_per_token(new_trainer, tmp_path):
     """With a batch of everything, no dropout and no sampling; at step 1 Adam moves each weight by the rate."""
     options = replace(OPTIONS, steps=1, max_tokens=10_000, sampling=0.0)
     trainer = new_trainer(tmp_path, options, dropout=0.0)
-    before = {name: tensor.detach().clone() for name, tensor in trainer.model.named_parameters()}
+    before = copy.deepcopy(trainer.model)
+    batch = Batch.of(encode_pairs(trainer.tokenizer, SENTENCES, 100))
+    loss = label_smoothed_loss(before(batch.src, batch.tgt_in), batch.tgt_out, options.label_smoothing)
+    (loss / (batch.tgt_out != PAD).sum()).backward()
     run(trainer)
     rate = noam(1, 16, 10)
     group = trainer.optimizer.param_groups[0]
     assert (group["lr"], group["betas"], group["eps"]) == (rate, (0.9, 0.98), 1e-9)
     for name, tensor in trainer.model.named_parameters():
-        moved = (tensor.detach() - before[name]).abs()
+        torch.testing.assert_close(tensor.grad, before.get_parameter(name).grad, rtol=1e-4, atol=1e-6)
+        moved = (tensor - before.get_parameter(name)).detach().abs()
         assert moved.max() <= rate * 1.01, name
         large = tensor.grad.abs() > 1e-4
         torch.testing.assert_close(moved[large], torch.full_like(moved[large], rate), rtol=1e-2, atol=0)
