@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.config import BOS, EOS, PAD, UNK
-from model.decoding import EXTRA_LENGTH, Hypothesis, beam_search, greedy, length_limits, length_penalty
+from model.decoding import Hypothesis, beam_search, greedy, length_limits, length_penalty
 from model.hooks import editing, recording
 from model.transformer import Transformer
 from tests.model.strategies import configs, few
@@ -153,7 +153,7 @@ def test_a_translation_may_be_fifty_tokens_longer_than_its_source(tiny_model, be
     batch = [[5, EOS], [5, 6, 7, 8, EOS]]
     with editing(tiny_model, {"logits": lambda x: x.index_fill(-1, torch.tensor([EOS]), -100.0)}):
         found = [f[0] for f in beam_search(tiny_model, batch, 3)] if beam_size > 1 else greedy(tiny_model, batch)
-    assert [len(hypothesis.tokens) for hypothesis in found] == [2 + EXTRA_LENGTH, 5 + EXTRA_LENGTH]
+    assert [len(hypothesis.tokens) for hypothesis in found] == [2 + 50, 5 + 50]
 
 
 def test_the_models_positions_limit_it_too(tiny_config):

@@ -55,6 +55,7 @@ def command(tmp_path: Path):
     return arguments
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system cannot kill a process outright")
 def test_a_run_killed_outright_and_resumed_ends_as_the_uninterrupted_one(command, tmp_path):
     options = {"sampling": 0.2, "dropout": 0.3, "average": 2}
     killed = subprocess.Popen([sys.executable, "-m", "model.train", *command("killed", **options)], env=ENVIRONMENT)
