@@ -94,6 +94,7 @@ def alignment(weights: Array, src_tokens: Sequence[str], rows: Sequence[str], li
     columns, column_names = ticks(src_tokens)
     step = -(-len(rows) // 30)
     shown_rows = list(range(0, len(rows), step))
+    row_names = [html.escape(rows[i]) for i in shown_rows]
     figure = go.Figure(
         go.Heatmap(
             z=weights,
@@ -110,22 +111,10 @@ def alignment(weights: Array, src_tokens: Sequence[str], rows: Sequence[str], li
         )
     )
     figure.update_xaxes(tickvals=columns, ticktext=column_names, side="top", showgrid=False, zeroline=False)
-    figure.update_yaxes(
-        tickvals=shown_rows,
-        ticktext=[html.escape(rows[i]) for i in shown_rows],
-        autorange="reversed",
-        showgrid=False,
-        zeroline=False,
-    )
+    figure.update_yaxes(tickvals=shown_rows, ticktext=row_names, autorange="reversed", showgrid=False, zeroline=False)
     if lit is not None:
-        figure.add_shape(
-            type="rect",
-            x0=-0.5,
-            x1=len(src_tokens) - 0.5,
-            y0=lit - 0.5,
-            y1=lit + 0.5,
-            line={"color": DECODER, "width": 2},
-        )
+        frame = {"x0": -0.5, "x1": len(src_tokens) - 0.5, "y0": lit - 0.5, "y1": lit + 0.5}
+        figure.add_shape(type="rect", **frame, line={"color": DECODER, "width": 2})
     height = 110 + min(26 * len(rows), 660)
     return layout(figure, height, "source token (key)", "decoder row (query)").update_layout(margin={"t": 60, "b": 10})
 
