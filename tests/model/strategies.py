@@ -16,7 +16,7 @@ from model.translator import Translator
 from tests.model.tiny import SENTENCES, random_model, tiny_tokenizer
 
 KINDS = ("encoder_self", "decoder_self", "cross")
-few = settings(max_examples=15, deadline=None)
+few = settings(max_examples=12, deadline=None)
 """Enough examples to meet every choice of the configuration, few enough to wait for."""
 
 shared_tokenizer = lru_cache(tiny_tokenizer)
