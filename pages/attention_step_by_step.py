@@ -5,49 +5,40 @@ import streamlit as st
 from model.attention import MultiHeadAttention
 from pages.components.explain import explain, show_code
 from pages.components.export import export
-from pages.components.frame import View, open_page
+from pages.components.frame import open_page
 from pages.components.matrices import arithmetic, choose_cell, matrices, stepper
 from pages.components.proof import proof_strip
 from viz import tokens
 from viz.arithmetic import chain, worked_out
 from viz.formulas import attention_formula
-from viz.head import Head, head_of
+from viz.head import head_of
 from viz.steps import STEPS, picture, result, shapes
 from viz.strips import payload
 
-
-def head_in_view(view: View) -> Head:
-    """The head that the sidebar names; in the decoder each row also says what it reads and predicts."""
-    rows = () if view.kind == "encoder_self" else tokens.decoder_rows(view.trace.tgt_tokens, view.trace.next_tokens)
-    return head_of(view.attention, view.head, tuple(rows))
-
-
-@st.fragment
-def walk(view: View) -> None:
-    """Everything that a step changes, so that a step reruns nothing else."""
-    head = head_in_view(view)
-    number = stepper()
-    step = STEPS[number]
-    st.latex(attention_formula(number, head.n_heads, head.index, head.crosses))
-    st.markdown(f"**{number + 1}. {step.title}.** {step.text(head)}")
-    stage = st.container()
-    st.caption(shapes(head))
-
-    st.subheader("The arithmetic of one cell", anchor=False)
-    choice = choose_cell(head, number)
-    place = f"{view.kind} layer {view.layer} head {view.head}"
-    with stage:
-        matrices(picture(number, head, choice, f"{view.trace.checkpoint}, {place}, step {number + 1}: {step.title}"))
-    shown = worked_out(number, head, choice)
-    st.latex(shown.latex)
-    arithmetic(payload(shown, chain(head, choice), number))
-
-    explain(step.why(head), section=step.section)
-    arrays, table = result(number, head)
-    export(view, f"{place.replace(' ', '-')}-step-{number + 1}", arrays, table)
-
-
 view = open_page(__file__)
-walk(view)
+decodes = view.kind != "encoder_self"
+rows = tokens.decoder_rows(view.trace.tgt_tokens, view.trace.next_tokens) if decodes else ()
+head = head_of(view.attention, view.head, tuple(rows))
+place = f"{view.kind} layer {view.layer} head {view.head}"
+
+number = stepper()
+step = STEPS[number]
+st.latex(attention_formula(number, head.n_heads, head.index, head.crosses))
+st.markdown(f"**{number + 1}. {step.title}.** {step.text(head)}")
+stage = st.container()
+st.caption(shapes(head))
+
+st.subheader("The arithmetic of one cell", anchor=False, help="Choose it here, or click on a matrix.")
+choice = choose_cell(head, number)
+with stage:
+    run = f"{view.trace.checkpoint} {view.trace.checkpoint_hash[:8]}"
+    matrices(picture(number, head, choice, f"{run}, {place}, step {number + 1}: {step.title}"))
+shown = worked_out(number, head, choice)
+st.latex(shown.latex)
+arithmetic(payload(shown, chain(head, choice), number))
+
+explain(step.why(head), section=step.section)
 show_code(MultiHeadAttention)
+arrays, table = result(number, head)
+export(view, f"{place.replace(' ', '-')}-step-{number + 1}", arrays, table)
 proof_strip(view)

@@ -81,9 +81,9 @@ STEPS = (
         "3.2.2",
         equations.projection,
         lambda head: (
-            "Three learned matrices make "
+            "Learned matrices make "
             + (
-                "a query of each decoder row (X), and a key and a value of each row of the encoder's output (Y)."
+                "a query of each decoder row (X), a key and a value of each encoder row (Y)."
                 if head.crosses
                 else "a query, a key and a value of each row of X."
             )

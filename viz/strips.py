@@ -1,5 +1,6 @@
 """Strips of numbers under each other: what the arithmetic component draws."""
 
+import math
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -84,7 +85,13 @@ def _plain(row: Row) -> dict:
 
 def texts(values: Array) -> list[str]:
     """Three decimals; what would vanish keeps one digit and its power of ten."""
-    return [
-        f"{value:.3f}".replace("-", "−") if value == 0 or 5e-4 <= abs(value) < np.inf else number(value, 1)
-        for value in values
-    ]
+    return [_text(float(value)) for value in values]
+
+
+def _text(value: float) -> str:
+    if math.isinf(value) or abs(value) >= 1000:
+        return number(value)
+    if value and abs(value) < 5e-4:
+        digit, _, power = f"{value:.0e}".partition("e")
+        return f"{digit}e{int(power)}".replace("-", "−")
+    return f"{value:.3f}".replace("-", "−")

@@ -12,6 +12,8 @@ from viz.steps import STEPS
 
 FILES = Path(viz.__file__).parent / "components"
 MATRICES = ("colours.js", "matrices_layout.js", "matrices_draw.js", "matrices_redraw.js", "matrices_picture.js")
+CELL = {"cell_query": 2, "cell_key": 1, "cell_dimension": 0, "cell_output": 0}
+"""the widgets that name the cell, and where it is at first"""
 AXES = {"query": "cell_query", "key": "cell_key", "dimension": "cell_dimension", "model": "cell_output"}
 """what a click on a matrix chooses -> the widget that shows it"""
 
@@ -36,10 +38,8 @@ def _go(step: int) -> None:
 
 
 def choose_cell(head: Head, step: int) -> Choice:
-    """The cell whose arithmetic is shown: by name here, or by a click on a matrix."""
-    start = head.queries.size // 2
-    st.session_state.setdefault("cell_query", start)
-    st.session_state.setdefault("cell_key", int(head.pattern[start].argmax()))
+    """The cell whose arithmetic is shown: by name here, or by a click on a matrix; the link brings it along."""
+    _from_link()
     columns = st.columns([3, 3, 2, 2])
     query = _position(columns[0], "Query", "cell_query", head.queries.labels)
     key = _position(columns[1], "Key", "cell_key", head.keys.labels)
@@ -54,21 +54,46 @@ def choose_cell(head: Head, step: int) -> Choice:
     return Choice(query, key, dimension, output, projection or "Q")
 
 
+def _from_link() -> None:
+    """On the first run: the cell that the link names, or one away from the diagonal."""
+    named = st.query_params.get("cell", "").split("-")
+    for place, (widget, default) in enumerate(CELL.items()):
+        if widget not in st.session_state:
+            asked = named[place] if place < len(named) else ""
+            st.session_state[widget] = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else default
+
+
+def _to_link() -> None:
+    """On a change, before the page runs: the address then names the cell."""
+    cell = [st.session_state.get(widget, default) for widget, default in CELL.items()]
+    if cell != list(CELL.values()):
+        st.query_params["cell"] = "-".join(map(str, cell))
+    elif "cell" in st.query_params:
+        del st.query_params["cell"]
+
+
 def _position(column: Any, label: str, key: str, labels: tuple[str, ...]) -> int:
     _keep_below(key, len(labels))
     return column.selectbox(
-        label, range(len(labels)), key=key, format_func=lambda i: f"{i} {labels[i]}", persist_state="session"
+        label,
+        range(len(labels)),
+        key=key,
+        format_func=lambda i: f"{i} {labels[i]}",
+        on_change=_to_link,
+        persist_state="session",
     )
 
 
 def _dimension(column: Any, label: str, key: str, size: int, used: bool) -> int:
     _keep_below(key, size)
-    return column.number_input(label, 0, size - 1, key=key, disabled=not used, persist_state="session")
+    return column.number_input(
+        label, 0, size - 1, key=key, disabled=not used, on_change=_to_link, persist_state="session"
+    )
 
 
 def _keep_below(key: str, size: int) -> None:
     """Before its widget is drawn: another sentence or model may have fewer positions."""
-    st.session_state[key] = min(st.session_state.get(key) or 0, size - 1)
+    st.session_state[key] = min(st.session_state[key] or 0, size - 1)
 
 
 def matrices(payload: bytes) -> None:
@@ -92,6 +117,7 @@ def _pick() -> None:
             st.session_state[widget] = int(picked[axis])
     if (projection := str(picked.get("symbol", ""))[-1:]) in PROJECTIONS:
         st.session_state["cell_projection"] = projection
+    _to_link()
 
 
 def _take_step(component: str) -> None:

@@ -37,6 +37,7 @@ class MatricesView {
     this.root.append(this.toolbar(), this.redraw.bar, this.stage, this.tip);
     this.zoom = 1;
     this.hovered = {};
+    this.asked = [];
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey);
     this.watcher = new ResizeObserver(() => this.resized());
@@ -52,8 +53,9 @@ class MatricesView {
   update({ data, setTriggerValue }) {
     this.send = setTriggerValue;
     const header = decode(data);
-    const recently = performance.now() - (this.moved || -Infinity) < 1500;
-    if (!recently || header.step === this.step) this.step = header.step;
+    // Of several key presses the earlier answers arrive while the later ones are still under way.
+    this.asked = this.asked.slice(this.asked.indexOf(header.step) + 1 || this.asked.length);
+    this.step = this.asked.at(-1) ?? header.step;
     this.header = header;
     this.chosen = header.chosen;
     this.tables = lookupTables(header.scales);
@@ -109,6 +111,7 @@ class MatricesView {
     matrix.caption = caption;
     const symbol = symbolNode(matrix.symbol);
     symbol.className = "symbol";
+    symbol.dataset.symbol = matrix.symbol;
     if (matrix.colour) symbol.style.borderColor = matrix.colour;
     const note = matrix.note ? ` ${matrix.note}` : "";
     matrix.shape = element("span", "shape", `${matrix.rows.size} × ${matrix.columns.size}${note}`);
@@ -143,6 +146,7 @@ class MatricesView {
     for (const matrix of this.matrices()) {
       matrix.font = this.theme.font;
       matrix.caption.style.paddingLeft = `${matrix.margins.left}px`;
+      matrix.marks.dataset.cells = cellArea(matrix).join(" ");
       drawMatrix(matrix.cells, this.redraw.applied(matrix), this.tables, this.theme);
     }
     for (const [row, parts] of this.header.equations.entries()) {
@@ -185,10 +189,11 @@ class MatricesView {
     const cell = row * matrix.columns.size + column;
     const masked = matrix.masked && !matrix.allowed[cell];
     let value = exactly(values[cell]);
-    if (matrix.scale === "mask") value = masked ? "masked: may not look" : "may look";
-    else if (masked) value = `masked: ${value}`;
+    if (matrix.scale === "mask") value = masked ? "may not look" : "may look";
+    else if (masked) value = `${value} (masked)`;
     const lines = [placeOf(matrix.rows, row), placeOf(matrix.columns, column)].filter(Boolean);
-    this.tip.replaceChildren(element("strong", "", value), ...lines.map((line) => element("div", "", line)));
+    const name = symbolParts(matrix.symbol).map(({ text }) => text).join("");
+    this.tip.replaceChildren(element("strong", "", `${name}[${row}, ${column}] = ${value}`), ...lines.map((line) => element("div", "", line)));
     const box = this.root.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
     this.tip.style.left = `${Math.max(Math.min(x + 14, box.width - this.tip.offsetWidth - 4), 0)}px`;
@@ -212,7 +217,7 @@ class MatricesView {
     event.preventDefault();
     if (step === this.step) return;
     this.step = step;
-    this.moved = performance.now();
+    this.asked.push(step);
     this.send("step", step);
   }
 

@@ -255,7 +255,7 @@ function drawMarks(canvas, matrix, chosen, hovered, theme) {
   const marked = (axis) => [...new Set([chosen[axis.name], hovered[axis.name]])].filter((place) => place < axis.size);
   drawRowLabels(pen, matrix, marked(matrix.rows), theme);
   drawColumnLabels(pen, matrix, marked(matrix.columns), theme);
-  for (const [positions, thickness] of [[chosen, 2], [hovered, 1]]) {
+  for (const [positions, thickness] of [[hovered, 1], [chosen, 2]]) {
     const [row, column] = [positions[matrix.rows.name], positions[matrix.columns.name]];
     const [left, top, width, height] = cellArea(matrix);
     const bands = [];

@@ -27,10 +27,11 @@ function savePicture(view) {
     const [x, y, box] = place(layer);
     pen.drawImage(layer, x, y, box.width, box.height);
   }
-  for (const caption of stage.querySelectorAll(".symbol, .shape")) {
-    const [x, y, box] = place(caption);
-    pen.font = `${caption.className === "symbol" ? "600 14px" : "12px"} ${theme.font}`;
-    pen.fillText(caption.textContent, x, y + box.height / 2);
+  for (const symbol of stage.querySelectorAll(".symbol")) drawSymbol(pen, symbol, ...place(symbol), theme);
+  pen.font = `12px ${theme.font}`;
+  for (const shape of stage.querySelectorAll(".shape")) {
+    const [x, y, box] = place(shape);
+    pen.fillText(shape.textContent, x, y + box.height / 2);
   }
   pen.font = `20px ${theme.font}`;
   pen.textAlign = "center";
@@ -42,13 +43,29 @@ function savePicture(view) {
   download(canvas, header.title.replace(/[^\w.-]+/g, "-"));
 }
 
+function drawSymbol(pen, node, x, y, box, theme) {
+  let place = x + 2;
+  for (const { mark, text } of symbolParts(node.dataset.symbol)) {
+    pen.font = `600 ${mark ? 10 : 15}px ${theme.font}`;
+    pen.fillText(text, place, y + box.height / 2 + ({ _: 4, "^": -5 }[mark] || 0));
+    place += pen.measureText(text).width + 1;
+  }
+  const line = node.style.borderColor;
+  if (!line) return;
+  pen.save();
+  pen.fillStyle = line;
+  pen.fillRect(x, y + box.height - 3, box.width, 3);
+  pen.restore();
+}
+
 function rangesInWords(view) {
   const ranges = [...view.legend.querySelectorAll(".range")].map((entry) => {
     const [low, high] = [...entry.querySelectorAll(".end")].map((end) => end.textContent);
     const symbols = [...entry.childNodes].filter((node) => !node.className && node.tagName !== "CANVAS");
     return `${symbols.map((node) => node.textContent).join("")}: colours from ${low} to ${high}`;
   });
-  return [...ranges, ...(view.legend.querySelector(".hatched") ? ["hatched: masked"] : [])].join("; ");
+  const hatched = view.legend.querySelector(".hatched") ? ["hatched: masked"] : [];
+  return [...ranges, ...hatched, ...view.redraw.inWords()].join("; ");
 }
 
 function download(canvas, name) {

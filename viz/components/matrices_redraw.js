@@ -28,9 +28,19 @@ class Redraw {
     this.bar.hidden = header.temperature === undefined;
     this.height = this.bar.hidden ? 0 : 40;
     const source = header.equations.flat().find((part) => part.symbol === "masked");
+    const same = this.title === header.title && this.run === header.temperature;
     this.run = header.temperature;
+    this.title = header.title;
     this.source = source;
-    if (!this.bar.hidden) this.describe(this.run);
+    if (!this.bar.hidden) this.describe(same ? this.tau : this.run);
+  }
+
+  get again() {
+    return !this.bar.hidden && this.tau !== this.run;
+  }
+
+  inWords() {
+    return this.again ? [`weights drawn again with τ = ${this.number.textContent}, the run had ${this.run}`] : [];
   }
 
   toggle() {
@@ -58,9 +68,8 @@ class Redraw {
   // The matrix as it is to be drawn: the run's own, or the weights at another temperature, in the chosen range.
   applied(matrix) {
     if (matrix.symbol !== "weights") return matrix;
-    const again = !this.bar.hidden && this.tau !== this.run;
-    matrix.shape.classList.toggle("again", again);
-    const values = again ? softmaxRows(this.source, this.tau) : matrix.values;
+    matrix.shape.classList.toggle("again", this.again);
+    const values = this.again ? softmaxRows(this.source, this.tau) : matrix.values;
     return { ...matrix, values, high: this.stretched ? largest({ ...matrix, values }) : matrix.high };
   }
 }

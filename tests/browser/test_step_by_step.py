@@ -1,0 +1,187 @@
+"""Attention, step by step, in Chromium: buttons, keys, clicks, and the numbers that are read there."""
+
+import re
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+
+from model.checkpoints import load_checkpoint
+from model.trace import Attention
+from tests.browser.conftest import Visitor
+from viz.formulas import number
+from viz.strips import texts
+
+SENTENCE = "a dog and a cat"
+SYMBOLS = {
+    1: "X WQ bQ Q X WK bK K X WV bV V",
+    2: "Q KT scores",
+    3: "scores scaled",
+    4: "scaled mask masked",
+    5: "masked weights",
+    6: "weights V z1",
+    7: "concat(z) WO bO out z1 WO,1 out1",
+}
+LENGTHS = {"one": "a", "twenty": "a dog and a cat " * 4, "hundred": "dog and cat a " * 14}
+
+
+@pytest.fixture
+def attention(checkpoint_folder: object) -> Attention:
+    """What the page shows: the run, once more."""
+    assert checkpoint_folder
+    return load_checkpoint().trace(SENTENCE).attention("cross", 1)
+
+
+def open_step(visitor: Visitor, server: str, step: int, source: str = SENTENCE, **query: str) -> None:
+    asked = {"source": source, "kind": "Cross-attention", "layer": "1", "head": "1", "step": str(step)} | query
+    visitor.visit(f"{server}/attention_step_by_step?{urlencode(asked)}")
+    visitor.page.locator(".stage canvas").first.wait_for()
+
+
+def wait_for_step(visitor: Visitor, step: int) -> None:
+    visitor.page.wait_for_function(
+        """symbols => [...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')].some(host =>
+            [...host.shadowRoot.querySelectorAll('.symbol')].map(node => node.textContent).join(' ').replaceAll('Y', 'X') === symbols)""",
+        arg=SYMBOLS[step],
+    )
+    visitor.settle()
+
+
+def click_cell(visitor: Visitor, symbol: str, row: int, column: int, rows: int, columns: int) -> None:
+    """In the middle of a cell: the cells fill the canvas but for its margins, whose bottom and right are known."""
+    canvas = visitor.page.locator(f"canvas[data-symbol='{symbol}']")
+    left, top, width, height = map(float, canvas.get_attribute("data-cells").split())
+    canvas.click(position={"x": left + (column + 0.5) * width / columns, "y": top + (row + 0.5) * height / rows})
+
+
+def cells(visitor: Visitor, strip: int, label: str) -> list[str]:
+    """The numbers of one line of a strip, across all its pieces."""
+    lines = visitor.page.locator(".arithmetic figure").nth(strip).locator("tr", has=visitor.page.get_by_text(label))
+    return [text for line in lines.all() for text in line.locator("td").all_inner_texts()]
+
+
+def test_the_seven_steps_by_button_and_by_key(server: str, visitor: Visitor) -> None:
+    open_step(visitor, server, 1)
+    wait_for_step(visitor, 1)
+    for step in (2, 3, 4):
+        visitor.page.get_by_role("button", name="Next", exact=True).click()
+        wait_for_step(visitor, step)
+    for step in (5, 6, 7):
+        visitor.page.keyboard.press("ArrowRight")
+        wait_for_step(visitor, step)
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.page.get_by_role("button", name="Back", exact=True).click()
+    wait_for_step(visitor, 6)
+    for _ in range(3):
+        visitor.page.keyboard.press("ArrowLeft")
+    wait_for_step(visitor, 3)
+    assert "step=3" in visitor.page.url
+    visitor.page.get_by_role("button", name="Step 5: weight").click()
+    wait_for_step(visitor, 5)
+
+
+def test_the_arrow_keys_stay_with_whoever_types(server: str, visitor: Visitor) -> None:
+    open_step(visitor, server, 2)
+    visitor.page.get_by_label("Source sentence").press("ArrowRight")
+    visitor.page.get_by_role("spinbutton", name="Dimension of the head").press("ArrowRight", no_wait_after=True)
+    visitor.page.wait_for_timeout(300)
+    wait_for_step(visitor, 2)
+
+
+def test_nothing_below_the_picture_moves_between_steps(server: str, visitor: Visitor) -> None:
+    open_step(visitor, server, 1)
+    heading = visitor.page.get_by_role("heading", name="The arithmetic of one cell")
+    places = set()
+    for step in range(1, 8):
+        wait_for_step(visitor, step)
+        places.add(round(heading.bounding_box()["y"]))
+        visitor.page.keyboard.press("ArrowRight")
+    assert max(places) - min(places) <= 2
+
+
+def test_a_click_on_a_cell_shows_its_arithmetic(server: str, visitor: Visitor, attention: Attention) -> None:
+    open_step(visitor, server, 2)
+    rows, columns = attention.scores.shape[1:]
+    i, j = rows - 1, 3
+    click_cell(visitor, "scores", i, j, rows, columns)
+    visitor.page.get_by_text(f"times key {j} (").wait_for()
+    visitor.settle()
+    assert visitor.page.get_by_text(f"query {i} (").first.is_visible()
+    q, k = attention.q[1, i], attention.k[1, j]
+    assert cells(visitor, 0, f"q, row {i}") == texts(q)
+    assert cells(visitor, 0, f"k, row {j}") == texts(k)
+    assert [t for t in cells(visitor, 0, "product") if t] == texts(q.astype(float) * k)
+    result = visitor.page.locator(".arithmetic .result").inner_text()
+    assert result == f"sum = score = {number(attention.scores[1, i, j], 5)}"
+    assert f"cell={i}-{j}-0-0" in visitor.page.url
+    assert visitor.page.get_by_role("combobox", name="Query").input_value().startswith(f"{i} ")
+
+
+def test_the_chain_of_numbers_is_the_trace(server: str, visitor: Visitor, attention: Attention) -> None:
+    open_step(visitor, server, 5, cell="2-3-4-5")
+    shown = visitor.page.locator(".chain .value").all_inner_texts()
+    assert shown[1] == number(attention.scores[1, 2, 3])
+    assert shown[2] == number(attention.scaled[1, 2, 3])
+    assert shown[3] == "may look"
+    assert shown[4] == number(attention.pattern[1, 2, 3])
+    assert shown[6] == number(attention.out[2, 5])
+    assert cells(visitor, 0, "weight") == texts(attention.pattern[1, 2])
+
+
+def test_hovering_says_the_exact_number_and_what_the_row_reads(
+    server: str, visitor: Visitor, attention: Attention
+) -> None:
+    open_step(visitor, server, 5)
+    canvas = visitor.page.locator("canvas[data-symbol=weights]")
+    left, top, width, height = map(float, canvas.get_attribute("data-cells").split())
+    rows, columns = attention.pattern.shape[1:]
+    canvas.hover(position={"x": left + 1.5 * width / columns, "y": top + 2.5 * height / rows})
+    said = visitor.page.locator(".tip").inner_text()
+    value = np.float32(re.search(r"weights\[2, 1\] = (\S+)", said)[1].replace("−", "-"))
+    assert value == attention.pattern[1, 2, 1]
+    assert "reads " in said
+    assert ", predicts " in said
+
+
+def test_the_temperature_is_drawn_again_and_says_so(server: str, visitor: Visitor, attention: Attention) -> None:
+    open_step(visitor, server, 5)
+    slider = visitor.page.get_by_label("Temperature drawn again in the browser")
+    slider.fill("0.3")
+    visitor.page.get_by_text("drawn again from this head's scores").wait_for()
+    canvas = visitor.page.locator("canvas[data-symbol=weights]")
+    left, top, width, height = map(float, canvas.get_attribute("data-cells").split())
+    rows, columns = attention.pattern.shape[1:]
+    canvas.hover(position={"x": left + 0.5 * width / columns, "y": top + 0.5 * height / rows})
+    powers = np.exp(attention.scaled[1, 0].astype(float) / 10**0.3)
+    said = re.search(r"= (\S+)", visitor.page.locator(".tip").inner_text())[1]
+    assert float(said) == pytest.approx(powers[0] / powers.sum(), rel=1e-5)
+    assert visitor.page.locator(".chain .value").nth(4).inner_text() == number(attention.pattern[1, 2, 1])
+    visitor.page.get_by_role("button", name="Back to the run").click()
+    assert visitor.page.get_by_text("as in the run").is_visible()
+
+
+def test_the_picture_can_be_taken_along(server: str, visitor: Visitor) -> None:
+    open_step(visitor, server, 7)
+    with visitor.page.expect_download() as download:
+        visitor.page.get_by_role("button", name="Download the picture").click()
+    assert re.fullmatch(r"multi30k-tiny-\w{8}-cross-layer-1-head-1-step-7-.*\.png", download.value.suggested_filename)
+    assert download.value.path().read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_sentences_of_any_length_fit(
+    length: str, scheme: str, server: str, new_visitor: Callable[..., Visitor]
+) -> None:
+    visitor = new_visitor(color_scheme=scheme)
+    kind = "Decoder self-attention"
+    open_step(visitor, server, 1, LENGTHS[length].strip(), kind=kind, target="Typed", typed=LENGTHS[length].strip())
+    for step in range(1, 8):
+        wait_for_step(visitor, step)
+        assert visitor.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        ink = visitor.page.locator(".stage canvas").first.evaluate(
+            "canvas => new Set(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data).size"
+        )
+        assert ink > 3
+        visitor.page.keyboard.press("ArrowRight")
