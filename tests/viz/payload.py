@@ -2,9 +2,14 @@
 
 import json
 import struct
+from itertools import product
 from typing import Any
 
 import numpy as np
+
+KINDS = ("encoder_self", "decoder_self", "cross")
+PLACES = [*product(KINDS, (0, 1), range(4))]
+"""kind, layer and head of every attention of the tiny model"""
 
 
 def decode(payload: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

@@ -1,5 +1,5 @@
 // The matrices component: equations of real numbers on canvases, kept and redrawn as steps and choices change.
-// It is one module with colours.js, matrices_layout.js, matrices_draw.js and matrices_redraw.js before it.
+// It is one module with the other matrices_*.js files and colours.js, which come before it.
 
 const views = new WeakMap();
 
@@ -43,6 +43,8 @@ class MatricesView {
     this.watcher = new ResizeObserver(() => this.resized());
     this.watcher.observe(this.root);
     this.stage.addEventListener("scroll", () => this.hover(null));
+    // Text drawn before the page's font has arrived is drawn again.
+    document.fonts.ready.then(() => this.draw());
   }
 
   close() {
@@ -147,7 +149,8 @@ class MatricesView {
       matrix.font = this.theme.font;
       matrix.caption.style.paddingLeft = `${matrix.margins.left}px`;
       matrix.marks.dataset.cells = cellArea(matrix).join(" ");
-      drawMatrix(matrix.cells, this.redraw.applied(matrix), this.tables, this.theme);
+      matrix.shown = this.redraw.applied(matrix);
+      drawMatrix(matrix.cells, matrix.shown, this.tables, this.theme);
     }
     for (const [row, parts] of this.header.equations.entries()) {
       const { top, bottom } = parts.find((part) => part.rows).margins;
@@ -178,22 +181,23 @@ class MatricesView {
 
   hover(matrix, event) {
     const cell = matrix && this.cellAt(matrix, event);
+    const before = this.hovered;
     this.hovered = cell ? this.positions(matrix, cell) : {};
     this.tip.hidden = !cell;
     if (cell) this.explain(matrix, cell, event);
-    if (this.header) this.mark();
+    if (JSON.stringify(before) !== JSON.stringify(this.hovered)) this.mark();
   }
 
   explain(matrix, [row, column], event) {
-    const { values } = this.redraw.applied(matrix);
     const cell = row * matrix.columns.size + column;
     const masked = matrix.masked && !matrix.allowed[cell];
-    let value = exactly(values[cell]);
+    let value = exactly(matrix.shown.values[cell]);
     if (matrix.scale === "mask") value = masked ? "may not look" : "may look";
     else if (masked) value = `${value} (masked)`;
     const lines = [placeOf(matrix.rows, row), placeOf(matrix.columns, column)].filter(Boolean);
     const name = symbolParts(matrix.symbol).map(({ text }) => text).join("");
-    this.tip.replaceChildren(element("strong", "", `${name}[${row}, ${column}] = ${value}`), ...lines.map((line) => element("div", "", line)));
+    const first = element("strong", "", `${name}[${row}, ${column}] = ${value}`);
+    this.tip.replaceChildren(first, ...lines.map((line) => element("div", "", line)));
     const box = this.root.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
     this.tip.style.left = `${Math.max(Math.min(x + 14, box.width - this.tip.offsetWidth - 4), 0)}px`;
@@ -211,8 +215,8 @@ class MatricesView {
 
   key(event) {
     const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const busy = event.composedPath().some(usesArrows);
-    if (!move || busy || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const modified = event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
+    if (!move || modified || event.defaultPrevented || event.composedPath().some(usesArrows)) return;
     const step = Math.min(Math.max(this.step + move, 0), this.header.steps - 1);
     event.preventDefault();
     if (step === this.step) return;
@@ -223,7 +227,7 @@ class MatricesView {
 
   drawLegend() {
     const ranges = new Map();
-    for (const matrix of this.matrices().filter(({ scale }) => scale !== "mask").map((part) => this.redraw.applied(part))) {
+    for (const matrix of this.matrices().map(({ shown }) => shown).filter(({ scale }) => scale !== "mask")) {
       const key = `${matrix.scale} ${matrix.low} ${matrix.high}`;
       ranges.set(key, [...(ranges.get(key) || []), matrix]);
     }
@@ -246,7 +250,8 @@ function legendEntry(matrices, tables) {
     pen.fillStyle = `rgb(${colourOf(tables[scale], x, 0, 95).join(",")})`;
     pen.fillRect(x, 0, 1, 1);
   }
-  const beyond = matrices.some(({ values }) => values.some((value) => Number.isFinite(value) && Math.abs(value) > high * 1.0001));
+  const outside = (value) => Number.isFinite(value) && Math.abs(value) > high * 1.0001;
+  const beyond = matrices.some(({ values }) => values.some(outside));
   const ends = [[low, low < 0 ? "≤ " : ""], [high, "≥ "]].map(([end, sign]) => {
     return element("span", "end", (beyond ? sign : "") + signed(String(Number(end.toPrecision(3)))));
   });
@@ -265,6 +270,7 @@ function placeOf(axis, position) {
 
 function usesArrows(target) {
   if (!(target instanceof Element)) return false;
-  const widget = /^(slider|combobox|listbox|option|radio|tab|menuitem|textbox|spinbutton|grid)$/;
-  return /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable || widget.test(target.role);
+  const roles = /^(slider|combobox|listbox|option|radio|tab|menuitem|textbox|spinbutton|grid)$/;
+  const fields = /^(INPUT|TEXTAREA|SELECT)$/;
+  return fields.test(target.tagName) || target.isContentEditable || roles.test(target.getAttribute("role"));
 }

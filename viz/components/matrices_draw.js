@@ -133,7 +133,8 @@ function drawGroups(pen, matrix, theme) {
   for (const axis of [matrix.columns, matrix.rows]) {
     const across = axis === matrix.columns;
     const block = (across ? width : height) / (axis.groups.length || 1);
-    const box = (index) => (across ? [left + index * block, top, block, height] : [left, top + index * block, width, block]);
+    const box = (index) =>
+      across ? [left + index * block, top, block, height] : [left, top + index * block, width, block];
     for (let index = 1; index < axis.groups.length; index += 1) frame(pen, box(index), theme.background, 1);
     if (axis.lit !== null) frame(pen, box(axis.lit), theme.primary, 3);
     nameGroups(pen, axis, across, block, [left, top], theme);
@@ -215,7 +216,9 @@ function drawColumnLabels(pen, matrix, marked, theme) {
   const [left] = cellArea(matrix);
   if (axisKind(matrix.columns) !== "token") return drawColumnNumbers(pen, matrix, theme);
   const step = stride(matrix.cellWidth, FONT_SIZE + 2);
-  for (const [column, bold] of labelled(matrix.columns.size, step, marked)) slantedLabel(pen, matrix, column, bold, theme);
+  for (const [column, bold] of labelled(matrix.columns.size, step, marked)) {
+    slantedLabel(pen, matrix, column, bold, theme);
+  }
   labelPen(pen, theme);
   pen.globalAlpha = 0.7;
   pen.textAlign = "left";

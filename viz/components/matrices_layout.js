@@ -1,7 +1,13 @@
 // How large each matrix is drawn: the cells of all equations grow together until they fill the width.
 
 // [smallest, preferred] pixels of a cell, by what its axis counts; results get more room than operands.
-const CELL_WIDTH = { token: [1.6, 34], tokenResult: [3, 52], dimension: [1.5, 7], dimensionResult: [2, 12], model: [0.5, 2.4] };
+const CELL_WIDTH = {
+  token: [1.6, 34],
+  tokenResult: [3, 52],
+  dimension: [1.5, 7],
+  dimensionResult: [2, 12],
+  model: [0.5, 2.4],
+};
 const CELL_HEIGHT = { token: [4, 46], dimension: [1.5, 9], model: [0.4, 2], single: [14, 14] };
 const MOST_PIXELS = 12e6; // of one canvas: zooming stops before a browser would run out of memory
 const CAPTION = 26;
@@ -33,21 +39,22 @@ function marginsOf(matrix, pen) {
 }
 
 // Sets cellWidth, cellHeight and margins on each matrix of the equations.
-function layOut(equations, width, height, zoom, pen) {
+function layOut(equations, width, stageHeight, zoom, pen) {
   const ratio = window.devicePixelRatio || 1;
   for (const parts of equations) shareMargins(parts, pen);
   const fraction = Math.min(...equations.map((parts) => widthFraction(parts, width, pen)));
   for (const parts of equations) {
     const matrices = parts.filter((part) => part.rows);
     const around = CAPTION + GAP + matrices[0].margins.top + matrices[0].margins.bottom;
-    const room = height / equations.length - around;
+    const room = stageHeight / equations.length - around;
     const widest = Math.max(...matrices.map((matrix) => preferredWidth(matrix, fraction)));
     for (const matrix of matrices) {
       const kind = axisKind(matrix.rows);
       const [least, most] = CELL_HEIGHT[kind];
       const tallest = kind === "token" ? Math.max(Math.min(most, 2 * widest), LABEL_HEIGHT) : most;
       matrix.cellWidth = snapped(preferredWidth(matrix, fraction) * zoom);
-      matrix.cellHeight = snapped(Math.min(Math.max(room / matrix.rows.size, least), tallest) * (kind === "single" ? 1 : zoom));
+      const height = Math.min(Math.max(room / matrix.rows.size, least), tallest);
+      matrix.cellHeight = snapped(kind === "single" ? height : height * zoom);
     }
     if (zoom === 1) growInto(parts, width, pen);
     for (const matrix of matrices) {

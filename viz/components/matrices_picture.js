@@ -1,12 +1,13 @@
 // The picture as a PNG file: what is on the stage, with its captions, operators and legend.
 
 const MARGIN = 16;
+const TOP = MARGIN + 48; // below the title and the ranges
 
 function savePicture(view) {
   const ratio = window.devicePixelRatio || 1;
   const { stage, theme, header } = view;
   const canvas = element("canvas");
-  const [width, height] = [stage.scrollWidth + 2 * MARGIN, stage.scrollHeight + 2 * MARGIN + 48];
+  const [width, height] = [stage.scrollWidth + 2 * MARGIN, stage.scrollHeight + TOP + MARGIN];
   [canvas.width, canvas.height] = [width * ratio, height * ratio];
   const pen = canvas.getContext("2d");
   pen.scale(ratio, ratio);
@@ -21,7 +22,7 @@ function savePicture(view) {
   const origin = stage.getBoundingClientRect();
   const place = (node) => {
     const box = node.getBoundingClientRect();
-    return [box.left - origin.left + stage.scrollLeft + MARGIN, box.top - origin.top + stage.scrollTop + MARGIN + 48, box];
+    return [box.left - origin.left + stage.scrollLeft + MARGIN, box.top - origin.top + stage.scrollTop + TOP, box];
   };
   for (const layer of stage.querySelectorAll("canvas")) {
     const [x, y, box] = place(layer);

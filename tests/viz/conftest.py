@@ -1,0 +1,15 @@
+"""A run to draw."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from model.trace import Trace
+    from model.translator import Translator
+
+
+@pytest.fixture(scope="session")
+def trace(translator: "Translator") -> "Trace":
+    """Different numbers of source and target tokens, so that no transpose goes unseen."""
+    return translator.trace("a dog and a cat", target="Ein Hund mit einer Katze.")
