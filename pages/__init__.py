@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 
 
@@ -51,9 +50,3 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
         ),
     }
 )
-
-
-def built_pages() -> dict[str, list[Page]]:
-    """PAGES whose file is there."""
-    root = Path(__file__).parent.parent
-    return {section: [p for p in pages if (root / p.path).is_file()] for section, pages in PAGES.items()}

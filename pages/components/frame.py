@@ -8,8 +8,8 @@ import streamlit as st
 from model.trace import Attention, Trace
 from model.translator import Translator
 from pages import PAGES, Page
-from pages.components.inputs import KINDS, Inputs, current_inputs, request
-from pages.components.menu import ensure_routed
+from pages.components.inputs import KINDS, Inputs, current_inputs, framed, request
+from pages.components.menu import route, runs_as_page
 from pages.components.runs import run
 
 
@@ -39,7 +39,8 @@ def open_page(file: str) -> View:
     Where there is nothing to show (blank text, text too long, a broken checkpoint) a sentence says
     what to do, and the page ends there.
     """
-    ensure_routed()
+    if runs_as_page() and not framed():
+        route()
     inputs = current_inputs()
     _header(file)
     for note in inputs.notes:

@@ -14,15 +14,24 @@ FILES = Path(viz.__file__).parent / "components"
 MATRICES = ("colours.js", "matrices_layout.js", "matrices_draw.js", "matrices_redraw.js", "matrices_picture.js")
 CELL = {"cell_query": 2, "cell_key": 1, "cell_dimension": 0, "cell_output": 0}
 """the widgets that name the cell, and where it is at first"""
+DEFAULTS = {"step": 1} | CELL
 AXES = {"query": "cell_query", "key": "cell_key", "dimension": "cell_dimension", "model": "cell_output"}
 """what a click on a matrix chooses -> the widget that shows it"""
 
 
 def stepper() -> int:
     """Back, slider and next; the step that is shown, from 0. The arrow keys work through the component."""
+    _from_link()
     back, slider, forward = st.columns([1, 6, 1], vertical_alignment="bottom")
-    last = len(STEPS)
-    step = slider.slider("Step", 1, last, key="step", bind="query-params", help="The arrow keys ← → move it too.")
+    step = slider.slider(
+        "Step",
+        1,
+        len(STEPS),
+        key="step",
+        help="The arrow keys ← → move it too.",
+        on_change=_to_link,
+        persist_state="session",
+    )
     _button(back, "Back", ":material/arrow_back:", step - 1)
     _button(forward, "Next", ":material/arrow_forward:", step + 1)
     return step - 1
@@ -34,12 +43,12 @@ def _button(column: Any, label: str, icon: str, target: int) -> None:
 
 
 def _go(step: int) -> None:
-    st.session_state["step"] = step
+    st.session_state["step"] = min(max(step, 1), len(STEPS))
+    _to_link()
 
 
 def choose_cell(head: Head, step: int) -> Choice:
     """The cell whose arithmetic is shown: by name here, or by a click on a matrix; the link brings it along."""
-    _from_link()
     columns = st.columns([3, 3, 2, 2])
     query = _position(columns[0], "Query", "cell_query", head.queries.labels)
     key = _position(columns[1], "Key", "cell_key", head.keys.labels)
@@ -51,25 +60,33 @@ def choose_cell(head: Head, step: int) -> Choice:
         )
     else:
         output = _dimension(columns[3], "Dimension of the output", "cell_output", head.d_model, step == 6)
+    _to_link()
     return Choice(query, key, dimension, output, projection or "Q")
 
 
 def _from_link() -> None:
-    """On the first run: the cell that the link names, or one away from the diagonal."""
+    """On the first run: the step and the cell that the link names, or a cell away from the diagonal."""
     named = st.query_params.get("cell", "").split("-")
-    for place, (widget, default) in enumerate(CELL.items()):
+    asked = {"step": st.query_params.get("step", "")} | dict(zip(CELL, named, strict=False))
+    for widget, default in DEFAULTS.items():
         if widget not in st.session_state:
-            asked = named[place] if place < len(named) else ""
-            st.session_state[widget] = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else default
+            text = asked.get(widget, "")
+            st.session_state[widget] = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else default
+    st.session_state["step"] = min(max(st.session_state["step"], 1), len(STEPS))
 
 
 def _to_link() -> None:
-    """On a change, before the page runs: the address then names the cell."""
-    cell = [st.session_state.get(widget, default) for widget, default in CELL.items()]
-    if cell != list(CELL.values()):
-        st.query_params["cell"] = "-".join(map(str, cell))
-    elif "cell" in st.query_params:
-        del st.query_params["cell"]
+    """The address names step and cell; on a change even before the page runs, so that the sidebar's link does too."""
+    state = {widget: st.session_state.get(widget, default) for widget, default in DEFAULTS.items()}
+    cell = "-".join(str(state[widget]) for widget in CELL)
+    for name, value, default in (
+        ("step", str(state["step"]), str(DEFAULTS["step"])),
+        ("cell", cell, "-".join(map(str, CELL.values()))),
+    ):
+        if value != default:
+            st.query_params[name] = value
+        elif name in st.query_params:
+            del st.query_params[name]
 
 
 def _position(column: Any, label: str, key: str, labels: tuple[str, ...]) -> int:
@@ -123,7 +140,7 @@ def _pick() -> None:
 def _take_step(component: str) -> None:
     step = st.session_state[component].get("step")
     if step is not None:
-        st.session_state["step"] = min(max(int(step) + 1, 1), len(STEPS))
+        _go(int(step) + 1)
 
 
 @cache

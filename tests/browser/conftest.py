@@ -113,7 +113,8 @@ class Visitor:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until the run is over: the page's last element is there, and nothing is being drawn."""
+        """Wait until the run is over: the page's foot, or what is said instead, is there, and nothing is drawn."""
+        self.page.wait_for_selector("text=/The picture is the model|Nothing to show yet/")
         self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
         self.page.wait_for_function("!document.querySelector('[data-stale=true], [data-testid=stSkeleton]')")
 

@@ -44,14 +44,18 @@ def type_sentence(visitor: Visitor, sentence: str) -> None:
 def test_a_link_to_a_page_of_a_fresh_server_shows_what_it_shows_later(
     page: Page, cold_server: str, new_visitor: Callable[..., Visitor]
 ) -> None:
-    first, second = new_visitor(), new_visitor()
-    for visitor in (first, second):
-        visitor.visit(f"{cold_server}/{path(page)}?{urlencode(CHOICES)}")
+    address = f"{cold_server}/{path(page)}?{urlencode(CHOICES)}"
+    first, beside, later = new_visitor(), new_visitor(), new_visitor()
+    for visitor in (first, beside):
+        visitor.page.goto(address, wait_until="commit")
+    for visitor in (first, beside):
+        visitor.settle()
+    later.visit(address)
     assert first.page.get_by_role("heading", name=page.title, exact=True).is_visible()
-    assert first.page.get_by_text("The picture is the model").is_visible()
     assert first.page.get_by_label("Source sentence").input_value() == CHOICES["source"]
+    assert first.page.title() == f"{page.title} · Attention Explorer"
     assert query(first) == CHOICES
-    assert first.picture() == second.picture()
+    assert first.picture() == beside.picture() == later.picture()
 
 
 def test_what_is_typed_is_translated(server: str, visitor: Visitor) -> None:

@@ -42,7 +42,8 @@ def open_step(visitor: Visitor, server: str, step: int, source: str = SENTENCE, 
 def wait_for_step(visitor: Visitor, step: int) -> None:
     visitor.page.wait_for_function(
         """symbols => [...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')].some(host =>
-            [...host.shadowRoot.querySelectorAll('.symbol')].map(node => node.textContent).join(' ').replaceAll('Y', 'X') === symbols)""",
+            [...host.shadowRoot.querySelectorAll('.symbol')]
+                .map(node => node.textContent).join(' ').replaceAll('Y', 'X') === symbols)""",
         arg=SYMBOLS[step],
     )
     visitor.settle()

@@ -103,3 +103,19 @@ def test_the_temperature_of_the_run_reaches_the_softmax(open_app: Callable) -> N
     assert header["temperature"] == 2
     powers = np.exp(matrices["masked"]["values"].astype(float) / 2)
     np.testing.assert_allclose(powers / powers.sum(axis=1, keepdims=True), matrices["weights"]["values"], atol=1e-6)
+
+
+@pytest.mark.parametrize(("asked", "shown"), [("0", 1), ("8", 7), ("-1", 1), ("x", 1), ("9" * 5000, 1), ("3", 3)])
+def test_the_step_comes_with_the_link(open_app: Callable, asked: str, shown: int) -> None:
+    app = open_app(PAGE, step=asked)
+    assert not app.exception
+    assert app.slider(key="step").value == shown
+
+
+def test_step_and_cell_are_kept_while_another_page_is_open(open_app: Callable) -> None:
+    app = open_app(PAGE, source=SENTENCE, step="4", cell="3-4-5-6")
+    app.switch_page("pages/translate.py").run()
+    app.switch_page(PAGE).run()
+    header, _ = stage(app)
+    assert header["step"] == 3
+    assert header["chosen"] == {"query": 3, "key": 4}

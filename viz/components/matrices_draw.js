@@ -123,7 +123,7 @@ function drawNumbers(pen, matrix, tables) {
     if (!Number.isFinite(value) || (matrix.masked && !matrix.allowed[cell])) return;
     const [x, y, width, height] = cellBox(matrix, Math.floor(cell / matrix.columns.size), cell % matrix.columns.size);
     pen.fillStyle = inkOn(colourOf(tables[matrix.scale], value, matrix.low, matrix.high));
-    pen.fillText(signed(value.toFixed(decimals)), x + width / 2, y + height / 2 + 0.5);
+    pen.fillText(signed(value.toFixed(decimals)).replace(/^−(0\.0+)$/, "$1"), x + width / 2, y + height / 2 + 0.5);
   });
 }
 
