@@ -87,8 +87,8 @@ class MultiHeadAttention(nn.Module):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
     def _explicit_needed(self, q: Tensor) -> bool:
-        """Whether someone watches, or the fused kernel would lose: on a CPU its backward pass is
-        fifteen times slower than the explicit one at a training batch's short sentences."""
+        """Whether someone watches, or the fused kernel would lose: on a CPU its forward and
+        backward pass together take fifteen times as long at a training batch's short sentences."""
         inner = (self.mask, self.scores, self.scaled, self.masked, self.pattern, self.z)
         return (q.requires_grad and not q.is_cuda) or any(point.observed for point in inner)
 
