@@ -3,6 +3,7 @@
 import gzip
 import lzma
 import random
+import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,40 @@ def _lines(path: Path) -> list[str]:
     if not lines:
         raise ValueError(f"{path} holds no line; expected source<TAB>target lines")
     return lines
+
+
+@dataclass(frozen=True)
+class Text:
+    """Sentence pairs of one source, and how often an epoch reads each of them."""
+
+    pairs: Sequence[tuple[str, str]]
+    weight: float = 1.0
+    """2: twice an epoch; 0.3: another random three of ten each epoch"""
+
+    @classmethod
+    def read(cls, name: str) -> "Text":
+        """`FILE` or `FILE:WEIGHT`.
+
+        Raises:
+            ValueError: as `read_pairs`, or the weight is not above 0.
+        """
+        path, _, weight = name.rpartition(":")
+        if not path or not re.fullmatch(r"\d*\.?\d+", weight):
+            return cls(read_pairs([name]))
+        if float(weight) <= 0:
+            raise ValueError(f"{name}: the weight must be above 0; leave the file out instead")
+        return cls(read_pairs([path]), float(weight))
+
+
+def drawn(texts: Iterable[Text], seed: str) -> list[tuple[str, str]]:
+    """One epoch's sentence pairs: each text as often as its weight says; `seed` decides the rest."""
+    rng = random.Random(seed)
+    pairs: list[tuple[str, str]] = []
+    for text in texts:
+        whole = int(text.weight)
+        pairs += list(text.pairs) * whole
+        pairs += rng.sample(list(text.pairs), round((text.weight - whole) * len(text.pairs)))
+    return pairs
 
 
 def encode_pairs(

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from model.checkpoints import pick_device
 from model.config import PRESETS, TransformerConfig
-from model.data import Batch, encode_pairs, read_pairs, token_batches
+from model.data import Batch, Text, drawn, encode_pairs, read_pairs, token_batches
 from model.files import atomic_write
 from model.loss import label_smoothed_loss
 from model.tokenizer import Tokenizer, train_tokenizer
@@ -28,8 +28,6 @@ def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, train, and say how far it came."""
     args = _parse(arguments)
     device = pick_device(args.device)
-    if device == "cpu":
-        torch.set_float32_matmul_precision(args.matmul_precision)
     distributed = int(os.environ.get("WORLD_SIZE", 1)) > 1
     if distributed:
         dist.init_process_group("nccl" if device == "cuda" else "gloo")
@@ -46,23 +44,18 @@ def main(arguments: list[str] | None = None) -> None:
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m model.train", description="Train a Transformer checkpoint.")
     parser.add_argument("--preset", choices=PRESETS, default="tiny")
-    parser.add_argument("--train", nargs="+", type=Path, required=True, help="source<TAB>target files (.gz, .xz)")
+    parser.add_argument("--train", nargs="+", metavar="FILE[:WEIGHT]", required=True, help="source<TAB>target, .gz, .xz; FILE:2 twice an epoch")
     parser.add_argument("--dev", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="the checkpoint's folder, and the run's state")
     parser.add_argument("--minutes", type=float, help="stop after this long; --resume goes on")
     parser.add_argument("--resume", action="store_true", help="go on from the state in --out, if there is one")
     parser.add_argument("--device", default="auto")
-    parser.add_argument(
-        "--matmul-precision",
-        choices=("highest", "high", "medium"),
-        default="highest",
-        help="CPU only; medium multiplies in bfloat16 and adds in float32 where the processor can",
-    )
     for name in ("vocab_size", "max_len"):
         parser.add_argument(f"--{name.replace('_', '-')}", type=int)
     parser.add_argument("--dropout", type=float)
     for name, value in TrainingOptions.__dataclass_fields__.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=value.type, default=value.default)
+        choices = ("float32", "bfloat16") if name == "precision" else None
+        parser.add_argument(f"--{name.replace('_', '-')}", type=value.type, default=value.default, choices=choices)
     args = parser.parse_args(arguments)
     if not args.resume and (args.out / "state.pt").exists():
         parser.error(f"{args.out} holds a run already: add --resume to go on with it, or name another --out")
@@ -75,15 +68,15 @@ def _trainer(args: argparse.Namespace, device: str) -> Trainer:
         name: value for name in ("vocab_size", "max_len", "dropout") if (value := getattr(args, name)) is not None
     }
     config = replace(PRESETS[args.preset], **changes)
-    pairs = read_pairs(args.train)
-    tokenizer = _tokenizer(args.out, pairs, config)
+    texts = [Text.read(name) for name in args.train]
+    tokenizer = _tokenizer(args.out, drawn(texts, "vocabulary"), config)
     torch.manual_seed(options.seed)
     model = Transformer(config).to(device)
     dev = [pair for pair in read_pairs([args.dev]) if encode_pairs(tokenizer, [pair], config.max_len)]
     if not dev:
         raise ValueError(f"{args.dev} holds no sentence pair of at most max_len = {config.max_len} tokens")
     trainer = Trainer(
-        args.out, model, tokenizer, pairs, options, lambda model: _evaluate(model, tokenizer, dev, device)
+        args.out, model, tokenizer, texts, options, lambda model: _evaluate(model, tokenizer, dev, device)
     )
     if args.resume and (args.out / "state.pt").exists():
         trainer.resume()

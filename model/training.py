@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from model.checkpoints import save_checkpoint, save_weights
-from model.data import Batch, Pair, encode_pairs, token_batches
+from model.data import Batch, Pair, Text, drawn, encode_pairs, token_batches
 from model.files import atomic_write
 from model.loss import label_smoothed_loss
-from model.schedule import noam
+from model.schedule import cooldown, noam
 from model.tokenizer import Tokenizer
 from model.transformer import Transformer
 
@@ -38,12 +38,16 @@ class TrainingOptions:
     """per process and step, padding included"""
     warmup: int = 4000
     lr_factor: float = 1.0
+    cooldown: int = 0
+    """the last this many steps the rate falls in a line to zero"""
     label_smoothing: float = 0.1
     sampling: float = 0.0
     """0: one segmentation; above 0: a new one each epoch (Kudo 2018), smaller is wilder"""
     evaluate_every: int = 500
     average: int = 5
     """checkpoints averaged (section 6.1): the last this many evaluations"""
+    precision: str = "float32"
+    """or bfloat16: what matrices are multiplied in; sums, weights and Adam's moments stay float32"""
     seed: int = 0
 
 
@@ -63,7 +67,7 @@ class Progress:
 
 
 class Trainer:
-    """Trains `model` on `pairs`, and leaves a loadable checkpoint in `folder` after each evaluation.
+    """Trains `model` on `texts`, and leaves a loadable checkpoint in `folder` after each evaluation.
 
     `evaluate` is called with the averaged model and returns the columns it adds to log.csv.
     """
@@ -73,11 +77,11 @@ class Trainer:
         folder: Path,
         model: Transformer,
         tokenizer: Tokenizer,
-        pairs: list[tuple[str, str]],
+        texts: list[Text],
         options: TrainingOptions,
         evaluate: Callable[[Transformer], dict[str, float]],
     ) -> None:
-        self.folder, self.model, self.tokenizer, self.pairs = folder, model, tokenizer, pairs
+        self.folder, self.model, self.tokenizer, self.texts = folder, model, tokenizer, texts
         self.options, self.evaluate = options, evaluate
         self.device = next(model.parameters()).device.type
         self.optimizer = torch.optim.Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
@@ -112,7 +116,8 @@ class Trainer:
         """This process's batches, epoch after epoch, from where the progress stands."""
         while True:
             seed = f"{self.options.seed}-{self.progress.epoch}"
-            pairs = encode_pairs(self.tokenizer, self.pairs, self.model.config.max_len, self.options.sampling, seed)
+            text = drawn(self.texts, seed)
+            pairs = encode_pairs(self.tokenizer, text, self.model.config.max_len, self.options.sampling, seed)
             if not pairs:
                 raise ValueError(f"no sentence pair has at most max_len = {self.model.config.max_len} tokens")
             lengths = [max(map(len, pair)) for pair in pairs]
@@ -130,7 +135,7 @@ class Trainer:
         self.parallel.train()
         # Each step and process draws its own dropout, whatever was drawn before it.
         torch.manual_seed(random.Random(f"{self.options.seed}-{self.progress.step}-{self.rank}").getrandbits(63))
-        with torch.autocast("cuda", torch.bfloat16, enabled=self.device == "cuda"):
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.options.precision == "bfloat16"):
             loss = label_smoothed_loss(
                 self.parallel(batch.src, batch.tgt_in), batch.tgt_out, self.options.label_smoothing
             )
@@ -143,6 +148,7 @@ class Trainer:
         (loss * self.world / totals[1].float()).backward()
         step = self.progress.step = self.progress.step + 1
         rate = noam(step, self.model.config.d_model, self.options.warmup, self.options.lr_factor)
+        rate *= cooldown(step, self.options.steps, self.options.cooldown)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
