@@ -1,5 +1,7 @@
 # make run: the app in the browser.  make test: the tests.  Each makes .venv by itself, and installs the
 # pinned requirements into it when these files have changed.  PORT=8502 make run: another port.
+# make bench: how fast we translate and learn, beside CTranslate2, Hugging Face and torch.nn.Transformer, with the
+# same weights; DATA=pairs.tsv CHECKPOINT=name make bench: other sentences, another checkpoint.
 # Another interpreter: make run PYTHON=/path/to/python3.12
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,\
@@ -12,7 +14,7 @@ PIP := $(BIN) -m pip install --disable-pip-version-check
 # Threads that spin while they wait for work starve the other visitors' threads: let them sleep.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: run test lint format clean
+.PHONY: run test bench lint format clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/installed
@@ -20,6 +22,9 @@ run: $(VENV)/installed
 
 test: $(VENV)/installed-tests
 	$(BIN) -m pytest $(ARGS)
+
+bench: $(VENV)/installed-bench
+	$(BIN) -m tests.bench.speed $(if $(DATA),--data "$(DATA)") $(if $(CHECKPOINT),--checkpoint "$(CHECKPOINT)") $(ARGS)
 
 lint: $(VENV)/installed-tests
 	$(BIN) -m ruff format --check .
@@ -43,3 +48,7 @@ $(VENV)/installed: requirements.txt | $(VENV)/pyvenv.cfg
 $(VENV)/installed-tests: requirements.txt tests/requirements.txt | $(VENV)/pyvenv.cfg
 	$(PIP) -r tests/requirements.txt
 	@touch $@ $(VENV)/installed
+
+$(VENV)/installed-bench: requirements.txt tests/requirements.txt tests/bench/requirements.txt | $(VENV)/pyvenv.cfg
+	$(PIP) -r tests/bench/requirements.txt
+	@touch $@ $(VENV)/installed $(VENV)/installed-tests

@@ -1,0 +1,150 @@
+"""How fast we translate and learn, beside others with the same weights: python -m tests.bench.speed [--data FILE]."""
+
+import argparse
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import cycle, islice
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+from model.config import PAD
+from model.data import Batch, Pair, encode_pairs, read_pairs, token_batches
+from model.loss import label_smoothed_loss
+from model.training import TrainingOptions
+from model.transformer import Transformer
+from model.translator import Translator
+from pages.components.inputs import EXAMPLES
+from tests.bench.engines import Engine, engines
+from tests.bench.proof import (
+    SMALLEST_AGREEMENT,
+    DifferentError,
+    agreement,
+    log_probability_difference,
+    logit_difference,
+)
+from tests.bench.rounds import headings, line, measured
+from tests.bench.torch_twin import TorchTwin
+
+PROVED_ON = 32
+"""sentence pairs whose logits are compared"""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, and print two tables: sentences translated, and target tokens learned from, per second."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.speed", description="Speed beside other libraries.")
+    parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT)
+    parser.add_argument("--data", type=Path, help="source<TAB>target lines (.gz, .xz); else the app's examples")
+    parser.add_argument("--sentences", type=int, default=500, help="the first so many; fewer are repeated")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--max-tokens", type=int, default=TrainingOptions.max_tokens, help="of a training batch")
+    args = parser.parse_args(arguments)
+    if min(args.sentences, args.rounds, args.max_tokens) < 1:
+        parser.error("--sentences, --rounds and --max-tokens must be at least 1")
+    translator = load_checkpoint(args.checkpoint, "cpu")
+    texts = list(islice(cycle(_texts(translator, args.data)), args.sentences))
+    pairs = encode_pairs(translator.tokenizer, texts, translator.model.config.max_len)
+    print_lines([f"{translator.name}: {len(texts)} sentences, {torch.get_num_threads()} threads, float32"])
+    print_lines([f"median of {args.rounds} rounds (slowest-fastest), everyone's turn in each round", ""])
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            others = engines(translator, Path(folder))
+            print_lines(_same_function(translator, others, pairs[:PROVED_ON]))
+            print_lines(_translation(translator, others, [source for source, _ in texts], args.rounds))
+        print_lines(_training(translator.model, pairs, args.max_tokens, args.rounds))
+    except DifferentError as error:
+        raise SystemExit(f"Not the same function, so nothing to compare: {error}") from error
+
+
+def print_lines(lines: Iterator[str] | list[str]) -> None:
+    for text in lines:
+        print(text, flush=True)  # noqa: T201 - the table is what this program is for
+
+
+def _texts(translator: Translator, data: Path | None) -> list[tuple[str, str]]:
+    """Sentence pairs; what the examples lack, a target, is our own translation."""
+    return read_pairs([data]) if data else list(zip(EXAMPLES, translator.translate(EXAMPLES), strict=True))
+
+
+def _same_function(translator: Translator, compared: Mapping[str, Engine], pairs: Sequence[Pair]) -> Iterator[str]:
+    model = translator.model
+    logits = logit_difference(model, compared["Hugging Face"].logits, pairs)
+    log_p = log_probability_difference(model, compared["CTranslate2"].log_probabilities, pairs)
+    yield f"largest difference of a logit, Hugging Face from ours: {logits:.1e}"
+    yield f"largest difference of a log-probability, CTranslate2 from ours: {log_p:.1e}"
+    yield ""
+
+
+def _translation(
+    translator: Translator, compared: Mapping[str, Engine], texts: list[str], rounds: int
+) -> Iterator[str]:
+    """Sentences per second in each mode, and how many translations are letter by letter ours."""
+    # Alike in length, a batch has little padding; everyone gets the same batches.
+    texts = sorted(texts, key=lambda text: len(translator.tokenizer.encode(text)))
+    yield headings("sentences per second", list(compared))
+    same = []
+    for label, beam_size, size in (
+        ("greedy, one by one", 1, 1),
+        ("beam 4, one by one", 4, 1),
+        ("beam 4, batches of 32", 4, 32),
+    ):
+        batches = [texts[i : i + size] for i in range(0, len(texts), size)]
+        found: dict[str, list[str]] = {}
+        work = {name: _translating(name, engine, batches, beam_size, found) for name, engine in compared.items()}
+        measured({name: _translating(name, compared[name], batches[-1:], beam_size, {}) for name in work}, 1)
+        yield line(label, measured(work, rounds))
+        shares = agreement({name: found[name] for name in compared})
+        same.append(f"{label:<24}" + ", ".join(f"{name} {share:.1%}" for name, share in shares.items()))
+        if beam_size == 1 and min(shares.values()) < SMALLEST_AGREEMENT:
+            raise DifferentError(f"share of our greedy translations: {same[-1]}")
+    yield from ("", "translations that are ours, letter by letter", *same, "")
+
+
+def _translating(
+    name: str, engine: Engine, batches: list[list[str]], beam_size: int, found: dict[str, list[str]]
+) -> Callable[[], int]:
+    def work() -> int:
+        found[name] = [text for batch in batches for text in engine.translate(batch, beam_size)]
+        return len(found[name])
+
+    return work
+
+
+def _training(trained: Transformer, pairs: Sequence[Pair], max_tokens: int, rounds: int) -> Iterator[str]:
+    """Target tokens per second of steps as the Trainer's: forward, backward, Adam."""
+    model = Transformer(trained.config)
+    model.load_state_dict(trained.state_dict())
+    models = {"ours": model, "torch.nn.Transformer": TorchTwin(model)}
+    difference = logit_difference(model.eval(), models["torch.nn.Transformer"].eval(), pairs[:PROVED_ON])
+    indices = token_batches([max(map(len, pair)) for pair in pairs], max_tokens, seed="bench")
+    batches = [Batch.of([pairs[i] for i in batch]) for batch in indices]
+    work = {name: _learning(model, batches) for name, model in models.items()}
+    measured(work, 1)
+    yield headings("target tokens per second", list(models))
+    yield line("training", measured(work, rounds))
+    yield ""
+    yield f"largest difference of a logit, torch.nn.Transformer from ours, before training: {difference:.1e}"
+
+
+def _learning(model: nn.Module, batches: Sequence[Batch]) -> Callable[[], int]:
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
+
+    def work() -> int:
+        tokens = 0
+        model.train()
+        for batch in batches:
+            words = int((batch.tgt_out != PAD).sum())
+            loss = label_smoothed_loss(model(batch.src, batch.tgt_in), batch.tgt_out, TrainingOptions.label_smoothing)
+            optimizer.zero_grad()
+            (loss / words).backward()
+            optimizer.step()
+            tokens += words
+        return tokens
+
+    return work
+
+
+if __name__ == "__main__":
+    main()
