@@ -48,5 +48,15 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Each position gets its own pattern of waves: fast ones on the left, slow ones on the right.",
             ),
         ),
+        "Background": (
+            Page(
+                path="pages/model_card.py",
+                title="Model card",
+                icon=":material/id_card:",
+                summary="What this model is: scores, size beside the paper's, what attention costs, data and terms.",
+                look_for="One curve is steeper than the others: attention's own work grows with the square of the "
+                "sentence's length, all the rest in step with it.",
+            ),
+        ),
     }
 )

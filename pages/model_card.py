@@ -1,0 +1,87 @@
+"""Model card: what this checkpoint is, how good and how large, and what its attention costs."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.card import Card
+from model.config import TransformerConfig
+from model.sizes import Work, break_even, count_parameters, multiply_adds
+from model.transformer import Transformer
+from pages.components.chart import chart
+from pages.components.explain import explain, show_code
+from pages.components.export import export
+from pages.components.frame import View, open_page
+from pages.components.model_card import (
+    card_of,
+    show_configuration,
+    show_readme,
+    show_scores,
+    show_summary,
+    show_table_3,
+    show_work,
+)
+from pages.components.proof import proof_strip
+from viz.model_card import COLOURS, lengths_to_draw, work_chart
+
+
+def curves(works: list[dict[str, Work]]) -> dict[str, np.ndarray]:
+    """The four curves of the figure, (length,) each, from the parts' work at each length."""
+    attentions = ("encoder_self", "decoder_self", "cross")
+    found = (
+        [sum(work[part].scores + work[part].weighted for part in attentions) for work in works],
+        [sum(work[part].weights for part in attentions) for work in works],
+        [work["encoder_feed_forward"].total + work["decoder_feed_forward"].total for work in works],
+        [work["output"].total for work in works],
+    )
+    return {name: np.array(values) for name, values in zip(COLOURS, found, strict=True)}
+
+
+def show_formula(config: TransformerConfig, works: dict[str, Work], even: float) -> None:
+    own = sum(work.scores + work.weighted for work in works.values())
+    explain(
+        f"An encoder layer over n tokens: d = d_model = {config.d_model} in h = {config.n_heads} heads of "
+        f"{config.d_k}; heads share the width, so h cancels out. This model has {config.n_encoder_layers} such "
+        f"layers, and {config.n_decoder_layers} of the decoder with two attentions each. The n² term is "
+        f"attention's own: at equal lengths it passes all projections and feed-forwards together beyond n = {even:,.0f}; of "
+        f"your sentence's work it is {100 * own / sum(work.total for work in works.values()):.1f} %.",
+        r"\underbrace{2\,n^2 d}_{Q K^\top,\ \text{pattern}\cdot V} \;+\; \underbrace{4\,n\,d^2}_{W_Q, W_K, W_V, W_O} "
+        r"\;+\; \underbrace{2\,n\,d\,d_{ff}}_{\text{feed-forward}}",
+        "4",
+    )
+
+
+def sections(view: View, card: Card, works: dict[str, Work]) -> dict[str, Callable[[], None]]:
+    """The tabs below the figure."""
+    return {
+        "Scores": lambda: show_scores(view, card),
+        "Configuration": lambda: show_configuration(view, card),
+        "This sentence's work": lambda: show_work(works),
+        "The paper's Table 3": show_table_3,
+        "Data, terms, limits": lambda: show_readme(card),
+    }
+
+
+view = open_page(__file__)
+config, trace = view.translator.model.config, view.trace
+card = card_of(view)
+works = multiply_adds(config, len(trace.src_tokens), len(trace.tgt_tokens))
+show_summary(view, card)
+
+even = break_even(config)
+lengths = lengths_to_draw(len(trace.src_tokens), config.max_len, even)
+work = curves([multiply_adds(config, n, n) for n in lengths.tolist()])
+figure = work_chart(lengths, work, len(trace.src_tokens), config.max_len, even)
+chart(figure, key="work", alt="Multiply-adds of attention, projections, feed-forward and output over the length.")
+show_formula(config, works, even)
+views = sections(view, card, works)
+for tab, show in zip(st.tabs(list(views), key="card", bind="query-params"), views.values(), strict=True):
+    if tab.open:
+        with tab:
+            show()
+show_code(multiply_adds, break_even, count_parameters, Transformer.parameters_by_part)
+table = pd.DataFrame({"n": lengths, **work})
+export(view, "model-card", {"n": lengths, "multiply_adds": np.stack(list(work.values()))}, table, figure)
+proof_strip(view)

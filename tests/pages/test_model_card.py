@@ -1,0 +1,147 @@
+"""The model card without a browser: its numbers are those of the folder and of the model, and a bare folder is said."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model.ablations import TABLE_3
+from model.checkpoints import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT
+from model.evaluate import record_scores
+from model.sizes import count_parameters, multiply_adds
+from model.translator import Translator
+from pages.components.model_card import calm_markdown
+from tests.pages.figures import figure, numbers
+from viz.model_card import ATTENTION
+
+PAGE = str(Path(__file__).parents[2] / "pages" / "model_card.py")
+README = "# About\n\nRead <b>this</b>.\n\n```\n# a comment\n```\n\n![picture](http://example.org/x.png)\n"
+
+
+@pytest.fixture
+def folder(saved_checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The tiny checkpoint in a folder of its own, with nothing but config.json, vocabulary and weights."""
+    shutil.copytree(saved_checkpoints, tmp_path / "checkpoints")
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path / "checkpoints"))
+    return tmp_path / "checkpoints" / DEFAULT_CHECKPOINT
+
+
+def open_page(tab: str | None = None, **state: object) -> AppTest:
+    page = AppTest.from_file(PAGE, default_timeout=120)
+    for key, value in {**state, **({"card": tab} if tab else {})}.items():
+        page.session_state[key] = value
+    page.run()
+    assert not page.exception
+    return page
+
+
+def metrics(page: AppTest) -> dict[str, str]:
+    return {metric.label: metric.value for metric in page.metric}
+
+
+def test_scores_signatures_and_commands_are_those_of_the_file(folder: Path) -> None:
+    record_scores(folder / "metrics.json", "a_set*", 3, {"lower BLEU": (12.344, "tok:none"), "BLEU": (11.5, "tok:13a")})
+    record_scores(folder / "metrics.json", "other", 1, {"BLEU": (2.0, "tok:13a")})
+    page = open_page()
+    table = page.dataframe[0].value
+    assert table["set"].tolist() == ["a_set*", "a_set*", "other"]
+    assert table["BLEU"].tolist() == [12.34, 11.5, 2.0]
+    assert table["sacreBLEU signature"].tolist() == ["tok:none", "tok:13a", "tok:13a"]
+    commands = page.code[0].value.splitlines()
+    assert len(commands) == 2
+    assert all(f"--checkpoint {DEFAULT_CHECKPOINT} --data FILE" in command for command in commands)
+    assert metrics(page)[r"BLEU, a\_set\*"] == "11.50"
+
+
+@pytest.mark.parametrize(
+    ("tab", "names"), [("Scores", ["metrics.json", "log.csv"]), ("Data, terms, limits", ["README.md"])]
+)
+def test_a_bare_folder_is_said_in_sentences(folder: Path, tab: str, names: list[str]) -> None:
+    assert not (folder / "metrics.json").exists()
+    page = open_page(tab)
+    assert [info.value.split(":")[0] for info in page.info] == [f"This checkpoint has no {name}" for name in names]
+    assert metrics(page)["BLEU"] == "not measured"
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"a": {"scores": {"BLEU": 3}, "beam_size": 4}}'])
+def test_broken_scores_are_said_and_the_rest_is_shown(folder: Path, text: str) -> None:
+    (folder / "metrics.json").write_text(text)
+    page = open_page()
+    assert "metrics.json cannot be read" in page.info[0].value
+    assert len(page.get("plotly_chart")) == 1
+
+
+def test_the_end_of_the_log_is_its_last_row(folder: Path) -> None:
+    (folder / "log.csv").write_text("step,epoch,hours,dev_bleu\n250,1,0.1,2\n1500,9,0.756,31.236\n")
+    said = [caption.value for caption in open_page().caption if "log.csv" in caption.value]
+    assert said == ["The last of 2 rows of log.csv: step 1,500, epoch 9, 0.76 hours; development BLEU, greedy 31.24."]
+
+
+def test_configuration_and_parameters_stand_beside_the_papers(folder: Path, translator: Translator) -> None:
+    fields, parts, files = (table.value for table in open_page("Configuration").dataframe)
+    config = json.loads((folder / "config.json").read_text())["model"]
+    assert dict(zip(fields["field"], fields[DEFAULT_CHECKPOINT], strict=True)) == {
+        **{name: str(value) for name, value in config.items()},
+        "d_k": str(translator.model.config.d_k),
+    }
+    assert dict(zip(fields["field"], fields["paper's big"], strict=True))["d_model"] == "1024"
+    counted = count_parameters(translator.model.config)
+    assert parts[DEFAULT_CHECKPOINT].tolist() == [*counted.values(), sum(counted.values())]
+    assert parts["paper's base"].iloc[-1] == 63_082_496
+    assert dict(zip(files["file"], files["bytes"], strict=True)) == {
+        path.name: path.stat().st_size for path in folder.iterdir()
+    }
+
+
+@pytest.mark.usefixtures("folder")
+def test_work_is_the_current_sentences(translator: Translator) -> None:
+    source, target = "a dog and a cat", "Ein Hund."
+    page = open_page("This sentence's work", source=source, target="typed", typed=target)
+    trace = translator.trace(source, target=target)
+    works = multiply_adds(translator.model.config, len(trace.src_tokens), len(trace.tgt_tokens))
+    table = page.dataframe[0].value
+    assert table["Q Kᵀ"].dropna().tolist() == [work.scores for work in works.values() if work.keys]
+    assert table["learned matrices"].tolist() == [work.weights for work in works.values()]
+    assert table["queries × keys"].iloc[2] == f"{len(trace.tgt_tokens)} × {len(trace.src_tokens)}"
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_curve_is_attentions_work_at_every_length(translator: Translator) -> None:
+    drawn = next(trace for trace in figure(open_page(), "work")["data"] if trace["name"] == ATTENTION)
+    for n, count in zip(numbers(drawn["x"]), numbers(drawn["y"]), strict=True):
+        works = multiply_adds(translator.model.config, int(n), int(n)).values()
+        assert count == sum(work.scores + work.weighted for work in works)
+    assert np.diff(numbers(drawn["x"])).min() > 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_table_3_is_cited_as_the_papers() -> None:
+    page = open_page("The paper's Table 3")
+    table = page.dataframe[0].value
+    assert table["PPL (dev)"].tolist() == [row.perplexity for row in TABLE_3]
+    assert table["BLEU against base"].iloc[0] == 0
+    assert any("not ours" in text.value and "1706.03762" in text.value for text in page.markdown)
+
+
+def test_the_readme_is_markdown_and_never_html_or_a_request(folder: Path) -> None:
+    (folder / "README.md").write_text(README)
+    shown = next(text for text in open_page("Data, terms, limits").markdown if "About" in text.value)
+    assert not shown.allow_html
+    assert shown.value == calm_markdown(README).strip()
+    assert shown.value.startswith("### About")
+    assert "\n# a comment\n" in shown.value
+    assert "![" not in shown.value
+
+
+def test_other_weights_in_the_folder_than_in_the_model_are_said(folder: Path) -> None:
+    page = open_page()
+    assert not page.warning
+    config = json.loads((folder / "config.json").read_text())
+    config["sha256"]["model.safetensors"] = "0" * 64
+    (folder / "config.json").write_text(json.dumps(config))
+    page.run()
+    assert not page.exception
+    assert "has changed since" in page.warning[0].value
