@@ -18,7 +18,7 @@ from model.tokenizer import Tokenizer
 from model.transformer import Transformer
 from model.translator import Translator
 
-DEFAULT_CHECKPOINT = "multi30k-tiny"
+DEFAULT_CHECKPOINT = "en-de"
 CHECKPOINTS_VARIABLE = "ATTENTION_EXPLORER_CHECKPOINTS"
 
 

@@ -44,7 +44,13 @@ def main(arguments: list[str] | None = None) -> None:
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m model.train", description="Train a Transformer checkpoint.")
     parser.add_argument("--preset", choices=PRESETS, default="tiny")
-    parser.add_argument("--train", nargs="+", metavar="FILE[:WEIGHT]", required=True, help="source<TAB>target, .gz, .xz; FILE:2 twice an epoch")
+    parser.add_argument(
+        "--train",
+        nargs="+",
+        metavar="FILE[:WEIGHT]",
+        required=True,
+        help="source<TAB>target, .gz, .xz; FILE:2 twice an epoch",
+    )
     parser.add_argument("--dev", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="the checkpoint's folder, and the run's state")
     parser.add_argument("--minutes", type=float, help="stop after this long; --resume goes on")

@@ -8,6 +8,7 @@ from model.config import EOS
 from model.data import token_batches
 from model.decoding import Hypothesis, beam_search, greedy
 from model.interventions import Intervention, applied
+from model.sentences import leading, split_sentences
 from model.tokenizer import Tokenizer
 from model.trace import Array, Trace
 from model.tracer import build_trace
@@ -16,6 +17,8 @@ from model.transformer import Transformer
 TOKENS_PER_BATCH = 2048
 MAX_TRACE_TOKENS = 256
 """A Trace keeps four matrices a head of tokens times tokens: past this they no longer fit a browser."""
+CHARACTERS_PER_TOKEN = 64
+"""A piece holds at most a few dozen characters: far longer text need not be tokenised to be found too long."""
 
 
 @dataclass(frozen=True)
@@ -38,29 +41,57 @@ class Translator:
     ) -> list[str]:
         """Translate each text; blank text gives an empty string.
 
+        Text that is too long for one run is translated sentence by sentence.
+
         Args:
-            texts: one sentence each.
+            texts: one sentence each, or more.
             beam_size: hypotheses kept at each step; 1 is greedy decoding.
             alpha: exponent of the length penalty.
             interventions: what to change in the model while it decodes.
 
         Raises:
-            ValueError: `texts` is a single string, a text has more tokens than the model has positions, or
-                beam_size is below 1.
+            ValueError: `texts` is a single string, or beam_size is below 1.
         """
         if isinstance(texts, str):
             raise ValueError("translate takes a list of sentences: write translate([sentence]) for a single one.")
-        wanted = [i for i, text in enumerate(texts) if text.strip()]
-        sources = {i: self._source_ids(texts[i], self.model.config.max_len) for i in wanted}
-        translations = [""] * len(texts)
-        lengths = [len(sources[i]) for i in wanted]
+        parts = [(i, part) for i, text in enumerate(texts) for part in self.parts(text)]
+        cores = [part if part == texts[i] else part.strip() for i, part in parts]
+        sources = [[*self.tokenizer.encode(core), EOS] for core in cores]
+        translated = [""] * len(parts)
         # What names positions, or means over them, must not meet another sentence's padding.
         room = TOKENS_PER_BATCH // max(beam_size, 1) if _position_free(interventions) else 1
-        for batch in token_batches(lengths, room, seed="translate"):
-            found = self._decode([sources[wanted[j]] for j in batch], beam_size, alpha, interventions)
+        for batch in token_batches([len(source) for source in sources], room, seed="translate"):
+            found = self._decode([sources[j] for j in batch], beam_size, alpha, interventions)
             for j, hypothesis in zip(batch, found, strict=True):
-                translations[wanted[j]] = self.tokenizer.decode(list(hypothesis.tokens))
+                translated[j] = self.tokenizer.decode(list(hypothesis.tokens))
+        translations = [""] * len(texts)
+        for (i, part), core, translation in zip(parts, cores, translated, strict=True):
+            translations[i] += translation + part[len(part.rstrip()) :] * (part != core)
         return translations
+
+    def parts(self, text: str) -> list[str]:
+        """What is translated in one run each: all of `text` if it fits, else its sentences; nothing if it is blank."""
+        if not text.strip():
+            return []
+        if self._fits(text):
+            return [text]
+        return [part for part in split_sentences(text, self._fits) if part.strip()]
+
+    def leading(self, text: str) -> str:
+        """`text` if a Trace can hold it, else as many of its first sentences as one can."""
+        if self._fits(text):
+            return text
+        # A piece is shorter than that: what lies behind cannot fit, however it is cut.
+        return leading(text.lstrip()[: CHARACTERS_PER_TOKEN * self.token_limit], self._fits)
+
+    @property
+    def token_limit(self) -> int:
+        """Most tokens of one run, </s> among them."""
+        return min(MAX_TRACE_TOKENS, self.model.config.max_len)
+
+    def _fits(self, text: str) -> bool:
+        limit = self.token_limit
+        return len(text) <= CHARACTERS_PER_TOKEN * limit and len(self.tokenizer.encode(text)) < limit
 
     def trace(
         self,
@@ -80,11 +111,11 @@ class Translator:
         Raises:
             ValueError: blank text, or more tokens than a Trace can hold.
         """
-        src_ids = self._source_ids(source, MAX_TRACE_TOKENS)
+        src_ids = self._ids(source, "source")
         if target is None:
             tgt_out = list(self._decode([src_ids], beam_size, 0.6, interventions)[0].tokens)
         else:
-            tgt_out = self._ids(target, MAX_TRACE_TOKENS, "target")
+            tgt_out = self._ids(target, "target")
         return build_trace(self, source, tgt_out[:MAX_TRACE_TOKENS], interventions)
 
     def positional_encoding(self, side: Literal["source", "target"] = "source") -> Array:
@@ -92,16 +123,12 @@ class Translator:
         embedding = self.model.src_embedding if side == "source" else self.model.tgt_embedding
         return embedding.positions.detach().cpu().numpy().copy()
 
-    def _source_ids(self, text: str, limit: int) -> list[int]:
-        return self._ids(text, limit, "source")
-
-    def _ids(self, text: str, limit: int, side: str) -> list[int]:
+    def _ids(self, text: str, side: str) -> list[int]:
         """Token ids with </s>, within `limit` and the model's positions."""
         if not text.strip():
             raise ValueError(f"The {side} sentence is empty: there is nothing to look at. Type at least one word.")
-        limit = min(limit, self.model.config.max_len)
-        # A piece holds at most a few dozen characters: far longer text need not be tokenised to be refused.
-        if len(text) > 64 * limit:
+        limit = self.token_limit
+        if len(text) > CHARACTERS_PER_TOKEN * limit:
             raise ValueError(f"The {side} has {len(text):,} characters; at most {limit} tokens fit. Shorten it.")
         ids = [*self.tokenizer.encode(text), EOS]
         if len(ids) > limit:

@@ -11,6 +11,7 @@ from pages.components.export import export
 from pages.components.frame import open_page
 from pages.components.pickers import POSITION_CHART, alignment_weights, position_clicked, target_position
 from pages.components.proof import proof_strip
+from pages.components.whole import whole_translation
 from viz import chips, theme, translation
 from viz.tokens import decoder_rows
 
@@ -21,6 +22,7 @@ probabilities = trace.probabilities
 written = probabilities[np.arange(len(rows)), list(trace.next_ids)]
 
 st.html(chips.sentence(trace.translation))
+whole_translation(view)
 st.html(chips.chips("Source tokens and their ids", trace.src_tokens, trace.src_ids, theme.ENCODER))
 st.html(
     chips.chips(

@@ -1,6 +1,6 @@
 """What every page begins with: `view = open_page(__file__)`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import streamlit as st
@@ -19,6 +19,8 @@ class View:
 
     translator: Translator
     trace: Trace
+    source: str
+    """what was typed; `trace` holds its first sentences if it was too long"""
     kind: str
     """encoder_self, decoder_self or cross"""
     layer: int
@@ -47,14 +49,29 @@ def open_page(file: str) -> View:
         st.info(note, icon=":material/info:")
     if inputs.translator is None:
         _stop(inputs.problem)
+    source, typed = inputs.source, inputs.typed
+    inputs = replace(inputs, source=_shown("source", source, inputs), typed=_shown("target", typed, inputs))
     try:
         trace = run(inputs.translator, request(inputs))
     except ValueError as error:
         _stop(str(error))
-    return _view(inputs, trace)
+    return _view(inputs, trace, source)
 
 
-def _view(inputs: Inputs, trace: Trace) -> View:
+def _shown(side: str, text: str, inputs: Inputs) -> str:
+    """What fits the views; where that is not all, the page says so."""
+    shown = inputs.translator.leading(text)
+    if shown != text and (side == "source" or inputs.target == "typed"):
+        st.info(
+            f"The {side} has {len(text):,} characters; one run of the model holds "
+            f"{inputs.translator.token_limit} tokens. This page shows its beginning, "
+            f"{len(shown):,} characters, up to the end of a sentence where there is one.",
+            icon=":material/content_cut:",
+        )
+    return shown
+
+
+def _view(inputs: Inputs, trace: Trace, source: str) -> View:
     if inputs.tau != 1:
         where = {"head": f"head {inputs.head}", "layer": "all heads", "everywhere": "every attention"}[inputs.scope]
         place = "" if inputs.scope == "everywhere" else f" of {KINDS[inputs.kind].lower()}, layer {inputs.layer}"
@@ -63,7 +80,7 @@ def _view(inputs: Inputs, trace: Trace) -> View:
             f"the model ran again with it{'' if inputs.target == 'typed' else ', and translated again'}.",
             icon=":material/thermostat:",
         )
-    return View(inputs.translator, trace, inputs.kind, inputs.layer, inputs.head, inputs.tau, inputs.scope)
+    return View(inputs.translator, trace, source, inputs.kind, inputs.layer, inputs.head, inputs.tau, inputs.scope)
 
 
 def _header(file: str) -> None:

@@ -20,10 +20,27 @@ from model.translator import Translator
 from pages.components.runs import Request, open_translator, run
 
 EXAMPLES = (
+    "The animal didn't cross the street because it was too tired.",
+    "How are you?",
+    "I have never seen such a beautiful sunset.",
+    "She told me that she would come back tomorrow.",
+    "Can you help me find my keys?",
+    "The bank is closed today, but the shop is open.",
+    "My brother wants to buy a new car.",
+    "If it rains tomorrow, we will stay at home.",
+    "Why didn't you call me last night?",
+    "The children are playing in the garden.",
+    "He speaks German better than I do.",
+    "I don't know what you are talking about.",
+    "Tom gave Mary the book that he had bought.",
+    "What time does the next train leave?",
+    "We went to the cinema, and then we had dinner.",
+    "The old man who lives next door has two dogs.",
+    "I would like a cup of coffee, please.",
+    "They had to wait because the doctor was late.",
+    "Good morning! Did you sleep well?",
+    "Nobody knows where she has gone.",
     "Two young men are cooking in a kitchen.",
-    "A little girl in a red dress is climbing a tree.",
-    "The man who is wearing a blue hat plays the guitar.",
-    "Three dogs are running through the snow.",
     "A woman is reading a book while her son sleeps on the bench.",
 )
 KINDS = {
@@ -172,7 +189,7 @@ def _offer_own_translation() -> None:
             translator = open_translator(
                 state.get("checkpoint") or DEFAULT_CHECKPOINT, state.get("device") or available_devices()[0]
             )
-            state["typed"] = run(translator, Request(state["source"], None, 4, ())).translation
+            state["typed"] = run(translator, Request(translator.leading(state["source"]), None, 4, ())).translation
 
 
 def _engine(notes: list[str]) -> tuple[str, str]:

@@ -122,7 +122,7 @@ def test_downloads_name_the_checkpoint_and_its_hash(server: str, visitor: Visito
     for kind in ("CSV", "NPZ", "HTML"):
         with visitor.page.expect_download() as download:
             visitor.page.get_by_role("button", name=f"{kind}:").click()
-        assert download.value.suggested_filename.startswith("translation-multi30k-tiny-")
+        assert download.value.suggested_filename.startswith("translation-en-de-")
         content = Path(download.value.path())
         if kind == "NPZ":
             found = np.load(content)

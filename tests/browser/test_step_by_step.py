@@ -166,7 +166,7 @@ def test_the_picture_can_be_taken_along(server: str, visitor: Visitor) -> None:
     open_step(visitor, server, 7)
     with visitor.page.expect_download() as download:
         visitor.page.get_by_role("button", name="Download the picture").click()
-    assert re.fullmatch(r"multi30k-tiny-\w{8}-cross-layer-1-head-1-step-7-.*\.png", download.value.suggested_filename)
+    assert re.fullmatch(r"en-de-\w{8}-cross-layer-1-head-1-step-7-.*\.png", download.value.suggested_filename)
     assert download.value.path().read_bytes().startswith(b"\x89PNG")
 
 

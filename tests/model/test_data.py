@@ -3,6 +3,7 @@
 import gzip
 import lzma
 import re
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.config import BOS, EOS, PAD
-from model.data import Batch, encode_pairs, read_pairs, token_batches
+from model.data import Batch, Text, drawn, encode_pairs, read_pairs, token_batches
 from tests.model.strategies import few
 from tests.model.tiny import SENTENCES
 
@@ -113,3 +114,30 @@ def test_a_batch_is_padded_and_the_target_shifted_by_one(tokenizer):
         assert batch.src[row].tolist() == src + [PAD] * (batch.src.shape[1] - len(src))
         assert batch.tgt_in[row, 0] == BOS
         assert batch.tgt_out[row][batch.tgt_out[row] != PAD].tolist() == tgt[1:]
+
+
+@few
+@given(weight=st.floats(0.05, 3), seed=st.text(max_size=3))
+def test_an_epoch_reads_each_text_as_often_as_its_weight_says(weight, seed):
+    text, other = Text([(str(i), "") for i in range(40)], weight), Text([("other", "")])
+    pairs = drawn([text, other], seed)
+    counts = Counter(pairs)
+    assert counts.pop(("other", "")) == 1
+    assert sum(counts.values()) == int(weight) * 40 + round((weight - int(weight)) * 40)
+    assert all(int(weight) <= counts[pair] <= int(weight) + 1 for pair in text.pairs)
+    assert pairs == drawn([text, other], seed)
+
+
+def test_another_epoch_draws_other_pairs():
+    text = Text([(str(i), "") for i in range(100)], 0.5)
+    assert drawn([text], "0") != drawn([text], "1")
+
+
+def test_a_file_may_be_named_with_its_weight(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text(TEXT, encoding="utf-8")
+    assert Text.read(str(path)) == Text(PAIRS, 1.0)
+    assert Text.read(f"{path}:0.3") == Text(PAIRS, 0.3)
+    assert Text.read(f"{path}:2") == Text(PAIRS, 2.0)
+    with pytest.raises(ValueError, match="weight must be above 0"):
+        Text.read(f"{path}:0")

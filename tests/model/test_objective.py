@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from model.config import PAD
 from model.loss import label_smoothed_loss
-from model.schedule import noam
+from model.schedule import cooldown, noam
 from tests.model.strategies import few
 
 
@@ -54,6 +54,16 @@ def test_the_learning_rate_rises_in_a_line_until_warmup_and_falls_after(warmup):
 
 def test_the_papers_base_model_peaks_at_seven_ten_thousandths():
     assert noam(4000, 512, 4000) == pytest.approx(6.99e-4, rel=1e-3)
+
+
+@few
+@given(st.integers(1, 500), st.integers(1, 500))
+def test_the_cooldown_falls_in_a_line_from_one_to_zero_at_the_last_step(steps, length):
+    factors = [cooldown(step, steps, length) for step in range(1, steps + 1)]
+    assert factors[-1] == 0
+    assert all(factor == 1 for factor in factors[: max(steps - length, 0)])
+    assert np.allclose(np.diff(factors[max(steps - length, 1) - 1 :]), -1 / length)
+    assert cooldown(steps, steps, 0) == 1
 
 
 @pytest.mark.parametrize(("step", "warmup"), [(0, 4000), (1, 0), (-1, 5)])

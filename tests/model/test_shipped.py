@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
 from model.interventions import AttentionTemperature
 from model.proof import prove
+from model.tokenizer import Tokenizer
 from model.translator import Translator
 
 FOLDER = Path(__file__).parents[2] / "checkpoints"
@@ -34,6 +37,14 @@ def test_the_proof_strip_is_green_on_trained_weights(shipped, interventions):
     trace = shipped.trace(SENTENCE, interventions=interventions)
     for check in prove(shipped, trace):
         assert check.passed, (check.title, check.error)
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.text())
+@pytest.mark.parametrize("name", NAMES)
+def test_every_text_comes_back_from_the_shipped_vocabulary(name, text):
+    tokenizer = Tokenizer((FOLDER / name / "tokenizer.model").read_bytes())
+    assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
 def test_the_example_sentence_becomes_german():

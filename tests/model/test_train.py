@@ -90,7 +90,7 @@ def test_two_processes_hold_the_same_weights_and_learn_what_one_learns(command, 
     ranks = [torch.load(tmp_path / "two" / f"rank-{rank}.pt", weights_only=True) for rank in (0, 1)]
     alone = torch.load(tmp_path / "one" / "state.pt", weights_only=True)
     start = train._trainer(train._parse([*command("two", **options), "--resume"]), "cpu")
-    lengths = [max(map(len, pair)) for pair in encode_pairs(start.tokenizer, start.pairs, 40)]
+    lengths = [max(map(len, pair)) for pair in encode_pairs(start.tokenizer, start.texts[0].pairs, 40)]
     assert [len(token_batches(lengths, size, "")) for size in (TWO_BATCHES, ONE_BATCH)] == [2, 1], (
         "the test's own premise"
     )
@@ -138,7 +138,7 @@ def test_a_vocabulary_of_another_size_is_refused(command, tmp_path, tokenizer):
         train.main(command("run", vocab_size=370))
 
 
-@pytest.mark.parametrize(("name", "value"), [("preset", "huge"), ("steps", "many"), ("matmul_precision", "low")])
+@pytest.mark.parametrize(("name", "value"), [("preset", "huge"), ("steps", "many"), ("precision", "low")])
 def test_a_wrong_option_is_refused_by_name(command, capsys, name, value):
     with pytest.raises(SystemExit):
         train.main(command("run", **{name: value}))

@@ -44,9 +44,8 @@ def test_blank_text_has_nothing_to_trace(translator, text):
 def test_text_that_is_too_long_is_answered_with_limit_and_length(translator, tokenizer):
     text = "Two dogs. " * 40
     length, limit = len(tokenizer.encode(text)) + 1, 128
-    for ask in (translator.trace, lambda text: translator.translate([text])):
-        with pytest.raises(ValueError, match=f"The source has {length} tokens; at most {limit} fit. Shorten it."):
-            ask(text)
+    with pytest.raises(ValueError, match=f"The source has {length} tokens; at most {limit} fit. Shorten it."):
+        translator.trace(text)
     with pytest.raises(ValueError, match=f"The target has {length} tokens; at most {limit} fit. Shorten it."):
         translator.trace("Two dogs", target=text)
 
@@ -75,14 +74,31 @@ def test_a_trace_has_its_own_limit_below_a_models_positions(tiny_config):
 
 def test_a_hundred_thousand_characters_are_refused_at_once(translator):
     started = time.perf_counter()
-    for ask in (translator.trace, lambda text: translator.translate([text])):
-        with pytest.raises(
-            ValueError, match=r"The source has 100,008 characters; at most 128 tokens fit\. Shorten it\."
-        ):
-            ask(HUGE)
+    with pytest.raises(ValueError, match=r"The source has 100,008 characters; at most 128 tokens fit\. Shorten it\."):
+        translator.trace(HUGE)
     with pytest.raises(ValueError, match="The target has 100,008 characters"):
         translator.trace("Two dogs", target=HUGE)
     assert time.perf_counter() - started < 0.5
+
+
+def test_text_that_is_too_long_is_translated_sentence_by_sentence(translator):
+    text = "  Two dogs run. " * 30 + "\nA man rides a bicycle."
+    parts = translator.parts(text)
+    assert len(parts) == 31
+    expected = "".join(
+        found + part[len(part.rstrip()) :]
+        for found, part in zip(translator.translate([part.strip() for part in parts], 1), parts, strict=True)
+    )
+    assert translator.translate(["Two dogs.", text], beam_size=1) == [*translator.translate(["Two dogs."], 1), expected]
+
+
+def test_a_trace_can_hold_the_leading_sentences_of_any_text(translator):
+    for text in (HUGE, "x" * 100_000, "Two dogs. " * 40, "\U0001f600" * 1000, " " * 9000 + "Two dogs."):
+        shown = translator.leading(text)
+        assert shown
+        assert text.lstrip().startswith(shown)
+        assert translator.trace(shown, target="Zwei").source == shown
+    assert translator.leading(" Two dogs. ") == " Two dogs. "
 
 
 @pytest.mark.parametrize("beam_size", [0, -1])

@@ -167,15 +167,15 @@ def test_a_page_runs_on_its_own(page: str, checkpoint_folder: Path) -> None:
 
 def test_an_example_a_typed_target_and_reset(open_app: Callable) -> None:
     app = open_app()
-    app.selectbox(key="example").set_value("Three dogs are running through the snow.").run()
-    assert app.text_area(key="source").value == "Three dogs are running through the snow."
+    app.selectbox(key="example").set_value("Can you help me find my keys?").run()
+    assert app.text_area(key="source").value == "Can you help me find my keys?"
     app.segmented_control(key="target").set_value("typed").run()
     app.text_area(key="typed").set_value("Drei Hunde.").run()
     assert any("Drei Hunde." in element.proto.body for element in app.get("html"))
     app.text_area(key="typed").set_value("").run()
     assert "The target sentence is empty" in said(app)
     next(button for button in app.button if button.label == "Reset").click().run()
-    assert app.text_area(key="source").value == "Two young men are cooking in a kitchen."
+    assert app.text_area(key="source").value == "The animal didn't cross the street because it was too tired."
     assert app.segmented_control(key="target").value == "beam"
     assert holds(app) == 3
 

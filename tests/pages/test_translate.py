@@ -73,3 +73,17 @@ def test_every_other_page_has_a_card(open_app: Callable) -> None:
 
     links = {link.proto.page for link in open_app().get("page_link")}
     assert len(links) == sum(map(len, PAGES.values())) - 1
+
+
+def test_text_that_is_too_long_is_shown_to_its_last_sentence_that_fits_and_translated_whole_on_request(
+    open_app: Callable,
+) -> None:
+    page = open_app(source="Two dogs run. " * 60)
+    (note,) = [info.value for info in page.info if "one run of the model holds" in info.value]
+    assert note.startswith("The source has 8")
+    button = next(button for button in page.button if button.label.startswith("Translate all of it: 60"))
+    button.click().run()
+    assert not page.exception
+    (whole,) = [code.value for code in page.main.get("code") if "def " not in code.value]
+    (own,) = load_checkpoint().translate(["Two dogs run."])
+    assert whole.split() == (own + " ").split() * 60
