@@ -49,6 +49,13 @@ def check(translator: Translator, trace: Trace) -> tuple[Check, ...]:
         return _checks(translator, trace)
 
 
+def translate(
+    translator: Translator, sentences: tuple[str, ...], beam_size: int, interventions: tuple[Intervention, ...]
+) -> list[str]:
+    """The translation of each sentence, remembered for the next rerun."""
+    return _translations(translator, sentences, beam_size, interventions)
+
+
 def _weights(translator: Translator) -> tuple[str, str]:
     return translator.hash, str(translator.model.output.weight.device)
 
@@ -67,6 +74,13 @@ def _translator(checkpoint: str, device: str) -> Translator:
 @st.cache_resource(max_entries=24, show_spinner=False, hash_funcs={Translator: _weights})
 def _trace(translator: Translator, request: Request) -> Trace:
     return translator.trace(request.source, request.target, request.beam_size, request.interventions)
+
+
+@st.cache_resource(max_entries=512, show_spinner=False, hash_funcs={Translator: _weights})
+def _translations(
+    translator: Translator, sentences: tuple[str, ...], beam_size: int, interventions: tuple[Intervention, ...]
+) -> list[str]:
+    return translator.translate(sentences, beam_size, interventions=interventions)
 
 
 @st.cache_resource(max_entries=200, show_spinner=False, hash_funcs={Translator: _weights, Trace: _run})
