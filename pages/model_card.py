@@ -45,8 +45,8 @@ def show_formula(config: TransformerConfig, works: dict[str, Work], even: float)
         f"An encoder layer over n tokens: d = d_model = {config.d_model} in h = {config.n_heads} heads of "
         f"{config.d_k}; heads share the width, so h cancels out. This model has {config.n_encoder_layers} such "
         f"layers, and {config.n_decoder_layers} of the decoder with two attentions each. The n² term is "
-        f"attention's own: at equal lengths it passes all projections and feed-forwards together beyond n = {even:,.0f}; of "
-        f"your sentence's work it is {100 * own / sum(work.total for work in works.values()):.1f} %.",
+        f"attention's own: at equal lengths it passes projections and feed-forwards together beyond n = {even:,.0f}; "
+        f"of your sentence's work it is {100 * own / sum(work.total for work in works.values()):.1f} %.",
         r"\underbrace{2\,n^2 d}_{Q K^\top,\ \text{pattern}\cdot V} \;+\; \underbrace{4\,n\,d^2}_{W_Q, W_K, W_V, W_O} "
         r"\;+\; \underbrace{2\,n\,d\,d_{ff}}_{\text{feed-forward}}",
         "4",

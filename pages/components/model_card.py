@@ -231,7 +231,7 @@ def _plain(text: str) -> str:
 
 def _opening(translator: Translator) -> str:
     try:
-        return f"{_load_seconds(translator):.2g} s"
+        return f"{_load_seconds(translator):.2f} s"
     except CheckpointError:
         return "no longer whole"
 
