@@ -58,7 +58,12 @@ class _NextToken:
         return logits.float().index_fill(-1, forbidden, -torch.inf).log_softmax(-1)
 
     def keep(self, rows: Tensor) -> None:
-        """Go on with these rows, in this order."""
+        """Go on with these rows, in this order; each sentence's rows stand together."""
+        if self.cache and len(rows) == len(self.memory):
+            # No sentence is done, so rows only changed places with others of the same memory.
+            for layer in self.cache:
+                layer.self_attn.reorder(rows)
+            return
         self.memory, self.src_mask = self.memory[rows], self.src_mask[rows]
         for layer in self.cache or ():
             layer.reorder(rows)

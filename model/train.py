@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from tqdm import tqdm
 
-from model.checkpoints import pick_device
+from model.checkpoints import load_checkpoint, pick_device
 from model.config import PRESETS, TransformerConfig
 from model.data import Batch, Text, drawn, encode_pairs, read_pairs, token_batches
 from model.files import atomic_write
@@ -52,6 +52,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         help="source<TAB>target, .gz, .xz; FILE:2 twice an epoch",
     )
     parser.add_argument("--dev", type=Path, required=True)
+    parser.add_argument("--start-from", metavar="CHECKPOINT", help="its weights, sizes and vocabulary, not --preset's")
     parser.add_argument("--out", type=Path, required=True, help="the checkpoint's folder, and the run's state")
     parser.add_argument("--minutes", type=float, help="stop after this long; --resume goes on")
     parser.add_argument("--resume", action="store_true", help="go on from the state in --out, if there is one")
@@ -73,11 +74,14 @@ def _trainer(args: argparse.Namespace, device: str) -> Trainer:
     changes = {
         name: value for name in ("vocab_size", "max_len", "dropout") if (value := getattr(args, name)) is not None
     }
-    config = replace(PRESETS[args.preset], **changes)
+    start = load_checkpoint(args.start_from, device="cpu") if args.start_from else None
+    config = replace(start.model.config if start else PRESETS[args.preset], **changes)
     texts = [Text.read(name) for name in args.train]
-    tokenizer = _tokenizer(args.out, drawn(texts, "vocabulary"), config)
+    tokenizer = start.tokenizer if start else _tokenizer(args.out, drawn(texts, "vocabulary"), config)
     torch.manual_seed(options.seed)
     model = Transformer(config).to(device)
+    if start:
+        model.load_state_dict(start.model.state_dict())
     dev = [pair for pair in read_pairs([args.dev]) if encode_pairs(tokenizer, [pair], config.max_len)]
     if not dev:
         raise ValueError(f"{args.dev} holds no sentence pair of at most max_len = {config.max_len} tokens")

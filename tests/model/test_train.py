@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -121,6 +122,18 @@ def test_development_pairs_that_do_not_fit_are_left_out_of_loss_and_bleu(command
     development.write_text(f"{'x' * 60}\ty\n", encoding="utf-8")
     with pytest.raises(ValueError, match="holds no sentence pair of at most max_len = 40 tokens"):
         train.main([*arguments, "--resume"])
+
+
+def test_a_run_may_start_from_another_s_weights_and_vocabulary(command, tmp_path):
+    train.main(command("first", steps=1, evaluate_every=1))
+    first = load_checkpoint(str(tmp_path / "first"), device="cpu")
+    arguments = [*command("second", dropout=0.25), "--start-from", str(tmp_path / "first")]
+    trainer = train._trainer(train._parse(arguments), "cpu")
+    assert trainer.tokenizer.serialized == first.tokenizer.serialized
+    assert trainer.model.config == replace(first.model.config, dropout=0.25)
+    for name, tensor in first.model.state_dict().items():
+        assert torch.equal(trainer.model.state_dict()[name], tensor), name
+    assert trainer.progress.step == 0
 
 
 def test_a_run_is_not_started_over_another(command, tmp_path, capsys):
