@@ -41,6 +41,14 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
         ),
         "Understand": (
             Page(
+                path="pages/tokens_and_embeddings.py",
+                title="Tokens and embeddings",
+                icon=":material/token:",
+                summary="Cut a sentence into pieces, see the numbers that stand for each, and who its neighbours are.",
+                look_for="Choose a token: its row of the embedding matrix and the row of its position are added, "
+                "number by number, and that sum is all that the model ever reads of it.",
+            ),
+            Page(
                 path="pages/positional_encoding.py",
                 title="Positional encoding",
                 icon=":material/waves:",

@@ -1,0 +1,68 @@
+"""Tokens and embeddings: the pieces of a sentence, and the vectors that the first layers read for them."""
+
+import streamlit as st
+
+from model import vocabulary
+from model.layers import InputEmbedding
+from model.tokenizer import Tokenizer
+from pages.components.chart import chart
+from pages.components.explain import explain, show_code
+from pages.components.export import export
+from pages.components.frame import open_page
+from pages.components.proof import proof_strip
+from pages.components.tokens import (
+    HUES,
+    TITLES,
+    choose,
+    export_arrays,
+    rows_of,
+    show_all,
+    show_arithmetic,
+    show_lengths,
+    show_neighbours,
+    show_table,
+)
+from viz.embeddings import strips
+from viz.pieces import piece_boxes, piece_table
+from viz.theme import symmetric_range
+
+view = open_page(__file__)
+config = view.translator.model.config
+shown = choose(view)
+st.html(piece_boxes(TITLES[shown.side], shown.pieces, HUES[shown.side], shown.position))
+
+limits = symmetric_range(*vars(shown.embedded).values())
+figure = strips(rows_of(shown), shown.dimension, limits)
+st.caption(
+    f"The chosen token's {config.d_model} numbers, three times; colours from {limits[0]:.3g} to {limits[1]:.3g}, the "
+    "largest magnitude in this sentence. The frame is the chosen dimension."
+)
+chart(figure, key="tokens-strips", alt="Embedding, positional encoding and their sum for the chosen token")
+show_arithmetic(view, shown)
+
+views = {
+    "Neighbours": lambda: show_neighbours(view, shown),
+    "Lengths": lambda: show_lengths(shown),
+    "All tokens": lambda: show_all(shown, limits),
+    "Pieces and bytes": lambda: show_table(shown),
+}
+for tab, show in zip(st.tabs(list(views), key="tokens_tab", bind="query-params"), views.values(), strict=True):
+    if tab.open:
+        with tab:
+            show()
+
+explain(
+    "**E** has a row of d_model learned numbers for each token of the vocabulary. "
+    + (
+        "One matrix serves source, target and, transposed, the output layer: “we share the same weight matrix between "
+        "the two embedding layers and the pre-softmax linear transformation”. "
+        if config.tie_embeddings
+        else "In this model source, target and output layer have a matrix each, unlike the paper's, which share one. "
+    )
+    + "“In the embedding layers, we multiply those weights by √d_model”; then the row of its position is added.",
+    latex=rf"x_{{pos}} = E_{{token}}\cdot\sqrt{{d_{{model}}}} + PE_{{pos}},\qquad d_{{model}} = {config.d_model}",
+    section="3.4",
+)
+show_code(Tokenizer.encode, vocabulary.spell, InputEmbedding, vocabulary.cosines, vocabulary.neighbours)
+export(view, "tokens-and-embeddings", export_arrays(view, shown), piece_table(shown.pieces), figure)
+proof_strip(view)

@@ -1,0 +1,94 @@
+"""The page on tokens: each number of its figures is an element of the run's tensors or the model's weights."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from model.checkpoints import load_checkpoint
+from model.translator import Translator
+from model.vocabulary import cosines, embedding_rows, lengths, neighbours
+from tests.pages.figures import figure, numbers
+
+pytest.importorskip("streamlit")
+
+PAGE = "pages/tokens_and_embeddings.py"
+SENTENCE = "a dog and 🦖"
+
+
+@pytest.fixture
+def translator(checkpoint_folder: object) -> Translator:
+    assert checkpoint_folder
+    return load_checkpoint()
+
+
+def tab(app: object, name: str) -> object:
+    app.session_state["tokens_tab"] = name
+    return app.run()
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_strips_and_arithmetic_are_the_chosen_token_s(open_app: Callable, translator: Translator, side: str) -> None:
+    trace = translator.trace(SENTENCE)
+    embedded, ids = (trace.src_embedded, trace.src_ids) if side == "source" else (trace.tgt_embedded, trace.tgt_ids)
+    app = open_app(PAGE, source=SENTENCE)
+    app.segmented_control(key="side").set_value(side).run()
+    for position, dimension in ((0, 0), (min(3, len(ids) - 1), 5), (len(ids) - 1, 31)):
+        app.number_input(key="token").set_value(position)
+        app.number_input(key="dimension").set_value(dimension).run()
+        assert not app.exception
+        z = numbers(figure(app, "tokens-strips")["data"][0]["z"])
+        for drawn, name in zip(z, ("embedding", "positional", "sum"), strict=True):
+            assert np.array_equal(drawn, getattr(embedded, name)[position])
+        weight = embedding_rows(translator.model, side, [ids[position]])[0, dimension]
+        latex = next(element.value for element in app.latex if "aligned" in element.value)
+        assert f"E_{{{ids[position]}," in latex
+        assert f"{abs(embedded.sum[position, dimension]):.7g}".split("e")[0] in latex
+        assert f"{abs(weight):.7g}".split("e")[0] in latex
+
+
+def test_neighbours_lengths_and_maps_are_the_model_s(open_app: Callable, translator: Translator) -> None:
+    trace = translator.trace(SENTENCE)
+    app = open_app(PAGE, source=SENTENCE)
+    app.number_input(key="token").set_value(1).run()
+    found = neighbours(translator.tokenizer, cosines(translator.model, "source", trace.src_ids[1]), trace.src_ids[1])
+    drawn = figure(app, "tokens-neighbours")["data"][0]
+    assert np.array_equal(numbers(drawn["x"]), [neighbour.cosine for neighbour in found])
+    bars = figure(tab(app, "Lengths"), "tokens-lengths")["data"]
+    assert [
+        np.array_equal(numbers(bar["y"]), lengths(trace.src_embedded)[name])
+        for bar, name in zip(bars, ("embedding", "positional", "sum"), strict=True)
+    ] == [True] * 3
+    maps = figure(tab(app, "All tokens"), "tokens-all")["data"]
+    assert np.array_equal(numbers(maps[2]["z"]), trace.src_embedded.sum)
+    table = tab(app, "Pieces and bytes").dataframe[0].value
+    assert list(table["id"]) == list(trace.src_ids)
+    assert not app.exception
+
+
+@pytest.mark.parametrize("name", ["Neighbours", "Lengths", "All tokens", "Pieces and bytes"])
+@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12, "🦖" * 25, "\u2581 <b>\u202e"])
+def test_short_long_and_odd_sentences_have_every_view(open_app: Callable, name: str, source: str) -> None:
+    app = open_app(PAGE, source=source, target="Greedy")
+    for side in ("source", "target"):
+        app.segmented_control(key="side").set_value(side).run()
+        tab(app, name)
+        last = int(app.number_input(key="token").max)
+        app.number_input(key="token").set_value(last).run()
+        assert not app.exception
+
+
+def test_a_token_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
+    app = open_app(PAGE, source="a dog and a cat and a dog")
+    last = int(app.number_input(key="token").max)
+    app.number_input(key="token").set_value(last).run()
+    app.text_area(key="source").set_value("a").run()
+    assert not app.exception
+    assert app.number_input(key="token").value == app.number_input(key="token").max < last
+
+
+def test_emoji_are_named_as_bytes(open_app: Callable) -> None:
+    app = open_app(PAGE, source=SENTENCE)
+    boxes = next(element.proto.body for element in app.get("html") if 'class="pieces"' in element.proto.body)
+    assert "together 🦖 U+1F996" in boxes
+    assert "&lt;0xF0&gt;" in boxes
