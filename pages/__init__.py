@@ -58,6 +58,15 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
         ),
         "Background": (
             Page(
+                path="pages/training.py",
+                title="Training",
+                icon=":material/trending_up:",
+                summary="How the model learned: its loss and score, its learning rate, what it aimed at, and a head "
+                "while it formed.",
+                look_for="Follow the development loss down and BLEU up; the tabs below show what steered them, and "
+                "what one head looked like on the way.",
+            ),
+            Page(
                 path="pages/model_card.py",
                 title="Model card",
                 icon=":material/id_card:",

@@ -1,0 +1,56 @@
+"""The learning rate schedule of a finished run, read back from its log (paper, section 5.3, equation 3)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.schedule import noam
+from model.trace import Array
+
+ROUNDING = 1e-4
+"""Relative: a log keeps six digits of a rate."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What equation 3 must have been for the logged rates."""
+
+    warmup: float
+    """steps"""
+    factor: float
+    """what equation 3 was multiplied by; the paper has 1"""
+    error: float
+    """largest relative difference between the equation with these two and the logged rates, before `lowered_from`"""
+    lowered_from: int | None
+    """first logged step with a rate below the equation's at the end, where a run cooled down"""
+
+
+def measured_schedule(steps: Array, rates: Array, d_model: int) -> Measured | None:
+    """Warm-up and factor of a log; None where it does not hold both the rise and the fall of equation 3.
+
+    Args:
+        steps: (row,) rising, from 1.
+        rates: (row,) the learning rate of each.
+        d_model: width of the model.
+    """
+    usable = np.isfinite(steps) & np.isfinite(rates) & (steps >= 1) & (rates > 0)
+    steps, rates = steps[usable], rates[usable]
+    if not len(steps):
+        return None
+    # factor * min(1, (step / warmup)^1.5): flat where the rate falls as the inverse square root.
+    reduced = rates * np.sqrt(d_model * steps)
+    factor = float(reduced.max())
+    flat = np.flatnonzero(reduced > factor * (1 - ROUNDING))
+    rising = np.arange(flat[0])
+    if len(flat) < 2 or not len(rising):
+        return None
+    warmup = float(np.median(steps[rising] / (reduced[rising] / factor) ** (2 / 3)))
+    followed = slice(0, flat[-1] + 1)
+    equation = np.array([noam(int(step), d_model, max(round(warmup), 1), factor) for step in steps[followed]])
+    after = steps[flat[-1] + 1 :]
+    return Measured(
+        warmup=warmup,
+        factor=factor,
+        error=float(np.abs(rates[followed] / equation - 1).max()),
+        lowered_from=int(after[0]) if len(after) else None,
+    )
