@@ -51,7 +51,12 @@ def mask_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, scaled: Arr
         weights: (query, key), 0 to 1.
     """
     low, high = symmetric_range(scaled)
-    titles = ("1  The mask", "2  Scaled scores, before the mask", "3  Scaled scores, after the mask", "4  Softmax of 3")
+    titles = (
+        "1  The mask (blue: may look)",
+        "2  Scaled scores, before the mask",
+        "3  Scaled scores, after the mask",
+        "4  Softmax of 3",
+    )
     drawn = (
         (np.ones_like(scaled), "may look", {"colorscale": [[0, _MAY], [1, _MAY]], "showscale": False}, True),
         (scaled, "scaled score <b>%{z:.7g}</b>", {"coloraxis": "coloraxis"}, False),
@@ -73,24 +78,21 @@ def mask_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, scaled: Arr
     return figure
 
 
-def padding_maps(rows: Sequence[str], keys: Sequence[str], pads: int, alone: Array, padded: Array) -> go.Figure:
-    """A head's weights alone and in a padded batch, pad columns hatched; one colour range, 0 to 1.
+def padding_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, alone: Array, padded: Array) -> go.Figure:
+    """A head's weights alone and in a padded batch, masked cells and pads hatched; one colour range, 0 to 1.
 
     Args:
         rows: names of the sentence's own queries.
         keys: names of its own keys.
-        pads: number of pad columns in `padded`.
+        mask: bool (query, key + pads), of the padded batch.
         alone: (query, key).
         padded: (query, key + pads).
     """
-    columns = [*keys, *(f"{len(keys) + i} <pad>" for i in range(pads))]
-    own = np.arange(len(columns)) < len(keys)
+    columns = [*keys, *(f"{position} <pad>" for position in range(len(keys), mask.shape[1]))]
     figure = make_subplots(1, 2, subplot_titles=("The sentence alone", "The same sentence in the padded batch"))
     for number, (names, values) in enumerate(((keys, alone), (columns, padded))):
-        mask = np.broadcast_to(own[: len(names)], values.shape)
-        _add_map(
-            figure, (0, number), (rows, names), (values, mask), "weight <b>%{z:.7g}</b>", {"coloraxis": "coloraxis"}
-        )
+        cells = (values, mask[:, : len(names)])
+        _add_map(figure, (0, number), (rows, names), cells, "weight <b>%{z:.7g}</b>", {"coloraxis": "coloraxis"})
     layout(figure, min(max(20 * len(rows), 110), 400) + 170, "", "")
     _axes(figure, rows, keys, columns)
     bar = _scale(WEIGHTS, 0, 1, "weight<br>0 to 1", 0.5)

@@ -16,7 +16,7 @@ from pages.components.positions import KEPT
 from pages.components.runs import Request, run
 from viz.leaks import leak_map, leak_table, probability_bars
 from viz.masks import orders_chart, pad_names, padding_maps, row_names
-from viz.tokens import numbered
+from viz.tokens import labels, numbered
 
 MOST_PADS = 8
 PLACES = {"all": "Every layer", "layer": "This layer only"}
@@ -41,9 +41,13 @@ def show_padding(view: View) -> None:
         f"**Run again**, in a batch of two. A batch is a rectangle, so behind this sentence stand {pads} pads, up to "
         "the length of the other one. Pads are drawn on this page only, as hatched columns right of the line."
     )
-    st.text(f"The longer sentence: {' '.join(numbered(padded.companion))}")
+    st.text(f"The longer sentence: {' '.join(labels(padded.companion))}")
     alone, beside = view.attention.pattern[view.head], padded.pattern[view.head]
-    chart(padding_maps(rows, keys, pads, alone, beside), key="masks-padding", alt="Weights alone and in a batch")
+    chart(
+        padding_maps(rows, keys, padded.mask[view.head], alone, beside),
+        key="masks-padding",
+        alt="Weights alone and in a batch",
+    )
     zero = "exactly 0" if padded.pad_weight == 0 else f"{padded.pad_weight:.3g}"
     own, everywhere = _difference(padded.difference), _difference(padded.largest_difference)
     st.markdown(
@@ -55,6 +59,11 @@ def show_padding(view: View) -> None:
     st.caption(
         "Where a difference is not 0 it is the rounding of single precision: larger matrices are added up in another "
         "order. The rows of the pads themselves are computed too, and thrown away."
+        + (
+            " Here pads stand after every row of the sentence, so the causal mask hides them as well."
+            if view.kind == "decoder_self"
+            else ""
+        )
     )
 
 

@@ -82,13 +82,15 @@ def test_a_single_cell_is_drawn() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_padding_maps_stand_side_by_side_with_pads_uncoloured(trace: Trace, translator: Translator, kind: str) -> None:
-    rows, keys, _, _, alone = cells(trace, kind)
-    padded = padded_run(translator, trace, kind, 1, 3).pattern[1]
-    left, right, hidden = padding_maps(rows, keys, 3, alone, padded).data
-    assert np.array_equal(left.z, alone)
-    assert np.array_equal(right.z[:, :-3], padded[:, :-3])
+    rows, keys, mask, _, alone = cells(trace, kind)
+    run = padded_run(translator, trace, kind, 1, 3)
+    figure = padding_maps(rows, keys, run.mask[1], alone, run.pattern[1])
+    left, right = (heat for heat in figure.data if "masked" not in heat.hovertemplate)
+    hidden = figure.data[-1]
+    assert np.array_equal(left.z, np.where(mask, alone, np.nan), equal_nan=True)
+    assert np.array_equal(right.z[:, :-3], np.where(mask, run.pattern[1][:, :-3], np.nan), equal_nan=True)
     assert np.isnan(right.z[:, -3:]).all()
-    assert list(np.isnan(hidden.z[0])) == [True] * len(keys) + [False] * 3
+    assert np.array_equal(np.isnan(hidden.z), run.mask[1])
     assert all("&lt;pad&gt;" in name for name in right.x[-3:])
 
 
