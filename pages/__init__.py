@@ -55,6 +55,14 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 summary="How a model that sees all words at once learns which one came first.",
                 look_for="Each position gets its own pattern of waves: fast ones on the left, slow ones on the right.",
             ),
+            Page(
+                path="pages/masks.py",
+                title="Masks",
+                icon=":material/visibility_off:",
+                summary="What a word may not look at, why it is hidden before the softmax, and what leaks otherwise.",
+                look_for="Choose decoder self-attention: half of its square is hatched, and the weights of each row "
+                "are shared among the cells that remain.",
+            ),
         ),
         "Background": (
             Page(

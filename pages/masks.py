@@ -1,0 +1,59 @@
+"""Masks: what a query may not look at, before and after the softmax, and what leaks without them."""
+
+import streamlit as st
+
+from model.attention import MultiHeadAttention
+from model.interventions import LiftCausalMask
+from model.masking import future_mass, mask_orders
+from model.masks import causal_mask, padding_mask
+from model.padding import padded_run
+from pages.components.chart import chart
+from pages.components.explain import explain, show_code
+from pages.components.export import export
+from pages.components.frame import open_page
+from pages.components.masks import names, show_lift, show_orders, show_padding
+from pages.components.proof import proof_strip
+from viz.masks import cells_table, mask_maps
+
+SAID = {
+    "encoder_self": "Nothing is causal in the encoder: the whole sentence is there at once, and the padding mask is "
+    "all there is. Alone, a sentence has no pads, so every cell is open.",
+    "decoder_self": "The causal mask hides from each row all tokens after the one that it reads: the next one is what "
+    "it has to predict. The padding mask comes on top of it in a batch.",
+    "cross": "Nothing is causal in cross-attention: the source is known from the start, and the padding mask is all "
+    "there is. Alone, a sentence has no pads, so every cell is open.",
+}
+TABS = {"Padding": show_padding, "Before or after the softmax": show_orders, "Lift the causal mask": show_lift}
+
+view = open_page(__file__)
+attention, head = view.attention, view.head
+rows, keys = names(view, attention)
+mask, scaled, pattern = attention.mask[head], attention.scaled[head], attention.pattern[head]
+tau = attention.temperature[head]
+
+hidden = int((~mask).sum())
+st.markdown(f"{SAID[view.kind]} Hidden here, and hatched: **{hidden} of {mask.size} cells**.")
+figure = mask_maps(rows, keys, mask, scaled, pattern)
+chart(figure, key="masks-maps", alt="The mask, the scaled scores before and after it, and the attention weights.")
+temperature = "" if tau == 1 else f" The softmax divides the scores by τ = {tau:g} first."
+st.caption(f"Layer {view.layer}, head {head}. Rows are queries, columns keys; 2 and 3 have one range.{temperature}")
+explain(
+    "A cell that may be looked at keeps its score; any other becomes −∞, whose power of e is exactly 0. Such a "
+    "cell is no small number but no number at all, which is why it is hatched and has no colour.",
+    r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + M\right)V, \qquad "
+    r"M_{ij} = \begin{cases} 0 & i \text{ may look at } j \\ -\infty & \text{otherwise} \end{cases}",
+    "3.2.3",
+)
+for tab, show in zip(st.tabs(list(TABS), key="part", bind="query-params"), TABS.values(), strict=True):
+    if tab.open:
+        with tab:
+            show(view)
+show_code(padding_mask, causal_mask, MultiHeadAttention._explicit, padded_run, mask_orders, LiftCausalMask, future_mass)
+export(
+    view,
+    f"masks-{view.kind}-layer-{view.layer}-head-{head}",
+    {"mask": mask, "scaled": scaled, "pattern": pattern},
+    cells_table(rows, keys, mask, scaled, pattern),
+    figure,
+)
+proof_strip(view)

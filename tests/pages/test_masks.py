@@ -1,0 +1,116 @@
+"""The page on masks without a browser: its figures are the run's tensors, its tabs hold at the extremes."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from model.interventions import LiftCausalMask
+from model.masking import future_mass
+from model.padding import padded_run
+from tests.pages.figures import figure, numbers
+
+if TYPE_CHECKING:
+    from model.translator import Translator
+
+PAGE = "pages/masks.py"
+TABS = ("Padding", "Before or after the softmax", "Lift the causal mask")
+DECODER = "Decoder self-attention"
+TEXT = "Ein Hund mit einer Katze."
+
+
+@pytest.fixture
+def saved(checkpoint_folder: Path) -> "Translator":
+    """The tiny model as the page opens it: stored numbers have less precision than drawn ones."""
+    from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+
+    assert checkpoint_folder.is_dir()
+    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+
+
+def words(app) -> str:
+    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
+
+
+def drawn(app, key: str) -> list[np.ndarray]:
+    """The maps' numbers, without those that only explain masked cells."""
+    return [numbers(heat["z"]) for heat in figure(app, key)["data"] if "masked" not in heat["hovertemplate"]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("encoder_self", "Encoder self-attention"), ("decoder_self", DECODER), ("cross", "Cross-attention")],
+)
+def test_the_maps_are_the_tensors_of_the_chosen_head(
+    open_app: Callable, saved: "Translator", kind: str, name: str
+) -> None:
+    app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=name, layer="1", head="2")
+    assert not app.exception
+    attention = saved.trace("a dog and a cat", TEXT).attention(kind, 1)
+    mask, scaled, pattern = attention.mask[2], attention.scaled[2], attention.pattern[2]
+    _, before, after, weights = drawn(app, "masks-maps")
+    assert np.array_equal(before, scaled)
+    assert np.array_equal(after, np.where(mask, scaled, np.nan), equal_nan=True)
+    assert np.array_equal(weights, np.where(mask, pattern, np.nan), equal_nan=True)
+    assert f"**{(~mask).sum()} of {mask.size} cells**" in words(app)
+    assert ("Nothing is causal" in words(app)) == (kind != "decoder_self")
+
+
+def test_the_padded_batch_is_the_models(open_app: Callable, saved: "Translator") -> None:
+    app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind="Cross-attention", part=TABS[0])
+    app.number_input(key="pads").set_value(2).run()
+    padded = padded_run(saved, saved.trace("a dog and a cat", TEXT), "cross", 0, 2)
+    alone, beside = drawn(app, "masks-padding")
+    assert np.array_equal(beside[:, :-2], padded.pattern[0][:, :-2])
+    assert np.isnan(beside[:, -2:]).all()
+    assert alone.shape == (beside.shape[0], beside.shape[1] - 2)
+    assert "**exactly 0**" in words(app)
+
+
+@pytest.mark.parametrize("kind", ["Encoder self-attention", DECODER, "Cross-attention"])
+def test_three_ways_of_masking_state_their_sums(open_app: Callable, kind: str) -> None:
+    app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=kind, part=TABS[1])
+    assert not app.exception
+    before, after, renormalised = (numbers(bar["y"]) for bar in figure(app, "masks-orders")["data"])
+    assert before.sum() == pytest.approx(1, abs=1e-6)
+    assert after.sum() < 1 - 1e-3
+    assert renormalised == pytest.approx(before, abs=1e-6)
+    assert f"**{after.sum():.7g}** zeroed after" in words(app)
+
+
+def test_lifting_the_mask_runs_the_model_again_with_the_same_target(open_app: Callable, saved: "Translator") -> None:
+    app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=DECODER, layer="1", part=TABS[2])
+    assert not app.exception
+    plain = saved.trace("a dog and a cat", TEXT)
+    for place, layer in (("all", None), ("layer", 1)):
+        app.segmented_control(key="lift").set_value(place).run()
+        lifted = saved.trace("a dog and a cat", TEXT, interventions=(LiftCausalMask(layer),))
+        right = [t.probabilities[np.arange(len(t.next_ids)), list(t.next_ids)] for t in (plain, lifted)]
+        before, after, difference = (numbers(bar["y"]) for bar in figure(app, "masks-lift")["data"])
+        assert before == pytest.approx(right[0])
+        assert after == pytest.approx(right[1])
+        assert difference == pytest.approx(right[1] - right[0])
+        mass = future_mass(lifted.attention("decoder_self", 1).pattern)
+        assert np.array_equal(numbers(figure(app, "masks-leak")["data"][0]["z"]), mass)
+        assert list(app.dataframe[0].value["after"]) == pytest.approx(list(right[1]))
+    assert "Run again" in words(app)
+
+
+@pytest.mark.parametrize("part", TABS)
+@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
+def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str, source: str) -> None:
+    for kind in ("Encoder self-attention", DECODER):
+        app = open_app(PAGE, source=source, target="Greedy", kind=kind, part=part)
+        assert not app.exception
+        assert sum("holds" in element.value for element in app.markdown) == 3
+
+
+def test_a_row_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
+    app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=DECODER, part=TABS[1])
+    last = app.number_input(key="row").max
+    app.number_input(key="row").set_value(int(last)).run()
+    app.text_area(key="typed").set_value("Ein").run()
+    assert not app.exception
+    assert app.number_input(key="row").value == app.number_input(key="row").max < last

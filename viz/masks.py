@@ -1,0 +1,191 @@
+"""Pictures of masks (paper, section 3.2.3): who may look at whom, and the scores and weights on both sides of it.
+
+Rows are queries, columns keys. A masked cell has no colour: it is hatched.
+"""
+
+import base64
+import html
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from viz.theme import OKABE_ITO, SIGNED, WEIGHTS, layout, symmetric_range
+from viz.tokens import decoder_rows, numbered, ticks
+
+Array = np.ndarray
+
+MOST_TICKS = 30
+_MAY = "#56B4E9"
+_HATCH = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="600" height="600"><defs><pattern id="h" width="7" height="7" '
+    'patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="1.4" height="7" fill="#8C8C8C"/>'
+    '</pattern></defs><rect width="600" height="600" fill="url(#h)"/></svg>'
+)
+_CLEAR = [[0, "rgba(0,0,0,0)"], [1, "rgba(0,0,0,0)"]]
+_BAR = {"thickness": 12, "len": 0.44, "yanchor": "middle"}
+
+
+def row_names(tokens: Sequence[str], next_tokens: Sequence[str] | None) -> list[str]:
+    """One name a query, as plain text: "3 kitchen"; of a decoder row "3 reads Küche, predicts .".
+
+    Args:
+        tokens: what each row reads.
+        next_tokens: what each row predicts; None outside the decoder.
+    """
+    if next_tokens is None:
+        return numbered(tokens)
+    return [f"{position} {row}" for position, row in enumerate(decoder_rows(tokens, next_tokens))]
+
+
+def mask_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, scaled: Array, weights: Array) -> go.Figure:
+    """Mask, scaled scores before and after it, and the softmax's weights; the two score maps in one colour range.
+
+    Args:
+        rows: names of the queries, from `row_names`.
+        keys: names of the keys, plain text.
+        mask: bool (query, key), True = may look.
+        scaled: (query, key), scores / sqrt(d_k).
+        weights: (query, key), 0 to 1.
+    """
+    low, high = symmetric_range(scaled)
+    titles = (
+        "1  The mask (blue: may look)",
+        "2  Scaled scores, before the mask",
+        "3  Scaled scores, after the mask",
+        "4  Softmax of 3",
+    )
+    drawn = (
+        (np.ones_like(scaled), "may look", {"colorscale": [[0, _MAY], [1, _MAY]], "showscale": False}, True),
+        (scaled, "scaled score <b>%{z:.7g}</b>", {"coloraxis": "coloraxis"}, False),
+        (scaled, "scaled score <b>%{z:.7g}</b>", {"coloraxis": "coloraxis"}, True),
+        (weights, "weight <b>%{z:.7g}</b>", {"coloraxis": "coloraxis2"}, True),
+    )
+    figure = make_subplots(2, 2, subplot_titles=titles, horizontal_spacing=0.03, vertical_spacing=0.2)
+    for number, (values, said, colours, masked) in enumerate(drawn):
+        _add_map(
+            figure, divmod(number, 2), (rows, keys), (values, mask if masked else np.ones_like(mask)), said, colours
+        )
+    each = min(max(20 * len(rows), 110), 330)
+    layout(figure, 2 * each + 260, "", "")
+    _axes(figure, rows, keys)
+    figure.update_layout(
+        coloraxis=_scale(SIGNED, low, high, f"score (2, 3)<br>{low:.3g} to {high:.3g}", 0.8),
+        coloraxis2=_scale(WEIGHTS, 0, 1, "weight (4)<br>0 to 1", 0.2),
+    )
+    return figure
+
+
+def padding_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, alone: Array, padded: Array) -> go.Figure:
+    """A head's weights alone and in a padded batch, masked cells and pads hatched; one colour range, 0 to 1.
+
+    Args:
+        rows: names of the sentence's own queries.
+        keys: names of its own keys.
+        mask: bool (query, key + pads), of the padded batch.
+        alone: (query, key).
+        padded: (query, key + pads).
+    """
+    columns = [*keys, *(f"{position} <pad>" for position in range(len(keys), mask.shape[1]))]
+    figure = make_subplots(1, 2, subplot_titles=("The sentence alone", "The same sentence in the padded batch"))
+    for number, (names, values) in enumerate(((keys, alone), (columns, padded))):
+        cells = (values, mask[:, : len(names)])
+        _add_map(figure, (0, number), (rows, names), cells, "weight <b>%{z:.7g}</b>", {"coloraxis": "coloraxis"})
+    layout(figure, min(max(20 * len(rows), 110), 400) + 170, "", "")
+    _axes(figure, rows, keys, columns)
+    bar = _scale(WEIGHTS, 0, 1, "weight<br>0 to 1", 0.5)
+    bar["colorbar"]["len"] = 1
+    figure.update_layout(coloraxis=bar)
+    figure.add_vline(len(keys) - 0.5, line={"color": OKABE_ITO[5], "width": 2}, row=1, col=2)
+    return figure
+
+
+def orders_chart(keys: Sequence[str], ways: Mapping[str, Array]) -> go.Figure:
+    """The weights of one query, a bar a key and way of masking; the sum of each way in the legend."""
+    figure = go.Figure()
+    names = [html.escape(key) for key in keys]
+    for (way, values), colour in zip(ways.items(), (OKABE_ITO[0], OKABE_ITO[5], OKABE_ITO[2]), strict=True):
+        figure.add_bar(
+            x=names,
+            y=values,
+            name=f"{way}: sum {values.sum():.6f}",
+            marker_color=colour,
+            hovertemplate=f"%{{x}}<br>{way}: <b>%{{y:.7g}}</b><extra></extra>",
+        )
+    layout(figure, 360, "key", "weight")
+    figure.update_layout(barmode="group", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    figure.update_xaxes(**_some(names), type="category", showgrid=False)
+    figure.update_yaxes(range=[0, 1])
+    return figure
+
+
+def cells_table(rows: Sequence[str], keys: Sequence[str], mask: Array, scaled: Array, weights: Array) -> pd.DataFrame:
+    """One line a cell, queries first."""
+    return pd.DataFrame(
+        {
+            "query": np.repeat(np.array(rows, dtype=object), len(keys)),
+            "key": np.tile(np.array(keys, dtype=object), len(rows)),
+            "may_look": mask.ravel(),
+            "scaled_score": scaled.ravel(),
+            "weight": weights.ravel(),
+        }
+    )
+
+
+def pad_names(tokens: Sequence[str], pads: int) -> list[str]:
+    """Names of the keys of a padded sentence, the pads last."""
+    return numbered([*tokens, *["<pad>"] * pads])
+
+
+def _add_map(
+    figure: go.Figure,
+    place: tuple[int, int],
+    names: tuple[Sequence[str], Sequence[str]],
+    cells: tuple[Array, Array],
+    said: str,
+    colours: Mapping,
+) -> None:
+    """One heat map; below it the hatching, which shows where a cell has no colour, and hovering says why."""
+    rows, keys = ([html.escape(name) for name in side] for side in names)
+    values, mask = cells
+    row, col = place[0] + 1, place[1] + 1
+    hover = "<br>query %{y}<br>key %{x}<extra></extra>"
+    gap = 1 if max(values.shape) <= MOST_TICKS else 0
+    shared = {"x": keys, "y": rows, "hoverongaps": False, "xgap": gap, "ygap": gap}
+    seen = np.where(mask, values, np.nan).astype(np.float32)
+    figure.add_trace(go.Heatmap(z=seen, hovertemplate=said + hover, **shared, **colours), row=row, col=col)
+    if mask.all():
+        return
+    hidden = np.where(mask, np.nan, 0).astype(np.float32)
+    why = "masked: −∞ before the softmax, weight exactly 0"
+    clear = {"colorscale": _CLEAR, "showscale": False}
+    figure.add_trace(go.Heatmap(z=hidden, hovertemplate=why + hover, **shared, **clear), row=row, col=col)
+    source = "data:image/svg+xml;base64," + base64.b64encode(_HATCH.encode()).decode()
+    whole = {"x": 0, "y": 1, "sizex": 1, "sizey": 1, "xref": "x domain", "yref": "y domain"}
+    figure.add_layout_image(source=source, sizing="stretch", layer="below", **whole, row=row, col=col)
+
+
+def _axes(figure: go.Figure, rows: Sequence[str], *keys: Sequence[str]) -> None:
+    """Token labels on both axes; zooming into one map zooms into all that share its columns."""
+    plain = {"showgrid": False, "zeroline": False}
+    figure.update_xaxes(**plain, tickangle=-60)
+    figure.update_yaxes(**plain, autorange="reversed", matches="y")
+    figure.update_yaxes(**_some([html.escape(name) for name in rows]), col=1)
+    figure.update_yaxes(showticklabels=False, col=2)
+    for column, names in enumerate(keys if len(keys) > 1 else [*keys, *keys], start=1):
+        figure.update_xaxes(**_some([html.escape(name) for name in names]), col=column)
+    if len(keys) == 1:
+        figure.update_xaxes(matches="x")
+
+
+def _some(names: Sequence[str]) -> dict:
+    """At most MOST_TICKS labels, evenly spread."""
+    shown, _ = ticks(names, MOST_TICKS)
+    return {"tickmode": "array", "tickvals": shown, "ticktext": [names[i] for i in shown]}
+
+
+def _scale(name: str, low: float, high: float, title: str, y: float) -> dict:
+    bar = {"title": {"text": title}, "tickvals": [low, (low + high) / 2, high], "tickformat": ".3~g"}
+    return {"colorscale": name, "cmin": low, "cmax": high, "colorbar": _BAR | bar | {"y": y}}
