@@ -22,8 +22,8 @@ from pages.components.tokens import (
     show_neighbours,
     show_table,
 )
-from viz.embeddings import strips
-from viz.pieces import piece_boxes, piece_table
+from viz.embeddings import signed, strips
+from viz.pieces import meaning, piece_boxes, piece_table
 from viz.theme import symmetric_range
 
 view = open_page(__file__)
@@ -32,10 +32,10 @@ shown = choose(view)
 st.html(piece_boxes(TITLES[shown.side], shown.pieces, HUES[shown.side], shown.position))
 
 limits = symmetric_range(*vars(shown.embedded).values())
-figure = strips(rows_of(shown), shown.dimension, limits)
+figure = strips(rows_of(shown), meaning(shown.piece), shown.dimension, limits)
 st.caption(
-    f"The chosen token's {config.d_model} numbers, three times; colours from {limits[0]:.3g} to {limits[1]:.3g}, the "
-    "largest magnitude in this sentence. The frame is the chosen dimension."
+    f"The token's {config.d_model} numbers, three times; colours from {signed(limits[0])} to {signed(limits[1])}, "
+    "the largest magnitude in this sentence. The frame is the chosen dimension."
 )
 chart(figure, key="tokens-strips", alt="Embedding, positional encoding and their sum for the chosen token")
 show_arithmetic(view, shown)

@@ -26,15 +26,16 @@ UNUSUAL = {"byte": "byte", "special": "special", "unknown": "special"}
 """What stands after the name of a neighbour that is no text."""
 
 
-def strips(rows: Mapping[str, Array], dimension: int, limits: tuple[float, float]) -> go.Figure:
+def strips(rows: Mapping[str, Array], name: str, dimension: int, limits: tuple[float, float]) -> go.Figure:
     """The three vectors of one token, one above the other, in one colour range.
 
     Args:
         rows: (d_model,) each, by the names of PARTS.
+        name: of the token, plain text.
         dimension: the one to frame.
         limits: of the colours, stated on the colour bar.
     """
-    z = np.stack([rows[name] for name in PARTS]).astype(np.float32)
+    z = np.stack([rows[part] for part in PARTS]).astype(np.float32)
     figure = go.Figure(
         go.Heatmap(
             z=z,
@@ -44,17 +45,18 @@ def strips(rows: Mapping[str, Array], dimension: int, limits: tuple[float, float
             hovertemplate=f"<b>{VALUE}</b><br>%{{y}}<br>dimension %{{x}}<extra></extra>",
         )
     )
-    steps = np.linspace(*limits, 5)
+    steps = np.linspace(*limits, 3)
     bar = {
         "tickvals": steps,
-        "ticktext": [f"{step:.3g}" for step in steps],
+        "ticktext": [signed(step) for step in steps],
         "thickness": 14,
         "title": {"text": "value"},
     }
     figure.update_layout(coloraxis={"colorscale": SIGNED, "cmin": limits[0], "cmax": limits[1], "colorbar": bar})
     frame = {"x0": dimension - 0.5, "x1": dimension + 0.5, "y0": -0.5, "y1": len(PARTS) - 0.5}
     figure.add_shape(type="rect", **frame, line={"color": MARK, "width": 2})
-    layout(figure, 250, "dimension", "")
+    layout(figure, 230, f"dimension of the token “{html.escape(name)}”", "")
+    figure.update_layout(margin={"t": 10, "l": 170})
     figure.update_xaxes(showgrid=False, zeroline=False)
     return figure.update_yaxes(autorange="reversed", showgrid=False, zeroline=False)
 
@@ -129,7 +131,7 @@ def sum_equation(numbers: Mapping[str, float], token_id: int, position: int, dim
         dimension: the column of both.
         d_model: what the root is taken of.
     """
-    n = {name: number(value) for name, value in numbers.items()}
+    n = {name: number(value, bracketed=name != "sum") for name, value in numbers.items()}
     return (
         rf"\begin{{aligned}} x_{{{dimension}}} &= E_{{{token_id},\,{dimension}}}\cdot\sqrt{{{d_model}}} "
         rf"+ PE_{{{position},\,{dimension}}} \\ &= {n['weight']} \cdot {n['scale']} + {n['positional']} \\ "
@@ -137,8 +139,13 @@ def sum_equation(numbers: Mapping[str, float], token_id: int, position: int, dim
     )
 
 
-def number(value: float) -> str:
-    """LaTeX of a number with the seven digits of single precision, in brackets if negative."""
+def signed(value: float) -> str:
+    """A limit of the colours in three digits, with a true minus sign: "−4.5"."""
+    return f"{value:.3g}".replace("-", "−")
+
+
+def number(value: float, bracketed: bool = True) -> str:
+    """LaTeX of a number with the seven digits of single precision, in brackets where it is not the first."""
     mantissa, _, exponent = f"{float(value):.7g}".partition("e")
     text = rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa
-    return f"({text})" if text.startswith("-") or exponent else text
+    return f"({text})" if bracketed and (text.startswith("-") or exponent) else text

@@ -59,7 +59,9 @@ def note(pieces: Sequence) -> str:
     unknown = sum(p.kind == "unknown" for p in pieces)
     said = []
     if spelled:
-        said.append(f"Not in the vocabulary, so spelt byte by byte in UTF-8: {', '.join(spelled)}.")
+        said.append(
+            f"Spelt byte by byte in UTF-8, as characters without a piece of their own are: {', '.join(spelled)}."
+        )
     if loose:
         said.append(f"Bytes that make no character: {loose}.")
     if unknown:

@@ -14,7 +14,7 @@ from pages.components.chart import chart
 from pages.components.frame import View
 from pages.components.positions import KEPT
 from viz import theme
-from viz.embeddings import length_bars, neighbour_bars, sum_equation
+from viz.embeddings import length_bars, neighbour_bars, signed, sum_equation
 from viz.pieces import meaning, piece_table
 from viz.positions import sum_maps
 
@@ -55,8 +55,8 @@ def choose(view: View) -> Shown:
         "source": (trace.src_embedded, trace.src_tokens, trace.src_ids),
         "target": (trace.tgt_embedded, trace.tgt_tokens, trace.tgt_ids),
     }[side]
-    position = _kept_number(middle, "Token", len(tokens) - 1, "token")
-    dimension = _kept_number(right, "Dimension", embedded.sum.shape[-1] - 1, "dimension")
+    position = _kept_number(middle, "Token", len(tokens) - 1, "tokens_position")
+    dimension = _kept_number(right, "Dimension", embedded.sum.shape[-1] - 1, "tokens_dimension")
     return Shown(side, embedded, tokens, vocabulary.spell(view.translator.tokenizer, ids), position, dimension)
 
 
@@ -70,7 +70,7 @@ def token_clicked() -> None:
     """A click on a bar of the lengths chooses its token."""
     points = st.session_state[LENGTH_CHART]["selection"]["points"]
     if points:
-        st.session_state["token"] = points[0]["point_index"]
+        st.session_state["tokens_position"] = points[0]["point_index"]
 
 
 def show_arithmetic(view: View, shown: Shown) -> None:
@@ -124,7 +124,8 @@ def show_all(shown: Shown, limits: tuple[float, float]) -> None:
     parts = shown.embedded.embedding, shown.embedded.positional, shown.embedded.sum
     chart(sum_maps(*parts, shown.tokens), key="tokens-all", alt="Heat maps of all tokens: embedding, position, input")
     st.caption(
-        f"A row a token, a column a dimension; one colour range for all three, {limits[0]:.3g} to {limits[1]:.3g}."
+        "A row a token, a column a dimension; one colour range for all three, "
+        f"{signed(limits[0])} to {signed(limits[1])}."
     )
 
 

@@ -34,8 +34,8 @@ def test_strips_and_arithmetic_are_the_chosen_token_s(open_app: Callable, transl
     app = open_app(PAGE, source=SENTENCE)
     app.segmented_control(key="side").set_value(side).run()
     for position, dimension in ((0, 0), (min(3, len(ids) - 1), 5), (len(ids) - 1, 31)):
-        app.number_input(key="token").set_value(position)
-        app.number_input(key="dimension").set_value(dimension).run()
+        app.number_input(key="tokens_position").set_value(position)
+        app.number_input(key="tokens_dimension").set_value(dimension).run()
         assert not app.exception
         z = numbers(figure(app, "tokens-strips")["data"][0]["z"])
         for drawn, name in zip(z, ("embedding", "positional", "sum"), strict=True):
@@ -50,7 +50,7 @@ def test_strips_and_arithmetic_are_the_chosen_token_s(open_app: Callable, transl
 def test_neighbours_lengths_and_maps_are_the_model_s(open_app: Callable, translator: Translator) -> None:
     trace = translator.trace(SENTENCE)
     app = open_app(PAGE, source=SENTENCE)
-    app.number_input(key="token").set_value(1).run()
+    app.number_input(key="tokens_position").set_value(1).run()
     found = neighbours(translator.tokenizer, cosines(translator.model, "source", trace.src_ids[1]), trace.src_ids[1])
     drawn = figure(app, "tokens-neighbours")["data"][0]
     assert np.array_equal(numbers(drawn["x"]), [neighbour.cosine for neighbour in found])
@@ -73,18 +73,18 @@ def test_short_long_and_odd_sentences_have_every_view(open_app: Callable, name: 
     for side in ("source", "target"):
         app.segmented_control(key="side").set_value(side).run()
         tab(app, name)
-        last = int(app.number_input(key="token").max)
-        app.number_input(key="token").set_value(last).run()
+        last = int(app.number_input(key="tokens_position").max)
+        app.number_input(key="tokens_position").set_value(last).run()
         assert not app.exception
 
 
 def test_a_token_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
     app = open_app(PAGE, source="a dog and a cat and a dog")
-    last = int(app.number_input(key="token").max)
-    app.number_input(key="token").set_value(last).run()
+    last = int(app.number_input(key="tokens_position").max)
+    app.number_input(key="tokens_position").set_value(last).run()
     app.text_area(key="source").set_value("a").run()
     assert not app.exception
-    assert app.number_input(key="token").value == app.number_input(key="token").max < last
+    assert app.number_input(key="tokens_position").value == app.number_input(key="tokens_position").max < last
 
 
 def test_emoji_are_named_as_bytes(open_app: Callable) -> None:

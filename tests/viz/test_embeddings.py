@@ -23,14 +23,15 @@ def trace(translator: Translator) -> Trace:
 @pytest.mark.parametrize("position", [0, 2, -1])
 def test_strips_are_the_run_s_rows_in_the_stated_colours(trace: Trace, position: int) -> None:
     rows = {name: array[position] for name, array in vars(trace.src_embedded).items()}
-    figure = strips(rows, 7, (-9.0, 9.0))
+    figure = strips(rows, "<b>", 7, (-9.0, 9.0))
     heat = figure.data[0]
     assert list(heat.y) == list(PARTS.values())
     for drawn, name in zip(heat.z, ("embedding", "positional", "sum"), strict=True):
         assert np.array_equal(drawn, rows[name])
     assert np.array_equal(heat.z[0] + heat.z[1], heat.z[2])
     assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (-9, 9)
-    assert figure.layout.coloraxis.colorbar.ticktext == ("-9", "-4.5", "0", "4.5", "9")
+    assert figure.layout.coloraxis.colorbar.ticktext == ("−9", "0", "9")
+    assert figure.layout.xaxis.title.text == "dimension of the token “&lt;b&gt;”"
     assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (6.5, 7.5)
 
 
@@ -70,7 +71,7 @@ def test_the_equation_holds_the_numbers_of_the_cell() -> None:
     assert r"E_{306,\,9}\cdot\sqrt{256}" in latex
     assert r"PE_{4,\,9}" in latex
     assert r"(-0.125) \cdot 16 + (1 \cdot 10^{-7})" in latex
-    assert r"\mathbf{(-2)}" in latex
+    assert r"\mathbf{-2}" in latex
     assert latex.count("{") == latex.count("}")
 
 
@@ -99,7 +100,10 @@ def test_the_note_names_each_character_that_has_no_piece(translator: Translator)
         return note(spell(translator.tokenizer, translator.tokenizer.encode(text)))
 
     assert said("A dog") == "No unknown characters: each one is in a piece of the vocabulary."
-    assert said("🦖 漢 🦖") == "Not in the vocabulary, so spelt byte by byte in UTF-8: 🦖 U+1F996, 漢 U+6F22."
+    assert (
+        said("🦖 漢 🦖")
+        == "Spelt byte by byte in UTF-8, as characters without a piece of their own are: 🦖 U+1F996, 漢 U+6F22."
+    )
     assert "U+202E" in said("\u202e")
     assert "\u202e" not in said("\u202e")
     assert note(spell(translator.tokenizer, [1])).endswith("no more than <unk>: 1.")
