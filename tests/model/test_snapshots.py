@@ -1,4 +1,4 @@
-"""Snapshots of a training: found by their names, opened into the checkpoint's own configuration, refused when broken."""
+"""Snapshots of a training: found by name, opened into the checkpoint's own configuration, refused when broken."""
 
 import shutil
 from pathlib import Path
