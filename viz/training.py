@@ -125,9 +125,22 @@ def smoothing_chart(tokens: Sequence[str], target: Array, model: Array, right: i
         )
     shown = [f"<b>{name}</b>" if row == right else name for row, name in enumerate(names)]
     figure.update_yaxes(tickvals=rows, ticktext=shown, autorange="reversed")
-    figure.update_xaxes(type="log", exponentformat="power", dtick=1)
+    figure.update_xaxes(type="log", **_decades(target, model))
     layout(figure, 110 + 28 * len(names), "probability (log), of the whole vocabulary", "")
     return figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+
+
+def _decades(*shares: Array) -> dict:
+    """Range and ticks of a logarithmic axis of probabilities, at most nine decades labelled."""
+    positive = np.concatenate(shares)
+    positive = positive[positive > 0]
+    low = int(np.floor(np.log10(positive.min()))) if len(positive) else -1
+    ticks = range(0, low - 1, -max(1, -low // 8))
+    return {
+        "range": [low - 0.2, 0.2],
+        "tickvals": [10.0**tick for tick in ticks],
+        "ticktext": [f"10<sup>{tick}</sup>" if tick else "1" for tick in ticks],
+    }
 
 
 def pattern_map(pattern: Array, mask: Array, rows: Sequence[str], keys: Sequence[str]) -> go.Figure:

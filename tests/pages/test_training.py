@@ -1,0 +1,129 @@
+"""The page on training without a browser: its figures are the folder's files and the run's tensors."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import streamlit
+from streamlit.testing.v1 import AppTest
+
+from model.checkpoints import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, load_checkpoint, save_weights
+from model.config import TransformerConfig
+from model.schedule import noam
+from model.smoothing import cross_entropies
+from model.snapshots import forced, open_snapshot
+from tests.model.tiny import random_model
+from tests.pages.figures import figure, numbers
+
+PAGE = str(Path(__file__).parents[2] / "pages" / "training.py")
+SOURCES = ["A", "A dog runs. " * 6, "a dog " * 40]
+TABS = ["Learning rate", "Label smoothing", "Attention through training"]
+
+
+@pytest.fixture
+def folder(
+    saved_checkpoints: Path, tmp_path: Path, tiny_config: TransformerConfig, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """The tiny checkpoint with a log of six rows and one snapshot."""
+    shutil.copytree(saved_checkpoints, tmp_path / "checkpoints")
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path / "checkpoints"))
+    streamlit.cache_resource.clear()
+    folder = tmp_path / "checkpoints" / DEFAULT_CHECKPOINT
+    rates = [f"{step},{noam(step, 32, 250):.6g},{9 - step / 100},{step / 7}" for step in range(100, 700, 100)]
+    (folder / "log.csv").write_text("\n".join(["step,learning_rate,train_loss,dev_bleu", *rates, ""]))
+    (folder / "snapshots").mkdir()
+    weights = dict(random_model(tiny_config, seed=5).named_parameters())
+    save_weights(folder / "snapshots" / "step-000010.safetensors", weights)
+    return folder
+
+
+def open_page(tab: str, **state: object) -> AppTest:
+    page = AppTest.from_file(PAGE, default_timeout=120)
+    for key, value in {"training": tab, **state}.items():
+        page.session_state[key] = value
+    page.run()
+    assert not page.exception
+    return page
+
+
+def said(page: AppTest) -> str:
+    return " ".join(element.value for kind in (page.caption, page.info, page.text) for element in kind)
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_curves_and_rates_are_those_of_the_log_and_what_it_lacks_is_said() -> None:
+    page = open_page("Learning rate", warmup=1000)
+    steps = np.arange(100, 700, 100)
+    train, bleu = figure(page, "curves")["data"]
+    assert np.array_equal(numbers(train["y"]), 9 - steps / 100)
+    assert np.allclose(numbers(bleu["y"]), steps / 7)
+    assert "log.csv lacks: dev_loss, tokens_per_second" in said(page)
+    chosen, own, dots = figure(page, "schedule")["data"]
+    assert np.array_equal(numbers(dots["x"]), steps)
+    for curve, warmup in ((chosen, 1000), (own, 250)):
+        equation = [noam(int(step), 32, warmup) for step in numbers(curve["x"])]
+        assert np.allclose(numbers(curve["y"]), equation, rtol=1e-4)
+    assert "warm-up of 250 steps and a factor of 1," in said(page)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5])
+def test_the_smoothed_target_and_the_models_shares_are_those_of_the_run(epsilon: float) -> None:
+    page = open_page("Label smoothing", source="a dog", epsilon=epsilon, position=1)
+    translator = load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+    trace = translator.trace("a dog")
+    target, model = (numbers(drawn["x"]) for drawn in figure(page, "smoothing")["data"])
+    assert np.isclose(target.sum(), 1)
+    assert np.isclose(target[:-1].max(), 1 - epsilon + epsilon / trace.logits.shape[-1])
+    right = int(target[:-1].argmax())
+    assert np.isclose(model[right], trace.probabilities[1, trace.next_ids[1]], rtol=1e-12)
+    assert np.allclose(np.sort(model[:10])[::-1], [c.probability for c in trace.candidates[1]], rtol=1e-12)
+    shown = {metric.label: metric.value for metric in page.metric}
+    for label, smoothing in (("one-hot", 0.0), ("smoothed", epsilon)):
+        expected = cross_entropies(trace.logits, trace.next_ids, smoothing)[1]
+        assert shown[f"Cross-entropy, {label}"] == f"{expected:.4f}"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("kind", "snapshot"), [("encoder_self", "10"), ("decoder_self", "10"), ("cross", "end")])
+def test_the_pattern_is_the_snapshots_own_on_the_final_translation(kind: str, snapshot: str) -> None:
+    place = {"source": "a dog", "kind": kind, "layer": 1, "head": 2}
+    page = open_page(TABS[2], snapshot=snapshot, **{"all-steps": True}, **place)
+    translator = load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+    trace = translator.trace("a dog")
+    weights = open_snapshot(translator, 10) if snapshot != "end" else translator
+    attention = forced(weights, trace).attention(kind, 1)
+    shown = numbers(figure(page, "snapshot-pattern")["data"][0]["z"]).astype(float)
+    assert np.array_equal(np.isnan(shown), ~attention.mask[2])
+    assert np.array_equal(shown[attention.mask[2]], attention.pattern[2][attention.mask[2]])
+    table = page.dataframe[0].value
+    assert table["step"].tolist() == ["10", "600"]
+    greedy = [t.translate(["a dog"], beam_size=1)[0] for t in (open_snapshot(translator, 10), translator)]
+    assert table["greedy translation"].tolist() == greedy
+    assert weights.hash[:12] in said(page)
+
+
+def test_without_snapshots_the_page_says_so_and_names_who_has_them(folder: Path) -> None:
+    shutil.copytree(folder, folder.parent / "with-snapshots")
+    shutil.rmtree(folder / "snapshots")
+    page = open_page(TABS[2])
+    assert "ships no snapshots" in said(page)
+    assert "Pick with-snapshots as checkpoint in the sidebar" in said(page)
+
+
+def test_a_broken_snapshot_and_a_missing_log_are_sentences(folder: Path) -> None:
+    (folder / "snapshots" / "step-000010.safetensors").write_bytes(b"x")
+    (folder / "log.csv").unlink()
+    page = open_page(TABS[2], snapshot="10")
+    assert "snapshots/step-000010.safetensors is not a whole safetensors file" in said(page)
+    assert str(folder.parent) not in said(page)
+    assert "This checkpoint has no log.csv" in said(page)
+    assert "does not say which learning rates" in said(open_page(TABS[0]))
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("tab", TABS)
+def test_short_and_long_sentences_are_shown_and_forged_state_falls_back(tab: str) -> None:
+    for source in SOURCES:
+        open_page(tab, source=source, snapshot="99", over="<b>", warmup=10**9, kind="cross")
