@@ -66,8 +66,10 @@ def leak_map(mass: Array, rows: Sequence[str]) -> go.Figure:
         )
     )
     shown, _ = ticks(names)
-    layout(figure, 210 + 22 * len(heads), "decoder row (query)", "")
-    figure.update_xaxes(tickmode="array", tickvals=shown, ticktext=[names[i] for i in shown], showgrid=False)
+    layout(figure, 290 + 22 * len(heads), "decoder row (query)", "")
+    figure.update_xaxes(
+        tickmode="array", tickvals=shown, ticktext=[names[i] for i in shown], showgrid=False, tickangle=-60
+    )
     figure.update_yaxes(autorange="reversed", showgrid=False)
     return figure
 
