@@ -77,7 +77,9 @@ def test_a_page_takes_odd_text(page: str, open_app: Callable) -> None:
 
 
 @pytest.mark.parametrize("page", ALL_PAGES)
-def test_a_page_says_that_blank_text_is_nothing_and_long_text_is_cut_and_recovers(page: str, open_app: Callable) -> None:
+def test_a_page_says_that_blank_text_is_nothing_and_long_text_is_cut_and_recovers(
+    page: str, open_app: Callable
+) -> None:
     app = open_app(page)
     for name, text in BLANK.items():
         app.text_area(key="source").set_value(text).run()
