@@ -60,8 +60,8 @@ def show_snapshots(view: "View", last_step: int | None) -> dict[str, Array]:
         return {}
     st.html(chips.sentence(moment.greedy))
     st.caption(
-        f"Its greedy translation {_name(chosen, last_step)}. Of the final translation below, it gave each token a "
-        f"cross-entropy of {moment.loss:.3f} nats on average; equal chances for all "
+        f"Its greedy translation {_name(chosen, last_step)}. To the final translation (that of the page) it gave a "
+        f"cross-entropy of {moment.loss:.3f} nats a token; equal chances for all "
         f"{view.trace.logits.shape[-1]:,} tokens would be {np.log(view.trace.logits.shape[-1]):.3f}. "
         f"Weights {moment.hash[:12]}."
     )

@@ -110,8 +110,8 @@ def show_smoothing(view: "View") -> dict[str, Array]:
     places[0].metric("Target, right token", f"{share:.4%}", help=f"1 − ε + ε/V = {share!r}")
     places[1].metric("Target, each other", f"{other:.3g}", help=f"ε/V = {other!r}, V = {vocabulary:,}")
     places[2].metric("Model, right token", f"{written[2]:.4%}", help=f"{written[2]!r}")
-    places[3].metric("Cross-entropy, one-hot", f"{plain[position]:.4f}", help=f"{plain[position]!r} nats")
-    places[4].metric("Cross-entropy, smoothed", f"{smoothed[position]:.4f}", help=f"{smoothed[position]!r} nats")
+    places[3].metric("Nats, one-hot", f"{plain[position]:.4f}", help=f"Cross-entropy {plain[position]!r} nats")
+    places[4].metric("Nats, smoothed", f"{smoothed[position]:.4f}", help=f"Cross-entropy {smoothed[position]!r} nats")
     figure = smoothing_chart(names, target, model, chosen, vocabulary)
     chart(figure, key="smoothing", alt=f"Smoothed target and model's probabilities at position {position}")
     st.caption(

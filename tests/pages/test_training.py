@@ -82,7 +82,7 @@ def test_the_smoothed_target_and_the_models_shares_are_those_of_the_run(epsilon:
     shown = {metric.label: metric.value for metric in page.metric}
     for label, smoothing in (("one-hot", 0.0), ("smoothed", epsilon)):
         expected = cross_entropies(trace.logits, trace.next_ids, smoothing)[1]
-        assert shown[f"Cross-entropy, {label}"] == f"{expected:.4f}"
+        assert shown[f"Nats, {label}"] == f"{expected:.4f}"
 
 
 @pytest.mark.usefixtures("folder")
