@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from model.checkpoints import load_checkpoint
 from model.config import PAD, TransformerConfig
-from model.data import Batch, encode_pairs
+from model.data import Batch, Text, encode_pairs
 from model.loss import label_smoothed_loss
 from model.schedule import noam
 from model.tokenizer import train_tokenizer
@@ -34,7 +34,7 @@ def new_trainer(tokenizer):
         )
         torch.manual_seed(options.seed)
         trainer = Trainer(
-            folder, Transformer(config), tokenizer, list(SENTENCES), options, lambda model: measure(model)
+            folder, Transformer(config), tokenizer, [Text(SENTENCES)], options, lambda model: measure(model)
         )
         trainer.rank = rank
         return trainer
@@ -198,7 +198,7 @@ def test_one_step_is_adam_on_the_mean_loss_per_token(new_trainer, tmp_path):
 
 def test_pairs_that_are_all_too_long_are_refused(new_trainer, tmp_path):
     trainer = new_trainer(tmp_path)
-    trainer.pairs = [("x" * 2000, "y")]
+    trainer.texts = [Text([("x" * 2000, "y")])]
     with pytest.raises(ValueError, match="no sentence pair has at most max_len = 512 tokens"):
         run(trainer)
 
@@ -212,7 +212,11 @@ def test_a_tiny_model_learns_to_reverse_sentences_it_has_not_seen(tmp_path):
     options = TrainingOptions(
         steps=150, max_tokens=500, warmup=30, lr_factor=0.4, label_smoothing=0.0, evaluate_every=50, average=1
     )
-    run(Trainer(tmp_path, Transformer(config), tokenizer, [(t, t[::-1]) for t in train], options, lambda _model: {}))
+    run(
+        Trainer(
+            tmp_path, Transformer(config), tokenizer, [Text([(t, t[::-1]) for t in train])], options, lambda _model: {}
+        )
+    )
     losses = pd.read_csv(tmp_path / "log.csv")["train_loss"]
     assert losses.iloc[-1] < losses.iloc[0] / 4
     reversed_texts = load_checkpoint(str(tmp_path), device="cpu").translate(unseen, beam_size=1)
