@@ -1,16 +1,13 @@
 """The matrices of one attention head, step by step: which step, which cell, and the components that draw them."""
 
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-import viz
+from pages.components.component import component
 from viz.head import PROJECTIONS, Choice, Head
 from viz.steps import STEPS
 
-FILES = Path(viz.__file__).parent / "components"
 MATRICES = ("colours.js", "matrices_layout.js", "matrices_draw.js", "matrices_redraw.js", "matrices_picture.js")
 CELL = {"cell_query": 2, "cell_key": 1, "cell_dimension": 0, "cell_output": 0}
 """the widgets that name the cell, and where it is at first"""
@@ -115,14 +112,14 @@ def _keep_below(key: str, size: int) -> None:
 
 def matrices(payload: bytes) -> None:
     """Draw equations (viz.matrices.encode); a click chooses a cell, the arrow keys a step."""
-    _component("matrices", MATRICES)(
+    component("matrices", MATRICES)(
         key="matrices", data=payload, on_pick_change=_pick, on_step_change=lambda: _take_step("matrices")
     )
 
 
 def arithmetic(payload: dict) -> None:
     """Draw the arithmetic of the chosen cell (viz.strips.payload); a click on a number goes to its step."""
-    _component("arithmetic", ("colours.js",))(
+    component("arithmetic", ("colours.js",))(
         key="arithmetic", data=payload, on_step_change=lambda: _take_step("arithmetic")
     )
 
@@ -141,11 +138,3 @@ def _take_step(component: str) -> None:
     step = st.session_state[component].get("step")
     if step is not None:
         _go(int(step) + 1)
-
-
-@cache
-def _component(name: str, before: tuple[str, ...]) -> Any:
-    """The component of `name`.js, with the files that it needs in front of it, and `name`.css."""
-    script = "\n".join((FILES / file).read_text(encoding="utf-8") for file in (*before, f"{name}.js"))
-    style = (FILES / f"{name}.css").read_text(encoding="utf-8")
-    return st.components.v2.component(name, html=f'<div class="{name}"></div>\n', css=style, js=script)
