@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 
 from model.config import BOS, EOS, PAD, UNK
+from model.hooks import observed
 from model.masks import padding_mask
+from model.packed import PackedDecoder, PackedSteps
 from model.transformer import Transformer, pad_batch
 
 EXTRA_LENGTH = 50
@@ -37,42 +39,72 @@ def length_limits(model: Transformer, sources: Sequence[Sequence[int]]) -> list[
 
 
 class _NextToken:
-    """log p(next token | prefix, source) for rows of prefixes, with or without a key/value cache."""
+    """log p(next token | prefix, source) for rows of prefixes.
 
-    def __init__(self, model: Transformer, sources: Sequence[list[int]], use_cache: bool, copies: int = 1) -> None:
+    `step`, where it is not None, goes on from keys and values that it keeps; else every step computes its
+    whole prefix again. Nobody can tell the packed decoder's steps from the model's own, but for the time they take.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        sources: Sequence[list[int]],
+        use_cache: bool,
+        copies: int = 1,
+        packed: PackedDecoder | None = None,
+    ) -> None:
         src = pad_batch(list(sources), model.output.weight.device)
-        self.model = model
-        memory, src_mask = model.encode(src, padding_mask(src)), padding_mask(src)
-        self.memory, self.src_mask = memory.repeat_interleave(copies, 0), src_mask.repeat_interleave(copies, 0)
-        self.cache = model.new_cache() if use_cache else None
+        src_mask = padding_mask(src)
+        self.model, self.memory = model, model.encode(src, src_mask)
+        self.step: PackedSteps | _CachedSteps | None = None
+        if use_cache and not observed(model):
+            self.step = (packed or PackedDecoder(model)).start(self.memory, src_mask, copies)
+        else:
+            self.memory, self.src_mask = (t.repeat_interleave(copies, 0) for t in (self.memory, src_mask))
+            self.step = _CachedSteps(model, self.memory, self.src_mask) if use_cache else None
+        # No translation holds padding, an unknown token or a second start.
+        self.forbidden = torch.tensor([PAD, UNK, BOS], device=src.device)
 
     def __call__(self, prefixes: Tensor) -> Tensor:
         """Prefixes (rows, length), <s> first, one token longer at each call -> (rows, vocabulary)."""
-        if self.cache is None:
+        if self.step is None:
             logits = self.model.decode(prefixes, self.memory, self.src_mask)[:, -1]
         else:
-            position = prefixes.shape[1] - 1
-            logits = self.model.decode_next(prefixes[:, -1], position, self.memory, self.src_mask, self.cache)
-        # No translation holds padding, an unknown token or a second start.
-        forbidden = torch.tensor([PAD, UNK, BOS], device=logits.device)
-        return logits.float().index_fill(-1, forbidden, -torch.inf).log_softmax(-1)
+            logits = self.step(prefixes[:, -1])
+        return logits.float().index_fill_(-1, self.forbidden, -torch.inf).log_softmax(-1)
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these rows, in this order; each sentence's rows stand together."""
-        if self.cache and len(rows) == len(self.memory):
-            # No sentence is done, so rows only changed places with others of the same memory.
-            for layer in self.cache:
-                layer.self_attn.reorder(rows)
-            return
+        if self.step is None:
+            self.memory, self.src_mask = self.memory[rows], self.src_mask[rows]
+        else:
+            self.step.keep(rows)
+
+
+class _CachedSteps:
+    """The model's own decoder, one position after the other: what hooks and interventions see."""
+
+    def __init__(self, model: Transformer, memory: Tensor, src_mask: Tensor) -> None:
+        self.model, self.memory, self.src_mask = model, memory, src_mask
+        self.cache, self.position = model.new_cache(), 0
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        logits = self.model.decode_next(tokens, self.position, self.memory, self.src_mask, self.cache)
+        self.position += 1
+        return logits
+
+    def keep(self, rows: Tensor) -> None:
         self.memory, self.src_mask = self.memory[rows], self.src_mask[rows]
-        for layer in self.cache or ():
+        for layer in self.cache:
             layer.reorder(rows)
 
 
 @torch.inference_mode()
-def greedy(model: Transformer, sources: Sequence[list[int]], use_cache: bool = True) -> list[Hypothesis]:
+def greedy(
+    model: Transformer, sources: Sequence[list[int]], use_cache: bool = True, packed: PackedDecoder | None = None
+) -> list[Hypothesis]:
     """The most probable token at each step, for a batch of source ids that end with </s>."""
-    next_token = _NextToken(model, sources, use_cache)
+    next_token = _NextToken(model, sources, use_cache, packed=packed)
     device = next_token.memory.device
     limits = torch.tensor(length_limits(model, sources), device=device)
     prefixes = torch.full((len(sources), 1), BOS, device=device)
@@ -105,7 +137,12 @@ class _Search:
 
 @torch.inference_mode()
 def beam_search(
-    model: Transformer, sources: Sequence[list[int]], beam_size: int = 4, alpha: float = 0.6, use_cache: bool = True
+    model: Transformer,
+    sources: Sequence[list[int]],
+    beam_size: int = 4,
+    alpha: float = 0.6,
+    use_cache: bool = True,
+    packed: PackedDecoder | None = None,
 ) -> list[list[Hypothesis]]:
     """The `beam_size` best translations of each source, best first (beam 4, alpha 0.6 in the paper).
 
@@ -117,11 +154,11 @@ def beam_search(
         beam_size: hypotheses kept at each step.
         alpha: exponent of the length penalty; 0 ranks by log-probability alone.
         use_cache: False computes every step from its whole prefix again.
+        packed: of this model, if it is at hand: packing takes as long as a short sentence.
     """
-    next_token = _NextToken(model, sources, use_cache, copies=beam_size)
+    next_token = _NextToken(model, sources, use_cache, beam_size, packed)
     device = next_token.memory.device
-    searches = [_Search(limit) for limit in length_limits(model, sources)]
-    active = searches
+    active = searches = [_Search(limit) for limit in length_limits(model, sources)]
     prefixes = torch.full((len(sources) * beam_size, 1), BOS, device=device)
     # At the first step all beams are the same sentence: let only one of them speak.
     scores = torch.full((len(sources), beam_size), -torch.inf, device=device)
@@ -129,15 +166,13 @@ def beam_search(
     while active:
         candidates = scores[:, :, None] + next_token(prefixes).unflatten(0, (-1, beam_size))
         values, indices = candidates.flatten(1).topk(2 * beam_size)
-        grown = _advance(
-            active, prefixes.tolist(), (values.tolist(), indices.tolist()), beam_size, alpha, candidates.shape[2]
-        )
+        best = (values.tolist(), indices.tolist())
+        grown = _advance(active, prefixes.tolist(), best, beam_size, alpha, candidates.shape[2])
         active = [search for search, _ in grown]
         if active:
             beams = [beam for _, beams in grown for beam in beams]
-            rows = torch.tensor([row for row, _, _ in beams], device=device)
-            words = torch.tensor([word for _, word, _ in beams], device=device)
-            scores = torch.tensor([score for _, _, score in beams], device=device).unflatten(0, (-1, beam_size))
+            rows, words, grown_to = (torch.tensor(column, device=device) for column in zip(*beams, strict=True))
+            scores = grown_to.unflatten(0, (-1, beam_size))
             prefixes = torch.cat([prefixes[rows], words[:, None]], dim=1)
             next_token.keep(rows)
     return [sorted(search.finished, key=lambda h: -h.score)[:beam_size] for search in searches]

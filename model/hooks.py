@@ -67,6 +67,14 @@ def hook_points(model: nn.Module) -> dict[str, HookPoint]:
     return {path: module for path, module in model.named_modules() if isinstance(module, HookPoint)}
 
 
+def observed(model: nn.Module) -> bool:
+    """Whether anything reads or edits what `model` computes in this context, at a hook point or at any other module."""
+    return any(
+        module.observed if isinstance(module, HookPoint) else module._forward_hooks or module._forward_pre_hooks
+        for module in model.modules()
+    )
+
+
 @contextmanager
 def recording(model: nn.Module, paths: list[str] | None = None) -> Iterator[dict[str, Tensor]]:
     """Record the activations at `paths` (None: at every hook point) while the block runs.

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from model.config import EOS
 from model.data import token_batches
 from model.decoding import Hypothesis, beam_search, greedy
 from model.interventions import Intervention, applied
+from model.packed import PackedDecoder
 from model.sentences import leading, split_sentences
 from model.tokenizer import Tokenizer
 from model.trace import Array, Trace
@@ -31,6 +33,11 @@ class Translator:
     """SHA-256 of the weights' file"""
     model: Transformer
     tokenizer: Tokenizer
+
+    @cached_property
+    def packed(self) -> PackedDecoder:
+        """The decoder for searches that nobody watches, packed when the first one begins."""
+        return PackedDecoder(self.model)
 
     def translate(
         self,
@@ -143,8 +150,8 @@ class Translator:
         cached = _position_free(interventions)
         with applied(self.model, interventions):
             if beam_size == 1:
-                return greedy(self.model, sources, use_cache=cached)
-            return [found[0] for found in beam_search(self.model, sources, beam_size, alpha, use_cache=cached)]
+                return greedy(self.model, sources, cached, self.packed)
+            return [found[0] for found in beam_search(self.model, sources, beam_size, alpha, cached, self.packed)]
 
 
 def _position_free(interventions: Sequence[Intervention]) -> bool:

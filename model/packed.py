@@ -1,0 +1,140 @@
+"""The decoder's equations once more, for speed: matrices that meet the same input side by side, and nobody watching.
+
+`Transformer.decode_next` is the readable form, with a hook point on every result; a search takes this
+one while no hook point is observed. A test holds the two together.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from model.layers import DecoderLayer, Residual
+from model.transformer import Transformer
+
+FIRST_ROOM = 32
+"""Positions that fresh keys and values have room for; it doubles when they are used up."""
+
+Map = Callable[[Tensor], Tensor]
+
+
+class PackedDecoder:
+    """The decoder of a Transformer whose weights stay as they are; many threads may share it."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model, config = model, model.config
+        self.n_heads, self.d_k = config.n_heads, config.d_k
+        self.layers = [_Layer(layer) for layer in model.decoder.layers]
+        crosses = [layer.cross_attn for layer in model.decoder.layers]
+        self.memory_keys_values = _affine(*(linear for cross in crosses for linear in (cross.w_k, cross.w_v)))
+        self.final_norm = _norm(model.decoder.final_norm)
+        self.output = model.output.weight.detach().T.contiguous()
+
+    def start(self, memory: Tensor, src_mask: Tensor, copies: int) -> "PackedSteps":
+        """What decoding `copies` hypotheses of each sentence begins with.
+
+        Args:
+            memory: (sentence, source position, d_model).
+            src_mask: bool (sentence, 1, 1, source position); True = may look.
+            copies: rows that belong to each sentence; they stand together.
+        """
+        keys_values = self.memory_keys_values(memory.flatten(0, 1))
+        split = (*memory.shape[:2], len(self.layers), 2, self.n_heads, self.d_k)
+        keys_values = keys_values.view(split).permute(2, 3, 0, 4, 1, 5).contiguous()
+        own = memory.new_empty(len(self.layers), 2, len(memory) * copies, self.n_heads, FIRST_ROOM, self.d_k)
+        return PackedSteps(self, keys_values, None if bool(src_mask.all()) else src_mask, own, copies)
+
+
+class PackedSteps:
+    """One search: keys and values so far, of all layers in one tensor, so that beams are gathered in one go."""
+
+    def __init__(
+        self, decoder: PackedDecoder, memory: Tensor, src_mask: Tensor | None, own: Tensor, copies: int
+    ) -> None:
+        self.decoder = decoder
+        self.memory = memory
+        """(layer, keys and values, sentence, head, source position, d_k)"""
+        self.src_mask = src_mask
+        """None: no sentence has padding"""
+        self.own = own
+        """(layer, keys and values, row, head, room for positions, d_k)"""
+        self.copies = copies
+        self.length = 0
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        """Logits (row, vocabulary) after one more token in each row (row,)."""
+        if self.length == self.own.shape[4]:
+            self.own = torch.cat([self.own, torch.empty_like(self.own)], dim=4)
+        embedding = self.decoder.model.tgt_embedding
+        x = embedding.tokens.weight[tokens] * embedding.scale + embedding.positions[self.length]
+        for number, layer in enumerate(self.decoder.layers):
+            x = layer(x, self, number)
+        self.length += 1
+        return self.decoder.final_norm(x) @ self.decoder.output
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these rows, in this order; each sentence's rows stand together."""
+        kept = torch.empty_like(self.own[:, :, : len(rows)])
+        kept[..., : self.length, :] = self.own[..., : self.length, :].index_select(2, rows)
+        self.own = kept
+        if len(rows) < self.memory.shape[2] * self.copies:
+            sentences = rows[:: self.copies] // self.copies
+            self.memory = self.memory[:, :, sentences]
+            self.src_mask = None if self.src_mask is None else self.src_mask[sentences]
+
+
+class _Layer:
+    """One decoder layer; rows (row, d_model) in, rows out."""
+
+    def __init__(self, layer: DecoderLayer) -> None:
+        own, cross, forward = layer.self_attn, layer.cross_attn, layer.feed_forward
+        self.n_heads, self.d_k = own.n_heads, own.d_k
+        self.q_k_v, self.out = _affine(own.w_q, own.w_k, own.w_v), _affine(own.w_o)
+        self.cross_q, self.cross_out = _affine(cross.w_q), _affine(cross.w_o)
+        self.w_1, self.w_2, self.activation = _affine(forward.w_1), _affine(forward.w_2), forward.activation
+        self.add_self, self.add_cross, self.add_forward = map(
+            _residual, (layer.self_attn_residual, layer.cross_attn_residual, layer.feed_forward_residual)
+        )
+
+    def __call__(self, x: Tensor, state: PackedSteps, number: int) -> Tensor:
+        x = self.add_self(x, lambda x: self._own(x, state.own[number], state.length))
+        x = self.add_cross(x, lambda x: self._cross(x, state.memory[number], state))
+        return self.add_forward(x, lambda x: self.w_2(self.activation(self.w_1(x))))
+
+    def _own(self, x: Tensor, keys_values: Tensor, position: int) -> Tensor:
+        """Self-attention over the row's earlier positions and this one: nothing behind it exists yet."""
+        q_k_v = self.q_k_v(x).view(len(x), 3, self.n_heads, self.d_k)
+        keys_values[:, :, :, position] = q_k_v[:, 1:].transpose(0, 1)
+        k, v = keys_values[:, :, :, : position + 1]
+        z = F.scaled_dot_product_attention(q_k_v[:, 0, :, None], k, v)
+        return self.out(z.flatten(1))
+
+    def _cross(self, x: Tensor, keys_values: Tensor, state: PackedSteps) -> Tensor:
+        """The rows of one sentence are its queries: what they look at need not be repeated for each."""
+        q = self.cross_q(x).view(-1, state.copies, self.n_heads, self.d_k).transpose(1, 2)
+        z = F.scaled_dot_product_attention(q, *keys_values, attn_mask=state.src_mask)
+        return self.cross_out(z.transpose(1, 2).reshape(len(x), -1))
+
+
+def _affine(*linears: nn.Linear) -> Map:
+    """x -> [x W_1 + b_1, x W_2 + b_2, ...] in one product.
+
+    The matrix is kept as (in, out): a single row meets it up to three times as fast as nn.Linear's (out, in).
+    """
+    weight = torch.cat([linear.weight.detach() for linear in linears]).T.contiguous()
+    bias = torch.cat([linear.bias.detach() for linear in linears])
+    return lambda x: torch.addmm(bias, x, weight)
+
+
+def _norm(norm: nn.Module) -> Map:
+    if isinstance(norm, nn.Identity):
+        return lambda x: x
+    return lambda x: F.layer_norm(x, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+
+
+def _residual(block: Residual) -> Callable[[Tensor, Map], Tensor]:
+    norm = _norm(block.norm)
+    if block.pre_norm:
+        return lambda x, sublayer: x + sublayer(norm(x))
+    return lambda x, sublayer: norm(x + sublayer(x))
