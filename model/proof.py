@@ -1,7 +1,7 @@
 """The picture is the model: checks of one Trace against the running model, cheap enough to do live."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.hooks import explicit_path
-from model.interventions import applied
+from model.hooks import Edit, explicit_path
+from model.interventions import Reading, applied
 from model.interventions.base import bound
 from model.trace import Array, Attention, SubLayer, Trace
 from model.transformer import Transformer
@@ -18,6 +18,8 @@ from model.translator import Translator
 
 CHAIN_TOLERANCE = 5e-5
 ROW_TOLERANCE = 1e-6
+
+Changes = Sequence[Mapping[str, Edit | Reading]]
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ def _error(computed: Array, shown: Array) -> float:
 def _chain(translator: Translator, trace: Trace) -> Iterator[tuple[Array, Array]]:
     """(computed from the step before, shown) for every step of the run."""
     model = translator.model
+    changes = [intervention.edits(model) for intervention in trace.interventions]
     for name, ids, embedded in (
         ("src_embedding", trace.src_ids, trace.src_embedded),
         ("tgt_embedding", trace.tgt_ids, trace.tgt_embedded),
@@ -101,26 +104,26 @@ def _chain(translator: Translator, trace: Trace) -> Iterator[tuple[Array, Array]
         embedding = getattr(model, name)
         yield _double(embedding.tokens.weight)[list(ids)] * embedding.scale, embedded.embedding
         positional = _double(embedding.positions)[: len(ids)]
-        yield _changed(translator, trace, f"{name}.positional", positional), embedded.positional
+        yield _changed(changes, f"{name}.positional", positional), embedded.positional
         yield embedded.embedding + embedded.positional.astype(np.float64), embedded.sum
     for attention in trace.attentions.values():
-        yield from _attention_chain(translator, trace, attention)
+        yield from _attention_chain(model, changes, attention)
     stream = {"encoder": trace.src_embedded.sum, "decoder": trace.tgt_embedded.sum}
     for sublayer in trace.sublayers:
         yield stream[sublayer.stack], sublayer.before
-        yield from _sublayer_chain(translator, trace, sublayer)
+        yield from _sublayer_chain(model, changes, sublayer)
         stream[sublayer.stack] = sublayer.after
     final = {stack: _final(model, stack, x) for stack, x in stream.items()}
     yield final["encoder"], trace.memory
     yield final["decoder"] @ _double(model.output.weight).T, trace.logits
 
 
-def _attention_chain(translator: Translator, trace: Trace, attention: Attention) -> Iterator[tuple[Array, Array]]:
+def _attention_chain(model: Transformer, changes: Changes, attention: Attention) -> Iterator[tuple[Array, Array]]:
     learned = attention.projections
-    path, _ = translator.model.attentions()[attention.kind, attention.layer]
+    path, _ = model.attentions()[attention.kind, attention.layer]
 
     def changed(point: str, computed: Array) -> Array:
-        return _changed(translator, trace, f"{path}.{point}", computed, {f"{path}.mask": attention.mask})
+        return _changed(changes, f"{path}.{point}", computed, {f"{path}.mask": attention.mask})
 
     for name, source in (("q", attention.query_input), ("k", attention.key_input), ("v", attention.key_input)):
         w, b = (getattr(learned, f"{kind}_{name}").astype(np.float64) for kind in "wb")
@@ -138,10 +141,8 @@ def _attention_chain(translator: Translator, trace: Trace, attention: Attention)
     yield changed("out", (z @ learned.w_o).sum(axis=0) + learned.b_o), attention.out
 
 
-def _changed(
-    translator: Translator, trace: Trace, path: str, computed: Array, earlier: Mapping[str, Array] | None = None
-) -> Array:
-    """`computed`, with what the run's interventions make of it at this hook point.
+def _changed(changes: Changes, path: str, computed: Array, earlier: Mapping[str, Array] | None = None) -> Array:
+    """`computed`, with what the run's changes make of it at this hook point.
 
     `earlier` holds, by path, what an intervention may read of the run (`model.interventions.Reading`).
     """
@@ -149,26 +150,26 @@ def _changed(
     batched = not path.endswith(".positional")
     read = {name: torch.tensor(array)[None] for name, array in (earlier or {}).items()}
     activation = torch.tensor(computed)[None] if batched else torch.tensor(computed)
-    for intervention in trace.interventions:
-        if edit := intervention.edits(translator.model).get(path):
+    for edits in changes:
+        if edit := edits.get(path):
             edited = bound(edit, read)(activation)
             activation = activation if edited is None else edited
     return activation[0].numpy() if batched else activation.numpy()
 
 
-def _sublayer_chain(translator: Translator, trace: Trace, sublayer: SubLayer) -> Iterator[tuple[Array, Array]]:
-    config = translator.model.config
-    block = getattr(translator.model, sublayer.stack).layers[sublayer.layer]
+def _sublayer_chain(model: Transformer, changes: Changes, sublayer: SubLayer) -> Iterator[tuple[Array, Array]]:
+    config = model.config
+    block = getattr(model, sublayer.stack).layers[sublayer.layer]
     path = f"{sublayer.stack}.layers.{sublayer.layer}.{sublayer.name}"
     added = sublayer.before + sublayer.out.astype(np.float64)
-    yield _changed(translator, trace, f"{path}_residual.added", added, {f"{path}.out": sublayer.out}), sublayer.added
+    yield _changed(changes, f"{path}_residual.added", added, {f"{path}.out": sublayer.out}), sublayer.added
     norm_input = sublayer.before if config.norm == "pre" else sublayer.added
     yield _norm(getattr(block, f"{sublayer.name}_residual").norm, norm_input), sublayer.normed
     if sublayer.hidden is not None:
         w_1, b_1, w_2, b_2 = (_double(parameter) for parameter in block.feed_forward.parameters())
         x = torch.from_numpy((sublayer.normed if config.norm == "pre" else sublayer.before) @ w_1.T + b_1)
         yield block.feed_forward.activation(x).numpy(), sublayer.hidden
-        yield _changed(translator, trace, f"{path}.out", sublayer.hidden @ w_2.T + b_2), sublayer.out
+        yield _changed(changes, f"{path}.out", sublayer.hidden @ w_2.T + b_2), sublayer.out
 
 
 def _final(model: Transformer, stack: str, x: Array) -> Array:

@@ -19,6 +19,7 @@ from model.interventions.base import KINDS, SIDES, STACKS, SUBLAYERS, Interventi
 from model.interventions.blocks import PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
 from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit
 from model.interventions.patterns import FrozenPattern, PatternEdit, PermutedAttention, UniformAttention
+from model.interventions.words import describe
 
 __all__ = [
     "KINDS",
@@ -43,5 +44,6 @@ __all__ = [
     "Unscaled",
     "ValueZeroing",
     "applied",
+    "describe",
     "temperatures",
 ]
