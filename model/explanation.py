@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from model.head_scores import ROWS, log_probability
@@ -16,7 +17,7 @@ from model.interventions import Intervention, PermutedAttention, UniformAttentio
 from model.interventions.base import at_head
 from model.masking import moved_mass
 from model.masks import padding_mask
-from model.trace import Array, Trace
+from model.trace import Array, Trace, probabilities
 from model.tracer import record
 from model.transformer import Transformer
 from model.translator import Translator
@@ -85,7 +86,7 @@ def moved(translator: Translator, trace: Trace, kind: str, layer: int, change: I
     head = getattr(change, "head", None)
     heads = slice(None) if head is None else slice(head, head + 1)
     patterns = (trace.attention(kind, layer).pattern[heads], found[f"{path}.pattern"][heads])
-    before, after = trace.probabilities, torch.tensor(found["logits"]).double().softmax(-1).numpy()
+    before, after = trace.probabilities, probabilities(found["logits"])
     return Moved(
         change,
         moved_mass(*patterns),
@@ -160,5 +161,6 @@ def _zeroed_runs(
 
 
 def _cosine_distance(x: Tensor, y: Tensor) -> Tensor:
-    """1 - cosine over the last axis, in double precision."""
-    return (1 - torch.cosine_similarity(x.double(), y.double(), dim=-1)).clamp(min=0)
+    """1 - cosine over the last axis, in double precision; |x/|x| - y/|y||^2 / 2 is 0 to the last bit where x = y."""
+    x, y = (F.normalize(vectors.double(), dim=-1) for vectors in (x, y))
+    return (x - y).square().sum(dim=-1) / 2

@@ -79,7 +79,7 @@ def test_what_the_trace_itself_has_changed_stays_changed(double):
     silent = HeadGate(0.0, "cross", 0, 1)
     plain = double.trace(SOURCE, TARGET, interventions=(silent,))
     uniform = next(swapped(double, plain, "cross", 0, 1))
-    assert not uniform.output_tv.any(), "a head that is switched off may look where it likes"
+    assert uniform.output_tv.max() < 1e-12, "a head that is switched off may look where it likes"
     assert uniform.pattern_tv.any()
 
 
@@ -107,7 +107,7 @@ def test_zeroed_values_side_by_side_are_those_zeroed_one_by_one(double, kind, he
         change = np.log(other.probabilities[following]).sum() - np.log(plain.probabilities[following]).sum()
         assert found.change[key] == pytest.approx(change, abs=1e-10)
     if kind == "decoder_self":
-        assert not np.triu(found.distance, 1).any(), "a later word's value reaches no row before it"
+        assert np.triu(found.distance, 1).max() < 1e-24, "a later word's value reaches no row before it"
     np.testing.assert_allclose(found.share.sum(-1), 1, rtol=1e-12)
 
 

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from model.config import BOS
 from model.head_scores import HeadScores, head_scores, prune
 from model.interventions import HeadGate, Intervention, Unscaled
 from model.trace import Trace
 from model.translator import Translator
+from tests.bench.head_scoring import cut, head_scoring
 from tests.model.strategies import KINDS
 from tests.model.tiny import SENTENCES, random_model
 
@@ -71,7 +73,7 @@ def test_heads_are_scored_on_top_of_other_changes(double, traces):
     assert scores.changes[0, 1, 2] == pytest.approx(both - log_probability(double, traces[0], Unscaled()), abs=1e-10)
 
 
-def test_pruning_takes_the_heads_that_are_missed_least(double):
+def test_pruning_takes_the_heads_that_are_missed_least():
     cross = HeadScores("cross", "mean", np.zeros(1), np.array([[[-1.0, -0.1], [0.2, -3.0]]]))
     own = HeadScores("encoder_self", "zero", np.zeros(1), np.array([[[-0.05, -9.0]]]))
     least, *others = prune([cross, own], 3)
@@ -81,6 +83,16 @@ def test_pruning_takes_the_heads_that_are_missed_least(double):
     assert len(prune([cross, own], 6)) == 6
     with pytest.raises(ValueError, match="k must lie between 0 and 6"):
         prune([cross, own], 7)
+
+
+def test_what_scoring_costs_is_told_beside_one_pass_and_a_pass_for_each_head(double, traces):
+    pairs = [(list(trace.src_ids), [BOS, *trace.next_ids]) for trace in traces]
+    counted, batched, apart = head_scoring(double.model, pairs, 1)
+    assert counted.startswith("all 8 cross-attention heads scored, 20 source and 20 target tokens")
+    assert "forward passes of" in batched
+    assert "times as long" in apart
+    assert cut(range(40)) == [*range(19), 39]
+    assert cut([5, 6, 3]) == [5, 6, 3]
 
 
 def test_what_cannot_be_scored_is_refused_in_a_sentence(double, traces):
