@@ -1,7 +1,7 @@
 """The picture is the model: checks of one Trace against the running model, cheap enough to do live."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,14 +9,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.hooks import explicit_path
-from model.interventions import applied
+from model.hooks import Edit, explicit_path
+from model.interventions import Reading, applied
+from model.interventions.base import bound
 from model.trace import Array, Attention, SubLayer, Trace
 from model.transformer import Transformer
 from model.translator import Translator
 
 CHAIN_TOLERANCE = 5e-5
 ROW_TOLERANCE = 1e-6
+
+Changes = Sequence[Mapping[str, Edit | Reading]]
 
 
 @dataclass(frozen=True)
@@ -93,65 +96,80 @@ def _error(computed: Array, shown: Array) -> float:
 def _chain(translator: Translator, trace: Trace) -> Iterator[tuple[Array, Array]]:
     """(computed from the step before, shown) for every step of the run."""
     model = translator.model
+    changes = [intervention.edits(model) for intervention in trace.interventions]
     for name, ids, embedded in (
         ("src_embedding", trace.src_ids, trace.src_embedded),
         ("tgt_embedding", trace.tgt_ids, trace.tgt_embedded),
     ):
         embedding = getattr(model, name)
         yield _double(embedding.tokens.weight)[list(ids)] * embedding.scale, embedded.embedding
-        yield _double(embedding.positions)[: len(ids)], embedded.positional
+        positional = _double(embedding.positions)[: len(ids)]
+        yield _changed(changes, f"{name}.positional", positional), embedded.positional
         yield embedded.embedding + embedded.positional.astype(np.float64), embedded.sum
-    for address, attention in trace.attentions.items():
-        yield from _attention_chain(attention)
-        z = attention.pattern.astype(np.float64) @ attention.v
-        yield _changed(translator, trace, f"{model.attentions()[address][0]}.z", z), attention.z
+    for attention in trace.attentions.values():
+        yield from _attention_chain(model, changes, attention)
     stream = {"encoder": trace.src_embedded.sum, "decoder": trace.tgt_embedded.sum}
     for sublayer in trace.sublayers:
         yield stream[sublayer.stack], sublayer.before
-        yield from _sublayer_chain(translator, sublayer)
+        yield from _sublayer_chain(model, changes, sublayer)
         stream[sublayer.stack] = sublayer.after
     final = {stack: _final(model, stack, x) for stack, x in stream.items()}
     yield final["encoder"], trace.memory
     yield final["decoder"] @ _double(model.output.weight).T, trace.logits
 
 
-def _attention_chain(attention: Attention) -> Iterator[tuple[Array, Array]]:
+def _attention_chain(model: Transformer, changes: Changes, attention: Attention) -> Iterator[tuple[Array, Array]]:
     learned = attention.projections
+    path, _ = model.attentions()[attention.kind, attention.layer]
+
+    def changed(point: str, computed: Array) -> Array:
+        return _changed(changes, f"{path}.{point}", computed, {f"{path}.mask": attention.mask})
+
     for name, source in (("q", attention.query_input), ("k", attention.key_input), ("v", attention.key_input)):
         w, b = (getattr(learned, f"{kind}_{name}").astype(np.float64) for kind in "wb")
-        yield source @ w + b[:, None], getattr(attention, name)
+        yield changed(name, source @ w + b[:, None]), getattr(attention, name)
     q, k, z = (getattr(attention, name).astype(np.float64) for name in "qkz")
     yield q @ k.transpose(0, 2, 1), attention.scores
-    yield attention.scores.astype(np.float64) / math.sqrt(attention.d_k), attention.scaled
-    # Divided in the run's own precision: a small tau would magnify what double precision adds.
-    tempered = attention.scaled / attention.temperature[:, None, None]
-    logits = np.where(attention.mask, tempered.astype(np.float64), -np.inf)
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True, initial=np.finfo(np.float64).min))
-    yield weights / np.maximum(weights.sum(axis=-1, keepdims=True), np.finfo(np.float64).tiny), attention.pattern
-    yield (z @ learned.w_o).sum(axis=0) + learned.b_o, attention.out
+    yield changed("scaled", attention.scores.astype(np.float64) / math.sqrt(attention.d_k)), attention.scaled
+    # Changed in the run's own precision: a small tau would magnify what double precision adds.
+    minus_infinity = attention.scaled.dtype.type(-np.inf)
+    masked = changed("masked", np.where(attention.mask, attention.scaled, minus_infinity)).astype(np.float64)
+    weights = np.exp(masked - masked.max(axis=-1, keepdims=True, initial=np.finfo(np.float64).min))
+    weights /= np.maximum(weights.sum(axis=-1, keepdims=True), np.finfo(np.float64).tiny)
+    yield changed("pattern", weights), attention.pattern
+    yield changed("z", attention.pattern.astype(np.float64) @ attention.v), attention.z
+    yield changed("out", (z @ learned.w_o).sum(axis=0) + learned.b_o), attention.out
 
 
-def _changed(translator: Translator, trace: Trace, path: str, computed: Array) -> Array:
-    """`computed`, with what the run's interventions make of it at this hook point."""
-    activation = torch.from_numpy(computed)[None]
-    for intervention in trace.interventions:
-        if edit := intervention.edits(translator.model).get(path):
-            edited = edit(activation)
+def _changed(changes: Changes, path: str, computed: Array, earlier: Mapping[str, Array] | None = None) -> Array:
+    """`computed`, with what the run's changes make of it at this hook point.
+
+    `earlier` holds, by path, what an intervention may read of the run (`model.interventions.Reading`).
+    """
+    # In the run every activation but the positional encoding has a batch dimension.
+    batched = not path.endswith(".positional")
+    read = {name: torch.tensor(array)[None] for name, array in (earlier or {}).items()}
+    activation = torch.tensor(computed)[None] if batched else torch.tensor(computed)
+    for edits in changes:
+        if edit := edits.get(path):
+            edited = bound(edit, read)(activation)
             activation = activation if edited is None else edited
-    return activation[0].numpy()
+    return activation[0].numpy() if batched else activation.numpy()
 
 
-def _sublayer_chain(translator: Translator, sublayer: SubLayer) -> Iterator[tuple[Array, Array]]:
-    config = translator.model.config
-    block = getattr(translator.model, sublayer.stack).layers[sublayer.layer]
-    yield sublayer.before + sublayer.out.astype(np.float64), sublayer.added
+def _sublayer_chain(model: Transformer, changes: Changes, sublayer: SubLayer) -> Iterator[tuple[Array, Array]]:
+    config = model.config
+    block = getattr(model, sublayer.stack).layers[sublayer.layer]
+    path = f"{sublayer.stack}.layers.{sublayer.layer}.{sublayer.name}"
+    added = sublayer.before + sublayer.out.astype(np.float64)
+    yield _changed(changes, f"{path}_residual.added", added, {f"{path}.out": sublayer.out}), sublayer.added
     norm_input = sublayer.before if config.norm == "pre" else sublayer.added
     yield _norm(getattr(block, f"{sublayer.name}_residual").norm, norm_input), sublayer.normed
     if sublayer.hidden is not None:
         w_1, b_1, w_2, b_2 = (_double(parameter) for parameter in block.feed_forward.parameters())
         x = torch.from_numpy((sublayer.normed if config.norm == "pre" else sublayer.before) @ w_1.T + b_1)
         yield block.feed_forward.activation(x).numpy(), sublayer.hidden
-        yield sublayer.hidden @ w_2.T + b_2, sublayer.out
+        yield _changed(changes, f"{path}.out", sublayer.hidden @ w_2.T + b_2), sublayer.out
 
 
 def _final(model: Transformer, stack: str, x: Array) -> Array:

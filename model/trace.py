@@ -203,9 +203,14 @@ class Trace:
     @property
     def probabilities(self) -> Array:
         """(target position, vocabulary): softmax of the logits, in double precision."""
-        shifted = self.logits.astype(np.float64)
-        weights = np.exp(shifted - shifted.max(axis=-1, keepdims=True))
-        return weights / weights.sum(axis=-1, keepdims=True)
+        return probabilities(self.logits)
+
+
+def probabilities(logits: Array) -> Array:
+    """Softmax over the last axis, in double precision: the vocabulary's, given a run's logits."""
+    shifted = logits.astype(np.float64)
+    weights = np.exp(shifted - shifted.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def _check_shapes(record: object, shapes: Mapping[str, tuple[int, ...]], tokens: str) -> None:

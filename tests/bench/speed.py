@@ -18,6 +18,7 @@ from model.transformer import Transformer
 from model.translator import Translator
 from pages.components.inputs import EXAMPLES
 from tests.bench.engines import Engine, engines
+from tests.bench.head_scoring import head_scoring
 from tests.bench.proof import (
     SMALLEST_AGREEMENT,
     DifferentError,
@@ -33,7 +34,7 @@ PROVED_ON = 32
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure, and print two tables: sentences translated, and target tokens learned from, per second."""
+    """Measure, and print: sentences translated per second, the cost of scoring heads, target tokens learned from."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.speed", description="Speed beside other libraries.")
     parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT)
     parser.add_argument("--data", type=Path, help="source<TAB>target lines (.gz, .xz); else the app's examples")
@@ -53,6 +54,7 @@ def main(arguments: list[str] | None = None) -> None:
             others = engines(translator, Path(folder))
             print_lines(_same_function(translator, others, pairs[:PROVED_ON]))
             print_lines(_translation(translator, others, [source for source, _ in texts], args.rounds))
+        print_lines([*head_scoring(translator.model, pairs, args.rounds), ""])
         print_lines(_training(translator.model, pairs, args.max_tokens, args.rounds))
     except DifferentError as error:
         raise SystemExit(f"Not the same function, so nothing to compare: {error}") from error

@@ -1,7 +1,7 @@
 """The paper's equations written a second time, in numpy and double precision: what the model is held against."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,12 +16,21 @@ Address = tuple[str, int]
 class PaperModel:
     """Runs `model`'s weights on one sentence pair, with a temperature and a gate for each head.
 
-    `taus` and `gates` map (kind, layer) to (heads,) arrays; what is not named is 1.
+    `taus` and `gates` map (kind, layer) to (heads,) arrays; what is not named is 1. `changes` maps
+    ((kind, layer), name) to what is made there of `scaled`, `mask`, `pattern`, (heads, query, key), or `v`,
+    (heads, key, d_k).
     """
 
     model: Transformer
     taus: Mapping[Address, Array] = field(default_factory=dict)
     gates: Mapping[Address, Array] = field(default_factory=dict)
+    changes: Mapping[tuple[Address, str], Callable[[Array], Array]] = field(default_factory=dict)
+    positions: Mapping[str, Array] = field(default_factory=dict)
+    """src_embedding or tgt_embedding -> the positional encodings to add, (position, d_model)"""
+    off: frozenset[str] = frozenset()
+    """paths of the sub-layers whose output is 0"""
+    unconnected: frozenset[str] = frozenset()
+    """paths of the sub-layers without a residual connection"""
     patterns: dict[Address, Array] = field(default_factory=dict)
     """(heads, query, key) of each attention, filled by `logits`"""
 
@@ -37,6 +46,8 @@ class PaperModel:
 
     def _embedded(self, name: str, ids: Sequence[int]) -> Array:
         scaled = self.weights[f"{name}.tokens.weight"][list(ids)] * math.sqrt(self.config.d_model)
+        if name in self.positions:
+            return scaled + self.positions[name]
         if self.config.positions == "learned":
             return scaled + self.weights[f"{name}.positions"][: len(ids)]
         # The model keeps its sinusoids in single precision.
@@ -66,27 +77,32 @@ class PaperModel:
         return self._norm(f"{stack}.final_norm", x) if self.config.norm == "pre" else x
 
     def _residual(self, path: str, x: Array, sublayer) -> Array:
-        if self.config.norm == "pre":
-            return x + sublayer(self._norm(f"{path}.norm", x))
-        return self._norm(f"{path}.norm", x + sublayer(x))
+        name = path.removesuffix("_residual")
+        y = sublayer(self._norm(f"{path}.norm", x) if self.config.norm == "pre" else x)
+        y = np.zeros_like(y) if name in self.off else y
+        x = y if name in self.unconnected else x + y
+        return x if self.config.norm == "pre" else self._norm(f"{path}.norm", x)
 
     def _attention(self, path: str, address: Address, x: Array, source: Array) -> Array:
-        q, k, v = (self._linear(f"{path}.w_{name}", y) for name, y in (("q", x), ("k", source), ("v", source)))
-        d_k, heads = self.config.d_k, []
-        taus = self.taus.get(address, np.ones(self.config.n_heads))
-        gates = self.gates.get(address, np.ones(self.config.n_heads))
-        for head in range(self.config.n_heads):
-            columns = slice(head * d_k, (head + 1) * d_k)
-            scores = q[:, columns] @ k[:, columns].T / math.sqrt(d_k)
-            if address[0] == "decoder_self":
-                scores = np.where(np.tri(len(x), dtype=bool), scores, -np.inf)
-            heads.append(softmax(scores / taus[head]))
-        self.patterns[address] = np.stack(heads)
-        z = [
-            gate * pattern @ v[:, i * d_k : (i + 1) * d_k]
-            for i, (gate, pattern) in enumerate(zip(gates, heads, strict=True))
-        ]
-        return self._linear(f"{path}.w_o", np.concatenate(z, axis=1))
+        q, k, v = (
+            self._heads(self._linear(f"{path}.w_{name}", y)) for name, y in (("q", x), ("k", source), ("v", source))
+        )
+        scaled, v = q @ k.transpose(0, 2, 1) / math.sqrt(self.config.d_k), self._changed(address, "v", v)
+        causal = np.tri(len(x), dtype=bool) if address[0] == "decoder_self" else np.ones((len(x), len(source)), bool)
+        mask = self._changed(address, "mask", np.broadcast_to(causal, scaled.shape).copy())
+        taus, gates = (of.get(address, np.ones(self.config.n_heads))[:, None, None] for of in (self.taus, self.gates))
+        masked = np.where(mask, self._changed(address, "scaled", scaled) / taus, -np.inf)
+        self.patterns[address] = self._changed(address, "pattern", softmax(masked))
+        z = gates * self.patterns[address] @ v
+        return self._linear(f"{path}.w_o", np.concatenate(list(z), axis=1))
+
+    def _heads(self, x: Array) -> Array:
+        """(position, d_model) -> (heads, position, d_k)"""
+        return np.stack(np.split(x, self.config.n_heads, axis=1))
+
+    def _changed(self, address: Address, name: str, computed: Array) -> Array:
+        change = self.changes.get((address, name))
+        return change(computed) if change else computed
 
     def _feed_forward(self, path: str, x: Array) -> Array:
         hidden = self._linear(f"{path}.w_1", x)

@@ -6,17 +6,34 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from model.config import TransformerConfig
-from model.interventions import AttentionTemperature, HeadGate, Intervention, LiftCausalMask, MaskEdit
+from model.interventions import (
+    SUBLAYERS,
+    AttentionTemperature,
+    ForbidSource,
+    HeadGate,
+    Intervention,
+    LiftCausalMask,
+    MaskEdit,
+    PatternEdit,
+    PermutedAttention,
+    PositionsOff,
+    PositionsShuffled,
+    ResidualOff,
+    SublayerOff,
+    UniformAttention,
+    Unscaled,
+    ValueZeroing,
+)
 from model.trace import Trace
 from model.translator import Translator
 from tests.model.tiny import SENTENCES, random_model, tiny_tokenizer
 
 KINDS = ("encoder_self", "decoder_self", "cross")
-few = settings(max_examples=12, deadline=None)
+few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """Enough examples to meet every choice of the configuration, few enough to wait for."""
 
 shared_tokenizer = lru_cache(tiny_tokenizer)
@@ -69,9 +86,33 @@ def interventions(draw: st.DrawFn, config: TransformerConfig, causal: bool) -> I
         ),
         st.builds(MaskEdit, cells, st.just(()) if causal else cells, st.just(kind), st.just(layer), st.just(head)),
     ]
+    choices += [change(st.just(kind), st.just(layer), st.just(head)) for change in ADDRESSED]
     if not causal:
         choices.append(st.builds(LiftCausalMask, st.just(layer)))
-    return draw(st.one_of(choices))
+    choices += ANYWHERE
+    # Only the one that is drawn is made ready: of all of them that takes longer than the test.
+    return draw(choices[draw(st.integers(0, len(choices) - 1))])
+
+
+positions = st.lists(st.integers(0, 6), max_size=4).map(tuple)
+orders = st.integers(0, 6).flatmap(lambda n: st.permutations(range(n))).map(tuple)
+weights = st.lists(st.floats(0, 1e300), min_size=1, max_size=6).filter(any).map(tuple)
+seeds = st.integers(0, 2**32 - 1)
+ADDRESSED = (
+    lambda *where: st.builds(Unscaled, *where),
+    lambda *where: st.builds(UniformAttention, *where),
+    lambda *where: st.builds(PermutedAttention, seeds, st.none() | orders, *where),
+    lambda *where: st.builds(PatternEdit, st.integers(0, 6), weights, *where),
+    lambda *where: st.builds(ValueZeroing, positions, *where),
+)
+"""Strategies of interventions with an address in the attentions: (kind, layer, head) -> strategy."""
+ANYWHERE = (
+    st.builds(ForbidSource, positions, st.sampled_from((None, "encoder_self", "cross"))),
+    st.builds(PositionsOff, st.sampled_from((None, "source", "target"))),
+    st.builds(PositionsShuffled, orders, st.sampled_from(("source", "target"))),
+    st.builds(SublayerOff, st.none(), st.sampled_from((None, 0)), st.sampled_from((None, "self_attn", "feed_forward"))),
+    st.builds(ResidualOff, st.just("decoder"), st.just(0), st.sampled_from(SUBLAYERS)),
+)
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,7 +9,19 @@ from hypothesis import strategies as st
 
 from model.config import BOS, PAD, UNK
 from model.hooks import recording
-from model.interventions import AttentionTemperature, HeadGate, LiftCausalMask, MaskEdit, applied
+from model.interventions import (
+    AttentionTemperature,
+    ForbidSource,
+    FrozenPattern,
+    HeadGate,
+    LiftCausalMask,
+    MaskEdit,
+    PermutedAttention,
+    PositionsShuffled,
+    SublayerOff,
+    ValueZeroing,
+    applied,
+)
 from model.masks import padding_mask
 from model.proof import chain_closes, prove
 from model.trace import Trace
@@ -47,6 +59,7 @@ def test_3_in_double_precision_the_chain_closes_to_ten_digits(run):
 @few
 @given(runs(dtype=DOUBLE))
 def test_4_heads_contributions_and_one_bias_are_the_attentions_output(run):
+    assume(not any(isinstance(change, SublayerOff) for change in run.interventions))
     for attention in run.trace.attentions.values():
         contributions = [z @ w_o for z, w_o in zip(attention.z, attention.projections.w_o, strict=True)]
         np.testing.assert_allclose(sum(contributions) + attention.projections.b_o, attention.out, rtol=0, atol=1e-12)
@@ -170,6 +183,12 @@ def test_9_identities_change_no_bit(run, kind, head):
         HeadGate(1.0, kind=kind, head=head),
         HeadGate(1.0, kind=kind, head=head, mode="mean"),
         MaskEdit(kind=kind, head=head),
+        ForbidSource(()),
+        PermutedAttention(order=(0, 1), kind=kind, head=head),
+        ValueZeroing((), kind=kind, head=head),
+        PositionsShuffled((0, 1, 2), "source"),
+        PositionsShuffled((0, 1, 2), "target"),
+        *(FrozenPattern.of(a.pattern, a.kind, a.layer, head) for a in run.trace.attentions.values()),
     ):
         changed = run.translator.trace(run.source, run.target, interventions=(identity,))
         assert_bit_equal(run.trace, changed)

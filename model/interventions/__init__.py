@@ -1,0 +1,49 @@
+"""Changes to a run: frozen, hashable, applied through the hook points, for one context only.
+
+Value first, address by keyword; None = all. Each acts at its own place in the model (mask before softmax, pattern
+after it); at the same place they compose in the order given.
+
+    from model.checkpoints import load_checkpoint
+    from model.interventions import HeadGate, PermutedAttention
+
+    translator = load_checkpoint()
+    silent = HeadGate(0.0, kind="cross", layer=3, head=0)
+    before = translator.trace("A dog runs through the snow.")
+    after = translator.trace(before.source, before.translation, interventions=(silent, PermutedAttention(7, layer=0)))
+    print(before.translation, "|", *translator.translate([before.source], interventions=(silent,)))
+    print(after.probabilities - before.probabilities)
+"""
+
+from model.interventions.attention import AttentionTemperature, HeadGate, Unscaled, ValueZeroing, temperatures
+from model.interventions.base import KINDS, SIDES, STACKS, SUBLAYERS, Intervention, Reading, applied
+from model.interventions.blocks import PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
+from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit
+from model.interventions.patterns import FrozenPattern, PatternEdit, PermutedAttention, UniformAttention
+from model.interventions.words import describe
+
+__all__ = [
+    "KINDS",
+    "SIDES",
+    "STACKS",
+    "SUBLAYERS",
+    "AttentionTemperature",
+    "ForbidSource",
+    "FrozenPattern",
+    "HeadGate",
+    "Intervention",
+    "LiftCausalMask",
+    "MaskEdit",
+    "PatternEdit",
+    "PermutedAttention",
+    "PositionsOff",
+    "PositionsShuffled",
+    "Reading",
+    "ResidualOff",
+    "SublayerOff",
+    "UniformAttention",
+    "Unscaled",
+    "ValueZeroing",
+    "applied",
+    "describe",
+    "temperatures",
+]

@@ -1,0 +1,152 @@
+"""Changes to the scores, the head results and the values of an attention (paper, section 3.2)."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from model.hooks import Edit
+from model.interventions.base import Intervention, at_attentions, at_head, check_positions, per_head
+from model.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class AttentionTemperature:
+    """softmax(x / tau) instead of softmax(x): below 1 sharper, above 1 flatter.
+
+    Raises:
+        ValueError: tau is outside [1e-30, 1e30], where single precision still holds x / tau.
+    """
+
+    tau: float
+    kind: str | None = None
+    layer: int | None = None
+    head: int | None = None
+
+    position_free: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 1e-30 <= self.tau <= 1e30:
+            raise ValueError(f"tau must be a number above 0, within [1e-30, 1e30], got {self.tau!r}")
+
+    def edits(self, model: Transformer) -> dict[str, Edit]:
+        def divide(masked: Tensor) -> Tensor:
+            return masked / per_head(masked.shape[1], self.head, self.tau, masked)
+
+        return at_attentions(model, "masked", self.kind, self.layer, self.head, divide)
+
+
+@dataclass(frozen=True)
+class Unscaled:
+    """softmax(q k^T) instead of softmax(q k^T / sqrt(d_k)): the scaling of section 3.2.1 taken back."""
+
+    kind: str | None = None
+    layer: int | None = None
+    head: int | None = None
+
+    position_free: ClassVar[bool] = True
+
+    def edits(self, model: Transformer) -> dict[str, Edit]:
+        def multiply(scaled: Tensor) -> Tensor:
+            return scaled * per_head(scaled.shape[1], self.head, math.sqrt(model.config.d_k), scaled)
+
+        return at_attentions(model, "scaled", self.kind, self.layer, self.head, multiply)
+
+
+@dataclass(frozen=True)
+class HeadGate:
+    """Multiply a head's z by `gate`: 1 leaves it, 0 removes it (Michel et al. 2019, section 2.3).
+
+    With mode "mean" what is removed is replaced by the head's mean over the sentence's positions; in
+    the decoder over those up to the query's own, so that no row learns what comes after it.
+    """
+
+    gate: float
+    kind: str | None = None
+    layer: int | None = None
+    head: int | None = None
+    mode: Literal["zero", "mean"] = "zero"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.gate <= 1:
+            raise ValueError(f"gate must lie in [0, 1], got {self.gate!r}")
+        if self.mode not in ("zero", "mean"):
+            raise ValueError(f"mode must be zero or mean, got {self.mode!r}")
+
+    @property
+    def position_free(self) -> bool:
+        return self.mode == "zero"
+
+    def edits(self, model: Transformer) -> dict[str, Edit]:
+        def gate(z: Tensor) -> Tensor:
+            return per_head(z.shape[1], self.head, self.gate, z)
+
+        paths = at_attentions(model, "z", self.kind, self.layer, self.head, lambda z: z)
+        return {path: gated(path, gate, self.mode) for path in paths}
+
+
+def gated(path: str, gate: Callable[[Tensor], Tensor], mode: str) -> Edit:
+    """An edit of z, (batch, heads, query, d_k), at the hook point `path`.
+
+    Args:
+        path: of the hook point; it says which positions a mean may be over.
+        gate: z -> what z is multiplied by, broadcastable to it.
+        mode: "zero", or "mean" to put the head's mean where z is taken away.
+    """
+
+    def zero(z: Tensor) -> Tensor:
+        return z * gate(z)
+
+    def mean(z: Tensor) -> Tensor:
+        return zero(z) + (1 - gate(z)) * z.mean(dim=2, keepdim=True)
+
+    def mean_so_far(z: Tensor) -> Tensor:
+        positions = torch.arange(1, z.shape[2] + 1, dtype=z.dtype, device=z.device)[:, None]
+        return zero(z) + (1 - gate(z)) * (z.cumsum(dim=2) / positions)
+
+    if mode == "zero":
+        return zero
+    return mean if path.startswith("encoder.") else mean_so_far
+
+
+@dataclass(frozen=True)
+class ValueZeroing:
+    """Set the values v of these key positions to 0: they keep their weights and give nothing.
+
+    Mohebbi et al. (2023), section 3. Positions outside the sentence do nothing.
+    """
+
+    positions: tuple[int, ...]
+    kind: str | None = None
+    layer: int | None = None
+    head: int | None = None
+
+    def __post_init__(self) -> None:
+        check_positions(self.positions)
+
+    @property
+    def position_free(self) -> bool:
+        """A cached step projects one new key of the target without its position; the source's keys all at once."""
+        return self.kind in ("encoder_self", "cross")
+
+    def edits(self, model: Transformer) -> dict[str, Edit]:
+        def zero(v: Tensor) -> Tensor:
+            silent = v.clone()
+            silent[:, :, [position for position in self.positions if position < v.shape[2]]] = 0
+            return at_head(self.head, v, silent)
+
+        return at_attentions(model, "v", self.kind, self.layer, self.head, zero)
+
+
+def temperatures(interventions: Sequence[Intervention], kind: str, layer: int, n_heads: int) -> list[float]:
+    """The product of all temperatures at work on each head of one attention."""
+    taus = [1.0] * n_heads
+    for change in interventions:
+        if not isinstance(change, AttentionTemperature):
+            continue
+        if change.kind in (None, kind) and change.layer in (None, layer):
+            taus = [tau * change.tau if change.head in (None, head) else tau for head, tau in enumerate(taus)]
+    return taus

@@ -1,0 +1,112 @@
+"""Changes around attention: positional encodings, sub-layers and residual connections (sections 3.1, 3.5)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from model.hooks import Edit
+from model.interventions.base import (
+    SIDES,
+    STACKS,
+    SUBLAYERS,
+    Reading,
+    Side,
+    check_one_of,
+    check_permutation,
+    sublayer_paths,
+)
+from model.transformer import Transformer
+
+EMBEDDINGS = {"source": "src_embedding", "target": "tgt_embedding"}
+
+
+@dataclass(frozen=True)
+class PositionsOff:
+    """Add no positional encoding: the words of this side (None: both) come without their order."""
+
+    side: Side | None = None
+
+    position_free: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_one_of("side", self.side, SIDES)
+
+    def edits(self, model: Transformer) -> dict[str, Edit]:  # noqa: ARG002 - every model has both
+        return {
+            f"{name}.positional": torch.zeros_like for side, name in EMBEDDINGS.items() if self.side in (None, side)
+        }
+
+
+@dataclass(frozen=True)
+class PositionsShuffled:
+    """Position i gets the positional encoding of position order[i]; positions from len(order) on keep their own.
+
+    It takes the encodings from the model's table, so that it means the same while the target grows; of two
+    changes to a side's positions, the later one counts.
+
+    Raises:
+        ValueError: `order` is no permutation, or longer than the model's table.
+    """
+
+    order: tuple[int, ...]
+    side: Side = "source"
+
+    def __post_init__(self) -> None:
+        check_permutation(self.order)
+        check_one_of("side", self.side, SIDES)
+        if self.side is None:
+            raise ValueError("side must be source or target")
+
+    @property
+    def position_free(self) -> bool:
+        """The source is embedded at once; a cached step embeds one target word without saying which."""
+        return self.side == "source"
+
+    def edits(self, model: Transformer) -> dict[str, Edit]:
+        table = getattr(model, EMBEDDINGS[self.side]).positions.detach()
+        if len(self.order) > len(table):
+            raise ValueError(f"the order has {len(self.order)} positions; the model has {len(table)}")
+
+        def shuffle(positional: Tensor) -> Tensor:
+            n = min(len(self.order), len(positional))
+            shuffled = table[: len(positional)].to(positional.dtype, copy=True)
+            shuffled[:n] = table[list(self.order[:n])].to(positional.dtype)
+            return shuffled
+
+        return {f"{EMBEDDINGS[self.side]}.positional": shuffle}
+
+
+@dataclass(frozen=True)
+class _SubLayerChange:
+    """What both changes to a sub-layer share: their address, None = all."""
+
+    stack: str | None = None
+    layer: int | None = None
+    name: str | None = None
+
+    position_free: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_one_of("stack", self.stack, STACKS)
+        check_one_of("name", self.name, SUBLAYERS)
+
+
+@dataclass(frozen=True)
+class SublayerOff(_SubLayerChange):
+    """The sub-layer's output is 0: only the residual passes, LayerNorm(x + 0)."""
+
+    def edits(self, model: Transformer) -> dict[str, Edit]:
+        return {f"{path}.out": torch.zeros_like for path in sublayer_paths(model, self.stack, self.layer, self.name)}
+
+
+@dataclass(frozen=True)
+class ResidualOff(_SubLayerChange):
+    """The residual connection is gone: LayerNorm(Sublayer(x)), or Sublayer(LayerNorm(x)) with pre-norm."""
+
+    def edits(self, model: Transformer) -> dict[str, Reading]:
+        return {
+            f"{path}_residual.added": Reading(f"{path}.out", lambda _added, out: out)
+            for path in sublayer_paths(model, self.stack, self.layer, self.name)
+        }

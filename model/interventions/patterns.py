@@ -1,0 +1,243 @@
+"""Other attention weights than the softmax's: set, uniform, permuted, or taken from elsewhere.
+
+All act on the pattern, after mask and softmax, and put weight only on keys that the mask allows: no decoder row
+learns of later words, and each row still sums to 1. Rows and keys outside the sentence do nothing; a row left
+without any weight on a key it may see stays as it is. In decoding, where the target grows, a row is changed as
+soon as it is there, in the way in which the finished sentence's is.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+from zlib import crc32
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.interventions.base import Reading, at_head, attention_paths, check_permutation, check_positions
+from model.trace import Array
+from model.transformer import Transformer
+
+Row = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class PatternEdit:
+    """Give row `query` these weights, key 0 first, brought to sum 1 over the keys it may see; further keys get 0.
+
+    Raises:
+        ValueError: a weight is negative or not finite, or all are 0.
+    """
+
+    query: int
+    weights: Row
+    kind: str | None = None
+    layer: int | None = None
+    head: int | None = None
+
+    position_free: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_positions((self.query,))
+        if not all(0 <= weight < math.inf for weight in self.weights) or not any(self.weights):
+            raise ValueError(f"weights are finite, none below 0 and at least one above 0, got {self.weights!r}")
+
+    def edits(self, model: Transformer) -> dict[str, Reading]:
+        largest = max(self.weights)
+
+        def edit(pattern: Tensor, mask: Tensor) -> Tensor:
+            if self.query >= pattern.shape[2]:
+                return pattern
+            row = pattern.new_zeros(pattern.shape[3], dtype=torch.float64)
+            known = [weight / largest for weight in self.weights[: pattern.shape[3]]]
+            row[: len(known)] = torch.tensor(known, dtype=torch.float64)
+            changed = pattern.clone()
+            changed[:, :, self.query] = _over_visible(row, mask[:, :, self.query], pattern[:, :, self.query])
+            return changed
+
+        return _at_patterns(model, self.kind, self.layer, self.head, lambda _path: edit)
+
+
+@dataclass(frozen=True)
+class UniformAttention:
+    """1 / n for each of the n keys that a query may see (Jain and Wallace 2019, section 4.1)."""
+
+    kind: str | None = None
+    layer: int | None = None
+    head: int | None = None
+
+    position_free: ClassVar[bool] = True
+
+    def edits(self, model: Transformer) -> dict[str, Reading]:
+        def edit(pattern: Tensor, mask: Tensor) -> Tensor:
+            visible = mask.to(pattern.dtype)
+            return visible / visible.sum(dim=-1, keepdim=True).clamp(min=1)
+
+        return _at_patterns(model, self.kind, self.layer, self.head, lambda _path: edit)
+
+
+@dataclass(frozen=True)
+class PermutedAttention:
+    """Shuffle each row's weights among the keys it may see (Jain and Wallace 2019, section 4.2.1).
+
+    `seed` draws a permutation for each layer, head and row of its own, from these alone: a row keeps its
+    permutation while the target grows. With `order`, key k of every row gets the weight of key order[k]
+    instead; a row that may not see all of these keys stays as it is.
+
+    Raises:
+        ValueError: `seed` is not a whole number from 0 to 2^32 - 1, or `order` is no permutation.
+    """
+
+    seed: int = 0
+    order: tuple[int, ...] | None = None
+    kind: str | None = None
+    layer: int | None = None
+    head: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed must be a whole number from 0 to 2^32 - 1, got {self.seed!r}")
+        check_permutation(self.order or ())
+
+    @property
+    def position_free(self) -> bool:
+        return self.order is not None
+
+    def edits(self, model: Transformer) -> dict[str, Reading]:
+        def reordered(pattern: Tensor, mask: Tensor) -> Tensor:
+            n = len(self.order)
+            if n > pattern.shape[3]:
+                return pattern
+            changed = pattern.clone()
+            changed[..., :n] = pattern[..., list(self.order)]
+            return changed.where(mask[..., :n].all(dim=-1, keepdim=True), pattern)
+
+        def shuffled(path: str) -> Callable[[Tensor, Tensor], Tensor]:
+            return lambda pattern, mask: _shuffled(pattern, mask, (self.seed << 32) + crc32(path.encode()))
+
+        return _at_patterns(
+            model, self.kind, self.layer, self.head, shuffled if self.order is None else lambda _path: reordered
+        )
+
+
+@dataclass(frozen=True)
+class FrozenPattern:
+    """Another run's attention weights in place of this run's: `FrozenPattern.of(trace.attention(...).pattern, ...)`.
+
+    The decoder may have more or fewer rows than the pattern: rows beyond it stay as they are. Weight on a key
+    that the mask forbids is spread over the row's other keys, in proportion.
+
+    Raises:
+        ValueError: the pattern is not (heads, query, key), or holds a negative or infinite number.
+    """
+
+    pattern: tuple[tuple[Row, ...], ...]
+    """(heads, query, key); with a single head, the same for every head that the address names"""
+    kind: str | None = None
+    layer: int | None = None
+    head: int | None = None
+
+    position_free: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        shapes = {len(row) for head in self.pattern for row in head}
+        rows = {len(head) for head in self.pattern}
+        if len(rows) != 1 or len(shapes) != 1 or 0 in shapes:
+            raise ValueError("a pattern has heads, rows and keys, as many rows in each head, as many keys in each row")
+        if not all(0 <= weight < math.inf for head in self.pattern for row in head for weight in row):
+            raise ValueError("the weights of a pattern are finite, and none is below 0")
+
+    @classmethod
+    def of(
+        cls, pattern: Array, kind: str | None = None, layer: int | None = None, head: int | None = None
+    ) -> "FrozenPattern":
+        """From an array (heads, query, key), such as `Attention.pattern`; every number is kept exactly."""
+        if pattern.ndim != 3:
+            raise ValueError(f"a pattern is (heads, query, key), got the shape {pattern.shape}")
+        return cls(tuple(tuple(map(tuple, rows)) for rows in pattern.tolist()), kind, layer, head)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(heads, queries, keys)"""
+        return len(self.pattern), len(self.pattern[0]), len(self.pattern[0][0])
+
+    def edits(self, model: Transformer) -> dict[str, Reading]:
+        """The edits; in a run they raise ValueError where the pattern does not fit the sentence."""
+        if self.shape[0] not in (1, model.config.n_heads):
+            raise ValueError(f"the pattern has {self.shape[0]} heads; the model has {model.config.n_heads}")
+        frozen = torch.tensor(self.pattern, dtype=torch.float64)
+
+        def at(path: str) -> Callable[[Tensor, Tensor], Tensor]:
+            return lambda pattern, mask: self._put(path, frozen, pattern, mask)
+
+        return _at_patterns(model, self.kind, self.layer, self.head, at)
+
+    def _put(self, path: str, frozen: Tensor, pattern: Tensor, mask: Tensor) -> Tensor:
+        (_, rows, keys), (queries, found) = self.shape, pattern.shape[2:]
+        square = rows == keys if path.endswith("self_attn") else keys == found
+        if not square or (path.startswith("encoder.") and keys != found):
+            raise ValueError(
+                f"the frozen pattern has {rows} rows and {keys} keys, which does not fit {path}: "
+                f"this sentence has {queries} rows and {found} keys there"
+            )
+        rows, keys = min(rows, queries), min(keys, found)
+        put = pattern.new_zeros(pattern.shape, dtype=torch.float64)
+        put[:, :, :rows, :keys] = frozen[:, :rows, :keys].to(put.device)
+        changed = pattern.clone()
+        changed[:, :, :rows] = _over_visible(put[:, :, :rows], mask[:, :, :rows], pattern[:, :, :rows])
+        return changed
+
+
+def _at_patterns(
+    model: Transformer,
+    kind: str | None,
+    layer: int | None,
+    head: int | None,
+    change: Callable[[str], Callable[[Tensor, Tensor], Tensor]],
+) -> dict[str, Reading]:
+    """`change(path)` at each addressed attention's pattern: (pattern, mask) -> pattern, (batch, heads, query, key)."""
+
+    def reading(path: str) -> Reading:
+        edit = change(path)
+        return Reading(f"{path}.mask", lambda pattern, mask: at_head(head, pattern, edit(pattern, mask)))
+
+    return {f"{path}.pattern": reading(path) for path in attention_paths(model, kind, layer, head)}
+
+
+def _over_visible(weights: Tensor, mask: Tensor, otherwise: Tensor) -> Tensor:
+    """`weights` over the keys that `mask` allows, summing to 1; `otherwise` where none of them has weight.
+
+    A row that has no weight elsewhere is taken as it is: dividing by a sum of 1 + 1e-8 would change its bits.
+    """
+    visible = weights * mask
+    total = visible.sum(dim=-1, keepdim=True)
+    whole = (visible == weights).all(dim=-1, keepdim=True) & ((total - 1).abs() < 1e-5)
+    normed = (visible / total.clamp(min=torch.finfo(total.dtype).tiny)).where(~whole, visible)
+    return normed.to(otherwise.dtype).where(total > 0, otherwise)
+
+
+def _shuffled(pattern: Tensor, mask: Tensor, seed: int) -> Tensor:
+    """Each row's weights on its visible keys, dealt out among them by the rank of a hash of (seed, head, row, key)."""
+    numbers = torch.from_numpy(_hashed(seed, pattern.shape[1:])).to(pattern.device).expand(pattern.shape)
+    last = torch.iinfo(torch.int64).max
+    keys = torch.arange(pattern.shape[3], device=pattern.device)
+    given = keys.expand(pattern.shape).where(mask, last).sort(dim=-1).indices
+    taken = numbers.where(mask, last).sort(dim=-1, stable=True).indices
+    changed = torch.zeros_like(pattern).scatter(-1, taken, pattern.gather(-1, given))
+    return changed.where(mask, pattern)
+
+
+def _hashed(seed: int, shape: tuple[int, ...]) -> Array:
+    """int64 of `shape`, at least 0: splitmix64 (Steele et al. 2014), which needs no number before to give the next."""
+    number = np.full((1,) * len(shape), seed, np.uint64)
+    for axis in np.meshgrid(*(np.arange(size, dtype=np.uint64) for size in shape), indexing="ij"):
+        number = _mixed(number + (axis + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
+    return (number >> np.uint64(2)).astype(np.int64)
+
+
+def _mixed(x: Array) -> Array:
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
