@@ -89,7 +89,7 @@ def test_short_and_long_sentences(source: str, server: str, visitor: Visitor, tr
 
 
 def test_a_cold_link_opens_the_same_view(cold_server: str, visitor: Visitor) -> None:
-    asked = {"tab": "Rotation", "positions": "100", "pos": "7", "offset": "9", "pair": "3", "side": "Target"}
+    asked = {"part": "Rotation", "positions": "100", "pos": "7", "offset": "9", "pair": "3", "side": "Target"}
     visitor.visit(page(cold_server, **asked))
     assert draws(visitor, "pe-clocks")
     wait_for_shape(visitor, 100, 32)
@@ -98,6 +98,6 @@ def test_a_cold_link_opens_the_same_view(cold_server: str, visitor: Visitor) -> 
 
 
 def test_values_that_no_table_has_become_ones_that_it_has(server: str, visitor: Visitor) -> None:
-    visitor.visit(page(server, tab="Distance", positions="99999", measure="x", **{"from": "-4"}))
+    visitor.visit(page(server, part="Distance", positions="99999", measure="x", **{"from": "-4"}))
     assert draws(visitor, "pe-similarity")
     wait_for_shape(visitor, 64, 32)
