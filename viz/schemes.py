@@ -18,6 +18,8 @@ from viz.waves import LEGEND, LINE
 Array = np.ndarray
 
 DASHES = ("solid", "dash")
+FOOT = 200
+"""Pixels below and above the maps, for token names and colour bars."""
 
 
 def beside(
@@ -40,9 +42,9 @@ def beside(
     maps = {**scores, **weights}
     lines = len(maps) // 2
     each = min(max(20 * len(rows), 110), 330)
-    height = lines * (each + 60) + 140
+    height = lines * (each + 60) + FOOT
     figure = make_subplots(
-        lines, 2, subplot_titles=list(maps), horizontal_spacing=0.03, vertical_spacing=60 / (height - 140)
+        lines, 2, subplot_titles=list(maps), horizontal_spacing=0.03, vertical_spacing=60 / (height - FOOT)
     )
     for number, (title, values) in enumerate(maps.items()):
         said, axis = ("score", "coloraxis") if title in scores else ("weight", "coloraxis2")
@@ -51,10 +53,16 @@ def beside(
     axes(figure, rows, keys)
     if lines > 1:
         figure.update_xaxes(showticklabels=False, row=1)
-    bars = {"coloraxis2": scale(WEIGHTS, 0, 1, "weight<br>0 to 1", 0.2 if scores else 0.5)}
+    bars = {"coloraxis2": _below(scale(WEIGHTS, 0, 1, "weight, 0 to 1", 0), 0.78)}
     if scores:
-        bars["coloraxis"] = scale(SIGNED, -limit, limit, f"score<br>±{limit:.3g}", 0.8)
-    return figure.update_layout(**bars, margin={"b": 90})
+        bars["coloraxis"] = _below(scale(SIGNED, -limit, limit, f"score, ±{limit:.3g}", 0), 0.22)
+    return figure.update_layout(**bars, margin={"b": FOOT - 40})
+
+
+def _below(axis: dict, x: float) -> dict:
+    """The colour bar lies at the figure's foot, so that the maps have its whole width."""
+    place = {"orientation": "h", "x": x, "xanchor": "center", "len": 0.4, "y": 0, "yref": "container"}
+    return axis | {"colorbar": axis["colorbar"] | place | {"yanchor": "bottom", "thickness": 10}}
 
 
 def offset_curve(offsets: Array, scores: Array, plain: float, here: int) -> go.Figure:
@@ -95,32 +103,26 @@ def offset_curve(offsets: Array, scores: Array, plain: float, here: int) -> go.F
     return figure.update_layout(showlegend=True, legend=LEGEND)
 
 
-def bias_chart(bias: Array, slopes: Array, head: int, limit: float) -> go.Figure:
-    """ALiBi's bias: of one head as a matrix, of all heads over the distance, the chosen one drawn broad.
-
-    Args:
-        bias: (query, key), of `head`.
-        slopes: (head,).
-        head: the chosen one.
-        limit: the largest magnitude of the scores' colour range, which the matrix shares.
-    """
-    titles = (f"−m |i − j| of head {head}, m = {slopes[head]:.4g}", "All heads, over the distance")
-    figure = make_subplots(1, 2, subplot_titles=titles, horizontal_spacing=0.14)
+def bias_map(bias: Array, limit: float) -> go.Figure:
+    """ALiBi's bias of one head, (query, key), NaN where a cell is masked; `limit`: of the scores' colours."""
     hover = "query %{y}, key %{x}: <b>%{z:.7g}</b><extra></extra>"
-    figure.add_heatmap(
-        z=np.ascontiguousarray(bias, np.float32), coloraxis="coloraxis", hovertemplate=hover, row=1, col=1
-    )
-    for number, slope in enumerate(slopes):
-        figure.add_trace(_penalty(number, slope, max(bias.shape), number == head), row=1, col=2)
-    layout(figure, 360, "", "")
-    figure.update_xaxes(title="key", showgrid=False, zeroline=False, col=1)
-    figure.update_yaxes(title="query", autorange="reversed", showgrid=False, zeroline=False, col=1)
-    figure.update_xaxes(title="distance |i − j|", zeroline=False, col=2)
-    figure.update_yaxes(title="added to the score", title_standoff=2, zeroline=False, col=2)
+    z = np.ascontiguousarray(bias, np.float32)
+    figure = go.Figure(go.Heatmap(z=z, coloraxis="coloraxis", hoverongaps=False, hovertemplate=hover))
+    layout(figure, 340, "key", "query")
+    figure.update_xaxes(showgrid=False, zeroline=False, constrain="domain")
+    figure.update_yaxes(showgrid=False, zeroline=False, autorange="reversed", scaleanchor="x", constrain="domain")
     bar = scale(SIGNED, -limit, limit, f"score<br>±{limit:.3g}", 0.5)
-    bar["colorbar"] |= {"x": 0.44, "len": 1}
-    legend = {"title": "head", "y": 1, "yanchor": "top"}
-    return figure.update_layout(coloraxis=bar, legend=legend)
+    bar["colorbar"]["len"] = 1
+    return figure.update_layout(coloraxis=bar)
+
+
+def bias_lines(slopes: Array, head: int, distances: int) -> go.Figure:
+    """ALiBi's bias of every head over the distance, 0 to `distances` - 1; the chosen head's line is broad."""
+    lines = [_penalty(number, slope, distances, number == head) for number, slope in enumerate(slopes)]
+    figure = layout(go.Figure(lines), 340, "distance |i − j|", "added to the scaled score")
+    figure.update_xaxes(zeroline=False)
+    figure.update_yaxes(zeroline=False)
+    return figure.update_layout(showlegend=True, legend={"title": "head"})
 
 
 def _penalty(head: int, slope: float, distances: int, chosen: bool) -> go.Scatter:

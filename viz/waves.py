@@ -156,11 +156,11 @@ def block_map(blocks: Array, pairs: Sequence[int], k: int) -> go.Figure:
         ygap=1,
         hoverongaps=False,
         texttemplate="%{z:.2f}",
-        textfont={"size": 11},
+        textfont={"size": 10},
         colorscale=SIGNED,
         zmin=-1,
         zmax=1,
-        colorbar={"title": {"text": "−1 to 1"}, "thickness": 14, "tickvals": [-1, 0, 1]},
+        showscale=False,
         hovertemplate=f"<b>%{{z:.7g}}</b><br>M<sub>{k}</sub>, row %{{y}}, column %{{x}}<extra></extra>",
     )
     figure = layout(go.Figure(heat), 440, f"dimension of PE(pos), pos → pos + {k}", "dimension of PE(pos + k)")

@@ -1,6 +1,5 @@
 """The order experiment of the page on positional encoding: the same words shuffled, with positions and without."""
 
-import pandas as pd
 import streamlit as st
 
 from model.order import SIDES, OrderRun, order_run, order_translations, reordered, reordered_text, shuffled, words
@@ -11,7 +10,7 @@ from pages.components.frame import View
 from pages.components.masks import names
 from pages.components.positions import KEPT
 from viz.schemes import beside, moved_bars
-from viz.tokens import labels
+from viz.tokens import visible, word
 
 EXAMPLE, EXAMPLE_ORDER = "The dog bites the man.", "0 4 2 3 1"
 OFF = {"encoder": "Encoder", "both": "Encoder and decoder"}
@@ -25,9 +24,9 @@ def show_order(view: View) -> None:
         "Attention takes its keys as a **set**. Without positions the encoder cannot tell “The dog bites the man” from "
         "“The man bites the dog”: put the words in another order, and see."
     )
-    spoken = [" ".join(labels([tokens[i] for i in word])).replace(" -", "") for word in found]
+    spoken = ["".join(visible(word(tokens[i])) for i in part) for part in found]
     order, off = _controls(len(found))
-    st.text("Words: " + "   ".join(f"{number} {word}" for number, word in enumerate(spoken)))
+    st.text("Words: " + "   ".join(f"{number} {text}" for number, text in enumerate(spoken)))
     if len(found) < 2:
         st.info("One word has no other order. Type a longer sentence, or take the example.")
         return
@@ -51,16 +50,17 @@ _ALT = "The change of each token's memory row, with positions and without"
 
 def _controls(count: int) -> tuple[tuple[int, ...], str]:
     """The order of the words, and whose positions are left out."""
-    seed_place, button, typed_place, off_place = st.columns([2, 2, 4, 3], vertical_alignment="bottom")
+    seed_place, button, typed_place = st.columns([2, 2, 5], vertical_alignment="bottom")
     seed = seed_place.number_input("Seed", 0, 9999, 1, key="pe_seed", **KEPT)
     button.button("Shuffle", icon=":material/shuffle:", key="pe_shuffle", on_click=_shuffle, width="stretch")
     typed = typed_place.text_input(
         "… or type an order", key="pe_order", placeholder="such as 2 1 0", max_chars=900, **KEPT
     )
+    example, off_place = st.columns([4, 5], vertical_alignment="bottom")
+    example.button(f"Take “{EXAMPLE}”", icon=":material/pets:", key="pe_example", on_click=_take_example)
     off = off_place.segmented_control(
         "Positions left out of", list(OFF), default="encoder", required=True, format_func=OFF.get, key="pe_off", **KEPT
     )
-    st.button(f"Take the example “{EXAMPLE}”", icon=":material/pets:", key="pe_example", on_click=_take_example)
     if (typed or "").strip() and count > 1:
         order = _parsed(typed, count)
         if order is not None:
@@ -90,15 +90,12 @@ def _take_example() -> None:
 
 
 def _show_translations(texts: tuple[str, str], translations: list[tuple[str, str]], off: str) -> None:
-    table = pd.DataFrame(
-        {
-            "words": ["own order", "other order"],
-            "what the encoder reads": texts,
-            "translation with positions": translations[0],
-            "translation without": translations[1],
-        }
-    )
-    st.dataframe(table, hide_index=True)
+    for title, text, found in zip(("Own order", "Other order"), texts, zip(*translations, strict=True), strict=True):
+        with st.container(border=True):
+            said = (f"{title}: the encoder reads", f"Translation {WAYS[0]}", f"Translation {WAYS[1]}")
+            for place, name, shown in zip(st.columns(3), said, (text, *found), strict=True):
+                place.caption(name)
+                place.text(shown)
     first, second = translations[1]
     same = "the same" if first == second else "not the same"
     st.caption(
@@ -132,21 +129,23 @@ def _show_checks(runs: list[OrderRun]) -> None:
 def _show_weights(view: View, runs: list[OrderRun], permutation: tuple[int, ...]) -> None:
     back = [permutation.index(position) for position in range(len(permutation))]
     maps = {}
-    for way, run in zip(WAYS, runs, strict=True):
+    for way, run in zip(("on", "off"), runs, strict=True):
         own, other = (weights[view.head] for weights in run.weights)
         other = other[:, back] if view.kind == "cross" else other
         other = other[back][:, back] if view.kind == "encoder_self" else other
-        maps |= {f"Own order, {way}": own, f"Other order, {way}": other}
+        maps |= {f"Own, positions {way}": own, f"Other, positions {way}": other}
     attention = view.attention
     chart(
         beside(names(view, attention), attention.mask[view.head], {}, maps),
         key="pe-order-weights",
         alt="Attention weights of the head in both orders, with positions and without",
     )
+    source_free = view.kind == "decoder_self" and view.layer == 0
     st.caption(
         f"Layer {view.layer}, head {view.head}: attention weights. On the right the tokens are put back into the "
-        "sentence's own order, so that the same cell is the same two tokens. Without positions both are one "
-        "picture."
+        "sentence's own order, so that the same cell is the same two tokens. Without positions both are one picture."
+        + " This attention reads the target alone, before any cross-attention: no order changes it."
+        * source_free
     )
 
 

@@ -158,15 +158,15 @@ def show_rotation(encoding: Array) -> None:
     )
     both = slice(2 * pair, 2 * pair + 2)
     st.latex(block_equation(blocks[pair], encoding[pos, both], encoding[pos + k, both], pos, k, pair))
-    left, right = st.columns([3, 2])
+    left, right = st.columns([5, 3])
     with left:
         chart(block_map(blocks[pairs], pairs, k), key="pe-blocks", alt="The chosen 2x2 blocks of M_k")
     by_pair = errors.max(axis=0).reshape(-1, 2).max(axis=1)
     right.dataframe(block_table(pairs, wavelengths, k, by_pair), hide_index=True)
     right.caption(
-        f"$M_{{{k}}}$ has such a 2×2 block for each of the {d_model // 2} pairs, and is 0 everywhere else (blank). Its "
-        f"numbers are row {k} of the table itself. λ, wavelength: positions in a full turn. The error is the largest "
-        "of all positions."
+        f"$M_{{{k}}}$ has such a 2×2 block for each of the {d_model // 2} pairs, and is 0 everywhere else (blank); "
+        f"colours run from −1, blue, to 1, red. Its numbers are row {k} of the table itself. λ, wavelength: positions "
+        "in a full turn. The error is the largest of all positions."
     )
 
 

@@ -12,7 +12,7 @@ from pages.components.frame import View
 from pages.components.masks import names
 from pages.components.positions import KEPT, kept_slider
 from viz.positions import learned_beside
-from viz.schemes import beside, bias_chart, offset_curve
+from viz.schemes import beside, bias_lines, bias_map, offset_curve
 from viz.theme import symmetric_range
 
 SCHEMES = {"learned": "Learned table", "rope": "RoPE", "alibi": "ALiBi"}
@@ -30,11 +30,11 @@ def show_schemes(view: View, encoding: Array, rows: int) -> None:
     st.markdown(
         "| | What it does | Numbers to learn, at this size | A score depends on | Past the table's end |\n"
         "|---|---|---|---|---|\n"
-        f"| Sinusoids{sines} | adds a fixed row to each embedding | 0 | both positions | the formula goes on |\n"
+        f"| Sinusoids{sines} | adds a fixed row to embeddings | 0 | contents, both positions | the formula goes on |\n"
         f"| Learned{learned} | adds a learned row | {2 * config.max_len:,} × {config.d_model} = "
-        f"{2 * config.max_len * config.d_model:,} | both positions | there is no row |\n"
-        "| RoPE | turns q and k in every self-attention | 0 | both contents and m − n | the formula goes on |\n"
-        "| ALiBi | lowers scaled scores with distance | 0 | both contents and \\|i − j\\| | the formula goes on |"
+        f"{2 * config.max_len * config.d_model:,} | contents, both positions | there is no row |\n"
+        "| RoPE | turns q and k in every self-attention | 0 | contents, m\u00a0−\u00a0n | the formula goes on |\n"
+        "| ALiBi | lowers scaled scores with distance | 0 | contents, \\|i\u00a0−\u00a0j\\| | the formula goes on |"
     )
     scheme = st.segmented_control(
         "Beside the sinusoids",
@@ -95,11 +95,12 @@ def show_rope(view: View) -> None:
         f"an angle that grows with the position, like the clocks of the tab “Rotation”. {NOT_TRAINED}"
     )
     weights = _weights(view, rotated / attention.d_k**0.5)
-    limit = symmetric_range(scores, rotated)[1]
+    mask = attention.mask[head]
+    limit = symmetric_range(scores[mask], rotated[mask])[1]
     maps = {"Scores q · k": scores, "Scores after RoPE": rotated}
     patterns = {"Attention weights": attention.pattern[head], "Weights after RoPE": weights}
     chart(
-        beside(names(view, attention), attention.mask[head], maps, patterns, limit),
+        beside(names(view, attention), mask, maps, patterns, limit),
         key="pe-rope",
         alt="Scores and attention weights of the head, before and after RoPE",
     )
@@ -141,7 +142,7 @@ def show_alibi(view: View) -> None:
     attention, head = view.attention, view.head
     scaled = attention.scaled[head]
     slopes = alibi_slopes(attention.n_heads)
-    bias = alibi_bias(*scaled.shape, slopes[head])
+    bias, mask = alibi_bias(*scaled.shape, slopes[head]), attention.mask[head]
     st.latex(
         r"\mathrm{softmax}\!\left(\frac{q_i k_j^{\top}}{\sqrt{d_k}} - m_h\,|i-j|\right), \qquad "
         rf"m_h = 2^{{-8(h+1)/n}},\quad n = {attention.n_heads}"
@@ -154,18 +155,24 @@ def show_alibi(view: View) -> None:
     )
     st.markdown(
         "**Attention with linear biases** adds nothing to the embeddings either: each step of distance costs a head "
-        f"its slope $m_h$ (head numbers $h$ from 0). {side} {NOT_TRAINED}"
+        f"its slope $m_h$, steep in the first heads and slight in the last ($h$ counts from 0). {side} {NOT_TRAINED}"
     )
-    limit = symmetric_range(scaled, scaled + bias, bias)[1]
-    maps = {"Scaled scores": scaled, "Scaled scores − m |i − j|": scaled + bias}
+    limit = symmetric_range(scaled[mask], (scaled + bias)[mask], bias[mask])[1]
+    maps = {"Scaled scores": scaled, "Scores − m |i − j|": scaled + bias}
     patterns = {"Attention weights": attention.pattern[head], "Weights with ALiBi": _weights(view, scaled + bias)}
     chart(
-        beside(names(view, attention), attention.mask[head], maps, patterns, limit),
+        beside(names(view, attention), mask, maps, patterns, limit),
         key="pe-alibi",
         alt="Scores and attention weights of the head, without and with ALiBi",
     )
     st.caption(f"Layer {view.layer}, head {head}. All score maps, the bias below too, share one range, ±{limit:.3g}.")
-    chart(bias_chart(bias, slopes, head, limit), key="pe-alibi-bias", alt="ALiBi's bias of this head and of all heads")
+    left, right = st.columns(2)
+    with left:
+        st.markdown(f"The bias of head {head}, $m_{{{head}}}$ = {slopes[head]:.4g}")
+        chart(bias_map(np.where(mask, bias, np.nan), limit), key="pe-alibi-bias", alt="ALiBi's bias of this head")
+    with right:
+        st.markdown("Every head's bias over the distance")
+        chart(bias_lines(slopes, head, max(bias.shape)), key="pe-alibi-heads", alt="ALiBi's bias of all heads")
     st.caption("Press et al. 2022, “Train Short, Test Long: Attention with Linear Biases”, section 3.")
 
 

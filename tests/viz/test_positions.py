@@ -175,3 +175,29 @@ def test_learned_and_sinusoidal_tables_share_their_colours(encoding: np.ndarray)
     assert np.array_equal(figure.data[0].z, learned)
     assert np.array_equal(figure.data[1].z, encoding)
     assert colours(figure) == pytest.approx((-3, 3), abs=1e-5)
+
+
+@pytest.mark.parametrize("pairs", [[0], [0, 3, 15]])
+def test_blocks_stand_on_the_diagonal_with_their_own_numbers(encoding: np.ndarray, pairs: list[int]) -> None:
+    blocks = rotation(encoding, 10)[pairs]
+    figure = block_map(blocks, pairs, 10)
+    matrix = figure.data[0].z
+    for i, block in enumerate(blocks):
+        cells = slice(2 * i, 2 * i + 2)
+        assert matrix[cells, cells] == pytest.approx(block)
+    assert np.isnan(matrix).sum() == matrix.size - 4 * len(pairs)
+    assert (figure.data[0].zmin, figure.data[0].zmax) == (-1, 1)
+    assert list(figure.data[0].x)[-1] == f"{2 * pairs[-1] + 1} cos"
+
+
+def test_the_table_of_blocks_gives_each_pairs_turn_and_error(waves: np.ndarray) -> None:
+    errors = np.arange(16) * 1e-8
+    table = block_table([0, 3], waves, 10, errors)
+    assert list(table["pair"]) == [0, 3]
+    assert table["turned by"][0] == f"{360 * 10 / (2 * math.pi):,.4g}°"
+    assert list(table["largest error"]) == ["0.0e+00", "3.0e-08"]
+
+
+@pytest.mark.parametrize(("pairs", "found"), [(1, [0]), (3, [0, 1, 2]), (128, [0, 25, 51, 76, 102, 127])])
+def test_pairs_are_spread_from_the_first_to_the_last(pairs: int, found: list[int]) -> None:
+    assert spread(pairs) == found
