@@ -49,11 +49,11 @@ def beside(
     for number, (title, values) in enumerate(maps.items()):
         said, axis = ("score", "coloraxis") if title in scores else ("weight", "coloraxis2")
         add_map(figure, divmod(number, 2), names, (values, mask), f"{said} <b>%{{z:.7g}}</b>", {"coloraxis": axis})
-    layout(figure, height, "", "")
+    layout(figure, height, "", "").update_annotations(font_size=12)
     axes(figure, rows, keys)
     if lines > 1:
         figure.update_xaxes(showticklabels=False, row=1)
-    bars = {"coloraxis2": _below(scale(WEIGHTS, 0, 1, "weight, 0 to 1", 0), 0.78)}
+    bars = {"coloraxis2": _below(scale(WEIGHTS, 0, 1, "weight, 0 to 1", 0), 0.78 if scores else 0.5)}
     if scores:
         bars["coloraxis"] = _below(scale(SIGNED, -limit, limit, f"score, ±{limit:.3g}", 0), 0.22)
     return figure.update_layout(**bars, margin={"b": FOOT - 40})
