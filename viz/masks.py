@@ -65,15 +65,15 @@ def mask_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, scaled: Arr
     )
     figure = make_subplots(2, 2, subplot_titles=titles, horizontal_spacing=0.03, vertical_spacing=0.2)
     for number, (values, said, colours, masked) in enumerate(drawn):
-        _add_map(
+        add_map(
             figure, divmod(number, 2), (rows, keys), (values, mask if masked else np.ones_like(mask)), said, colours
         )
     each = min(max(20 * len(rows), 110), 330)
     layout(figure, 2 * each + 260, "", "")
-    _axes(figure, rows, keys)
+    axes(figure, rows, keys)
     figure.update_layout(
-        coloraxis=_scale(SIGNED, low, high, f"score (2, 3)<br>{low:.3g} to {high:.3g}", 0.8),
-        coloraxis2=_scale(WEIGHTS, 0, 1, "weight (4)<br>0 to 1", 0.2),
+        coloraxis=scale(SIGNED, low, high, f"score (2, 3)<br>{low:.3g} to {high:.3g}", 0.8),
+        coloraxis2=scale(WEIGHTS, 0, 1, "weight (4)<br>0 to 1", 0.2),
     )
     return figure
 
@@ -92,10 +92,10 @@ def padding_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, alone: A
     figure = make_subplots(1, 2, subplot_titles=("The sentence alone", "The same sentence in the padded batch"))
     for number, (names, values) in enumerate(((keys, alone), (columns, padded))):
         cells = (values, mask[:, : len(names)])
-        _add_map(figure, (0, number), (rows, names), cells, "weight <b>%{z:.7g}</b>", {"coloraxis": "coloraxis"})
+        add_map(figure, (0, number), (rows, names), cells, "weight <b>%{z:.7g}</b>", {"coloraxis": "coloraxis"})
     layout(figure, min(max(20 * len(rows), 110), 400) + 170, "", "")
-    _axes(figure, rows, keys, columns)
-    bar = _scale(WEIGHTS, 0, 1, "weight<br>0 to 1", 0.5)
+    axes(figure, rows, keys, columns)
+    bar = scale(WEIGHTS, 0, 1, "weight<br>0 to 1", 0.5)
     bar["colorbar"]["len"] = 1
     figure.update_layout(coloraxis=bar)
     figure.add_vline(len(keys) - 0.5, line={"color": OKABE_ITO[5], "width": 2}, row=1, col=2)
@@ -139,7 +139,7 @@ def pad_names(tokens: Sequence[str], pads: int) -> list[str]:
     return numbered([*tokens, *["<pad>"] * pads])
 
 
-def _add_map(
+def add_map(
     figure: go.Figure,
     place: tuple[int, int],
     names: tuple[Sequence[str], Sequence[str]],
@@ -167,7 +167,7 @@ def _add_map(
     figure.add_layout_image(source=source, sizing="stretch", layer="below", **whole, row=row, col=col)
 
 
-def _axes(figure: go.Figure, rows: Sequence[str], *keys: Sequence[str]) -> None:
+def axes(figure: go.Figure, rows: Sequence[str], *keys: Sequence[str]) -> None:
     """Token labels on both axes; zooming into one map zooms into all that share its columns."""
     plain = {"showgrid": False, "zeroline": False}
     figure.update_xaxes(**plain, tickangle=-60)
@@ -186,6 +186,7 @@ def _some(names: Sequence[str]) -> dict:
     return {"tickmode": "array", "tickvals": shown, "ticktext": [names[i] for i in shown]}
 
 
-def _scale(name: str, low: float, high: float, title: str, y: float) -> dict:
+def scale(name: str, low: float, high: float, title: str, y: float) -> dict:
+    """A colour axis whose bar states its range; `y` is the bar's middle."""
     bar = {"title": {"text": title}, "tickvals": [low, (low + high) / 2, high], "tickformat": ".3~g"}
     return {"colorscale": name, "cmin": low, "cmax": high, "colorbar": _BAR | bar | {"y": y}}

@@ -7,10 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 
 from viz.positions import dimension_name, length
-from viz.theme import OKABE_ITO, layout
+from viz.theme import OKABE_ITO, SIGNED, layout
 
 Array = np.ndarray
 
@@ -96,16 +97,18 @@ def similarity_curve(similarities: Array, extremes: tuple[Array, Array], positio
     return figure
 
 
-def clocks(rows: Mapping[str, Array], predicted: Mapping[str, Array], pair: int, wavelengths: Array) -> go.Figure:
-    """Some pairs as hands of clocks, the cosine to the right and the sine upwards, fast ones first.
+def clocks(
+    rows: Mapping[str, Array], predicted: Mapping[str, Array], pairs: Sequence[int], pair: int, wavelengths: Array
+) -> go.Figure:
+    """Some pairs as hands of clocks, the cosine to the right and the sine upwards.
 
     Args:
         rows: (d_model,) by name: the two rows of the table that give each clock its hands.
         predicted: (d_model,) by name: what M_k makes of the first row, drawn as rings.
+        pairs: the ones to draw, `pair` among them.
         pair: the one that is emphasised.
         wavelengths: (pair,) of all.
     """
-    pairs = _spread(pair, len(wavelengths))
     sines = 2 * np.asarray(pairs)
     centres = 2.5 * np.arange(len(pairs))
     figure = go.Figure()
@@ -128,11 +131,61 @@ def clocks(rows: Mapping[str, Array], predicted: Mapping[str, Array], pair: int,
     return figure
 
 
-def _spread(pair: int, n_pairs: int, count: int = 8) -> list[int]:
-    """At most `count` pairs from the first to the last, the nearest of them replaced by `pair`."""
-    spread = {round(at) for at in np.linspace(0, n_pairs - 1, min(count, n_pairs))}
-    nearest = min(spread, key=lambda other: abs(other - pair))
-    return sorted(spread - {nearest} | {pair})
+def spread(n_pairs: int, count: int = 6) -> list[int]:
+    """At most `count` pairs from the first to the last."""
+    return sorted({round(at) for at in np.linspace(0, n_pairs - 1, min(count, n_pairs))})
+
+
+def block_map(blocks: Array, pairs: Sequence[int], k: int) -> go.Figure:
+    """M_k for some pairs of dimensions: their 2x2 blocks with their numbers; elsewhere M_k is 0, and blank.
+
+    Args:
+        blocks: (pair, 2, 2), of `pairs`.
+        pairs: whose blocks they are, in this order.
+        k: the offset.
+    """
+    names = [dimension_name(dimension) for pair in pairs for dimension in (2 * pair, 2 * pair + 1)]
+    matrix = np.full((len(names), len(names)), np.nan, np.float32)
+    for i, block in enumerate(blocks):
+        matrix[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = block
+    heat = go.Heatmap(
+        z=matrix,
+        x=names,
+        y=names,
+        xgap=1,
+        ygap=1,
+        hoverongaps=False,
+        texttemplate="%{z:.2f}",
+        textfont={"size": 10},
+        colorscale=SIGNED,
+        zmin=-1,
+        zmax=1,
+        showscale=False,
+        hovertemplate=f"<b>%{{z:.7g}}</b><br>M<sub>{k}</sub>, row %{{y}}, column %{{x}}<extra></extra>",
+    )
+    figure = layout(go.Figure(heat), 440, f"dimension of PE(pos), pos → pos + {k}", "dimension of PE(pos + k)")
+    figure.update_xaxes(type="category", showgrid=False, zeroline=False, tickangle=-60)
+    return figure.update_yaxes(type="category", autorange="reversed", showgrid=False, zeroline=False)
+
+
+def block_table(pairs: Sequence[int], wavelengths: Array, k: int, errors: Array) -> pd.DataFrame:
+    """One line a pair: how far M_k turns it, and the largest error of PE(pos + k) = M_k PE(pos) over all positions.
+
+    Args:
+        pairs: the pairs.
+        wavelengths: (pair,) of all pairs.
+        k: the offset.
+        errors: (pair,) of all pairs.
+    """
+    turns = k / wavelengths[list(pairs)]
+    return pd.DataFrame(
+        {
+            "pair": list(pairs),
+            "wavelength": [length(wavelengths[pair]) for pair in pairs],
+            "turned by": [f"{360 * turn:,.4g}°" for turn in turns],
+            "largest error": [f"{errors[pair]:.1e}" for pair in pairs],
+        }
+    )
 
 
 def _hands(name: str, row: Array, sines: Array, centres: Array, colour: str) -> go.Scatter:

@@ -7,12 +7,23 @@ from streamlit.delta_generator import DeltaGenerator
 from model import positions
 from model.trace import Array, Embedded
 from pages.components.chart import chart
-from viz.positions import dimension_name, learned_beside, similarity_map, sum_maps
+from pages.components.explain import explain
+from viz.positions import dimension_name, similarity_map, sum_maps
 from viz.theme import symmetric_range
-from viz.waves import block_equation, clocks, similarity_curve, wave_chart, wavelength_chart
+from viz.waves import (
+    block_equation,
+    block_map,
+    block_table,
+    clocks,
+    similarity_curve,
+    spread,
+    wave_chart,
+    wavelength_chart,
+)
 
 KEPT = {"bind": "query-params", "persist_state": "session"}
 """For widgets whose value stays when the page is left, and goes along in its link."""
+SIDES = {"source": "Source", "target": "Target"}
 MEASURES = {"dot": "Dot product", "cosine": "Cosine"}
 
 
@@ -23,6 +34,34 @@ def kept_slider(
     if key in st.session_state:
         st.session_state[key] = min(max(st.session_state[key], limits[0]), limits[1])
     return place.slider(label, *limits, default, step, key=key, **KEPT)
+
+
+def controls(max_len: int, d_model: int) -> tuple[int, int, str]:
+    """How many positions and dimensions to draw, and whose."""
+    left, middle, right = st.columns([2, 2, 1])
+    rows = kept_slider(left, "Positions", (2, max_len), min(64, max_len), "positions")
+    columns = kept_slider(middle, "Dimensions", (2, d_model), d_model, "dimensions", step=2)
+    side = right.segmented_control(
+        "Sentence", list(SIDES), default="source", required=True, format_func=SIDES.get, key="side", **KEPT
+    )
+    return rows, columns, side
+
+
+def show_formula(learned: bool, d_model: int) -> None:
+    """What the table is made of."""
+    if learned:
+        text = "This model **learned** its table, a free number for each position and dimension, instead of the sines "
+        text += "and cosines of the paper; the paper found that the two do equally well."
+        explain(text, r"x_{pos} = \sqrt{d_{model}}\;E_{token} + P_{pos},\qquad P \text{ learned}", "3.5")
+        return
+    explain(
+        f"**pos** is the position, **i** the pair of dimensions (2i, 2i+1), d_model = {d_model}. Attention takes "
+        "its keys as a set, in no order: this table, added to the embeddings, tells the model where each word stands. "
+        "Encoder and decoder add the same one. Colours run from −1 to 1.",
+        r"PE_{(pos,\,2i)} = \sin\!\left(\frac{pos}{10000^{2i/d_{model}}}\right) \qquad "
+        r"PE_{(pos,\,2i+1)} = \cos\!\left(\frac{pos}{10000^{2i/d_{model}}}\right)",
+        "3.5",
+    )
 
 
 def show_sentence(embedded: Embedded, tokens: tuple[str, ...]) -> None:
@@ -97,33 +136,53 @@ def show_distance(encoding: Array, rows: int, learned: bool) -> None:
 
 
 def show_rotation(encoding: Array) -> None:
+    """PE(pos + k) = M_k PE(pos): clocks, the blocks of M_k, one of them written out, and the largest error."""
     max_len, d_model = encoding.shape
     left, middle, right = st.columns(3)
     pos = kept_slider(left, "Position pos", (0, max_len // 2 - 1), min(5, max_len // 2 - 1), "pos")
     k = kept_slider(middle, "Offset k", (1, max_len // 2), min(10, max_len // 2), "offset")
     pair = kept_slider(right, "Pair i", (0, d_model // 2 - 1), d_model // 16, "pair")
-    predicted = positions.rotated(encoding, k)
+    pairs = _pairs(d_model // 2, pair)
+    predicted, blocks = positions.rotated(encoding, k), positions.rotation(encoding, k)
+    errors = np.abs(predicted - encoding[k:])
     rows = {f"PE({pos})": encoding[pos], f"PE({pos + k})": encoding[pos + k]}
     turned = {f"M<sub>{k}</sub> PE({pos})": predicted[pos]}
-    chart(clocks(rows, turned, pair, positions.wavelengths(d_model)), key="pe-clocks")
-    both = slice(2 * pair, 2 * pair + 2)
-    block = positions.rotation(encoding, k)[pair]
-    st.latex(block_equation(block, encoding[pos, both], encoding[pos + k, both], pos, k, pair))
+    wavelengths = positions.wavelengths(d_model)
+    chart(clocks(rows, turned, pairs, pair, wavelengths), key="pe-clocks", alt="Pairs of dimensions as clock hands")
     st.markdown(
         f"Each pair is the hand of a clock, and $M_{{{k}}}$ turns each hand by a fixed angle, from **any** position "
         f"to the one {k} further on: “for any fixed offset k, PE(pos+k) can be represented as a linear function of "
         "PE(pos)”, which the authors hoped would make it easy to attend by relative position. For all "
         f"{max_len - k} positions and {d_model} dimensions, $M_{{{k}}}\\,PE(pos)$ and the model's own "
-        f"$PE(pos + {k})$ differ by at most **{np.abs(predicted - encoding[k:]).max():.1e}**, "
-        "the rounding of single precision."
+        f"$PE(pos + {k})$ differ by at most **{errors.max():.1e}**, the rounding of single precision."
     )
-    st.caption("λ: wavelength, positions in a full turn. The blocks of the matrix are row k of the table itself.")
+    both = slice(2 * pair, 2 * pair + 2)
+    st.latex(block_equation(blocks[pair], encoding[pos, both], encoding[pos + k, both], pos, k, pair))
+    left, right = st.columns([5, 3])
+    with left:
+        chart(block_map(blocks[pairs], pairs, k), key="pe-blocks", alt="The chosen 2x2 blocks of M_k")
+    by_pair = errors.max(axis=0).reshape(-1, 2).max(axis=1)
+    right.dataframe(block_table(pairs, wavelengths, k, by_pair), hide_index=True)
+    right.caption(
+        f"$M_{{{k}}}$ has such a 2×2 block for each of the {d_model // 2} pairs, and is 0 everywhere else (blank); "
+        f"colours run from −1, blue, to 1, red. Its numbers are row {k} of the table itself. λ, wavelength: positions "
+        "in a full turn. The error is the largest of all positions."
+    )
 
 
-def show_beside(learned: Array) -> None:
-    st.markdown("Sinusoids are fixed; this table was learned from data. Both in one colour range.")
-    chart(learned_beside(learned, positions.sinusoidal_encoding(*learned.shape)), key="pe-beside")
-    st.caption("A learned table has no wavelengths, and no rotation takes one of its positions to another.")
+def _pairs(n_pairs: int, pair: int) -> list[int]:
+    """The pairs to draw: the chosen one, and those that the person wants beside it."""
+    if "pe_pairs" in st.session_state:
+        st.session_state["pe_pairs"] = [other for other in st.session_state["pe_pairs"] if other < n_pairs]
+    beside = st.multiselect(
+        "Pairs of dimensions to draw beside it",
+        range(n_pairs),
+        spread(n_pairs),
+        max_selections=7,
+        key="pe_pairs",
+        **KEPT,
+    )
+    return sorted({*beside, pair})
 
 
 def _span(lengths: Array) -> str:

@@ -4,6 +4,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
+from model.order import order_run, reordered
 from model.translator import Translator
 from tests.browser.conftest import Visitor
 
@@ -68,7 +69,9 @@ def test_every_tab_draws(server: str, visitor: Visitor) -> None:
         ("Your sentence", ["pe-sum"]),
         ("Wavelengths", ["pe-wavelengths", "pe-waves"]),
         ("Distance", ["pe-similarity", "pe-similarity-curve"]),
-        ("Rotation", ["pe-clocks"]),
+        ("Learned, RoPE, ALiBi", ["pe-rope", "pe-rope-offsets"]),
+        ("Word order", ["pe-moved", "pe-order-weights"]),
+        ("Rotation", ["pe-clocks", "pe-blocks"]),
     ):
         visitor.page.get_by_role("tab", name=tab).click()
         visitor.settle()
@@ -89,7 +92,7 @@ def test_short_and_long_sentences(source: str, server: str, visitor: Visitor, tr
 
 
 def test_a_cold_link_opens_the_same_view(cold_server: str, visitor: Visitor) -> None:
-    asked = {"tab": "Rotation", "positions": "100", "pos": "7", "offset": "9", "pair": "3", "side": "Target"}
+    asked = {"part": "Rotation", "positions": "100", "pos": "7", "offset": "9", "pair": "3", "side": "Target"}
     visitor.visit(page(cold_server, **asked))
     assert draws(visitor, "pe-clocks")
     wait_for_shape(visitor, 100, 32)
@@ -98,6 +101,22 @@ def test_a_cold_link_opens_the_same_view(cold_server: str, visitor: Visitor) -> 
 
 
 def test_values_that_no_table_has_become_ones_that_it_has(server: str, visitor: Visitor) -> None:
-    visitor.visit(page(server, tab="Distance", positions="99999", measure="x", **{"from": "-4"}))
+    visitor.visit(page(server, part="Distance", positions="99999", measure="x", **{"from": "-4"}))
     assert draws(visitor, "pe-similarity")
     wait_for_shape(visitor, 64, 32)
+
+
+def test_a_link_opens_an_order_and_the_bars_are_its_run(server: str, visitor: Visitor, translator: Translator) -> None:
+    asked = {"part": "Word order", "source": "a dog and a cat", "target": "Greedy", "pe_order": "4 1 2 3 0"}
+    visitor.visit(page(server, **asked))
+    assert draws(visitor, "pe-moved")
+    assert visitor.page.get_by_text("get the same translation").count() == 1
+    trace = translator.trace("a dog and a cat", beam_size=1)
+    run = order_run(translator, trace, reordered(trace.src_tokens, (4, 1, 2, 3, 0)), (), ("encoder_self", 0))
+    bars = visitor.page.locator(".st-key-pe-moved .js-plotly-plot").evaluate("plot => Array.from(plot._fullData[0].y)")
+    # A checkpoint's file holds the weights in half precision.
+    assert bars == pytest.approx(list(run.moved), rel=0.05, abs=0.01)
+    assert query(visitor) == asked
+    visitor.page.get_by_role("button", name="Shuffle").click()
+    visitor.settle()
+    visitor.page.wait_for_function("!location.search.includes('pe_order') && location.search.includes('pe_seed=2')")

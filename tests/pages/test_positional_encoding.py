@@ -47,7 +47,7 @@ def tabs(page: AppTest) -> list[str]:
 @pytest.mark.usefixtures("checkpoints")
 @pytest.mark.parametrize("tab", ["Your sentence", "Wavelengths", "Distance", "Rotation"])
 def test_every_slider_reaches_both_its_ends(tab: str) -> None:
-    page = open_page(tab=tab)
+    page = open_page(part=tab)
     for key in [slider.key for slider in page.main.slider]:
         assert page.slider(key=key).max == LARGEST[key]
         for value in (page.slider(key=key).max, page.slider(key=key).min):
@@ -58,14 +58,14 @@ def test_every_slider_reaches_both_its_ends(tab: str) -> None:
 @pytest.mark.usefixtures("checkpoints")
 def test_a_learned_table_gets_neither_wavelengths_nor_a_rotation() -> None:
     page = open_page(checkpoint="learned")
-    assert tabs(page) == ["Your sentence", "Beside the sinusoids", "Distance"]
+    assert tabs(page) == ["Your sentence", "Distance", "Learned, RoPE, ALiBi", "Word order"]
     assert any("**learned**" in text.value for text in page.markdown)
 
 
 @pytest.mark.usefixtures("checkpoints")
-@pytest.mark.parametrize("tab", ["Beside the sinusoids", "Distance"])
+@pytest.mark.parametrize("tab", ["Learned, RoPE, ALiBi", "Distance", "Word order"])
 def test_values_of_a_larger_checkpoint_come_into_range(tab: str) -> None:
-    page = open_page(checkpoint="learned", tab=tab, side="target", **LARGEST)
+    page = open_page(checkpoint="learned", part=tab, side="target", **LARGEST)
     assert page.slider(key="positions").value == 60
     assert page.slider(key="dimensions").value == 16
 
@@ -80,7 +80,7 @@ def test_short_and_long_sentences_show_their_sum(source: str) -> None:
 
 @pytest.mark.usefixtures("checkpoints")
 def test_no_waves_chosen_is_no_error() -> None:
-    page = open_page(tab="Wavelengths")
+    page = open_page(part="Wavelengths")
     page.multiselect(key="waves").set_value([]).run()
     assert not page.exception
     page.multiselect(key="waves").set_value([0, 1, 31]).run()

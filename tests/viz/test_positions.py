@@ -11,7 +11,16 @@ from model.positions import measured_wavelengths, rotated, rotation, similarity,
 from model.trace import Trace
 from model.translator import Translator
 from viz.positions import learned_beside, similarity_map, sum_maps, table_map
-from viz.waves import block_equation, clocks, similarity_curve, wave_chart, wavelength_chart
+from viz.waves import (
+    block_equation,
+    block_map,
+    block_table,
+    clocks,
+    similarity_curve,
+    spread,
+    wave_chart,
+    wavelength_chart,
+)
 
 SENTENCE = "Two young men are cooking in a kitchen."
 
@@ -140,12 +149,11 @@ def test_similarities_are_drawn_row_by_row(encoding: np.ndarray) -> None:
 @pytest.mark.parametrize("pair", [0, 3, 15])
 def test_clock_hands_end_where_the_table_says(encoding: np.ndarray, waves: np.ndarray, pair: int) -> None:
     rows = {"PE(5)": encoding[5], "PE(15)": encoding[15]}
-    figure = clocks(rows, {"M PE(5)": rotated(encoding, 10)[5]}, pair, waves)
+    figure = clocks(rows, {"M PE(5)": rotated(encoding, 10)[5]}, sorted({*spread(16), pair}), pair, waves)
     *hands, rings = figure.data
-    centres = 2.5 * np.arange(8)
     pairs = hands[0].customdata[1::3, 2].astype(int)
+    centres = 2.5 * np.arange(len(pairs))
     assert pair in pairs
-    assert len(pairs) == 8
     for hand, row in zip(hands, rows.values(), strict=True):
         assert hand.x[1::3] - centres == pytest.approx(row[2 * pairs + 1], abs=1e-5)
         assert np.array_equal(hand.y[1::3], row[2 * pairs])
@@ -167,3 +175,29 @@ def test_learned_and_sinusoidal_tables_share_their_colours(encoding: np.ndarray)
     assert np.array_equal(figure.data[0].z, learned)
     assert np.array_equal(figure.data[1].z, encoding)
     assert colours(figure) == pytest.approx((-3, 3), abs=1e-5)
+
+
+@pytest.mark.parametrize("pairs", [[0], [0, 3, 15]])
+def test_blocks_stand_on_the_diagonal_with_their_own_numbers(encoding: np.ndarray, pairs: list[int]) -> None:
+    blocks = rotation(encoding, 10)[pairs]
+    figure = block_map(blocks, pairs, 10)
+    matrix = figure.data[0].z
+    for i, block in enumerate(blocks):
+        cells = slice(2 * i, 2 * i + 2)
+        assert matrix[cells, cells] == pytest.approx(block)
+    assert np.isnan(matrix).sum() == matrix.size - 4 * len(pairs)
+    assert (figure.data[0].zmin, figure.data[0].zmax) == (-1, 1)
+    assert list(figure.data[0].x)[-1] == f"{2 * pairs[-1] + 1} cos"
+
+
+def test_the_table_of_blocks_gives_each_pairs_turn_and_error(waves: np.ndarray) -> None:
+    errors = np.arange(16) * 1e-8
+    table = block_table([0, 3], waves, 10, errors)
+    assert list(table["pair"]) == [0, 3]
+    assert table["turned by"][0] == f"{360 * 10 / (2 * math.pi):,.4g}°"
+    assert list(table["largest error"]) == ["0.0e+00", "3.0e-08"]
+
+
+@pytest.mark.parametrize(("pairs", "found"), [(1, [0]), (3, [0, 1, 2]), (128, [0, 25, 51, 76, 102, 127])])
+def test_pairs_are_spread_from_the_first_to_the_last(pairs: int, found: list[int]) -> None:
+    assert spread(pairs) == found
