@@ -14,7 +14,9 @@ import torch
 from model.trace import Array
 
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)
-ROUNDS = 25
+ROUNDS, FEWEST_ROUNDS = 25, 3
+PATIENCE = 12.0
+"""Seconds after which no further round begins: on a busy machine a round may take long."""
 
 Contender = Callable[[int], Callable[[], object]]
 """length -> what is timed at that length, with its input made beforehand"""
@@ -54,12 +56,16 @@ def timed(
 
     Right before each timed call the same call runs once untimed: caches and threads are then warm. Rounds begin at
     another length each time, and contenders swap their order, so that no place in the round is always the same one's.
+    After `PATIENCE` seconds no further round begins, once there are `FEWEST_ROUNDS`.
 
     Yields:
-        contenders x lengths x rounds samples, each as soon as it is taken.
+        contenders x lengths samples a round, each as soon as it is taken.
     """
     ready = {(name, length): prepare(length) for name, prepare in contenders.items() for length in lengths}
+    began = clock()
     for turn in range(rounds):
+        if turn >= FEWEST_ROUNDS and clock() - began > PATIENCE:
+            return
         first = turn % len(lengths)
         for length in (*lengths[first:], *lengths[:first]):
             for name in list(contenders)[:: -1 if turn % 2 else 1]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from threading import Lock
+from time import monotonic
 
 import streamlit as st
 
-from model.timing import LENGTHS, ROUNDS, Contender, Sample, Timings, medians, timed
+from model.timing import LENGTHS, PATIENCE, ROUNDS, Contender, Sample, Timings, medians, timed
 
 _BUSY = Lock()
 """Two measurements at once would slow each other down: one at a time in this process."""
@@ -42,13 +43,20 @@ def measured(
 
 
 def _rounds(contenders: Mapping[str, Contender], device: str, bar: object) -> list[Sample]:
-    """All samples; the bar moves once a round, since drawing it takes time from what is timed."""
+    """All samples; the bar moves once a round, since drawing it takes time from what is timed.
+
+    On a busy machine it is full when the time is up, not the rounds.
+    """
+    began = monotonic()
     samples, a_round = [], len(contenders) * len(LENGTHS)
     for sample in timed(contenders, device):
         samples.append(sample)
         if len(samples) % a_round == 0:
             done = len(samples) // a_round
-            bar.progress(done / ROUNDS, f"Round {min(done + 1, ROUNDS)} of {ROUNDS}")
+            bar.progress(
+                min(max(done / ROUNDS, (monotonic() - began) / PATIENCE), 1.0),
+                f"Round {min(done + 1, ROUNDS)} of {ROUNDS}",
+            )
     return samples
 
 

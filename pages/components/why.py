@@ -114,8 +114,8 @@ def _show_layers(timings: Timings, d: int, batch: int, n: int) -> None:
     powers = [growth(lengths, seconds) for seconds in (ours, theirs)]
     st.markdown(
         f"At n = {lengths[-1]} the LSTM takes **{theirs[-1] / ours[-1]:.3g} times** as long as self-attention; at "
-        f"n = {lengths[0]}, {theirs[0] / ours[0]:.3g} times. From n = {lengths[-3]} to {lengths[-1]} the time grows as n "
-        f"to the power **{powers[0]:.2f}** with self-attention, **{powers[1]:.2f}** with the LSTM."
+        f"n = {lengths[0]}, {theirs[0] / ours[0]:.3g} times. From n = {lengths[-3]} to {lengths[-1]} the time grows as "
+        f"n to the power **{powers[0]:.2f}** with self-attention, **{powers[1]:.2f}** with the LSTM."
     )
     columns = {
         "attention: ms": ours * 1e3,
