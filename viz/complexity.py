@@ -59,7 +59,7 @@ def operations_chart(lengths: Array, curves: Mapping[str, Array], here: Mapping[
         )
         figure.update_traces(hovertemplate=said, selector=lambda trace: trace.hovertemplate is None)
     _mark(figure, n, f"your sentence: n = {n}", 0.03, "left" if n < lengths[-1] ** 0.5 else "right")
-    _mark(figure, d, f"n = d = {d}: self-attention<br>costs what recurrence costs", 0.16, "right")
+    _mark(figure, d, f"n = d = {d}", 0.03 if n < d else 0.14, "left")
     figure.add_scatter(
         x=[d],
         y=[float(d) ** 3],
@@ -146,7 +146,7 @@ def path_chart(
 def count(steps: int, name: str) -> str:
     """ "11 steps, one after another", "1 layer"."""
     if name == RECURRENT:
-        return f"{steps} step{'' if steps == 1 else 's'}, one after another"
+        return "1 step" if steps == 1 else f"{steps} steps, one after another"
     return f"{steps} layer{'' if steps == 1 else 's'}"
 
 

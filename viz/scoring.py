@@ -33,7 +33,7 @@ def score_maps(rows: Sequence[str], keys: Sequence[str], scores: Mapping[str, Ar
         )
         figure.add_trace(heat, row=1, col=column)
     layout(figure, min(max(20 * len(rows), 110), 380) + 170, "", "")
-    shown, _ = ticks(keys)
+    shown, _ = ticks(keys, 15)
     figure.update_xaxes(tickvals=shown, ticktext=[x[i] for i in shown], tickangle=-60, showgrid=False)
     shown, _ = ticks(rows)
     figure.update_yaxes(autorange="reversed", matches="y", showgrid=False)

@@ -24,7 +24,8 @@ def measured(
         contenders: makes what is timed.
     """
     kept, name = _kept(), (key, device, *case)
-    pressed = st.button("Measure on this machine", key=key, icon=":material/timer:")
+    st.button("Measure on this machine", key=key, icon=":material/timer:", on_click=_ask, args=(key,))
+    pressed = st.session_state.pop(_asked(key), False)
     place = st.empty()
     if pressed and not _BUSY.acquire(blocking=False):
         place.info(
@@ -40,6 +41,14 @@ def measured(
     elif name not in kept:
         place.caption("Nothing is timed until you press the button.")
     return kept.get(name)
+
+
+def _ask(key: str) -> None:
+    st.session_state[_asked(key)] = True
+
+
+def _asked(key: str) -> str:
+    return f"{key}-asked"
 
 
 def _rounds(contenders: Mapping[str, Contender], device: str, bar: object) -> list[Sample]:

@@ -55,9 +55,10 @@ def show_paths(view: View, k: int, r: int) -> None:
         "dependency is to learn (section 4)."
     )
     st.caption(
-        f"Thin lines: all that the word on the right can read. The recurrent layer hands its state on from left to "
+        "Thin lines, where they are few enough to tell apart: all that the word on the right can read. "
+        "The recurrent layer hands its state on from left to "
         f"right. Convolutions have kernels of k = {k} that look back, dilated 1, {k}, {k**2}, … as in the paper's "
-        f"logₖ(n); without dilation they would need {contiguous_layers(first, second, k)} layers, the paper's n / k. "
+        f"logₖ(n); without dilation it would take {contiguous_layers(first, second, k)}, the paper's n / k. "
         f"Restricted attention looks at r = {r} neighbours with itself in the middle, so {r // 2} back a layer. The "
         "table above counts a whole sentence of n and leaves rounding and constants away, as the paper does."
     )
@@ -125,13 +126,13 @@ def _show_layers(timings: Timings, d: int, batch: int, n: int) -> None:
         "LSTM: steps": list(lengths),
         "attention: power": exponents(lengths, ours),
         "LSTM: power": exponents(lengths, theirs),
-        "attention: M mult-adds": [batch * attention_work(length, d) / 1e6 for length in lengths],
-        "LSTM: M mult-adds": [batch * lstm_work(length, d) / 1e6 for length in lengths],
+        "attention: M ops": [batch * attention_work(length, d) / 1e6 for length in lengths],
+        "LSTM: M ops": [batch * lstm_work(length, d) / 1e6 for length in lengths],
     }
     numbers_table(time_table(lengths, columns))
     st.caption(
         f"{how_measured(timings)} Ratio: LSTM / self-attention. Steps: operations that have to wait for one another. "
-        "Power: p in time ~ nᵖ, from the line above to this one. Millions of multiply-adds: self-attention 2 n² d + "
+        "Power: p in time ~ nᵖ, from the line above to this one. M ops: million multiply-adds, self-attention 2 n² d + "
         f"4 n d², projections included; LSTM 8 n d² for its four gates; equal at n = 2 d = {2 * d}. Where the clock "
         "says otherwise, it is the steps, and how well each kernel fills the machine."
     )
@@ -145,18 +146,19 @@ def show_scoring(view: View) -> None:
     scores, scaled = attention.scores[head], attention.scaled[head]
     following = None if view.kind == "encoder_self" else view.trace.next_tokens
     rows, keys = row_names(attention.query_tokens, following), numbered(attention.key_tokens)
-    maps = {"1  q · k": scores, f"2  q · k / √{attention.d_k}": scaled, "3  x W xᵀ, W = W_Q W_Kᵀ": found.scores}
+    maps = {"1  q · k": scores, "2  scaled": scaled, "3  x W xᵀ": found.scores}
     chart(score_maps(rows, keys, maps), key="why-scores", alt="Scores of one head by three scoring functions.")
     st.caption(
-        f"Head {head} of layer {view.layer}, before the mask. One colour range for all three. Rows are queries, "
-        "columns keys. The additive form is not drawn: it needs weights that this model was never trained with."
+        f"Head {head} of layer {view.layer}, before the mask. 1: dot product. 2: divided by √{attention.d_k}. 3: "
+        "multiplicative form with $W = W_Q W_K^\\top$, without biases. One colour range for all three. Rows are "
+        "queries, columns keys. The additive form is not drawn: it needs weights that this model never trained."
     )
     st.markdown(_identity(attention, head, found))
     explain(
         "Dot product and multiplicative scores are matrix multiplications, which hardware does best; the additive "
-        "form has to build and squash d_k numbers for every pair before it can sum them. With large d_k dot products "
-        "grow: of independent components with mean 0 and variance 1, q · k has mean 0 and variance d_k (footnote 4), "
-        "and the softmax ends where its gradient is tiny. So the paper divides by √d_k.",
+        "form has to build and squash $d_k$ numbers for every pair before it can sum them. With large $d_k$ dot "
+        "products grow: of independent components with mean 0 and variance 1, $q \\cdot k$ has mean 0 and variance "
+        "$d_k$ (footnote 4), and the softmax ends where its gradient is tiny. So the paper divides by $\\sqrt{d_k}$.",
         r"\underbrace{q \cdot k}_{\text{dot product}} \qquad \underbrace{\tfrac{q \cdot k}{\sqrt{d_k}}}_{\text{scaled}}"
         r"\qquad \underbrace{q^{\top} W k}_{\text{Luong et al. 2015}} \qquad "
         r"\underbrace{v^{\top} \tanh(W_1 q + W_2 k)}_{\text{Bahdanau et al. 2015}}",
@@ -170,12 +172,13 @@ def _identity(attention: Attention, head: int, found: scoring.Multiplicative) ->
     error = np.abs(found.total - scores).max()
     peaks = [scoring.softmax_peaks(values, mask).mean() for values in (scores, attention.scaled[head], found.scores)]
     return (
-        f"- **Multiplicative and dot product are one thing here.** With W = W_Q W_Kᵀ, {found.w.shape[0]} × "
-        f"{found.w.shape[1]} and of rank {attention.d_k} at most, x W xᵀ of the head's inputs plus the terms of its "
-        f"biases gives q · k again: largest difference **{error:.1e}**, of scores up to {np.abs(scores).max():.3g}.\n"
-        f"- The biases alone: b_Q with the key adds up to {np.abs(found.from_key).max():.3g}; the query with b_K "
-        f"{np.abs(found.from_query).max():.3g}, the same in a whole row, so the softmax does not see it; b_Q with b_K "
-        f"{found.constant:.3g}.\n"
+        f"- **Multiplicative and dot product are one thing here.** With $W = W_Q W_K^\\top$, {found.w.shape[0]} × "
+        f"{found.w.shape[1]} and of rank {attention.d_k} at most, $x W x^\\top$ of the head's inputs plus the terms "
+        f"of its biases gives $q \\cdot k$ again: largest difference **{error:.1e}**, "
+        f"of scores up to {np.abs(scores).max():.3g}.\n"
+        f"- The biases alone: $b_Q$ with the key adds up to {np.abs(found.from_key).max():.3g}; the query with $b_K$ "
+        f"{np.abs(found.from_query).max():.3g}, the same in a whole row, so the softmax does not see it; $b_Q$ "
+        f"with $b_K$ {found.constant:.3g}.\n"
         f"- **Why scaled.** The largest weight in a row, on average, at τ = 1: {peaks[0]:.3f} with the bare dot "
         f"product, **{peaks[1]:.3f}** scaled, as the model does it, {peaks[2]:.3f} with 3 alone, unscaled."
     )
@@ -185,10 +188,10 @@ def _show_scoring_costs(view: View, attention: Attention, head: int) -> None:
     n, m, d_k = len(attention.query_tokens), len(attention.key_tokens), attention.d_k
     costs = scoring.scoring_costs(n, m, d_k)
     rows = {name: (cost.multiply_adds, cost.tanhs, cost.numbers) for name, cost in costs.items()}
-    st.markdown(f"**What they cost** for this head's {n} queries, {m} keys and d_k = {d_k}")
+    st.markdown(f"**What they cost** for this head's {n} queries, {m} keys and $d_k$ = {d_k}")
     numbers_table(cost_table(rows, FORMULAS))
     st.caption(
-        "W, W₁ and W₂ are d_k × d_k, and are applied once to each query or key. For the times below they and v are "
+        "W, W₁ and W₂ are $d_k$ × $d_k$, and are applied once to each query or key. For the times below they and v are "
         "seeded normal numbers, which no training has touched: they stand for cost and shape, and nothing else. "
         "q and k are this head's own, repeated until there are n of each."
     )
