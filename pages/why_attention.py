@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.complexity import paths, table_1
+from model import complexity, scoring
+from model.complexity import table_1
 from model.recurrence import layer_contenders
-from model.scoring import multiplicative, scoring_costs
 from model.timing import timed
 from pages.components.chart import chart
 from pages.components.explain import explain, show_code
@@ -53,7 +53,11 @@ for tab, show in zip(st.tabs(list(tabs), key="why", bind="query-params"), tabs.v
     if tab.open:
         with tab:
             show()
-show_code(table_1, paths, layer_contenders, timed, multiplicative, scoring_costs)
+show_code(
+    *(table_1, complexity.self_attention, complexity.recurrent, complexity.convolutional, complexity.restricted),
+    *(complexity.dilated_path, complexity.restricted_path, layer_contenders, timed),
+    *(scoring.multiplicative, scoring.dot_product, scoring.additive, scoring.scoring_costs),
+)
 export(
     view,
     "why-attention",
