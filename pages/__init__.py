@@ -75,6 +75,15 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "what one head looked like on the way.",
             ),
             Page(
+                path="pages/why_attention.py",
+                title="Why attention",
+                icon=":material/speed:",
+                summary="What a layer costs and how far information travels in it: attention beside recurrence and "
+                "convolution, counted and timed.",
+                look_for="Find your sentence on the lines: left of the circle, where n = d, self-attention takes fewer "
+                "operations than recurrence, and at any length it joins any two words in one step.",
+            ),
+            Page(
                 path="pages/model_card.py",
                 title="Model card",
                 icon=":material/id_card:",

@@ -1,0 +1,74 @@
+"""Timing on request: a button, its progress, and what was measured, kept for everybody."""
+
+from collections.abc import Callable, Mapping
+from threading import Lock
+from time import monotonic
+
+import streamlit as st
+
+from model.timing import LENGTHS, PATIENCE, ROUNDS, Contender, Sample, Timings, medians, timed
+
+_BUSY = Lock()
+"""Two measurements at once would slow each other down: one at a time in this process."""
+
+
+def measured(
+    key: str, case: tuple[object, ...], device: str, contenders: Callable[[], Mapping[str, Contender]]
+) -> Timings | None:
+    """What was measured for this case; nothing is timed before somebody presses the button.
+
+    Args:
+        key: of the button.
+        case: all that the times depend on.
+        device: where it runs.
+        contenders: makes what is timed.
+    """
+    kept, name = _kept(), (key, device, *case)
+    st.button("Measure on this machine", key=key, icon=":material/timer:", on_click=_ask, args=(key,))
+    pressed = st.session_state.pop(_asked(key), False)
+    place = st.empty()
+    if pressed and not _BUSY.acquire(blocking=False):
+        place.info(
+            "Somebody is measuring on this machine just now. Try again in a few seconds.", icon=":material/timer:"
+        )
+    elif pressed:
+        try:
+            bar = place.progress(0.0, f"Round 1 of {ROUNDS}")
+            kept[name] = medians(_rounds(contenders(), device, bar), device)
+            place.empty()
+        finally:
+            _BUSY.release()
+    elif name not in kept:
+        place.caption("Nothing is timed until you press the button.")
+    return kept.get(name)
+
+
+def _ask(key: str) -> None:
+    st.session_state[_asked(key)] = True
+
+
+def _asked(key: str) -> str:
+    return f"{key}-asked"
+
+
+def _rounds(contenders: Mapping[str, Contender], device: str, bar: object) -> list[Sample]:
+    """All samples; the bar moves once a round, since drawing it takes time from what is timed.
+
+    On a busy machine it is full when the time is up, not the rounds.
+    """
+    began = monotonic()
+    samples, a_round = [], len(contenders) * len(LENGTHS)
+    for sample in timed(contenders, device):
+        samples.append(sample)
+        if len(samples) % a_round == 0:
+            done = len(samples) // a_round
+            bar.progress(
+                min(max(done / ROUNDS, (monotonic() - began) / PATIENCE), 1.0),
+                f"Round {min(done + 1, ROUNDS)} of {ROUNDS}",
+            )
+    return samples
+
+
+@st.cache_resource(show_spinner=False)
+def _kept() -> dict[tuple[object, ...], Timings]:
+    return {}

@@ -1,0 +1,68 @@
+"""Why attention: what a layer costs and how far information travels in it, counted and timed (section 4)."""
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model import complexity, scoring
+from model.complexity import table_1
+from model.recurrence import layer_contenders
+from model.timing import timed
+from pages.components.chart import chart
+from pages.components.explain import explain, show_code
+from pages.components.export import export
+from pages.components.frame import open_page
+from pages.components.positions import kept_slider
+from pages.components.proof import proof_strip
+from pages.components.why import numbers_table, show_measured, show_paths, show_scoring
+from viz.complexity import operations_chart, table, times_apart
+from viz.model_card import lengths_to_draw
+
+view = open_page(__file__)
+n, d = len(view.trace.src_tokens), view.translator.model.config.d_model
+left, right = st.columns(2)
+k = kept_slider(left, "Kernel width k of the convolution", (2, 15), 3, "kernel")
+r = kept_slider(right, "Neighbours r of restricted self-attention", (2, 64), 8, "neighbours")
+
+here = table_1(n, d, k, r)
+lengths = lengths_to_draw(n, d)
+curves = {name: np.array([table_1(x, d, k, r)[name].operations for x in lengths.tolist()]) for name in here}
+attention, recurrence = (here[name].operations for name in ("Self-attention", "Recurrent"))
+st.markdown(
+    f"Your sentence has **n = {n}** tokens, this model's layers are **d = {d}** wide: there self-attention takes "
+    f"**{times_apart(attention, recurrence)}** a recurrent layer, in 1 sequential step instead of {n}."
+)
+figure = operations_chart(lengths, curves, {name: cost.operations for name, cost in here.items()}, n, d)
+chart(figure, key="why-operations", alt="Operations per layer over the sentence's length, for four kinds of layer.")
+costs = {name: (cost.operations, cost.sequential, cost.path) for name, cost in here.items()}
+numbers_table(table(costs))
+explain(
+    f"The paper's Table 1, with n = {n}, d = {d}, k = {k}, r = {r} put in. Its orders have no constants: Q Kᵀ alone is "
+    "n² d multiply-adds, and a whole attention layer 2 n² d + 4 n d²; one recurrent matrix n d², and an LSTM 8 n d². "
+    "Sequential operations cannot run side by side, however many processors there are. Maximum path length is how many "
+    "steps lie between the two positions farthest apart; for the convolution log with dilated kernels.",
+    r"n^2 d < n\,d^2 \iff n < d",
+    "4, Table 1",
+)
+tabs = {
+    "Path length": lambda: show_paths(view, k, r),
+    "Measured": lambda: show_measured(view),
+    "Scoring functions": lambda: show_scoring(view),
+}
+for tab, show in zip(st.tabs(list(tabs), key="why", bind="query-params"), tabs.values(), strict=True):
+    if tab.open:
+        with tab:
+            show()
+show_code(
+    *(table_1, complexity.self_attention, complexity.recurrent, complexity.convolutional, complexity.restricted),
+    *(complexity.dilated_path, complexity.restricted_path, layer_contenders, timed),
+    *(scoring.multiplicative, scoring.dot_product, scoring.additive, scoring.scoring_costs),
+)
+export(
+    view,
+    "why-attention",
+    {"n": lengths, "operations": np.stack(list(curves.values()))},
+    pd.DataFrame({"n": lengths, **curves}),
+    figure,
+)
+proof_strip(view)

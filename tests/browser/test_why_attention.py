@@ -1,0 +1,92 @@
+"""The page on why attention in Chromium: links, sliders, words, a measurement that somebody asks for."""
+
+from collections.abc import Callable
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from model.complexity import table_1
+from model.translator import Translator
+from tests.browser.conftest import PATIENCE, Visitor
+
+OPERATIONS, PATHS = ".st-key-why-operations .js-plotly-plot", ".st-key-why-paths .js-plotly-plot"
+MARKS = "plot => plot._fullData.filter(t => t.mode === 'markers').slice(0, 4).map(t => [t.x[0], t.y[0]])"
+STEPS = "plot => [3, 7, 11, 15].map(i => plot._fullData[i].x.length - 1)"
+
+
+def page(server: str, **query: str) -> str:
+    return f"{server}/why_attention?{urlencode(query)}"
+
+
+def query(visitor: Visitor) -> dict[str, str]:
+    return {key: values[-1] for key, values in parse_qs(urlsplit(visitor.page.url).query).items()}
+
+
+def wait_for(visitor: Visitor, selector: str, script: str, expected: list) -> None:
+    visitor.settle()
+    visitor.page.wait_for_function(
+        f"([selector, expected]) => {{ const plot = document.querySelector(selector); "
+        f"return plot?._fullData && JSON.stringify(({script})(plot)) === JSON.stringify(expected); }}",
+        arg=[selector, expected],
+    )
+
+
+def choose(visitor: Visitor, key: str, text: str) -> None:
+    """The first option that matches what is typed."""
+    box = visitor.page.locator(f".st-key-{key} input")
+    box.fill(text)
+    box.press("Enter")
+
+
+def marks(translator: Translator, source: str, k: int, r: int) -> list[list[int]]:
+    n = len(translator.trace(source, beam_size=1).src_tokens)
+    return [[n, cost.operations] for cost in table_1(n, translator.model.config.d_model, k, r).values()]
+
+
+@pytest.mark.parametrize("source", ["A", "a dog and a cat", "A dog runs. " * 13])
+def test_the_marks_are_table_1_at_this_sentence_whatever_the_sliders_say(
+    server: str, visitor: Visitor, translator: Translator, source: str
+) -> None:
+    visitor.visit(page(server, source=source, target="Greedy"))
+    wait_for(visitor, OPERATIONS, MARKS, marks(translator, source, 3, 8))
+    visitor.page.get_by_role("slider", name="Kernel width").press("End")
+    visitor.page.get_by_role("slider", name="Neighbours").press("Home")
+    wait_for(visitor, OPERATIONS, MARKS, marks(translator, source, 15, 2))
+    assert {key: query(visitor)[key] for key in ("kernel", "neighbours")} == {"kernel": "15", "neighbours": "2"}
+    assert visitor.page.locator(f"{PATHS} .xtick, {PATHS} .x4tick").count() <= 30
+
+
+def test_a_cold_link_opens_the_same_ways_and_another_word_changes_them(
+    cold_server: str, new_visitor: Callable[..., Visitor]
+) -> None:
+    visitor = new_visitor(color_scheme="dark")
+    source = "A dog runs. " * 3
+    visitor.visit(page(cold_server, source=source, target="Greedy", kernel="2", neighbours="4"))
+    visitor.page.locator(PATHS).wait_for()
+    choose(visitor, "path_to", "8 ")
+    wait_for(visitor, PATHS, STEPS, [1, 8, 4, 4])
+    again = new_visitor()
+    again.visit(visitor.page.url)
+    wait_for(again, PATHS, STEPS, [1, 8, 4, 4])
+    choose(again, "path_from", "6 ")
+    wait_for(again, PATHS, STEPS, [1, 2, 2, 1])
+
+
+def test_times_are_measured_when_somebody_asks(server: str, visitor: Visitor) -> None:
+    visitor.visit(page(server, why="Measured", target="Greedy"))
+    assert visitor.page.locator(".st-key-why-times").count() == 0
+    visitor.page.get_by_role("button", name="Measure on this machine").click()
+    plot = visitor.page.locator(".st-key-why-times .js-plotly-plot")
+    plot.wait_for(timeout=3 * PATIENCE)
+    visitor.settle()
+    lines = plot.evaluate("plot => plot._fullData.map(t => [t.name, [...t.y]])")
+    assert [name for name, _ in lines] == ["self-attention", "LSTM"]
+    assert all(time > 0 for _, times in lines for time in times)
+    visitor.page.get_by_role("tab", name="Scoring functions").click()
+    visitor.page.locator(".st-key-why-scores .js-plotly-plot .main-svg").first.wait_for()
+    visitor.settle()
+
+
+def test_what_no_sentence_has_falls_back(server: str, visitor: Visitor) -> None:
+    visitor.visit(page(server, source="A", target="Greedy", kernel="x", path_from="9 nobody", path_to="-1", why="?"))
+    wait_for(visitor, PATHS, STEPS, [1, 1, 1, 1])

@@ -1,0 +1,192 @@
+"""The page on why attention without a browser: figures are formulas' and the run's, times are asked for."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from model.complexity import paths, table_1
+from model.scoring import multiplicative, scoring_costs
+from model.timing import LENGTHS
+from pages.components import timing
+from tests.pages.figures import figure, numbers
+
+if TYPE_CHECKING:
+    from model.translator import Translator
+
+PAGE = "pages/why_attention.py"
+TABS = ("Path length", "Measured", "Scoring functions")
+TEXT = "Ein Hund mit einer Katze."
+SOURCE = "a dog and a cat"
+
+
+@pytest.fixture
+def saved(checkpoint_folder: Path) -> "Translator":
+    from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+
+    assert checkpoint_folder.is_dir()
+    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three rounds: what they find is the machine's, and no test looks at it."""
+    monkeypatch.setattr(timing, "timed", lambda contenders, device: _timed(contenders, device))
+
+
+def _timed(contenders, device):
+    from model.timing import timed
+
+    return timed(contenders, device, rounds=3)
+
+
+def words(app) -> str:
+    return " ".join(element.value for kind in (app.markdown, app.caption, app.info) for element in kind)
+
+
+def open_page(open_app: Callable, **query: str):
+    app = open_app(PAGE, **({"source": SOURCE, "target": "Typed", "typed": TEXT} | query))
+    assert not app.exception
+    return app
+
+
+def test_curves_marks_and_table_are_table_1_at_this_sentence(open_app: Callable, saved: "Translator") -> None:
+    app = open_page(open_app, kernel="5", neighbours="4")
+    n, d = len(saved.trace(SOURCE, TEXT).src_tokens), saved.model.config.d_model
+    here = table_1(n, d, 5, 4)
+    drawn = figure(app, "why-operations")["data"]
+    for i, (name, cost) in enumerate(here.items()):
+        line, mark = drawn[2 * i : 2 * i + 2]
+        expected = [table_1(int(x), d, 5, 4)[name].operations for x in numbers(line["x"])]
+        assert np.array_equal(numbers(line["y"]), expected)
+        assert (list(numbers(mark["x"])), list(numbers(mark["y"]))) == ([n], [cost.operations])
+    table = app.dataframe[0].value
+    assert list(table["operations here"]) == [cost.operations for cost in here.values()]
+    assert list(table["sequential here"]) == [1, n, 1, 1]
+    assert list(table["path here"]) == pytest.approx([cost.path for cost in here.values()], abs=5e-3)
+    assert f"**n = {n}** tokens" in words(app)
+
+
+def test_ways_between_two_chosen_words(open_app: Callable, saved: "Translator") -> None:
+    app = open_page(open_app)
+    last = len(saved.trace(SOURCE, TEXT).src_tokens) - 1
+
+    def ends() -> list[tuple[list, list]]:
+        drawn = figure(app, "why-paths")["data"]
+        return [(list(numbers(dots["x"])), list(numbers(dots["y"]))) for dots in drawn[3::4]]
+
+    def ways(first: int, second: int) -> list[tuple[list, list]]:
+        found = paths(first, second, 3, 8).values()
+        return [([x for _, x in nodes], [y for y, _ in nodes]) for nodes in found]
+
+    assert ends() == ways(0, last)
+    app.selectbox(key="path_from").set_value(4).run()
+    app.selectbox(key="path_to").set_value(1).run()
+    assert ends() == ways(1, 4)
+    next(button for button in app.button if button.key == "path_farthest").click().run()
+    assert ends() == ways(0, last)
+    assert not app.exception
+
+
+def test_nothing_is_timed_before_the_button_is_pressed(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("nobody asked for a measurement")
+
+    monkeypatch.setattr(timing, "timed", refuse)
+    for part in TABS:
+        app = open_page(open_app, why=part)
+        assert ("Nothing is timed until" in words(app)) == (part != TABS[0])
+
+
+@pytest.mark.usefixtures("short")
+def test_layers_are_measured_on_request_and_kept(open_app: Callable) -> None:
+    app = open_page(open_app, why=TABS[1])
+    app.button(key="why-time-layers").click().run()
+    assert not app.exception
+    drawn = figure(app, "why-times")["data"]
+    table = app.dataframe[1].value
+    for line, column in zip(drawn, ("attention: ms", "LSTM: ms"), strict=True):
+        times = numbers(line["y"])
+        assert list(numbers(line["x"])) == list(LENGTHS)
+        assert (times > 0).all()
+        assert list(table[column]) == pytest.approx(list(times))
+    assert list(table["ratio"]) == pytest.approx(list(table["LSTM: ms"] / table["attention: ms"]))
+    assert list(table["LSTM: steps"]) == list(LENGTHS)
+    assert set(table["attention: steps"]) == {1}
+    assert "threads" in words(app)
+    app.run()
+    assert list(numbers(figure(app, "why-times")["data"][0]["y"])) == list(numbers(drawn[0]["y"]))
+    app.segmented_control(key="time_batch").set_value(4).run()
+    assert "Nothing is timed until" in words(app)
+
+
+def test_a_second_visitor_is_told_to_wait(open_app: Callable) -> None:
+    app = open_page(open_app, why=TABS[1])
+    with timing._BUSY:
+        app.button(key="why-time-layers").click().run()
+        assert not app.exception
+        assert "Somebody is measuring" in words(app)
+    app.run()
+    assert "Somebody is measuring" not in words(app)
+
+
+def test_a_measurement_that_fails_leaves_the_machine_free(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("out of memory")
+
+    app = open_page(open_app, why=TABS[1])
+    monkeypatch.setattr(timing, "timed", fail)
+    app.button(key="why-time-layers").click().run()
+    assert not timing._BUSY.locked()
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
+def test_scores_are_those_of_the_chosen_head(open_app: Callable, saved: "Translator", kind: str) -> None:
+    name = {
+        "encoder_self": "Encoder self-attention",
+        "decoder_self": "Decoder self-attention",
+        "cross": "Cross-attention",
+    }[kind]
+    app = open_page(open_app, why=TABS[2], kind=name, layer="1", head="2")
+    attention = saved.trace(SOURCE, TEXT).attention(kind, 1)
+    found = multiplicative(attention, 2)
+    maps = [numbers(heat["z"]) for heat in figure(app, "why-scores")["data"]]
+    for drawn, expected in zip(maps, (attention.scores[2], attention.scaled[2], found.scores), strict=True):
+        assert drawn == pytest.approx(expected, abs=1e-6)
+    assert f"largest difference **{np.abs(found.total - attention.scores[2]).max():.1e}**" in words(app)
+    costs = scoring_costs(len(attention.query_tokens), len(attention.key_tokens), attention.d_k)
+    assert list(app.dataframe[1].value["multiply-adds"]) == [cost.multiply_adds for cost in costs.values()]
+
+
+@pytest.mark.usefixtures("short")
+def test_scoring_functions_are_measured_on_request(open_app: Callable) -> None:
+    app = open_page(open_app, why=TABS[2])
+    app.button(key="why-time-scoring").click().run()
+    assert not app.exception
+    drawn = figure(app, "why-scoring-times")["data"]
+    assert [line["name"] for line in drawn] == list(scoring_costs(1, 1, 1))
+    assert all((numbers(line["y"]) > 0).all() for line in drawn)
+
+
+@pytest.mark.parametrize("part", TABS)
+@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
+def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str, source: str) -> None:
+    app = open_page(open_app, source=source, why=part, kernel="15", neighbours="2")
+    assert sum("holds" in element.value for element in app.markdown) == 3
+
+
+def test_values_that_are_not_there_fall_back(open_app: Callable) -> None:
+    query = {"kernel": "99", "neighbours": "x", "path_from": "77 nobody", "time_batch": "5"}
+    for part in TABS[:2]:
+        open_page(open_app, why=part, **query)
+
+
+def test_a_word_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
+    app = open_page(open_app)
+    app.selectbox(key="path_from").set_value(5).run()
+    app.text_area(key="source").set_value("A").run()
+    assert not app.exception
+    last = len(app.selectbox(key="path_from").options) - 1
+    assert app.selectbox(key="path_from").value == last < 5
