@@ -1,6 +1,5 @@
 """Pictures of the division by sqrt(d_k) (paper, section 3.2.1), and of what other temperatures do to a translation."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -43,7 +42,7 @@ def products_chart(scores: Array, scaled: Array) -> go.Figure:
 
 
 def variances_chart(variances: Array, if_independent: Array, d_k: int, head: int) -> go.Figure:
-    """The variance of q k in every head of a layer beside d_k, on a logarithmic axis.
+    """The variance of q k in every head of a layer beside d_k.
 
     Args:
         variances: (head,) measured.
@@ -51,11 +50,11 @@ def variances_chart(variances: Array, if_independent: Array, d_k: int, head: int
         d_k: what footnote 4 of the paper expects of components with mean 0 and variance 1.
         head: the chosen one, drawn with a frame.
     """
-    heads, floor = np.arange(len(variances)), 1e-9
+    heads = np.arange(len(variances))
     figure = go.Figure()
     figure.add_bar(
         x=heads,
-        y=np.maximum(variances, floor),
+        y=variances,
         name="measured",
         marker={
             "color": [OKABE_ITO[i % len(OKABE_ITO)] for i in heads],
@@ -65,18 +64,21 @@ def variances_chart(variances: Array, if_independent: Array, d_k: int, head: int
     )
     figure.add_scatter(
         x=heads,
-        y=np.maximum(if_independent, floor),
+        y=if_independent,
         name="were the components independent",
         mode="markers",
         marker={"symbol": "diamond", "size": 10, "color": "#8C8C8C", "line": {"width": 1.5, "color": "#FFFFFF"}},
         hovertemplate="head %{x}<br>were the components independent <b>%{y:.5g}</b><extra></extra>",
     )
-    layout(figure, 360, "head", "variance of q·k (logarithmic)")
-    figure.add_hline(d_k, line={"dash": "dash", "color": OKABE_ITO[5], "width": 2})
-    figure.add_annotation(
-        x=1, xref="paper", xanchor="right", y=math.log10(d_k), yanchor="bottom", text=f"d_k = {d_k}", showarrow=False
+    layout(figure, 360, "head", "variance of q·k")
+    figure.add_scatter(
+        x=[-0.5, len(heads) - 0.5],
+        y=[d_k, d_k],
+        name=f"d_k = {d_k}",
+        mode="lines",
+        line={"dash": "dash", "color": "#8C8C8C", "width": 2.5},
+        hoverinfo="skip",
     )
-    figure.update_yaxes(type="log", dtick=1)
     figure.update_xaxes(tickvals=heads, showgrid=False)
     figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
     return figure

@@ -107,20 +107,23 @@ def entropy_chart(taus: Array, row: Array, head: Array, visible: int, run_tau: f
     layout(figure, 380, "temperature τ (logarithmic)", "entropy, nats")
     most = math.log(visible) if visible else 0.0
     keys = "1 key" if visible == 1 else f"{visible} keys"
-    for height, text in ((0, "0: all weight on one key (τ → 0, without ties)"), (most, f"ln {visible}: uniform")):
+    limits = (
+        (0.0, "0: all weight on one key (τ → 0, without ties)", "right"),
+        (most, f"ln {visible} = {most:.3f}: uniform over {keys} (τ → ∞)", "left"),
+    )
+    for height, text, side in limits[: 1 if most == 0 else 2]:
         figure.add_hline(height, line={"dash": "dot", "color": "#8C8C8C"})
-        above = f"{text} over {keys} (τ → ∞), {most:.3f}" if height else text
-        figure.add_annotation(
-            x=0, xref="paper", xanchor="left", y=height, yanchor="bottom", text=above, showarrow=False
-        )
+        place = {"x": float(side == "right"), "xref": "paper", "xanchor": side, "yanchor": "bottom"}
+        figure.add_annotation(y=height, text=text, showarrow=False, **place)
     figure.add_vline(run_tau, line={"color": OKABE_ITO[5], "width": 1.5})
     figure.add_annotation(
         x=math.log10(run_tau),
-        y=0.5,
+        y=1,
         yref="paper",
         text=f"the run: τ = {run_tau:g}",
-        textangle=-90,
-        xshift=-9,
+        xanchor="left",
+        yanchor="top",
+        xshift=4,
         showarrow=False,
     )
     top = max(most, float(head.max(initial=0.0)), 0.1)

@@ -122,10 +122,13 @@ def show_many(view: View, row: int) -> None:
         "translates each time. That takes some seconds."
     )
     asked = (view.trace.checkpoint_hash, view.trace.source, target_of(view), beam_of(), _address(view))
-    if st.button(
-        f"Run the model at {len(MANY)} temperatures", key="temperature-run-many", icon=":material/play_arrow:"
-    ):
-        st.session_state["temperature-asked"] = asked
+    st.button(
+        f"Run the model at {len(MANY)} temperatures",
+        key="temperature-run-many",
+        icon=":material/play_arrow:",
+        on_click=_ask,
+        args=(asked,),
+    )
     if st.session_state.get("temperature-asked") != asked:
         return
     plain = plain_run(view)
@@ -134,6 +137,10 @@ def show_many(view: View, row: int) -> None:
         return
     outcomes = _outcomes(view, plain)
     _show_outcomes(outcomes, plain)
+
+
+def _ask(asked: tuple) -> None:
+    st.session_state["temperature-asked"] = asked
 
 
 def _address(view: View) -> tuple[tuple[str, str | int], ...]:

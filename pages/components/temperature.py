@@ -35,7 +35,7 @@ def choose_row(view: View) -> int:
         f"Row (query), 0 to {last}",
         0,
         last,
-        min(1, last),
+        last // 2,
         key=ROW,
         width=240,
         help="A click on a row of the picture chooses it too.",
@@ -53,7 +53,7 @@ def live(view: View, row: int) -> None:
         following,
         {name: getattr(attention, name)[head] for name in ("mask", "scaled", "pattern")},
         title=f"{KINDS[view.kind]}, layer {view.layer}, head {head}",
-        temperature=float(attention.temperature[head]),
+        temperature=view.tau,
         taus=TAUS,
         row=row,
         scope={"head": "this head", "layer": "all heads of this layer", "everywhere": "every attention"}[view.scope],
@@ -131,8 +131,12 @@ def show_probabilities(
     total = [float(np.log(np.maximum(values, 1e-300)).sum()) for values in right]
     st.caption(
         "The probability that both runs give each token of the plain translation, which is forced on both: each row "
-        f"reads the same tokens. Their product, as ln: {total[0]:.3f} before, {total[1]:.3f} after."
+        f"reads the same tokens. Their product, as ln: {_signed(total[0])} before, {_signed(total[1])} after."
     )
+
+
+def _signed(value: float) -> str:
+    return f"{value:.3f}".replace("-", "−")
 
 
 def _agreement(view: View, before: Trace, after: Trace) -> str:

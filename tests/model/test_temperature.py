@@ -90,7 +90,7 @@ def test_what_is_drawn_again_is_what_the_run_has(translator: Translator, tau: fl
     drawn = softmax_at(before.scaled, before.mask, tau)
     # The run divides and adds in single precision: a score of size x is off by about x times 1e-7.
     rounding = np.finfo(np.float32).eps * np.abs(before.scaled).max() / tau
-    assert after.pattern == pytest.approx(drawn, abs=min(1e-6 + rounding, 1e-3))
+    assert after.pattern == pytest.approx(drawn, abs=min(1e-6 + float(rounding), 1e-3))
 
 
 def test_leaving_out_the_division_is_a_temperature(translator: Translator) -> None:

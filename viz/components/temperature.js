@@ -14,7 +14,7 @@ export default function mount(component) {
   };
 }
 
-const STAGE_HEIGHT = 440;
+const STAGE_HEIGHT = 450;
 const PATIENCE = 500; // milliseconds after the last key press, until the model runs again
 const NARROW = 640; // pixels: below this the row stands under the map
 
@@ -162,7 +162,7 @@ class TemperatureView {
     pen.font = `600 ${FONT_SIZE}px ${this.theme.font}`;
     const wide = this.width >= NARROW;
     this.root.classList.toggle("narrow", !wide);
-    layOut([[this.shown]], (wide ? this.width * 0.6 : this.width) - 8, STAGE_HEIGHT, 1, pen);
+    layOut([[this.shown]], (wide ? this.width * 0.6 : this.width) - 8, STAGE_HEIGHT + CAPTION, 1, pen);
     drawMatrix(weights.cells, this.shown, this.tables, this.theme);
     const state = this.again ? "drawn again" : "as in the run";
     weights.cells.setAttribute("aria-label", `${header.title}: attention weights at τ = ${this.written}, ${state}`);
