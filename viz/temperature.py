@@ -46,13 +46,12 @@ def row_panels(keys: Sequence[str], mask: Array, panels: Mapping[str, tuple[Arra
     places = np.arange(len(keys))
     titles = [f"{title}:  entropy {nats:.3f} nats" for title, (_, nats) in panels.items()]
     figure = make_subplots(len(panels), 1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=0.045)
-    table = plotly_scale()
     for number, (title, (weights, _)) in enumerate(panels.items(), start=1):
         figure.add_bar(
             x=places,
             y=np.where(mask, weights, np.nan),
             customdata=[html.escape(key) for key in keys],
-            marker={"color": weights, **table, "line": {"width": 0.5, "color": "rgba(128,128,128,0.8)"}},
+            marker_color=OKABE_ITO[4],
             hovertemplate=f"{title}<br>key %{{customdata}}<br>weight <b>%{{y:.7g}}</b><extra></extra>",
             row=number,
             col=1,
@@ -68,11 +67,6 @@ def row_panels(keys: Sequence[str], mask: Array, panels: Mapping[str, tuple[Arra
     figure.update_annotations(x=0, xanchor="left", font={"size": 13})
     figure.update_layout(showlegend=False, bargap=0.15)
     return figure
-
-
-def plotly_scale() -> dict:
-    """Bars in the heat map's colours, with its range."""
-    return {"colorscale": WEIGHTS, "cmin": 0, "cmax": 1}
 
 
 def _runs(flags: Array) -> list[tuple[int, int]]:

@@ -167,7 +167,7 @@ class TemperatureView {
     const state = this.again ? "drawn again" : "as in the run";
     weights.cells.setAttribute("aria-label", `${header.title}: attention weights at τ = ${this.written}, ${state}`);
     this.legend.replaceChildren(...legend(this.shown, this.tables));
-    this.row.draw(this.shown, this.tables[weights.scale]);
+    this.row.draw(this.shown);
     this.mark();
   }
 
@@ -211,7 +211,7 @@ class TemperatureView {
     const cell = this.cellAt(event);
     if (!cell || cell[0] === this.row.chosen) return;
     this.row.asked = this.row.chosen = cell[0];
-    this.row.draw(this.shown, this.tables[this.weights.scale]);
+    this.row.draw(this.shown);
     this.mark();
     this.send("row", cell[0]);
   }

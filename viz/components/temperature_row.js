@@ -15,7 +15,7 @@ class RowBars {
     this.chosen = 0;
   }
 
-  draw(matrix, table) {
+  draw(matrix) {
     const size = matrix.columns.size;
     const weights = matrix.values.subarray(this.chosen * size, (this.chosen + 1) * size);
     const allowed = matrix.allowed.subarray(this.chosen * size, (this.chosen + 1) * size);
@@ -31,7 +31,7 @@ class RowBars {
     this.head.textContent = `Mean of the head's rows: ${mean.toFixed(3)} nats`;
     this.head.dataset.nats = mean;
     if (this.bars.children.length !== size) this.build(size);
-    for (let key = 0; key < size; key += 1) this.bar(key, matrix.columns.labels[key], weights[key], allowed[key], table);
+    for (let key = 0; key < size; key += 1) this.bar(key, matrix.columns.labels[key], weights[key], allowed[key]);
   }
 
   build(size) {
@@ -46,14 +46,13 @@ class RowBars {
     this.bars.replaceChildren(...bars);
   }
 
-  bar(place, label, weight, allowed, table) {
+  bar(place, label, weight, allowed) {
     const [name, track, number] = this.bars.children[place].children;
     const fill = track.firstChild;
     if (name.textContent !== label) name.textContent = label;
     number.textContent = allowed ? weight.toFixed(4) : "masked";
     track.classList.toggle("hatched", !allowed);
     fill.style.width = `${100 * weight}%`;
-    fill.style.background = `rgb(${colourOf(table, weight, 0, 1).join(",")})`;
   }
 }
 
