@@ -50,8 +50,7 @@ def variances_chart(variances: Array, if_independent: Array, d_k: int, head: int
         d_k: what footnote 4 of the paper expects of components with mean 0 and variance 1.
         head: the chosen one, drawn with a frame.
     """
-    heads = np.arange(len(variances))
-    figure = go.Figure()
+    heads, figure = np.arange(len(variances)), go.Figure()
     figure.add_bar(
         x=heads,
         y=variances,
@@ -77,7 +76,6 @@ def variances_chart(variances: Array, if_independent: Array, d_k: int, head: int
         name=f"d_k = {d_k}",
         mode="lines",
         line={"dash": "dash", "color": "#8C8C8C", "width": 2.5},
-        hoverinfo="skip",
     )
     figure.update_xaxes(tickvals=heads, showgrid=False)
     figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})

@@ -100,6 +100,18 @@ def entropy_chart(taus: Array, row: Array, head: Array, visible: int, run_tau: f
         )
     layout(figure, 380, "temperature τ (logarithmic)", "entropy, nats")
     most = math.log(visible) if visible else 0.0
+    _limits(figure, visible, most)
+    _run_line(figure, run_tau)
+    top = max(most, float(head.max(initial=0.0)), 0.1)
+    figure.update_yaxes(range=[-0.06 * top, 1.16 * top], zeroline=False)
+    marks = [0.01, 0.1, 1, 10, 100]
+    figure.update_xaxes(type="log", tickvals=marks, ticktext=[f"{mark:g}" for mark in marks], showgrid=False)
+    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    return figure
+
+
+def _limits(figure: go.Figure, visible: int, most: float) -> None:
+    """A line at 0 and one at the entropy of the uniform distribution, with what they stand for."""
     keys = "1 key" if visible == 1 else f"{visible} keys"
     limits = (
         (0.0, "0: all weight on one key (τ → 0, without ties)", "right"),
@@ -109,6 +121,9 @@ def entropy_chart(taus: Array, row: Array, head: Array, visible: int, run_tau: f
         figure.add_hline(height, line={"dash": "dot", "color": "#8C8C8C"})
         place = {"x": float(side == "right"), "xref": "paper", "xanchor": side, "yanchor": "bottom"}
         figure.add_annotation(y=height, text=text, showarrow=False, **place)
+
+
+def _run_line(figure: go.Figure, run_tau: float) -> None:
     figure.add_vline(run_tau, line={"color": OKABE_ITO[5], "width": 1.5})
     figure.add_annotation(
         x=math.log10(run_tau),
@@ -120,12 +135,6 @@ def entropy_chart(taus: Array, row: Array, head: Array, visible: int, run_tau: f
         xshift=4,
         showarrow=False,
     )
-    top = max(most, float(head.max(initial=0.0)), 0.1)
-    figure.update_yaxes(range=[-0.06 * top, 1.16 * top], zeroline=False)
-    marks = [0.01, 0.1, 1, 10, 100]
-    figure.update_xaxes(type="log", tickvals=marks, ticktext=[f"{mark:g}" for mark in marks], showgrid=False)
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    return figure
 
 
 def weights_table(names: tuple[Sequence[str], Sequence[str]], mask: Array, maps: Mapping[str, Array]) -> pd.DataFrame:
