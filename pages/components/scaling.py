@@ -20,7 +20,15 @@ from pages.components.chart import chart
 from pages.components.frame import View
 from pages.components.masks import names
 from pages.components.runs import Request, run
-from pages.components.temperature import beam_of, forced, plain_run, show_probabilities, show_translations, target_of
+from pages.components.temperature import (
+    beam_of,
+    comparable,
+    forced,
+    plain_run,
+    show_probabilities,
+    show_translations,
+    target_of,
+)
 from viz.masks import weight_maps
 from viz.scaling import products_chart, runs_chart, runs_table, variances_chart
 
@@ -76,7 +84,7 @@ def _without_division(view: View) -> None:
     plain = plain_run(view)
     other = run(view.translator, Request(view.trace.source, target_of(view), beam_of(), undivided))
     show_translations({"With the division": plain.translation, "Without it, run again": other.translation})
-    if not plain.translation.strip():
+    if not comparable(view, plain):
         return
     before, after = (forced(view, plain.translation, changes) for changes in ((), undivided))
     old, new = (trace.attention(view.kind, view.layer) for trace in (before, after))
@@ -132,8 +140,7 @@ def show_many(view: View, row: int) -> None:
     if st.session_state.get("temperature-asked") != asked:
         return
     plain = plain_run(view)
-    if not plain.translation.strip():
-        st.info("The plain translation is empty: there is nothing to compare with.")
+    if not comparable(view, plain):
         return
     outcomes = _outcomes(view, plain)
     _show_outcomes(outcomes, plain)

@@ -93,6 +93,16 @@ def forced(view: View, target: str, interventions: tuple[Intervention, ...]) -> 
     return run(view.translator, Request(view.trace.source, target, 1, interventions))
 
 
+def comparable(view: View, plain: Trace) -> bool:
+    """Whether the plain translation can be forced on a run; where it cannot, a sentence says why."""
+    try:
+        forced(view, plain.translation, ())
+    except ValueError as error:
+        st.text(f"The plain translation cannot be read again as text, to compare probabilities: {error}")
+        return False
+    return True
+
+
 def show_run_again(view: View, row: int) -> None:
     """The sidebar's temperature inside the model: translation and probabilities before and after."""
     del row
@@ -102,9 +112,10 @@ def show_run_again(view: View, row: int) -> None:
     plain = plain_run(view)
     st.markdown(f"**Run again** with τ = {view.tau:g}; before it, τ = 1, as trained.")
     show_translations({"Before, τ = 1": plain.translation, f"After, τ = {view.tau:g}": view.trace.translation})
+    if not comparable(view, plain):
+        return
     show_probabilities(view, plain, view.trace.interventions, ("τ = 1", f"τ = {view.tau:g}"))
-    before = forced(view, plain.translation, ()) if plain.translation.strip() else plain
-    after = forced(view, plain.translation, view.trace.interventions) if plain.translation.strip() else view.trace
+    before, after = (forced(view, plain.translation, changes) for changes in ((), view.trace.interventions))
     st.markdown(_agreement(view, before, after))
 
 
@@ -115,16 +126,13 @@ def show_translations(texts: Mapping[str, str]) -> None:
             st.caption(title)
             st.text(text or "(an empty translation)")
     if len(set(texts.values())) == 1:
-        st.caption("The translation is the same, word for word; its probabilities below are not.")
+        st.caption("The translation is the same, word for word; its probabilities need not be.")
 
 
 def show_probabilities(
     view: View, plain: Trace, interventions: tuple[Intervention, ...], said: tuple[str, str]
 ) -> None:
     """The probability of each token of the plain translation, before and after a change."""
-    if not plain.translation.strip():
-        st.info("The plain translation is empty: there is no token to compare.")
-        return
     runs = [forced(view, plain.translation, changes) for changes in ((), interventions)]
     right = [trace.probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)] for trace in runs]
     chart(probability_bars(runs[0].next_tokens, *right, said), key="temperature-probabilities", alt="Probabilities")
