@@ -63,6 +63,14 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Choose decoder self-attention: half of its square is hatched, and the weights of each row "
                 "are shared among the cells that remain.",
             ),
+            Page(
+                path="pages/temperature.py",
+                title="Temperature",
+                icon=":material/thermostat:",
+                summary="Make attention sharper or flatter, live, and see why the scores are divided by √d_k.",
+                look_for="Pull τ to the left and each row's weight runs together on one key; pull it to the right and "
+                "it spreads over all of them.",
+            ),
         ),
         "Background": (
             Page(

@@ -13,19 +13,25 @@ from viz.tokens import labels, ticks
 Array = np.ndarray
 
 
-def probability_bars(next_tokens: Sequence[str], before: Array, after: Array) -> go.Figure:
+def probability_bars(
+    next_tokens: Sequence[str],
+    before: Array,
+    after: Array,
+    said: tuple[str, str] = ("causal mask on", "causal mask lifted"),
+) -> go.Figure:
     """The probability of the right next token at each position: before, after, difference.
 
     Args:
         next_tokens: the right token of each position.
-        before: (position,), 0 to 1, with the causal mask.
-        after: (position,), 0 to 1, without it.
+        before: (position,), 0 to 1.
+        after: (position,), 0 to 1, after the change.
+        said: what `before` and `after` are.
     """
     figure = go.Figure()
     names = [html.escape(label) for label in labels(next_tokens)]
     for name, values, colour in (
-        ("before: causal mask on", before, OKABE_ITO[0]),
-        ("after: causal mask lifted", after, OKABE_ITO[1]),
+        (f"before: {said[0]}", before, OKABE_ITO[0]),
+        (f"after: {said[1]}", after, OKABE_ITO[1]),
         ("difference: after − before", after - before, OKABE_ITO[3]),
     ):
         figure.add_bar(

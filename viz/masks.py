@@ -102,6 +102,29 @@ def padding_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, alone: A
     return figure
 
 
+def weight_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, maps: Mapping[str, Array]) -> go.Figure:
+    """A head's weights in several versions, side by side, masked cells hatched; one colour range, 0 to 1.
+
+    Args:
+        rows: names of the queries.
+        keys: names of the keys.
+        mask: bool (query, key), True = may look.
+        maps: title -> weights, (query, key).
+    """
+    figure = make_subplots(1, len(maps), subplot_titles=list(maps), horizontal_spacing=0.02)
+    for number, values in enumerate(maps.values()):
+        said = "weight <b>%{z:.7g}</b>"
+        _add_map(figure, (0, number), (rows, keys), (values, mask), said, {"coloraxis": "coloraxis"})
+    layout(figure, min(max(20 * len(rows), 110), 400) + 190, "", "")
+    _axes(figure, rows, *[keys] * len(maps))
+    figure.update_yaxes(showticklabels=False)
+    figure.update_yaxes(showticklabels=True, col=1)
+    bar = _scale(WEIGHTS, 0, 1, "weight<br>0 to 1", 0.5)
+    bar["colorbar"]["len"] = 1
+    figure.update_layout(coloraxis=bar)
+    return figure
+
+
 def orders_chart(keys: Sequence[str], ways: Mapping[str, Array]) -> go.Figure:
     """The weights of one query, a bar a key and way of masking; the sum of each way in the legend."""
     figure = go.Figure()

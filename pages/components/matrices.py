@@ -8,7 +8,10 @@ from pages.components.component import component
 from viz.head import PROJECTIONS, Choice, Head
 from viz.steps import STEPS
 
-MATRICES = ("colours.js", "matrices_layout.js", "matrices_draw.js", "matrices_redraw.js", "matrices_picture.js")
+MATRICES = (
+    *("colours.js", "payload.js", "matrices_layout.js", "matrices_draw.js"),
+    *("matrices_redraw.js", "matrices_picture.js"),
+)
 CELL = {"cell_query": 2, "cell_key": 1, "cell_dimension": 0, "cell_output": 0}
 """the widgets that name the cell, and where it is at first"""
 DEFAULTS = {"step": 1} | CELL

@@ -1,5 +1,5 @@
 // The matrices component: equations of real numbers on canvases, kept and redrawn as steps and choices change.
-// It is one module with the other matrices_*.js files and colours.js, which come before it.
+// It is one module with the other matrices_*.js files, colours.js and payload.js, which come before it.
 
 const views = new WeakMap();
 
@@ -12,18 +12,6 @@ export default function mount(component) {
     view.close();
     views.delete(parentElement);
   };
-}
-
-function decode(data) {
-  const bytes = new Uint8Array(data);
-  const length = new DataView(bytes.buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
-  for (const matrix of header.equations.flat().filter((part) => part.rows)) {
-    const cells = matrix.rows.size * matrix.columns.size;
-    matrix.values = new Float32Array(bytes.buffer, 4 + length + matrix.offset, cells);
-    if (matrix.masked) matrix.allowed = bytes.subarray(4 + length + matrix.allowed_offset).subarray(0, cells);
-  }
-  return header;
 }
 
 class MatricesView {

@@ -79,17 +79,3 @@ function largest({ values, allowed }) {
   const seen = [...values].filter((_, cell) => allowed[cell]).sort((one, other) => one - other);
   return seen[Math.floor(0.99 * (seen.length - 1))] || 1;
 }
-
-function softmaxRows({ values, rows, columns }, tau) {
-  const weights = new Float32Array(values.length);
-  for (let row = 0; row < rows.size; row += 1) {
-    const start = row * columns.size;
-    const scores = values.subarray(start, start + columns.size);
-    const largest = Math.max(...scores);
-    if (largest === -Infinity) continue;
-    const powers = [...scores].map((score) => Math.exp((score - largest) / tau));
-    const sum = powers.reduce((total, power) => total + power, 0);
-    weights.set(powers.map((power) => power / sum), start);
-  }
-  return weights;
-}

@@ -1,0 +1,60 @@
+"""Temperature: softmax(x / tau) of the run's own scores, why the paper divides by sqrt(d_k), and what tau does."""
+
+import streamlit as st
+
+from model.attention import MultiHeadAttention
+from model.interventions import AttentionTemperature
+from model.temperature import entropy, flattest, product_statistics, sharpest, softmax_at
+from pages.components.explain import explain, show_code
+from pages.components.export import export
+from pages.components.frame import open_page
+from pages.components.masks import names
+from pages.components.proof import proof_strip
+from pages.components.scaling import show_many, show_scaling
+from pages.components.temperature import choose_row, live, panels_of, show_row, show_run_again
+from viz.temperature import row_panels, weights_table
+
+TABS = {
+    "Before and after": show_run_again,
+    "One row": show_row,
+    "Divided by √d_k": show_scaling,
+    "Many temperatures": show_many,
+}
+
+view = open_page(__file__)
+attention, head = view.attention, view.head
+mask, scaled, pattern = attention.mask[head], attention.scaled[head], attention.pattern[head]
+
+row = choose_row(view)
+live(view, row)
+st.caption(
+    "While τ moves, this one head is **drawn again** in your browser, from the scores of the last run. When you let "
+    "go, τ becomes the sidebar's, and the model is **run again** with τ inside, where “Temperature acts on” says; "
+    "then everything after it changes too. Rows are queries, columns keys."
+)
+explain(
+    "The softmax turns scores into weights, and τ says how much a lead counts: at τ < 1 the highest score takes more, "
+    "at τ > 1 less. The division by √d_k is itself a temperature: it keeps the scores of a large head from being so "
+    "far apart that the softmax has hardly any gradient left. The name τ is Hinton, Vinyals and Dean's (2015, "
+    "“Distilling the Knowledge in a Neural Network”, section 2); the paper's own model has τ = 1.",
+    r"w_{ij} = \frac{\exp(x_{ij} / \tau)}{\sum_{j'} \exp(x_{ij'} / \tau)}, \qquad "
+    r"x_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}}, \qquad H_i = -\sum_j w_{ij} \ln w_{ij}",
+    "3.2.1 and footnote 4",
+)
+for tab, show in zip(st.tabs(list(TABS), key="part", bind="query-params"), TABS.values(), strict=True):
+    if tab.open:
+        with tab:
+            show(view, row)
+show_code(
+    MultiHeadAttention._explicit, AttentionTemperature, softmax_at, sharpest, flattest, entropy, product_statistics
+)
+rows, keys = names(view, attention)
+panels = panels_of(scaled[row], mask[row])
+export(
+    view,
+    f"temperature-{view.kind}-layer-{view.layer}-head-{head}",
+    {"mask": mask, "scores": attention.scores[head], "scaled": scaled, "pattern": pattern},
+    weights_table((rows, keys), mask, {"score": attention.scores[head], "scaled": scaled, "weight": pattern}),
+    row_panels(keys, mask[row], panels),
+)
+proof_strip(view)

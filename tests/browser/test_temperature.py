@@ -1,0 +1,126 @@
+"""The page on temperature in Chromium: the slider redraws by itself, letting go runs the model, and both agree."""
+
+import time
+from pathlib import Path
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import numpy as np
+import pytest
+
+from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+from model.interventions import AttentionTemperature
+from model.temperature import entropy, softmax_at
+from model.translator import Translator
+from tests.browser.conftest import Visitor
+
+SOURCE = "a dog and a cat"
+LABEL = "Temperature τ, drawn again in the browser"
+
+
+@pytest.fixture
+def saved(checkpoint_folder: Path) -> Translator:
+    """The tiny model as the server opens it: stored numbers have less precision than drawn ones."""
+    assert checkpoint_folder.is_dir()
+    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+
+
+def page(server: str, **query: str) -> str:
+    return f"{server}/temperature?{urlencode({'target': 'Greedy', **query})}"
+
+
+def asked_tau(visitor: Visitor) -> str:
+    return parse_qs(urlsplit(visitor.page.url).query).get("tau", ["1"])[-1]
+
+
+def drawn(visitor: Visitor) -> np.ndarray:
+    """The weights that the picture shows."""
+    visitor.page.locator(".temperature canvas.cells").wait_for()
+    return np.array(visitor.page.locator("div.temperature").evaluate("node => [...node.weights]"))
+
+
+def pixels(visitor: Visitor) -> str:
+    return visitor.page.locator(".temperature canvas.cells").evaluate("canvas => canvas.toDataURL()")
+
+
+def badge(visitor: Visitor, text: str) -> None:
+    visitor.page.locator(".temperature .badge", has_text=text).wait_for()
+
+
+def test_dragging_draws_again_without_a_run_and_letting_go_runs_the_model(
+    server: str, visitor: Visitor, saved: Translator
+) -> None:
+    visitor.visit(page(server, source=SOURCE))
+    trace = saved.trace(SOURCE, beam_size=1)
+    attention = trace.attention("encoder_self", 0)
+    assert drawn(visitor) == pytest.approx(attention.pattern[0].ravel(), abs=1e-6)
+    slider, before = visitor.page.get_by_label(LABEL), pixels(visitor)
+    box = slider.bounding_box()
+    visitor.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    visitor.page.mouse.down()
+    visitor.page.mouse.move(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2, steps=4)
+    badge(visitor, "drawn again")
+    tau = 10 ** float(slider.input_value())
+    again = softmax_at(attention.scaled[0], attention.mask[0], tau)
+    assert tau < 0.5
+    assert drawn(visitor) == pytest.approx(again.ravel(), abs=1e-6)
+    assert pixels(visitor) != before
+    nats = float(visitor.page.locator(".temperature .entropy").nth(1).get_attribute("data-nats"))
+    assert nats == pytest.approx(entropy(again).mean(), abs=1e-5)
+    time.sleep(1)
+    assert asked_tau(visitor) == "1"
+    assert visitor.page.get_by_test_id("stApp").get_attribute("data-test-script-state") == "notRunning"
+    visitor.page.mouse.up()
+    badge(visitor, "run again")
+    visitor.settle()
+    ran = float(asked_tau(visitor))
+    change = AttentionTemperature(ran, kind="encoder_self", layer=0, head=0)
+    hot = saved.trace(SOURCE, beam_size=1, interventions=(change,)).attention("encoder_self", 0)
+    assert drawn(visitor) == pytest.approx(hot.pattern[0].ravel(), abs=1e-6)
+    assert drawn(visitor) == pytest.approx(softmax_at(attention.scaled[0], attention.mask[0], ran).ravel(), abs=1e-6)
+    visitor.page.get_by_text("before it, τ = 1, as trained").wait_for()
+
+
+def test_arrow_keys_step_through_the_temperatures_and_run_after_a_pause(server: str, visitor: Visitor) -> None:
+    visitor.visit(page(server, source=SOURCE))
+    slider = visitor.page.get_by_label(LABEL)
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft"):
+        slider.press(key)
+    badge(visitor, "run again")
+    visitor.page.wait_for_function("location.search.includes('tau=1.1')")
+    slider.press("End")
+    visitor.page.wait_for_function("location.search.includes('tau=20')")
+    badge(visitor, "run again")
+    slider.press("Home")
+    visitor.page.wait_for_function("location.search.includes('tau=0.05')")
+    badge(visitor, "run again")
+    visitor.settle()
+
+
+def test_a_click_on_the_map_chooses_the_row(server: str, visitor: Visitor, saved: Translator) -> None:
+    visitor.visit(page(server, source=SOURCE, kind="Decoder self-attention", part="One row"))
+    marks = visitor.page.locator(".temperature canvas.marks")
+    box = marks.bounding_box()
+    marks.click(position={"x": box["width"] * 0.6, "y": box["height"] * 0.9})
+    bars = visitor.page.locator(".temperature .bar .number")
+    visitor.page.wait_for_function("location.search.includes('temperature-row=')")
+    row = int(parse_qs(urlsplit(visitor.page.url).query)["temperature-row"][-1])
+    weights = saved.trace(SOURCE, beam_size=1).attention("decoder_self", 0)
+    expected = [
+        f"{weight:.4f}" if seen else "masked"
+        for weight, seen in zip(weights.pattern[0][row], weights.mask[0][row], strict=True)
+    ]
+    assert bars.all_text_contents() == expected
+
+
+@pytest.mark.parametrize(("source", "tau"), [("A", "0.05"), ("A dog runs. " * 13, "20")])
+def test_short_and_long_sentences_open_by_link(
+    source: str, tau: str, server: str, visitor: Visitor, saved: Translator
+) -> None:
+    visitor.visit(page(server, source=source, tau=tau, part="One row", **{"temperature-row": "99999"}))
+    change = AttentionTemperature(float(tau), kind="encoder_self", layer=0, head=0)
+    trace = saved.trace(source, beam_size=1, interventions=(change,))
+    assert drawn(visitor) == pytest.approx(trace.attention("encoder_self", 0).pattern[0].ravel(), abs=1e-6)
+    assert visitor.page.locator(".temperature .bar").count() == len(trace.src_tokens)
+    plot = visitor.page.locator(".st-key-temperature-row-panels .js-plotly-plot")
+    plot.locator(".main-svg").first.wait_for()
+    assert plot.locator(".xtick").count() <= 7 * 30

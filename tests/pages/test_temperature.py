@@ -1,0 +1,150 @@
+"""The page on temperature without a browser: its figures are the run's tensors, its tabs hold at the extremes."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from model.interventions import AttentionTemperature
+from model.temperature import (
+    entropies,
+    entropy,
+    flattest,
+    mean_entropy,
+    product_statistics,
+    sharpest,
+    softmax_at,
+    target_log_probabilities,
+)
+from tests.pages.figures import figure, numbers
+from tests.viz.payload import decode
+
+if TYPE_CHECKING:
+    from model.translator import Translator
+
+PAGE = "pages/temperature.py"
+TABS = ("Before and after", "One row", "Divided by √d_k", "Many temperatures")
+SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
+TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
+DECODER = "Decoder self-attention"
+
+
+@pytest.fixture
+def saved(checkpoint_folder: Path) -> "Translator":
+    """The tiny model as the page opens it."""
+    from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+
+    assert checkpoint_folder.is_dir()
+    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+
+
+def words(app) -> str:
+    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
+
+
+def payload(app) -> tuple:
+    """What the live picture got."""
+    return decode(next(found.proto.bytes for found in app.get("bidi_component") if found.proto.bytes))
+
+
+def right(trace) -> np.ndarray:
+    return trace.probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)]
+
+
+@pytest.mark.parametrize(("kind", "name"), [("encoder_self", "Encoder self-attention"), ("decoder_self", DECODER)])
+def test_the_picture_gets_the_scores_of_the_run_and_says_its_temperature(
+    open_app: Callable, saved: "Translator", kind: str, name: str
+) -> None:
+    app = open_app(PAGE, **TYPED, kind=name, layer="1", head="2", tau="0.3", scope="Layer")
+    assert not app.exception
+    header, found = payload(app)
+    change = AttentionTemperature(0.3, kind=kind, layer=1)
+    attention = saved.trace(SOURCE, TEXT, interventions=(change,)).attention(kind, 1)
+    assert header["temperature"] == pytest.approx(float(attention.temperature[2]))
+    assert np.array_equal(found["weights"]["values"], attention.pattern[2])
+    assert np.array_equal(found["masked"]["values"], np.where(attention.mask[2], attention.scaled[2], -np.inf))
+
+
+def test_before_and_after_are_two_runs_of_the_model(open_app: Callable, saved: "Translator") -> None:
+    app = open_app(PAGE, **TYPED, tau="0.2", part=TABS[0])
+    assert not app.exception
+    change = AttentionTemperature(0.2, kind="encoder_self", layer=0, head=0)
+    plain, hot = (saved.trace(SOURCE, TEXT, interventions=changes) for changes in ((), (change,)))
+    before, after, _ = (numbers(bar["y"]) for bar in figure(app, "temperature-probabilities")["data"])
+    assert before == pytest.approx(right(plain))
+    assert after == pytest.approx(right(hot))
+    assert "Nothing before this head changed" in words(app)
+    app = open_app(PAGE, **TYPED, tau="0.2", scope="Everywhere", layer="1", part=TABS[0])
+    assert "its queries and keys changed" in words(app)
+
+
+def test_one_row_is_drawn_at_every_temperature_and_at_the_limits(open_app: Callable, saved: "Translator") -> None:
+    app = open_app(PAGE, **TYPED, kind=DECODER, layer="1", head="1", part=TABS[1])
+    app.number_input(key="temperature-row").set_value(3).run()
+    attention = saved.trace(SOURCE, TEXT).attention("decoder_self", 1)
+    scaled, mask = attention.scaled[1], attention.mask[1]
+    middle = [softmax_at(scaled[3], mask[3], tau) for tau in (0.05, 0.5, 1, 2, 20)]
+    expected = [sharpest(scaled[3], mask[3]), *middle, flattest(mask[3])]
+    bars = [numbers(bar["y"]) for bar in figure(app, "temperature-row-panels")["data"]]
+    assert np.stack(bars) == pytest.approx(np.where(mask[3], np.stack(expected), np.nan), nan_ok=True)
+    row, head = (numbers(line["y"]) for line in figure(app, "temperature-entropy")["data"])
+    curves = entropies(scaled, mask, np.logspace(-2, 2, 81))
+    assert row == pytest.approx(curves[:, 3])
+    assert head == pytest.approx(curves.mean(axis=1))
+
+
+def test_without_the_division_the_model_runs_again(open_app: Callable, saved: "Translator") -> None:
+    app = open_app(PAGE, **TYPED, kind="Cross-attention", layer="1", head="3", part=TABS[2])
+    assert not app.exception
+    plain = saved.trace(SOURCE, TEXT)
+    change = AttentionTemperature(1 / math.sqrt(plain.attention("cross", 1).d_k))
+    other = saved.trace(SOURCE, TEXT, interventions=(change,))
+    with_it, drawn, again = (numbers(heat["z"]) for heat in figure(app, "temperature-undivided")["data"])
+    old = plain.attention("cross", 1)
+    assert np.array_equal(with_it, old.pattern[3])
+    assert drawn == pytest.approx(softmax_at(old.scores[3], old.mask[3], 1), abs=1e-6)
+    assert np.array_equal(again, other.attention("cross", 1).pattern[3])
+    variances = numbers(figure(app, "temperature-variances")["data"][0]["y"])
+    assert variances == pytest.approx([product_statistics(old, head).variance for head in range(4)])
+    assert numbers(figure(app, "temperature-probabilities")["data"][1]["y"]) == pytest.approx(right(other))
+
+
+def test_many_temperatures_run_only_when_asked_for(open_app: Callable, saved: "Translator") -> None:
+    app = open_app(PAGE, **TYPED, scope="Everywhere", part=TABS[3])
+    assert not app.dataframe
+    app.button(key="temperature-run-many").click().run()
+    assert not app.exception
+    table = app.dataframe[0].value
+    for line, tau in ((0, 0.05), (4, 1.0), (8, 20.0)):
+        changes = () if tau == 1 else (AttentionTemperature(tau),)
+        trace = saved.trace(SOURCE, TEXT, interventions=changes)
+        assert table["τ"][line] == f"{tau:g}"
+        assert table["translation"][line] == saved.translate([SOURCE], 4, interventions=changes)[0]
+        total = target_log_probabilities(trace).sum()
+        assert table["ln probability of the plain translation"][line] == pytest.approx(total)
+        assert table["mean entropy, all heads"][line] == pytest.approx(mean_entropy(trace))
+        here = entropy(trace.attention("encoder_self", 0).pattern[0]).mean()
+        assert table["mean entropy, this head"][line] == pytest.approx(here)
+    app.text_area(key="source").set_value("a cat").run()
+    assert not app.dataframe
+
+
+@pytest.mark.parametrize("part", TABS)
+@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
+def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str, source: str) -> None:
+    app = open_app(PAGE, source=source, target="Greedy", kind=DECODER, part=part, tau="20", scope="Everywhere")
+    assert not app.exception
+    assert sum("holds" in element.value for element in app.markdown) == 3
+
+
+def test_a_row_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
+    app = open_app(PAGE, **TYPED, kind=DECODER, **{"temperature-row": "9999"})
+    assert not app.exception
+    last = app.number_input(key="temperature-row").max
+    app.number_input(key="temperature-row").set_value(int(last)).run()
+    app.text_area(key="typed").set_value("Ein").run()
+    assert not app.exception
+    assert app.number_input(key="temperature-row").value == app.number_input(key="temperature-row").max < last
