@@ -114,12 +114,12 @@ def weight_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, maps: Map
     figure = make_subplots(1, len(maps), subplot_titles=list(maps), horizontal_spacing=0.02)
     for number, values in enumerate(maps.values()):
         said = "weight <b>%{z:.7g}</b>"
-        _add_map(figure, (0, number), (rows, keys), (values, mask), said, {"coloraxis": "coloraxis"})
+        add_map(figure, (0, number), (rows, keys), (values, mask), said, {"coloraxis": "coloraxis"})
     layout(figure, min(max(20 * len(rows), 110), 400) + 190, "", "")
-    _axes(figure, rows, *[keys] * len(maps))
+    axes(figure, rows, *[keys] * len(maps))
     figure.update_yaxes(showticklabels=False)
     figure.update_yaxes(showticklabels=True, col=1)
-    bar = _scale(WEIGHTS, 0, 1, "weight<br>0 to 1", 0.5)
+    bar = scale(WEIGHTS, 0, 1, "weight<br>0 to 1", 0.5)
     bar["colorbar"]["len"] = 1
     figure.update_layout(coloraxis=bar)
     return figure
