@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -109,3 +110,63 @@ def tempered_inside(model: Transformer, trace: Trace, tau: float) -> Array:
     """
     others: Sequence[Intervention] = [i for i in trace.interventions if not isinstance(i, AttentionTemperature)]
     return record(model, trace.src_ids, trace.tgt_ids, [*others, AttentionTemperature(tau)])["logits"]
+
+
+LISTED = 12
+"""Most probable tokens that a Look lists."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """The two distributions of one drawn token, as far as a figure shows them."""
+
+    ids: tuple[int, ...]
+    """the most probable tokens, best first, and the drawn one if it is not among them"""
+    before: Array
+    """(listed,): the model's own probabilities"""
+    after: Array
+    """(listed,): the probabilities it was drawn from"""
+    kept: int
+    """tokens of the whole vocabulary that could be drawn"""
+    kept_before: float
+    """what the model itself gave those together"""
+    drawn: int
+    """index of the drawn token in `ids`"""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One sampled translation."""
+
+    tokens: tuple[int, ...]
+    """up to </s>, if it came"""
+    log_probability: float
+    """log p(tokens | source) of the model itself, natural logarithm, untempered and uncut"""
+    looks: tuple[Look, ...]
+    """one a token"""
+
+
+def draw_translations(
+    model: Transformer, source: list[int], sampling: Sampling, seed: int, n: int
+) -> tuple[Drawn, ...]:
+    """`sample` to its end, with what a figure needs of each step."""
+    looks: list[list[Look]] = [[] for _ in range(n)]
+    for step in sample(model, source, sampling, seed, n):
+        for row in np.flatnonzero(step.alive):
+            looks[row].append(_look(step.before[row], step.after[row], int(step.tokens[row])))
+    return tuple(
+        Drawn(
+            tokens=tuple(look.ids[look.drawn] for look in found),
+            log_probability=float(sum(np.log(look.before[look.drawn]) for look in found)),
+            looks=tuple(found),
+        )
+        for found in looks
+    )
+
+
+def _look(before: Array, after: Array, token: int) -> Look:
+    ids = np.argsort(-before, kind="stable")[:LISTED].tolist()
+    if token not in ids:
+        ids.append(token)
+    kept = after > 0
+    return Look(tuple(ids), before[ids], after[ids], int(kept.sum()), float(before[kept].sum()), ids.index(token))

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from model.config import BOS, EOS, PAD, UNK
 from model.decoding import greedy, length_limits
 from model.interventions import AttentionTemperature
-from model.sampling import Sampling, draw, filtered, sample, tempered_inside
+from model.sampling import Sampling, draw, draw_translations, filtered, sample, tempered_inside
 from model.translator import Translator
 from tests.model.strategies import few
 
@@ -116,3 +116,19 @@ def test_temperature_inside_is_the_intervention_in_every_attention(translator: T
     expected = translator.trace("a dog", "Ein Hund", interventions=(AttentionTemperature(2.0),))
     np.testing.assert_array_equal(tempered_inside(translator.model, trace, 2.0), expected.logits)
     assert np.array_equal(tempered_inside(translator.model, expected, 1.0), trace.logits)
+
+
+def test_what_a_figure_shows_of_a_draw_is_the_draw(translator: Translator):
+    source, sampling = ids_of(translator), Sampling(1.3, 50, 0.8)
+    steps = list(sample(translator.model, source, sampling, 4, 3))
+    for row, drawn in enumerate(draw_translations(translator.model, source, sampling, 4, 3)):
+        alive = [step for step in steps if step.alive[row]]
+        assert drawn.tokens == tuple(int(step.tokens[row]) for step in alive)
+        for step, look in zip(alive, drawn.looks, strict=True):
+            assert np.array_equal(look.before, step.before[row][list(look.ids)])
+            assert np.array_equal(look.after, step.after[row][list(look.ids)])
+            assert look.kept == (step.after[row] > 0).sum()
+            assert look.ids[look.drawn] == step.tokens[row]
+            assert look.kept_before == pytest.approx(step.before[row][step.after[row] > 0].sum())
+        expected = sum(np.log(step.before[row, step.tokens[row]]) for step in alive)
+        assert drawn.log_probability == pytest.approx(expected)
