@@ -109,7 +109,8 @@ def show_beam(view: View, step: int) -> None:
         "A sum of logarithms only falls, so without a penalty the shortest sentence has an advantage. Dividing by "
         "lp(Y) gives it back to longer ones: α = 0 ranks by probability alone. Prefixes that compete in one step are "
         "equally long, so α decides between **finished** sentences only; it never changes the tree.",
-        r"s(Y, X) = \frac{\log p(Y \mid X)}{lp(Y)}, \qquad lp(Y) = \left(\frac{5 + |Y|}{6}\right)^{\alpha}",
+        r"\begin{aligned} s(Y, X) &= \frac{\log p(Y \mid X)}{lp(Y)} \\ lp(Y) &= "
+        r"\left(\frac{5 + |Y|}{6}\right)^{\alpha} \end{aligned}",
         "6.1 (beam 4, α = 0.6; the penalty is equation 14 of Wu et al. 2016, here without their coverage term)",
     )
     _attention(view, tree, order, sentences)

@@ -40,8 +40,8 @@ def show_sampling(view: View, step: int) -> None:
         "The temperature T divides the **logits**. Top-k then keeps the k most probable tokens, top-p the fewest that "
         "together have probability p (the nucleus); what is left is divided by its sum and drawn from. "
         "T → 0 is greedy.",
-        r"p_i = \frac{e^{z_i / T}}{\sum_j e^{z_j / T}}, \qquad "
-        r"V^{(p)} = \text{smallest } V' \text{ with } \textstyle\sum_{i \in V'} p_i \ge p",
+        r"\begin{gathered} p_i = \frac{e^{z_i / T}}{\sum_j e^{z_j / T}} \\ "
+        r"V^{(p)} = \text{smallest } V' \text{ with } \textstyle\sum_{i \in V'} p_i \ge p \end{gathered}",
     )
     st.caption(
         "Top-p: Holtzman et al. 2020, “The Curious Case of Neural Text Degeneration”. The paper of 2017 has none."
@@ -121,8 +121,8 @@ def show_temperatures(view: View, step: int) -> None:
         "already thinks, and never changes the order of the tokens. **Attention temperature** divides the scores "
         "inside each head, before the softmax that says where to look: all that follows is computed from other "
         f"mixtures, so the order may change. Here the most probable token is then {same} one. Both are 1 in the paper.",
-        r"\text{output: } \mathrm{softmax}\!\left(\frac{h_t W}{T}\right) \qquad "
-        r"\text{attention: } \mathrm{softmax}\!\left(\frac{QK^{\top}}{\tau \sqrt{d_k}}\right)V",
+        r"\begin{aligned} \text{output:}\quad & \mathrm{softmax}\!\left(\frac{h_t W}{T}\right) \\ "
+        r"\text{attention:}\quad & \mathrm{softmax}\!\left(\frac{QK^{\top}}{\tau \sqrt{d_k}}\right)V \end{aligned}",
     )
 
 
