@@ -165,3 +165,8 @@ def test_a_temperature_in_attention_takes_part_in_the_search(open_app: Callable)
     cold = table(typed(open_app, part="Beam"), "score")
     hot = table(typed(open_app, part="Beam", tau="5", scope="Everywhere"), "score")
     assert list(cold["log p(Y | X)"]) != list(hot["log p(Y | X)"])
+
+
+def test_a_tab_of_another_page_in_the_link_opens_the_beam(open_app: Callable) -> None:
+    app = typed(open_app, part="Padding")
+    assert app.slider(key="decoding-beam").value == 4
