@@ -106,7 +106,7 @@ def _run(trace: Trace) -> tuple[object, ...]:
     return trace.checkpoint_hash, trace.device, trace.src_ids, trace.tgt_ids, trace.interventions
 
 
-@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs={Translator: _weights})
+@st.cache_resource(max_entries=8, show_spinner=False, hash_funcs={Translator: _weights})
 def _tree(
     translator: Translator, src_ids: tuple[int, ...], interventions: tuple[Intervention, ...], beam_size: int
 ) -> BeamTree:
