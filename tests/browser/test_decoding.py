@@ -81,7 +81,8 @@ def test_clicks_and_keys_walk_along_the_tree(server: str, visitor: Visitor) -> N
     node(visitor, third).click()
     chosen = visitor.page.get_by_role("combobox", name="back-pointers")
     visitor.page.wait_for_function(
-        "chosen => chosen.closest('[data-testid=stSelectbox]').innerText.includes('3. ')", arg=chosen.element_handle()
+        "box => (box.value + box.closest('[data-testid=stSelectbox]').innerText).includes('3. ')",
+        arg=chosen.element_handle(),
     )
     visitor.settle()
     visitor.page.get_by_label("pruned ones").uncheck()
