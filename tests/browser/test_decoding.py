@@ -100,7 +100,7 @@ def test_short_and_long_sentences_at_the_controls_ends(source: str, server: str,
     visitor.settle()
     step = int(query(visitor)["decoding-step"])
     now = visitor.page.locator(".beamtree .step.now")
-    assert now.inner_text() == f"step {min(step, steps - 1)}"
+    assert now.text_content() == f"step {min(step, steps - 1)}"
     inside = now.evaluate(
         """step => { const [a, b] = [step, step.closest('.stage')].map(node => node.getBoundingClientRect());
             return a.left >= b.left - 1 && a.right <= b.right + 1; }"""
