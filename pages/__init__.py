@@ -56,6 +56,15 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Each position gets its own pattern of waves: fast ones on the left, slow ones on the right.",
             ),
             Page(
+                path="pages/decoding.py",
+                title="Decoding",
+                icon=":material/account_tree:",
+                summary="How a sentence comes out, token by token: greedy, beam search as a tree, sampling, and the "
+                "cache that makes it fast.",
+                look_for="Follow the thick path through the tree: at each step beam search keeps a few prefixes, drops "
+                "the others, and only the finished sentences show which was best.",
+            ),
+            Page(
                 path="pages/masks.py",
                 title="Masks",
                 icon=":material/visibility_off:",

@@ -1,0 +1,51 @@
+"""Decoding: a translation step by step, greedy, as a beam, by chance, and what the cache saves."""
+
+import numpy as np
+import streamlit as st
+
+from model.beams import BeamTree, beam_steps
+from model.cost import cached_step, timed_steps, uncached_step
+from model.decoding import greedy, length_penalty
+from model.sampling import draw, filtered, sample
+from pages.components.beams import show_beam, show_greedy
+from pages.components.decoding import choose_step, show_step
+from pages.components.explain import explain, show_code
+from pages.components.export import export
+from pages.components.frame import open_page
+from pages.components.proof import proof_strip
+from pages.components.sampling import show_cost, show_sampling, show_temperatures
+from viz.translation import probability_table
+
+TABS = {
+    "Greedy": show_greedy,
+    "Beam": show_beam,
+    "Sampling": show_sampling,
+    "Two temperatures": show_temperatures,
+    "Cost": show_cost,
+}
+
+view = open_page(__file__)
+trace = view.trace
+step = choose_step(view)
+figure, probabilities, weights = show_step(view, step)
+for tab, show in zip(st.tabs(list(TABS), default="Beam", key="part", bind="query-params"), TABS.values(), strict=True):
+    if tab.open:
+        with tab:
+            show(view, step)
+explain(
+    "The decoder writes from left to right: each step reads the source and all that is written so far, and gives "
+    "every token of the vocabulary a probability. How a sentence is made of these is decoding: greedy takes the best "
+    "token of each step, beam search keeps several prefixes alive, sampling draws.",
+    r"\log p(Y \mid X) = \sum_{t} \log p(y_t \mid y_1 \dots y_{t-1},\, X)",
+    "3.1 and 6.1",
+)
+show_code(greedy, beam_steps, BeamTree, length_penalty, filtered, draw, sample, cached_step, uncached_step, timed_steps)
+written = probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)]
+export(
+    view,
+    f"decoding-step-{step}",
+    {"probabilities": probabilities[step], "cross_weights": weights, "logits": trace.logits},
+    probability_table(trace.next_tokens, trace.next_ids, written),
+    figure,
+)
+proof_strip(view)

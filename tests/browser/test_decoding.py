@@ -1,0 +1,120 @@
+"""The page on decoding in Chromium: the tree's numbers, clicks and keys, short and long sentences, links."""
+
+import re
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from model.beams import BeamTree, beam_tree
+from model.checkpoints import load_checkpoint
+from model.config import EOS
+from tests.browser.conftest import Visitor
+from viz.tokens import labels
+
+SOURCE = "a dog and a cat"
+NODE = ".beamtree .stage .node[data-node]"
+
+
+def page(server: str, **query: str) -> str:
+    return f"{server}/decoding?{urlencode({'source': SOURCE} | query)}"
+
+
+def query(visitor: Visitor) -> dict[str, str]:
+    return {key: values[-1] for key, values in parse_qs(urlsplit(visitor.page.url).query).items()}
+
+
+def searched(beam_size: int) -> tuple[BeamTree, list[str]]:
+    """What the page shows, once more: the tree, and its nodes' names."""
+    translator = load_checkpoint()
+    tree = beam_tree(translator.model, [*translator.tokenizer.encode(SOURCE), EOS], beam_size)
+    return tree, labels(translator.tokenizer.tokens([node.token for node in tree.nodes]))
+
+
+def node(visitor: Visitor, number: int):
+    return visitor.page.locator(f"{NODE}[data-node='{number}']")
+
+
+def said(visitor: Visitor) -> str:
+    return visitor.page.locator(".beamtree .tip").inner_text()
+
+
+def number(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+@pytest.mark.usefixtures("checkpoint_folder")
+def test_a_cold_link_shows_the_searchs_own_tree(cold_server: str, visitor: Visitor) -> None:
+    asked = {"part": "Beam", "decoding-beam": "3", "decoding-step": "2"}
+    visitor.visit(page(cold_server, **asked))
+    tree, names = searched(3)
+    node(visitor, 0).wait_for()
+    assert visitor.page.locator(NODE).count() == len(tree.nodes)
+    assert visitor.page.locator(f"{NODE}.pruned").count() == sum(n.fate == "pruned" for n in tree.nodes)
+    for place in (0, 7, tree.ends[0]):
+        label = node(visitor, place).get_attribute("aria-label")
+        assert label.startswith(f"Step {tree.nodes[place].step}: {names[place]}. ")
+        assert f"of the prefix {number(tree.nodes[place].log_probability, 5)}" in label
+    winner = tree.path(tree.ends[tree.ranking(0.6)[0]])
+    lit = visitor.page.locator(f"{NODE}.winner").evaluate_all("nodes => nodes.map(node => Number(node.dataset.node))")
+    assert sorted(lit) == list(winner)
+    assert {key: value for key, value in query(visitor).items() if key in asked} == {
+        key: value for key, value in asked.items() if key != "part" or key in query(visitor)
+    }
+
+
+@pytest.mark.usefixtures("checkpoint_folder")
+def test_clicks_and_keys_walk_along_the_tree(server: str, visitor: Visitor) -> None:
+    visitor.visit(page(server, part="Beam"))
+    tree, names = searched(4)
+    node(visitor, 9).wait_for()
+    node(visitor, 9).hover()
+    assert said(visitor).startswith(f"Step 1: {names[9]}. ")
+    visitor.page.locator(".beamtree .step", has_text=re.compile("^step 1$")).click()
+    visitor.page.wait_for_function("new URLSearchParams(location.search).get('decoding-step') === '1'")
+    visitor.settle()
+    node(visitor, 8).focus()
+    visitor.page.keyboard.press("ArrowLeft")
+    assert said(visitor).startswith(f"Step 0: {names[tree.nodes[8].parent]}. ")
+    visitor.page.keyboard.press("ArrowDown")
+    assert said(visitor).startswith(f"Step 0: {names[tree.nodes[8].parent + 1]}. ")
+    third = tree.ends[tree.ranking(0.6)[2]]
+    node(visitor, third).click()
+    chosen = visitor.page.get_by_role("combobox", name="back-pointers")
+    visitor.page.wait_for_function(
+        "box => (box.value + box.closest('[data-testid=stSelectbox]').innerText).includes('3. ')",
+        arg=chosen.element_handle(),
+    )
+    visitor.settle()
+    visitor.page.get_by_label("pruned ones").uncheck()
+    assert visitor.page.locator(f"{NODE}.pruned").count() == 0
+
+
+@pytest.mark.parametrize("source", ["A", "A dog runs. " * 13])
+def test_short_and_long_sentences_at_the_controls_ends(source: str, server: str, visitor: Visitor) -> None:
+    visitor.visit(page(server, source=source, part="Beam", **{"decoding-beam": "8", "decoding-alpha": "2.0"}))
+    node(visitor, 15).wait_for()
+    steps = visitor.page.locator(".beamtree .step").count()
+    slider = visitor.page.get_by_role("slider", name=re.compile("^Step, 0 to"))
+    slider.press("End")
+    visitor.page.wait_for_function("Number(new URLSearchParams(location.search).get('decoding-step')) > 0")
+    visitor.settle()
+    step = int(query(visitor)["decoding-step"])
+    now = visitor.page.locator(".beamtree .step.now")
+    assert now.text_content() == f"step {min(step, steps - 1)}"
+    inside = now.evaluate(
+        """step => { const [a, b] = [step, step.closest('.stage')].map(node => node.getBoundingClientRect());
+            return a.left >= b.left - 1 && a.right <= b.right + 1; }"""
+    )
+    assert inside, "the tree scrolls to the chosen step"
+
+
+def test_sampling_again_and_measuring(server: str, visitor: Visitor) -> None:
+    visitor.visit(page(server, part="Sampling"))
+    visitor.page.get_by_role("button", name="Sample again").click()
+    visitor.page.wait_for_function("new URLSearchParams(location.search).get('decoding-seed') === '1'")
+    visitor.settle()
+    visitor.page.get_by_role("tab", name="Cost").click()
+    visitor.page.get_by_role("button", name="Measure").click()
+    visitor.page.locator(".st-key-decoding-measured .js-plotly-plot").wait_for()
+    visitor.settle()
+    assert visitor.page.get_by_text("the same tokens").count() == 1
