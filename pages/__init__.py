@@ -63,6 +63,14 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Choose decoder self-attention: half of its square is hatched, and the weights of each row "
                 "are shared among the cells that remain.",
             ),
+            Page(
+                path="pages/layer_by_layer.py",
+                title="Layer by layer",
+                icon=":material/layers:",
+                summary="Follow one token through every sub-layer: what is added, what the norm does, what it says.",
+                look_for="Follow the chosen token from left to right: each sub-layer adds a vector to it, and step by "
+                "step less is left of the word that went in.",
+            ),
         ),
         "Background": (
             Page(
