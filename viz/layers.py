@@ -20,7 +20,7 @@ Array = np.ndarray
 LINE = "#7f7f7f"
 """Seen on white and on black."""
 BAND = "rgba(127,127,127,0.22)"
-LINES, GAP, FOOT, HEAD = 130, 66, 90, 66
+LINES, GAP, FOOT, HEAD = 130, 84, 90, 84
 """Pixels: each of the two charts of lines, what lies between charts, below them all and above."""
 
 
@@ -62,10 +62,10 @@ def path_chart(
         shown: the measure of the map.
     """
     rows, tokens = names
-    cells = min(max(20 * len(rows), 60), 420)
+    cells = min(max(20 * len(rows), 110), 420)
     plot = 2 * LINES + cells + 2 * GAP
     name = html.escape(rows[chosen[0]])
-    titles = (f"{name}: lengths", f"{name}: share and cosines", f"All tokens: {MEASURES[shown].said}")
+    titles = ("", "", f"<b>All tokens</b>: {MEASURES[shown].said}")
     rooms = {"vertical_spacing": GAP / plot, "row_heights": [LINES, LINES, cells]}
     figure = make_subplots(3, 1, shared_xaxes=True, subplot_titles=titles, **rooms)
     mine = {name: values[chosen[0]] for name, values in measures.items()}
@@ -74,6 +74,10 @@ def path_chart(
     _map(figure, measures[shown], steps, rows, (shown, cells / plot))
     layout(figure, plot + FOOT + HEAD, "", "")
     _mark(figure, steps, chosen)
+    figure.update_layout(
+        legend={"title": {"text": f"<b>Lengths</b>, token {name}"}},
+        legend2={"title": {"text": f"<b>Share and cosines</b>, token {name}"}},
+    )
     return _dress(figure, steps, tokens, plot)
 
 
@@ -148,9 +152,15 @@ def path_table(measures: Mapping[str, Array], steps: Sequence[str], rows: Sequen
 
 def _dress(figure: go.Figure, steps: Sequence[str], tokens: Sequence[str], plot: int) -> go.Figure:
     """Titles above their legends, the steps' names at the foot, the tokens' at the map; `plot` is in pixels."""
-    figure.update_annotations(x=0, xanchor="left", font_size=14, yshift=26)
-    figure.layout.annotations[-1].yshift = 2
-    below = {"orientation": "h", "x": 0, "yanchor": "bottom", "font": {"size": 12}}
+    figure.update_annotations(x=0, xanchor="left", font_size=14, yshift=2)
+    # A legend's own title makes room for itself where a narrow window wraps the entries.
+    below = {
+        "orientation": "h",
+        "x": 0,
+        "yanchor": "bottom",
+        "font_size": 12,
+        "title": {"side": "top", "font_size": 14},
+    }
     figure.update_layout(
         legend={**below, "y": 1},
         legend2={**below, "y": 1 - (LINES + GAP) / plot},
@@ -161,6 +171,7 @@ def _dress(figure: go.Figure, steps: Sequence[str], tokens: Sequence[str], plot:
     names = {"tickmode": "array", "tickvals": np.arange(len(steps)), "ticktext": list(steps)}
     figure.update_xaxes(**names, showgrid=False, zeroline=False, tickangle=-45, range=[-0.5, len(steps) - 0.5])
     rows, text = ticks(tokens)
+    text = [f"{row} {name}" for row, name in zip(rows, text, strict=True)]
     figure.update_yaxes(zeroline=False, row=3)
     return figure.update_yaxes(tickvals=rows, ticktext=text, autorange="reversed", showgrid=False, row=3)
 
@@ -171,20 +182,20 @@ def _lengths(figure: go.Figure, mine: Mapping[str, Array], steps: Sequence[str],
         x=places[:, 1],
         y=mine["out"],
         customdata=_said(places, steps),
-        name="‖Sublayer(x)‖, added",
+        name="‖Sublayer(x)‖",
         marker_color=OKABE_ITO[1],
         hovertemplate="‖Sublayer(x)‖ <b>%{y:.7g}</b><br>%{customdata[2]}<extra></extra>",
         row=1,
         col=1,
     )
-    _line(figure, (places, steps), mine["added"], "‖x + Sublayer(x)‖, their sum", (OKABE_ITO[3], "dot", "diamond"), 1)
-    _line(figure, (places, steps), mine["norm"], "‖x‖, goes on", (OKABE_ITO[0], "solid", "circle"), 1)
+    _line(figure, (places, steps), mine["added"], "‖x + Sublayer(x)‖", (OKABE_ITO[3], "dot", "diamond"), 1)
+    _line(figure, (places, steps), mine["norm"], "‖x‖ that goes on", (OKABE_ITO[0], "solid", "circle"), 1)
     figure.update_yaxes(rangemode="tozero", title="length", row=1)
 
 
 def _shares(figure: go.Figure, mine: Mapping[str, Array], steps: Sequence[str], position: int) -> None:
     at = _places(position, len(steps)), steps
-    _line(figure, at, mine["share"], "share of the sub-layer", (OKABE_ITO[1], "dash", "square"), 2)
+    _line(figure, at, mine["share"], "share", (OKABE_ITO[1], "dash", "square"), 2)
     _line(figure, at, mine["to_start"], "cosine to input", (OKABE_ITO[2], "solid", "circle"), 2)
     _line(figure, at, mine["to_previous"], "cosine to step before", (OKABE_ITO[4], "dot", "diamond"), 2)
     turned = min(float(np.nanmin(mine[name])) for name in ("to_start", "to_previous")) < -0.2
@@ -211,7 +222,7 @@ def _line(
         marker={"symbol": symbol, "size": 8},
         legend="legend" if row == 1 else "legend2",
         unselected={"marker": {"opacity": 1}},
-        hovertemplate=f"{title.split(',')[0]} <b>%{{y:.7g}}</b><br>%{{customdata[2]}}<extra></extra>",
+        hovertemplate=f"{title} <b>%{{y:.7g}}</b><br>%{{customdata[2]}}<extra></extra>",
         row=row,
         col=1,
     )

@@ -13,9 +13,12 @@ from viz.tokens import labels, ticks
 
 Array = np.ndarray
 
+SIDE = 340
+"""Pixels: the least height of grid and curves, which stand side by side."""
+
 
 def lens_grid(tops: Sequence[Sequence[str]], probabilities: Array, steps: Sequence[str], followed: str) -> go.Figure:
-    """The most probable tokens after every step, at one position: a row a step, best first.
+    """The most probable tokens after every step, at one position: a row a step, best first; colours are 0 to 1.
 
     Args:
         tops: (step, k) pieces.
@@ -40,7 +43,7 @@ def lens_grid(tops: Sequence[Sequence[str]], probabilities: Array, steps: Sequen
             colorscale=WEIGHTS,
             zmin=0,
             zmax=1,
-            colorbar={"title": {"text": "probability<br>0 to 1"}, "thickness": 12},
+            showscale=False,
             hovertemplate="after %{y}<br>%{x} %{customdata}<br>probability <b>%{z:.7g}</b><extra></extra>",
             y=list(steps),
         )
@@ -50,7 +53,7 @@ def lens_grid(tops: Sequence[Sequence[str]], probabilities: Array, steps: Sequen
             if piece == followed:
                 frame = {"x0": place - 0.48, "x1": place + 0.48, "y0": step - 0.46, "y1": step + 0.46}
                 figure.add_shape(type="rect", **frame, line={"color": OKABE_ITO[5], "width": 3})
-    layout(figure, 80 + 40 * len(steps), "", "read after")
+    layout(figure, max(80 + 40 * len(steps), SIDE), "", "")
     figure.update_layout(margin={"t": 30, "b": 10})
     figure.update_xaxes(side="top", showgrid=False, zeroline=False, type="category")
     return figure.update_yaxes(autorange="reversed", showgrid=False, zeroline=False, automargin=True)
@@ -74,7 +77,7 @@ def lens_curves(probability: Array, rank: Array, steps: Sequence[str], vocabular
         figure.add_scatter(
             x=x, y=values, mode="lines+markers", name=name, line_color=colour, hovertemplate=hover, row=row, col=1
         )
-    layout(figure, 80 + 40 * len(steps), "", "")
+    layout(figure, max(80 + 40 * len(steps), SIDE), "", "")
     figure.update_annotations(x=0, xanchor="left", font_size=14)
     figure.update_layout(showlegend=False, margin={"t": 30})
     figure.update_xaxes(showgrid=False, tickangle=-45, type="category")
@@ -89,21 +92,25 @@ def lens_curves(probability: Array, rank: Array, steps: Sequence[str], vocabular
     )
 
 
-def lens_map(probability: Array, rank: Array, steps: Sequence[str], rows: Sequence[str], chosen: int) -> go.Figure:
+def lens_map(
+    probability: Array, rank: Array, steps: Sequence[str], names: tuple[Sequence[str], Sequence[str]], chosen: int
+) -> go.Figure:
     """Probability of each row's finally predicted token, all rows: a row a decoder position, a column a step.
 
     Args:
         probability: (position, step).
         rank: (position, step).
         steps: names of the columns.
-        rows: names of the decoder rows, plain text and unique.
+        names: of the decoder rows, plain text; and the pieces that they finally predict, for the ticks.
         chosen: the row to frame.
     """
+    rows, predicted = names
+    followed = [html.escape(label) for label in labels(predicted)]
     figure = go.Figure(
         go.Heatmap(
             z=np.ascontiguousarray(probability, dtype=np.float32),
-            customdata=np.stack([rank, np.repeat(np.arange(len(rows))[:, None], len(steps), axis=1)], axis=-1),
-            text=[[html.escape(row)] * len(steps) for row in rows],
+            customdata=rank,
+            text=[[f"{html.escape(row)}<br>finally: {f}"] * len(steps) for row, f in zip(rows, followed, strict=True)],
             x=list(steps),
             xgap=1,
             ygap=1 if len(rows) <= 30 else 0,
@@ -111,21 +118,24 @@ def lens_map(probability: Array, rank: Array, steps: Sequence[str], rows: Sequen
             zmin=0,
             zmax=1,
             colorbar={"title": {"text": "probability<br>0 to 1"}, "thickness": 12},
-            hovertemplate="row %{text}<br>after %{x}<br>probability <b>%{z:.7g}</b>, rank %{customdata[0]}"
-            "<extra></extra>",
+            hovertemplate="row %{text}<br>after %{x}<br>probability <b>%{z:.7g}</b>, rank %{customdata}<extra></extra>",
         )
     )
     frame = {"x0": -0.5, "x1": len(steps) - 0.5, "y0": chosen - 0.5, "y1": chosen + 0.5}
     figure.add_shape(type="rect", **frame, line={"color": OKABE_ITO[5], "width": 2})
-    cells = min(max(20 * len(rows), 60), 480)
-    shown, _ = ticks(rows, min(30, cells // 15))
+    cells = min(max(20 * len(rows), 110), 480)
+    shown, _ = ticks(rows)
     layout(figure, cells + 130, "", "")
     figure.update_xaxes(showgrid=False, zeroline=False, tickangle=-45, type="category")
     figure.update_layout(margin={"t": 10, "b": 100})
     return figure.update_yaxes(
-        tickvals=shown, ticktext=[html.escape(rows[i]) for i in shown], autorange="reversed", showgrid=False,
-        zeroline=False, automargin=True,
-    )  # fmt: skip
+        tickvals=shown,
+        ticktext=[f"{i} {followed[i]}" for i in shown],
+        autorange="reversed",
+        showgrid=False,
+        zeroline=False,
+        automargin=True,
+    )
 
 
 def neuron_chart(hidden: Array, top: Array) -> go.Figure:

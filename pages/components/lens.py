@@ -35,7 +35,8 @@ def show_lens(view: View, shown: Shown) -> None:
     steps = [_said(found.steps[i], every) for i in at]
     _show_row(view, shown, at, steps)
     st.markdown("**All rows**: the probability, at each step, of the token that the row predicts in the end")
-    everything = lens_map(found.probability[at].T, found.rank[at].T, steps, shown.rows, shown.position)
+    names = shown.rows, view.translator.tokenizer.tokens(found.predicted.tolist())
+    everything = lens_map(found.probability[at].T, found.rank[at].T, steps, names, shown.position)
     chart(everything, key="layers-lens-map", alt="Probability of each row's finally predicted token, by step")
     pre, tied = view.translator.model.config.norm == "pre", view.translator.model.config.tie_embeddings
     x = r"\mathrm{LayerNorm}(x^{(s)})" if pre else "x^{(s)}"
@@ -63,7 +64,7 @@ def _show_row(view: View, shown: Shown, at: Array, steps: list[str]) -> None:
         chart(curves, key="layers-lens-curves", alt="Probability and rank of the token finally predicted, by step")
     shares = found.probabilities[at, row].sum(axis=-1)
     st.caption(
-        f"Probabilities are of the whole vocabulary; the {len(tops[0])} shown share {shares.min():.1%} to "
+        f"Colours: probability, 0 to 1, of the whole vocabulary; the {len(tops[0])} shown share {shares.min():.1%} to "
         f"{shares.max():.1%} of it, all others the rest. The last line and the model's own logits differ by at most "
         f"{found.difference:g}."
     )
