@@ -17,7 +17,7 @@ TARGET = "Ein Hund und eine Katze."
 @pytest.mark.parametrize("source", ["A", "a dog and a cat", "A dog runs. " * 9])
 def test_the_last_step_is_the_models_logits_bit_for_bit(translator, tiny_config, changes, source) -> None:
     model = random_model(replace(tiny_config, **changes))
-    trace = replace(translator, model=model).trace(source, beam_size=1, interventions=(AttentionTemperature(0.5),))
+    trace = replace(translator, model=model).trace(source, TARGET, interventions=(AttentionTemperature(0.5),))
     assert np.array_equal(read_logits(model, stream(trace, "decoder")[-1]), trace.logits)
     found = lens(model, trace)
     assert found.difference == 0

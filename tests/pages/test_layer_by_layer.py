@@ -127,7 +127,7 @@ def test_the_blocks_add_up_to_the_model(open_app: Callable, saved: "Translator")
 @pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
 def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str, source: str) -> None:
     for stack in ("Encoder", "Decoder"):
-        app = open_app(PAGE, source=source, target="Greedy", layers_stack=stack, layers_tab=part)
+        app = open_app(PAGE, source=source, target="Typed", typed=source, layers_stack=stack, layers_tab=part)
         assert not app.exception
         assert sum("holds" in element.value for element in app.markdown) == 3
 
@@ -145,7 +145,7 @@ def test_what_another_stack_or_sentence_lacks_becomes_its_last(open_app: Callabl
 @pytest.mark.parametrize("value", ["99", "-1", "<b>x</b>", "None", "9" * 500])
 def test_a_forged_link_gets_a_note(open_app: Callable, value: str) -> None:
     keys = ("layers_stack", "layers_token", "layers_step", "layers_measure", "layers_tab", "layers_dimension")
-    app = open_app(PAGE, **dict.fromkeys((*keys, "layers_every", "layers_neurons"), value))
+    app = open_app(PAGE, **TYPED, **dict.fromkeys((*keys, "layers_every", "layers_neurons"), value))
     assert not app.exception
     assert "asks for a token that is not there" in words(app)
     assert "asks for a step that is not there" in words(app)
