@@ -122,7 +122,10 @@ def show_inside(view: View, shown: Shown) -> None:
     last = len(norm.gamma) - 1
     if st.session_state.get("layers_dimension") is not None:
         st.session_state["layers_dimension"] = min(max(st.session_state["layers_dimension"], 0), last)
-    j = st.number_input(f"Dimension, 0 to {last}", 0, last, key="layers_dimension", width=200, **KEPT) or 0
+    j = (
+        st.number_input(f"Dimension, 0 to {last}", 0, last, key="layers_dimension", width=200, persist_state="session")
+        or 0
+    )
     drawn = strips({**vectors, "γ (learned)": norm.gamma, "β (learned)": norm.beta}, j)
     name = residual.step_name(sublayer)
     chart(drawn, key="layers-strips", alt=f"The vectors of the token in {name}, and its norm's gamma and beta")
