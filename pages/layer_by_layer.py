@@ -17,7 +17,7 @@ from pages.components.layers import (
 )
 from pages.components.lens import show_lens, show_neurons
 from pages.components.proof import proof_strip
-from viz.layers import path_table
+from viz.lens import path_table
 
 view = open_page(__file__)
 shown = choose(view)

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
@@ -142,12 +141,6 @@ def strips(vectors: Mapping[str, Array], dimension: int) -> go.Figure:
     figure.update_layout(margin={"t": 10})
     figure.update_xaxes(showgrid=False, zeroline=False)
     return figure.update_yaxes(autorange="reversed", showgrid=False, zeroline=False, automargin=True)
-
-
-def path_table(measures: Mapping[str, Array], steps: Sequence[str], rows: Sequence[str]) -> pd.DataFrame:
-    """One line a token and step, tokens first; where a step has no such number the cell is empty."""
-    table = {"token": np.repeat(np.array(rows, dtype=object), len(steps)), "step": [*steps] * len(rows)}
-    return pd.DataFrame(table | {name: values.ravel() for name, values in measures.items()})
 
 
 def _dress(figure: go.Figure, steps: Sequence[str], tokens: Sequence[str], plot: int) -> go.Figure:

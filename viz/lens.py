@@ -1,7 +1,7 @@
 """What a stack's vectors say in words: the logit lens on the decoder, and the neurons of a feed-forward."""
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -97,12 +97,7 @@ def lens_map(
 ) -> go.Figure:
     """Probability of each row's finally predicted token, all rows: a row a decoder position, a column a step.
 
-    Args:
-        probability: (position, step).
-        rank: (position, step).
-        steps: names of the columns.
-        names: of the decoder rows, plain text; and the pieces that they finally predict, for the ticks.
-        chosen: the row to frame.
+    `names` are those of the rows, plain text, and the pieces that they finally predict, for the ticks.
     """
     rows, predicted = names
     followed = [html.escape(label) for label in labels(predicted)]
@@ -188,3 +183,9 @@ def neuron_table(
     return pd.DataFrame(
         {"neuron": top, "activation h": hidden[top], "writes ‖h w‖": written[top], "raises the logits of": said}
     )
+
+
+def path_table(measures: Mapping[str, Array], steps: Sequence[str], rows: Sequence[str]) -> pd.DataFrame:
+    """One line a token and step, tokens first; where a step has no such number the cell is empty."""
+    table = {"token": np.repeat(np.array(rows, dtype=object), len(steps)), "step": [*steps] * len(rows)}
+    return pd.DataFrame(table | {name: values.ravel() for name, values in measures.items()})

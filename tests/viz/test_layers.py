@@ -7,8 +7,8 @@ from model.lens import lens
 from model.residual import cosines, neurons, path, stream, sublayers_of
 from model.trace import Trace
 from model.translator import Translator
-from viz.layers import MEASURES, path_chart, path_table, similarity_map, strips
-from viz.lens import lens_curves, lens_grid, lens_map, neuron_chart, neuron_table
+from viz.layers import MEASURES, path_chart, similarity_map, strips
+from viz.lens import lens_curves, lens_grid, lens_map, neuron_chart, neuron_table, path_table
 from viz.norms import block_equation
 from viz.tokens import numbered
 
