@@ -17,7 +17,6 @@ from viz.tokens import ticks
 Array = np.ndarray
 
 LINE = "#7f7f7f"
-"""Seen on white and on black."""
 BAND = "rgba(127,127,127,0.22)"
 LINES, GAP, FOOT, HEAD = 130, 84, 90, 84
 """Pixels: each of the two charts of lines, what lies between charts, below them all and above."""
@@ -260,7 +259,6 @@ def _map(figure: go.Figure, values: Array, steps: Sequence[str], rows: Sequence[
 
 
 def _bar(low: float, high: float, length: float) -> dict:
-    """The map's colour bar, at the foot of the figure; `length` is a share of the plot's height."""
     return {
         "title": {"text": f"{low:.3g} to {high:.3g}".replace("-", "−")},
         "thickness": 12,
