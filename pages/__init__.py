@@ -56,15 +56,6 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Each position gets its own pattern of waves: fast ones on the left, slow ones on the right.",
             ),
             Page(
-                path="pages/decoding.py",
-                title="Decoding",
-                icon=":material/account_tree:",
-                summary="How a sentence comes out, token by token: greedy, beam search as a tree, sampling, and the "
-                "cache that makes it fast.",
-                look_for="Follow the thick path through the tree: at each step beam search keeps a few prefixes, drops "
-                "the others, and only the finished sentences show which was best.",
-            ),
-            Page(
                 path="pages/masks.py",
                 title="Masks",
                 icon=":material/visibility_off:",
@@ -79,6 +70,23 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 summary="Make attention sharper or flatter, live, and see why the scores are divided by √d_k.",
                 look_for="Pull τ to the left and each row's weight runs together on one key; pull it to the right and "
                 "it spreads over all of them.",
+            ),
+            Page(
+                path="pages/layer_by_layer.py",
+                title="Layer by layer",
+                icon=":material/layers:",
+                summary="Follow one token through every sub-layer: what is added, what the norm does, what it says.",
+                look_for="Follow the chosen token from left to right: each sub-layer adds a vector to it, and step by "
+                "step less is left of the word that went in.",
+            ),
+            Page(
+                path="pages/decoding.py",
+                title="Decoding",
+                icon=":material/account_tree:",
+                summary="How a sentence comes out, token by token: greedy, beam search as a tree, sampling, and the "
+                "cache that makes it fast.",
+                look_for="Follow the thick path through the tree: at each step beam search keeps a few prefixes, drops "
+                "the others, and only the finished sentences show which was best.",
             ),
         ),
         "Background": (

@@ -1,0 +1,77 @@
+"""The page "Layer by layer" in Chromium: a click follows a token, links, tabs, short and long sentences."""
+
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from model.residual import path
+from model.translator import Translator
+from tests.browser.conftest import Visitor
+
+CHART = ".st-key-layers-path .js-plotly-plot"
+TABS = {
+    "Inside one sub-layer": ["layers-strips"],
+    "Logit lens": ["layers-lens", "layers-lens-curves", "layers-lens-map"],
+    "Neurons": ["layers-neurons"],
+    "Similarity": ["layers-similarity"],
+}
+
+
+def page(server: str, **query: str) -> str:
+    return f"{server}/layer_by_layer?{urlencode(query)}"
+
+
+def query(visitor: Visitor) -> dict[str, str]:
+    return {key: values[-1] for key, values in parse_qs(urlsplit(visitor.page.url).query).items()}
+
+
+def draws(visitor: Visitor, key: str) -> bool:
+    """Whether the chart is there, with a size."""
+    plot = visitor.page.locator(f".st-key-{key} .js-plotly-plot .main-svg").first
+    plot.wait_for()
+    box = plot.bounding_box()
+    return box is not None and box["width"] > 200 and box["height"] > 100
+
+
+def test_a_click_on_a_cell_chooses_its_token_and_step(server: str, visitor: Visitor, translator: Translator) -> None:
+    visitor.visit(page(server, source="a dog and a cat", target="Greedy", layers_stack="Encoder"))
+    assert draws(visitor, "layers-path")
+    tokens = len(translator.trace("a dog and a cat", beam_size=1).src_tokens)
+    cells = visitor.page.locator(f"{CHART} .nsewdrag[data-subplot=x3y3]")
+    cells.scroll_into_view_if_needed()
+    box = cells.bounding_box()
+    at = {"x": 2.7 / 5 * box["width"], "y": 3.5 / tokens * box["height"]}
+    cells.hover(position=at)
+    hover = visitor.page.locator(f"{CHART} .hoverlayer .hovertext").text_content()
+    expected = path(translator.trace("a dog and a cat", beam_size=1), "encoder")
+    shown = float(hover.split("input ")[1].split("token")[0].replace("−", "-"))
+    assert shown == pytest.approx(expected.to_start[3, 2], abs=2e-2)
+    cells.click(position=at)
+    visitor.page.wait_for_function("location.search.includes('layers_step=0+feed_forward')")
+    visitor.settle()
+    assert query(visitor)["layers_token"].startswith("3 ")
+    lengths = visitor.page.locator(CHART).evaluate("plot => Array.from(plot._fullData[2].y)")
+    assert lengths == pytest.approx(list(expected.norm[3]), rel=2e-2)
+
+
+def test_a_cold_link_opens_the_same_view_and_every_tab_draws(cold_server: str, visitor: Visitor) -> None:
+    asked = {"source": "a dog", "target": "Typed", "typed": "Ein Hund."}
+    asked |= {"layers_step": "1 cross_attn", "layers_measure": "Length"}
+    visitor.visit(page(cold_server, **asked))
+    assert query(visitor) == asked
+    for tab, keys in TABS.items():
+        visitor.page.get_by_role("tab", name=tab).click()
+        visitor.settle()
+        assert all(draws(visitor, key) for key in keys)
+
+
+@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
+def test_short_and_long_sentences(source: str, server: str, visitor: Visitor, translator: Translator) -> None:
+    shown = {"layers_stack": "Encoder", "layers_tab": "Similarity"}
+    visitor.visit(page(server, source=source, target="Typed", typed="Ein Hund.", **shown))
+    assert draws(visitor, "layers-path")
+    assert draws(visitor, "layers-similarity")
+    tokens = len(translator.trace(source, "Ein Hund.").src_tokens)
+    rows = visitor.page.locator(CHART).evaluate("plot => plot._fullData.find(t => t.type === 'heatmap').z.length")
+    assert rows == tokens
+    assert visitor.page.locator(f"{CHART} .y3tick text").count() <= 30

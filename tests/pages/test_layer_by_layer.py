@@ -1,0 +1,151 @@
+"""The page "Layer by layer" without a browser: its figures are the run's tensors, its tabs hold at the extremes."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from model.lens import lens
+from model.residual import cosines, layer_norm, neurons, path, stream, sublayers_of
+from tests.pages.figures import figure, numbers
+
+if TYPE_CHECKING:
+    from model.translator import Translator
+
+PAGE = "pages/layer_by_layer.py"
+TABS = ("Inside one sub-layer", "Logit lens", "Neurons", "Similarity", "Parameters")
+SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
+TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
+
+
+@pytest.fixture
+def saved(checkpoint_folder: Path) -> "Translator":
+    """The tiny model as the page opens it: stored numbers have less precision than drawn ones."""
+    from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+
+    assert checkpoint_folder.is_dir()
+    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+
+
+def words(app) -> str:
+    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
+
+
+def choose(app, token: int, step: int):
+    app.selectbox(key="layers_token").set_value(token)
+    return app.selectbox(key="layers_step").set_value(step).run()
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_the_path_shows_the_chosen_tokens_measures_and_everybodys_map(
+    open_app: Callable, saved: "Translator", stack: str
+) -> None:
+    app = open_app(PAGE, **TYPED, layers_stack=stack.title())
+    app.segmented_control(key="layers_measure").set_value("share").run()
+    choose(app, 3, 2)
+    assert not app.exception
+    expected = path(saved.trace(SOURCE, TEXT), stack)
+    out, added, norm, share, start, previous, cells, points = figure(app, "layers-path")["data"]
+    for drawn, name in ((out, "out"), (added, "added"), (norm, "norm")):
+        assert np.array_equal(numbers(drawn["y"]).astype(float), getattr(expected, name)[3], equal_nan=True)
+    for drawn, name in ((share, "share"), (start, "to_start"), (previous, "to_previous")):
+        assert np.array_equal(numbers(drawn["y"]).astype(float), getattr(expected, name)[3], equal_nan=True)
+    assert np.array_equal(numbers(cells["z"]), expected.share.astype(np.float32), equal_nan=True)
+    for token, step, name, _, value in points["customdata"]:
+        assert value == expected.share[token, step]
+        assert name == expected.steps[step]
+
+
+def test_one_sublayer_shows_the_four_vectors_and_its_norm(open_app: Callable, saved: "Translator") -> None:
+    app = choose(open_app(PAGE, **TYPED, layers_tab=TABS[0]), 2, 5)
+    app.number_input(key="layers_dimension").set_value(7).run()
+    assert not app.exception
+    sublayer = sublayers_of(saved.trace(SOURCE, TEXT), "decoder")[4]
+    norm = layer_norm(saved.model, sublayer, 2)
+    (strips,) = figure(app, "layers-strips")["data"]
+    vectors = [getattr(sublayer, name)[2] for name in ("before", "out", "added", "normed")]
+    assert np.array_equal(numbers(strips["z"]), [*vectors, norm.gamma, norm.beta])
+    assert strips["zmax"] == -strips["zmin"] == np.abs([*vectors, norm.gamma, norm.beta]).max()
+    table = app.dataframe[0].value
+    assert list(table["mean"]) == pytest.approx([v.mean(dtype=float) for v in vectors])
+    assert table["mean"][2] == pytest.approx(norm.mean)
+    assert any(r"\gamma_{7}" in element.value for element in app.latex)
+
+
+def test_the_lens_shows_what_every_step_would_say(open_app: Callable, saved: "Translator") -> None:
+    app = choose(open_app(PAGE, **TYPED, layers_tab=TABS[1], layers_every="true"), 2, 1)
+    assert not app.exception
+    trace = saved.trace(SOURCE, TEXT)
+    expected = lens(saved.model, trace)
+    (grid,) = figure(app, "layers-lens")["data"]
+    assert np.array_equal(numbers(grid["z"]), expected.probabilities[:, 2].astype(np.float32))
+    probability, rank = (numbers(line["y"]) for line in figure(app, "layers-lens-curves")["data"])
+    assert np.array_equal(probability, expected.probability[:, 2])
+    assert np.array_equal(rank, expected.rank[:, 2])
+    (cells,) = figure(app, "layers-lens-map")["data"]
+    assert np.array_equal(numbers(cells["z"]), expected.probability.T.astype(np.float32))
+    assert "differ by at most 0." in words(app)
+    app.toggle(key="layers_every").set_value(False).run()
+    assert len(figure(app, "layers-lens")["data"][0]["y"]) == 1 + saved.model.config.n_decoder_layers
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_neurons_are_those_of_the_chosen_layer(open_app: Callable, saved: "Translator", stack: str) -> None:
+    app = open_app(PAGE, **TYPED, layers_tab=TABS[2], layers_stack=stack.title())
+    choose(app, 1, 2)
+    assert not app.exception
+    trace = saved.trace(SOURCE, TEXT)
+    sublayer = next(s for s in sublayers_of(trace, stack) if s.layer == 0 and s.name == "feed_forward")
+    expected = neurons(saved.model, sublayer, 1, 10)
+    bars, top = figure(app, "layers-neurons")["data"]
+    assert np.array_equal(numbers(bars["y"]), sublayer.hidden[1])
+    assert np.array_equal(numbers(top["x"]), expected.top)
+    table = app.dataframe[0].value
+    assert list(table["neuron"]) == list(expected.top)
+    assert f"**{(sublayer.hidden[1] > 0).sum()} of 64 neurons are active**" in words(app)
+    if stack == "decoder":
+        predicted = trace.logits[1].argmax()
+        assert list(table["for what is predicted"]) == pytest.approx(list(expected.logits[:, predicted]))
+
+
+def test_similarity_is_that_of_the_chosen_step(open_app: Callable, saved: "Translator") -> None:
+    app = choose(open_app(PAGE, **TYPED, layers_tab=TABS[3], layers_stack="Encoder"), 0, 3)
+    assert not app.exception
+    expected = cosines(stream(saved.trace(SOURCE, TEXT), "encoder")[3])
+    assert np.array_equal(numbers(figure(app, "layers-similarity")["data"][0]["z"]), expected.astype(np.float32))
+
+
+def test_the_blocks_add_up_to_the_model(open_app: Callable, saved: "Translator") -> None:
+    table = open_app(PAGE, layers_tab=TABS[4]).dataframe[0].value
+    total = sum(saved.model.parameters_by_part().values())
+    assert list(table["together"])[-1] == total == sum(table["together"][:-1])
+
+
+@pytest.mark.parametrize("part", TABS)
+@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
+def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str, source: str) -> None:
+    for stack in ("Encoder", "Decoder"):
+        app = open_app(PAGE, source=source, target="Typed", typed=source, layers_stack=stack, layers_tab=part)
+        assert not app.exception
+        assert sum("holds" in element.value for element in app.markdown) == 3
+
+
+def test_what_another_stack_or_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
+    app = choose(open_app(PAGE, **TYPED), 5, 6)
+    app.segmented_control(key="layers_stack").set_value("encoder").run()
+    assert app.selectbox(key="layers_step").value == 4
+    app.text_area(key="source").set_value("A").run()
+    assert not app.exception
+    last = len(app.selectbox(key="layers_token").options) - 1
+    assert app.selectbox(key="layers_token").value == last < 5
+
+
+@pytest.mark.parametrize("value", ["99", "-1", "<b>x</b>", "None", "9" * 500])
+def test_a_forged_link_gets_a_note(open_app: Callable, value: str) -> None:
+    keys = ("layers_stack", "layers_token", "layers_step", "layers_measure", "layers_tab", "layers_dimension")
+    app = open_app(PAGE, **TYPED, **dict.fromkeys((*keys, "layers_every", "layers_neurons"), value))
+    assert not app.exception
+    assert "asks for a token that is not there" in words(app)
+    assert "asks for a step that is not there" in words(app)
