@@ -1,0 +1,78 @@
+"""Lines between two columns of tokens, as the payload of the lines component: the run's own weights, in bytes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from viz.mosaic import packed
+from viz.theme import KEY, OKABE_ITO, QUERY
+
+Array = np.ndarray
+
+MOST_HEADS = len(OKABE_ITO)
+LEAST = 0.004
+"""lines of smaller weights are not drawn: they would be as good as transparent"""
+
+
+def lines(
+    weights: Array,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    *,
+    heads: Sequence[int] | None = None,
+    shown: Sequence[int] | None = None,
+    allowed: Array | None = None,
+) -> bytes:
+    """The payload: four bytes with the header's length, the header as JSON, then the weights.
+
+    Weights are little-endian float32 in the order head, query, key, exactly as given; a masked cell is a NaN.
+
+    Args:
+        weights: (heads, query, key), 0 to 1; NaN is masked.
+        queries: plain-text label of each query, without its position (viz.tokens.labels or decoder_rows).
+        keys: plain-text label of each key.
+        heads: the head's number in the model, one a row of `weights`; None: 0, 1, 2, ...
+        shown: numbers of the heads that are drawn at first; None: all. The person's own choice stays while
+            this stays the same.
+        allowed: bool, to be broadcast to the shape of weights: False is masked.
+
+    Raises:
+        ValueError: labels that do not fit, more than eight heads, weights outside 0 to 1.
+    """
+    weights = np.array(weights, dtype="<f4")
+    heads = range(len(weights)) if heads is None else heads
+    heads = [int(head) for head in heads]
+    expected = (len(heads), len(queries), len(keys))
+    if weights.shape != expected or not weights.size:
+        raise ValueError(f"The weights have shape {weights.shape}; heads, queries and keys say {expected}.")
+    if len(heads) > MOST_HEADS or len(set(heads)) < len(heads):
+        raise ValueError(f"Lines are drawn for 1 to {MOST_HEADS} different heads at once, not for {heads}.")
+    if allowed is not None:
+        weights[~np.broadcast_to(allowed, weights.shape)] = np.nan
+    seen = weights[~np.isnan(weights)]
+    # Float32 sums of a row may end a hair above 1, and a lone key's weight with them.
+    if seen.size and (seen.min() < 0 or seen.max() > 1 + 1e-5):
+        raise ValueError(f"Weights run from 0 to 1; these run from {seen.min():.4g} to {seen.max():.4g}.")
+    drawn = heads if shown is None else [head for head in heads if head in set(shown)]
+    header = {
+        "heads": heads,
+        "shown": drawn,
+        "queries": list(queries),
+        "keys": list(keys),
+        "least": LEAST,
+        # A look is a colour and a pattern of dashes; a head keeps its own whichever others stand beside it.
+        "looks": _looks(heads),
+        "colours": OKABE_ITO,
+        "query_colour": QUERY,
+        "key_colour": KEY,
+    }
+    return packed(header, [weights])
+
+
+def _looks(heads: Sequence[int]) -> list[int]:
+    """Which of the eight looks each head has: its own number's, where no other has it yet."""
+    free, looks = list(range(MOST_HEADS)), []
+    for head in heads:
+        wanted = head % MOST_HEADS
+        looks.append(free.pop(free.index(wanted) if wanted in free else 0))
+    return looks
