@@ -65,7 +65,7 @@ def mask_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, scaled: Arr
     )
     figure = make_subplots(2, 2, subplot_titles=titles, horizontal_spacing=0.03, vertical_spacing=0.2)
     for number, (values, said, colours, masked) in enumerate(drawn):
-        _add_map(
+        add_map(
             figure, divmod(number, 2), (rows, keys), (values, mask if masked else np.ones_like(mask)), said, colours
         )
     each = min(max(20 * len(rows), 110), 330)
@@ -92,7 +92,7 @@ def padding_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, alone: A
     figure = make_subplots(1, 2, subplot_titles=("The sentence alone", "The same sentence in the padded batch"))
     for number, (names, values) in enumerate(((keys, alone), (columns, padded))):
         cells = (values, mask[:, : len(names)])
-        _add_map(figure, (0, number), (rows, names), cells, "weight <b>%{z:.7g}</b>", {"coloraxis": "coloraxis"})
+        add_map(figure, (0, number), (rows, names), cells, "weight <b>%{z:.7g}</b>", {"coloraxis": "coloraxis"})
     layout(figure, min(max(20 * len(rows), 110), 400) + 170, "", "")
     _axes(figure, rows, keys, columns)
     bar = _scale(WEIGHTS, 0, 1, "weight<br>0 to 1", 0.5)
@@ -116,7 +116,7 @@ def orders_chart(keys: Sequence[str], ways: Mapping[str, Array]) -> go.Figure:
         )
     layout(figure, 360, "key", "weight")
     figure.update_layout(barmode="group", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    figure.update_xaxes(**_some(names), type="category", showgrid=False)
+    figure.update_xaxes(**some_ticks(names), type="category", showgrid=False)
     figure.update_yaxes(range=[0, 1])
     return figure
 
@@ -139,7 +139,7 @@ def pad_names(tokens: Sequence[str], pads: int) -> list[str]:
     return numbered([*tokens, *["<pad>"] * pads])
 
 
-def _add_map(
+def add_map(
     figure: go.Figure,
     place: tuple[int, int],
     names: tuple[Sequence[str], Sequence[str]],
@@ -172,15 +172,15 @@ def _axes(figure: go.Figure, rows: Sequence[str], *keys: Sequence[str]) -> None:
     plain = {"showgrid": False, "zeroline": False}
     figure.update_xaxes(**plain, tickangle=-60)
     figure.update_yaxes(**plain, autorange="reversed", matches="y")
-    figure.update_yaxes(**_some([html.escape(name) for name in rows]), col=1)
+    figure.update_yaxes(**some_ticks([html.escape(name) for name in rows]), col=1)
     figure.update_yaxes(showticklabels=False, col=2)
     for column, names in enumerate(keys if len(keys) > 1 else [*keys, *keys], start=1):
-        figure.update_xaxes(**_some([html.escape(name) for name in names]), col=column)
+        figure.update_xaxes(**some_ticks([html.escape(name) for name in names]), col=column)
     if len(keys) == 1:
         figure.update_xaxes(matches="x")
 
 
-def _some(names: Sequence[str]) -> dict:
+def some_ticks(names: Sequence[str]) -> dict:
     """At most MOST_TICKS labels, evenly spread."""
     shown, _ = ticks(names, MOST_TICKS)
     return {"tickmode": "array", "tickvals": shown, "ticktext": [names[i] for i in shown]}
