@@ -74,11 +74,13 @@ def head_map(
     plain = {"showgrid": False, "zeroline": False, "automargin": True}
     figure.update_xaxes(tickangle=-60, **plain, **some_ticks(_short(keys)))
     figure.update_yaxes(autorange="reversed", **plain, **some_ticks(_short(rows)))
+    if max(values.shape) > 20:
+        figure.update_layout(xaxis_tickfont_size=10, yaxis_tickfont_size=10)
     figure.update_layout(coloraxis=_scale(called, high))
     return figure
 
 
-MAP_HEIGHT = 520
+MAP_HEIGHT = 560
 """pixels: the same for every sentence, so that nothing below moves"""
 _LONGEST = 34
 
@@ -107,17 +109,17 @@ def summary_table(summaries: Sequence, removed: Array | None = None) -> pd.DataF
         "type": "type",
         "entropy": "entropy (bits)",
         "confidence": "confidence",
-        "distance": "distance (tokens)",
-        "previous": "previous token",
-        "same": "same token",
-        "next": "next token",
-        "special": "special tokens",
+        "distance": "distance",
+        "previous": "previous",
+        "same": "same",
+        "next": "next",
+        "special": "special",
         "punctuation": "punctuation",
     }
     table = pd.DataFrame({title: [getattr(s, field) for s in summaries] for field, title in columns.items()})
     table = table.dropna(axis="columns", how="all")
     if removed is not None:
-        table["hidden, mean"], table["hidden, most"] = removed.mean(axis=-1), removed.max(axis=-1)
+        table["hidden"], table["hidden, most"] = removed.mean(axis=-1), removed.max(axis=-1)
     return table.assign(rule=[s.rule for s in summaries])
 
 

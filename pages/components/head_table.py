@@ -10,7 +10,7 @@ from pages.components.inputs import KINDS
 from viz.heads import summary_table
 
 TABLE = "heads-table"
-SHARES = ("confidence", "previous token", "same token", "next token", "special tokens", "punctuation")
+SHARES = ("previous", "same", "next", "special", "punctuation", "hidden", "hidden, most")
 
 
 def summaries(view: View) -> tuple[HeadSummary, ...]:
@@ -46,9 +46,7 @@ def show_table(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
         on_select=lambda: _open(places),
         selection_mode="single-row",
         selection_default={"selection": {"rows": [places.index((view.layer, view.head))]}},
-        column_config={name: _share(name) for name in table.columns if name in SHARES or name.startswith("hidden")}
-        | {name: st.column_config.NumberColumn(format="%.3f", width="small") for name in table.columns if "(" in name}
-        | {"rule": st.column_config.TextColumn(width="large"), "type": st.column_config.TextColumn(pinned=True)},
+        column_config={name: _column(name) for name in table.columns},
         alt=f"Numbers and names of all heads, {KINDS[view.kind]}",
     )
     st.caption(
@@ -62,10 +60,29 @@ def show_table(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
     )
 
 
-def _share(name: str) -> object:
-    if name == "confidence":
-        return st.column_config.ProgressColumn(format="%.3f", width="small", min_value=0, max_value=1)
-    return st.column_config.ProgressColumn(format="percent", width="small", min_value=0, max_value=1)
+def _column(name: str) -> object:
+    if name in ("type", "rule"):
+        return st.column_config.TextColumn(name, help=_HELP[name], pinned=name == "type")
+    if name in ("layer", "head"):
+        return st.column_config.NumberColumn(name, width=55)
+    form = "percent" if name in SHARES else "%.3f"
+    return st.column_config.NumberColumn(name, format=form, width=92, help=_HELP[name])
+
+
+_HELP = {
+    "type": "Named after the first rule that holds; the last column has its numbers.",
+    "rule": "The rule that gave the name, with this head's numbers.",
+    "entropy (bits)": "Mean over the rows: 0 for one key alone, log₂ n for n equal weights.",
+    "confidence": "Mean of the rows' largest weights.",
+    "distance": "In tokens, weighted: from the row's own token, in cross-attention from the diagonal.",
+    "previous": "Share of all weights on the token before.",
+    "same": "Share of all weights on the row's own token.",
+    "next": "Share of all weights on the token after.",
+    "special": "Share of all weights on the start and the end token.",
+    "punctuation": "Share of all weights on pieces that are punctuation alone.",
+    "hidden": "What the hidden tokens had of a row, on average, in the numbers drawn above.",
+    "hidden, most": "What the hidden tokens had of the row that lost most.",
+}
 
 
 def _open(places: list[tuple[int, int]]) -> None:

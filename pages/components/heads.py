@@ -68,7 +68,7 @@ class Shown:
 
 def choose_look(view: View) -> Shown:
     """What the numbers are, whole words or pieces, with or without special tokens, one kind or all three."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         values = st.segmented_control(
             "Numbers",
             list(VALUES),
@@ -78,7 +78,7 @@ def choose_look(view: View) -> Shown:
             key="heads_values",
             **KEPT,
         )
-        every = st.toggle("All three kinds", key="heads_kinds", width="content", **KEPT)
+        every = st.toggle("All kinds", key="heads_kinds", width="content", **KEPT)
         words = st.toggle("Whole words", key="heads_words", help=_WORDS, width="content", **KEPT)
         hide = st.toggle("Hide special tokens", key="heads_hide", help=_HIDE, width="content", **KEPT)
         again = st.toggle(
@@ -169,7 +169,7 @@ def _choose_layer(_kind: str, layer: int, _head: int) -> None:
 def show_head(shown: Shown) -> Any:
     """The opened head as a heat map beside its lines; returns the figure."""
     figure = head_map(shown.rows, shown.keys, shown.values, shown.mask, shown.called, shown.high)
-    left, right = st.columns(2)
+    left, right = st.columns([3, 2])
     with left:
         chart(figure, key="heads-map", alt=f"{shown.called}, {shown.place}: rows are queries, columns keys")
     with right:
@@ -233,8 +233,8 @@ _EXPLAINED = {
         "3.2",
     ),
     "norms": (
-        "**α** is the attention weight, **f(x_j)** what key j offers through this head's values and rows of W_O. The "
-        "product's length is how much key j really adds to row i: a key may have most of the weight and add "
+        "$\\alpha_{ij}$ is the attention weight, $f(x_j)$ what key j offers through this head's values and rows of $W_O$. "
+        "The product's length is how much key j really adds to row i: a key may have most of the weight and add "
         "little, because its value is short. After Kobayashi et al. 2020, “Attention is Not Only a Weight”. Colours "
         "run from 0 to the largest length in the mosaic, and rows need not sum to 1.",
         r"\begin{aligned} f(x_j) &= (x_j W_V^h + b_V^h)\, W_O^h \\"
