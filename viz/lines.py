@@ -22,6 +22,7 @@ def lines(
     heads: Sequence[int] | None = None,
     shown: Sequence[int] | None = None,
     allowed: Array | None = None,
+    predicts: Sequence[str] | None = None,
 ) -> bytes:
     """The payload: four bytes with the header's length, the header as JSON, then the weights.
 
@@ -29,12 +30,13 @@ def lines(
 
     Args:
         weights: (heads, query, key), 0 to 1; NaN is masked.
-        queries: plain-text label of each query, without its position (viz.tokens.labels or decoder_rows).
+        queries: plain-text label of each query, without its position (viz.tokens.labels).
         keys: plain-text label of each key.
         heads: the head's number in the model, one a row of `weights`; None: 0, 1, 2, ...
         shown: numbers of the heads that are drawn at first; None: all. The person's own choice stays while
             this stays the same.
         allowed: bool, to be broadcast to the shape of weights: False is masked.
+        predicts: in the decoder, label of the token that each row predicts.
 
     Raises:
         ValueError: labels that do not fit, more than eight heads, weights outside 0 to 1.
@@ -47,6 +49,8 @@ def lines(
         raise ValueError(f"The weights have shape {weights.shape}; heads, queries and keys say {expected}.")
     if len(heads) > MOST_HEADS or len(set(heads)) < len(heads):
         raise ValueError(f"Lines are drawn for 1 to {MOST_HEADS} different heads at once, not for {heads}.")
+    if predicts is not None and len(predicts) != len(queries):
+        raise ValueError(f"{len(predicts)} predicted tokens do not fit {len(queries)} queries.")
     if allowed is not None:
         weights[~np.broadcast_to(allowed, weights.shape)] = np.nan
     seen = weights[~np.isnan(weights)]
@@ -59,6 +63,7 @@ def lines(
         "shown": drawn,
         "queries": list(queries),
         "keys": list(keys),
+        "predicts": None if predicts is None else list(predicts),
         "least": LEAST,
         # A look is a colour and a pattern of dashes; a head keeps its own whichever others stand beside it.
         "looks": _looks(heads),

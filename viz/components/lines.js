@@ -59,18 +59,18 @@ class LinesView {
 
   update(data) {
     const [header, weights] = decode(data);
-    const same = (...names) => names.every((name) => JSON.stringify(header[name]) === JSON.stringify(this.header?.[name]));
+    const text = (from, name) => JSON.stringify(from?.[name]);
+    const same = (...names) => names.every((name) => text(header, name) === text(this.header, name));
     if (!same("heads", "shown")) this.enabled = new Set(header.shown);
     if (!same("queries", "keys")) this.pinned = null;
     this.hovered = null;
     this.tip.hidden = true;
     [this.header, this.weights] = [header, weights];
+    this.theme = themeOf(this.root);
     const sizes = `${header.queries.length} queries, ${header.keys.length} keys`;
+    this.root.classList.toggle("scrolls", heightOf(header) > TALLEST);
     const how = "Arrow up and down choose a token, left and right the column, Escape shows all lines.";
     this.top.setAttribute("aria-label", `Attention weights as lines between tokens: ${sizes}. ${how}`);
-    this.note.textContent =
-      `The larger a weight, the thicker and less transparent its line; weights under ${header.least} are not drawn. ` +
-      "Point at a token to see its lines and weights alone; click to keep them.";
     this.buildChips();
     this.draw();
   }
@@ -118,7 +118,7 @@ class LinesView {
 
   lookOf(slot) {
     const look = this.header.looks[slot];
-    return { colour: this.header.colours[look], dashes: DASHES[look] };
+    return { colour: seenOn(this.header.colours[look], this.theme.background), dashes: DASHES[look] };
   }
 
   weightOf(slot, query, key) {
@@ -134,14 +134,26 @@ class LinesView {
     this.box.style.height = `${Math.min(heightOf(this.header), TALLEST)}px`;
     this.width = this.box.clientWidth;
     this.layout = layOutLines(this, this.all.getContext("2d"));
-    drawLines(sized(this.all, this.width, this.layout.height), this, everyPair(this));
+    const least = leastOf(this, this.shownSlots());
+    drawLines(sized(this.all, this.width, this.layout.height), this, everyPair(this), least);
+    this.explain(least);
     this.mark();
+  }
+
+  explain(least) {
+    const most = least > this.header.least ? `, which leaves about the ${MOST_LINES} largest` : "";
+    const alone = most ? `; a token alone has all from ${this.header.least}` : "";
+    this.note.textContent =
+      `The larger a weight, the thicker and less transparent its line. Weights under ${least} are not drawn` +
+      `${most}${alone}. ` +
+      "Point at a token to see its lines and weights alone; click to keep them." +
+      (heightOf(this.header) > TALLEST ? " Scroll for the other tokens." : "");
   }
 
   mark() {
     this.all.style.opacity = this.isolated ? 0.06 : 1;
     const pen = sized(this.top, this.width, this.layout.height);
-    if (this.isolated) drawLines(pen, this, pairsOf(this, this.isolated));
+    if (this.isolated) drawLines(pen, this, pairsOf(this, this.isolated), this.header.least);
     drawTokens(pen, this);
     drawHeading(this.heading, this);
   }
@@ -186,7 +198,7 @@ class LinesView {
   }
 
   nameOf({ side, index }) {
-    return `${side} ${index}: ${(side === "query" ? this.header.queries : this.header.keys)[index]}`;
+    return `${side} ${namesOf(this.header, side, false)[index]}`;
   }
 
   pin(token) {
@@ -229,6 +241,19 @@ class LinesView {
     const { scrollTop, clientHeight } = this.box;
     if (y < scrollTop || y + step > scrollTop + clientHeight) this.box.scrollTop = y - clientHeight / 2;
   }
+}
+
+// Yellow on white is made darker; every other colour is seen on both.
+function seenOn(colour, background) {
+  if (!/^#f0e442$/i.test(colour) || inkOn(rgbOf(background)) !== "#000000") return colour;
+  return "#b3a800";
+}
+
+function rgbOf(colour) {
+  const pen = element("canvas").getContext("2d");
+  pen.fillStyle = colour;
+  pen.fillRect(0, 0, 1, 1);
+  return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
 }
 
 // A short line as the head's lines are drawn.

@@ -4,6 +4,8 @@ const FONT_SIZE = 12;
 const TALLEST = 560; // pixels: longer columns scroll
 const BINS = 32; // steps of opacity: lines of one step and one head are one path
 const HEADING = 22;
+const MOST_LINES = 2000; // at once: more would be slow to draw and hide each other; the largest are drawn
+const DASHED = 0.1; // from this weight on dashes can be seen
 // The heads' second mark beside their colour.
 const DASHES = [[], [8, 4], [2, 3], [9, 3, 2, 3], [14, 3], [4, 4], [1, 4], [7, 2, 1, 2, 1, 2]];
 
@@ -19,18 +21,26 @@ function heightOf(header) {
   return rowsOf(header) * stepOf(header) + 4;
 }
 
+// What stands at each position; of a decoder row also what it predicts, unless it is to be brief.
+function namesOf(header, side, brief) {
+  if (side === "key") return header.keys.map((name, index) => `${index} ${name}`);
+  const rows = header.predicts && !brief;
+  return header.queries.map((name, index) => {
+    return rows ? `${index} reads ${name}, predicts ${header.predicts[index]}` : `${index} ${name}`;
+  });
+}
+
 function layOutLines(view, pen) {
   const { header, width } = view;
   const gutter = Math.min(header.heads.length * 44, width * (width < 600 ? 0.14 : 0.2));
-  pen.font = `${FONT_SIZE}px ${view.theme.font}`;
+  pen.font = `600 ${FONT_SIZE}px ${view.theme.font}`; // as the token that is isolated
   const most = Math.max(width * 0.21, 80);
-  const columns = [header.queries, header.keys].map((names) => {
-    const widest = Math.max(...names.map((name, index) => pen.measureText(`${index} ${name}`).width), 44);
-    return Math.min(Math.ceil(widest) + 14, most);
-  });
+  const widths = (side, brief) => namesOf(header, side, brief).map((name) => pen.measureText(name).width + 14);
+  const brief = Math.max(...widths("query", false)) > most;
+  const columns = ["query", "key"].map((side) => Math.ceil(Math.min(Math.max(...widths(side, brief), 58), most)));
   const left = gutter + columns[0];
   const right = width - gutter - columns[1];
-  return { step: stepOf(header), gutter, columns, left, right, height: heightOf(header) };
+  return { step: stepOf(header), gutter, columns, brief, left, right, height: heightOf(header) };
 }
 
 function sized(canvas, width, height) {
@@ -47,38 +57,50 @@ function middleOf(layout, index) {
   return (index + 0.5) * layout.step;
 }
 
-// Lines of several heads from one token leave side by side.
-function fanOf(layout, slot, shown) {
-  return (slot - (shown - 1) / 2) * Math.min(3, (layout.step - 5) / shown);
+// Lines of several heads leave a token side by side, so far apart, and are at most so thick.
+function spreadOf(layout, shown) {
+  return Math.min(3.4, (layout.step - 4) / shown);
+}
+
+// The weight from which on lines are drawn when all tokens have theirs: at most MOST_LINES of them, two digits.
+function leastOf({ header, weights }, slots) {
+  const cells = header.queries.length * header.keys.length;
+  const large = (slot) => weights.subarray(slot * cells, (slot + 1) * cells).filter((weight) => weight >= header.least);
+  const drawn = Float32Array.from(slots.flatMap((slot) => Array.from(large(slot)))).sort();
+  if (drawn.length <= MOST_LINES) return header.least;
+  const last = drawn[drawn.length - MOST_LINES];
+  const unit = 10 ** (Math.floor(Math.log10(last)) - 1);
+  return Number((Math.ceil(last / unit) * unit).toPrecision(2));
 }
 
 // `pairs(visit)` calls visit(query, key) for each line in question.
-function drawLines(pen, view, pairs) {
-  const { header, layout, weights } = view;
+function drawLines(pen, view, pairs, least) {
+  const { layout, weights, header } = view;
   const shown = view.shownSlots();
+  const spread = spreadOf(layout, shown.length);
   const [queries, keys] = [header.queries.length, header.keys.length];
   shown.forEach((slot, place) => {
     const paths = new Map();
-    const fan = fanOf(layout, place, shown.length);
+    const fan = (place - (shown.length - 1) / 2) * spread;
     pairs((query, key) => {
       const weight = weights[(slot * queries + query) * keys + key];
-      if (!(weight >= header.least)) return;
+      if (!(weight >= least)) return;
       const bin = Math.ceil(weight * BINS);
       if (!paths.has(bin)) paths.set(bin, new Path2D());
       paths.get(bin).moveTo(layout.left, middleOf(layout, query) + fan);
       paths.get(bin).lineTo(layout.right, middleOf(layout, key) + fan);
     });
-    strokePaths(pen, paths, view.lookOf(slot));
+    strokePaths(pen, paths, view.lookOf(slot), Math.max(spread, 2));
   });
 }
 
-function strokePaths(pen, paths, { colour, dashes }) {
+function strokePaths(pen, paths, { colour, dashes }, thickest) {
   pen.strokeStyle = colour;
-  pen.setLineDash(dashes);
   for (const [bin, path] of [...paths].sort(([one], [other]) => one - other)) {
     const weight = (bin - 0.5) / BINS;
+    pen.setLineDash(weight > DASHED ? dashes : []);
     pen.globalAlpha = Math.min(weight + 0.03, 1);
-    pen.lineWidth = 0.6 + 2.8 * weight;
+    pen.lineWidth = 0.5 + (thickest - 0.5) * weight;
     pen.stroke(path);
   }
   pen.globalAlpha = 1;
@@ -114,12 +136,12 @@ function drawTokens(pen, view) {
   const { header, layout, theme, width } = view;
   const isolated = view.isolated;
   pen.textBaseline = "middle";
-  for (const [side, names] of [["query", header.queries], ["key", header.keys]]) {
+  for (const side of ["query", "key"]) {
     const query = side === "query";
     pen.textAlign = query ? "right" : "left";
     const x = query ? layout.left - 7 : layout.right + 7;
     const [from, room] = query ? [layout.gutter, layout.columns[0]] : [layout.right, layout.columns[1]];
-    names.forEach((name, index) => {
+    namesOf(header, side, layout.brief).forEach((name, index) => {
       const lit = isolated?.side === side && isolated.index === index;
       if (lit) {
         pen.fillStyle = header[`${side}_colour`];
@@ -129,8 +151,7 @@ function drawTokens(pen, view) {
       }
       pen.font = `${lit ? "600 " : ""}${FONT_SIZE}px ${theme.font}`;
       pen.fillStyle = theme.text;
-      const text = shortened(pen, `${index} ${name}`, room - 12);
-      pen.fillText(text, x, middleOf(layout, index) + 0.5);
+      pen.fillText(shortened(pen, name, room - 12), x, middleOf(layout, index) + 0.5);
     });
   }
   if (isolated) drawNumbers(pen, view, width);
@@ -143,19 +164,19 @@ function drawNumbers(pen, view, width) {
   const shown = view.shownSlots();
   const cell = cellWidth(layout, shown.length);
   const start = side === "query" ? width - layout.gutter : layout.gutter - cell * shown.length;
-  const decimals = cell >= 38 ? 3 : 2;
+  const digits = cell >= 38 ? 3 : 2;
   pen.font = `${FONT_SIZE - 1}px ${theme.font}`;
   pen.textAlign = "right";
   shown.forEach((slot, place) => {
     const x = start + place * cell;
     pairsOf(view, view.isolated)((query, key) => {
       const y = (side === "query" ? key : query) * layout.step;
-      drawNumber(pen, view, view.weightOf(slot, query, key), [x, y, cell], decimals, view.lookOf(slot).colour);
+      drawNumber(pen, view, view.weightOf(slot, query, key), [x, y, cell], digits, view.lookOf(slot).colour);
     });
   });
 }
 
-function drawNumber(pen, { layout, theme }, weight, [x, y, cell], decimals, colour) {
+function drawNumber(pen, { layout, theme }, weight, [x, y, cell], digits, colour) {
   const height = layout.step - 2;
   if (Number.isNaN(weight)) return hatch(pen, [x + 1, y + 1, cell - 2, height], theme);
   pen.fillStyle = colour;
@@ -165,8 +186,14 @@ function drawNumber(pen, { layout, theme }, weight, [x, y, cell], decimals, colo
   pen.fillRect(x + 1, y + 1, (cell - 2) * weight, height);
   pen.globalAlpha = weight < 0.005 ? 0.6 : 1;
   pen.fillStyle = theme.text;
-  if (cell >= 26) pen.fillText(weight.toFixed(decimals), x + cell - 3, y + layout.step / 2 + 0.5);
+  const text = weight.toFixed(digits);
+  if (cell >= 20) pen.fillText(cell < 28 ? brief(text) : text, x + cell - 3, y + layout.step / 2 + 0.5);
   pen.globalAlpha = 1;
+}
+
+// ".98" for 0.98, "1.0" for 1.00: for want of room.
+function brief(text) {
+  return text.startsWith("0") ? text.slice(1) : text.slice(0, 3);
 }
 
 function hatch(pen, [x, y, width, height], theme) {

@@ -139,8 +139,7 @@ class MosaicView {
   }
 
   hover(place, event) {
-    const same = (one, other) => one?.group === other?.group && one?.layer === other?.layer && one?.head === other?.head;
-    const moved = !same(this.hovered, place);
+    const moved = ["group", "layer", "head"].some((part) => place?.[part] !== this.hovered?.[part]);
     this.hovered = place;
     this.marks.style.cursor = place ? "pointer" : "default";
     if (moved) this.mark();
@@ -157,13 +156,13 @@ class MosaicView {
   lines({ group, layer, head, pixels }) {
     const sides = [this.layout.tile.height, this.layout.tile.width].map((side) => Math.round(side * this.layout.ratio));
     const [keys, weights] = [group.keys.length, headOf(group, layer, head)];
-    const rows = spans(group.queries.length, sides[0])[Math.min(pixels[1], sides[0] - 1)];
-    const columns = spans(keys, sides[1])[Math.min(pixels[0], sides[1] - 1)];
-    const cell = largestIn(weights, keys, rows, columns);
+    const [top, bottom] = spanAt(group.queries.length, sides[0], pixels[1]);
+    const [left, right] = spanAt(keys, sides[1], pixels[0]);
+    const cell = largestIn(weights, keys, top, bottom, left, right);
     const [query, key] = [Math.floor(cell / keys), cell % keys];
     const masked = weights[cell] === MASKED;
     const value = masked ? "masked: may not look" : `${this.header.measure} ${threeDigits(weightOf(weights[cell]))}`;
-    const cells = (rows[1] - rows[0]) * (columns[1] - columns[0]);
+    const cells = (bottom - top) * (right - left);
     return [
       element("strong", "", value),
       element("div", "", `${group.title}, layer ${layer}, head ${head}`),
@@ -237,6 +236,12 @@ class MosaicView {
 
 function nameOf({ group, layer, head }) {
   return `${group.title}, layer ${layer}, head ${head}`;
+}
+
+function spanAt(cells, pixels, pixel) {
+  const { starts, ends } = spans(cells, pixels);
+  const inside = Math.min(pixel, pixels - 1);
+  return [starts[inside], ends[inside]];
 }
 
 // As many digits as float16 is sure of.

@@ -40,16 +40,18 @@ function layOutMosaic(groups, width) {
   return { left, tile, place, ratio, width, height: top, step: height + GAP };
 }
 
-// The cells [from, to) along one side that each pixel stands for: at least one.
+// Which cells each pixel along one side stands for: from `starts` up to `ends`, at least one.
 function spans(cells, pixels) {
-  return Array.from({ length: pixels }, (_, pixel) => {
-    const from = Math.floor((pixel * cells) / pixels);
-    return [from, Math.max(Math.floor(((pixel + 1) * cells) / pixels), from + 1)];
-  });
+  const [starts, ends] = [new Int32Array(pixels), new Int32Array(pixels)];
+  for (let pixel = 0; pixel < pixels; pixel += 1) {
+    starts[pixel] = Math.floor((pixel * cells) / pixels);
+    ends[pixel] = Math.max(Math.floor(((pixel + 1) * cells) / pixels), starts[pixel] + 1);
+  }
+  return { starts, ends };
 }
 
 // The first of the largest cells of a block; its index in the head.
-function largestIn(weights, columns, [top, bottom], [left, right]) {
+function largestIn(weights, columns, top, bottom, left, right) {
   let best = top * columns + left;
   for (let row = top; row < bottom; row += 1) {
     for (let cell = row * columns + left; cell < row * columns + right; cell += 1) {
@@ -59,30 +61,34 @@ function largestIn(weights, columns, [top, bottom], [left, right]) {
   return best;
 }
 
-// One head into `pixels`, width x height; where a pixel stands for several cells it shows the largest.
-function paintHead(pixels, weights, columns, rowSpans, columnSpans, table, hatching) {
-  const width = columnSpans.length;
-  let at = 0;
-  rowSpans.forEach((rows, y) => {
-    for (let x = 0; x < width; x += 1) {
-      const bits = weights[largestIn(weights, columns, rows, columnSpans[x])];
-      pixels[at] = bits === MASKED ? hatching((x + y) % 6) : table[bits];
-      at += 1;
+// One head into `pixels`; where a pixel stands for several cells it shows the largest.
+function paintHead(pixels, weights, columns, down, across, table, hatching) {
+  const width = across.starts.length;
+  const line = new Int16Array(width);
+  for (let y = 0; y < down.starts.length; y += 1) {
+    if (!y || down.starts[y] !== down.starts[y - 1]) {
+      for (let x = 0; x < width; x += 1) {
+        line[x] = weights[
+          largestIn(weights, columns, down.starts[y], down.ends[y], across.starts[x], across.ends[x])
+        ];
+      }
     }
-  });
+    for (let x = 0; x < width; x += 1) {
+      pixels[y * width + x] = line[x] === MASKED ? hatching[(x + y) % 6] : table[line[x]];
+    }
+  }
 }
 
 function paintTiles(pen, groups, layout, table, theme) {
   const [width, height] = [layout.tile.width, layout.tile.height].map((side) => Math.round(side * layout.ratio));
   const image = new ImageData(width, height);
   const pixels = new Uint32Array(image.data.buffer);
-  const line = hatchPixel(theme.text);
-  const hatching = (place) => (place < layout.ratio ? line : 0);
+  const hatching = new Uint32Array(6).fill(hatchPixel(theme.text), 0, Math.ceil(layout.ratio));
   for (const group of groups) {
     const [rows, columns] = [group.queries.length, group.keys.length];
-    const [rowSpans, columnSpans] = [spans(rows, height), spans(columns, width)];
+    const [down, across] = [spans(rows, height), spans(columns, width)];
     for (const [layer, head] of placesOf(group)) {
-      paintHead(pixels, headOf(group, layer, head), columns, rowSpans, columnSpans, table, hatching);
+      paintHead(pixels, headOf(group, layer, head), columns, down, across, table, hatching);
       const [x, y] = layout.place(group, layer, head);
       pen.putImageData(image, Math.round(x * layout.ratio), Math.round(y * layout.ratio));
     }
