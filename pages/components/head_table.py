@@ -19,8 +19,14 @@ def summaries(view: View) -> tuple[HeadSummary, ...]:
     return tuple(head for layer in layers for head in summarise(view.trace.attention(view.kind, layer)))
 
 
-def say_what_it_does(view: View, found: tuple[HeadSummary, ...]) -> None:
+def say_what_it_does(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
     """The opened head's name, the rule that gave it, and its numbers."""
+    view = shown.view
+    if shown.look.values == "rollout":
+        st.markdown(
+            f"**Rollout, {shown.place}.** It averages all heads: which head the sidebar names makes no difference."
+        )
+        return
     head = next(s for s in found if (s.layer, s.head) == (view.layer, view.head))
     distance = "from the diagonal" if view.kind == "cross" else "from its own token"
     st.markdown(

@@ -80,17 +80,13 @@ def choose_look(view: View) -> Shown:
         )
         every = st.toggle("All kinds", key="heads_kinds", width="content", **KEPT)
         words = st.toggle("Whole words", key="heads_words", help=_WORDS, width="content", **KEPT)
-        hide = st.toggle("Hide special tokens", key="heads_hide", help=_HIDE, width="content", **KEPT)
-        again = st.toggle(
-            "Renormalise", key="heads_again", disabled=not hide, help=_RENORMALISE, width="content", **KEPT
-        )
+        hide = st.toggle("Hide special tokens", key="heads_hide", width="content", **KEPT)
+        again = st.toggle("Renormalise", key="heads_again", disabled=not hide, width="content", **KEPT)
     asked = Look(values or "weights", words, hide, hide and again)
     return _shown(view, _possible(view, asked), every)
 
 
 _WORDS = "Pieces become words: weights are summed over a word's keys and averaged over its queries."
-_HIDE = "Leaves out the start and the end token, and says how much of each row went with them."
-_RENORMALISE = "Brings the rows that lost something back to the sum that they had."
 
 
 def _possible(view: View, look: Look) -> Look:
@@ -233,8 +229,8 @@ _EXPLAINED = {
         "3.2",
     ),
     "norms": (
-        "$\\alpha_{ij}$ is the attention weight, $f(x_j)$ what key j offers through this head's values and rows of $W_O$. "
-        "The product's length is how much key j really adds to row i: a key may have most of the weight and add "
+        "$\\alpha_{ij}$ is the attention weight, $f(x_j)$ what key j offers through this head's values and its rows of "
+        "$W_O$. The product's length is how much key j really adds to row i: a key may have most of the weight and add "
         "little, because its value is short. After Kobayashi et al. 2020, “Attention is Not Only a Weight”. Colours "
         "run from 0 to the largest length in the mosaic, and rows need not sum to 1.",
         r"\begin{aligned} f(x_j) &= (x_j W_V^h + b_V^h)\, W_O^h \\"
