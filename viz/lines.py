@@ -11,7 +11,7 @@ Array = np.ndarray
 
 MOST_HEADS = len(OKABE_ITO)
 LEAST = 0.004
-"""lines of smaller weights are not drawn: they would be as good as transparent"""
+"""of the largest: lines of smaller weights are not drawn: they would be as good as transparent"""
 
 
 def lines(
@@ -23,13 +23,15 @@ def lines(
     shown: Sequence[int] | None = None,
     allowed: Array | None = None,
     predicts: Sequence[str] | None = None,
+    high: float = 1.0,
+    measure: str = "attention weight",
 ) -> bytes:
     """The payload: four bytes with the header's length, the header as JSON, then the weights.
 
     Weights are little-endian float32 in the order head, query, key, exactly as given; a masked cell is a NaN.
 
     Args:
-        weights: (heads, query, key), 0 to 1; NaN is masked.
+        weights: (heads, query, key), 0 to `high`; NaN is masked.
         queries: plain-text label of each query, without its position (viz.tokens.labels).
         keys: plain-text label of each key.
         heads: the head's number in the model, one a row of `weights`; None: 0, 1, 2, ...
@@ -37,9 +39,11 @@ def lines(
             this stays the same.
         allowed: bool, to be broadcast to the shape of weights: False is masked.
         predicts: in the decoder, label of the token that each row predicts.
+        high: the weight of the thickest, opaque line: 1, or the largest of numbers that are no shares.
+        measure: what the numbers are.
 
     Raises:
-        ValueError: labels that do not fit, more than eight heads, weights outside 0 to 1.
+        ValueError: labels that do not fit, more than eight heads, weights outside 0 to `high`.
     """
     weights = np.array(weights, dtype="<f4")
     heads = range(len(weights)) if heads is None else heads
@@ -55,8 +59,9 @@ def lines(
         weights[~np.broadcast_to(allowed, weights.shape)] = np.nan
     seen = weights[~np.isnan(weights)]
     # Float32 sums of a row may end a hair above 1, and a lone key's weight with them.
-    if seen.size and (seen.min() < 0 or seen.max() > 1 + 1e-5):
-        raise ValueError(f"Weights run from 0 to 1; these run from {seen.min():.4g} to {seen.max():.4g}.")
+    if not high > 0 or (seen.size and (seen.min() < 0 or seen.max() > high * (1 + 1e-5))):
+        span = f"from {seen.min():.4g} to {seen.max():.4g}" if seen.size else "nowhere: all are masked"
+        raise ValueError(f"Weights run from 0 to a positive number, here {high:.4g}; these run {span}.")
     drawn = heads if shown is None else [head for head in heads if head in set(shown)]
     header = {
         "heads": heads,
@@ -64,7 +69,9 @@ def lines(
         "queries": list(queries),
         "keys": list(keys),
         "predicts": None if predicts is None else list(predicts),
-        "least": LEAST,
+        "least": LEAST * high,
+        "high": high,
+        "measure": measure,
         # A look is a colour and a pattern of dashes; a head keeps its own whichever others stand beside it.
         "looks": _looks(heads),
         "colours": OKABE_ITO,

@@ -70,7 +70,7 @@ class LinesView {
     const sizes = `${header.queries.length} queries, ${header.keys.length} keys`;
     this.root.classList.toggle("scrolls", heightOf(header) > TALLEST);
     const how = "Arrow up and down choose a token, left and right the column, Escape shows all lines.";
-    this.top.setAttribute("aria-label", `Attention weights as lines between tokens: ${sizes}. ${how}`);
+    this.top.setAttribute("aria-label", `${header.measure} as lines between tokens: ${sizes}. ${how}`);
     this.buildChips();
     this.draw();
   }
@@ -134,6 +134,7 @@ class LinesView {
     this.box.style.height = `${Math.min(heightOf(this.header), TALLEST)}px`;
     this.width = this.box.clientWidth;
     this.layout = layOutLines(this, this.all.getContext("2d"));
+    this.top.dataset.rows = `${this.layout.left} ${this.layout.right} ${this.layout.step}`;
     const least = leastOf(this, this.shownSlots());
     drawLines(sized(this.all, this.width, this.layout.height), this, everyPair(this), least);
     this.explain(least);
@@ -142,9 +143,10 @@ class LinesView {
 
   explain(least) {
     const most = least > this.header.least ? `, which leaves about the ${MOST_LINES} largest` : "";
-    const alone = most ? `; a token alone has all from ${this.header.least}` : "";
+    const alone = most ? `; a token alone has all from ${short(this.header.least)}` : "";
     this.note.textContent =
-      `The larger a weight, the thicker and less transparent its line. Weights under ${least} are not drawn` +
+      `The larger the ${this.header.measure}, the thicker and less transparent its line, up to ` +
+      `${short(this.header.high)}. Lines under ${short(least)} are not drawn` +
       `${most}${alone}. ` +
       "Point at a token to see its lines and weights alone; click to keep them." +
       (heightOf(this.header) > TALLEST ? " Scroll for the other tokens." : "");
@@ -241,6 +243,10 @@ class LinesView {
     const { scrollTop, clientHeight } = this.box;
     if (y < scrollTop || y + step > scrollTop + clientHeight) this.box.scrollTop = y - clientHeight / 2;
   }
+}
+
+function short(value) {
+  return String(Number(value.toPrecision(3)));
 }
 
 // Yellow on white is made darker; every other colour is seen on both.

@@ -34,7 +34,7 @@ function layOutLines(view, pen) {
   const { header, width } = view;
   const gutter = Math.min(header.heads.length * 44, width * (width < 600 ? 0.14 : 0.2));
   pen.font = `600 ${FONT_SIZE}px ${view.theme.font}`; // as the token that is isolated
-  const most = Math.max(width * 0.21, 80);
+  const most = width < 600 ? 0.33 * (width - 2 * gutter) : 0.21 * width;
   const widths = (side, brief) => namesOf(header, side, brief).map((name) => pen.measureText(name).width + 14);
   const brief = Math.max(...widths("query", false)) > most;
   const columns = ["query", "key"].map((side) => Math.ceil(Math.min(Math.max(...widths(side, brief), 58), most)));
@@ -85,7 +85,7 @@ function drawLines(pen, view, pairs, least) {
     pairs((query, key) => {
       const weight = weights[(slot * queries + query) * keys + key];
       if (!(weight >= least)) return;
-      const bin = Math.ceil(weight * BINS);
+      const bin = Math.ceil(Math.min(weight / header.high, 1) * BINS);
       if (!paths.has(bin)) paths.set(bin, new Path2D());
       paths.get(bin).moveTo(layout.left, middleOf(layout, query) + fan);
       paths.get(bin).lineTo(layout.right, middleOf(layout, key) + fan);
@@ -176,18 +176,18 @@ function drawNumbers(pen, view, width) {
   });
 }
 
-function drawNumber(pen, { layout, theme }, weight, [x, y, cell], digits, colour) {
+function drawNumber(pen, { layout, theme, header }, weight, [x, y, cell], digits, colour) {
   const height = layout.step - 2;
   if (Number.isNaN(weight)) return hatch(pen, [x + 1, y + 1, cell - 2, height], theme);
   pen.fillStyle = colour;
   pen.globalAlpha = 0.12;
   pen.fillRect(x + 1, y + 1, cell - 2, height);
   pen.globalAlpha = 0.55;
-  pen.fillRect(x + 1, y + 1, (cell - 2) * weight, height);
-  pen.globalAlpha = weight < 0.005 ? 0.6 : 1;
+  pen.fillRect(x + 1, y + 1, (cell - 2) * Math.min(weight / header.high, 1), height);
+  pen.globalAlpha = weight < header.least ? 0.6 : 1;
   pen.fillStyle = theme.text;
-  const text = weight.toFixed(digits);
-  if (cell >= 20) pen.fillText(cell < 28 ? brief(text) : text, x + cell - 3, y + layout.step / 2 + 0.5);
+  const text = header.high === 1 ? weight.toFixed(digits) : String(Number(weight.toPrecision(digits)));
+  if (cell >= 20) pen.fillText(cell < 28 && header.high === 1 ? brief(text) : text, x + cell - 3, y + layout.step / 2 + 0.5);
   pen.globalAlpha = 1;
 }
 

@@ -105,6 +105,9 @@ class MosaicView {
     this.width = this.root.clientWidth;
     this.theme = themeOf(this.root);
     this.layout = layOutMosaic(this.groups, this.width);
+    const { left, tile, step } = this.layout;
+    this.marks.dataset.tiles = [left, tile.width + GAP, step, tile.width, tile.height].join(" ");
+    this.marks.dataset.tops = this.groups.map(({ top }) => top).join(" ");
     const pen = sized(this.tiles, this.layout);
     writeLabels(pen, this.groups, this.layout, this.theme);
     paintTiles(pen, this.groups, this.layout, pixelTable(this.colours, this.high), this.theme);
