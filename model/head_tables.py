@@ -41,9 +41,6 @@ class HeadTables:
     queries: Groups
     """the positions behind each row"""
     keys: Groups
-    query_numbers: tuple[int, ...]
-    """of each row, counted before any was hidden"""
-    key_numbers: tuple[int, ...]
 
     def __post_init__(self) -> None:
         rows, columns = len(self.queries), len(self.keys)
@@ -66,16 +63,15 @@ def head_tables(trace: Trace, kind: str, look: Look) -> HeadTables:
     if look.words:
         values, mask = merge(values, queries, keys), merge_mask(mask, queries, keys)
     removed = np.zeros(values.shape[:-1])
-    rows, columns = tuple(range(len(queries))), tuple(range(len(keys)))
     if look.hide:
         gone = _special(attentions[0].key_tokens, keys)
         # Rows of cross-attention stay: each predicts a target token, also the one that reads <s>.
-        stays = ~_special(attentions[0].query_tokens, queries) if kind != "cross" else np.ones(len(rows), dtype=bool)
+        stays = ~_special(attentions[0].query_tokens, queries) if kind != "cross" else np.ones(len(queries), dtype=bool)
         values, removed = without_keys(values[..., stays, :], gone, look.renormalise)
         mask = mask[..., stays, :][..., ~gone]
-        rows, columns = tuple(np.flatnonzero(stays).tolist()), tuple(np.flatnonzero(~gone).tolist())
-    queries, keys = tuple(queries[i] for i in rows), tuple(keys[i] for i in columns)
-    return HeadTables(kind, look, values, mask, removed, queries, keys, rows, columns)
+        queries = tuple(group for group, kept in zip(queries, stays, strict=True) if kept)
+        keys = tuple(group for group, left_out in zip(keys, gone, strict=True) if not left_out)
+    return HeadTables(kind, look, values, mask, removed, queries, keys)
 
 
 def _values(attentions: list[Attention], values: Values) -> tuple[Array, Array]:

@@ -22,18 +22,15 @@ Groups = Sequence[Sequence[int]]
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
-def names(tokens: Sequence[str], groups: Groups, numbers: Sequence[int]) -> list[str]:
-    """One unique plain-text name a group of positions: "3 kitchen"."""
-    texts = texts_of(tokens, groups)
-    return [f"{number} {text}" for number, text in zip(numbers, texts, strict=True)]
+def names(tokens: Sequence[str], groups: Groups) -> list[str]:
+    """One unique plain-text name a group of positions, numbered as the groups are: "3 kitchen"."""
+    return [f"{number} {text}" for number, text in enumerate(texts_of(tokens, groups))]
 
 
-def decoder_names(
-    tokens: Sequence[str], next_tokens: Sequence[str], groups: Groups, numbers: Sequence[int]
-) -> list[str]:
+def decoder_names(tokens: Sequence[str], next_tokens: Sequence[str], groups: Groups) -> list[str]:
     """The same for decoder rows: "3 reads Küche, predicts ."."""
-    pairs = zip(numbers, texts_of(tokens, groups), texts_of(next_tokens, groups), strict=True)
-    return [f"{number} reads {read}, predicts {predicted}" for number, read, predicted in pairs]
+    pairs = zip(texts_of(tokens, groups), texts_of(next_tokens, groups), strict=True)
+    return [f"{number} reads {read}, predicts {predicted}" for number, (read, predicted) in enumerate(pairs)]
 
 
 def texts_of(tokens: Sequence[str], groups: Groups) -> list[str]:

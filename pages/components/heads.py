@@ -117,14 +117,13 @@ def _shown(view: View, look: Look, every: bool) -> Shown:
     groups = tuple(head_tables(view.trace, kind, look) for kind in kinds)
     tables = groups[kinds.index(view.kind)]
     attention = view.attention
-    queries = (tables.queries, tables.query_numbers)
-    rows = names(attention.query_tokens, *queries)
+    rows = names(attention.query_tokens, tables.queries)
     if view.kind != "encoder_self":
-        rows = decoder_names(attention.query_tokens, view.trace.next_tokens, *queries)
+        rows = decoder_names(attention.query_tokens, view.trace.next_tokens, tables.queries)
     high = 1.0
     if look.values == "norms":
         high = max(float(np.nanmax(group.values, initial=0)) for group in groups) or 1.0
-    return Shown(view, groups, tables, rows, names(attention.key_tokens, tables.keys, tables.key_numbers), high)
+    return Shown(view, groups, tables, rows, names(attention.key_tokens, tables.keys), high)
 
 
 def show_mosaic(shown: Shown) -> None:
@@ -174,20 +173,30 @@ def show_head(shown: Shown) -> Any:
 
 
 def _show_lines(shown: Shown) -> None:
-    layer = shown.tables.values[shown.view.layer]
-    numbers = [shown.column]
-    if len(layer) > 1:
+    """Lines of the opened head or of all in its layer; the buttons of the picture turn each on and off."""
+    view, tables = shown.view, shown.tables
+    layer = tables.values[view.layer]
+    start = shown.column // MOST_HEADS * MOST_HEADS
+    heads = list(range(start, min(start + MOST_HEADS, len(layer))))
+    drawn = [shown.column]
+    if len(heads) > 1:
         which = st.segmented_control(
             "Lines of", list(LINES), default="head", required=True, format_func=LINES.get, key="heads_lines", **KEPT
         )
-        if which == "layer":
-            start = shown.column // MOST_HEADS * MOST_HEADS
-            numbers = list(range(start, min(start + MOST_HEADS, len(layer))))
-    queries, keys = unnumbered(shown.view, shown.tables)
-    allowed = shown.tables.mask[shown.view.layer][numbers]
-    if shown.look.values == "norms":
-        st.caption(f"Here the lengths are divided by the largest of the mosaic, {shown.high:.4g}.")
-    token_lines(lines(layer[numbers] / shown.high, queries, keys, heads=numbers, allowed=allowed), "heads-lines")
+        drawn = heads if which == "layer" else drawn
+    tokens = view.attention.query_tokens
+    payload = lines(
+        layer[heads],
+        texts_of(tokens, tables.queries),
+        texts_of(view.attention.key_tokens, tables.keys),
+        heads=heads,
+        shown=drawn,
+        allowed=tables.mask[view.layer][heads],
+        predicts=None if view.kind == "encoder_self" else texts_of(view.trace.next_tokens, tables.queries),
+        high=shown.high,
+        measure=shown.called,
+    )
+    token_lines(payload, "heads-lines")
 
 
 def removed_text(shown: Shown) -> str:

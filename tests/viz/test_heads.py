@@ -13,8 +13,8 @@ KINDS = ("encoder_self", "decoder_self", "cross")
 
 def opened(trace: Trace, kind: str, look: Look, layer: int = 1, head: int = 2) -> tuple:
     tables, attention = head_tables(trace, kind, look), trace.attention(kind, layer)
-    rows = names(attention.query_tokens, tables.queries, tables.query_numbers)
-    keys = names(attention.key_tokens, tables.keys, tables.key_numbers)
+    rows = names(attention.query_tokens, tables.queries)
+    keys = names(attention.key_tokens, tables.keys)
     return rows, keys, tables.values[layer, head], tables.mask[layer, head]
 
 
@@ -54,14 +54,14 @@ def test_a_hundred_tokens_get_thirty_ticks_at_most_and_no_token_is_markup() -> N
 def test_a_word_is_written_as_it_is_read_and_keeps_its_number() -> None:
     tokens = ("▁didn", "'", "t", "▁", "<0xF0>", "<0x9F>", "<0xA6>", "<0x96>", "</s>")
     groups = ((0, 1, 2), (3, 4, 5, 6, 7), (8,))
-    assert names(tokens, groups, (0, 1, 2)) == ["0 didn't", "1 🦖", "2 </s>"]
+    assert names(tokens, groups) == ["0 didn't", "1 🦖", "2 </s>"]
     assert texts_of(tokens, ((1,), (2,))) == ["'", "-t"]
     assert texts_of(("▁a", "▁b", "</s>"), ((0, 1, 2),)) == ["a b </s>"]
 
 
 def test_a_decoder_row_says_what_it_reads_and_what_it_predicts() -> None:
     reads, predicts = ("<s>", "▁Kü", "che"), ("▁Kü", "che", "</s>")
-    assert decoder_names(reads, predicts, ((0, 1), (2,)), (0, 1)) == [
+    assert decoder_names(reads, predicts, ((0, 1), (2,))) == [
         "0 reads <s> Kü, predicts Küche",
         "1 reads -che, predicts </s>",
     ]
