@@ -46,22 +46,13 @@ def lines(
         ValueError: labels that do not fit, more than eight heads, weights outside 0 to `high`.
     """
     weights = np.array(weights, dtype="<f4")
-    heads = range(len(weights)) if heads is None else heads
-    heads = [int(head) for head in heads]
-    expected = (len(heads), len(queries), len(keys))
-    if weights.shape != expected or not weights.size:
-        raise ValueError(f"The weights have shape {weights.shape}; heads, queries and keys say {expected}.")
-    if len(heads) > MOST_HEADS or len(set(heads)) < len(heads):
-        raise ValueError(f"Lines are drawn for 1 to {MOST_HEADS} different heads at once, not for {heads}.")
+    heads = [int(head) for head in (range(len(weights)) if heads is None else heads)]
+    _check_names(weights, heads, queries, keys)
     if predicts is not None and len(predicts) != len(queries):
         raise ValueError(f"{len(predicts)} predicted tokens do not fit {len(queries)} queries.")
     if allowed is not None:
         weights[~np.broadcast_to(allowed, weights.shape)] = np.nan
-    seen = weights[~np.isnan(weights)]
-    # Float32 sums of a row may end a hair above 1, and a lone key's weight with them.
-    if not high > 0 or (seen.size and (seen.min() < 0 or seen.max() > high * (1 + 1e-5))):
-        span = f"from {seen.min():.4g} to {seen.max():.4g}" if seen.size else "nowhere: all are masked"
-        raise ValueError(f"Weights run from 0 to a positive number, here {high:.4g}; these run {span}.")
+    _check_range(weights, high)
     drawn = heads if shown is None else [head for head in heads if head in set(shown)]
     header = {
         "heads": heads,
@@ -79,6 +70,22 @@ def lines(
         "key_colour": KEY,
     }
     return packed(header, [weights])
+
+
+def _check_names(weights: Array, heads: Sequence[int], queries: Sequence[str], keys: Sequence[str]) -> None:
+    expected = (len(heads), len(queries), len(keys))
+    if weights.shape != expected or not weights.size:
+        raise ValueError(f"The weights have shape {weights.shape}; heads, queries and keys say {expected}.")
+    if len(heads) > MOST_HEADS or len(set(heads)) < len(heads):
+        raise ValueError(f"Lines are drawn for 1 to {MOST_HEADS} different heads at once, not for {heads}.")
+
+
+def _check_range(weights: Array, high: float) -> None:
+    seen = weights[~np.isnan(weights)]
+    # In float32 the weights of a row may add up to a hair above 1, and a lone key's weight with them.
+    if not high > 0 or (seen.size and (seen.min() < 0 or seen.max() > high * (1 + 1e-5))):
+        span = f"from {seen.min():.4g} to {seen.max():.4g}" if seen.size else "nowhere: all are masked"
+        raise ValueError(f"Weights run from 0 to a positive number, here {high:.4g}; these run {span}.")
 
 
 def _looks(heads: Sequence[int]) -> list[int]:

@@ -77,11 +77,7 @@ def mosaic(
     Raises:
         ValueError: no group or too many, too many cells, negative or too large numbers.
     """
-    if not 1 <= len(groups) <= MOST_GROUPS:
-        raise ValueError(f"A mosaic has 1 to {MOST_GROUPS} kinds of attention, not {len(groups)}.")
-    cells = sum(np.size(group.weights) for group in groups)
-    if cells > MOST_CELLS:
-        raise ValueError(f"These heads have {cells:,} cells, more than {MOST_CELLS:,}: draw fewer kinds or layers.")
+    _check(groups, high)
     chunks = [_halves(group) for group in groups]
     largest = max(float(np.nanmax(_weights(chunk), initial=0)) for chunk in chunks)
     offsets = np.cumsum([0, *(chunk.nbytes for chunk in chunks[:-1])])
@@ -95,9 +91,17 @@ def mosaic(
         "scale": WEIGHTS,
         "scales": colour_scales(),
     }
-    if not header["high"] > 0:
-        raise ValueError(f"The colours go from 0 to a positive number, not to {high}.")
     return packed(header, chunks)
+
+
+def _check(groups: Sequence[Group], high: float | None) -> None:
+    if not 1 <= len(groups) <= MOST_GROUPS:
+        raise ValueError(f"A mosaic has 1 to {MOST_GROUPS} kinds of attention, not {len(groups)}.")
+    cells = sum(np.size(group.weights) for group in groups)
+    if cells > MOST_CELLS:
+        raise ValueError(f"These heads have {cells:,} cells, more than {MOST_CELLS:,}: draw fewer kinds or layers.")
+    if high is not None and not high > 0:
+        raise ValueError(f"The colours go from 0 to a positive number, not to {high}.")
 
 
 def packed(header: dict, arrays: Sequence[Array]) -> bytes:
