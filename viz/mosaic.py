@@ -41,6 +41,8 @@ class Group:
     """plain-text label of each key"""
     allowed: Array | None = None
     """bool, to be broadcast to the shape of weights: False is hatched, whatever the number"""
+    averaged: bool = False
+    """whether the one table a layer stands for all its heads together"""
 
     def __post_init__(self) -> None:
         shape = np.shape(self.weights)
@@ -138,6 +140,7 @@ def _described(group: Group, offset: int) -> dict:
         "title": group.title,
         "layers": layers,
         "heads": heads,
+        "averaged": group.averaged,
         "queries": list(group.queries),
         "keys": list(group.keys),
         "offset": int(offset),

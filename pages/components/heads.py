@@ -139,7 +139,7 @@ def show_mosaic(shown: Shown) -> None:
 def _group(view: View, tables: HeadTables) -> Group:
     queries, keys = unnumbered(view, tables)
     title = "Rollout, up to each layer" if tables.look.values == "rollout" else KINDS[tables.kind]
-    return Group(tables.kind, title, tables.values, queries, keys, tables.mask)
+    return Group(tables.kind, title, tables.values, queries, keys, tables.mask, tables.look.values == "rollout")
 
 
 def unnumbered(view: View, tables: HeadTables) -> tuple[list[str], list[str]]:

@@ -91,6 +91,8 @@ class LinesView {
     none.title = "Show no head";
     none.addEventListener("click", () => this.show([]));
     this.chips.replaceChildren(...buttons, all, none);
+    // Where there is no other head to compare with, there is nothing to turn on and off.
+    this.chips.style.display = buttons.length > 1 ? "" : "none";
     this.press();
   }
 
@@ -194,9 +196,13 @@ class LinesView {
     const weights = this.shownSlots().map((slot) => {
       const weight = this.weightOf(slot, query, key);
       const said = Number.isNaN(weight) ? "masked" : exactly(weight);
-      return element("div", "", `head ${this.header.heads[slot]}: ${said}`);
+      return element("div", "", `${this.calledAt(slot)}: ${said}`);
     });
     return [element("div", "", this.nameOf(this.pinned)), element("div", "", this.nameOf(token)), ...weights];
+  }
+
+  calledAt(slot) {
+    return this.header.heads.length > 1 ? `head ${this.header.heads[slot]}` : this.header.measure;
   }
 
   nameOf({ side, index }) {
@@ -219,7 +225,7 @@ class LinesView {
         if (weight > most) [best, most] = [query ? column : row, weight];
       });
       const other = this.nameOf({ side: query ? "key" : "query", index: best });
-      return most < 0 ? "" : `head ${this.header.heads[slot]}: most, ${most.toFixed(3)}, with ${other}`;
+      return most < 0 ? "" : `${this.calledAt(slot)}: most, ${most.toFixed(3)}, with ${other}`;
     });
     return [this.nameOf(token), ...strongest].join("; ");
   }

@@ -233,7 +233,7 @@ function drawHeading(canvas, view) {
     pen.fillStyle = colour;
     pen.fillRect(align === "right" ? x - long : x, 17, long, 3);
   }
-  if (!view.isolated) return;
+  if (!view.isolated || header.heads.length === 1) return;
   const shown = view.shownSlots();
   const cell = cellWidth(layout, shown.length);
   const start = view.isolated.side === "query" ? width - layout.gutter : layout.gutter - cell * shown.length;

@@ -168,7 +168,7 @@ class MosaicView {
     const cells = (bottom - top) * (right - left);
     return [
       element("strong", "", value),
-      element("div", "", `${group.title}, layer ${layer}, head ${head}`),
+      element("div", "", nameOf({ group, layer, head })),
       element("div", "", `query ${query}: ${group.queries[query]}`),
       element("div", "", `key ${key}: ${group.keys[key]}`),
       ...(cells > 1 ? [element("div", "dim", `the largest of ${cells} cells in this pixel`)] : []),
@@ -238,7 +238,7 @@ class MosaicView {
 }
 
 function nameOf({ group, layer, head }) {
-  return `${group.title}, layer ${layer}, head ${head}`;
+  return `${group.title}, layer ${layer}, ${group.averaged ? "all heads" : `head ${head}`}`;
 }
 
 function spanAt(cells, pixels, pixel) {

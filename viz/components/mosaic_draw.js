@@ -140,7 +140,8 @@ function writeLabels(pen, groups, layout, theme) {
     const fits = layout.tile.width > 48;
     for (let head = 0; head < group.heads; head += 1) {
       const x = layout.place(group, 0, head)[0] + layout.tile.width / 2;
-      pen.fillText(fits ? `head ${head}` : String(head), x, group.top - 9);
+      const name = group.averaged ? "all heads" : `head ${head}`;
+      pen.fillText(fits ? name : String(head), x, group.top - 9);
     }
     pen.textAlign = "right";
     for (let layer = 0; layer < group.layers; layer += 1) {
