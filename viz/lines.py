@@ -11,7 +11,9 @@ Array = np.ndarray
 
 MOST_HEADS = len(OKABE_ITO)
 LEAST = 0.004
-"""of the largest: lines of smaller weights are not drawn: they would be as good as transparent"""
+"""of the largest possible: lines of smaller weights are not drawn: they would be as good as transparent"""
+
+STYLE = {"colours": OKABE_ITO, "query_colour": QUERY, "key_colour": KEY}
 
 
 def lines(
@@ -26,17 +28,14 @@ def lines(
     high: float = 1.0,
     measure: str = "attention weight",
 ) -> bytes:
-    """The payload: four bytes with the header's length, the header as JSON, then the weights.
-
-    Weights are little-endian float32 in the order head, query, key, exactly as given; a masked cell is a NaN.
+    """The payload: viz.mosaic.packed with float32 weights as given, by head, query, key; a masked cell is a NaN.
 
     Args:
         weights: (heads, query, key), 0 to `high`; NaN is masked.
         queries: plain-text label of each query, without its position (viz.tokens.labels).
         keys: plain-text label of each key.
         heads: the head's number in the model, one a row of `weights`; None: 0, 1, 2, ...
-        shown: numbers of the heads that are drawn at first; None: all. The person's own choice stays while
-            this stays the same.
+        shown: numbers of the heads drawn at first; None: all. A person's choice stays while this does.
         allowed: bool, to be broadcast to the shape of weights: False is masked.
         predicts: in the decoder, label of the token that each row predicts.
         high: the weight of the thickest, opaque line: 1, or the largest of numbers that are no shares.
@@ -45,31 +44,28 @@ def lines(
     Raises:
         ValueError: labels that do not fit, more than eight heads, weights outside 0 to `high`.
     """
-    weights = np.array(weights, dtype="<f4")
+    weights = np.asarray(weights, dtype="<f4")
     heads = [int(head) for head in (range(len(weights)) if heads is None else heads)]
     _check_names(weights, heads, queries, keys)
-    if predicts is not None and len(predicts) != len(queries):
-        raise ValueError(f"{len(predicts)} predicted tokens do not fit {len(queries)} queries.")
-    if allowed is not None:
-        weights[~np.broadcast_to(allowed, weights.shape)] = np.nan
+    seen = np.broadcast_to(True if allowed is None else allowed, weights.shape)
+    weights = np.where(seen, weights, np.nan).astype("<f4")
     _check_range(weights, high)
-    drawn = heads if shown is None else [head for head in heads if head in set(shown)]
     header = {
         "heads": heads,
-        "shown": drawn,
+        "shown": heads if shown is None else [head for head in heads if head in set(shown)],
+        "looks": _looks(heads),
+    } | {"least": LEAST * high, "high": high, "measure": measure}
+    return packed(header | _names(queries, keys, predicts) | STYLE, [weights])
+
+
+def _names(queries: Sequence[str], keys: Sequence[str], predicts: Sequence[str] | None) -> dict:
+    if predicts is not None and len(predicts) != len(queries):
+        raise ValueError(f"{len(predicts)} predicted tokens do not fit {len(queries)} queries.")
+    return {
         "queries": list(queries),
         "keys": list(keys),
         "predicts": None if predicts is None else list(predicts),
-        "least": LEAST * high,
-        "high": high,
-        "measure": measure,
-        # A look is a colour and a pattern of dashes; a head keeps its own whichever others stand beside it.
-        "looks": _looks(heads),
-        "colours": OKABE_ITO,
-        "query_colour": QUERY,
-        "key_colour": KEY,
     }
-    return packed(header, [weights])
 
 
 def _check_names(weights: Array, heads: Sequence[int], queries: Sequence[str], keys: Sequence[str]) -> None:
@@ -89,7 +85,7 @@ def _check_range(weights: Array, high: float) -> None:
 
 
 def _looks(heads: Sequence[int]) -> list[int]:
-    """Which of the eight looks each head has: its own number's, where no other has it yet."""
+    """Which of the eight looks, a colour and dashes, each head has: its own number's, where no other has it yet."""
     free, looks = list(range(MOST_HEADS)), []
     for head in heads:
         wanted = head % MOST_HEADS
