@@ -207,7 +207,7 @@ def removed_text(shown: Shown) -> str:
         return ""
     removed = tables.removed[view.layer, shown.column]
     text = f"Hidden: {hidden[0]}. It had {removed.mean():.2%} of a row on average"
-    text += f", {removed.max():.2%} of row {shown.rows[int(removed.argmax())]} at most. "
+    text += f", {removed.max():.2%} of row “{shown.rows[int(removed.argmax())]}” at most. "
     return text + _rows_now(shown)
 
 
