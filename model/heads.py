@@ -119,7 +119,7 @@ def _order(pattern: Array) -> float:
 
 
 def _named(head: HeadSummary) -> HeadSummary:
-    """The first rule that holds names the head."""
+    """The first rule that fits names the head."""
     rules = _CROSS_RULES if head.kind == "cross" else _SELF_RULES
     found = next(filter(None, (rule(head) for rule in (_no_choice, *rules))), None)
     name, why = found or ("mixed", _why_mixed(head))
@@ -170,8 +170,8 @@ def _why_mixed(head: HeadSummary) -> str:
     sink = f"special tokens and punctuation {head.special + head.punctuation:.1%} < {SINK:.0%}"
     spread = f"entropy {head.spread:.1%} of that of equal weights < {BROAD:.0%}"
     if head.kind == "cross":
-        return f"no rule holds: {sink}; {spread}; order {head.order:.3f} < {MONOTONE}"
+        return f"no rule fits: {sink}; {spread}; order {head.order:.3f} < {MONOTONE}"
     near = (head.previous, head.same, head.next)
     local = f"previous, same and next token ≤ {max(near):.1%} < {POSITIONAL:.0%} each, "
     local += f"{sum(near):.1%} < {LOCAL:.0%} in sum"
-    return f"no rule holds: {local}; {sink}; {spread}"
+    return f"no rule fits: {local}; {sink}; {spread}"

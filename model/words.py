@@ -48,13 +48,14 @@ def merge(table: Array, queries: Groups, keys: Groups) -> Array:
 
     Args:
         table: (..., query, key).
-        queries, keys: groups of positions, each position in one group.
+        queries, keys: groups of positions next to each other, which together are all positions, in order.
 
     Returns:
         (..., query group, key group)
     """
-    summed = np.stack([table[..., list(group)].sum(axis=-1) for group in keys], axis=-1)
-    return np.stack([summed[..., list(group), :].mean(axis=-2) for group in queries], axis=-2)
+    summed = np.add.reduceat(table, [group[0] for group in keys], axis=-1)
+    sizes = np.array([[len(group)] for group in queries], dtype=table.dtype)
+    return np.add.reduceat(summed, [group[0] for group in queries], axis=-2) / sizes
 
 
 def merge_mask(mask: Array, queries: Groups, keys: Groups) -> Array:

@@ -76,7 +76,7 @@ def _column(name: str) -> object:
 
 
 _HELP = {
-    "type": "Named after the first rule that holds; the last column has its numbers.",
+    "type": "Named after the first rule that fits; the last column has its numbers.",
     "rule": "The rule that gave the name, with this head's numbers.",
     "entropy (bits)": "Mean over the rows: 0 for one key alone, log₂ n for n equal weights.",
     "confidence": "Mean of the rows' largest weights.",
@@ -121,7 +121,7 @@ def show_rules(kind: str) -> None:
         if kind == "cross"
         else "Distance is between the row's own token and the key, in tokens."
     )
-    st.markdown(f"Q queries, K keys, α the attention weights. {relative} The first rule that holds names the head:")
+    st.markdown(f"Q queries, K keys, α the attention weights. {relative} The first rule that fits names the head:")
     st.markdown("\n".join(f"{number}. {rule}" for number, rule in enumerate(_rules(kind), start=1)))
     st.caption(
         "After Voita et al. 2019 (positional heads, confidence), Clark et al. 2019 (separators, broad heads) and Vig & "
@@ -136,7 +136,7 @@ def _rules(kind: str) -> tuple[str, ...]:
     local = f"**local**: at least {heads.LOCAL:.0%} on the previous, same and next token together"
     broad = f"**broad**: at least {heads.BROAD:.0%} of the entropy that equal weights would have"
     monotone = f"**monotone**: row number and mean key position correlate with at least {heads.MONOTONE}"
-    first, last = "**no choice**: each row may look at one key only", "**mixed**: no rule holds"
+    first, last = "**no choice**: each row may look at one key only", "**mixed**: no rule fits"
     if kind == "cross":
         return first, sink, broad, monotone, last
     return first, positional, sink, local, broad, last

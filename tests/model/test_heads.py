@@ -81,7 +81,7 @@ def test_neighbours_on_both_sides_are_local() -> None:
 def test_a_head_that_looks_three_tokens_back_is_mixed_and_says_why() -> None:
     head = named(shifted(-3))
     assert head.type == "mixed"
-    assert head.rule.startswith("no rule holds: ")
+    assert head.rule.startswith("no rule fits: ")
 
 
 def test_an_alignment_in_order_is_monotone_and_one_in_reverse_is_not() -> None:
