@@ -38,6 +38,14 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 summary="Follow one head from queries and keys to its output, down to every product and sum.",
                 look_for="Go through the seven steps of one head: each step's matrix is made from the one before it.",
             ),
+            Page(
+                path="pages/heads_and_layers.py",
+                title="Heads and layers",
+                icon=":material/grid_view:",
+                summary="See every head of every layer at once, open one, and find out by numbers what it does.",
+                look_for="Each small square is one head: stripes beside the diagonal look at neighbours, columns at "
+                "one word from everywhere; click a square to open it.",
+            ),
         ),
         "Understand": (
             Page(

@@ -139,7 +139,7 @@ def orders_chart(keys: Sequence[str], ways: Mapping[str, Array]) -> go.Figure:
         )
     layout(figure, 360, "key", "weight")
     figure.update_layout(barmode="group", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    figure.update_xaxes(**_some(names), type="category", showgrid=False)
+    figure.update_xaxes(**some_ticks(names), type="category", showgrid=False)
     figure.update_yaxes(range=[0, 1])
     return figure
 
@@ -195,15 +195,15 @@ def axes(figure: go.Figure, rows: Sequence[str], *keys: Sequence[str]) -> None:
     plain = {"showgrid": False, "zeroline": False}
     figure.update_xaxes(**plain, tickangle=-60)
     figure.update_yaxes(**plain, autorange="reversed", matches="y")
-    figure.update_yaxes(**_some([html.escape(name) for name in rows]), col=1)
+    figure.update_yaxes(**some_ticks([html.escape(name) for name in rows]), col=1)
     figure.update_yaxes(showticklabels=False, col=2)
     for column, names in enumerate(keys if len(keys) > 1 else [*keys, *keys], start=1):
-        figure.update_xaxes(**_some([html.escape(name) for name in names]), col=column)
+        figure.update_xaxes(**some_ticks([html.escape(name) for name in names]), col=column)
     if len(keys) == 1:
         figure.update_xaxes(matches="x")
 
 
-def _some(names: Sequence[str]) -> dict:
+def some_ticks(names: Sequence[str]) -> dict:
     """At most MOST_TICKS labels, evenly spread."""
     shown, _ = ticks(names, MOST_TICKS)
     return {"tickmode": "array", "tickvals": shown, "ticktext": [names[i] for i in shown]}

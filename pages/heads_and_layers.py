@@ -1,0 +1,57 @@
+"""Heads and layers: every head of every layer in one picture, one of them opened, and what each one does in numbers."""
+
+import numpy as np
+import streamlit as st
+
+from model import flow, heads, words
+from model.attention import MultiHeadAttention
+from model.head_tables import head_tables
+from pages.components.explain import show_code
+from pages.components.export import export
+from pages.components.frame import open_page
+from pages.components.head_table import say_what_it_does, show_rules, show_table, summaries
+from pages.components.heads import choose_look, explain_numbers, removed_text, show_head, show_mosaic
+from pages.components.proof import proof_strip
+from viz.heads import cells
+
+view = open_page(__file__)
+shown = choose_look(view)
+found = summaries(view)
+show_mosaic(shown)
+say_what_it_does(shown, found)
+st.text(removed_text(shown))
+figure = show_head(shown)
+explain_numbers(shown)
+views = {"All heads in numbers": lambda: show_table(shown, found), "Rules and formulas": lambda: show_rules(view.kind)}
+for tab, show in zip(st.tabs(list(views), key="heads_part", bind="query-params"), views.values(), strict=True):
+    if tab.open:
+        with tab:
+            show()
+show_code(
+    MultiHeadAttention._explicit,
+    flow.norm_weighted,
+    flow.rollout,
+    words.merge,
+    words.word_groups,
+    words.without_keys,
+    head_tables,
+    heads.summarise,
+    heads._measured,
+    heads._named,
+)
+tables = shown.tables
+export(
+    view,
+    f"heads-{view.kind}-{shown.place.replace(',', '').replace(' ', '-')}",
+    {
+        "values": tables.values,
+        "mask": tables.mask,
+        "removed": tables.removed,
+        "query_names": np.array(shown.rows),
+        "key_names": np.array(shown.keys),
+        "opened": shown.values,
+    },
+    cells(shown.rows, shown.keys, shown.values, shown.mask),
+    figure,
+)
+proof_strip(view)

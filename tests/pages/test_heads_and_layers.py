@@ -1,0 +1,134 @@
+"""The page on heads without a browser: its map is the run's tensor in every look, its words say what was left out."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from model.flow import norm_weighted, rollout
+from model.head_tables import Look, head_tables
+from model.heads import summarise
+from tests.pages.figures import figure, numbers
+
+if TYPE_CHECKING:
+    from model.trace import Trace
+    from model.translator import Translator
+
+PAGE = "pages/heads_and_layers.py"
+TEXT = "Ein Hund mit einer Katze."
+SENTENCE = {"source": "a dog and a cat", "target": "Typed", "typed": TEXT}
+KINDS = {
+    "encoder_self": "Encoder self-attention",
+    "decoder_self": "Decoder self-attention",
+    "cross": "Cross-attention",
+}
+
+
+@pytest.fixture
+def trace(checkpoint_folder: Path) -> "Trace":
+    """The run of the page: stored weights have less precision than drawn ones."""
+    from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+
+    assert checkpoint_folder.is_dir()
+    translator: Translator = load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+    return translator.trace(SENTENCE["source"], TEXT)
+
+
+def words(app) -> str:
+    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
+
+
+def drawn(app) -> np.ndarray:
+    return numbers(figure(app, "heads-map")["data"][0]["z"])
+
+
+def seen(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    return np.where(mask, values, np.nan).astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_map_is_the_chosen_heads_weights(open_app: Callable, trace: "Trace", kind: str) -> None:
+    app = open_app(PAGE, **SENTENCE, kind=KINDS[kind], layer="1", head="2")
+    assert not app.exception
+    attention = trace.attention(kind, 1)
+    assert np.array_equal(drawn(app), seen(attention.pattern[2], attention.mask[2]), equal_nan=True)
+    summary = summarise(attention)[2]
+    assert f"layer 1, head 2: {summary.type}." in words(app)
+    assert summary.rule[1:] in words(app)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_norms_words_and_hiding_are_the_models_tables(open_app: Callable, trace: "Trace", kind: str) -> None:
+    app = open_app(PAGE, **SENTENCE, kind=KINDS[kind], layer="1", head="2", heads_values="Norm-weighted")
+    attention = trace.attention(kind, 1)
+    assert np.array_equal(drawn(app), seen(norm_weighted(attention)[2], attention.mask[2]), equal_nan=True)
+    largest = head_tables(trace, kind, Look("norms")).values.max()
+    assert figure(app, "heads-map")["layout"]["coloraxis"]["cmax"] == pytest.approx(largest)
+    app.toggle(key="heads_words").set_value(True).run()
+    app.toggle(key="heads_hide").set_value(True).run()
+    app.toggle(key="heads_again").set_value(True).run()
+    assert not app.exception
+    tables = head_tables(trace, kind, Look("norms", words=True, hide=True, renormalise=True))
+    assert np.array_equal(drawn(app), seen(tables.values[1, 2], tables.mask[1, 2]), equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hiding_a_token_states_its_mass_and_whether_rows_sum_to_one(
+    open_app: Callable, trace: "Trace", kind: str
+) -> None:
+    app = open_app(PAGE, **SENTENCE, kind=KINDS[kind], heads_hide="true")
+    removed = head_tables(trace, kind, Look(hide=True)).removed
+    assert f"{removed[0, 0].mean():.2%} of a row on average" in words(app)
+    assert f"{removed[0, 0].max():.2%} of row" in words(app)
+    assert "were not renormalised" in words(app)
+    table = app.dataframe[0].value
+    assert list(table["hidden"]) == pytest.approx(list(removed.reshape(-1, removed.shape[-1]).mean(axis=-1)))
+    app.toggle(key="heads_again").set_value(True).run()
+    assert "were renormalised" in words(app)
+    values = drawn(app)
+    assert np.nansum(values, axis=-1) == pytest.approx(1, abs=1e-5)
+
+
+def test_rollout_is_drawn_for_the_encoder_and_refused_with_a_reason_elsewhere(
+    open_app: Callable, trace: "Trace"
+) -> None:
+    app = open_app(PAGE, **SENTENCE, layer="1", heads_values="Rollout")
+    patterns = [trace.attention("encoder_self", layer).pattern for layer in (0, 1)]
+    assert np.array_equal(drawn(app), rollout(patterns)[1].astype(np.float32))
+    for kind, reason in (("decoder_self", "leave that path out"), ("cross", "two different sentences")):
+        app.radio(key="kind").set_value(kind).run()
+        assert not app.exception
+        assert reason in words(app)
+        attention = trace.attention(kind, 1)
+        assert np.array_equal(drawn(app), seen(attention.pattern[0], attention.mask[0]), equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_table_is_of_all_heads_and_the_rules_are_written_out(open_app: Callable, trace: "Trace", kind: str) -> None:
+    app = open_app(PAGE, **SENTENCE, kind=KINDS[kind], heads_words="true")
+    found = [head for layer in (0, 1) for head in summarise(trace.attention(kind, layer))]
+    table = app.dataframe[0].value
+    assert list(table["type"]) == [head.type for head in found]
+    assert list(table["confidence"]) == pytest.approx([head.confidence for head in found])
+    app = open_app(PAGE, **SENTENCE, kind=KINDS[kind], heads_part="Rules and formulas")
+    assert {head.type.split()[-1] for head in found} <= set(words(app).replace("*", "").replace(":", "").split())
+
+
+@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
+def test_one_word_and_a_hundred_tokens_in_every_look(open_app: Callable, source: str) -> None:
+    for kind in KINDS.values():
+        look = {"heads_values": "Norm-weighted", "heads_words": "true", "heads_hide": "true", "heads_kinds": "true"}
+        app = open_app(PAGE, source=source, target="Greedy", kind=kind, heads_lines="All heads of the layer", **look)
+        assert not app.exception
+        app.segmented_control(key="heads_values").set_value("weights").run()
+        app.toggle(key="heads_again").set_value(True).run()
+        assert not app.exception
+        assert sum("✓ holds" in element.value for element in app.markdown) == 3
+
+
+def test_a_forged_link_opens_the_default_look(open_app: Callable, trace: "Trace") -> None:
+    app = open_app(PAGE, **SENTENCE, heads_values="Magic", heads_words="perhaps", heads_lines="?", heads_part="x")
+    assert not app.exception
+    assert np.array_equal(drawn(app), trace.attention("encoder_self", 0).pattern[0])

@@ -1,0 +1,250 @@
+// Where the two columns of tokens stand, and the lines, labels and numbers between and beside them.
+
+const FONT_SIZE = 12;
+const TALLEST = 560; // pixels: longer columns scroll
+const BINS = 32; // steps of opacity: lines of one step and one head are one path
+const HEADING = 22;
+const MOST_LINES = 2000; // at once: more would be slow to draw and hide each other; the largest are drawn
+const DASHED = 0.1; // from this weight on dashes can be seen
+// The heads' second mark beside their colour.
+const DASHES = [[], [8, 4], [2, 3], [9, 3, 2, 3], [14, 3], [4, 4], [1, 4], [7, 2, 1, 2, 1, 2]];
+
+function rowsOf(header) {
+  return Math.max(header.queries.length, header.keys.length);
+}
+
+function stepOf(header) {
+  return Math.min(Math.max(Math.floor(TALLEST / rowsOf(header)), 15), 26);
+}
+
+function heightOf(header) {
+  return rowsOf(header) * stepOf(header) + 4;
+}
+
+// What stands at each position; of a decoder row also what it predicts, unless it is to be brief.
+function namesOf(header, side, brief) {
+  if (side === "key") return header.keys.map((name, index) => `${index} ${name}`);
+  const rows = header.predicts && !brief;
+  return header.queries.map((name, index) => {
+    return rows ? `${index} reads ${name}, predicts ${header.predicts[index]}` : `${index} ${name}`;
+  });
+}
+
+function layOutLines(view, pen) {
+  const { header, width } = view;
+  const gutter = Math.min(header.heads.length * 44, width * (width < 600 ? 0.14 : 0.2));
+  pen.font = `600 ${FONT_SIZE}px ${view.theme.font}`; // as the token that is isolated
+  const most = width < 600 ? 0.33 * (width - 2 * gutter) : 0.21 * width;
+  const widths = (side, brief) => namesOf(header, side, brief).map((name) => pen.measureText(name).width + 14);
+  const brief = Math.max(...widths("query", false)) > most;
+  const columns = ["query", "key"].map((side) => Math.ceil(Math.min(Math.max(...widths(side, brief), 58), most)));
+  const left = gutter + columns[0];
+  const right = width - gutter - columns[1];
+  return { step: stepOf(header), gutter, columns, brief, left, right, height: heightOf(header) };
+}
+
+function sized(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  [canvas.width, canvas.height] = [width, height].map((side) => Math.round(side * ratio));
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const pen = canvas.getContext("2d");
+  pen.scale(ratio, ratio);
+  return pen;
+}
+
+function middleOf(layout, index) {
+  return (index + 0.5) * layout.step;
+}
+
+// Lines of several heads leave a token side by side, so far apart, and are at most so thick.
+function spreadOf(layout, shown) {
+  return Math.min(3.4, (layout.step - 4) / shown);
+}
+
+// The weight from which on lines are drawn when all tokens have theirs: at most MOST_LINES of them, two digits.
+function leastOf({ header, weights }, slots) {
+  const cells = header.queries.length * header.keys.length;
+  const large = (slot) => weights.subarray(slot * cells, (slot + 1) * cells).filter((weight) => weight >= header.least);
+  const drawn = Float32Array.from(slots.flatMap((slot) => Array.from(large(slot)))).sort();
+  if (drawn.length <= MOST_LINES) return header.least;
+  const last = drawn[drawn.length - MOST_LINES];
+  const unit = 10 ** (Math.floor(Math.log10(last)) - 1);
+  return Number((Math.ceil(last / unit) * unit).toPrecision(2));
+}
+
+// `pairs(visit)` calls visit(query, key) for each line in question.
+function drawLines(pen, view, pairs, least) {
+  const { layout, weights, header } = view;
+  const shown = view.shownSlots();
+  const spread = spreadOf(layout, shown.length);
+  const [queries, keys] = [header.queries.length, header.keys.length];
+  shown.forEach((slot, place) => {
+    const paths = new Map();
+    const fan = (place - (shown.length - 1) / 2) * spread;
+    pairs((query, key) => {
+      const weight = weights[(slot * queries + query) * keys + key];
+      if (!(weight >= least)) return;
+      const bin = Math.ceil(Math.min(weight / header.high, 1) * BINS);
+      if (!paths.has(bin)) paths.set(bin, new Path2D());
+      paths.get(bin).moveTo(layout.left, middleOf(layout, query) + fan);
+      paths.get(bin).lineTo(layout.right, middleOf(layout, key) + fan);
+    });
+    strokePaths(pen, paths, view.lookOf(slot), Math.max(spread, 2));
+  });
+}
+
+function strokePaths(pen, paths, { colour, dashes }, thickest) {
+  pen.strokeStyle = colour;
+  for (const [bin, path] of [...paths].sort(([one], [other]) => one - other)) {
+    const weight = (bin - 0.5) / BINS;
+    pen.setLineDash(weight > DASHED ? dashes : []);
+    pen.globalAlpha = Math.min(weight + 0.03, 1);
+    pen.lineWidth = 0.5 + (thickest - 0.5) * weight;
+    pen.stroke(path);
+  }
+  pen.globalAlpha = 1;
+  pen.setLineDash([]);
+}
+
+function everyPair({ header }) {
+  return (visit) => {
+    for (let query = 0; query < header.queries.length; query += 1) {
+      for (let key = 0; key < header.keys.length; key += 1) visit(query, key);
+    }
+  };
+}
+
+function pairsOf({ header }, { side, index }) {
+  const others = side === "query" ? header.keys.length : header.queries.length;
+  return (visit) => {
+    for (let other = 0; other < others; other += 1) {
+      if (side === "query") visit(index, other);
+      else visit(other, index);
+    }
+  };
+}
+
+function shortened(pen, text, most) {
+  if (pen.measureText(text).width <= most) return text;
+  let kept = text.length;
+  while (kept > 1 && pen.measureText(`${text.slice(0, kept)}…`).width > most) kept -= 1;
+  return `${text.slice(0, kept)}…`;
+}
+
+function drawTokens(pen, view) {
+  const { header, layout, theme, width } = view;
+  const isolated = view.isolated;
+  pen.textBaseline = "middle";
+  for (const side of ["query", "key"]) {
+    const query = side === "query";
+    pen.textAlign = query ? "right" : "left";
+    const x = query ? layout.left - 7 : layout.right + 7;
+    const [from, room] = query ? [layout.gutter, layout.columns[0]] : [layout.right, layout.columns[1]];
+    namesOf(header, side, layout.brief).forEach((name, index) => {
+      const lit = isolated?.side === side && isolated.index === index;
+      if (lit) {
+        pen.fillStyle = header[`${side}_colour`];
+        pen.globalAlpha = 0.22;
+        pen.fillRect(from, index * layout.step, room, layout.step);
+        pen.globalAlpha = 1;
+      }
+      pen.font = `${lit ? "600 " : ""}${FONT_SIZE}px ${theme.font}`;
+      pen.fillStyle = theme.text;
+      pen.fillText(shortened(pen, name, room - 12), x, middleOf(layout, index) + 0.5);
+    });
+  }
+  if (isolated) drawNumbers(pen, view, width);
+}
+
+// Beside each token of the other column: a head's weight as a bar and, where it fits, as a number.
+function drawNumbers(pen, view, width) {
+  const { layout, theme } = view;
+  const { side } = view.isolated;
+  const shown = view.shownSlots();
+  const cell = cellWidth(layout, shown.length);
+  const start = side === "query" ? width - layout.gutter : layout.gutter - cell * shown.length;
+  const digits = cell >= 38 ? 3 : 2;
+  pen.font = `${FONT_SIZE - 1}px ${theme.font}`;
+  pen.textAlign = "right";
+  shown.forEach((slot, place) => {
+    const x = start + place * cell;
+    pairsOf(view, view.isolated)((query, key) => {
+      const y = (side === "query" ? key : query) * layout.step;
+      drawNumber(pen, view, view.weightOf(slot, query, key), [x, y, cell], digits, view.lookOf(slot).colour);
+    });
+  });
+}
+
+function drawNumber(pen, { layout, theme, header }, weight, [x, y, cell], digits, colour) {
+  const height = layout.step - 2;
+  if (Number.isNaN(weight)) return hatch(pen, [x + 1, y + 1, cell - 2, height], theme);
+  pen.fillStyle = colour;
+  pen.globalAlpha = 0.12;
+  pen.fillRect(x + 1, y + 1, cell - 2, height);
+  pen.globalAlpha = 0.55;
+  pen.fillRect(x + 1, y + 1, (cell - 2) * Math.min(weight / header.high, 1), height);
+  pen.globalAlpha = weight < header.least ? 0.6 : 1;
+  pen.fillStyle = theme.text;
+  const text = header.high === 1 ? weight.toFixed(digits) : String(Number(weight.toPrecision(digits)));
+  if (cell >= 20) pen.fillText(cell < 28 && header.high === 1 ? brief(text) : text, x + cell - 3, y + layout.step / 2 + 0.5);
+  pen.globalAlpha = 1;
+}
+
+// ".98" for 0.98, "1.0" for 1.00: for want of room.
+function brief(text) {
+  return text.startsWith("0") ? text.slice(1) : text.slice(0, 3);
+}
+
+function hatch(pen, [x, y, width, height], theme) {
+  pen.save();
+  pen.beginPath();
+  pen.rect(x, y, width, height);
+  pen.clip();
+  pen.strokeStyle = theme.text;
+  pen.globalAlpha = 0.4;
+  pen.beginPath();
+  for (let start = x - height; start < x + width; start += 5) {
+    pen.moveTo(start, y + height);
+    pen.lineTo(start + height, y);
+  }
+  pen.stroke();
+  pen.restore();
+}
+
+function cellWidth(layout, shown) {
+  return Math.min(layout.gutter / Math.max(shown, 1), 46);
+}
+
+// Above the columns: what they are, and the heads' numbers over their weights.
+function drawHeading(canvas, view) {
+  const { header, layout, theme, width } = view;
+  const pen = sized(canvas, width, HEADING);
+  pen.textBaseline = "middle";
+  for (const [title, x, align, colour] of [
+    ["queries", layout.left - 7, "right", header.query_colour],
+    ["keys", layout.right + 7, "left", header.key_colour],
+  ]) {
+    pen.font = `600 ${FONT_SIZE}px ${theme.font}`;
+    pen.textAlign = align;
+    pen.fillStyle = theme.text;
+    pen.fillText(title, x, 9);
+    const long = pen.measureText(title).width;
+    pen.fillStyle = colour;
+    pen.fillRect(align === "right" ? x - long : x, 17, long, 3);
+  }
+  if (!view.isolated || header.heads.length === 1) return;
+  const shown = view.shownSlots();
+  const cell = cellWidth(layout, shown.length);
+  const start = view.isolated.side === "query" ? width - layout.gutter : layout.gutter - cell * shown.length;
+  pen.textAlign = "center";
+  pen.font = `${FONT_SIZE - 1}px ${theme.font}`;
+  shown.forEach((slot, place) => {
+    const { colour } = view.lookOf(slot);
+    const x = start + place * cell;
+    pen.fillStyle = theme.text;
+    pen.fillText(cell >= 44 ? `head ${header.heads[slot]}` : String(header.heads[slot]), x + cell / 2, 9);
+    pen.fillStyle = colour;
+    pen.fillRect(x + 1, 17, cell - 2, 3);
+  });
+}

@@ -1,0 +1,132 @@
+"""Pictures of attention heads: names of rows and columns, one head as a heat map, all heads as a table.
+
+Rows are queries, columns keys. A masked cell has no colour.
+"""
+
+import html
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from viz.masks import add_map, some_ticks
+from viz.theme import WEIGHTS, layout
+from viz.tokens import SPECIAL, WORD_START, labels, visible
+
+Array = np.ndarray
+Groups = Sequence[Sequence[int]]
+
+_BYTE = re.compile("<0x([0-9A-F]{2})>")
+
+
+def names(tokens: Sequence[str], groups: Groups) -> list[str]:
+    """One unique plain-text name a group of positions, numbered as the groups are: "3 kitchen"."""
+    return [f"{number} {text}" for number, text in enumerate(texts_of(tokens, groups))]
+
+
+def decoder_names(tokens: Sequence[str], next_tokens: Sequence[str], groups: Groups) -> list[str]:
+    """The same for decoder rows: "3 reads Küche, predicts ."."""
+    pairs = zip(texts_of(tokens, groups), texts_of(next_tokens, groups), strict=True)
+    return [f"{number} reads {read}, predicts {predicted}" for number, (read, predicted) in enumerate(pairs)]
+
+
+def texts_of(tokens: Sequence[str], groups: Groups) -> list[str]:
+    """The text of each group: a lone piece as everywhere else, several put together."""
+    single = labels(tokens)
+    return [single[group[0]] if len(group) == 1 else _together([tokens[i] for i in group]) for group in groups]
+
+
+def _together(pieces: Sequence[str]) -> str:
+    """Pieces as they are read: bytes as the characters that they spell, a space where a word starts."""
+    text = bytearray()
+    for i, piece in enumerate(pieces):
+        byte = _BYTE.fullmatch(piece)
+        if i and (piece.startswith(WORD_START) or piece in SPECIAL or pieces[i - 1] in SPECIAL):
+            text += b" "
+        text += bytes([int(byte[1], 16)]) if byte else piece.removeprefix(WORD_START).encode()
+    return visible(text.decode(errors="replace").replace(WORD_START, "\u2423"))
+
+
+def head_map(
+    rows: Sequence[str], keys: Sequence[str], values: Array, mask: Array, called: str, high: float = 1.0
+) -> go.Figure:
+    """One head's table, masked cells hatched.
+
+    Args:
+        rows: names of the queries, plain text.
+        keys: names of the keys, plain text.
+        values: (query, key), 0 to `high`; NaN where there is nothing left to show.
+        mask: bool (query, key), True = may look.
+        called: what the numbers are, for hovering and the colour bar.
+        high: end of the colour range, which starts at 0.
+    """
+    figure = make_subplots(1, 1)
+    said = f"{html.escape(called)} <b>%{{z:.7g}}</b>"
+    add_map(figure, (0, 0), (rows, keys), (values, mask), said, {"coloraxis": "coloraxis"})
+    layout(figure, MAP_HEIGHT, "key", "query")
+    figure.update_layout(margin={"t": 10, "r": 10})
+    plain = {"showgrid": False, "zeroline": False, "automargin": True}
+    figure.update_xaxes(tickangle=-60, **plain, **some_ticks(_short(keys)))
+    figure.update_yaxes(autorange="reversed", **plain, **some_ticks(_short(rows)))
+    if max(values.shape) > 20:
+        figure.update_layout(xaxis_tickfont_size=10, yaxis_tickfont_size=10)
+    figure.update_layout(coloraxis=_scale(called, high))
+    return figure
+
+
+MAP_HEIGHT = 560
+"""pixels: the same for every sentence, so that nothing below moves"""
+_LONGEST = 34
+
+
+def _short(texts: Sequence[str]) -> list[str]:
+    """Escaped, and cut where an axis has no room; hovering says all of it."""
+    return [html.escape(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…") for text in texts]
+
+
+def _scale(called: str, high: float) -> dict:
+    bar = {"thickness": 12, "tickvals": [0, high / 2, high], "tickformat": ".3~g", "orientation": "h", "y": 1.0}
+    bar |= {"yanchor": "bottom", "len": 0.6, "title": {"text": f"{called}, 0 to {high:.3g}", "side": "top"}}
+    return {"colorscale": WEIGHTS, "cmin": 0, "cmax": high, "colorbar": bar}
+
+
+def summary_table(summaries: Sequence, removed: Array | None = None) -> pd.DataFrame:
+    """One row a head; shares are 0 to 1, what an attention has no such number for is left out.
+
+    Args:
+        summaries: model.heads.HeadSummary, or anything with its fields.
+        removed: (head, query), the share of each row that hidden tokens had.
+    """
+    columns = {
+        "layer": "layer",
+        "head": "head",
+        "type": "type",
+        "entropy": "entropy (bits)",
+        "confidence": "confidence",
+        "distance": "distance",
+        "previous": "previous",
+        "same": "same",
+        "next": "next",
+        "special": "special",
+        "punctuation": "punctuation",
+    }
+    table = pd.DataFrame({title: [getattr(s, field) for s in summaries] for field, title in columns.items()})
+    table = table.dropna(axis="columns", how="all")
+    if removed is not None:
+        table["hidden"], table["hidden, most"] = removed.mean(axis=-1), removed.max(axis=-1)
+    return table.assign(rule=[s.rule for s in summaries])
+
+
+def cells(rows: Sequence[str], keys: Sequence[str], values: Array, mask: Array) -> pd.DataFrame:
+    """One line a cell, queries first."""
+    return pd.DataFrame(
+        {
+            "query": np.repeat(np.array(rows, dtype=object), len(keys)),
+            "key": np.tile(np.array(keys, dtype=object), len(rows)),
+            "may_look": mask.ravel(),
+            "value": values.ravel(),
+        }
+    )
