@@ -75,9 +75,13 @@ class PackedSteps:
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these rows, in this order; each sentence's rows stand together."""
-        kept = torch.empty_like(self.own[:, :, : len(rows)])
-        kept[..., : self.length, :] = self.own[..., : self.length, :].index_select(2, rows)
-        self.own = kept
+        going_on = torch.arange(len(rows), device=rows.device)
+        moved = (rows != going_on).nonzero().flatten()
+        if len(moved):
+            # In place: a fresh tensor for everything at every step costs more than the step.
+            used = self.own[..., : self.length, :]
+            used.index_copy_(2, moved, used.index_select(2, rows[moved]))
+        self.own = self.own[:, :, : len(rows)]
         if len(rows) < self.memory.shape[2] * self.copies:
             sentences = rows[:: self.copies] // self.copies
             self.memory = self.memory[:, :, sentences]
