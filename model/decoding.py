@@ -9,7 +9,7 @@ from torch import Tensor
 from model.config import BOS, EOS, PAD, UNK
 from model.hooks import observed
 from model.masks import padding_mask
-from model.packed import PackedDecoder, PackedSteps
+from model.packed import PackedSteps, PackedTransformer
 from model.transformer import Transformer, pad_batch
 
 EXTRA_LENGTH = 50
@@ -42,7 +42,7 @@ class _NextToken:
     """log p(next token | prefix, source) for rows of prefixes.
 
     `step`, where it is not None, goes on from keys and values that it keeps; else every step computes its
-    whole prefix again. Nobody can tell the packed decoder's steps from the model's own, but for the time they take.
+    whole prefix again. The packed model's steps are the model's own, but for the time they take.
     """
 
     def __init__(
@@ -51,16 +51,17 @@ class _NextToken:
         sources: Sequence[list[int]],
         use_cache: bool,
         copies: int = 1,
-        packed: PackedDecoder | None = None,
+        packed: PackedTransformer | None = None,
     ) -> None:
         src = pad_batch(list(sources), model.output.weight.device)
         src_mask = padding_mask(src)
-        self.model, self.memory = model, model.encode(src, src_mask)
+        self.device, self.model = src.device, model
         self.step: PackedSteps | _CachedSteps | None = None
-        if use_cache and not observed(model):
-            self.step = (packed or PackedDecoder(model)).start(self.memory, src_mask, copies)
+        if use_cache and not observed(packed.modules if packed else model.modules()):
+            self.step = (packed or PackedTransformer(model)).start(src, src_mask, copies)
         else:
-            self.memory, self.src_mask = (t.repeat_interleave(copies, 0) for t in (self.memory, src_mask))
+            memory = model.encode(src, src_mask)
+            self.memory, self.src_mask = (t.repeat_interleave(copies, 0) for t in (memory, src_mask))
             self.step = _CachedSteps(model, self.memory, self.src_mask) if use_cache else None
         # No translation holds padding, an unknown token or a second start.
         self.forbidden = torch.tensor([PAD, UNK, BOS], device=src.device)
@@ -101,11 +102,11 @@ class _CachedSteps:
 
 @torch.inference_mode()
 def greedy(
-    model: Transformer, sources: Sequence[list[int]], use_cache: bool = True, packed: PackedDecoder | None = None
+    model: Transformer, sources: Sequence[list[int]], use_cache: bool = True, packed: PackedTransformer | None = None
 ) -> list[Hypothesis]:
     """The most probable token at each step, for a batch of source ids that end with </s>."""
     next_token = _NextToken(model, sources, use_cache, packed=packed)
-    device = next_token.memory.device
+    device = next_token.device
     limits = torch.tensor(length_limits(model, sources), device=device)
     prefixes = torch.full((len(sources), 1), BOS, device=device)
     alive = torch.ones(len(sources), dtype=torch.bool, device=device)
@@ -142,7 +143,7 @@ def beam_search(
     beam_size: int = 4,
     alpha: float = 0.6,
     use_cache: bool = True,
-    packed: PackedDecoder | None = None,
+    packed: PackedTransformer | None = None,
 ) -> list[list[Hypothesis]]:
     """The `beam_size` best translations of each source, best first (beam 4, alpha 0.6 in the paper).
 
@@ -157,7 +158,7 @@ def beam_search(
         packed: of this model, if it is at hand: packing takes as long as a short sentence.
     """
     next_token = _NextToken(model, sources, use_cache, beam_size, packed)
-    device = next_token.memory.device
+    device = next_token.device
     active = searches = [_Search(limit) for limit in length_limits(model, sources)]
     prefixes = torch.full((len(sources) * beam_size, 1), BOS, device=device)
     # At the first step all beams are the same sentence: let only one of them speak.

@@ -5,7 +5,7 @@ The hooks themselves stay registered for good. What one run reads or edits is he
 one set of weights, and never see each other's recordings or edits.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -67,11 +67,11 @@ def hook_points(model: nn.Module) -> dict[str, HookPoint]:
     return {path: module for path, module in model.named_modules() if isinstance(module, HookPoint)}
 
 
-def observed(model: nn.Module) -> bool:
-    """Whether anything reads or edits what `model` computes in this context, at a hook point or at any other module."""
+def observed(modules: Iterable[nn.Module]) -> bool:
+    """Whether anything reads or edits what `modules` compute in this context: all of a model's, hook points or not."""
     return any(
         module.observed if isinstance(module, HookPoint) else module._forward_hooks or module._forward_pre_hooks
-        for module in model.modules()
+        for module in modules
     )
 
 

@@ -1,7 +1,7 @@
-"""The decoder's equations once more, for speed: matrices that meet the same input side by side, and nobody watching.
+"""The model's equations once more, for speed: matrices that meet the same input side by side, and nobody watching.
 
-`Transformer.decode_next` is the readable form, with a hook point on every result; a search takes this
-one while no hook point is observed. A test holds the two together.
+`Transformer.encode` and `decode_next` are the readable form, with a hook point on every result; a search
+takes this one while no hook point is observed. A test holds the two together.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.layers import DecoderLayer, Residual
+from model.layers import DecoderLayer, EncoderLayer, Residual
 from model.transformer import Transformer
 
 FIRST_ROOM = 32
@@ -19,40 +19,52 @@ FIRST_ROOM = 32
 Map = Callable[[Tensor], Tensor]
 
 
-class PackedDecoder:
-    """The decoder of a Transformer whose weights stay as they are; many threads may share it."""
+class PackedTransformer:
+    """A Transformer whose weights stay as they are; many threads may share it."""
 
     def __init__(self, model: Transformer) -> None:
         self.model, config = model, model.config
+        self.modules = tuple(model.modules())
         self.n_heads, self.d_k = config.n_heads, config.d_k
-        self.layers = [_Layer(layer) for layer in model.decoder.layers]
+        self.encoder = [_EncoderLayer(layer) for layer in model.encoder.layers]
+        self.decoder = [_DecoderLayer(layer) for layer in model.decoder.layers]
+        self.encoder_norm, self.decoder_norm = _norm(model.encoder.final_norm), _norm(model.decoder.final_norm)
         crosses = [layer.cross_attn for layer in model.decoder.layers]
         self.memory_keys_values = _affine(*(linear for cross in crosses for linear in (cross.w_k, cross.w_v)))
-        self.final_norm = _norm(model.decoder.final_norm)
         self.output = model.output.weight.detach().T.contiguous()
 
-    def start(self, memory: Tensor, src_mask: Tensor, copies: int) -> "PackedSteps":
+    def start(self, src: Tensor, src_mask: Tensor, copies: int) -> "PackedSteps":
         """What decoding `copies` hypotheses of each sentence begins with.
 
         Args:
-            memory: (sentence, source position, d_model).
+            src: token ids (sentence, source position).
             src_mask: bool (sentence, 1, 1, source position); True = may look.
             copies: rows that belong to each sentence; they stand together.
         """
-        keys_values = self.memory_keys_values(memory.flatten(0, 1))
-        split = (*memory.shape[:2], len(self.layers), 2, self.n_heads, self.d_k)
+        mask = None if bool(src_mask.all()) else src_mask
+        keys_values = self.memory_keys_values(self._encode(src, mask))
+        split = (*src.shape, len(self.decoder), 2, self.n_heads, self.d_k)
         keys_values = keys_values.view(split).permute(2, 3, 0, 4, 1, 5).contiguous()
-        own = memory.new_empty(len(self.layers), 2, len(memory) * copies, self.n_heads, FIRST_ROOM, self.d_k)
-        return PackedSteps(self, keys_values, None if bool(src_mask.all()) else src_mask, own, copies)
+        own = keys_values.new_empty(len(self.decoder), 2, len(src) * copies, self.n_heads, FIRST_ROOM, self.d_k)
+        return PackedSteps(self, keys_values, mask, own, copies)
+
+    def _encode(self, src: Tensor, mask: Tensor | None) -> Tensor:
+        """The memory, (sentence * source position, d_model)."""
+        embedding = self.model.src_embedding
+        x = embedding.tokens.weight[src] * embedding.scale + embedding.positions[: src.shape[1]]
+        x = x.flatten(0, 1)
+        for layer in self.encoder:
+            x = layer(x, len(src), mask)
+        return self.encoder_norm(x)
 
 
 class PackedSteps:
     """One search: keys and values so far, of all layers in one tensor, so that beams are gathered in one go."""
 
     def __init__(
-        self, decoder: PackedDecoder, memory: Tensor, src_mask: Tensor | None, own: Tensor, copies: int
+        self, packed: PackedTransformer, memory: Tensor, src_mask: Tensor | None, own: Tensor, copies: int
     ) -> None:
-        self.decoder = decoder
+        self.packed = packed
         self.memory = memory
         """(layer, keys and values, sentence, head, source position, d_k)"""
         self.src_mask = src_mask
@@ -66,12 +78,12 @@ class PackedSteps:
         """Logits (row, vocabulary) after one more token in each row (row,)."""
         if self.length == self.own.shape[4]:
             self.own = torch.cat([self.own, torch.empty_like(self.own)], dim=4)
-        embedding = self.decoder.model.tgt_embedding
+        embedding = self.packed.model.tgt_embedding
         x = embedding.tokens.weight[tokens] * embedding.scale + embedding.positions[self.length]
-        for number, layer in enumerate(self.decoder.layers):
+        for number, layer in enumerate(self.packed.decoder):
             x = layer(x, self, number)
         self.length += 1
-        return self.decoder.final_norm(x) @ self.decoder.output
+        return self.packed.decoder_norm(x) @ self.packed.output
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these rows, in this order; each sentence's rows stand together."""
@@ -88,23 +100,41 @@ class PackedSteps:
             self.src_mask = None if self.src_mask is None else self.src_mask[sentences]
 
 
-class _Layer:
-    """One decoder layer; rows (row, d_model) in, rows out."""
+class _EncoderLayer:
+    """One layer; rows (sentence * position, d_model) in, rows out."""
 
-    def __init__(self, layer: DecoderLayer) -> None:
-        own, cross, forward = layer.self_attn, layer.cross_attn, layer.feed_forward
+    def __init__(self, layer: EncoderLayer | DecoderLayer) -> None:
+        own, forward = layer.self_attn, layer.feed_forward
         self.n_heads, self.d_k = own.n_heads, own.d_k
         self.q_k_v, self.out = _affine(own.w_q, own.w_k, own.w_v), _affine(own.w_o)
-        self.cross_q, self.cross_out = _affine(cross.w_q), _affine(cross.w_o)
         self.w_1, self.w_2, self.activation = _affine(forward.w_1), _affine(forward.w_2), forward.activation
-        self.add_self, self.add_cross, self.add_forward = map(
-            _residual, (layer.self_attn_residual, layer.cross_attn_residual, layer.feed_forward_residual)
-        )
+        self.add_self, self.add_forward = _residual(layer.self_attn_residual), _residual(layer.feed_forward_residual)
+
+    def __call__(self, x: Tensor, sentences: int, mask: Tensor | None) -> Tensor:
+        x = self.add_self(x, lambda x: self._attend(x, sentences, mask))
+        return self.add_forward(x, self._feed_forward)
+
+    def _attend(self, x: Tensor, sentences: int, mask: Tensor | None) -> Tensor:
+        q, k, v = self.q_k_v(x).view(sentences, -1, 3, self.n_heads, self.d_k).permute(2, 0, 3, 1, 4)
+        z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return self.out(z.transpose(1, 2).reshape(len(x), -1))
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        return self.w_2(self.activation(self.w_1(x)))
+
+
+class _DecoderLayer(_EncoderLayer):
+    """One layer; rows (row, d_model) of one new position each in, rows out."""
+
+    def __init__(self, layer: DecoderLayer) -> None:
+        super().__init__(layer)
+        self.cross_q, self.cross_out = _affine(layer.cross_attn.w_q), _affine(layer.cross_attn.w_o)
+        self.add_cross = _residual(layer.cross_attn_residual)
 
     def __call__(self, x: Tensor, state: PackedSteps, number: int) -> Tensor:
         x = self.add_self(x, lambda x: self._own(x, state.own[number], state.length))
         x = self.add_cross(x, lambda x: self._cross(x, state.memory[number], state))
-        return self.add_forward(x, lambda x: self.w_2(self.activation(self.w_1(x))))
+        return self.add_forward(x, self._feed_forward)
 
     def _own(self, x: Tensor, keys_values: Tensor, position: int) -> Tensor:
         """Self-attention over the row's earlier positions and this one: nothing behind it exists yet."""

@@ -9,7 +9,7 @@ from model.config import EOS
 from model.data import token_batches
 from model.decoding import Hypothesis, beam_search, greedy
 from model.interventions import Intervention, applied
-from model.packed import PackedDecoder
+from model.packed import PackedTransformer
 from model.sentences import leading, split_sentences
 from model.tokenizer import Tokenizer
 from model.trace import Array, Trace
@@ -35,9 +35,9 @@ class Translator:
     tokenizer: Tokenizer
 
     @cached_property
-    def packed(self) -> PackedDecoder:
-        """The decoder for searches that nobody watches, packed when the first one begins."""
-        return PackedDecoder(self.model)
+    def packed(self) -> PackedTransformer:
+        """The model for searches that nobody watches, packed when the first one begins."""
+        return PackedTransformer(self.model)
 
     def translate(
         self,

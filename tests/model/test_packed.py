@@ -1,4 +1,4 @@
-"""The packed decoder computes what the readable one computes, and steps aside when somebody watches."""
+"""The packed model computes what the readable one computes, and steps aside when somebody watches."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from model.decoding import beam_search, greedy
 from model.hooks import observed, recording
 from model.interventions import AttentionTemperature, applied
 from model.masks import padding_mask
-from model.packed import FIRST_ROOM, PackedDecoder
+from model.packed import FIRST_ROOM, PackedTransformer
 from model.transformer import Transformer, pad_batch
 from tests.model.strategies import configs, few
 from tests.model.tiny import random_model
@@ -37,7 +37,7 @@ def test_packed_steps_are_the_models_rows_also_when_beams_change_places_and_sent
     numbers = torch.Generator().manual_seed(seed)
     src = pad_batch(sources)
     with torch.inference_mode():
-        steps = PackedDecoder(model).start(model.encode(src, padding_mask(src)), padding_mask(src), copies)
+        steps = PackedTransformer(model).start(src, padding_mask(src), copies)
         prefixes = torch.full((len(sources) * copies, 1), BOS)
         alive = list(range(len(sources)))
         for number in range(5):
@@ -56,7 +56,7 @@ def test_single_precision_agrees_far_beyond_the_first_room(tiny_model: Transform
     tokens = torch.randint(4, 300, (2, length), generator=torch.Generator().manual_seed(0))
     src = pad_batch([[5, 6, 7, EOS], [8, EOS]])
     with torch.inference_mode():
-        steps = PackedDecoder(tiny_model).start(tiny_model.encode(src, padding_mask(src)), padding_mask(src), 1)
+        steps = PackedTransformer(tiny_model).start(src, padding_mask(src), 1)
         found = torch.stack([steps(column) for column in tokens.T], dim=1)
         torch.testing.assert_close(found, tiny_model(src, tokens), atol=5e-5, rtol=0)
 
@@ -74,16 +74,16 @@ def test_a_search_finds_the_same_whether_it_is_watched_or_not(config: Transforme
 
 
 def test_whoever_watches_sees_every_step_and_an_intervention_works_in_it(tiny_model: Transformer) -> None:
-    assert not observed(tiny_model)
+    assert not observed(tiny_model.modules())
     seen = []
     handle = tiny_model.decoder.layers[0].feed_forward.w_1.register_forward_hook(lambda *_: seen.append(1))
     try:
-        assert observed(tiny_model)
+        assert observed(tiny_model.modules())
         steps = len(greedy(tiny_model, [[5, 6, EOS]])[0].tokens)
     finally:
         handle.remove()
     assert len(seen) == steps
     with applied(tiny_model, [AttentionTemperature(0.01)]):
-        assert observed(tiny_model)
+        assert observed(tiny_model.modules())
         changed = greedy(tiny_model, [[5, 6, EOS]])
     assert changed[0].log_probability != greedy(tiny_model, [[5, 6, EOS]])[0].log_probability
