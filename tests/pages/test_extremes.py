@@ -1,0 +1,65 @@
+"""Every control of every page at both of its ends, for one token, twenty and a hundred."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.pages.test_pages import ALL_PAGES, holds
+
+pytest.importorskip("streamlit")
+
+SENTENCES = {
+    "one token": ("A", "Cross-attention"),
+    "twenty tokens": ("A dog runs and a cat sat.", "Encoder self-attention"),
+    "a hundred tokens": ("A dog runs. " * 14, "Decoder self-attention"),
+}
+
+
+def ends(app: Any, last: bool) -> Iterator[tuple[Any, Any]]:
+    """Each control of the page itself, and the first or the last value that it offers."""
+    for control in (*app.main.slider, *app.main.number_input):
+        yield control, control.max if last else control.min
+    for control in (*app.main.select_slider, *app.main.selectbox, *app.main.radio, *app.main.button_group):
+        if control.options:
+            yield control, chosen(control, control.options[-1 if last else 0])
+    for control in (*app.main.toggle, *app.main.checkbox):
+        yield control, last
+
+
+def chosen(control: Any, option: str) -> Any:
+    """What an option that is shown stands for: set_value takes the value, where a name is shown for it."""
+    if control.type not in ("button_group", "select_slider", "selectbox", "radio"):
+        return option
+    named = getattr(control.format_func, "__self__", ())
+    return next(
+        (
+            value
+            for value in (range(len(named)) if isinstance(named, list | tuple) else named)
+            if control.format_func(value) == option
+        ),
+        option,
+    )
+
+
+def move_everything(app: Any, last: bool) -> None:
+    """To its end, one run for all: what a control hides or shows comes with the second run."""
+    for _ in range(2):
+        for control, value in ends(app, last):
+            if not control.disabled and value is not None:
+                control.set_value(value)
+        app.run()
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+@pytest.mark.parametrize("name", SENTENCES)
+def test_a_page_survives_its_controls_at_both_ends_in_every_tab(page: str, name: str, open_app: Callable) -> None:
+    source, kind = SENTENCES[name]
+    query = {"source": source, "kind": kind, "target": "Greedy", "layer": "1", "head": "3"}
+    app = open_app(page, **query)
+    for tab in [tab.label for tab in app.tabs] or [None]:
+        app = open_app(page, **query, **({"part": tab} if tab else {}))
+        for last in (True, False):
+            move_everything(app, last)
+            assert not app.exception, (tab, last)
+            assert holds(app) == 3, (tab, last)
