@@ -17,6 +17,7 @@ from model.checkpoints import DEFAULT_CHECKPOINT, CheckpointError, available_che
 from model.devices import available_devices
 from model.interventions import AttentionTemperature
 from model.translator import Translator
+from pages.components.links import drop_endless_numbers
 from pages.components.runs import Request, open_translator, run
 
 EXAMPLES = (
@@ -131,7 +132,7 @@ def _interventions(inputs: Inputs) -> tuple[AttentionTemperature, ...]:
 
 
 def _sidebar() -> Inputs:
-    notes: list[str] = []
+    notes = drop_endless_numbers()
     with st.sidebar:
         st.markdown("#### Attention Explorer")
         source = _source()

@@ -89,9 +89,9 @@ def test_greedy_and_beam_stand_side_by_side(open_app: Callable, saved: "Translat
     found = [beam_search(saved.model, [ids_of(saved)], size)[0][0] for size in (1, 4)]
     lines = [numbers(line["y"]) for line in figure(app, "decoding-race")["data"]]
     assert [len(line) for line in lines] == [len(hypothesis.tokens) for hypothesis in found]
-    assert [line[-1] for line in lines] == pytest.approx([h.log_probability for h in found], abs=1e-4)
+    assert [line[-1] for line in lines] == pytest.approx([h.log_probability for h in found], rel=1e-5)
     probabilities = table(app, "greedy")["p"].dropna()
-    assert np.log(probabilities).sum() == pytest.approx(found[0].log_probability, abs=1e-4)
+    assert np.log(probabilities).sum() == pytest.approx(found[0].log_probability, rel=1e-5)
 
 
 def test_samples_are_the_seeds_and_again_takes_the_next(open_app: Callable, saved: "Translator") -> None:
