@@ -64,6 +64,17 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "are shared among the cells that remain.",
             ),
         ),
+        "Experiment": (
+            Page(
+                path="pages/what_if.py",
+                title="What if",
+                icon=":material/science:",
+                summary="Change the running model: silence heads, edit masks and weights, drop positions; see what the "
+                "translation does.",
+                look_for="Change something, and compare: how probable the old translation still is, what the model "
+                "writes instead, and where its attention weights moved.",
+            ),
+        ),
         "Background": (
             Page(
                 path="pages/training.py",
