@@ -1,15 +1,65 @@
 """What if: change the running model, and see before, after and difference."""
 
+from dataclasses import replace
+
 import streamlit as st
 
+from model.comparison import largest_changes, token_log_probabilities
+from model.interventions import MaskEdit, applied
+from model.tracer import build_trace
+from pages.components.change_builder import build
+from pages.components.changes import current_changes, show_experiments, show_list
+from pages.components.explain import explain, show_code
+from pages.components.export import export
 from pages.components.frame import open_page
+from pages.components.masks import names
 from pages.components.proof import proof_strip
+from pages.components.what_if import (
+    arrays,
+    compare,
+    show_candidates,
+    show_heads,
+    show_maps,
+    show_tokens,
+    show_translations,
+)
+from viz.compare import weights_table
 
-TABS = {}
+TABS = {
+    "Each token": lambda _view, runs: show_tokens(runs),
+    "Next word": show_candidates,
+    "Where it moved": show_heads,
+}
 
 view = open_page(__file__)
-for tab, show in zip(st.tabs(list(TABS), key="part", bind="query-params") if TABS else (), TABS.values(), strict=True):
+changes = current_changes(view.translator)
+left, right = st.columns(2)
+with left.container(border=True, height=400):
+    build(view)
+with right.container(border=True, height=400):
+    show_list(changes)
+show_experiments(view)
+runs = compare(view, changes)
+show_translations(runs)
+figure = show_maps(view, runs, changes)
+for tab, show in zip(st.tabs(list(TABS), key="part", bind="query-params"), TABS.values(), strict=True):
     if tab.open:
         with tab:
-            show(view)
-proof_strip(view)
+            show(view, runs)
+explain(
+    "**Same target** asks how probable the old words are to the changed model: it reads them all, whatever it would "
+    "write itself, so that both runs have the same rows and cells to compare. **Decode again** lets it go its own way: "
+    "one other word changes all that follows. A change that hurts here shows that the model used what was changed; "
+    "one that does nothing may have been made up for by other heads.",
+    r"\log p(y \mid x) = \sum_t \log p(y_t \mid y_{<t},\, x)",
+    "3.4",
+)
+changed = replace(view, trace=runs.same)
+show_code(
+    *dict.fromkeys(map(type, changes or (MaskEdit(),))), applied, build_trace, token_log_probabilities, largest_changes
+)
+rows, keys = names(view, view.attention)
+weights = (trace.attention(view.kind, view.layer).pattern[view.head] for trace in (runs.before, runs.same))
+stem = f"what-if-{view.kind}-layer-{view.layer}-head-{view.head}"
+export(changed, stem, arrays(view, runs), weights_table(rows, keys, *weights), figure)
+proof_strip(changed)

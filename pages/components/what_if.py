@@ -1,0 +1,205 @@
+"""Before, after and difference under the changes that a person made: the runs, and what the page shows of them."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import streamlit as st
+
+from model.comparison import identical, largest_changes, token_log_probabilities, top_tokens
+from model.interventions import Intervention, MaskEdit
+from model.masking import moved_mass
+from model.trace import Trace
+from pages.components.changes import edition, toggle
+from pages.components.chart import chart
+from pages.components.frame import View
+from pages.components.inputs import KINDS
+from pages.components.masks import names
+from pages.components.positions import KEPT
+from pages.components.runs import Request, again, run
+from viz.compare import pattern_maps, word_diff
+from viz.tokens import decoder_rows
+from viz.what_if import candidate_bars, head_maps, token_bars
+
+CLICKS = {"head": "this head", "layer": "this layer", "kind": "every layer"}
+MAPS = "what-if-maps"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The runs on both sides of the changes."""
+
+    before: Trace
+    """the page's run: the model without the changes"""
+    same: Trace
+    """with the changes, on the same source and the same target tokens"""
+    own: Trace
+    """without the changes, on what the model then writes; `before`, unless the target was typed"""
+    new: Trace
+    """with the changes, on what the model then writes"""
+    new_plain: Trace
+    """without the changes, on that same new text"""
+
+
+def compare(view: View, changes: tuple[Intervention, ...]) -> Comparison:
+    """Run the model with the changes, on the same target and deciding again; where it cannot, say why."""
+    try:
+        return _compared(view, changes)
+    except ValueError as error:
+        st.text(f"The model cannot run with these changes: {error} You see it without them.")
+        return _compared(view, ())
+
+
+def _compared(view: View, changes: tuple[Intervention, ...]) -> Comparison:
+    before, translator = view.trace, view.translator
+    plain, changed = before.interventions, (*before.interventions, *changes)
+    same = again(translator, before, changed)
+    beam_size = 1 if st.session_state.get("target") == "greedy" else 4
+    asked = Request(before.source, None, beam_size, plain)
+    own = run(translator, asked)
+    new = run(translator, replace(asked, interventions=changed))
+    return Comparison(before, same, own, new, again(translator, new, plain))
+
+
+def show_translations(runs: Comparison) -> None:
+    """The same target, scored again, beside what the model writes now."""
+    left, right = st.columns(2)
+    with left.container(border=True, height="stretch"):
+        st.markdown("**Same target**: the old translation, teacher-forced")
+        st.html(word_diff(runs.before.translation, runs.before.translation))
+        before, after = _log_probability(runs.before), _log_probability(runs.same)
+        _numbers({"log p before": before, "log p after": after}, after - before)
+        if identical(runs.before, runs.same):
+            st.caption("Bit for bit the same run: every weight and every logit.")
+        else:
+            st.caption(
+                f"The changed model finds it {_times(after - before)}. {len(runs.before.next_ids)} tokens, nats."
+            )
+    with right.container(border=True, height="stretch"):
+        st.markdown("**Decode again**: what the changed model writes")
+        st.html(word_diff(runs.own.translation, runs.new.translation))
+        changed, plain = _log_probability(runs.new), _log_probability(runs.new_plain)
+        _numbers({"log p, plain model": plain, "log p, changed": changed}, changed - plain)
+        if runs.new.next_ids == runs.own.next_ids:
+            st.caption("The same words as without the changes.")
+        else:
+            st.caption("Struck out with −: gone. Underlined with +: new. Both models score the new text.")
+
+
+def _numbers(values: dict[str, float], difference: float) -> None:
+    columns = st.columns(3)
+    shown = {name: f"{value:.3f}" for name, value in values.items()} | {"difference": f"{difference:+.3f}"}
+    for column, (name, value) in zip(columns, shown.items(), strict=True):
+        column.metric(name, value.replace("-", "−"))
+
+
+def _times(difference: float) -> str:
+    if abs(difference) < 0.0005:
+        return "as probable as before"
+    factor = float(np.exp(min(abs(difference), 700)))
+    return f"{factor:,.3g} times {'more' if difference > 0 else 'less'} probable"
+
+
+def _log_probability(trace: Trace) -> float:
+    return float(token_log_probabilities(trace).sum())
+
+
+def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -> object:
+    """The chosen head's weights before, after and as a difference; a click on a cell forbids or allows it."""
+    before, after = (trace.attention(view.kind, view.layer) for trace in (runs.before, runs.same))
+    scope = st.segmented_control(
+        "A click on a cell acts on",
+        list(CLICKS),
+        default="head",
+        required=True,
+        format_func=CLICKS.__getitem__,
+        key="what_if_click",
+        **KEPT,
+    )
+    parts = ("kind", "layer", "head")[: {"head": 3, "layer": 2, "kind": 1}[scope or "head"]]
+    address = {part: getattr(view, part) for part in parts}
+    edited = _edited(changes, address)
+    rows, keys = names(view, before)
+    weights = before.pattern[view.head], after.pattern[view.head]
+    figure = pattern_maps(rows, keys, weights, (before.mask[view.head], after.mask[view.head]), edited)
+    # A new name after each change: a chart that keeps its selection would not notice a second click on a cell.
+    key = f"{MAPS}-{edition()}"
+    with st.container(key=MAPS):
+        clicked = partial(_clicked, key, before.mask[view.head], address)
+        chart(figure, key=key, alt="Attention weights before and after, and their difference", on_select=clicked)
+    st.caption(
+        f"{KINDS[view.kind]}, layer {view.layer}, head {view.head}, **same target**: rows are queries, columns keys. "
+        "Click on a cell of the first map to forbid it, on a hatched one to allow it, once more to take it back."
+    )
+    return figure
+
+
+def _clicked(key: str, mask: np.ndarray, address: dict) -> None:
+    points = st.session_state[key]["selection"]["points"]
+    if points:
+        cell = divmod(points[0]["point_index"], mask.shape[1])
+        toggle(cell, "forbid" if mask[cell] else "allow", address)
+
+
+def _edited(changes: tuple[Intervention, ...], address: dict) -> list[tuple[int, int]]:
+    place = MaskEdit(**address)
+    edits = [c for c in changes if isinstance(c, MaskEdit) and replace(c, forbid=(), allow=()) == place]
+    return [cell for edit in edits for cell in (*edit.forbid, *edit.allow)]
+
+
+def show_tokens(runs: Comparison) -> None:
+    """Log-probability of each token of the same target."""
+    before, after = token_log_probabilities(runs.before), token_log_probabilities(runs.same)
+    chart(token_bars(runs.before.next_tokens, before, after), key="what-if-tokens", alt="Log-probability of each token")
+    lost = int((after - before).argmin())
+    st.caption(
+        f"Same target, teacher-forced: every row reads the old translation. The bars add up to {before.sum():.3f} "
+        f"before and {after.sum():.3f} after. The largest loss is {min(float((after - before)[lost]), 0.0):.3f} nats, "
+        f"at position {lost}."
+    )
+
+
+@st.fragment
+def show_candidates(view: View, runs: Comparison) -> None:
+    """The most probable next tokens at one position of the same target."""
+    last, state = len(runs.before.next_ids) - 1, st.session_state
+    if state.get("what_if_position") is not None:
+        state["what_if_position"] = min(max(state["what_if_position"], 0), last)
+    label = f"Position, 0 to {last}"
+    position = st.number_input(label, 0, last, 0, key="what_if_position", width=200, **KEPT) or 0
+    st.text(f"This row {decoder_rows(runs.before.tgt_tokens, runs.before.next_tokens)[position]}.")
+    before, after = runs.before.probabilities[position], runs.same.probabilities[position]
+    written = runs.before.next_ids[position]
+    top = top_tokens(before, after, with_ids=(written,))
+    tokens = [*view.translator.tokenizer.tokens(top.ids), f"all {len(before) - len(top.ids):,} others"]
+    shares = (np.append(values, rest) for values, rest in zip((top.before, top.after), top.rest, strict=True))
+    figure = candidate_bars(tokens, *shares, written=top.ids.index(written))
+    chart(figure, key="what-if-candidates", alt="Probabilities of the next token before and after")
+    st.caption(
+        "The most probable tokens of either run; bold: the old translation's. "
+        f"{float(moved_mass(before, after)):.2%} of the probability went from some tokens to others."
+    )
+
+
+def show_heads(view: View, runs: Comparison) -> None:
+    """Where the weights moved: every head of every layer."""
+    changed = largest_changes(runs.before, runs.same)
+    figure = head_maps(changed, KINDS, (view.kind, view.layer, view.head))
+    chart(figure, key="what-if-heads", alt="Largest change of an attention weight in every head")
+    count, total = sum(int((values > 0).sum()) for values in changed.values()), sum(v.size for v in changed.values())
+    st.caption(
+        f"The largest change of any single weight in each head, same target. {count} of {total} heads moved at all: "
+        "those that were changed, and those that read what comes after them. Framed: the sidebar's head."
+    )
+
+
+def arrays(view: View, runs: Comparison) -> dict[str, np.ndarray]:
+    """What the NPZ holds: before and after of the chosen head and of the probabilities."""
+    found = {}
+    for name, trace in (("before", runs.before), ("after", runs.same)):
+        attention = trace.attention(view.kind, view.layer)
+        found |= {f"pattern_{name}": attention.pattern[view.head], f"mask_{name}": attention.mask[view.head]}
+        found |= {f"log_probability_{name}": token_log_probabilities(trace), f"logits_{name}": trace.logits}
+    found["new_translation"] = np.array(runs.new.translation)
+    found["log_probability_new"] = token_log_probabilities(runs.new)
+    return found
