@@ -23,12 +23,14 @@ from pages.components.what_if import (
     show_tokens,
     show_translations,
 )
+from pages.components.which_heads import show_which_heads
 from viz.compare import weights_table
 
 TABS = {
     "Each token": lambda _view, runs: show_tokens(runs),
     "Next word": show_candidates,
     "Where it moved": show_heads,
+    "Which heads matter": lambda view, _runs: show_which_heads(view),
 }
 
 view = open_page(__file__)
