@@ -13,6 +13,7 @@ from pages.components.explain import explain, show_code
 from pages.components.export import export
 from pages.components.frame import open_page
 from pages.components.masks import names
+from pages.components.prefix import show_prefix
 from pages.components.proof import proof_strip
 from pages.components.what_if import (
     arrays,
@@ -30,6 +31,7 @@ TABS = {
     "Each token": lambda _view, runs: show_tokens(runs),
     "Next word": show_candidates,
     "Where it moved": show_heads,
+    "Force a prefix": lambda view, _runs: show_prefix(view),
     "Which heads matter": lambda view, _runs: show_which_heads(view),
 }
 

@@ -50,7 +50,7 @@ def show_which_heads(view: View) -> None:
         "on a cell chooses its head there."
     )
     _show_list(scores)
-    _show_pruning(view, scores)
+    _show_pruning(view, scores, request(current_inputs()).beam_size)
     show_code(head_scores, prune, pruning_curve)
 
 
@@ -126,7 +126,7 @@ def _show_list(scores: list[HeadScores]) -> None:
 
 
 @st.fragment
-def _show_pruning(view: View, scores: list[HeadScores]) -> None:
+def _show_pruning(view: View, scores: list[HeadScores], beam_size: int) -> None:
     st.markdown(
         "**Prune**: the k heads whose loss costs least are switched off *together* (Michel et al. 2019; Voita et al. "
         "2019). Each was scored alone: two that stand in for each other both look dispensable until both are gone."
@@ -134,9 +134,9 @@ def _show_pruning(view: View, scores: list[HeadScores]) -> None:
     count = sum(found.change.size for found in scores)
     k = kept_slider(st, f"k, of {count} heads", (0, count), min(count // 4, count), "which_k")
     gates, plain = prune(scores, k), view.trace.interventions
-    wanted = Request(view.trace.source, None, request(current_inputs()).beam_size, plain)
+    wanted = Request(view.trace.source, None, beam_size, plain)
     own = run(view.translator, wanted)
-    pruned = run(view.translator, Request(wanted.source, None, wanted.beam_size, (*plain, *gates)))
+    pruned = run(view.translator, Request(wanted.source, None, beam_size, (*plain, *gates)))
     before, after = (_log_probability(view, changes) for changes in (plain, (*plain, *gates)))
     with st.container(border=True):
         st.html(word_diff(own.translation, pruned.translation))
