@@ -21,8 +21,9 @@ from pages.components.what_if import (
     show_candidates,
     show_heads,
     show_maps,
+    show_new,
+    show_same,
     show_tokens,
-    show_translations,
 )
 from pages.components.which_heads import show_which_heads
 from viz.compare import weights_table
@@ -41,11 +42,13 @@ left, right = st.columns(2)
 with left.container(border=True, height=400):
     build(view)
 with right.container(border=True, height=400):
-    show_list(changes)
+    show_list(changes, view.trace.src_tokens)
 show_experiments(view)
 runs = compare(view, changes)
-show_translations(runs)
+place = show_same(runs)
 figure = show_maps(view, runs, changes)
+with place:
+    new = show_new(view, runs)
 for tab, show in zip(st.tabs(list(TABS), key="part", bind="query-params"), TABS.values(), strict=True):
     if tab.open:
         with tab:
@@ -58,12 +61,12 @@ explain(
     r"\log p(y \mid x) = \sum_t \log p(y_t \mid y_{<t},\, x)",
     "3.4",
 )
-changed = replace(view, trace=runs.same)
+changed = replace(view, trace=runs.after)
 show_code(
     *dict.fromkeys(map(type, changes or (MaskEdit(),))), applied, build_trace, token_log_probabilities, largest_changes
 )
 rows, keys = names(view, view.attention)
-weights = (trace.attention(view.kind, view.layer).pattern[view.head] for trace in (runs.before, runs.same))
+weights = (trace.attention(view.kind, view.layer).pattern[view.head] for trace in (runs.before, runs.after))
 stem = f"what-if-{view.kind}-layer-{view.layer}-head-{view.head}"
-export(changed, stem, arrays(view, runs), weights_table(rows, keys, *weights), figure)
+export(changed, stem, arrays(view, runs, new), weights_table(rows, keys, *weights), figure)
 proof_strip(changed)

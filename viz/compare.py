@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from viz.masks import add_map, axes, scale
+from viz.masks import MOST_TICKS, add_map, axes, scale
 from viz.theme import FONT, SIGNED, WEIGHTS, layout, symmetric_range
 from viz.tokens import visible
 
@@ -65,7 +65,10 @@ def pattern_maps(
     either = masks[0] | masks[1]
     difference = (after - before).astype(np.float32)
     low, high = symmetric_range(difference)
-    figure = make_subplots(1, 3, subplot_titles=("Before", "After", "After − before"), horizontal_spacing=0.02)
+    # Small cells are hard to hit; and between the maps there is room for the handles of their axes.
+    wide = None if len(keys) <= MOST_TICKS else [0.5, 0.25, 0.25]
+    titles = ("Before", "After", "After − before")
+    figure = make_subplots(1, 3, subplot_titles=titles, horizontal_spacing=0.05, column_widths=wide)
     drawn = (
         (before, masks[0], "weight before <b>%{z:.7g}</b>", "coloraxis"),
         (after, masks[1], "weight after <b>%{z:.7g}</b>", "coloraxis"),
@@ -74,9 +77,11 @@ def pattern_maps(
     for number, (values, mask, said, axis) in enumerate(drawn):
         add_map(figure, (0, number), (rows, keys), (values, mask), said, {"coloraxis": axis})
     _add_points(figure, rows, keys, (before, masks[0]), set(edited))
-    layout(figure, min(max(22 * len(rows), 130), 460) + 190, "", "")
+    layout(figure, min(max(22 * len(rows), 130), 560) + 165, "", "")
     axes(figure, rows, keys, keys, keys)
-    figure.update_xaxes(matches="x")
+    # Points would have a margin around them, which no heat map has.
+    figure.update_xaxes(matches="x", range=[-0.5, len(keys) - 0.5])
+    figure.update_yaxes(autorange=False, range=[len(rows) - 0.5, -0.5])
     figure.update_yaxes(showticklabels=False, col=3)
     first = scale(WEIGHTS, 0, 1, "weight<br>0 to 1", 0.8)
     second = scale(SIGNED, low, high, f"difference<br>{low:.2g} to {high:.2g}", 0.25)

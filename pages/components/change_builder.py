@@ -160,12 +160,12 @@ def _place(view: View, kinds: Sequence[str] = tuple(KINDS)) -> dict[str, Any]:
     """Kind, layer and head: the sidebar's unless another is chosen."""
     left, middle, right = st.columns([2, 1, 1])
     own = view.kind if view.kind in kinds else None
-    names = {SIDEBAR: f"{KINDS[own] if own else 'all'} (sidebar)", ALL: "all", **{kind: KINDS[kind] for kind in kinds}}
-    kind = _pick(left, "Attention", "kind", list(names), names.__getitem__)
+    names = {SIDEBAR: f"← {KINDS[own] if own else 'all'}", ALL: "all", **{kind: KINDS[kind] for kind in kinds}}
+    kind = _pick(left, "Attention (←: as in the sidebar)", "kind", list(names), names.__getitem__)
     kind = {SIDEBAR: own, ALL: None}.get(kind, kind)
 
     def number(column: Any, label: str, sidebar: int, count: int) -> int | None:
-        words = {SIDEBAR: f"{sidebar} (sidebar)", ALL: "all", **{i: str(i) for i in range(count)}}
+        words = {SIDEBAR: f"← {sidebar}", ALL: "all", **{i: str(i) for i in range(count)}}
         chosen = _pick(column, label, label.lower(), list(words), words.__getitem__)
         return {SIDEBAR: sidebar, ALL: None}.get(chosen, chosen)
 

@@ -19,6 +19,7 @@ from model.interventions import (
 from model.order import words
 from model.translator import Translator
 from pages.components.frame import View
+from viz.tokens import visible, word
 
 CHANGES, PAST, NOTES, EDITION = "what_if_changes", "what_if_past", "what_if_notes", "what_if_edition"
 IN_LINK = "changes"
@@ -105,8 +106,13 @@ def toggled(
     return (*changes, MaskEdit(**{field: (cell,)}, **address))
 
 
-def show_list(changes: tuple[Intervention, ...]) -> None:
-    """Each change in words, with buttons that move it up or take it away; undo and reset."""
+def show_list(changes: tuple[Intervention, ...], tokens: tuple[str, ...]) -> None:
+    """Each change in words, with buttons that move it up or take it away; undo and reset.
+
+    Args:
+        changes: the list.
+        tokens: the source's, to name those that a change hides.
+    """
     st.markdown("**Your changes**, the first one first")
     for note in st.session_state.pop(NOTES, []):
         st.text(f"ⓘ {note}")
@@ -114,7 +120,7 @@ def show_list(changes: tuple[Intervention, ...]) -> None:
         st.caption("None yet: this is the model as trained. Add one, take an experiment, or click on a cell below.")
     for i, change in enumerate(changes):
         sentence, up, away = st.columns([10, 1.4, 1.4], vertical_alignment="center")
-        sentence.text(f"{i + 1}. {describe(change)}{_cells(change)}")
+        sentence.text(f"{i + 1}. {describe(change)}{_details(change, tokens)}")
         moved = (*changes[: i - 1], change, changes[i - 1], *changes[i + 1 :]) if i else changes
         _button(up, f"up_{i}", ":material/arrow_upward:", f"Move change {i + 1} up", moved, disabled=i == 0)
         rest = (*changes[:i], *changes[i + 1 :])
@@ -149,7 +155,8 @@ def show_experiments(view: View) -> None:
         "Lift the causal mask": LiftCausalMask(),
         "Hide the longest source word": ForbidSource(_longest_word(view.trace.src_tokens)),
     }
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("Or take one, in place of your list:", width="content")
         for name, change in experiments.items():
             st.button(name, key=f"what_if_take_{name}", on_click=put, args=((change,),), help=describe(change))
 
@@ -167,7 +174,11 @@ def _button(
     )
 
 
-def _cells(change: Intervention) -> str:
+def _details(change: Intervention, tokens: tuple[str, ...]) -> str:
+    """The cells of a mask's edit, the words that are hidden: plain text."""
+    if isinstance(change, ForbidSource):
+        hidden = [visible(word(tokens[i])) for i in change.positions if i < len(tokens)]
+        return f" ({', '.join(hidden)})" if hidden else " (this sentence is shorter)"
     if not isinstance(change, MaskEdit):
         return ""
     cells = [*change.forbid, *change.allow]

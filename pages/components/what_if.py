@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.comparison import identical, largest_changes, token_log_probabilities, top_tokens
 from model.interventions import Intervention, MaskEdit
@@ -27,63 +28,57 @@ MAPS = "what-if-maps"
 
 @dataclass(frozen=True)
 class Comparison:
-    """The runs on both sides of the changes."""
+    """The same tokens on both sides of the changes."""
 
     before: Trace
     """the page's run: the model without the changes"""
-    same: Trace
+    after: Trace
     """with the changes, on the same source and the same target tokens"""
-    own: Trace
-    """without the changes, on what the model then writes; `before`, unless the target was typed"""
-    new: Trace
-    """with the changes, on what the model then writes"""
-    new_plain: Trace
-    """without the changes, on that same new text"""
 
 
 def compare(view: View, changes: tuple[Intervention, ...]) -> Comparison:
-    """Run the model with the changes, on the same target and deciding again; where it cannot, say why."""
+    """Run the model with the changes on the same target; where it cannot, say why."""
     try:
-        return _compared(view, changes)
+        return Comparison(view.trace, again(view.translator, view.trace, (*view.trace.interventions, *changes)))
     except ValueError as error:
         st.text(f"The model cannot run with these changes: {error} You see it without them.")
-        return _compared(view, ())
+        return Comparison(view.trace, view.trace)
 
 
-def _compared(view: View, changes: tuple[Intervention, ...]) -> Comparison:
-    before, translator = view.trace, view.translator
-    plain, changed = before.interventions, (*before.interventions, *changes)
-    same = again(translator, before, changed)
-    beam_size = 1 if st.session_state.get("target") == "greedy" else 4
-    asked = Request(before.source, None, beam_size, plain)
-    own = run(translator, asked)
-    new = run(translator, replace(asked, interventions=changed))
-    return Comparison(before, same, own, new, again(translator, new, plain))
-
-
-def show_translations(runs: Comparison) -> None:
-    """The same target, scored again, beside what the model writes now."""
+def show_same(runs: Comparison) -> DeltaGenerator:
+    """The same target, scored again; returns the place beside it, for what the model writes now."""
     left, right = st.columns(2)
     with left.container(border=True, height="stretch"):
         st.markdown("**Same target**: the old translation, teacher-forced")
         st.html(word_diff(runs.before.translation, runs.before.translation))
-        before, after = _log_probability(runs.before), _log_probability(runs.same)
+        before, after = _log_probability(runs.before), _log_probability(runs.after)
         _numbers({"log p before": before, "log p after": after}, after - before)
-        if identical(runs.before, runs.same):
+        if identical(runs.before, runs.after):
             st.caption("Bit for bit the same run: every weight and every logit.")
         else:
             st.caption(
-                f"The changed model finds it {_times(after - before)}. {len(runs.before.next_ids)} tokens, nats."
+                f"The changed model finds it {_times(after - before)}. {len(runs.before.next_ids)} tokens, in nats."
             )
-    with right.container(border=True, height="stretch"):
-        st.markdown("**Decode again**: what the changed model writes")
-        st.html(word_diff(runs.own.translation, runs.new.translation))
-        changed, plain = _log_probability(runs.new), _log_probability(runs.new_plain)
-        _numbers({"log p, plain model": plain, "log p, changed": changed}, changed - plain)
-        if runs.new.next_ids == runs.own.next_ids:
-            st.caption("The same words as without the changes.")
-        else:
-            st.caption("Struck out with −: gone. Underlined with +: new. Both models score the new text.")
+    place = right.container(border=True, height="stretch")
+    place.markdown("**Decode again**: what the changed model writes")
+    return place
+
+
+def show_new(view: View, runs: Comparison) -> Trace:
+    """What the changed model writes; the search takes longest, so it is drawn last. Returns the run on the new text."""
+    translator, plain = view.translator, runs.before.interventions
+    # A typed target is nobody's translation: the plain model's own is what the changed one's is held against.
+    asked = Request(runs.before.source, None, 1 if st.session_state.get("target") == "greedy" else 4, plain)
+    own = run(translator, asked)
+    new = run(translator, replace(asked, interventions=runs.after.interventions))
+    changed, unchanged = _log_probability(new), _log_probability(again(translator, new, plain))
+    st.html(word_diff(own.translation, new.translation))
+    _numbers({"log p, plain model": unchanged, "log p, changed": changed}, changed - unchanged)
+    if new.next_ids == own.next_ids:
+        st.caption("The same words as without the changes.")
+    else:
+        st.caption("Struck out with −: gone. Underlined with +: new. Both models score the new text.")
+    return new
 
 
 def _numbers(values: dict[str, float], difference: float) -> None:
@@ -106,7 +101,7 @@ def _log_probability(trace: Trace) -> float:
 
 def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -> object:
     """The chosen head's weights before, after and as a difference; a click on a cell forbids or allows it."""
-    before, after = (trace.attention(view.kind, view.layer) for trace in (runs.before, runs.same))
+    before, after = (trace.attention(view.kind, view.layer) for trace in (runs.before, runs.after))
     scope = st.segmented_control(
         "A click on a cell acts on",
         list(CLICKS),
@@ -149,7 +144,7 @@ def _edited(changes: tuple[Intervention, ...], address: dict) -> list[tuple[int,
 
 def show_tokens(runs: Comparison) -> None:
     """Log-probability of each token of the same target."""
-    before, after = token_log_probabilities(runs.before), token_log_probabilities(runs.same)
+    before, after = token_log_probabilities(runs.before), token_log_probabilities(runs.after)
     chart(token_bars(runs.before.next_tokens, before, after), key="what-if-tokens", alt="Log-probability of each token")
     lost = int((after - before).argmin())
     st.caption(
@@ -168,7 +163,7 @@ def show_candidates(view: View, runs: Comparison) -> None:
     label = f"Position, 0 to {last}"
     position = st.number_input(label, 0, last, 0, key="what_if_position", width=200, **KEPT) or 0
     st.text(f"This row {decoder_rows(runs.before.tgt_tokens, runs.before.next_tokens)[position]}.")
-    before, after = runs.before.probabilities[position], runs.same.probabilities[position]
+    before, after = runs.before.probabilities[position], runs.after.probabilities[position]
     written = runs.before.next_ids[position]
     top = top_tokens(before, after, with_ids=(written,))
     tokens = [*view.translator.tokenizer.tokens(top.ids), f"all {len(before) - len(top.ids):,} others"]
@@ -183,7 +178,7 @@ def show_candidates(view: View, runs: Comparison) -> None:
 
 def show_heads(view: View, runs: Comparison) -> None:
     """Where the weights moved: every head of every layer."""
-    changed = largest_changes(runs.before, runs.same)
+    changed = largest_changes(runs.before, runs.after)
     figure = head_maps(changed, KINDS, (view.kind, view.layer, view.head))
     chart(figure, key="what-if-heads", alt="Largest change of an attention weight in every head")
     count, total = sum(int((values > 0).sum()) for values in changed.values()), sum(v.size for v in changed.values())
@@ -193,13 +188,13 @@ def show_heads(view: View, runs: Comparison) -> None:
     )
 
 
-def arrays(view: View, runs: Comparison) -> dict[str, np.ndarray]:
+def arrays(view: View, runs: Comparison, new: Trace) -> dict[str, np.ndarray]:
     """What the NPZ holds: before and after of the chosen head and of the probabilities."""
     found = {}
-    for name, trace in (("before", runs.before), ("after", runs.same)):
+    for name, trace in (("before", runs.before), ("after", runs.after)):
         attention = trace.attention(view.kind, view.layer)
         found |= {f"pattern_{name}": attention.pattern[view.head], f"mask_{name}": attention.mask[view.head]}
         found |= {f"log_probability_{name}": token_log_probabilities(trace), f"logits_{name}": trace.logits}
-    found["new_translation"] = np.array(runs.new.translation)
-    found["log_probability_new"] = token_log_probabilities(runs.new)
+    found["new_translation"] = np.array(new.translation)
+    found["log_probability_new"] = token_log_probabilities(new)
     return found
