@@ -8,7 +8,7 @@ from model.comparison import largest_changes, token_log_probabilities
 from model.interventions import MaskEdit, applied
 from model.tracer import build_trace
 from pages.components.change_builder import build
-from pages.components.changes import current_changes, show_experiments, show_list
+from pages.components.changes import current_changes, edition, show_experiments, show_list
 from pages.components.explain import explain, show_code
 from pages.components.export import export
 from pages.components.frame import open_page
@@ -40,7 +40,7 @@ view = open_page(__file__)
 changes = current_changes(view.translator)
 left, right = st.columns(2)
 with left.container(border=True, height=400):
-    build(view)
+    build(view, edition())
 with right.container(border=True, height=400):
     show_list(changes, view.trace.src_tokens)
 show_experiments(view)

@@ -10,7 +10,7 @@ import streamlit as st
 from model import interventions as change
 from model.interventions import Intervention, describe
 from model.order import shuffled
-from pages.components.changes import add, misfit
+from pages.components.changes import add, edition, misfit
 from pages.components.frame import View
 from pages.components.inputs import KINDS, TAUS
 from viz.tokens import numbered
@@ -28,8 +28,15 @@ SOURCE_KINDS = ("encoder_self", "cross")
 
 
 @st.fragment
-def build(view: View) -> None:
-    """What to change, its values, its place, and the button that adds it to the list."""
+def build(view: View, drawn: int) -> None:
+    """What to change, its values, its place, and the button that adds it to the list.
+
+    Args:
+        view: the run to change.
+        drawn: the edition of the list that the rest of the page shows; with a later one all is drawn again.
+    """
+    if edition() != drawn:
+        st.rerun()
     name = _pick(st, "What to change", "what", list(CHANGES), lambda name: name)
     problem = ""
     try:
@@ -38,9 +45,15 @@ def build(view: View) -> None:
     except ValueError as error:
         made, problem = None, str(error)
     st.text(problem or (describe(made) if made else "Choose a value first."), width="stretch")
-    if st.button("Add", icon=":material/add:", key="what_if_add", type="primary", disabled=bool(problem) or not made):
-        add(made)
-        st.rerun()
+    st.button(
+        "Add",
+        icon=":material/add:",
+        key="what_if_add",
+        type="primary",
+        on_click=add,
+        args=(made,),
+        disabled=bool(problem) or not made,
+    )
 
 
 def _temperature(view: View) -> Intervention:
