@@ -69,12 +69,13 @@ def pruning_curve(
     found = PruningCurve(np.full(1 + len(gates), np.nan), np.full(1 + len(gates), np.nan))
     for first in range(0, 1 + len(gates), ROWS):
         counts = torch.arange(first, min(first + ROWS, 1 + len(gates)))
+        here = slice(first, first + len(counts))
         logits = _pruned(model, pair, gates, counts, interventions)
         following = torch.tensor(list(pair[1]), device=logits.device)
-        found.log_probabilities[counts] = [log_probability(row, following) for row in logits]
+        found.log_probabilities[here] = [log_probability(row, following) for row in logits]
         if tuple(greedy_ids) != tuple(pair[1]):
             logits = _pruned(model, (pair[0], greedy_ids), gates, counts, interventions)
-        found.same[counts] = _says(logits, greedy_ids).cpu().numpy()
+        found.same[here] = _says(logits, greedy_ids).cpu().numpy()
         yield PruningCurve(found.log_probabilities.copy(), found.same.copy())
 
 
@@ -109,7 +110,7 @@ def _gates(model: Transformer, gates: Sequence[HeadGate], counts: Tensor) -> Map
     for rank, gate in enumerate(gates):
         path, _ = attentions[gate.kind, gate.layer]
         rows = closed.setdefault((path, gate.mode), torch.zeros(len(counts), model.config.n_heads, 1, 1))
-        rows[:, gate.head] = (counts > rank).to(rows.dtype)[:, None, None]
+        rows[counts > rank, gate.head] = 1
     return {f"{path}.z": _edit(path, rows, mode) for (path, mode), rows in closed.items()}
 
 

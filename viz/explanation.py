@@ -27,29 +27,8 @@ def moved_scatter(picture: Array, output: Array, measure: str, chosen: tuple[int
         chosen: layer and head to mark.
         title: of the swap, plain text.
     """
-    layers, heads = (axis.ravel() for axis in np.indices(picture.shape))
-    marked = (layers == chosen[0]) & (heads == chosen[1])
-    colours = np.array(OKABE_ITO)[heads % len(OKABE_ITO)]
     name, limit, span = MEASURES[measure]
-    figure = go.Figure(
-        go.Scatter(
-            x=picture.ravel(),
-            y=output.ravel(),
-            mode="markers+text",
-            text=[f"{layer}.{head}" if mark else "" for layer, head, mark in zip(layers, heads, marked, strict=True)],
-            textposition="top center",
-            marker={
-                "size": np.where(marked, 14, 9),
-                "color": colours,
-                "symbol": np.where(marked, "diamond", "circle"),
-                "line": {"color": np.where(marked, CHOSEN, "#8c8c8c"), "width": np.where(marked, 3, 0.5)},
-            },
-            customdata=np.stack([layers, heads], axis=1),
-            hovertemplate="layer %{customdata[0]}, head %{customdata[1]}<br>attention weights moved <b>%{x:.6f}</b><br>"
-            "output moved <b>%{y:.6f}</b><extra></extra>",
-            showlegend=False,
-        )
-    )
+    figure = go.Figure(_heads(picture, output, chosen))
     line = {"color": "#8c8c8c", "dash": "dot", "width": 1}
     figure.add_shape(type="line", x0=0, y0=0, x1=limit, y1=limit, line=line)
     x_title = f"attention weights moved: {name}, {span}"
@@ -58,6 +37,29 @@ def moved_scatter(picture: Array, output: Array, measure: str, chosen: tuple[int
     figure.update_xaxes(range=[-pad, limit + pad], zeroline=False)
     figure.update_yaxes(range=[-pad, limit + pad], zeroline=False)
     return figure.update_layout(title={"text": html.escape(title), "font": {"size": 14}})
+
+
+def _heads(picture: Array, output: Array, chosen: tuple[int, int]) -> go.Scatter:
+    layers, heads = (axis.ravel() for axis in np.indices(picture.shape))
+    marked = (layers == chosen[0]) & (heads == chosen[1])
+    colours = np.array(OKABE_ITO)[heads % len(OKABE_ITO)]
+    return go.Scatter(
+        x=picture.ravel(),
+        y=output.ravel(),
+        mode="markers+text",
+        text=[f"{layer}.{head}" if mark else "" for layer, head, mark in zip(layers, heads, marked, strict=True)],
+        textposition="top center",
+        marker={
+            "size": np.where(marked, 14, 9),
+            "color": colours,
+            "symbol": np.where(marked, "diamond", "circle"),
+            "line": {"color": np.where(marked, CHOSEN, "#8c8c8c"), "width": np.where(marked, 3, 0.5)},
+        },
+        customdata=np.stack([layers, heads], axis=1),
+        hovertemplate="layer %{customdata[0]}, head %{customdata[1]}<br>attention weights moved <b>%{x:.6f}</b><br>"
+        "output moved <b>%{y:.6f}</b><extra></extra>",
+        showlegend=False,
+    )
 
 
 def zeroing_bars(keys: Sequence[str], weights: Array, shares: Array) -> go.Figure:

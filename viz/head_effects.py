@@ -29,21 +29,22 @@ def effect_maps(changes: Mapping[str, Array], names: Mapping[str, str], chosen: 
     """
     low, high = symmetric_range(*changes.values())
     rows = [len(values) for values in changes.values()]
-    height = 34 * sum(rows) + 70 * len(rows) + 50
+    height = max(34 * sum(rows) + 60 * len(rows) + 60, 340)
     figure = make_subplots(
         len(changes),
         1,
         subplot_titles=[names[kind] for kind in changes],
         row_heights=rows,
-        vertical_spacing=70 / height if len(rows) > 1 else 0,
+        vertical_spacing=60 / height if len(rows) > 1 else 0,
     )
+    layout(figure, height, "", "")
     for row, (kind, values) in enumerate(changes.items(), start=1):
         _add_map(figure, row, (kind, names[kind]), values)
         if kind == chosen[0]:
             x, y = chosen[2], chosen[1]
             frame = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
             figure.add_shape(type="rect", **frame, line={"color": CHOSEN, "width": 3}, row=row, col=1)
-    layout(figure, height, "", "")
+    figure.update_xaxes(title_text="head", title_standoff=4, row=len(changes), col=1)
     bar = {"title": {"text": f"nats<br>{low:.2g} to {high:.2g}"}, "thickness": 12, "nticks": 5}
     figure.update_layout(
         coloraxis={"colorscale": SIGNED, "cmin": low, "cmax": high, "colorbar": bar},
@@ -84,7 +85,7 @@ def _add_map(figure: go.Figure, row: int, kind: tuple[str, str], values: Array) 
         figure.add_trace(trace, row=row, col=1)
     whole = {"tickmode": "linear", "dtick": 1 if few else 4, "showgrid": False, "zeroline": False}
     n_layers, n_heads = values.shape
-    figure.update_xaxes(**whole, title_text="head", title_standoff=4, range=[-0.5, n_heads - 0.5], row=row, col=1)
+    figure.update_xaxes(**whole, range=[-0.5, n_heads - 0.5], row=row, col=1)
     figure.update_yaxes(**whole, title_text="layer", range=[n_layers - 0.5, -0.5], row=row, col=1)
 
 

@@ -69,13 +69,13 @@ def _show_one(runs: list[Moved]) -> None:
     }
     names = {f"{what}_{measure}": (what, measure) for measure in MEASURES for what in ("pattern", "output")}
     columns = {
-        f"{'weights' if what == 'pattern' else 'output'} moved, {SHORT[measure]}": [row[name] for row in rows.values()]
+        f"{'weights' if what == 'pattern' else 'output'} moved, {measure.upper()}": [row[name] for row in rows.values()]
         for name, (what, measure) in names.items()
     }
     st.dataframe(pd.DataFrame({"swapped for": list(rows), **columns}), hide_index=True, key="explain_table")
     st.caption(
-        "Means over the head's rows, and over the positions of the translation. Total variation: 0, the same, to 1, "
-        "nothing in common; Jensen-Shannon divergence: 0 to ln 2 = 0.693 nats."
+        "Means over the head's rows, and over the positions of the translation. TV, total variation: 0, the same, to "
+        "1, nothing in common; JSD, Jensen-Shannon divergence: 0 to ln 2 = 0.693 nats."
     )
 
 

@@ -22,7 +22,7 @@ from viz.theme import DECODER, VALUE
 from viz.tokens import labels
 from viz.translation import certainty, ranking, runners_up
 
-FIELD, AT, CHOICE = "prefix", "prefix_at", "prefix_choice"
+FIELD, AT = "prefix", "prefix_at"
 HISTORY, OF, EDITION = "prefix-history", "prefix-of", "prefix-edition"
 CERTAINTY = "prefix-certainty"
 
@@ -144,15 +144,14 @@ def _show_alternatives(trace: Trace, position: int, written: float) -> None:
     stem, state = trace.next_ids[:position], st.session_state
     shown = dict(zip(ids, zip(labels(names), shares, strict=True), strict=True))
     options = [token for token in ids if token != here[1] and token not in (PAD, UNK, BOS)]
-    if state.get(CHOICE) not in options:
-        state.pop(CHOICE, None)
+    # New names after each change: a widget that keeps its state would show, and not notice, what was chosen before.
+    case = f"{state.get(EDITION, 0)}-{position}"
     pick, go = st.columns([3, 1], vertical_alignment="bottom")
     token = pick.selectbox(
-        "Put there instead", options, format_func=lambda i: "{} ({:.2%})".format(*shown[i]), key=CHOICE
+        "Put there instead", options, format_func=lambda i: "{} ({:.2%})".format(*shown[i]), key=f"prefix-choice-{case}"
     )
     go.button("Force", key="prefix_force", on_click=_force, args=(stem, token), type="primary", width="stretch")
-    # A new name after each change: a chart that keeps its selection would not notice the same bar again.
-    key = f"prefix-alternatives-{state.get(EDITION, 0)}-{position}"
+    key = f"prefix-alternatives-{case}"
     figure = runners_up(names, shares, chosen, trace.logits.shape[-1])
     with st.container(key="prefix-alternatives"):
         chart(figure, key=key, on_select=partial(_clicked, key, stem, ids), alt="The most probable tokens here")

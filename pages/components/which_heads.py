@@ -86,10 +86,12 @@ def _scored(view: View, kinds: tuple[str, ...], mode: str, on: str) -> list[Head
     config = translator.model.config
     layers = {"encoder_self": config.n_encoder_layers}
     count = sum(layers.get(kind, config.n_decoder_layers) for kind in kinds) * config.n_heads
-    if not asked(f"Switch off each of {count} heads", "which_go", ":material/play_arrow:"):
-        st.caption("Nothing runs until you press the button.")
-        return None
-    bar = st.progress(0.0, "Reading the sentences …")
+    place = st.empty()
+    with place.container():
+        if not asked(f"Switch off each of {count} heads", "which_go", ":material/play_arrow:"):
+            st.caption("Nothing runs until you press the button.")
+            return None
+    bar = place.progress(0.0, "Reading the sentences …")
     pairs = [(trace.src_ids, trace.next_ids)] if on == "sentence" else _example_pairs(view)
     for number, (kind, holder) in enumerate(kept.items()):
         if not holder:
@@ -143,7 +145,7 @@ def _show_pruning(view: View, scores: list[HeadScores], beam_size: int) -> None:
         same = "the same words" if own.next_ids == pruned.next_ids else "other words"
         st.caption(
             f"Decoded again without {k} heads: {same}. Struck out with −: gone; underlined with +: new. "
-            f"Log p of the translation above: {before:.3f} with all heads, {after:.3f} without these, "
+            f"Log p of the page's translation: {before:.3f} with all heads, {after:.3f} without these, "
             f"{after - before:+.3f} nats."
         )
     _show_curve(view, scores, k)
@@ -156,9 +158,11 @@ def _show_curve(view: View, scores: list[HeadScores], k: int) -> None:
     gates = prune(scores, sum(found.change.size for found in scores))
     holder = kept_result("curve", *_case(view), gates)
     if not holder:
-        if not asked("Draw the curve for every k", "which_curve", ":material/show_chart:"):
-            return
-        bar = st.progress(0.0, "Switching off one head after the other …")
+        place = st.empty()
+        with place.container():
+            if not asked("Draw the curve for every k", "which_curve", ":material/show_chart:"):
+                return
+        bar = place.progress(0.0, "Switching off one head after the other …")
         for found in _each_step(view, gates):
             bar.progress(found.done, f"{found.done:.0%} of all k")
         bar.empty()

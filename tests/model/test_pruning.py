@@ -6,8 +6,8 @@ import torch
 
 from model.config import EOS
 from model.head_scores import head_scores, prune
-from model.interventions import Unscaled
-from model.pruning import pruning_curve, sentence_pair
+from model.interventions import HeadGate, Unscaled
+from model.pruning import ROWS, pruning_curve, sentence_pair
 from model.translator import Translator
 from tests.model.strategies import KINDS
 from tests.model.tiny import SENTENCES, random_model
@@ -37,6 +37,15 @@ def test_each_point_is_a_run_without_these_heads(double, mode):
         assert curve.log_probabilities[k] == pytest.approx(right, abs=1e-9)
         pruned = double.trace(trace.source, beam_size=1, interventions=(Unscaled(), *prune(scores, k)))
         assert curve.same[k] == (pruned.next_ids == greedy.next_ids)
+
+
+def test_a_last_pass_of_one_run_is_a_pass_too(double):
+    trace = double.trace(*SENTENCES[0])
+    gates = [HeadGate(0.0, kind="cross", layer=0, head=1)] * ROWS
+    *_, curve = pruning_curve(double.model, (trace.src_ids, trace.next_ids), trace.next_ids, gates)
+    assert curve.done == 1
+    assert len(curve.same) == ROWS + 1
+    assert curve.log_probabilities[1] == pytest.approx(curve.log_probabilities[-1])
 
 
 def test_a_pair_ends_as_a_traces_does_and_fits_the_model(double):

@@ -61,7 +61,7 @@ def test_another_word_is_forced_and_can_be_taken_back(open_app: Callable, saved:
     listed = [c.probability for c in trace.candidates[2]]
     assert bars[: len(listed)] == pytest.approx(listed, abs=1e-6)
     assert bars.sum() == pytest.approx(1), "the rest of the vocabulary is stated"
-    app.selectbox(key="prefix_choice").set_value(other.id).run()
+    app.selectbox(key="prefix-choice-0-2").set_value(other.id).run()
     app.button(key="prefix_force").click().run()
     assert not app.exception
     prefix = (*trace.next_ids[:2], other.id)
