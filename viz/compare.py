@@ -62,9 +62,7 @@ def pattern_maps(
         edited: (query, key) of the cells that the person forbade or allowed, marked in the first map.
     """
     before, after = weights
-    either = masks[0] | masks[1]
     difference = (after - before).astype(np.float32)
-    low, high = symmetric_range(difference)
     # Small cells are hard to hit; and between the maps there is room for the handles of their axes.
     wide = None if len(keys) <= MOST_TICKS else [0.5, 0.25, 0.25]
     titles = ("Before", "After", "After − before")
@@ -72,23 +70,29 @@ def pattern_maps(
     drawn = (
         (before, masks[0], "weight before <b>%{z:.7g}</b>", "coloraxis"),
         (after, masks[1], "weight after <b>%{z:.7g}</b>", "coloraxis"),
-        (difference, either, "after − before <b>%{z:+.7g}</b>", "coloraxis2"),
+        (difference, masks[0] | masks[1], "after − before <b>%{z:+.7g}</b>", "coloraxis2"),
     )
     for number, (values, mask, said, axis) in enumerate(drawn):
         add_map(figure, (0, number), (rows, keys), (values, mask), said, {"coloraxis": axis})
     _add_points(figure, rows, keys, (before, masks[0]), set(edited))
-    layout(figure, min(max(22 * len(rows), 130), 560) + 165, "", "")
+    layout(figure, min(max(22 * len(rows), 220), 560) + 165, "", "")
+    _add_axes(figure, rows, keys, symmetric_range(difference))
+    return figure
+
+
+def _add_axes(figure: go.Figure, rows: Sequence[str], keys: Sequence[str], limits: tuple[float, float]) -> None:
     axes(figure, rows, keys, keys, keys)
     # Points would have a margin around them, which no heat map has.
     figure.update_xaxes(matches="x", range=[-0.5, len(keys) - 0.5])
     figure.update_yaxes(autorange=False, range=[len(rows) - 0.5, -0.5])
-    figure.update_yaxes(showticklabels=False, col=3)
+    for column in (2, 3):
+        figure.update_yaxes(showticklabels=False, ticks="", col=column)
+    low, high = limits
     first = scale(WEIGHTS, 0, 1, "weight<br>0 to 1", 0.8)
     second = scale(SIGNED, low, high, f"difference<br>{low:.2g} to {high:.2g}", 0.25)
     figure.update_layout(
         coloraxis=first, coloraxis2=second, hoverdistance=60, clickmode="event+select", dragmode="zoom"
     )
-    return figure
 
 
 def _add_points(

@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from viz.theme import OKABE_ITO, WEIGHTS, layout
+from viz.theme import OKABE_ITO, WEIGHTS, layout, symmetric_range
 from viz.tokens import labels, ticks
 
 Array = np.ndarray
@@ -37,14 +37,13 @@ def token_bars(next_tokens: Sequence[str], before: Array, after: Array) -> go.Fi
             y=values,
             name=name,
             customdata=names,
-            marker={"color": colour, "pattern": {"shape": "/" if name == "after" else ""}},
+            marker=_marker(name, colour),
             hovertemplate=f"position %{{x}}: %{{customdata}}<br>{name} <b>%{{y:.6f}}</b> nats<extra></extra>",
             row=row,
             col=1,
         )
     shown, texts = ticks(next_tokens)
-    layout(figure, 430, "", "")
-    figure.update_layout(barmode="group", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    _legend(layout(figure, 430, "", ""))
     figure.update_xaxes(showgrid=False, zeroline=False, tickvals=shown, ticktext=texts)
     figure.update_xaxes(title_text="token of the target", row=2, col=1)
     figure.update_yaxes(title_text="log p (nats)", row=1, col=1)
@@ -79,20 +78,28 @@ def candidate_bars(tokens: Sequence[str], before: Array, after: Array, written: 
             text=[f"{value:+.2%}" if column == 2 else f"{value:.2%}" for value in values],
             textposition="outside",
             cliponaxis=False,
-            marker={"color": colour, "pattern": {"shape": "/" if name == "after" else ""}},
+            marker=_marker(name, colour),
             hovertemplate=f"%{{customdata}}<br>{name} <b>%{{x:.6f}}</b><extra></extra>",
             row=1,
             col=column,
         )
-    labelled = [f"<b>{name}</b>" if i == written else name for i, name in enumerate(names)]
-    layout(figure, 120 + 40 * len(names), "", "")
-    figure.update_layout(barmode="group", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    figure.update_yaxes(tickvals=order, ticktext=labelled, range=[len(names) - 0.4, -0.6], showgrid=False)
+    _legend(layout(figure, 120 + 40 * len(names), "", ""))
+    bold = [f"<b>{name}</b>" if i == written else name for i, name in enumerate(names)]
+    figure.update_yaxes(tickvals=order, ticktext=bold, range=[len(names) - 0.4, -0.6], showgrid=False)
     percent = {"tickformat": ".0%", "showgrid": False}
     figure.update_xaxes(range=[0, 1.15], tickvals=[0, 0.5, 1], title_text="probability", **percent, row=1, col=1)
-    limit = 1.4 * max(float(np.abs(after - before).max()), 1e-9)
-    figure.update_xaxes(range=[-limit, limit], nticks=4, title_text="difference", **percent, row=1, col=2)
+    low, high = (1.4 * limit for limit in symmetric_range(after - before))
+    figure.update_xaxes(range=[low, high], nticks=4, title_text="difference", **percent, row=1, col=2)
     return figure
+
+
+def _legend(figure: go.Figure) -> None:
+    figure.update_layout(barmode="group", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+
+
+def _marker(name: str, colour: str) -> dict:
+    """Hatching tells after from before without colour."""
+    return {"color": colour, "pattern": {"shape": "/" if name == "after" else ""}}
 
 
 def head_maps(changes: Mapping[str, Array], names: Mapping[str, str], chosen: tuple[str, int, int]) -> go.Figure:
@@ -103,9 +110,9 @@ def head_maps(changes: Mapping[str, Array], names: Mapping[str, str], chosen: tu
         names: kind -> its title.
         chosen: kind, layer and head to frame.
     """
-    titles = [names[kind] for kind in changes]
     highest = max(float(values.max()) for values in changes.values())
-    figure = make_subplots(1, len(changes), subplot_titles=titles, horizontal_spacing=0.05)
+    figure = make_subplots(1, len(changes), subplot_titles=[names[kind] for kind in changes], horizontal_spacing=0.05)
+    layout(figure, 130 + 34 * max(len(values) for values in changes.values()), "", "")
     for column, (kind, values) in enumerate(changes.items(), start=1):
         figure.add_trace(
             go.Heatmap(
@@ -127,7 +134,6 @@ def head_maps(changes: Mapping[str, Array], names: Mapping[str, str], chosen: tu
             x, y = chosen[2], chosen[1]
             frame = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
             figure.add_shape(type="rect", **frame, line={"color": OKABE_ITO[5], "width": 3}, row=1, col=column)
-    layout(figure, 130 + 34 * max(len(values) for values in changes.values()), "", "")
     bar = {"title": {"text": f"0 to {highest:.2g}"}, "thickness": 12, "nticks": 4}
     figure.update_layout(
         coloraxis={"colorscale": WEIGHTS, "cmin": 0, "cmax": highest or 1.0, "colorbar": bar}, margin={"t": 40}

@@ -119,12 +119,12 @@ def show_list(changes: tuple[Intervention, ...], tokens: tuple[str, ...]) -> Non
     if not changes:
         st.caption("None yet: this is the model as trained. Add one, take an experiment, or click on a cell below.")
     for i, change in enumerate(changes):
-        sentence, up, away = st.columns([10, 1.4, 1.4], vertical_alignment="center")
-        sentence.text(f"{i + 1}. {describe(change)}{_details(change, tokens)}")
+        row = st.container(horizontal=True, vertical_alignment="center")
+        row.text(f"{i + 1}. {describe(change)}{_details(change, tokens)}", width="stretch")
         moved = (*changes[: i - 1], change, changes[i - 1], *changes[i + 1 :]) if i else changes
-        _button(up, f"up_{i}", ":material/arrow_upward:", f"Move change {i + 1} up", moved, disabled=i == 0)
+        _button(row, f"up_{i}", ":material/arrow_upward:", f"Move change {i + 1} up", moved, disabled=i == 0)
         rest = (*changes[:i], *changes[i + 1 :])
-        _button(away, f"away_{i}", ":material/close:", f"Remove change {i + 1}", rest)
+        _button(row, f"away_{i}", ":material/close:", f"Remove change {i + 1}", rest)
     undo, reset = st.columns(2)
     undo.button(
         "Undo",
