@@ -119,8 +119,8 @@ def show_list(changes: tuple[Intervention, ...], tokens: tuple[str, ...]) -> Non
     if not changes:
         st.caption("None yet: this is the model as trained. Add one, take an experiment, or click on a cell below.")
     for i, change in enumerate(changes):
-        row = st.container(horizontal=True, vertical_alignment="center")
-        row.text(f"{i + 1}. {describe(change)}{_details(change, tokens)}", width="stretch")
+        row = st.container(horizontal=True, wrap=False, vertical_alignment="center")
+        row.container(width="stretch").text(f"{i + 1}. {describe(change)}{_details(change, tokens)}")
         moved = (*changes[: i - 1], change, changes[i - 1], *changes[i + 1 :]) if i else changes
         _button(row, f"up_{i}", ":material/arrow_upward:", f"Move change {i + 1} up", moved, disabled=i == 0)
         rest = (*changes[:i], *changes[i + 1 :])
