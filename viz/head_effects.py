@@ -29,7 +29,7 @@ def effect_maps(changes: Mapping[str, Array], names: Mapping[str, str], chosen: 
     """
     low, high = symmetric_range(*changes.values())
     rows = [len(values) for values in changes.values()]
-    height = max(34 * sum(rows) + 60 * len(rows) + 60, 340)
+    height = max(34 * sum(rows) + 60 * (len(rows) - 1) + 170, 360)
     figure = make_subplots(
         len(changes),
         1,
@@ -45,10 +45,19 @@ def effect_maps(changes: Mapping[str, Array], names: Mapping[str, str], chosen: 
             frame = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
             figure.add_shape(type="rect", **frame, line={"color": CHOSEN, "width": 3}, row=row, col=1)
     figure.update_xaxes(title_text="head", title_standoff=4, row=len(changes), col=1)
-    bar = {"title": {"text": f"nats<br>{low:.2g} to {high:.2g}"}, "thickness": 12, "nticks": 5}
+    title = {"text": f"nats, {low:.2g} to {high:.2g}", "side": "top"}
+    bar = {
+        "title": title,
+        "yanchor": "bottom",
+        "thickness": 12,
+        "nticks": 5,
+        "orientation": "h",
+        "yref": "container",
+        "y": 0,
+    }
     figure.update_layout(
         coloraxis={"colorscale": SIGNED, "cmin": low, "cmax": high, "colorbar": bar},
-        margin={"l": 50, "r": 10},
+        margin={"l": 50, "r": 10, "b": 130},
         clickmode="event+select",
         hoverdistance=60,
     )
@@ -151,7 +160,9 @@ def pruning_chart(log_probabilities: Array, same: Array, k: int, heads: Sequence
     ):
         marker = {"color": colour, "symbol": symbol, "size": 8, "line": {"width": 1.6}}
         figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=name)
-    figure.add_vline(x=k, line={"color": "#8c8c8c", "dash": "dot"}, annotation_text=f"k = {k}")
+    figure.add_vline(
+        x=k, line={"color": "#8c8c8c", "dash": "dot"}, annotation_text=f"k = {k}", annotation_position="bottom right"
+    )
     layout(figure, 360, "k, heads switched off", "log p of the translation (nats)")
     figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 50})
     figure.update_xaxes(range=[-0.5, len(same) - 0.5], showgrid=False, zeroline=False)

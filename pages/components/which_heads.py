@@ -176,7 +176,7 @@ def _show_curve(view: View, scores: list[HeadScores], k: int) -> None:
     first = np.flatnonzero(curve.same == 0)
     st.caption(
         "Greedy decoding gives its translation again "
-        + (f"up to k = {first[0] - 1}." if len(first) else "for every k.")
+        + (f"for every k below {first[0]}." if len(first) else "for every k.")
         + " The order is that of the scores above."
     )
 
