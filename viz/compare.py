@@ -87,6 +87,7 @@ def _add_axes(figure: go.Figure, rows: Sequence[str], keys: Sequence[str], limit
     figure.update_yaxes(autorange=False, range=[len(rows) - 0.5, -0.5])
     for column in (2, 3):
         figure.update_yaxes(showticklabels=False, ticks="", col=column)
+        figure.update_xaxes(showticklabels=len(keys) <= MOST_TICKS, col=column)
     low, high = limits
     first = scale(WEIGHTS, 0, 1, "weight<br>0 to 1", 0.8)
     second = scale(SIGNED, low, high, f"difference<br>{low:.2g} to {high:.2g}", 0.25)

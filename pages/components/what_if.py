@@ -88,6 +88,10 @@ def _numbers(values: dict[str, float], difference: float) -> None:
         column.metric(name, value.replace("-", "−"))
 
 
+def _signed(number: float) -> str:
+    return f"{number:.3f}".replace("-", "−")
+
+
 def _times(difference: float) -> str:
     if abs(difference) < 0.0005:
         return "as probable as before"
@@ -124,9 +128,16 @@ def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -
         chart(figure, key=key, alt="Attention weights before and after, and their difference", on_select=clicked)
     st.caption(
         f"{KINDS[view.kind]}, layer {view.layer}, head {view.head}, **same target**: rows are queries, columns keys. "
-        "Click on a cell of the first map to forbid it, on a hatched one to allow it, once more to take it back."
+        "Click on a cell of the first map to forbid it, on a hatched one to allow it, once more to take it back. "
+        "Drag over a part of a map to see it larger; a double click shows all of it." + _still(weights, changes)
     )
     return figure
+
+
+def _still(weights: tuple[np.ndarray, np.ndarray], changes: tuple[Intervention, ...]) -> str:
+    if not changes or not np.array_equal(*weights):
+        return ""
+    return " **This head's own weights did not move**: the tab “Where it moved” shows whose did."
 
 
 def _clicked(key: str, mask: np.ndarray, address: dict) -> None:
@@ -147,10 +158,11 @@ def show_tokens(runs: Comparison) -> None:
     before, after = token_log_probabilities(runs.before), token_log_probabilities(runs.after)
     chart(token_bars(runs.before.next_tokens, before, after), key="what-if-tokens", alt="Log-probability of each token")
     lost = int((after - before).argmin())
+    loss = float((after - before)[lost])
     st.caption(
-        f"Same target, teacher-forced: every row reads the old translation. The bars add up to {before.sum():.3f} "
-        f"before and {after.sum():.3f} after. The largest loss is {min(float((after - before)[lost]), 0.0):.3f} nats, "
-        f"at position {lost}."
+        f"Same target, teacher-forced: every row reads the old translation. The bars add up to {_signed(before.sum())} "
+        f"before and {_signed(after.sum())} after. "
+        + (f"The largest loss is {_signed(loss)} nats, at position {lost}." if loss < 0 else "No token lost anything.")
     )
 
 
