@@ -74,6 +74,9 @@ def runners_up(tokens: Sequence[str], probabilities: Array, written: int, vocabu
                 "pattern": {"shape": [*[""] * len(tokens), "/"]},
             },
             hovertemplate="%{customdata}<br>probability %{x:.6f}<extra></extra>",
+            # Plotly fails on a click on bars with text where it is not told how the text is to look then.
+            selected={"textfont": {"color": _OUTLINE}},
+            unselected={"textfont": {"color": _OUTLINE}},
         )
     )
     labelled = [f"<b>{name}</b>" if i == written else name for i, name in enumerate(names)]
