@@ -13,6 +13,7 @@ Array = np.ndarray
 Head = tuple[str, int, int]
 """kind, layer, head"""
 
+_BAR = {"thickness": 12, "nticks": 5, "orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0}
 SAME, OTHER, CHOSEN = OKABE_ITO[2], OKABE_ITO[5], OKABE_ITO[5]
 
 
@@ -44,19 +45,10 @@ def effect_maps(changes: Mapping[str, Array], names: Mapping[str, str], chosen: 
             x, y = chosen[2], chosen[1]
             frame = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
             figure.add_shape(type="rect", **frame, line={"color": CHOSEN, "width": 3}, row=row, col=1)
-    figure.update_xaxes(title_text="head", title_standoff=4, row=len(changes), col=1)
-    title = {"text": f"nats, {low:.2g} to {high:.2g}", "side": "top"}
-    bar = {
-        "title": title,
-        "yanchor": "bottom",
-        "thickness": 12,
-        "nticks": 5,
-        "orientation": "h",
-        "yref": "container",
-        "y": 0,
-    }
+    title = f"head<br>colours: {low:.2g} to {high:.2g} nats".replace("-", "−")
+    figure.update_xaxes(title_text=title, title_standoff=4, row=len(changes), col=1)
     figure.update_layout(
-        coloraxis={"colorscale": SIGNED, "cmin": low, "cmax": high, "colorbar": bar},
+        coloraxis={"colorscale": SIGNED, "cmin": low, "cmax": high, "colorbar": _BAR},
         margin={"l": 50, "r": 10, "b": 130},
         clickmode="event+select",
         hoverdistance=60,
@@ -154,12 +146,7 @@ def pruning_chart(log_probabilities: Array, same: Array, k: int, heads: Sequence
             showlegend=False,
         )
     )
-    for name, colour, symbol in (
-        ("greedy translation unchanged", SAME, "circle"),
-        ("greedy translation changed", OTHER, "x-thin-open"),
-    ):
-        marker = {"color": colour, "symbol": symbol, "size": 8, "line": {"width": 1.6}}
-        figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=name)
+    _add_key(figure)
     figure.add_vline(
         x=k, line={"color": "#8c8c8c", "dash": "dot"}, annotation_text=f"k = {k}", annotation_position="bottom right"
     )
@@ -167,3 +154,12 @@ def pruning_chart(log_probabilities: Array, same: Array, k: int, heads: Sequence
     figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 50})
     figure.update_xaxes(range=[-0.5, len(same) - 0.5], showgrid=False, zeroline=False)
     return figure
+
+
+def _add_key(figure: go.Figure) -> None:
+    for name, colour, symbol in (
+        ("greedy translation unchanged", SAME, "circle"),
+        ("greedy translation changed", OTHER, "x-thin-open"),
+    ):
+        marker = {"color": colour, "symbol": symbol, "size": 8, "line": {"width": 1.6}}
+        figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=name)

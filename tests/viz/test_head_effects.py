@@ -27,7 +27,7 @@ def test_each_cell_is_its_heads_and_one_range_around_0_holds_all(changes):
             assert float(said) == pytest.approx(values[layer, head])
     axis = figure.layout.coloraxis
     assert axis.cmax == -axis.cmin == max(abs(v).max() for v in changes.values())
-    assert f"{axis.cmax:.2g}" in axis.colorbar.title.text
+    assert f"to {axis.cmax:.2g} nats" in figure.layout.xaxis2.title.text
     (frame,) = figure.layout.shapes
     assert (frame.x0, frame.x1, frame.y0, frame.y1) == (0.5, 1.5, 2.5, 3.5)
 
