@@ -3,7 +3,7 @@
 Jain and Wallace (2019), section 4.2.1; Mohebbi et al. (2023), section 3.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,6 +97,39 @@ def moved(translator: Translator, trace: Trace, kind: str, layer: int, change: I
 
 
 @dataclass(frozen=True)
+class HeadsMoved:
+    """Every head of a kind, its weights swapped alone: the means of `Moved`, as far as they are known."""
+
+    uniform: Mapping[str, Array]
+    """distance (pattern_tv, pattern_jsd, output_tv, output_jsd) -> (layers, heads); NaN where not yet run"""
+    permuted: Mapping[str, Array]
+    """the same for a permutation of each row"""
+
+    @property
+    def done(self) -> float:
+        """Share of the heads that are finished, 0 to 1."""
+        return float(np.isfinite(self.permuted["output_tv"]).mean())
+
+
+def every_head(translator: Translator, trace: Trace, kind: str, seed: int = 0) -> Iterator[HeadsMoved]:
+    """Swap the weights of each head of `kind` alone, as `swapped` does; yields after each head, the whole last.
+
+    Raises:
+        ValueError: the model has no such attention.
+    """
+    shape = (sum(k == kind for k, _ in trace.attentions), translator.model.config.n_heads)
+    trace.attention(kind, 0)
+    names = ("pattern_tv", "pattern_jsd", "output_tv", "output_jsd")
+    found = HeadsMoved(*({name: np.full(shape, np.nan) for name in names} for _ in range(2)))
+    for layer, head in np.ndindex(shape):
+        runs = swapped(translator, trace, kind, layer, head, (seed,))
+        for distances, run in zip((found.uniform, found.permuted), runs, strict=True):
+            for name, value in run.means.items():
+                distances[name][layer, head] = value
+        yield found
+
+
+@dataclass(frozen=True)
 class ValueZeroed:
     """What each key's value gives: the runs in which it is 0, beside the run in which it is not."""
 
@@ -164,3 +197,15 @@ def _cosine_distance(x: Tensor, y: Tensor) -> Tensor:
     """1 - cosine over the last axis, in double precision; |x/|x| - y/|y||^2 / 2 is 0 to the last bit where x = y."""
     x, y = (F.normalize(vectors.double(), dim=-1) for vectors in (x, y))
     return (x - y).square().sum(dim=-1) / 2
+
+
+def rank_correlation(x: Array, y: Array) -> float:
+    """Spearman's: the correlation of the ranks, ties sharing their mean; NaN where one side is all the same."""
+    ranks = []
+    for values in (x, y):
+        _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+        last = np.cumsum(counts)
+        ranks.append((last - (counts - 1) / 2)[inverse])
+    a, b = (rank - rank.mean() for rank in ranks)
+    size = np.sqrt((a @ a) * (b @ b))
+    return float(a @ b / size) if size else float("nan")

@@ -97,6 +97,17 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "the others, and only the finished sentences show which was best.",
             ),
         ),
+        "Experiment": (
+            Page(
+                path="pages/what_if.py",
+                title="What if",
+                icon=":material/science:",
+                summary="Change the running model: silence heads, edit masks and weights, drop positions; see what the "
+                "translation does.",
+                look_for="Change something, and compare: how probable the old translation still is, what the model "
+                "writes instead, and where its attention weights moved.",
+            ),
+        ),
         "Background": (
             Page(
                 path="pages/training.py",

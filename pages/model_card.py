@@ -12,6 +12,7 @@ from model.sizes import Work, break_even, count_parameters, multiply_adds
 from model.transformer import Transformer
 from pages.components.chart import chart
 from pages.components.explain import explain, show_code
+from pages.components.explanation import show_explanation
 from pages.components.export import export
 from pages.components.frame import View, open_page
 from pages.components.model_card import (
@@ -59,6 +60,7 @@ def sections(view: View, card: Card, works: dict[str, Work]) -> dict[str, Callab
         "Scores": lambda: show_scores(view, card),
         "Configuration": lambda: show_configuration(view, card),
         "This sentence's work": lambda: show_work(works),
+        "Is attention an explanation?": lambda: show_explanation(view),
         "The paper's Table 3": show_table_3,
         "Data, terms, limits": lambda: show_readme(card),
     }

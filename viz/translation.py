@@ -74,11 +74,16 @@ def runners_up(tokens: Sequence[str], probabilities: Array, written: int, vocabu
                 "pattern": {"shape": [*[""] * len(tokens), "/"]},
             },
             hovertemplate="%{customdata}<br>probability %{x:.6f}<extra></extra>",
+            # Plotly fails on a click on bars with text where it is not told how the text is to look then.
+            selected={"textfont": {"color": _OUTLINE}},
+            unselected={"textfont": {"color": _OUTLINE}},
         )
     )
     labelled = [f"<b>{name}</b>" if i == written else name for i, name in enumerate(names)]
     figure.update_yaxes(tickvals=order, ticktext=labelled, autorange="reversed", showgrid=False)
     figure.update_xaxes(range=[0, 1.15], tickvals=[0, 0.25, 0.5, 0.75, 1], tickformat=".0%")
+    # A bar may be a hair's breadth long: its whole line answers the mouse.
+    figure.update_layout(hovermode="y")
     return layout(figure, 90 + 26 * len(names), "probability, of the whole vocabulary", "")
 
 

@@ -9,6 +9,7 @@ from model.devices import settle
 from model.interventions import Intervention
 from model.proof import Check, prove
 from model.trace import Trace
+from model.tracer import build_trace
 from model.translator import Translator
 
 
@@ -43,6 +44,18 @@ def run(translator: Translator, request: Request) -> Trace:
         return _trace(translator, request)
 
 
+def again(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
+    """The same tokens, source and target, under other interventions; the latest runs are kept and shared.
+
+    Raises:
+        ValueError: an intervention does not fit the model.
+    """
+    if interventions == trace.interventions:
+        return trace
+    with st.spinner("The changed model is running …", show_time=True):
+        return _again(translator, trace, interventions)
+
+
 def check(translator: Translator, trace: Trace) -> tuple[Check, ...]:
     """The proof of one trace, worked out once."""
     with st.spinner("Checking the picture against the model …"):
@@ -74,6 +87,11 @@ def _translator(checkpoint: str, device: str) -> Translator:
 @st.cache_resource(max_entries=24, show_spinner=False, hash_funcs={Translator: _weights})
 def _trace(translator: Translator, request: Request) -> Trace:
     return translator.trace(request.source, request.target, request.beam_size, request.interventions)
+
+
+@st.cache_resource(max_entries=24, show_spinner=False, hash_funcs={Translator: _weights, Trace: _run})
+def _again(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
+    return build_trace(translator, trace.source, trace.next_ids, interventions)
 
 
 @st.cache_resource(max_entries=512, show_spinner=False, hash_funcs={Translator: _weights})

@@ -22,7 +22,7 @@ def head_scoring(model: Transformer, pairs: Sequence[Pair], rounds: int) -> Iter
     heads = [(layer, head) for layer in range(model.config.n_decoder_layers) for head in range(model.config.n_heads)]
     gates = [HeadGate(0.0, kind="cross", layer=layer, head=head) for layer, head in heads]
     work = {
-        "one batched pass": _once(lambda: list(head_scores(model, [(src, tgt)], "cross", rows=1 + len(heads)))),
+        "one batched pass": _once(lambda: list(head_scores(model, [(src, tgt)], "cross", rows=len(heads)))),
         "one forward pass": _once(lambda: _forward(model, src, tgt)),
         "a pass for each head": _once(lambda: [_forward(model, src, tgt, (gate,)) for gate in gates]),
     }

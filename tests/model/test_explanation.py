@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from model.explanation import jensen_shannon, swapped, value_zeroing
+from model.explanation import every_head, jensen_shannon, rank_correlation, swapped, value_zeroing
 from model.head_scores import ROWS
 from model.interventions import HeadGate, PermutedAttention, UniformAttention, ValueZeroing
 from model.trace import Trace
@@ -129,3 +129,24 @@ def test_an_address_that_the_model_lacks_is_refused_in_a_sentence(double):
         next(value_zeroing(double, plain, "cross", 5))
     with pytest.raises(ValueError, match="the model has no attention"):
         next(swapped(double, plain, "cross", 0, 4))
+
+
+def test_every_head_is_swapped_as_it_is_alone(double):
+    trace = double.trace("a dog", "Ein Hund")
+    *_, found = every_head(double, trace, "cross", seed=3)
+    assert found.done == 1
+    for layer, head in ((0, 1), (1, 3)):
+        alone = swapped(double, trace, "cross", layer, head, (3,))
+        for distances, run in zip((found.uniform, found.permuted), alone, strict=True):
+            for name, value in run.means.items():
+                assert distances[name][layer, head] == pytest.approx(value)
+    with pytest.raises(ValueError, match="no attention"):
+        next(every_head(double, trace, "self"))
+
+
+def test_ranks_agree_turn_round_and_share_their_ties():
+    x = np.array([0.1, 5.0, 0.2, 9.0])
+    assert rank_correlation(x, np.exp(x)) == pytest.approx(1)
+    assert rank_correlation(x, -x) == pytest.approx(-1)
+    assert rank_correlation(np.array([1, 1, 2, 3]), np.array([1, 2, 3, 4])) == pytest.approx(0.9486832980505138)
+    assert math.isnan(rank_correlation(x, np.ones(4)))

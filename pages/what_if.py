@@ -1,0 +1,72 @@
+"""What if: change the running model, and see before, after and difference."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from model.comparison import largest_changes, token_log_probabilities
+from model.interventions import MaskEdit, applied
+from model.tracer import build_trace
+from pages.components.change_builder import build
+from pages.components.changes import current_changes, edition, show_experiments, show_list
+from pages.components.explain import explain, show_code
+from pages.components.export import export
+from pages.components.frame import open_page
+from pages.components.masks import names
+from pages.components.prefix import show_prefix
+from pages.components.proof import proof_strip
+from pages.components.what_if import (
+    arrays,
+    compare,
+    show_candidates,
+    show_heads,
+    show_maps,
+    show_new,
+    show_same,
+    show_tokens,
+)
+from pages.components.which_heads import show_which_heads
+from viz.compare import weights_table
+
+TABS = {
+    "Each token": lambda _view, runs: show_tokens(runs),
+    "Next word": show_candidates,
+    "Where it moved": show_heads,
+    "Force a prefix": lambda view, _runs: show_prefix(view),
+    "Which heads matter": lambda view, _runs: show_which_heads(view),
+}
+
+view = open_page(__file__)
+changes = current_changes(view.translator)
+left, right = st.columns(2)
+with left.container(border=True, height=400):
+    build(view, edition())
+with right.container(border=True, height=400):
+    show_list(changes, view.trace.src_tokens)
+show_experiments(view)
+runs = compare(view, changes)
+place = show_same(runs)
+figure = show_maps(view, runs, changes)
+with place:
+    new = show_new(view, runs)
+for tab, show in zip(st.tabs(list(TABS), key="part", bind="query-params"), TABS.values(), strict=True):
+    if tab.open:
+        with tab:
+            show(view, runs)
+explain(
+    "**Same target** asks how probable the old words are to the changed model: it reads them all, whatever it would "
+    "write itself, so that both runs have the same rows and cells to compare. **Decode again** lets it go its own way: "
+    "one other word changes all that follows. A change that hurts here shows that the model used what was changed; "
+    "one that does nothing may have been made up for by other heads.",
+    r"\log p(y \mid x) = \sum_t \log p(y_t \mid y_{<t},\, x)",
+    "3.4",
+)
+changed = replace(view, trace=runs.after)
+show_code(
+    *dict.fromkeys(map(type, changes or (MaskEdit(),))), applied, build_trace, token_log_probabilities, largest_changes
+)
+rows, keys = names(view, view.attention)
+weights = (trace.attention(view.kind, view.layer).pattern[view.head] for trace in (runs.before, runs.after))
+stem = f"what-if-{view.kind}-layer-{view.layer}-head-{view.head}"
+export(changed, stem, arrays(view, runs, new), weights_table(rows, keys, *weights), figure)
+proof_strip(changed)

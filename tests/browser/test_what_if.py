@@ -1,0 +1,89 @@
+"""The page "What if" in Chromium: a click on a cell changes the run, and its link opens the same anywhere."""
+
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import numpy as np
+import pytest
+
+from model.intervention_codec import decode
+from model.interventions import MaskEdit
+from model.translator import Translator
+from tests.browser.conftest import Visitor
+
+HERE = {"source": "a dog and a cat", "target": "Greedy", "layer": "1", "head": "2"}
+ADDRESS = {"kind": "encoder_self", "layer": 1, "head": 2}
+MAPS = ".st-key-what-if-maps .js-plotly-plot"
+READ = """plot => plot._fullData
+    .filter(trace => trace.type === 'heatmap' && !trace.hovertemplate.startsWith('masked'))
+    .map(trace => Array.from(trace.z, row => Array.from(row, value => Number.isFinite(value) ? value : null)))"""
+
+
+def page(server: str, **query: str) -> str:
+    return f"{server}/what_if?{urlencode({**HERE, **query})}"
+
+
+def link(visitor: Visitor) -> str:
+    return parse_qs(urlsplit(visitor.page.url).query).get("changes", [""])[-1]
+
+
+def maps(visitor: Visitor) -> list[np.ndarray]:
+    """Before, after and difference, as they are drawn; not a number where a cell has no colour."""
+    return [np.array(z, dtype=float) for z in visitor.page.locator(MAPS).evaluate(READ)]
+
+
+def click(visitor: Visitor, cell: tuple[int, int], expected: str) -> None:
+    """Click on a cell of the first map, and wait for the link that follows."""
+    rows, columns = maps(visitor)[0].shape
+    plot = visitor.page.locator(f"{MAPS} .nsewdrag").first
+    box = plot.bounding_box()
+    place = {"x": (cell[1] + 0.5) * box["width"] / columns, "y": (cell[0] + 0.5) * box["height"] / rows}
+    plot.hover(position=place)
+    visitor.page.locator(f"{MAPS} .hoverlayer .hovertext", has_text="a click").first.wait_for()
+    plot.click(position=place)
+    visitor.page.wait_for_function(
+        "found => (new URLSearchParams(location.search).get('changes') || '') === found", arg=expected
+    )
+    visitor.settle()
+
+
+def test_a_click_forbids_a_cell_and_the_model_runs_again(server: str, visitor: Visitor, translator: Translator) -> None:
+    visitor.visit(page(server))
+    assert not maps(visitor)[2].any()
+    click(visitor, (2, 1), "mask:2-1:@encoder_self.1.2")
+    trace = translator.trace(HERE["source"], beam_size=1)
+    changed = translator.trace(HERE["source"], interventions=(MaskEdit(((2, 1),), **ADDRESS),), beam_size=1)
+    before, after, difference = maps(visitor)
+    # A checkpoint's file holds the weights in half precision.
+    assert before == pytest.approx(trace.attention("encoder_self", 1).pattern[2], abs=5e-3)
+    seen = changed.attention("encoder_self", 1)
+    assert np.array_equal(np.isnan(after), ~seen.mask[2])
+    assert np.nan_to_num(after) == pytest.approx(seen.pattern[2], abs=5e-3)
+    assert difference == pytest.approx(np.nan_to_num(after) - before, abs=1e-6)
+    click(visitor, (0, 0), "mask:2-1,0-0:@encoder_self.1.2")
+    click(visitor, (2, 1), "mask:0-0:@encoder_self.1.2")
+    click(visitor, (0, 0), "")
+    assert not maps(visitor)[2].any()
+    visitor.page.get_by_role("button", name="Undo").click()
+    visitor.page.wait_for_function("location.search.includes('changes=')")
+
+
+def test_a_link_opened_cold_shows_the_same_changes(cold_server: str, visitor: Visitor) -> None:
+    changes = "mask:2-1:0-3@encoder_self.1.2;gate:0:mean@cross.0.1;forbid-source:1"
+    visitor.visit(page(cold_server, changes=changes))
+    assert link(visitor) == changes
+    picture = visitor.picture()
+    assert "3. Nobody may look at source position 1" in picture
+    assert len(decode(link(visitor))) == 3
+    visitor.visit(page(cold_server, changes=changes))
+    assert visitor.picture() == picture
+
+
+@pytest.mark.parametrize("source", ["A", "A dog runs. " * 13])
+def test_one_word_and_a_hundred_tokens(source: str, server: str, visitor: Visitor, translator: Translator) -> None:
+    visitor.visit(page(server, source=source.strip(), changes="uniform@encoder_self", part="Where it moved"))
+    tokens = len(translator.trace(source.strip(), beam_size=1).src_tokens)
+    assert tokens <= 3 or tokens > 100
+    before, after, _ = maps(visitor)
+    assert before.shape == (tokens, tokens)
+    assert after == pytest.approx(np.full_like(after, 1 / tokens))
+    assert visitor.page.locator(f"{MAPS} .ytick").count() <= 3 * 30
