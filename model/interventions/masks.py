@@ -26,7 +26,10 @@ class MaskEdit:
     layer: int | None = None
     head: int | None = None
 
-    position_free: ClassVar[bool] = False
+    @property
+    def position_free(self) -> bool:
+        """The encoder's rows are all there at once; but an allowed cell might be padding in a longer batch."""
+        return self.kind == "encoder_self" and not self.allow
 
     def __post_init__(self) -> None:
         for cell in (*self.forbid, *self.allow):

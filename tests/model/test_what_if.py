@@ -24,6 +24,7 @@ from model.interventions import (
     Unscaled,
     ValueZeroing,
 )
+from model.prefix import continue_from
 from model.trace import Trace
 from model.translator import Translator
 from tests.model.by_hand import PaperModel, positional_encoding
@@ -245,3 +246,19 @@ def test_a_gate_is_put_on_what_the_zeroed_values_left(double):
 
     both = (HeadGate(0.5, **where), ValueZeroing((0,), **where))
     assert_as_by_hand(double, both, gates={("cross", 1): gates}, changes={(("cross", 1), "v"): in_head(silent)})
+
+
+def test_cells_forbidden_in_the_encoder_mean_the_same_in_a_batch_and_with_the_cache(double):
+    change = MaskEdit(((0, 1), (2, 0), (3, 9)), kind="encoder_self")
+    slow = MaskEdit(change.forbid, ((50, 50),), kind="encoder_self")
+    texts = ["A dog runs", "A cat", "Two men and a dog"]
+    assert change.position_free
+    assert not slow.position_free
+    together = double.translate(texts, interventions=(change,))
+    assert together == [double.translate([text], interventions=(slow,))[0] for text in texts]
+    for text in texts:
+        cached, whole, plain = (
+            continue_from(double, text, (), 1, changes).log_probability for changes in ((change,), (slow,), ())
+        )
+        assert cached == pytest.approx(whole, abs=1e-9)
+        assert abs(cached - plain) > 1e-6
