@@ -29,6 +29,13 @@ class View:
     """attention temperature, 1 = as trained; at work in `trace`"""
     scope: str
     """where tau is at work: head, layer or everywhere"""
+    target: str
+    """what `trace` was forced to: the model's own beam or greedy translation, or a typed one"""
+
+    @property
+    def beam_size(self) -> int:
+        """Of this page's searches; 1 is greedy."""
+        return 1 if self.target == "greedy" else 4
 
     @property
     def attention(self) -> Attention:
@@ -80,7 +87,8 @@ def _view(inputs: Inputs, trace: Trace, source: str) -> View:
             f"the model ran again with it{'' if inputs.target == 'typed' else ', and translated again'}.",
             icon=":material/thermostat:",
         )
-    return View(inputs.translator, trace, source, inputs.kind, inputs.layer, inputs.head, inputs.tau, inputs.scope)
+    place = (inputs.kind, inputs.layer, inputs.head)
+    return View(inputs.translator, trace, source, *place, inputs.tau, inputs.scope, inputs.target)
 
 
 def _header(file: str) -> None:

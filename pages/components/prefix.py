@@ -14,7 +14,6 @@ from model.translator import MAX_TRACE_TOKENS, Translator
 from pages.components.chart import chart
 from pages.components.explain import show_code
 from pages.components.frame import View
-from pages.components.inputs import current_inputs, request
 from pages.components.positions import KEPT
 from viz.chips import chips
 from viz.compare import word_diff
@@ -33,7 +32,7 @@ def show_prefix(view: View) -> None:
         "Choose a position, then another word for it: everything before stays, the new word is **forced**, and the "
         "model decodes on from there. Do it again in the new translation as often as you like."
     )
-    _show(view, request(current_inputs()).beam_size)
+    _show(view, view.beam_size)
     show_code(continue_from)
 
 

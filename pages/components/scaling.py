@@ -21,7 +21,6 @@ from pages.components.frame import View
 from pages.components.masks import names
 from pages.components.runs import Request, run
 from pages.components.temperature import (
-    beam_of,
     comparable,
     forced,
     plain_run,
@@ -82,7 +81,7 @@ def _without_division(view: View) -> None:
     )
     undivided = (AttentionTemperature(tau),)
     plain = plain_run(view)
-    other = run(view.translator, Request(view.trace.source, target_of(view), beam_of(), undivided))
+    other = run(view.translator, Request(view.trace.source, target_of(view), view.beam_size, undivided))
     show_translations({"With the division": plain.translation, "Without it, run again": other.translation})
     if not comparable(view, plain):
         return
@@ -129,7 +128,7 @@ def show_many(view: View, row: int) -> None:
         f"The model runs at {len(MANY)} temperatures, at work **{scope}** (the sidebar's “Temperature acts on”), and "
         "translates each time. That takes some seconds."
     )
-    asked = (view.trace.checkpoint_hash, view.trace.source, target_of(view), beam_of(), _address(view))
+    asked = (view.trace.checkpoint_hash, view.trace.source, target_of(view), view.beam_size, _address(view))
     st.button(
         f"Run the model at {len(MANY)} temperatures",
         key="temperature-run-many",
@@ -164,7 +163,7 @@ def _outcomes(view: View, plain: Trace) -> list[_Outcome]:
         bar.progress(done / len(MANY), f"The model is translating with τ = {tau:g} …")
         changes = () if tau == 1 else (AttentionTemperature(tau, **dict(_address(view))),)
         texts = (view.trace.source, plain.translation)
-        found.append(_outcome(view.translator, texts, beam_of(), changes, place))
+        found.append(_outcome(view.translator, texts, view.beam_size, changes, place))
     bar.progress(1.0, f"{len(MANY)} runs done.")
     return found
 

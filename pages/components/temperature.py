@@ -76,16 +76,12 @@ def _take_row() -> None:
 
 def target_of(view: View) -> str | None:
     """What a run with another temperature is to translate into: None lets the model find its own."""
-    return view.trace.translation if st.session_state.get("target") == "typed" else None
-
-
-def beam_of() -> int:
-    return 1 if st.session_state.get("target") == "greedy" else 4
+    return view.trace.translation if view.target == "typed" else None
 
 
 def plain_run(view: View) -> Trace:
     """The run as trained: without the temperature."""
-    return run(view.translator, Request(view.trace.source, target_of(view), beam_of(), ()))
+    return run(view.translator, Request(view.trace.source, target_of(view), view.beam_size, ()))
 
 
 def forced(view: View, target: str, interventions: tuple[Intervention, ...]) -> Trace:

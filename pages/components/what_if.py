@@ -68,7 +68,7 @@ def show_new(view: View, runs: Comparison) -> Trace:
     """What the changed model writes; the search takes longest, so it is drawn last. Returns the run on the new text."""
     translator, plain = view.translator, runs.before.interventions
     # A typed target is nobody's translation: the plain model's own is what the changed one's is held against.
-    asked = Request(runs.before.source, None, 1 if st.session_state.get("target") == "greedy" else 4, plain)
+    asked = Request(runs.before.source, None, view.beam_size, plain)
     own = run(translator, asked)
     new = run(translator, replace(asked, interventions=runs.after.interventions))
     changed, unchanged = _log_probability(new), _log_probability(again(translator, new, plain))

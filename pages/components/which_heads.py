@@ -12,7 +12,7 @@ from model.pruning import PruningCurve, pruning_curve, sentence_pair
 from pages.components.chart import chart
 from pages.components.explain import show_code
 from pages.components.frame import View
-from pages.components.inputs import EXAMPLES, KINDS, current_inputs, request
+from pages.components.inputs import EXAMPLES, KINDS
 from pages.components.on_request import asked, kept_result
 from pages.components.positions import KEPT, kept_slider
 from pages.components.runs import Request, again, run, translate
@@ -50,7 +50,7 @@ def show_which_heads(view: View) -> None:
         "on a cell chooses its head there."
     )
     _show_list(scores)
-    _show_pruning(view, scores, request(current_inputs()).beam_size)
+    _show_pruning(view, scores, view.beam_size)
     show_code(head_scores, prune, pruning_curve)
 
 
