@@ -7,6 +7,7 @@ from model.interventions import LiftCausalMask
 from model.masking import future_mass, mask_orders
 from model.masks import causal_mask, padding_mask
 from model.padding import padded_run
+from pages.components.cards import links
 from pages.components.chart import chart
 from pages.components.explain import explain, show_code
 from pages.components.export import export
@@ -37,6 +38,7 @@ figure = mask_maps(rows, keys, mask, scaled, pattern)
 chart(figure, key="masks-maps", alt="The mask, the scaled scores before and after it, and the attention weights.")
 temperature = "" if tau == 1 else f" The softmax divides the scores by τ = {tau:g} first."
 st.caption(f"Layer {view.layer}, head {head}. Rows are queries, columns keys; 2 and 3 have one range.{temperature}")
+links(what_if="Forbid or allow single cells, and run the model again")
 explain(
     "A cell that may be looked at keeps its score; any other becomes −∞, whose power of e is exactly 0. Such a "
     "cell is no small number but no number at all, which is why it is hatched and has no colour.",

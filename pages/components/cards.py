@@ -1,10 +1,18 @@
-"""The home page's cards: one for every other page."""
+"""Ways to other pages: the home page's cards, one for every other page, and single links."""
 
 import streamlit as st
 
 from pages import PAGES
 from pages.components.frame import page_of
 from pages.components.inputs import framed
+
+
+def links(**labels: str) -> None:
+    """A link to each of these pages, by the name of its file; everything chosen in the sidebar comes along."""
+    if framed():
+        for name, label in labels.items():
+            page = page_of(f"{name}.py")
+            st.page_link(page.path, label=label, icon=page.icon)
 
 
 def cards(file: str) -> None:
