@@ -105,7 +105,8 @@ def _slider(steps: tuple[int, ...], last_step: int | None) -> str:
         st.session_state["snapshot"] = END
 
     def label(option: str) -> str:
-        return f"{int(option):,}" if option != END else f"{last_step:,}" if last_step else END
+        # Without commas: a link writes what is shown, and a comma there parts two values.
+        return str(last_step or END) if option == END else option
 
     return st.select_slider("After training step", options, value=END, format_func=label, key="snapshot", **KEPT)
 

@@ -44,6 +44,8 @@ def main(arguments: list[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     if min(args.sentences, args.rounds, args.max_tokens) < 1:
         parser.error("--sentences, --rounds and --max-tokens must be at least 1")
+    if args.data and not args.data.is_file():
+        parser.error(f"there is no file {args.data}")
     translator = load_checkpoint(args.checkpoint, "cpu")
     texts = list(islice(cycle(_texts(translator, args.data)), args.sentences))
     pairs = encode_pairs(translator.tokenizer, texts, translator.model.config.max_len)
