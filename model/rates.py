@@ -23,6 +23,8 @@ class Measured:
     """largest relative difference between the equation with these two and the logged rates, before `lowered_from`"""
     lowered_from: int | None
     """first logged step with a rate below the equation's at the end, where a run cooled down"""
+    restarted_at: int | None
+    """first logged step of a later run that went on with the weights and warmed up once more; not read here"""
 
 
 def measured_schedule(steps: Array, rates: Array, d_model: int) -> Measured | None:
@@ -37,6 +39,11 @@ def measured_schedule(steps: Array, rates: Array, d_model: int) -> Measured | No
     steps, rates = steps[usable], rates[usable]
     if not len(steps):
         return None
+    rises = np.diff(rates) > 0
+    again = np.flatnonzero(rises & (np.cumsum(~rises) > 0))
+    restarted_at = int(steps[again[0] + 1]) if len(again) else None
+    if len(again):
+        steps, rates = steps[: again[0] + 1], rates[: again[0] + 1]
     # factor * min(1, (step / warmup)^1.5): flat where the rate falls as the inverse square root.
     reduced = rates * np.sqrt(d_model * steps)
     factor = float(reduced.max())
@@ -53,4 +60,5 @@ def measured_schedule(steps: Array, rates: Array, d_model: int) -> Measured | No
         factor=factor,
         error=float(np.abs(rates[followed] / equation - 1).max()),
         lowered_from=int(after[0]) if len(after) else None,
+        restarted_at=restarted_at,
     )

@@ -144,4 +144,6 @@ def _of_the_run(points: tuple[Array, Array] | None, measured: Measured | None) -
     )
     if measured.lowered_from:
         text += f"From step {measured.lowered_from:,} on the run lowered its rate below the equation, a cooldown. "
+    if measured.restarted_at:
+        text += f"By step {measured.restarted_at:,} a second run has gone on with the weights, warmed up once more. "
     return text

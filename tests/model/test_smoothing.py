@@ -82,6 +82,18 @@ def test_a_cooldown_is_told_apart_from_the_equation() -> None:
     assert (round(found.warmup), found.lowered_from) == (450, 1500)
 
 
+def test_a_second_run_in_the_log_is_told_and_not_taken_for_the_first() -> None:
+    steps = np.arange(100, 2001, 100)
+    first = np.array([noam(int(s), 64, 450) * cooldown(int(s), 2000, 600) for s in steps])
+    second = np.array([noam(int(s), 64, 300, 0.6) for s in steps])
+    both = measured_schedule(np.append(steps, steps + 2000), np.append(first, second), 64)
+    alone = measured_schedule(steps, first, 64)
+    assert both is not None
+    assert alone is not None
+    assert (both.restarted_at, alone.restarted_at) == (2100, None)
+    assert (both.warmup, both.factor, both.lowered_from) == (alone.warmup, alone.factor, alone.lowered_from)
+
+
 @pytest.mark.parametrize("warmup", [1, 10**6])
 def test_a_log_without_rise_or_without_fall_gives_no_schedule(warmup: int) -> None:
     steps = np.arange(100.0, 1100, 100)
