@@ -115,7 +115,7 @@ def show_list(changes: tuple[Intervention, ...], tokens: tuple[str, ...]) -> Non
     """
     st.markdown("**Your changes**, the first one first")
     for note in st.session_state.pop(NOTES, []):
-        st.text(f"ⓘ {note}")
+        st.text(f"Note: {note}")
     if not changes:
         st.caption("None yet: this is the model as trained. Add one, take an experiment, or click on a cell below.")
     for i, change in enumerate(changes):
