@@ -10,4 +10,4 @@ def token_lines(payload: bytes, key: str) -> None:
         payload: from viz.lines.lines.
         key: unique in the app.
     """
-    component("lines", ("colours.js", "lines_draw.js"))(key=key, data=payload)
+    component("lines", ("layers.css", "colours.js", "lines_draw.js"))(key=key, data=payload)

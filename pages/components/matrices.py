@@ -9,7 +9,7 @@ from viz.head import PROJECTIONS, Choice, Head
 from viz.steps import STEPS
 
 MATRICES = (
-    *("colours.js", "payload.js", "matrices_layout.js", "matrices_draw.js"),
+    *("toolbar.css", "layers.css", "colours.js", "payload.js", "matrices_layout.js", "matrices_draw.js"),
     *("matrices_redraw.js", "matrices_picture.js"),
 )
 CELL = {"cell_query": 2, "cell_key": 1, "cell_dimension": 0, "cell_output": 0}

@@ -21,4 +21,6 @@ def mosaic_picture(payload: bytes, key: str, on_choose: Callable[[str, int, int]
         if place:
             on_choose(str(place["kind"]), int(place["layer"]), int(place["head"]))
 
-    component("mosaic", ("colours.js", "mosaic_draw.js"))(key=key, data=payload, on_choose_change=choose)
+    component("mosaic", ("toolbar.css", "layers.css", "colours.js", "mosaic_draw.js"))(
+        key=key, data=payload, on_choose_change=choose
+    )

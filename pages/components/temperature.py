@@ -20,7 +20,7 @@ from viz.leaks import probability_bars
 from viz.temperature import entropy_chart, live_payload, row_panels
 from viz.tokens import labels, numbered
 
-FILES = ("colours.js", "payload.js", "matrices_layout.js", "matrices_draw.js", "temperature_row.js")
+FILES = ("layers.css", "colours.js", "payload.js", "matrices_layout.js", "matrices_draw.js", "temperature_row.js")
 CURVE = np.logspace(-2, 2, 81)
 PANELS = (0.05, 0.5, 1.0, 2.0, 20.0)
 ROW = "temperature-row"
