@@ -1,5 +1,6 @@
 """The page on why attention in Chromium: links, sliders, words, a measurement that somebody asks for."""
 
+import re
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -31,11 +32,12 @@ def wait_for(visitor: Visitor, selector: str, script: str, expected: list) -> No
     )
 
 
-def choose(visitor: Visitor, key: str, text: str) -> None:
-    """The first option that matches what is typed."""
+def choose(visitor: Visitor, key: str, number: int) -> None:
+    """The word at this position: what is typed leaves but a few options, all of which are drawn."""
     box = visitor.page.locator(f".st-key-{key} input")
-    box.fill(text)
-    box.press("Enter")
+    box.click()
+    box.fill(f"{number} ")
+    visitor.page.get_by_role("option").filter(has_text=re.compile(f"^{number} ")).click()
 
 
 def marks(translator: Translator, source: str, k: int, r: int) -> list[list[int]]:
@@ -63,12 +65,12 @@ def test_a_cold_link_opens_the_same_ways_and_another_word_changes_them(
     source = "A dog runs. " * 3
     visitor.visit(page(cold_server, source=source, target="Greedy", kernel="2", neighbours="4"))
     visitor.page.locator(PATHS).wait_for()
-    choose(visitor, "path_to", "8 ")
+    choose(visitor, "path_to", 8)
     wait_for(visitor, PATHS, STEPS, [1, 8, 4, 4])
     again = new_visitor()
     again.visit(visitor.page.url)
     wait_for(again, PATHS, STEPS, [1, 8, 4, 4])
-    choose(again, "path_from", "6 ")
+    choose(again, "path_from", 6)
     wait_for(again, PATHS, STEPS, [1, 2, 2, 1])
 
 
