@@ -7,6 +7,7 @@ from time import monotonic
 import streamlit as st
 
 from model.timing import LENGTHS, PATIENCE, ROUNDS, Contender, Sample, Timings, medians, timed
+from pages.components.on_request import asked
 
 _BUSY = Lock()
 """Two measurements at once would slow each other down: one at a time in this process."""
@@ -24,8 +25,7 @@ def measured(
         contenders: makes what is timed.
     """
     kept, name = _kept(), (key, device, *case)
-    st.button("Measure on this machine", key=key, icon=":material/timer:", on_click=_ask, args=(key,))
-    pressed = st.session_state.pop(_asked(key), False)
+    pressed = asked("Measure on this machine", key, ":material/timer:")
     place = st.empty()
     if pressed and not _BUSY.acquire(blocking=False):
         place.info(
@@ -41,14 +41,6 @@ def measured(
     elif name not in kept:
         place.caption("Nothing is timed until you press the button.")
     return kept.get(name)
-
-
-def _ask(key: str) -> None:
-    st.session_state[_asked(key)] = True
-
-
-def _asked(key: str) -> str:
-    return f"{key}-asked"
 
 
 def _rounds(contenders: Mapping[str, Contender], device: str, bar: object) -> list[Sample]:
