@@ -16,6 +16,9 @@ from model.transformer import Transformer
 FIRST_ROOM = 32
 """Positions that fresh keys and values have room for; it doubles when they are used up."""
 
+FEW_ROWS = 5
+"""Up to so many rows, and more than one, go through a matrix as columns."""
+
 Map = Callable[[Tensor], Tensor]
 
 
@@ -31,7 +34,7 @@ class PackedTransformer:
         self.encoder_norm, self.decoder_norm = _norm(model.encoder.final_norm), _norm(model.decoder.final_norm)
         crosses = [layer.cross_attn for layer in model.decoder.layers]
         self.memory_keys_values = _affine(*(linear for cross in crosses for linear in (cross.w_k, cross.w_v)))
-        self.output = model.output.weight.detach().T.contiguous()
+        self.output = _product(model.output.weight)
 
     def start(self, src: Tensor, src_mask: Tensor, copies: int) -> "PackedSteps":
         """What decoding `copies` hypotheses of each sentence begins with.
@@ -83,7 +86,7 @@ class PackedSteps:
         for number, layer in enumerate(self.packed.decoder):
             x = layer(x, self, number)
         self.length += 1
-        return self.packed.decoder_norm(x) @ self.packed.output
+        return self.packed.output(self.packed.decoder_norm(x))
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these rows, in this order; each sentence's rows stand together."""
@@ -152,13 +155,28 @@ class _DecoderLayer(_EncoderLayer):
 
 
 def _affine(*linears: nn.Linear) -> Map:
-    """x -> [x W_1 + b_1, x W_2 + b_2, ...] in one product.
+    """x -> [x W_1 + b_1, x W_2 + b_2, ...] in one product."""
+    weight, bias = (torch.cat([getattr(linear, name).detach() for linear in linears]) for name in ("weight", "bias"))
+    return _product(weight, bias)
 
-    The matrix is kept as (in, out): a single row meets it up to three times as fast as nn.Linear's (out, in).
+
+def _product(weight: Tensor, bias: Tensor | None = None) -> Map:
+    """x -> x W^T + b for nn.Linear's weight (out, in).
+
+    The matrix is kept both ways: a single row meets (in, out) twice as fast as (out, in), and so do many rows; a
+    beam's few rows are fastest as the columns that (out, in) is multiplied with.
     """
-    weight = torch.cat([linear.weight.detach() for linear in linears]).T.contiguous()
-    bias = torch.cat([linear.bias.detach() for linear in linears])
-    return lambda x: torch.addmm(bias, x, weight)
+    by_column, by_row = weight.detach().contiguous(), weight.detach().T.contiguous()
+    if bias is None:
+        return lambda x: (by_column @ x.T).T if 1 < len(x) <= FEW_ROWS else x @ by_row
+    column = bias[:, None]
+
+    def map_rows(x: Tensor) -> Tensor:
+        if 1 < len(x) <= FEW_ROWS:
+            return torch.addmm(column, by_column, x.T).T.contiguous()
+        return torch.addmm(bias, x, by_row)
+
+    return map_rows
 
 
 def _norm(norm: nn.Module) -> Map:
