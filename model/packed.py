@@ -169,12 +169,12 @@ def _product(weight: Tensor, bias: Tensor | None = None) -> Map:
     by_column, by_row = weight.detach().contiguous(), weight.detach().T.contiguous()
     if bias is None:
         return lambda x: (by_column @ x.T).T if 1 < len(x) <= FEW_ROWS else x @ by_row
-    column = bias[:, None]
+    row, column = bias[None], bias[:, None]
 
     def map_rows(x: Tensor) -> Tensor:
         if 1 < len(x) <= FEW_ROWS:
             return torch.addmm(column, by_column, x.T).T.contiguous()
-        return torch.addmm(bias, x, by_row)
+        return torch.addmm(row, x, by_row)
 
     return map_rows
 
