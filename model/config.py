@@ -65,5 +65,15 @@ PRESETS: Mapping[str, TransformerConfig] = MappingProxyType(
         "tiny": TransformerConfig(
             vocab_size=8000, d_model=128, n_heads=4, d_ff=256, n_encoder_layers=4, n_decoder_layers=4, dropout=0.3
         ),
+        "toy": TransformerConfig(
+            vocab_size=300,
+            d_model=64,
+            n_heads=4,
+            d_ff=128,
+            n_encoder_layers=2,
+            n_decoder_layers=2,
+            max_len=64,
+            dropout=0.0,
+        ),
     }
 )
