@@ -11,6 +11,7 @@ from model.trace import Array, Trace
 from model.translator import Translator
 from pages.components.chart import chart
 from pages.components.frame import View
+from pages.components.kept import kept
 from pages.components.pickers import alignment_weights
 from pages.components.positions import kept_slider
 from viz.decoding import source_weights, written_line
@@ -106,7 +107,7 @@ def _run(trace: Trace) -> tuple[object, ...]:
     return trace.checkpoint_hash, trace.device, trace.src_ids, trace.tgt_ids, trace.interventions
 
 
-@st.cache_resource(max_entries=8, show_spinner=False, hash_funcs={Translator: _weights})
+@kept(max_entries=8, hash_funcs={Translator: _weights})
 def _tree(
     translator: Translator, src_ids: tuple[int, ...], interventions: tuple[Intervention, ...], beam_size: int
 ) -> BeamTree:
@@ -114,7 +115,7 @@ def _tree(
         return beam_tree(translator.model, list(src_ids), beam_size)
 
 
-@st.cache_resource(max_entries=32, show_spinner=False, hash_funcs={Translator: _weights})
+@kept(max_entries=32, hash_funcs={Translator: _weights})
 def _drawn(
     translator: Translator,
     src_ids: tuple[int, ...],
@@ -127,12 +128,12 @@ def _drawn(
         return draw_translations(translator.model, list(src_ids), sampling, seed, n)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False, hash_funcs={Translator: _weights, Trace: _run})
+@kept(max_entries=8, hash_funcs={Translator: _weights, Trace: _run})
 def _tempered(translator: Translator, trace: Trace, tau: float) -> Array:
     return tempered_inside(translator.model, trace, tau)
 
 
-@st.cache_resource(max_entries=96, show_spinner=False, hash_funcs={Translator: _weights})
+@kept(max_entries=96, hash_funcs={Translator: _weights})
 def _timed(
     translator: Translator, src_ids: tuple[int, ...], steps: int, use_cache: bool, repetition: int
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
