@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlencode
 
@@ -25,8 +26,10 @@ class Session:
     """One websocket; each change waits for the page that follows."""
 
     def __init__(self, port: int, **query: str) -> None:
-        self.socket = connect(
-            f"ws://localhost:{port}/_stcore/stream", subprotocols=["streamlit"], max_size=None, open_timeout=60
+        address = f"ws://localhost:{port}/_stcore/stream"
+        self._open = ExitStack()
+        self.socket = self._open.enter_context(
+            connect(address, subprotocols=["streamlit"], max_size=None, open_timeout=60)
         )
         self.query = query
         """what the address bar says after the question mark; the front end keeps it up to date with bound widgets"""
@@ -37,7 +40,7 @@ class Session:
         """what spinners said"""
 
     def close(self) -> None:
-        self.socket.close()
+        self._open.close()
 
     def open(self) -> float:
         """Load the page; seconds until it was whole."""

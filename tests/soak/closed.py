@@ -13,7 +13,7 @@ AT_MOST = 10.0
 """seconds after which it must be idle"""
 
 
-def ask_and_leave(server: Server, sessions: int = SESSIONS) -> tuple[float, float]:
+def ask_and_leave(server: Server, sessions: int = SESSIONS, clauses: int = 20) -> tuple[float, float]:
     """Each asks for the beam search of a long text of its own, and closes.
 
     Returns:
@@ -21,12 +21,11 @@ def ask_and_leave(server: Server, sessions: int = SESSIONS) -> tuple[float, floa
     """
     first = _asking(server, 0)
     worked = server.seconds_of_work()
-    first.ask({"source": _text(0)})
-    first._answer()
+    first.change({"source": _text(0, clauses)})
     one = server.seconds_of_work() - worked
     asking = [_asking(server, number) for number in range(1, 1 + sessions)]
     for number, session in enumerate(asking, 1):
-        session.ask({"source": _text(number)})
+        session.ask({"source": _text(number, clauses)})
     time.sleep(0.5)
     for session in asking:
         session.close()
@@ -59,6 +58,6 @@ def _asking(server: Server, number: int) -> Session:
     return session
 
 
-def _text(number: int) -> str:
+def _text(number: int, clauses: int) -> str:
     animals = ("dogs", "cats", "birds", "horses", "children")
-    return ", and then ".join(f"{number + i} {animals[i % 5]} ran over the street" for i in range(20)) + "."
+    return ", and then ".join(f"{number + i} {animals[i % 5]} ran over the street" for i in range(clauses)) + "."

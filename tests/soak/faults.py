@@ -70,9 +70,9 @@ def server_killed(folder: Path, checkpoints: Path | None = None, sessions: int =
     return problems
 
 
-def training_killed(folder: Path, kills: int = KILLS, seed: int = 0, **changes: float) -> list[str]:
+def training_killed(folder: Path, kills: int = KILLS, seed: int = 0) -> list[str]:
     """A run that is killed at random moments, and resumed, ends with the very weights of one that is left alone."""
-    rng, run = random.Random(seed), _trainer(folder, TRAINING | {"steps": SAVES * MOST_SAVES * kills} | changes)
+    rng, run = random.Random(seed), _trainer(folder, TRAINING | {"steps": SAVES * (MOST_SAVES + 2) * kills})
     for kill in range(kills):
         process = run("killed")
         _live(process, folder / "killed" / "state.pt", rng)
@@ -138,12 +138,12 @@ def main(folder: Path, checkpoint: Path) -> list[str]:
 def _live(process: subprocess.Popen, state: Path, rng: random.Random) -> None:
     """Wait until the run has saved its state a few times, and then for a part of the time that this takes."""
     saved, began, interval = _saved(state), time.monotonic(), 0.0
-    for _ in range(rng.randint(1, MOST_SAVES - 1)):
+    for _ in range(rng.randint(2, MOST_SAVES)):
         while _saved(state) == saved and process.poll() is None:
             time.sleep(0.005)
         saved, now = _saved(state), time.monotonic()
         interval, began = now - began, now
-    time.sleep(rng.random() * min(interval, 1.0))
+    time.sleep(rng.random() * interval)
 
 
 def _saved(state: Path) -> int:

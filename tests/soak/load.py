@@ -64,7 +64,7 @@ class Answer:
 
     @classmethod
     def shown(cls, session: Session) -> "Answer":
-        (sentence,) = [html for html in session.html() if "chip" not in html and "stMain" not in html]
+        (sentence,) = [html for html in session.html() if '<p class="sentence">' in html]
         return cls(sentence, session.bars("certainty"), session.cells("alignment-map"))
 
     def same(self, other: "Answer") -> bool:
