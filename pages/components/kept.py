@@ -5,10 +5,12 @@ No lock is held while something is worked out: who leaves leaves nothing behind,
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
+from weakref import ref
 
 import numpy as np
 import streamlit as st
@@ -38,31 +40,37 @@ class Place:
 
 
 class Shelf:
-    """All results: where they take more than `room` bytes together, the one unused for longest goes."""
+    """All results: where they take more than `room` bytes together, the one unused for longest goes.
+
+    Places are held weakly: those that Streamlit's caches have dropped go with their results.
+    """
 
     def __init__(self, room: int) -> None:
         self.room, self.bytes = room, 0
         self._lock = Lock()
-        self._sizes: OrderedDict[Place, int] = OrderedDict()
+        self._sizes: OrderedDict[ref[Place], int] = OrderedDict()
 
     def put(self, place: Place, result: object) -> None:
         size = footprint(result)
         with self._lock:
             place.result = result
-            self.bytes += size - self._sizes.pop(place, 0)
-            self._sizes[place] = size
+            self._sizes.pop(ref(place), None)
+            self._sizes = OrderedDict((other, taken) for other, taken in self._sizes.items() if other())
+            self._sizes[ref(place)] = size
+            self.bytes = sum(self._sizes.values())
             while self.bytes > self.room and len(self._sizes) > 1:
                 oldest, freed = self._sizes.popitem(last=False)
-                oldest.result = _NOTHING
                 self.bytes -= freed
+                if dropped := oldest():
+                    dropped.result = _NOTHING
 
     def used(self, place: Place) -> None:
         with self._lock:
-            if place in self._sizes:
-                self._sizes.move_to_end(place)
+            if ref(place) in self._sizes:
+                self._sizes.move_to_end(ref(place))
 
 
-def kept(max_entries: int, hash_funcs: Mapping[type, Callable] | None = None) -> Callable:
+def kept(max_entries: int, hash_funcs: Mapping[type, Callable] | None = None, doing: str = "") -> Callable:
     """A function of the model that is worked out once for everybody, each time in a turn (see gate.py).
 
     Where the GPU has too little memory, the CPU does it.
@@ -70,6 +78,7 @@ def kept(max_entries: int, hash_funcs: Mapping[type, Callable] | None = None) ->
     Args:
         max_entries: results that are kept; the room on the shelf may let fewer stay.
         hash_funcs: as `st.cache_resource` takes them.
+        doing: what the page says meanwhile, once it is this session's turn.
     """
 
     def decorate(work: Callable[Given, Result]) -> Callable[Given, Result]:
@@ -83,7 +92,7 @@ def kept(max_entries: int, hash_funcs: Mapping[type, Callable] | None = None) ->
             place = place_of(*args)
             result = place.result
             if result is _NOTHING:
-                with turn(place, lambda: place.taken):
+                with turn(place, lambda: place.taken), st.spinner(doing, show_time=True) if doing else nullcontext():
                     result = place.result
                     if result is _NOTHING:
                         result = _worked_out(work, args)

@@ -41,8 +41,7 @@ def run(translator: Translator, request: Request) -> Trace:
     Raises:
         ValueError: the text is blank or too long; the sentence says what to do.
     """
-    with st.spinner("The model is translating …", show_time=True):
-        return _trace(translator, request)
+    return _trace(translator, request)
 
 
 def again(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
@@ -53,14 +52,12 @@ def again(translator: Translator, trace: Trace, interventions: tuple[Interventio
     """
     if interventions == trace.interventions:
         return trace
-    with st.spinner("The changed model is running …", show_time=True):
-        return _again(translator, trace, interventions)
+    return _again(translator, trace, interventions)
 
 
 def check(translator: Translator, trace: Trace) -> tuple[Check, ...]:
     """The proof of one trace, worked out once."""
-    with st.spinner("Checking the picture against the model …"):
-        return _checks(translator, trace)
+    return _checks(translator, trace)
 
 
 def translate(
@@ -85,12 +82,12 @@ def _translator(checkpoint: str, device: str) -> Translator:
     return translator
 
 
-@kept(max_entries=24, hash_funcs={Translator: _weights})
+@kept(max_entries=24, hash_funcs={Translator: _weights}, doing="The model is translating …")
 def _trace(translator: Translator, request: Request) -> Trace:
     return translator.trace(request.source, request.target, request.beam_size, request.interventions)
 
 
-@kept(max_entries=24, hash_funcs={Translator: _weights, Trace: _run})
+@kept(max_entries=24, hash_funcs={Translator: _weights, Trace: _run}, doing="The changed model is running …")
 def _again(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
     return build_trace(translator, trace.source, trace.next_ids, interventions)
 
@@ -102,6 +99,10 @@ def _translations(
     return translator.translate(sentences, beam_size, interventions=interventions)
 
 
-@kept(max_entries=200, hash_funcs={Translator: _weights, Trace: _run})
+@kept(
+    max_entries=200,
+    hash_funcs={Translator: _weights, Trace: _run},
+    doing="Checking the picture against the model …",
+)
 def _checks(translator: Translator, trace: Trace) -> tuple[Check, ...]:
     return prove(translator, trace)

@@ -67,6 +67,7 @@ def test_who_waits_reads_how_many_are_before_and_then_sees_the_page(
     visitor = Thread(target=lambda: opened.append(open_app(source=SENTENCE)))
     visitor.start()
     wait_for(lambda: "The model is busy: 1 before you" in messages)
+    assert "The model is translating …" not in messages
     taken.set()
     visitor.join(PATIENCE)
     (app,) = opened

@@ -249,6 +249,14 @@ def test_the_shelf_drops_what_was_unused_for_longest_and_never_more_than_it_must
     assert [place.taken for place in places] == [False, False, False, True], "the newest stays, however large"
 
 
+def test_a_place_that_a_cache_has_dropped_takes_no_room():
+    shelf, place, other = kept.Shelf(room=250), kept.Place(), kept.Place()
+    shelf.put(place, np.zeros(200, np.uint8))
+    del place
+    shelf.put(other, np.zeros(200, np.uint8))
+    assert (shelf.bytes, other.taken) == (200, True)
+
+
 def test_a_trace_s_footprint_is_its_arrays_without_the_weights(translator):
     trace = translator.trace("Two dogs", "Zwei Hunde")
     arrays = sum(kept.footprint(value) for value in vars(trace).values())
