@@ -29,7 +29,10 @@ class Session:
         address = f"ws://localhost:{port}/_stcore/stream"
         self._open = ExitStack()
         self.socket = self._open.enter_context(
-            connect(address, subprotocols=["streamlit"], max_size=None, open_timeout=60)
+            # No bound on what waits to be read: a session that leaves without reading must see the server's goodbye.
+            connect(
+                address, subprotocols=["streamlit"], max_size=None, max_queue=None, ping_interval=None, open_timeout=60
+            )
         )
         self.query = query
         """what the address bar says after the question mark; the front end keeps it up to date with bound widgets"""
