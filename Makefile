@@ -2,6 +2,8 @@
 # pinned requirements into it when these files have changed.  PORT=8502 make run: another port.
 # make bench: how fast we translate and learn, beside CTranslate2, Hugging Face and torch.nn.Transformer, with the
 # same weights; DATA=pairs.tsv CHECKPOINT=name make bench: other sentences, another checkpoint.
+# make soak: fifty people at once for five minutes, people who leave, servers and trainings that are killed, hostile
+# text, a full disk.  ARGS="load --minutes 1" make soak: one part, shorter.
 # Another interpreter: make run PYTHON=/path/to/python3.12
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,\
@@ -14,7 +16,7 @@ PIP := $(BIN) -m pip install --disable-pip-version-check
 # Threads that spin while they wait for work starve the other visitors' threads: let them sleep.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: run test bench lint format clean
+.PHONY: run test bench soak lint format clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/installed
@@ -25,6 +27,9 @@ test: $(VENV)/installed-tests
 
 bench: $(VENV)/installed-bench
 	$(BIN) -m tests.bench.speed $(if $(DATA),--data "$(DATA)") $(if $(CHECKPOINT),--checkpoint "$(CHECKPOINT)") $(ARGS)
+
+soak: $(VENV)/installed-tests
+	$(BIN) -m tests.soak $(ARGS)
 
 lint: $(VENV)/installed-tests
 	$(BIN) -m ruff format --check .

@@ -15,6 +15,7 @@ from model.decoding import Hypothesis, length_limits, length_penalty
 from model.hooks import recording
 from model.layers import LayerCache
 from model.masks import padding_mask
+from model.stopping import still_wanted
 from model.trace import Array
 from model.transformer import Transformer, pad_batch
 
@@ -182,6 +183,7 @@ class _State:
 
     def next_token(self) -> tuple[Tensor, Array]:
         """log p(next token | prefix), (beam, vocabulary), and the cross-attention weights it was read with."""
+        still_wanted()
         paths = [path for (kind, _), (path, _) in self.model.attentions().items() if kind == "cross"]
         position = self.prefixes.shape[1] - 1
         with recording(self.model, [f"{path}.pattern" for path in paths]) as activations:

@@ -8,6 +8,7 @@ import torch
 from model.config import BOS, EOS, PAD, UNK, TransformerConfig
 from model.masks import padding_mask
 from model.sizes import multiply_adds
+from model.stopping import still_wanted
 from model.transformer import Transformer, pad_batch
 
 DECODER_PARTS = ("decoder_self", "cross", "decoder_feed_forward", "output")
@@ -57,6 +58,7 @@ def timed_steps(
     tokens: list[int] = []
     seconds: list[float] = []
     for position in range(min(steps, model.config.max_len - 1)):
+        still_wanted()
         started = time.perf_counter()
         if use_cache:
             logits = model.decode_next(prefix[:, -1], position, memory, src_mask, cache)

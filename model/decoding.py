@@ -10,6 +10,7 @@ from model.config import BOS, EOS, PAD, UNK
 from model.hooks import observed
 from model.masks import padding_mask
 from model.packed import PackedSteps, PackedTransformer
+from model.stopping import still_wanted
 from model.transformer import Transformer, pad_batch
 
 EXTRA_LENGTH = 50
@@ -68,6 +69,7 @@ class _NextToken:
 
     def __call__(self, prefixes: Tensor) -> Tensor:
         """Prefixes (rows, length), <s> first, one token longer at each call -> (rows, vocabulary)."""
+        still_wanted()
         if self.step is None:
             logits = self.model.decode(prefixes, self.memory, self.src_mask)[:, -1]
         else:

@@ -4,6 +4,9 @@ import gc
 
 import torch
 
+OutOfMemory = torch.OutOfMemoryError
+"""raised where a GPU has too little memory for a run"""
+
 
 def available_devices() -> list[str]:
     """ "cpu", and each CUDA device that is there, the fastest first."""
@@ -18,3 +21,9 @@ def settle() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def free_memory() -> None:
+    """Give back what PyTorch holds on GPUs without using it."""
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

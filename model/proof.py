@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from model.hooks import Edit, explicit_path
 from model.interventions import Reading, applied
 from model.interventions.base import bound
+from model.stopping import still_wanted
 from model.trace import Array, Attention, SubLayer, Trace
 from model.transformer import Transformer
 from model.translator import Translator
@@ -39,6 +40,7 @@ class Check:
 
 def prove(translator: Translator, trace: Trace) -> tuple[Check, ...]:
     """Check that hooks change nothing, that the chain of results closes, and that rows sum to 1."""
+    still_wanted()
     return (hooks_change_nothing(translator, trace), chain_closes(translator, trace), rows_sum_to_one(trace))
 
 

@@ -11,6 +11,7 @@ from model.config import BOS, EOS, PAD, UNK
 from model.decoding import length_limits
 from model.interventions import AttentionTemperature, Intervention
 from model.masks import padding_mask
+from model.stopping import still_wanted
 from model.trace import Array, Trace
 from model.tracer import record
 from model.transformer import Transformer, pad_batch
@@ -92,6 +93,7 @@ def sample(model: Transformer, source: list[int], sampling: Sampling, seed: int,
     forbidden = torch.tensor([PAD, UNK, BOS], device=device)
     (limit,) = length_limits(model, [source])
     for position in range(limit):
+        still_wanted()
         logits = model.decode_next(tokens.to(device), position, memory, src_mask, cache)
         logits = logits.float().index_fill(-1, forbidden, -torch.inf)
         after = filtered(logits, sampling)

@@ -13,6 +13,7 @@ from model.attention import MultiHeadAttention
 from model.config import BOS, EOS
 from model.hooks import recording
 from model.interventions import Intervention, applied, temperatures
+from model.stopping import still_wanted
 from model.tokenizer import Tokenizer
 from model.trace import Array, Attention, Candidate, Embedded, Projections, SubLayer, Trace
 from model.transformer import Transformer
@@ -38,6 +39,7 @@ def record(
         tgt_ids: what the decoder reads: <s>, then the target but for its last token.
         interventions: what to change during the run.
     """
+    still_wanted()
     device = model.output.weight.device
     src, tgt = (torch.tensor([list(ids)], device=device) for ids in (src_ids, tgt_ids))
     with applied(model, interventions), recording(model) as activations:

@@ -1,7 +1,8 @@
 """A loaded checkpoint: text in, translation or Trace out. Frozen, so that many threads can share it."""
 
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -33,6 +34,15 @@ class Translator:
     """SHA-256 of the weights' file"""
     model: Transformer
     tokenizer: Tokenizer
+
+    @property
+    def device(self) -> str:
+        """Where the weights are, such as "cpu" or "cuda:0"."""
+        return str(self.model.output.weight.device)
+
+    def on(self, device: str) -> "Translator":
+        """The same on another device; this one stays as it is."""
+        return replace(self, model=copy.deepcopy(self.model).to(device))
 
     @cached_property
     def packed(self) -> PackedTransformer:

@@ -11,6 +11,7 @@ from model.trace import Array, Trace
 from model.translator import Translator
 from pages.components.chart import chart
 from pages.components.frame import View
+from pages.components.kept import kept
 from pages.components.pickers import alignment_weights
 from pages.components.positions import kept_slider
 from viz.decoding import source_weights, written_line
@@ -61,20 +62,17 @@ def show_step(view: View, step: int) -> tuple[object, Array, Array]:
 
 def search(view: View, beam_size: int) -> BeamTree:
     """The whole beam search of this source, with the interventions of the run."""
-    with st.spinner("The model is searching …"):
-        return _tree(view.translator, view.trace.src_ids, view.trace.interventions, beam_size)
+    return _tree(view.translator, view.trace.src_ids, view.trace.interventions, beam_size)
 
 
 def drawn(view: View, sampling: Sampling, seed: int, n: int) -> tuple[Drawn, ...]:
     """Sampled translations of this source."""
-    with st.spinner("The model is drawing …"):
-        return _drawn(view.translator, view.trace.src_ids, view.trace.interventions, sampling, seed, n)
+    return _drawn(view.translator, view.trace.src_ids, view.trace.interventions, sampling, seed, n)
 
 
 def tempered(view: View, tau: float) -> Array:
     """Logits of this translation, run again with attention temperature tau everywhere."""
-    with st.spinner("The model is running again …"):
-        return _tempered(view.translator, view.trace, tau)
+    return _tempered(view.translator, view.trace, tau)
 
 
 def timed(view: View, steps: int, use_cache: bool, repetition: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
@@ -106,7 +104,7 @@ def _run(trace: Trace) -> tuple[object, ...]:
     return trace.checkpoint_hash, trace.device, trace.src_ids, trace.tgt_ids, trace.interventions
 
 
-@st.cache_resource(max_entries=8, show_spinner=False, hash_funcs={Translator: _weights})
+@kept(max_entries=8, hash_funcs={Translator: _weights}, doing="The model is searching …")
 def _tree(
     translator: Translator, src_ids: tuple[int, ...], interventions: tuple[Intervention, ...], beam_size: int
 ) -> BeamTree:
@@ -114,7 +112,7 @@ def _tree(
         return beam_tree(translator.model, list(src_ids), beam_size)
 
 
-@st.cache_resource(max_entries=32, show_spinner=False, hash_funcs={Translator: _weights})
+@kept(max_entries=32, hash_funcs={Translator: _weights}, doing="The model is drawing …")
 def _drawn(
     translator: Translator,
     src_ids: tuple[int, ...],
@@ -127,12 +125,12 @@ def _drawn(
         return draw_translations(translator.model, list(src_ids), sampling, seed, n)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False, hash_funcs={Translator: _weights, Trace: _run})
+@kept(max_entries=8, hash_funcs={Translator: _weights, Trace: _run}, doing="The model is running again …")
 def _tempered(translator: Translator, trace: Trace, tau: float) -> Array:
     return tempered_inside(translator.model, trace, tau)
 
 
-@st.cache_resource(max_entries=96, show_spinner=False, hash_funcs={Translator: _weights})
+@kept(max_entries=96, hash_funcs={Translator: _weights})
 def _timed(
     translator: Translator, src_ids: tuple[int, ...], steps: int, use_cache: bool, repetition: int
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:

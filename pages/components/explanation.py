@@ -13,6 +13,7 @@ from model.interventions import UniformAttention
 from pages.components.chart import chart
 from pages.components.explain import explain, show_code
 from pages.components.frame import View
+from pages.components.gate import in_turns
 from pages.components.inputs import KINDS
 from pages.components.on_request import asked, kept_result
 from pages.components.positions import KEPT
@@ -152,7 +153,7 @@ def _worked_out(view: View, label: str, key: str, work: Work) -> Any:
     if pressed and not holder:
         bar = st.progress(0.0, "The model is running …")
         found: object = None
-        for share, found in work(view):  # noqa: B007 - the last one is the result
+        for share, found in in_turns(work(view)):  # noqa: B007 - the last one is the result
             bar.progress(share, f"{share:.0%}")
         bar.empty()
         holder.append(found)

@@ -9,6 +9,7 @@ from model.trace import Attention, Trace
 from model.translator import Translator
 from pages import PAGES, Page
 from pages.components.inputs import KINDS, Inputs, current_inputs, framed, request
+from pages.components.kept import on_cpu
 from pages.components.menu import route, runs_as_page
 from pages.components.runs import run
 
@@ -62,6 +63,12 @@ def open_page(file: str) -> View:
         trace = run(inputs.translator, request(inputs))
     except ValueError as error:
         _stop(str(error))
+    if trace.device != inputs.translator.device:
+        st.info(
+            f"{inputs.translator.device} had too little memory left: this page was computed on the CPU.",
+            icon=":material/memory:",
+        )
+        inputs = replace(inputs, translator=on_cpu(inputs.translator))
     return _view(inputs, trace, source)
 
 

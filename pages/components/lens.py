@@ -10,6 +10,7 @@ from model.translator import Translator
 from pages.components.chart import chart
 from pages.components.explain import explain
 from pages.components.frame import View
+from pages.components.kept import kept
 from pages.components.layers import Shown
 from pages.components.positions import KEPT
 from viz.lens import lens_curves, lens_grid, lens_map, neuron_chart, neuron_table
@@ -158,6 +159,6 @@ def _run(trace: Trace) -> tuple[object, ...]:
     return trace.checkpoint_hash, trace.device, trace.src_ids, trace.tgt_ids, trace.interventions
 
 
-@st.cache_resource(max_entries=24, show_spinner=False, hash_funcs={Translator: _weights, Trace: _run})
+@kept(max_entries=24, hash_funcs={Translator: _weights, Trace: _run})
 def _lens(translator: Translator, trace: Trace) -> Lens:
     return lens(translator.model, trace)

@@ -12,6 +12,7 @@ from model.trace import Attention, Trace
 from model.translator import Translator
 from pages.components.chart import chart
 from pages.components.frame import View
+from pages.components.kept import kept
 from pages.components.positions import KEPT
 from pages.components.runs import Request, run
 from viz.leaks import leak_map, leak_table, probability_bars
@@ -203,6 +204,6 @@ def _run(trace: Trace) -> tuple[object, ...]:
     return trace.checkpoint_hash, trace.device, trace.src_ids, trace.tgt_ids, trace.interventions
 
 
-@st.cache_resource(max_entries=24, show_spinner=False, hash_funcs={Translator: _weights, Trace: _run})
+@kept(max_entries=24, hash_funcs={Translator: _weights, Trace: _run})
 def _padded_run(translator: Translator, trace: Trace, kind: str, layer: int, pads: int) -> PaddedRun:
     return padded_run(translator, trace, kind, layer, pads)

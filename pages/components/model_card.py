@@ -241,7 +241,7 @@ def _preset_parameters(name: str) -> dict[str, int]:
     return count_parameters(PRESETS[name])
 
 
-@st.cache_resource(show_spinner=False, hash_funcs={Translator: lambda t: (t.hash, str(t.model.output.weight.device))})
+@st.cache_resource(max_entries=24, show_spinner=False, hash_funcs={Translator: lambda t: (t.hash, t.device)})
 def _load_seconds(translator: Translator) -> float:
     """How long opening this checkpoint takes, by doing it again; what is opened is dropped."""
     start = time.perf_counter()

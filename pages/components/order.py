@@ -7,6 +7,7 @@ from model.trace import Trace
 from model.translator import Translator
 from pages.components.chart import chart
 from pages.components.frame import View
+from pages.components.kept import kept
 from pages.components.masks import names
 from pages.components.positions import KEPT
 from viz.schemes import beside, moved_bars
@@ -165,14 +166,14 @@ def _trace(trace: Trace) -> tuple[object, ...]:
     return trace.checkpoint_hash, trace.device, trace.src_ids, trace.tgt_ids, trace.interventions
 
 
-@st.cache_resource(max_entries=24, show_spinner=False, hash_funcs={Translator: _weights, Trace: _trace})
+@kept(max_entries=24, hash_funcs={Translator: _weights, Trace: _trace})
 def _order_run(
     translator: Translator, trace: Trace, permutation: tuple[int, ...], off: tuple[str, ...], address: tuple[str, int]
 ) -> OrderRun:
     return order_run(translator, trace, permutation, off, address)
 
 
-@st.cache_resource(max_entries=48, show_spinner=False, hash_funcs={Translator: _weights, Trace: _trace})
+@kept(max_entries=48, hash_funcs={Translator: _weights, Trace: _trace})
 def _translations(
     translator: Translator, trace: Trace, permutation: tuple[int, ...], off: tuple[str, ...]
 ) -> tuple[str, str]:

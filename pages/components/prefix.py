@@ -14,6 +14,7 @@ from model.translator import MAX_TRACE_TOKENS, Translator
 from pages.components.chart import chart
 from pages.components.explain import show_code
 from pages.components.frame import View
+from pages.components.kept import kept
 from pages.components.positions import KEPT
 from viz.chips import chips
 from viz.compare import word_diff
@@ -188,7 +189,7 @@ def _weights(translator: Translator) -> tuple[str, str]:
     return translator.hash, str(translator.model.output.weight.device)
 
 
-@st.cache_resource(max_entries=24, show_spinner=False, hash_funcs={Translator: _weights})
+@kept(max_entries=24, hash_funcs={Translator: _weights})
 def _continued(
     translator: Translator,
     source: str,

@@ -11,6 +11,7 @@ from model.proof import Check, prove
 from model.trace import Trace
 from model.tracer import build_trace
 from model.translator import Translator
+from pages.components.kept import kept
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,7 @@ def run(translator: Translator, request: Request) -> Trace:
     Raises:
         ValueError: the text is blank or too long; the sentence says what to do.
     """
-    with st.spinner("The model is translating …", show_time=True):
-        return _trace(translator, request)
+    return _trace(translator, request)
 
 
 def again(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
@@ -52,14 +52,12 @@ def again(translator: Translator, trace: Trace, interventions: tuple[Interventio
     """
     if interventions == trace.interventions:
         return trace
-    with st.spinner("The changed model is running …", show_time=True):
-        return _again(translator, trace, interventions)
+    return _again(translator, trace, interventions)
 
 
 def check(translator: Translator, trace: Trace) -> tuple[Check, ...]:
     """The proof of one trace, worked out once."""
-    with st.spinner("Checking the picture against the model …"):
-        return _checks(translator, trace)
+    return _checks(translator, trace)
 
 
 def translate(
@@ -77,30 +75,34 @@ def _run(trace: Trace) -> tuple[object, ...]:
     return trace.checkpoint_hash, trace.device, trace.src_ids, trace.tgt_ids, trace.interventions
 
 
-@st.cache_resource(show_spinner=False)
+@st.cache_resource(max_entries=4, show_spinner=False)
 def _translator(checkpoint: str, device: str) -> Translator:
     translator = load_checkpoint(checkpoint, device)
     settle()
     return translator
 
 
-@st.cache_resource(max_entries=24, show_spinner=False, hash_funcs={Translator: _weights})
+@kept(max_entries=24, hash_funcs={Translator: _weights}, doing="The model is translating …")
 def _trace(translator: Translator, request: Request) -> Trace:
     return translator.trace(request.source, request.target, request.beam_size, request.interventions)
 
 
-@st.cache_resource(max_entries=24, show_spinner=False, hash_funcs={Translator: _weights, Trace: _run})
+@kept(max_entries=24, hash_funcs={Translator: _weights, Trace: _run}, doing="The changed model is running …")
 def _again(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
     return build_trace(translator, trace.source, trace.next_ids, interventions)
 
 
-@st.cache_resource(max_entries=512, show_spinner=False, hash_funcs={Translator: _weights})
+@kept(max_entries=512, hash_funcs={Translator: _weights})
 def _translations(
     translator: Translator, sentences: tuple[str, ...], beam_size: int, interventions: tuple[Intervention, ...]
 ) -> list[str]:
     return translator.translate(sentences, beam_size, interventions=interventions)
 
 
-@st.cache_resource(max_entries=200, show_spinner=False, hash_funcs={Translator: _weights, Trace: _run})
+@kept(
+    max_entries=200,
+    hash_funcs={Translator: _weights, Trace: _run},
+    doing="Checking the picture against the model …",
+)
 def _checks(translator: Translator, trace: Trace) -> tuple[Check, ...]:
     return prove(translator, trace)

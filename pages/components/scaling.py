@@ -18,6 +18,7 @@ from model.trace import Attention, Trace
 from model.translator import Translator
 from pages.components.chart import chart
 from pages.components.frame import View
+from pages.components.kept import kept
 from pages.components.masks import names
 from pages.components.runs import Request, run
 from pages.components.temperature import (
@@ -188,7 +189,7 @@ def _weights(translator: Translator) -> tuple[str, str]:
     return translator.hash, str(translator.model.output.weight.device)
 
 
-@st.cache_resource(max_entries=256, show_spinner=False, hash_funcs={Translator: _weights})
+@kept(max_entries=256, hash_funcs={Translator: _weights})
 def _outcome(
     translator: Translator,
     texts: tuple[str, str],

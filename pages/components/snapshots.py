@@ -15,6 +15,7 @@ from model.translator import Translator
 from pages.components.chart import chart
 from pages.components.explain import explain
 from pages.components.inputs import KINDS
+from pages.components.kept import kept
 from pages.components.positions import KEPT
 from pages.components.runs import translate
 from viz import chips
@@ -172,6 +173,6 @@ def _snapshot(translator: Translator, step: int) -> Translator:
     return open_snapshot(translator, step)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs={Translator: _weights, Trace: _run})
+@kept(max_entries=4, hash_funcs={Translator: _weights, Trace: _run})
 def _forced(translator: Translator, trace: Trace) -> Trace:
     return forced(translator, trace)

@@ -1,16 +1,13 @@
 """Timing on request: a button, its progress, and what was measured, kept for everybody."""
 
 from collections.abc import Callable, Mapping
-from threading import Lock
 from time import monotonic
 
 import streamlit as st
 
 from model.timing import LENGTHS, PATIENCE, ROUNDS, Contender, Sample, Timings, medians, timed
-from pages.components.on_request import asked
-
-_BUSY = Lock()
-"""Two measurements at once would slow each other down: one at a time in this process."""
+from pages.components.gate import gate, in_turns
+from pages.components.on_request import asked, kept_result
 
 
 def measured(
@@ -18,29 +15,31 @@ def measured(
 ) -> Timings | None:
     """What was measured for this case; nothing is timed before somebody presses the button.
 
+    Two measurements at once would slow each other down: one at a time in this process.
+
     Args:
         key: of the button.
         case: all that the times depend on.
         device: where it runs.
         contenders: makes what is timed.
     """
-    kept, name = _kept(), (key, device, *case)
+    holder = kept_result("timing", key, device, *case)
     pressed = asked("Measure on this machine", key, ":material/timer:")
     place = st.empty()
-    if pressed and not _BUSY.acquire(blocking=False):
-        place.info(
-            "Somebody is measuring on this machine just now. Try again in a few seconds.", icon=":material/timer:"
-        )
-    elif pressed:
-        try:
-            bar = place.progress(0.0, f"Round 1 of {ROUNDS}")
-            kept[name] = medians(_rounds(contenders(), device, bar), device)
-            place.empty()
-        finally:
-            _BUSY.release()
-    elif name not in kept:
+    if pressed:
+        with gate().alone("timing") as mine:
+            if mine:
+                bar = place.progress(0.0, f"Round 1 of {ROUNDS}")
+                holder[:] = [medians(_rounds(contenders(), device, bar), device)]
+                place.empty()
+            else:
+                place.info(
+                    "Somebody is measuring on this machine just now. Try again in a few seconds.",
+                    icon=":material/timer:",
+                )
+    elif not holder:
         place.caption("Nothing is timed until you press the button.")
-    return kept.get(name)
+    return holder[0] if holder else None
 
 
 def _rounds(contenders: Mapping[str, Contender], device: str, bar: object) -> list[Sample]:
@@ -50,7 +49,7 @@ def _rounds(contenders: Mapping[str, Contender], device: str, bar: object) -> li
     """
     began = monotonic()
     samples, a_round = [], len(contenders) * len(LENGTHS)
-    for sample in timed(contenders, device):
+    for sample in in_turns(timed(contenders, device)):
         samples.append(sample)
         if len(samples) % a_round == 0:
             done = len(samples) // a_round
@@ -59,8 +58,3 @@ def _rounds(contenders: Mapping[str, Contender], device: str, bar: object) -> li
                 f"Round {min(done + 1, ROUNDS)} of {ROUNDS}",
             )
     return samples
-
-
-@st.cache_resource(show_spinner=False)
-def _kept() -> dict[tuple[object, ...], Timings]:
-    return {}

@@ -12,6 +12,7 @@ from model.pruning import PruningCurve, pruning_curve, sentence_pair
 from pages.components.chart import chart
 from pages.components.explain import show_code
 from pages.components.frame import View
+from pages.components.gate import in_turns
 from pages.components.inputs import EXAMPLES, KINDS
 from pages.components.on_request import asked, kept_result
 from pages.components.positions import KEPT, kept_slider
@@ -95,7 +96,7 @@ def _scored(view: View, kinds: tuple[str, ...], mode: str, on: str) -> list[Head
     pairs = [(trace.src_ids, trace.next_ids)] if on == "sentence" else _example_pairs(view)
     for number, (kind, holder) in enumerate(kept.items()):
         if not holder:
-            for found in _each_pass(view, pairs, kind, mode):
+            for found in in_turns(_each_pass(view, pairs, kind, mode)):
                 bar.progress((number + found.done) / len(kinds), f"{KINDS[kind]}: {found.done:.0%}")
             holder.append(found)
     bar.empty()
@@ -163,7 +164,7 @@ def _show_curve(view: View, scores: list[HeadScores], k: int) -> None:
             if not asked("Draw the curve for every k", "which_curve", ":material/show_chart:"):
                 return
         bar = place.progress(0.0, "Switching off one head after the other …")
-        for found in _each_step(view, gates):
+        for found in in_turns(_each_step(view, gates)):
             bar.progress(found.done, f"{found.done:.0%} of all k")
         bar.empty()
         holder.append(found)

@@ -11,6 +11,7 @@ from model.complexity import paths, table_1
 from model.scoring import multiplicative, scoring_costs
 from model.timing import LENGTHS
 from pages.components import timing
+from pages.components.gate import gate
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def test_layers_are_measured_on_request_and_kept(open_app: Callable) -> None:
 
 def test_a_second_visitor_is_told_to_wait(open_app: Callable) -> None:
     app = open_page(open_app, why=TABS[1])
-    with timing._BUSY:
+    with gate().alone("timing"):
         app.button(key="why-time-layers").click().run()
         assert not app.exception
         assert "Somebody is measuring" in words(app)
@@ -139,7 +140,8 @@ def test_a_measurement_that_fails_leaves_the_machine_free(open_app: Callable, mo
     app = open_page(open_app, why=TABS[1])
     monkeypatch.setattr(timing, "timed", fail)
     app.button(key="why-time-layers").click().run()
-    assert not timing._BUSY.locked()
+    with gate().alone("timing") as free:
+        assert free
 
 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])

@@ -1,0 +1,53 @@
+"""make soak: many sessions for minutes, sessions that close, and faults. Exit code 1 if anything failed."""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from model.checkpoints import DEFAULT_CHECKPOINT, checkpoint_path
+from tests.soak import closed, faults, load
+
+
+def main() -> None:
+    """Run the parts that were asked for, all by default."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("parts", nargs="*", help="hostile, load, closed, faults; all of them if none is named")
+    parser.add_argument("--minutes", type=float, default=5.0, help="how long the sessions work")
+    parser.add_argument("--sessions", type=int, default=50)
+    args = parser.parse_args()
+    failed = False
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        copied = folder / DEFAULT_CHECKPOINT
+        shutil.copytree(checkpoint_path(DEFAULT_CHECKPOINT), copied, ignore=shutil.ignore_patterns("snapshots"))
+        parts: dict[str, Callable[[], object]] = {
+            "hostile": _hostile,
+            "load": lambda: load.main(folder, args.sessions, args.minutes),
+            "closed": lambda: closed.main(folder),
+            "faults": lambda: faults.main(folder, copied),
+        }
+        if unknown := set(args.parts) - set(parts):
+            parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(parts)}")
+        for part in args.parts or parts:
+            problems = parts[part]()
+            for problem in list(problems or [])[:20]:
+                print(f"  FAILED {part}: {problem}")
+            failed = failed or bool(problems)
+    print("FAILED" if failed else "all of it holds")
+    sys.exit(failed)
+
+
+def _hostile() -> list[str]:
+    if find_spec("tests.soak.hostile") is None:
+        return []
+    from tests.soak.hostile import main as hostile
+
+    return ["a hostile text broke something"] if hostile() else []
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""The app as a process of its own, which can be measured and killed."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.error import URLError
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 120
+"""seconds that a start may take"""
+TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+class Server:
+    """One process; `start` may be called again after `kill`, and takes the same port."""
+
+    def __init__(self, log: Path, checkpoints: Path | None = None) -> None:
+        with closing(socket.socket()) as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.log = log
+        self.environment = os.environ | {"OMP_WAIT_POLICY": "PASSIVE"}
+        if checkpoints:
+            self.environment["ATTENTION_EXPLORER_CHECKPOINTS"] = str(checkpoints)
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(self.port)]
+        with open(self.log, "ab") as output:
+            self.process = subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=output, stderr=output)
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                with urllib.request.urlopen(f"http://localhost:{self.port}/_stcore/health"):
+                    return
+            except URLError:
+                time.sleep(0.1)
+        raise RuntimeError(f"the server did not start:\n{self.log.read_text()}")
+
+    def kill(self) -> None:
+        """As a machine that loses its power: nothing is tidied up."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def megabytes(self, what: str = "VmRSS") -> float:
+        """Resident memory, or with "VmHWM" its peak; NaN where the system does not tell."""
+        status = Path(f"/proc/{self.process.pid}/status")
+        if not status.exists():
+            return float("nan")
+        line = next(line for line in status.read_text().splitlines() if line.startswith(what))
+        return int(line.split()[1]) * 1024 / 1e6
+
+    def seconds_of_work(self) -> float:
+        """Processor time so far, of all threads."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def complaints(self) -> list[str]:
+        """Lines of its log that tell of an exception."""
+        return [line for line in self.log.read_text("utf-8").splitlines() if "Error" in line or "Traceback" in line]
+
+
+@contextmanager
+def serving(log: Path, checkpoints: Path | None = None) -> Iterator[Server]:
+    """A server on a free port, stopped afterwards."""
+    server = Server(log, checkpoints)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
