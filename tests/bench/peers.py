@@ -31,6 +31,8 @@ SMALLER = {60: 40, 128: 40}
 Measured = tuple[float, float, int]
 """seconds to build, seconds to paint, bytes"""
 LAYER = 2
+WARMING = 20
+"""tokens of the picture that a window draws first, so that its scripts are compiled"""
 MOSAIC = ("toolbar.css", "layers.css", "colours.js", "mosaic_draw.js", "mosaic.js", "mosaic.css")
 LINES = ("layers.css", "colours.js", "lines_draw.js", "lines.js", "lines.css")
 PAINTED = """
@@ -45,13 +47,15 @@ PAINTED = """
 def peers(checkpoint: str, sizes: Sequence[int] = TOKENS, rounds: int = 5) -> Iterator[Row]:
     """For each number of tokens and either picture: time until painted, and bytes."""
     translator = load_checkpoint(checkpoint, "cpu")
+    warming = pairs(trace_of(translator, WARMING))
     with chromium() as browser:
         for tokens in sizes:
             pictures = pairs(trace_of(translator, tokens))
             for title, pair in pictures.items():
                 # Here BertViz takes up to a minute, and differs by a factor of a hundred.
                 turns = rounds if tokens < 100 else 1
-                yield from _rows(f"{title}, {tokens} tokens", tokens, compared(browser, pair, turns))
+                found = compared(browser, pair, warming[title], turns)
+                yield from _rows(f"{title}, {tokens} tokens", tokens, found)
 
 
 @dataclass(frozen=True)
@@ -96,8 +100,11 @@ def _layers(trace: Trace) -> int:
     return len([kind for kind, _ in trace.attentions if kind == "encoder_self"])
 
 
-def compared(browser: "Browser", pictures: Sequence[Picture], rounds: int) -> list[list[Measured]]:
+def compared(
+    browser: "Browser", pictures: Sequence[Picture], warming: Sequence[Picture], rounds: int
+) -> list[list[Measured]]:
     """Of each picture one measurement a round; each time another one is first."""
+    warmed = [picture.page(picture.build()) for picture in warming]
     found: list[list[Measured]] = [[] for _ in pictures]
     for number in range(rounds):
         for place in sorted(range(len(pictures)), reverse=bool(number % 2)):
@@ -105,18 +112,23 @@ def compared(browser: "Browser", pictures: Sequence[Picture], rounds: int) -> li
             sent = pictures[place].build()
             built = time.perf_counter() - began
             size = len(sent.encode() if isinstance(sent, str) else sent)
-            found[place].append((built, paint_time(browser, pictures[place].page(sent)), size))
+            found[place].append((built, paint_time(browser, [warmed[place], pictures[place].page(sent)]), size))
     return found
 
 
-def paint_time(browser: "Browser", page: Page) -> float:
-    """Seconds from the moment when an open window has the picture's data to the second animation frame after it."""
+def paint_time(browser: "Browser", pages: Sequence[Page]) -> float:
+    """Seconds from the moment when an open window has the last picture's data to the second animation frame after it.
+
+    The others, of the same libraries, are drawn before it.
+    """
     opened = window(browser)
     opened.set_default_timeout(300_000)
     try:
-        opened.set_content(page.libraries)
-        opened.evaluate(page.prepare, page.data)
-        return opened.evaluate(PAINTED, page.draw) / 1000
+        opened.set_content(pages[0].libraries)
+        for page in pages:
+            opened.evaluate(page.prepare, page.data)
+            milliseconds = opened.evaluate(PAINTED, page.draw)
+        return milliseconds / 1000
     finally:
         opened.context.close()
 

@@ -44,8 +44,6 @@ class LinesView {
     this.listen();
     this.watcher = new ResizeObserver(() => this.header && this.box.clientWidth !== this.width && this.draw());
     this.watcher.observe(this.root);
-    // Text drawn before the page's font has arrived is drawn again.
-    document.fonts.ready.then(() => this.header && this.draw());
   }
 
   listen() {
@@ -73,6 +71,8 @@ class LinesView {
     this.top.setAttribute("aria-label", `${header.measure} as lines between tokens: ${sizes}. ${how}`);
     this.buildChips();
     this.draw();
+    // Text drawn before the page's font has arrived is drawn again.
+    if (document.fonts.status === "loading") document.fonts.ready.then(() => this.draw());
   }
 
   buildChips() {
