@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-PATIENCE = 60
+PATIENCE = 120
 """Seconds"""
 QUIET = 250
 """Milliseconds without a change of its DOM or canvas, after which a picture counts as finished"""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 ROUNDS = 3
-PICTURE = ".js-plotly-plot .plot, .layers canvas"
+PICTURE = ".js-plotly-plot .main-svg, .layers canvas"
 VISITS = {
     "home page": "",
     "deep link, heads and layers": "heads_and_layers?kind=cross&layer=2&head=3",
@@ -58,7 +58,7 @@ def first_picture(browser: "Browser", path: str, checkpoint: str) -> float:
         with started(Path(ROOT / "app.py")) as (address, server):
             wait_until_healthy(address, server)
             page.goto(f"{address}/{path}{'&' if '?' in path else '?'}checkpoint={checkpoint}")
-            page.wait_for_selector(PICTURE)
+            page.locator(PICTURE).first.wait_for()
             page.evaluate(PAINTED)
             return time.perf_counter() - began
     finally:
