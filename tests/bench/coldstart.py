@@ -18,7 +18,7 @@ ROUNDS = 3
 PICTURE = ".js-plotly-plot .main-svg, .layers canvas"
 VISITS = {
     "home page": "",
-    "deep link, heads and layers": "heads_and_layers?kind=cross&layer=2&head=3",
+    "deep link, heads and layers": "heads_and_layers?kind=cross&layer=1&head=3",
 }
 PAINTED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 IMPORT = "import time; began = time.perf_counter(); import torch; print(time.perf_counter() - began)"

@@ -26,7 +26,9 @@ from viz.lines import lines
 from viz.steps import STEPS, picture
 from viz.temperature import row_panels
 
-LAYER, HEAD = 2, 3
+LAYER, HEAD = 1, 3
+COLUMNS = [3, 2]
+"""widths of heat map and lines, as on the page of heads and layers"""
 
 
 def main() -> None:
@@ -66,12 +68,14 @@ def _shown(view: View, every: bool = False) -> heads.Shown:
 
 def _lines(view: View, _moved: int) -> None:
     names = heads.unnumbered(view, _shown(view).tables)
-    token_lines(lines(view.attention.pattern[:8], *names, allowed=view.attention.mask[:8]), "lines")
+    with st.columns(COLUMNS)[1]:
+        token_lines(lines(view.attention.pattern[:8], *names, allowed=view.attention.mask[:8]), "lines")
 
 
 def _map(view: View, _moved: int) -> None:
     shown = _shown(view)
-    chart(head_map(shown.rows, shown.keys, shown.values, shown.mask, shown.called), key="map")
+    with st.columns(COLUMNS)[0]:
+        chart(head_map(shown.rows, shown.keys, shown.values, shown.mask, shown.called), key="map")
 
 
 def _temperature(view: View, _moved: int) -> None:

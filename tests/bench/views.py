@@ -102,7 +102,7 @@ def _rows(tokens: int, times: dict[str, list[float]]) -> Iterator[Row]:
         )
 
 
-def server_time(page: "Page", moves: int = 30) -> Row:
+def server_time(page: "Page", moves: int = 20) -> Row:
     """Processor time of the whole server for a rerun that draws nothing, which the page itself says."""
     said = page.get_by_text("s after ")
     spent = []

@@ -262,7 +262,8 @@ function seenOn(colour, background) {
 }
 
 function rgbOf(colour) {
-  const pen = element("canvas").getContext("2d");
+  // Read back at once: on a canvas that the browser would draw later that waits for all drawing before it.
+  const pen = element("canvas").getContext("2d", { willReadFrequently: true });
   pen.fillStyle = colour;
   pen.fillRect(0, 0, 1, 1);
   return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
