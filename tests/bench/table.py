@@ -32,7 +32,7 @@ class Row:
     def cells(self) -> list[str]:
         ratio = "" if self.ratio is None else f"{self.ratio:,.{1 if self.ratio >= 10 else 2}f} {self.unit}"
         budget = "" if self.budget is None else f"{'≥' if self.least else '≤'} {self.budget:g} {self.unit}"
-        return [self.what, self.value, self.beside, ratio, budget, self.verdict]
+        return [self.what, self.value, self.beside, ratio.rstrip(), budget.rstrip(), self.verdict]
 
 
 HEADINGS = ["measured", "value", "beside", "ratio", "budget", ""]
