@@ -44,8 +44,6 @@ class LinesView {
     this.listen();
     this.watcher = new ResizeObserver(() => this.header && this.box.clientWidth !== this.width && this.draw());
     this.watcher.observe(this.root);
-    // Text drawn before the page's font has arrived is drawn again.
-    document.fonts.ready.then(() => this.header && this.draw());
   }
 
   listen() {
@@ -73,6 +71,8 @@ class LinesView {
     this.top.setAttribute("aria-label", `${header.measure} as lines between tokens: ${sizes}. ${how}`);
     this.buildChips();
     this.draw();
+    // Text drawn before the page's font has arrived is drawn again.
+    if (document.fonts.status === "loading") document.fonts.ready.then(() => this.draw());
   }
 
   buildChips() {
@@ -262,7 +262,8 @@ function seenOn(colour, background) {
 }
 
 function rgbOf(colour) {
-  const pen = element("canvas").getContext("2d");
+  // Read back at once: on a canvas that the browser would draw later that waits for all drawing before it.
+  const pen = element("canvas").getContext("2d", { willReadFrequently: true });
   pen.fillStyle = colour;
   pen.fillRect(0, 0, 1, 1);
   return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);

@@ -40,8 +40,6 @@ class MosaicView {
     this.listen();
     this.watcher = new ResizeObserver(() => this.header && this.root.clientWidth !== this.width && this.draw());
     this.watcher.observe(this.root);
-    // Text drawn before the page's font has arrived is drawn again.
-    document.fonts.ready.then(() => this.header && this.draw());
   }
 
   toolbar() {
@@ -92,6 +90,8 @@ class MosaicView {
     const how = "The arrow keys move between heads, Enter chooses one.";
     this.marks.setAttribute("aria-label", `${this.header.measure} of every head: ${kinds.join("; ")}. ${how}`);
     this.draw();
+    // Text drawn before the page's font has arrived is drawn again.
+    if (document.fonts.status === "loading") document.fonts.ready.then(() => this.draw());
     if (this.root.getRootNode().activeElement === this.marks) this.focus(this.startingPlace());
   }
 

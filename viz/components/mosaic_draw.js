@@ -107,7 +107,8 @@ function headOf(group, layer, head) {
 
 // The text colour of the theme, two fifths opaque.
 function hatchPixel(colour) {
-  const pen = element("canvas").getContext("2d");
+  // Read back at once: on a canvas that the browser would draw later that waits for all drawing before it.
+  const pen = element("canvas").getContext("2d", { willReadFrequently: true });
   pen.fillStyle = colour;
   pen.fillRect(0, 0, 1, 1);
   const [red, green, blue] = pen.getImageData(0, 0, 1, 1).data;

@@ -1,0 +1,146 @@
+"""A Streamlit server and Chromium, and how long after an event a picture is painted."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.error import URLError
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ElementHandle, Page
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+PATIENCE = 120
+"""Seconds"""
+QUIET = 250
+"""Milliseconds without a change of its DOM or canvas, after which a picture counts as finished"""
+
+# `painted` is a promise: milliseconds from the event, or from arming, to the second animation frame after the last
+# change of `root`. A canvas that is drawn again has its size set anew: that is a change too.
+ARM = """
+(root, [event, quiet, patience]) => {
+  let [from, last, timer] = [event ? null : performance.now(), null, null];
+  if (event) addEventListener(event, (seen) => (from = seen.timeStamp), { capture: true, once: true });
+  window.painted = new Promise((resolve, reject) => {
+    const limit = setTimeout(() => reject(new Error("nothing was painted")), patience);
+    const finish = () => { clearTimeout(limit); observer.disconnect(); resolve(last - from); };
+    // Around a picture Streamlit marks what is stale, and takes the mark away.
+    const frame = (node) => node === root || node.matches("[data-testid=stElementContainer]");
+    const inside = ({ type, target }) => type !== "attributes" || !frame(target);
+    const changed = (records) => {
+      if (from === null || !records.some(inside)) return;
+      clearTimeout(timer);
+      requestAnimationFrame(() => requestAnimationFrame(() => {
+        last = performance.now();
+        clearTimeout(timer);
+        timer = setTimeout(finish, quiet);
+      }));
+    };
+    const observer = new MutationObserver(changed);
+    observer.observe(root, { subtree: true, childList: true, attributes: true, characterData: true });
+    for (const host of root.querySelectorAll("*")) {
+      if (host.shadowRoot) observer.observe(host.shadowRoot, { subtree: true, childList: true, attributes: true });
+    }
+  });
+}
+"""
+
+
+@contextmanager
+def served(script: Path) -> Iterator[str]:
+    """The address of a Streamlit server that runs `script`; it answers already."""
+    with started(script) as (address, server):
+        wait_until_healthy(address, server)
+        yield address
+
+
+@contextmanager
+def started(script: Path) -> Iterator[tuple[str, subprocess.Popen]]:
+    """A server process that was started just now, and where it will answer."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.port", str(port)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_WAIT_POLICY": "PASSIVE"}
+    with tempfile.TemporaryFile() as log:
+        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+        try:
+            yield f"http://localhost:{port}", server
+        finally:
+            server.terminate()
+            server.wait(20)
+
+
+def wait_until_healthy(address: str, server: subprocess.Popen) -> None:
+    """Raises RuntimeError: the server ended, or did not answer in time."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{address}/_stcore/health"):
+                return
+        except URLError:
+            time.sleep(0.01)
+    raise RuntimeError(f"the server at {address} did not start")
+
+
+def chromium_path() -> str | None:
+    """CHROMIUM, or the first that is on the path."""
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)), None)
+
+
+@contextmanager
+def chromium() -> Iterator["Browser"]:
+    """Chromium without a screen.
+
+    Raises:
+        RuntimeError: there is none.
+    """
+    from playwright.sync_api import sync_playwright
+
+    path = chromium_path()
+    if path is None:
+        raise RuntimeError(f"needs a browser: none of {', '.join(CHROMIUM)} is on the path, and CHROMIUM names none")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+def window(browser: "Browser") -> "Page":
+    """A window of its own."""
+    context = browser.new_context(viewport={"width": 1366, "height": 900})
+    context.set_default_timeout(PATIENCE * 1000)
+    return context.new_page()
+
+
+def at_rest(page: "Page") -> None:
+    """Wait until the script has run and nothing is drawn any more."""
+    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+    page.wait_for_function("!document.querySelector('[data-stale=true], [data-testid=stSkeleton]')")
+
+
+def after_key(page: "Page", root: "ElementHandle", key: str) -> float:
+    """Milliseconds from the press of a key to the painted change of `root`."""
+    page.evaluate(f"([root, rest]) => ({ARM})(root, rest)", [root, ["keydown", QUIET, 1000 * PATIENCE]])
+    page.keyboard.press(key)
+    return page.evaluate("window.painted")
+
+
+def after_input(page: "Page", root: "ElementHandle", slider: "ElementHandle", value: Any) -> float:
+    """Milliseconds from an `input` event, as dragging the range sends it, to the painted change of `root`."""
+    page.evaluate(f"([root, rest]) => ({ARM})(root, rest)", [root, ["", QUIET, 1000 * PATIENCE]])
+    slider.evaluate(
+        "(slider, value) => { slider.value = value; slider.dispatchEvent(new Event('input', { bubbles: true })); }",
+        value,
+    )
+    return page.evaluate("window.painted")

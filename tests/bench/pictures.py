@@ -1,0 +1,110 @@
+"""One picture of the app a visit, drawn again at each move of a slider: the script that tests.bench.views serves.
+
+?view= names the picture, ?tokens= how many the sentence has. The data changes with every move: two runs of the model
+take turns, as trained and at another attention temperature. Everything is drawn by what the pages call.
+"""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import streamlit as st
+
+from model.checkpoints import DEFAULT_CHECKPOINT
+from model.head_tables import Look
+from model.interventions import AttentionTemperature
+from pages.components import heads, temperature
+from pages.components.chart import chart
+from pages.components.frame import View
+from pages.components.lines import token_lines
+from pages.components.matrices import matrices
+from pages.components.runs import Request, again, open_translator, run
+from tests.bench.sentences import text_of
+from viz.head import Choice, head_of
+from viz.heads import head_map
+from viz.lines import lines
+from viz.steps import STEPS, picture
+from viz.temperature import row_panels
+
+LAYER, HEAD = 1, 3
+COLUMNS = [3, 2]
+"""widths of heat map and lines, as on the page of heads and layers"""
+
+
+def main() -> None:
+    st.set_page_config(layout="wide")
+    translator = open_translator(st.query_params.get("checkpoint", DEFAULT_CHECKPOINT), "cpu")
+    text = text_of(translator.tokenizer, int(st.query_params["tokens"]))
+    plain = run(translator, Request(text, text, 1, ()))
+    views = [
+        View(translator, trace, text, "encoder_self", LAYER, HEAD, 1.0, "head", "typed")
+        for trace in (plain, again(translator, plain, (AttentionTemperature(0.7),)))
+    ]
+    st.fragment(redraw)(st.query_params["view"], views)
+
+
+def redraw(name: str, views: list[View]) -> None:
+    moved = st.slider("Move", 0, 10_000, key="move")
+    with st.container(key="picture"):
+        PICTURES[name](views[moved % 2], moved)
+    st.text(f"{time.process_time()} s after {moved} moves")
+
+
+def _nothing(_view: View, moved: int) -> None:
+    st.text(f"moved {moved}")
+
+
+def _mosaic(view: View, _moved: int) -> None:
+    heads.show_mosaic(_shown(view, every=True))
+
+
+def _one_kind(view: View, _moved: int) -> None:
+    heads.show_mosaic(_shown(view))
+
+
+def _shown(view: View, every: bool = False) -> heads.Shown:
+    return heads._shown(view, Look("weights", False, False, False), every)
+
+
+def _lines(view: View, _moved: int) -> None:
+    names = heads.unnumbered(view, _shown(view).tables)
+    with st.columns(COLUMNS)[1]:
+        token_lines(lines(view.attention.pattern[:8], *names, allowed=view.attention.mask[:8]), "lines")
+
+
+def _map(view: View, _moved: int) -> None:
+    shown = _shown(view)
+    with st.columns(COLUMNS)[0]:
+        chart(head_map(shown.rows, shown.keys, shown.values, shown.mask, shown.called), key="map")
+
+
+def _temperature(view: View, _moved: int) -> None:
+    temperature.live(replace(view, tau=1.0), 0)
+
+
+def _matrices(view: View, moved: int) -> None:
+    head = head_of(view.attention, view.head)
+    matrices(picture(moved % len(STEPS), head, Choice(2, 1, 0, 0), "a head"))
+
+
+def _row(view: View, moved: int) -> None:
+    attention = view.attention
+    row = moved % len(attention.query_tokens)
+    scaled, mask = attention.scaled[HEAD][row], attention.mask[HEAD][row]
+    keys = [f"{i} {token}" for i, token in enumerate(attention.key_tokens)]
+    chart(row_panels(keys, mask, temperature.panels_of(scaled, np.asarray(mask))), key="row")
+
+
+PICTURES = {
+    "nothing": _nothing,
+    "mosaic": _mosaic,
+    "one-kind": _one_kind,
+    "lines": _lines,
+    "map": _map,
+    "temperature": _temperature,
+    "matrices": _matrices,
+    "row": _row,
+}
+
+if __name__ == "__main__":
+    main()

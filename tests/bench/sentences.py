@@ -1,0 +1,30 @@
+"""Real text of exactly so many tokens, and the model's run on it."""
+
+from itertools import cycle
+
+from model.config import EOS
+from model.tokenizer import Tokenizer
+from model.trace import Trace
+from model.tracer import build_trace
+from model.translator import Translator
+from pages.components.inputs import EXAMPLES
+
+TOKENS = (20, 60, 128)
+"""what pictures and runs are measured at; </s> is one of them"""
+
+
+def text_of(tokenizer: Tokenizer, tokens: int) -> str:
+    """The app's examples, one after the other, up to so many tokens with </s>."""
+    text = ""
+    words = cycle([word for example in EXAMPLES for word in example.split()])
+    while len(tokenizer.encode(text)) + 1 < tokens:
+        longer = f"{text} {next(words)}".strip()
+        # A word of several pieces may not fit at the end: a shorter one comes.
+        text = longer if len(tokenizer.encode(longer)) < tokens else text
+    return text
+
+
+def trace_of(translator: Translator, tokens: int) -> Trace:
+    """A teacher-forced run with so many tokens on either side, whose weights are the checkpoint's own."""
+    text = text_of(translator.tokenizer, tokens)
+    return build_trace(translator, text, [*translator.tokenizer.encode(text), EOS])

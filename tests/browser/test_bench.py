@@ -1,0 +1,23 @@
+"""What `make bench` says about pictures was measured in a window where they were drawn anew."""
+
+from pathlib import Path
+
+import pytest
+
+from model.checkpoints import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT
+from tests.bench import views
+from tests.bench.browser import chromium_path
+
+
+def test_each_picture_has_a_time_beside_the_empty_rerun(
+    saved_checkpoints: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if chromium_path() is None:
+        pytest.skip("needs a browser")
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(saved_checkpoints))
+    shown = {name: views.PICTURES[name] for name in ("mosaic", "map", "temperature")}
+    monkeypatch.setattr(views, "PICTURES", shown)
+    server, *rows = views.views(DEFAULT_CHECKPOINT, (20,), rounds=1)
+    assert 0 < server.ratio < 10_000
+    assert [row.what for row in rows] == [f"{title}, 20 tokens" for title, _ in shown.values()]
+    assert all(row.ratio > 0 for row in rows)
