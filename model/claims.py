@@ -17,6 +17,7 @@ from model.measures import Case
 from model.translator import Translator
 
 MODEL, LIVE, DRAWN = "tests/model/test_claims.py", "tests/model/test_claims_live.py", "tests/pages/test_claims.py"
+HEADS = "tests/pages/test_heads_and_layers.py"
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ CLAIMS = (
         11,
         "On screen is what ran",
         "What each page's figures hold (axes, head, order, format) against the arrays of the run.",
-        ("tests/pages/test_claims_figures.py",),
+        (HEADS, "tests/pages/test_attention_step_by_step.py"),
     ),
     Claim(
         12,
@@ -197,7 +198,7 @@ CLAIMS = (
         "Hidden weight is told",
         "What stays of each row without special tokens, plus the share said to be removed, against the whole row; "
         "renormalised rows against their old sum.",
-        (LIVE, DRAWN),
+        (LIVE, HEADS),
         measures.hidden_tokens,
         **SUMMED,
     ),
