@@ -13,7 +13,7 @@ WORST = (
     " ".join(MARKUP[:6]),
     " ".join(MARKUP[6:10]),
     " ".join(MARKUP[10:16]),
-    "\ud800a\udfff \ud83d",
+    "\ufffd\ufffe\uffff a",
     "\u202e\u2066abc\u200b\u200d\ufeff \u0301\u0302" + "e\u0301" * 30,
     "".join(map(chr, range(1, 32))) + "\x00\x7f\x85 a",
     "\U000e0041\U0010ffff\ufffe\ufdd0\u2581 \U0001f469\u200d\U0001f4bb \ue000",
