@@ -200,4 +200,5 @@ def states(colours: dict[str, Any], title: str, ends: tuple[float, float]) -> bo
     bar = colours.get("colorbar", {})
     said = " ".join((title, bar.get("title", {}).get("text", ""), *map(str, bar.get("ticktext", ())))).replace("−", "-")
     found = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?", said)]
+    found += [-float(number) for number in re.findall(r"±(\d+(?:\.\d+)?(?:e[-+]?\d+)?)", said)]
     return all(any(np.isclose(end, number, rtol=0.02, atol=1e-9) for number in found) for end in ends)
