@@ -5,6 +5,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,16 @@ def read_card(folder: Path) -> Card:
             return parse((folder / name).read_text(encoding="utf-8"))
         except FileNotFoundError:
             missing[name] = f"This checkpoint has no {name}: {without}"
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+            ArithmeticError,
+            csv.Error,
+        ):
             missing[name] = f"This checkpoint's {name} cannot be read: {without}"
         return parse("{}" if name.endswith(".json") else "")
 
@@ -76,7 +86,7 @@ def evaluate_command(checkpoint: str, dataset: str, scores: tuple[Score, ...]) -
 
 def _scores(text: str) -> tuple[Score, ...]:
     return tuple(
-        Score(dataset, metric, float(found["value"]), int(measured["beam_size"]), str(found["signature"]))
+        Score(dataset, metric, _finite(found["value"]), int(measured["beam_size"]), str(found["signature"]))
         for dataset, measured in json.loads(text).items()
         for metric, found in measured["scores"].items()
     )
@@ -84,8 +94,14 @@ def _scores(text: str) -> tuple[Score, ...]:
 
 def _log(text: str) -> tuple[dict[str, float], ...]:
     return tuple(
-        {column: float(cell) for column, cell in row.items() if cell} for row in csv.DictReader(text.splitlines())
+        {column: _finite(cell) for column, cell in row.items() if cell} for row in csv.DictReader(text.splitlines())
     )
+
+
+def _finite(value: Any) -> float:
+    if not isfinite(number := float(value)):
+        raise ValueError(f"{value!r} is no number that can be drawn")
+    return number
 
 
 def _weights_hash(text: str) -> str:
@@ -95,7 +111,7 @@ def _weights_hash(text: str) -> str:
 def _sizes(folder: Path) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_file():
+        if path.is_file() and not path.name.endswith((".tmp", ".new")):
             parts = path.relative_to(folder).parts
             name = parts[0] if len(parts) == 1 else f"{parts[0]}/"
             sizes[name] = sizes.get(name, 0) + path.stat().st_size

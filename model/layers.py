@@ -35,7 +35,7 @@ class Dropout(nn.Module):
         return x * (kept * (256 / (256 - self.threshold)))
 
 
-def sinusoids(max_len: int, d_model: int) -> Tensor:
+def sinusoids(max_len: int, d_model: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i+1) = cos of the same (section 3.5).
 
     Returns:
@@ -44,7 +44,7 @@ def sinusoids(max_len: int, d_model: int) -> Tensor:
     position = torch.arange(max_len, dtype=torch.float64)[:, None]
     frequency = 10_000 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     encoding = torch.stack([torch.sin(position * frequency), torch.cos(position * frequency)], dim=-1)
-    return encoding.flatten(-2).float()
+    return encoding.flatten(-2).to(dtype)
 
 
 class InputEmbedding(nn.Module):

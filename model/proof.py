@@ -79,7 +79,7 @@ def rows_sum_to_one(trace: Trace) -> Check:
 @torch.inference_mode()
 def chain_closes(translator: Translator, trace: Trace) -> Check:
     """Claim 3: in double precision, each step computed from the one before it is the one shown."""
-    errors = [_error(computed, shown) for computed, shown in _chain(translator, trace)]
+    errors = [relative_error(computed, shown) for computed, shown in _chain(translator, trace)]
     return Check(
         title="The chain closes",
         explanation="From the embeddings to the logits, each step worked out again in double precision from the "
@@ -90,7 +90,7 @@ def chain_closes(translator: Translator, trace: Trace) -> Check:
     )
 
 
-def _error(computed: Array, shown: Array) -> float:
+def relative_error(computed: Array, shown: Array) -> float:
     """Single precision keeps seven digits: what is lost on scores in the hundreds is no error of the chain."""
     return float(np.abs(computed - shown).max() / max(1.0, np.abs(shown).max()))
 

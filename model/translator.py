@@ -72,7 +72,8 @@ class Translator:
         if isinstance(texts, str):
             raise ValueError("translate takes a list of sentences: write translate([sentence]) for a single one.")
         parts = [(i, part) for i, text in enumerate(texts) for part in self.parts(text)]
-        cores = [part if part == texts[i] else part.strip() for i, part in parts]
+        # The space around a lone sentence stays where it fits: it may be longer than the sentence.
+        cores = [part if part == texts[i] and self._fits(part) else part.strip() for i, part in parts]
         sources = [[*self.tokenizer.encode(core), EOS] for core in cores]
         translated = [""] * len(parts)
         # What names positions, or means over them, must not meet another sentence's padding.

@@ -80,9 +80,10 @@ def without_keys(table: Array, hidden: Array, renormalise: bool = False) -> tupl
     removed = np.divide(gone, before, out=np.zeros_like(before), where=before > 0)
     if not renormalise:
         return kept, removed
-    left = kept.sum(axis=-1)
-    factor = np.divide(before, left, out=np.full_like(before, np.nan), where=left > 0)
-    return kept * factor[..., None], removed
+    left = kept.sum(axis=-1, keepdims=True)
+    # Shares first: what is left may be so small that one over it is no number any more.
+    shares = np.divide(kept, left, out=np.full_like(kept, np.nan), where=left > 0)
+    return shares * before[..., None], removed
 
 
 def _without_edges(tokens: Sequence[str], group: Sequence[int]) -> list[tuple[int, ...]]:

@@ -53,8 +53,8 @@ def lens_grid(tops: Sequence[Sequence[str]], probabilities: Array, steps: Sequen
             if piece == followed:
                 frame = {"x0": place - 0.48, "x1": place + 0.48, "y0": step - 0.46, "y1": step + 0.46}
                 figure.add_shape(type="rect", **frame, line={"color": OKABE_ITO[5], "width": 3})
-    layout(figure, max(80 + 40 * len(steps), SIDE), "", "")
-    figure.update_layout(margin={"t": 30, "b": 10})
+    layout(figure, max(80 + 40 * len(steps), SIDE) + 20, "colour: probability, 0 to 1", "")
+    figure.update_layout(margin={"t": 50, "b": 10})
     figure.update_xaxes(side="top", showgrid=False, zeroline=False, type="category")
     return figure.update_yaxes(autorange="reversed", showgrid=False, zeroline=False, automargin=True)
 

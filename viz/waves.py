@@ -163,7 +163,9 @@ def block_map(blocks: Array, pairs: Sequence[int], k: int) -> go.Figure:
         showscale=False,
         hovertemplate=f"<b>%{{z:.7g}}</b><br>M<sub>{k}</sub>, row %{{y}}, column %{{x}}<extra></extra>",
     )
-    figure = layout(go.Figure(heat), 440, f"dimension of PE(pos), pos → pos + {k}", "dimension of PE(pos + k)")
+    figure = layout(
+        go.Figure(heat), 440, f"dimension of PE(pos), pos → pos + {k} (colours: −1 to 1)", "dimension of PE(pos + k)"
+    )
     figure.update_xaxes(type="category", showgrid=False, zeroline=False, tickangle=-60)
     return figure.update_yaxes(type="category", autorange="reversed", showgrid=False, zeroline=False)
 

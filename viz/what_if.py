@@ -134,7 +134,7 @@ def head_maps(changes: Mapping[str, Array], names: Mapping[str, str], chosen: tu
             x, y = chosen[2], chosen[1]
             frame = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
             figure.add_shape(type="rect", **frame, line={"color": OKABE_ITO[5], "width": 3}, row=1, col=column)
-    bar = {"title": {"text": f"0 to {highest:.2g}"}, "thickness": 12, "nticks": 4}
+    bar = {"title": {"text": f"0 to {highest or 1.0:.2g}"}, "thickness": 12, "nticks": 4}
     figure.update_layout(
         coloraxis={"colorscale": WEIGHTS, "cmin": 0, "cmax": highest or 1.0, "colorbar": bar}, margin={"t": 40}
     )

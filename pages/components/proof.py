@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from model.proof import Check
+from pages.components.cards import links
 from pages.components.runs import check
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def proof_strip(view: "View") -> None:
         with st.expander("How is this checked?"):
             for found in checks:
                 st.markdown(f"**{found.title}.** {found.explanation}")
+            links(how_it_is_known="All twenty claims, and how far this run is from each")
 
 
 def _verdict(found: Check) -> str:

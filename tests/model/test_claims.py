@@ -45,7 +45,7 @@ def test_1_two_runs_are_bit_equal_and_dropout_has_no_part_in_them(run):
 
 @few
 @given(runs())
-def test_2_3_and_5_are_proved_for_every_run(run):
+def test_2_the_proof_strip_holds_for_every_run(run):
     for check in prove(run.translator, run.trace):
         assert check.passed, (check.title, check.error)
 

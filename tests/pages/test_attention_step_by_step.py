@@ -34,7 +34,9 @@ def stage(app) -> tuple[dict, dict]:
 
 
 @pytest.mark.parametrize(("kind", "step"), [*product(KINDS, range(1, 8))])
-def test_each_step_of_every_attention_draws_the_trace(open_app: Callable, trace: Trace, kind: str, step: int) -> None:
+def test_11_each_step_of_every_attention_draws_the_trace(
+    open_app: Callable, trace: Trace, kind: str, step: int
+) -> None:
     app = open_app(PAGE, source=SENTENCE, kind=kind, layer="1", head="2", step=str(step))
     assert not app.exception
     header, matrices = stage(app)

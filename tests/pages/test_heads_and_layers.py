@@ -49,7 +49,7 @@ def seen(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_map_is_the_chosen_heads_weights(open_app: Callable, trace: "Trace", kind: str) -> None:
+def test_11_the_map_is_the_chosen_heads_weights(open_app: Callable, trace: "Trace", kind: str) -> None:
     app = open_app(PAGE, **SENTENCE, kind=KINDS[kind], layer="1", head="2")
     assert not app.exception
     attention = trace.attention(kind, 1)
@@ -75,7 +75,7 @@ def test_norms_words_and_hiding_are_the_models_tables(open_app: Callable, trace:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_hiding_a_token_states_its_mass_and_whether_rows_sum_to_one(
+def test_15_hiding_a_token_states_its_mass_and_whether_rows_sum_to_one(
     open_app: Callable, trace: "Trace", kind: str
 ) -> None:
     app = open_app(PAGE, **SENTENCE, kind=KINDS[kind], heads_hide="true")

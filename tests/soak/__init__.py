@@ -1,0 +1,1 @@
+"""Long tests that a person starts by hand: `python -m tests.soak`."""

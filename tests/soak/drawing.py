@@ -1,0 +1,73 @@
+"""Every picture that a token's text goes into, drawn from one run, with nothing of that text become markup."""
+
+import re
+
+import numpy as np
+
+from model.tokenizer import Tokenizer
+from model.trace import Trace
+from model.vocabulary import spell
+from viz import chips, head, heads, leaks, lens, lines, masks, mosaic, pieces, steps, training, translation
+from viz.tokens import decoder_rows, labels
+
+LIVE = re.compile(r"<(script|img|iframe|svg|a|style|object|textarea|math|link|meta)\b", re.IGNORECASE)
+OWN = re.compile(r"<style>.*?</style>", re.DOTALL)
+
+
+def draw(trace: Trace, tokenizer: Tokenizer) -> None:
+    """Everything but the Plotly figures; raises AssertionError as they do."""
+    for text in (
+        chips.sentence(trace.translation),
+        chips.chips("Source", trace.src_tokens, trace.src_ids, "#0072B2"),
+        pieces.piece_boxes("Source", spell(tokenizer, trace.src_ids), "#0072B2", 0),
+    ):
+        check(OWN.sub("", text))
+    _components(trace)
+
+
+def _components(trace: Trace) -> None:
+    """These send their labels as JSON and write them with textContent: they must arrive whole."""
+    attention = trace.attention("encoder_self", 0)
+    read = labels(attention.query_tokens)
+    group = mosaic.Group("encoder_self", "Encoder", attention.pattern[None], read, read, attention.mask[None])
+    found = head.head_of(attention, 0)
+    payloads = (
+        lines.lines(attention.pattern, read, read, allowed=attention.mask),
+        mosaic.mosaic([group]),
+        steps.picture(4, found, head.Choice(), "title"),
+    )
+    assert all(payloads)
+    assert steps.result(4, found)[0]
+
+
+def draw_figures(trace: Trace) -> None:
+    """Every Plotly figure of tokens; raises AssertionError where one holds live markup or cannot be sent."""
+    rows = decoder_rows(trace.tgt_tokens, trace.next_tokens)
+    cross, own = trace.attention("cross", 0), trace.attention("decoder_self", 0)
+    chance = trace.probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)]
+    first = (trace.next_tokens[0], trace.next_ids[0], float(chance[0]))
+    names, shares, chosen = translation.ranking(trace.candidates[0], first)
+    named = masks.row_names(own.query_tokens, trace.next_tokens)
+    keys = [f"{i} {label}" for i, label in enumerate(labels(own.key_tokens))]
+    drawn = (
+        translation.alignment(cross.pattern[0], trace.src_tokens, rows),
+        translation.certainty(trace.next_tokens, chance, 0),
+        translation.runners_up(names, shares, chosen, trace.logits.shape[-1]),
+        masks.mask_maps(named, keys, own.mask[0], own.scaled[0], own.pattern[0]),
+        masks.orders_chart(keys, dict.fromkeys(("one", "two", "three"), own.pattern[0, 0])),
+        heads.head_map(named, keys, own.pattern[0], own.mask[0], "weight"),
+        leaks.probability_bars(trace.next_tokens, chance, chance),
+        leaks.leak_map(cross.pattern[:, :, 0], named),
+        training.pattern_map(own.pattern[0], own.mask[0], rows, labels(own.key_tokens)),
+        lens.lens_map(chance[:, None], np.ones((len(rows), 1)), ["step"], (named, trace.next_tokens), 0),
+    )
+    for figure in drawn:
+        check(figure.to_json())
+
+
+def check(text: str) -> None:
+    """Nothing of it is live markup, and it can be sent."""
+    # JSON writes "<" as \\u003c, which the browser reads back as "<".
+    text = text.replace("\\u003c", "<").replace("\\u003C", "<")
+    assert not (found := LIVE.search(text)), text[max(0, found.start() - 40) : found.end() + 40]
+    text.encode()
