@@ -82,6 +82,15 @@ def add(change: Intervention) -> None:
     put((*st.session_state[CHANGES], change))
 
 
+def add_gate(kind: str, layer: int, head: int) -> None:
+    """Also from other pages: switch off this head, besides what the list has already."""
+    st.session_state.setdefault(CHANGES, ())
+    st.session_state.setdefault(PAST, [])
+    gate = HeadGate(0.0, kind=kind, layer=layer, head=head)
+    if gate not in st.session_state[CHANGES]:
+        add(gate)
+
+
 def toggle(cell: tuple[int, int], field: str, address: Address) -> None:
     put(toggled(st.session_state[CHANGES], cell, field, address))
 

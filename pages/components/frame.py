@@ -11,6 +11,7 @@ from pages import PAGES, Page
 from pages.components.inputs import KINDS, Inputs, current_inputs, framed, request
 from pages.components.menu import route, runs_as_page
 from pages.components.runs import run
+from pages.components.tour import show_tour
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ def _header(file: str) -> None:
     page = page_of(file)
     st.title(page.title, anchor=False)
     st.markdown(page.look_for)
+    show_tour(page.path, framed())
 
 
 def page_of(file: str) -> Page:
