@@ -7,7 +7,7 @@ from model import flow, heads, words
 from model.attention import MultiHeadAttention
 from model.head_tables import head_tables
 from pages.components.cards import links, way
-from pages.components.changes import add_gate
+from pages.components.changes import gate
 from pages.components.explain import show_code
 from pages.components.export import export
 from pages.components.frame import open_page
@@ -25,7 +25,7 @@ st.text(removed_text(shown))
 figure = show_head(shown)
 with st.container(horizontal=True):
     links(attention_step_by_step="This head, step by step")
-    way("What if this head were off?", "what_if", "heads-off", add_gate, view.kind, view.layer, view.head)
+    way("What if this head were off?", "what_if", **gate(view.kind, view.layer, view.head))
 explain_numbers(shown)
 views = {"All heads in numbers": lambda: show_table(shown, found), "Rules and formulas": lambda: show_rules(view.kind)}
 for tab, show in zip(st.tabs(list(views), key="heads_part", bind="query-params"), views.values(), strict=True):

@@ -1,13 +1,10 @@
 """Ways to other pages: the home page's cards, one for every other page, and single links."""
 
-from collections.abc import Callable
-
 import streamlit as st
 
 from pages import PAGES
 from pages.components.frame import page_of
 from pages.components.inputs import framed
-from pages.components.menu import go_to
 
 
 def links(**labels: str) -> None:
@@ -18,23 +15,17 @@ def links(**labels: str) -> None:
             st.page_link(page.path, label=label, icon=page.icon)
 
 
-def way(label: str, name: str, key: str, prepare: Callable[..., None], *args: object) -> None:
-    """A button that first makes a choice, and then opens a page that shows it.
+def way(label: str, name: str, **chosen: str) -> None:
+    """A link to a page that shows something else than what is chosen now; all the rest comes along.
 
     Args:
         label: what the person will see there.
         name: of the page's file.
-        key: unique in the app.
-        prepare: makes the choice in the session, with `args`.
+        chosen: parameters of the page's address that belong to no field: a field's own value would win.
     """
     if framed():
         page = page_of(f"{name}.py")
-        st.button(label, key=key, icon=page.icon, on_click=_set_out, args=(page.path, prepare, *args))
-
-
-def _set_out(path: str, prepare: Callable[..., None], *args: object) -> None:
-    prepare(*args)
-    go_to(path)
+        st.page_link(page.path, label=label, icon=page.icon, query_params=chosen)
 
 
 def cards(file: str) -> None:

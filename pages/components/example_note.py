@@ -3,8 +3,8 @@
 import streamlit as st
 
 from pages.components.cards import way
-from pages.components.examples import SHOWING, Example, largest_weight, place
-from pages.components.fields import KINDS
+from pages.components.examples import SHOWING, Example, largest_weight
+from pages.components.fields import KINDS, SEE
 from pages.components.frame import View
 
 
@@ -23,10 +23,6 @@ def _show(example: Example, query: int, key: int, weight: float) -> None:
             f"gives its largest weight, {weight:.2f}, to “{example.key[0]}”. {example.why}"
         )
         with st.container(horizontal=True):
-            choice = place(example) | {"cell_query": query, "cell_key": key}
-            way("See this head", "heads_and_layers", "example-heads", _choose, choice)
-            way("This weight, step by step", "attention_step_by_step", "example-steps", _choose, choice)
-
-
-def _choose(choice: dict[str, str | int]) -> None:
-    st.session_state.update(choice)
+            head = f"{example.kind}.{example.layer}.{example.head}"
+            way("See this head", "heads_and_layers", **{SEE: head})
+            way("This weight, step by step", "attention_step_by_step", **{SEE: f"{head}.{query}.{key}"})

@@ -1,5 +1,6 @@
 """The fields of the sidebar: each is kept in the session and in the URL, and falls back where that is forged."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -26,8 +27,18 @@ DEFAULTS = {
     "scope": "head",
 }
 """by the name of the widget, which is also its name in the URL"""
+SEE = "see"
+"""parameter with which a link inside the app goes to a head: encoder_self.1.0; and to its cell: encoder_self.1.0.9.2"""
 LONGEST_IN_URL = 2_000
 """Characters: a server refuses a URL of 64 kB, and one character may take nine bytes there."""
+
+
+def take_place() -> None:
+    """Before the fields are drawn: the head, and perhaps its cell, that a link inside the app goes to, once."""
+    kind, *numbers = st.query_params.pop(SEE, "").split(".")
+    if kind in KINDS and all(re.fullmatch("[0-9]{1,4}", number) for number in numbers):
+        st.session_state["kind"] = kind
+        st.session_state.update(zip(("layer", "head", "cell_query", "cell_key"), map(int, numbers), strict=False))
 
 
 def text_field(label: str, key: str, placeholder: str) -> str:

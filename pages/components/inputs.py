@@ -25,6 +25,7 @@ from pages.components.fields import (
     choice_field,
     drop_impossible,
     select_field,
+    take_place,
     text_field,
 )
 from pages.components.keys import head_keys
@@ -102,6 +103,7 @@ def _interventions(inputs: Inputs) -> tuple[AttentionTemperature, ...]:
 
 def _sidebar() -> Inputs:
     notes = drop_endless_numbers()
+    take_place()
     with st.sidebar:
         st.markdown("#### Attention Explorer")
         source = _source()

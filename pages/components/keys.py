@@ -1,4 +1,4 @@
-"""Layer and head by the keyboard, on every page."""
+"""Layer and head by the keyboard, on every page; and a history that goes from page to page."""
 
 import streamlit as st
 
@@ -15,7 +15,7 @@ def head_keys(layer: int, head: int, layers: int, heads: int) -> None:
         heads: how many there are in a layer.
     """
     data = {"layer": layer, "head": head, "layers": layers, "heads": heads}
-    component("keys")(key="head-keys", data=data, on_move_change=_move)
+    component("keys", ("history.js",))(key="head-keys", data=data, on_move_change=_move)
 
 
 def _move() -> None:

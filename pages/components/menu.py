@@ -10,8 +10,6 @@ from pages import PAGES
 
 ROOT = Path(__file__).parents[2]
 HOME = next(iter(PAGES.values()))[0]
-GOING = "going-to"
-"""in the session: path of the page that the next run opens"""
 
 
 def route() -> "st.Page":
@@ -38,14 +36,7 @@ def route() -> "st.Page":
     st.set_page_config(page_title=f"{chosen.title} · Attention Explorer")
     if started_without_app:
         st.rerun()
-    if path := st.session_state.pop(GOING, None):
-        st.switch_page(ROOT / path)
     return chosen
-
-
-def go_to(path: str) -> None:
-    """For callbacks: the run that comes next opens this page of PAGES, with all that is chosen."""
-    st.session_state[GOING] = path
 
 
 def runs_as_page() -> bool:

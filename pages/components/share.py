@@ -34,4 +34,4 @@ def _reset() -> None:
         elif widget.value_type != "trigger_value" and isinstance(first := widget.deserializer(None), PLAIN):
             # Deleted, it would come back from the browser.
             state[key] = first
-    st.query_params.clear()
+    st.query_params.from_dict({})
