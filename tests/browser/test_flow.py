@@ -61,7 +61,7 @@ def test_a_reset_takes_back_what_was_chosen_on_every_page(server: str, visitor: 
     visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Reset").click()
     visitor.page.wait_for_function("location.search === ''")
     visitor.settle()
-    assert visitor.page.get_by_role("slider", name="Step").get_attribute("aria-valuenow") == "1"
+    assert visitor.page.get_by_role("slider", name="Step").input_value() == "1"
     follow(visitor, "This head among all others", "Heads and layers")
     visitor.page.go_back()
     arrive(visitor, "Attention, step by step")
