@@ -12,8 +12,8 @@ from viz.theme import DECODER, ENCODER, KEY, OKABE_ITO, QUERY, VALUE
 ROOT = Path(__file__).parents[2]
 STYLE = (ROOT / "pages/components/style.css").read_text("utf-8")
 THEME = tomllib.loads((ROOT / ".streamlit/config.toml").read_text("utf-8"))["theme"]
-PAPER = {"light": ("#FFFFFF", "#F0F2F6"), "dark": ("#0E1117", "#262730")}
-"""Streamlit's backgrounds: of the page, and of the sidebar and fields"""
+PAPER = {"light": ("#FFFFFF", "#F8F8F7"), "dark": ("#171614", "#21201D")}
+"""Streamlit's backgrounds: of the page, and of the sidebar"""
 TINT = 0.1
 """how much of the primary colour is behind a chosen option"""
 
