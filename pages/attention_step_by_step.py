@@ -3,6 +3,8 @@
 import streamlit as st
 
 from model.attention import MultiHeadAttention
+from pages.components.cards import links, way
+from pages.components.changes import gate
 from pages.components.explain import explain, show_code
 from pages.components.export import export
 from pages.components.frame import open_page
@@ -37,6 +39,9 @@ shown = worked_out(number, head, choice)
 st.latex(shown.latex)
 arithmetic(payload(shown, chain(head, choice), number))
 
+with st.container(horizontal=True):
+    links(heads_and_layers="This head among all others")
+    way("What if this head were off?", "what_if", **gate(view.kind, view.layer, view.head))
 explain(step.why(head), section=step.section)
 show_code(MultiHeadAttention)
 arrays, table = result(number, head)

@@ -6,7 +6,8 @@ import streamlit as st
 from model import flow, heads, words
 from model.attention import MultiHeadAttention
 from model.head_tables import head_tables
-from pages.components.cards import links
+from pages.components.cards import links, way
+from pages.components.changes import gate
 from pages.components.explain import show_code
 from pages.components.export import export
 from pages.components.frame import open_page
@@ -22,7 +23,9 @@ show_mosaic(shown)
 say_what_it_does(shown, found)
 st.text(removed_text(shown))
 figure = show_head(shown)
-links(attention_step_by_step="This head, step by step", what_if="What if this head were switched off?")
+with st.container(horizontal=True):
+    links(attention_step_by_step="This head, step by step")
+    way("What if this head were off?", "what_if", **gate(view.kind, view.layer, view.head))
 explain_numbers(shown)
 views = {"All heads in numbers": lambda: show_table(shown, found), "Rules and formulas": lambda: show_rules(view.kind)}
 for tab, show in zip(st.tabs(list(views), key="heads_part", bind="query-params"), views.values(), strict=True):

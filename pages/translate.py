@@ -6,10 +6,17 @@ import streamlit as st
 from model.decoding import beam_search, greedy
 from pages.components.cards import cards
 from pages.components.chart import chart
+from pages.components.example_note import show_example
 from pages.components.explain import explain, show_code
 from pages.components.export import export
 from pages.components.frame import open_page
-from pages.components.pickers import POSITION_CHART, alignment_weights, position_clicked, target_position
+from pages.components.pickers import (
+    POSITION_CHART,
+    alignment_lines,
+    alignment_weights,
+    position_clicked,
+    target_position,
+)
 from pages.components.proof import proof_strip
 from pages.components.whole import whole_translation
 from viz import chips, theme, translation
@@ -23,6 +30,19 @@ written = probabilities[np.arange(len(rows)), list(trace.next_ids)]
 
 st.html(chips.sentence(trace.translation))
 whole_translation(view)
+st.subheader("Where the model looked", anchor=False)
+weights, what = alignment_weights(view)
+alignment = translation.alignment(weights, trace.src_tokens, rows)
+left, right = st.columns([2, 3], gap="medium")
+with left:
+    alignment_lines(view, weights, what)
+with right:
+    chart(alignment, key="alignment-map", alt=what)
+st.caption(
+    f"{what}. Each row is one step of the decoder; thick lines and bright cells are the source tokens that it read "
+    "from. Layer and head are chosen in the sidebar."
+)
+show_example(view)
 st.html(chips.chips("Source tokens and their ids", trace.src_tokens, trace.src_ids, theme.ENCODER))
 st.html(
     chips.chips(
@@ -33,15 +53,6 @@ st.html(
         written,
     )
 )
-
-st.subheader("Where the model looked", anchor=False)
-weights, what = alignment_weights(view)
-alignment = translation.alignment(weights, trace.src_tokens, rows)
-st.caption(
-    f"{what}. Each row is one step of the decoder; bright cells are the source tokens that it read from."
-    " Layer and head are chosen in the sidebar."
-)
-chart(alignment, key="alignment-map", alt=what)
 
 st.subheader("How sure the model was", anchor=False)
 left, right = st.columns(2, gap="large")

@@ -7,6 +7,7 @@ import streamlit as st
 from model.comparison import largest_changes, token_log_probabilities
 from model.interventions import MaskEdit, applied
 from model.tracer import build_trace
+from pages.components.cards import links
 from pages.components.change_builder import build
 from pages.components.changes import current_changes, edition, show_experiments, show_list
 from pages.components.explain import explain, show_code
@@ -53,6 +54,8 @@ for tab, show in zip(st.tabs(list(TABS), key="part", bind="query-params"), TABS.
     if tab.open:
         with tab:
             show(view, runs)
+with st.container(horizontal=True):
+    links(heads_and_layers="This head among all others", attention_step_by_step="This head, step by step")
 explain(
     "**Same target** asks how probable the old words are to the changed model: it reads them all, whatever it would "
     "write itself, so that both runs have the same rows and cells to compare. **Decode again** lets it go its own way: "

@@ -15,6 +15,19 @@ def links(**labels: str) -> None:
             st.page_link(page.path, label=label, icon=page.icon)
 
 
+def way(label: str, name: str, **chosen: str) -> None:
+    """A link to a page that shows something else than what is chosen now; all the rest comes along.
+
+    Args:
+        label: what the person will see there.
+        name: of the page's file.
+        chosen: parameters of the page's address that belong to no field: a field's own value would win.
+    """
+    if framed():
+        page = page_of(f"{name}.py")
+        st.page_link(page.path, label=label, icon=page.icon, query_params=chosen)
+
+
 def cards(file: str) -> None:
     """A card with a link for every page of PAGES but the one in `file`, section by section."""
     here = page_of(file)

@@ -11,8 +11,8 @@ from model import interventions as change
 from model.interventions import Intervention, describe
 from model.order import shuffled
 from pages.components.changes import add, edition, misfit
+from pages.components.fields import KINDS, TAUS
 from pages.components.frame import View
-from pages.components.inputs import KINDS, TAUS
 from viz.tokens import numbered
 
 SIDEBAR, ALL = "sidebar", "all"

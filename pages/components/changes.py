@@ -22,7 +22,7 @@ from pages.components.frame import View
 from viz.tokens import visible, word
 
 CHANGES, PAST, NOTES, EDITION = "what_if_changes", "what_if_past", "what_if_notes", "what_if_edition"
-IN_LINK = "changes"
+IN_LINK, ADDED = "changes", "add"
 MOST_UNDONE = 50
 MOST_CELLS = 12
 """cells that a line of the list names"""
@@ -40,6 +40,7 @@ def current_changes(translator: Translator) -> tuple[Intervention, ...]:
             state[CHANGES] = decode(st.query_params.get(IN_LINK, ""))
         except ValueError as error:
             _note(f"{error} You see the model without changes.")
+    _take_added()
     misfits = [change for change in state[CHANGES] if misfit(translator, change)]
     if misfits:
         for change in misfits:
@@ -80,6 +81,22 @@ def edition() -> int:
 
 def add(change: Intervention) -> None:
     put((*st.session_state[CHANGES], change))
+
+
+def gate(kind: str, layer: int, head: int) -> dict[str, str]:
+    """The parameter of this page's address that switches off a head, besides what the list has already."""
+    return {ADDED: encode((HeadGate(0.0, kind=kind, layer=layer, head=head),))}
+
+
+def _take_added() -> None:
+    """What a link on another page adds, it adds once."""
+    text = st.query_params.pop(ADDED, "")
+    try:
+        added = tuple(change for change in decode(text) if change not in st.session_state[CHANGES])
+    except ValueError as error:
+        _note(str(error))
+    else:
+        put((*st.session_state[CHANGES], *added))
 
 
 def toggle(cell: tuple[int, int], field: str, address: Address) -> None:

@@ -12,9 +12,9 @@ from model.explanation import HeadsMoved, Moved, every_head, rank_correlation, s
 from model.interventions import UniformAttention
 from pages.components.chart import chart
 from pages.components.explain import explain, show_code
+from pages.components.fields import KINDS
 from pages.components.frame import View
 from pages.components.gate import in_turns
-from pages.components.inputs import KINDS
 from pages.components.on_request import asked, kept_result
 from pages.components.positions import KEPT
 from viz.explanation import MEASURES, moved_scatter, zeroing_bars, zeroing_table

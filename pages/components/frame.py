@@ -12,6 +12,7 @@ from pages.components.inputs import KINDS, Inputs, current_inputs, framed, reque
 from pages.components.kept import on_cpu
 from pages.components.menu import route, runs_as_page
 from pages.components.runs import run
+from pages.components.tour import show_tour
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ def _header(file: str) -> None:
     page = page_of(file)
     st.title(page.title, anchor=False)
     st.markdown(page.look_for)
+    show_tour(page.path, framed())
 
 
 def page_of(file: str) -> Page:

@@ -4,9 +4,9 @@ import streamlit as st
 
 from model import heads
 from model.heads import HeadSummary, summarise
+from pages.components.fields import KINDS
 from pages.components.frame import View
 from pages.components.heads import Shown
-from pages.components.inputs import KINDS
 from viz.heads import summary_table
 
 TABLE = "heads-table"

@@ -10,8 +10,8 @@ from model.head_tables import HeadTables, Look, head_tables
 from model.trace import Array
 from pages.components.chart import chart
 from pages.components.explain import explain
+from pages.components.fields import KINDS
 from pages.components.frame import View
-from pages.components.inputs import KINDS
 from pages.components.lines import token_lines
 from pages.components.mosaic import mosaic_picture
 from pages.components.positions import KEPT

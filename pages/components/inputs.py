@@ -4,12 +4,10 @@ app.py draws it, so its widgets are the same ones on every page and keep their v
 the URL, so a link brings them along.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -17,54 +15,24 @@ from model.checkpoints import DEFAULT_CHECKPOINT, CheckpointError, available_che
 from model.devices import available_devices
 from model.interventions import AttentionTemperature
 from model.translator import Translator
+from pages.components.examples import example_menu
+from pages.components.fields import (
+    DEFAULTS,
+    KINDS,
+    SCOPES,
+    TARGETS,
+    TAUS,
+    choice_field,
+    drop_impossible,
+    select_field,
+    take_place,
+    text_field,
+)
+from pages.components.keys import head_keys
 from pages.components.links import drop_endless_numbers
 from pages.components.runs import Request, open_translator, run
-
-EXAMPLES = (
-    "The animal didn't cross the street because it was too tired.",
-    "How are you?",
-    "I have never seen such a beautiful sunset.",
-    "She told me that she would come back tomorrow.",
-    "Can you help me find my keys?",
-    "The bank is closed today, but the shop is open.",
-    "My brother wants to buy a new car.",
-    "If it rains tomorrow, we will stay at home.",
-    "Why didn't you call me last night?",
-    "The children are playing in the garden.",
-    "He speaks German better than I do.",
-    "I don't know what you are talking about.",
-    "Tom gave Mary the book that he had bought.",
-    "What time does the next train leave?",
-    "We went to the cinema, and then we had dinner.",
-    "The old man who lives next door has two dogs.",
-    "I would like a cup of coffee, please.",
-    "They had to wait because the doctor was late.",
-    "Good morning! Did you sleep well?",
-    "Nobody knows where she has gone.",
-    "Two young men are cooking in a kitchen.",
-    "A woman is reading a book while her son sleeps on the bench.",
-)
-KINDS = {
-    "encoder_self": "Encoder self-attention",
-    "decoder_self": "Decoder self-attention",
-    "cross": "Cross-attention",
-}
-TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
-SCOPES = {"head": "Head", "layer": "Layer", "everywhere": "Everywhere"}
-TAUS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
-DEFAULTS = {
-    "source": EXAMPLES[0],
-    "target": "beam",
-    "typed": "",
-    "kind": "encoder_self",
-    "layer": 0,
-    "head": 0,
-    "tau": 1.0,
-    "scope": "head",
-}
-"""by the name of the widget, which is also its name in the URL"""
-LONGEST_IN_URL = 2_000
-"""Characters: a server refuses a URL of 64 kB, and one character may take nine bytes there."""
+from pages.components.share import link_and_reset
+from pages.components.tour import watch
 
 
 @dataclass(frozen=True)
@@ -93,7 +61,9 @@ _current: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
 @contextmanager
 def shared_inputs() -> Iterator[None]:
     """Draw the sidebar, and let the page that runs in this block read it."""
-    token = _current.set(_sidebar())
+    inputs = _sidebar()
+    watch(inputs.source, (inputs.kind, inputs.layer, inputs.head), inputs.tau)
+    token = _current.set(inputs)
     try:
         yield
     finally:
@@ -133,6 +103,7 @@ def _interventions(inputs: Inputs) -> tuple[AttentionTemperature, ...]:
 
 def _sidebar() -> Inputs:
     notes = drop_endless_numbers()
+    take_place()
     with st.sidebar:
         st.markdown("#### Attention Explorer")
         source = _source()
@@ -143,7 +114,7 @@ def _sidebar() -> Inputs:
         with look:
             kind, layer, head = _place(translator, notes)
             tau, scope = _temperature(notes)
-        _link_and_reset()
+        link_and_reset()
     return Inputs(translator, problem, tuple(notes), source, target, typed, kind, layer, head, tau, scope)
 
 
@@ -155,30 +126,16 @@ def _open(checkpoint: str, device: str) -> tuple[Translator | None, str]:
 
 
 def _source() -> str:
-    text = _text("Source sentence, English", "source", "Type an English sentence")
-    st.selectbox(
-        "Example sentences",
-        EXAMPLES,
-        index=None,
-        key="example",
-        placeholder="… or take an example",
-        label_visibility="collapsed",
-        on_change=_take_example,
-    )
+    text = text_field("Source sentence, English", "source", "Type an English sentence")
+    example_menu()
     return text
 
 
-def _take_example() -> None:
-    if example := st.session_state["example"]:
-        st.session_state["source"] = example
-        st.session_state["example"] = None
-
-
 def _target(notes: list[str]) -> tuple[str, str]:
-    target = _choice("Target, German", "target", TARGETS, notes, on_change=_offer_own_translation)
+    target = choice_field("Target, German", "target", TARGETS, notes, on_change=_offer_own_translation)
     if target != "typed":
         return target, ""
-    return target, _text("Your own translation", "typed", "Type a German sentence")
+    return target, text_field("Your own translation", "typed", "Type a German sentence")
 
 
 def _offer_own_translation() -> None:
@@ -195,15 +152,15 @@ def _offer_own_translation() -> None:
 
 def _engine(notes: list[str]) -> tuple[str, str]:
     checkpoints, devices = available_checkpoints() or [DEFAULT_CHECKPOINT], available_devices()
-    checkpoint = _select("Checkpoint", "checkpoint", checkpoints, notes)
+    checkpoint = select_field("Checkpoint", "checkpoint", checkpoints, notes)
     if len(devices) > 1:
-        return checkpoint, _select("Runs on", "device", devices, notes)
+        return checkpoint, select_field("Runs on", "device", devices, notes)
     st.caption(f"Runs on: {devices[0]}")
     return checkpoint, devices[0]
 
 
 def _place(translator: Translator | None, notes: list[str]) -> tuple[str, int, int]:
-    _drop_impossible("kind", KINDS, notes)
+    drop_impossible("kind", KINDS, notes)
     kind = st.radio("Attention", list(KINDS), format_func=KINDS.__getitem__, key="kind", bind="query-params")
     kind = kind or DEFAULTS["kind"]
     layers, heads = 1, 1
@@ -211,13 +168,14 @@ def _place(translator: Translator | None, notes: list[str]) -> tuple[str, int, i
         config = translator.model.config
         layers = config.n_encoder_layers if kind == "encoder_self" else config.n_decoder_layers
         heads = config.n_heads
-    layer = _choice("Layer", "layer", {i: str(i) for i in range(layers)}, notes)
-    head = _choice("Head", "head", {i: str(i) for i in range(heads)}, notes)
+    layer = choice_field("Layer", "layer", {i: str(i) for i in range(layers)}, notes)
+    head = choice_field("Head", "head", {i: str(i) for i in range(heads)}, notes)
+    head_keys(layer, head, layers, heads)
     return kind, layer, head
 
 
 def _temperature(notes: list[str]) -> tuple[float, str]:
-    _drop_impossible("tau", {tau: f"{tau:g}" for tau in TAUS}, notes)
+    drop_impossible("tau", {tau: f"{tau:g}" for tau in TAUS}, notes)
     tau = st.select_slider(
         "Attention temperature τ",
         TAUS,
@@ -227,68 +185,4 @@ def _temperature(notes: list[str]) -> tuple[float, str]:
         bind="query-params",
         help="softmax(x / τ): below 1 sharper, above 1 flatter, 1 as trained. The model runs again with it.",
     )
-    return tau, _choice("Temperature acts on", "scope", SCOPES, notes)
-
-
-def _text(label: str, key: str, placeholder: str) -> str:
-    state, unbound = st.session_state, f"{key}-unbound"
-    fits = len(state.get(key) or "") <= LONGEST_IN_URL
-    if fits and state.get(unbound):
-        # Bound again: only a value that is set here is written to the URL.
-        state[key] = state[key]
-    state[unbound] = not fits
-    bind = "query-params" if fits else None
-    text = st.text_area(
-        label, DEFAULTS[key], key=key, height=100, placeholder=placeholder, bind=bind, persist_state="session"
-    )
-    return text or ""
-
-
-def _choice(
-    label: str, key: str, options: dict[Any, str], notes: list[str], on_change: Callable[[], None] | None = None
-) -> Any:
-    _drop_impossible(key, options, notes)
-    chosen = st.segmented_control(
-        label,
-        list(options),
-        default=DEFAULTS[key],
-        required=True,
-        format_func=options.__getitem__,
-        key=key,
-        on_change=on_change,
-        bind="query-params",
-    )
-    return DEFAULTS[key] if chosen is None else chosen
-
-
-def _select(label: str, key: str, options: list[str], notes: list[str]) -> str:
-    _drop_impossible(key, {option: option for option in options}, notes)
-    return st.selectbox(label, options, key=key, bind="query-params") or options[0]
-
-
-def _drop_impossible(key: str, options: dict[Any, str], notes: list[str]) -> None:
-    """Before its widget is drawn: what the link asks for in vain, or this checkpoint lacks, becomes the default."""
-    default = DEFAULTS.get(key, next(iter(options)))
-    state, asked = st.session_state, st.query_params.get(key)
-    if key not in state and asked is not None and asked not in options.values():
-        notes.append(f"The link asks for a {key} that is not there; you see {options[default]} instead.")
-    elif state.get(key) is not None and state[key] not in options:
-        notes.append(f"There is no {key} {state[key]} here; you see {options[default]} instead.")
-        state[key] = default
-
-
-def _link_and_reset() -> None:
-    link, reset = st.columns(2)
-    with link.popover("Link", icon=":material/link:", width="stretch"):
-        st.caption("Opens this page with exactly these inputs.")
-        query = urlencode(st.query_params.to_dict())
-        st.code(f"{st.context.url or ''}{'?' if query else ''}{query}", language=None, wrap_lines=True)
-    reset.button("Reset", icon=":material/restart_alt:", width="stretch", on_click=_reset)
-
-
-def _reset() -> None:
-    for key, value in DEFAULTS.items():
-        if key in st.session_state:
-            st.session_state[key] = value
-    if checkpoints := available_checkpoints():
-        st.session_state["checkpoint"] = checkpoints[0]
+    return tau, choice_field("Temperature acts on", "scope", SCOPES, notes)

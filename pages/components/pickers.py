@@ -4,6 +4,9 @@ import streamlit as st
 
 from model.trace import Array
 from pages.components.frame import View
+from pages.components.lines import token_lines
+from viz.lines import lines
+from viz.tokens import labels
 
 POSITION_CHART = "certainty"
 """key of the chart whose bars are the positions of the translation"""
@@ -59,3 +62,22 @@ def alignment_weights(view: View) -> tuple[Array, str]:
     layer = last if which == "last" else layer
     pattern = view.trace.attention("cross", layer).pattern
     return pattern.mean(axis=0), f"Cross-attention weights of layer {layer}, averaged over its {n_heads} heads"
+
+
+def alignment_lines(view: View, weights: Array, what: str) -> None:
+    """The alignment as lines, for those who come first: it is there before the map is.
+
+    Args:
+        view: the run.
+        weights: (target position, source position).
+        what: they are, in words.
+    """
+    attention = view.trace.attention("cross", 0)
+    payload = lines(
+        weights[None],
+        labels(attention.query_tokens),
+        labels(attention.key_tokens),
+        predicts=labels(view.trace.next_tokens),
+        measure=what,
+    )
+    token_lines(payload, "alignment-lines")

@@ -55,6 +55,16 @@ def again(translator: Translator, trace: Trace, interventions: tuple[Interventio
     return _again(translator, trace, interventions)
 
 
+def prepare(checkpoint: str, device: str, request: Request) -> None:
+    """Load, run and check before anybody asks; the next one who does finds it all.
+
+    Raises:
+        CheckpointError: the checkpoint is missing or not whole.
+    """
+    translator = _translator(checkpoint, device)
+    _checks(translator, _trace(translator, request))
+
+
 def check(translator: Translator, trace: Trace) -> tuple[Check, ...]:
     """The proof of one trace, worked out once."""
     return _checks(translator, trace)

@@ -14,7 +14,7 @@ from model.trace import Array, Attention, Trace
 from model.translator import Translator
 from pages.components.chart import chart
 from pages.components.explain import explain
-from pages.components.inputs import KINDS
+from pages.components.fields import KINDS
 from pages.components.kept import kept
 from pages.components.positions import KEPT
 from pages.components.runs import translate

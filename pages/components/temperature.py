@@ -11,8 +11,8 @@ from model.temperature import entropies, entropy, flattest, sharpest, softmax_at
 from model.trace import Array, Trace
 from pages.components.chart import chart
 from pages.components.component import component
+from pages.components.fields import KINDS, TAUS
 from pages.components.frame import View
-from pages.components.inputs import KINDS, TAUS
 from pages.components.masks import names
 from pages.components.positions import KEPT
 from pages.components.runs import Request, run

@@ -13,8 +13,8 @@ from model.masking import moved_mass
 from model.trace import Trace
 from pages.components.changes import edition, toggle
 from pages.components.chart import chart
+from pages.components.fields import KINDS
 from pages.components.frame import View
-from pages.components.inputs import KINDS
 from pages.components.masks import names
 from pages.components.positions import KEPT
 from pages.components.runs import Request, again, run

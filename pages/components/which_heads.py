@@ -10,10 +10,11 @@ from model.head_scores import HeadScores, Pair, head_scores, prune
 from model.interventions import HeadGate
 from model.pruning import PruningCurve, pruning_curve, sentence_pair
 from pages.components.chart import chart
+from pages.components.examples import EXAMPLES
 from pages.components.explain import show_code
+from pages.components.fields import KINDS
 from pages.components.frame import View
 from pages.components.gate import in_turns
-from pages.components.inputs import EXAMPLES, KINDS
 from pages.components.on_request import asked, kept_result
 from pages.components.positions import KEPT, kept_slider
 from pages.components.runs import Request, again, run, translate

@@ -7,7 +7,7 @@ from model.tokenizer import Tokenizer
 from model.trace import Trace
 from model.tracer import build_trace
 from model.translator import Translator
-from pages.components.inputs import EXAMPLES
+from pages.components.examples import EXAMPLES
 
 TOKENS = (20, 60, 128)
 """what pictures and runs are measured at; </s> is one of them"""

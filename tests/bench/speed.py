@@ -16,7 +16,7 @@ from model.loss import label_smoothed_loss
 from model.training import TrainingOptions
 from model.transformer import Transformer
 from model.translator import Translator
-from pages.components.inputs import EXAMPLES
+from pages.components.examples import EXAMPLES
 from tests.bench.engines import Engine, engines
 from tests.bench.head_scoring import head_scoring
 from tests.bench.proof import (

@@ -122,7 +122,7 @@ def test_a_page_falls_back_where_a_link_was_forged(page: str, open_app: Callable
 def names_in_links(app) -> set[str]:
     """Of everything on the page that a link can set; some pages read a few of them by themselves."""
     bound = {getattr(getattr(node, "proto", None), "query_param_key", "") for node in app._tree}
-    return (bound | {"decoding-step", "layers_token", "changes", "prefix", "step", "cell"}) - {""}
+    return (bound | {"see", "add", "decoding-step", "layers_token", "changes", "prefix", "step", "cell"}) - {""}
 
 
 @pytest.mark.parametrize("page", ALL_PAGES)

@@ -1,0 +1,48 @@
+"""The first minute: a picture that is there, three things to do, and a phone."""
+
+from collections.abc import Callable
+
+import pytest
+
+from pages import Page
+from tests.browser.conftest import Visitor
+from tests.browser.test_app import ALL_PAGES, path, type_sentence
+
+
+def test_the_home_page_opens_on_a_picture_and_ticks_off_what_a_person_has_done(server: str, visitor: Visitor) -> None:
+    visitor.visit(server)
+    picture = visitor.page.locator(".st-key-alignment-lines canvas, [data-testid=stBidiComponentRegular] canvas").first
+    picture.wait_for()
+    assert picture.bounding_box()["y"] < 900
+    tour = visitor.page.locator(".st-key-tour-line")
+    assert tour.get_by_text("✓").count() == 0
+    height = tour.bounding_box()["height"]
+    type_sentence(visitor, "A dog.")
+    tour.get_by_text("take an example ✓").wait_for()
+    tour.get_by_text("2. Open a head").click()
+    visitor.page.get_by_role("heading", name="Heads and layers", exact=True).wait_for()
+    visitor.settle()
+    visitor.page.get_by_test_id("stSidebar").get_by_role("radio", name="Cross-attention").check(force=True)
+    tour.get_by_text("Open a head ✓").wait_for()
+    slider = visitor.page.get_by_role("slider", name="Attention temperature")
+    slider.focus()
+    slider.press("ArrowRight")
+    tour.get_by_text("temperature τ ✓").wait_for()
+    visitor.settle()
+    assert tour.bounding_box()["height"] == pytest.approx(height, abs=2)
+    tour.get_by_role("button").click()
+    tour.wait_for(state="detached")
+    visitor.settle()
+
+
+def test_somebody_who_follows_a_link_to_a_view_sees_no_tour(server: str, visitor: Visitor) -> None:
+    visitor.visit(f"{server}/temperature")
+    assert visitor.page.locator(".st-key-tour-line").count() == 0
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=path)
+def test_a_page_fits_a_phone(page: Page, server: str, new_visitor: Callable[..., Visitor]) -> None:
+    visitor = new_visitor(viewport={"width": 390, "height": 844})
+    visitor.visit(f"{server}/{path(page)}")
+    width = "Math.max(document.documentElement.scrollWidth, document.querySelector('[data-testid=stMain]').scrollWidth)"
+    assert visitor.page.evaluate(width) <= 390

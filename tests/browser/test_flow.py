@@ -1,0 +1,79 @@
+"""What is chosen goes along from page to page, into the address, and back."""
+
+from collections.abc import Callable
+
+from tests.browser.conftest import Visitor
+from tests.browser.test_app import query
+
+CHOSEN = {"source": "A dog & a cat.", "layer": "1", "head": "2", "tau": "2"}
+OFF = "gate:0:zero@encoder_self.1.2"
+
+
+def follow(visitor: Visitor, link: str, title: str) -> None:
+    visitor.page.get_by_test_id("stPageLink").get_by_text(link, exact=True).click()
+    arrive(visitor, title)
+
+
+def arrive(visitor: Visitor, title: str) -> None:
+    visitor.page.get_by_role("heading", name=title, exact=True).wait_for()
+    visitor.settle()
+
+
+def wait_for_address(visitor: Visitor, part: str) -> None:
+    visitor.page.wait_for_function("part => decodeURIComponent(location.search).includes(part)", arg=part)
+    visitor.settle()
+
+
+def test_from_a_head_to_its_steps_and_to_the_model_without_it_and_back(
+    server: str, new_visitor: Callable[..., Visitor]
+) -> None:
+    visitor = new_visitor(permissions=["clipboard-read", "clipboard-write"])
+    visitor.visit(f"{server}/heads_and_layers?source=A+dog+%26+a+cat.&layer=1&head=2&tau=2")
+    follow(visitor, "This head, step by step", "Attention, step by step")
+    visitor.page.get_by_role("button", name="Next").click()
+    wait_for_address(visitor, "step=2")
+    assert query(visitor) == CHOSEN | {"step": "2"}
+    follow(visitor, "What if this head were off?", "What if")
+    wait_for_address(visitor, "changes=")
+    assert query(visitor) == CHOSEN | {"changes": OFF}
+    visitor.page.get_by_text("1. The result of encoder self-attention, layer 1, head 2 is set to 0.").wait_for()
+    visitor.page.go_back()
+    arrive(visitor, "Attention, step by step")
+    assert query(visitor) == CHOSEN | {"step": "2"}
+    visitor.page.go_back()
+    arrive(visitor, "Heads and layers")
+    assert query(visitor) == CHOSEN
+    visitor.page.go_forward()
+    arrive(visitor, "Attention, step by step")
+    assert query(visitor) == CHOSEN | {"step": "2"}
+    visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Link").click()
+    visitor.page.get_by_role("button", name="Copy link").click()
+    visitor.page.get_by_role("button", name="Copied").wait_for()
+    assert visitor.page.evaluate("navigator.clipboard.readText()") == visitor.page.url
+
+
+def test_a_reset_takes_back_what_was_chosen_on_every_page(server: str, visitor: Visitor) -> None:
+    visitor.visit(f"{server}/what_if?layer=1&changes={OFF}")
+    visitor.page.get_by_text("1. The result of").wait_for()
+    follow(visitor, "This head, step by step", "Attention, step by step")
+    visitor.page.get_by_role("button", name="Next").click()
+    wait_for_address(visitor, "step=2")
+    visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Reset").click()
+    visitor.page.wait_for_function("location.search === ''")
+    visitor.settle()
+    assert visitor.page.get_by_role("slider", name="Step").input_value() == "1"
+    follow(visitor, "This head among all others", "Heads and layers")
+    visitor.page.go_back()
+    arrive(visitor, "Attention, step by step")
+    assert query(visitor) == {}
+
+
+def test_shift_and_an_arrow_choose_layer_and_head_but_not_while_somebody_types(server: str, visitor: Visitor) -> None:
+    visitor.visit(server)
+    visitor.page.get_by_label("Source sentence").press("Shift+ArrowDown")
+    visitor.page.get_by_role("heading", name="Translate", exact=True).click()
+    visitor.page.keyboard.press("Shift+ArrowUp")
+    for key in ("Shift+ArrowDown", "Shift+ArrowRight", "Shift+ArrowRight"):
+        visitor.page.keyboard.press(key)
+    wait_for_address(visitor, "head=2")
+    assert query(visitor) == {"layer": "1", "head": "2"}

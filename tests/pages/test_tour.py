@@ -1,0 +1,79 @@
+"""The three first steps: ticked off by doing them, not by what links and resets do."""
+
+from collections.abc import Callable
+
+import pytest
+
+pytest.importorskip("streamlit")
+
+
+def ticked(app) -> int:
+    """How many steps are done."""
+    links = [link.proto.label for link in app.get("page_link")]
+    return sum(text.endswith("✓") for text in [*links, *(element.value for element in app.markdown)])
+
+
+def test_a_step_is_ticked_off_when_it_has_been_done(open_app: Callable) -> None:
+    app = open_app(layer="1", tau="2")
+    assert ticked(app) == 0
+    app.text_area(key="source").set_value("a dog").run()
+    assert ticked(app) == 1
+    app.segmented_control(key="head").set_value(2).run()
+    assert ticked(app) == 2
+    app.select_slider(key="tau").set_value(1.0).run()
+    assert ticked(app) == 3
+    app.button(key="tour-close").click().run()
+    assert ticked(app) == 0
+    assert not [button for button in app.button if button.key == "tour-close"]
+
+
+def test_an_example_is_a_sentence_and_no_head_and_a_reset_is_neither(open_app: Callable) -> None:
+    app = open_app()
+    app.selectbox(key="example").set_value("Please turn the light off.").run()
+    assert not app.exception
+    assert app.text_area(key="source").value == "Please turn the light off."
+    assert ticked(app) == 1
+    next(button for button in app.button if button.label == "Reset").click().run()
+    assert not app.exception
+    assert ticked(app) == 1
+    assert app.segmented_control(key="head").value == 0
+
+
+def test_a_link_inside_the_app_goes_to_a_head_and_its_cell(open_app: Callable) -> None:
+    app = open_app("pages/attention_step_by_step.py")
+    app.query_params["see"] = "cross.1.2.1.0"
+    app.run()
+    assert not app.exception
+    assert app.radio(key="kind").value == "cross"
+    assert (app.segmented_control(key="layer").value, app.segmented_control(key="head").value) == (1, 2)
+    assert (app.selectbox(key="cell_query").value, app.selectbox(key="cell_key").value) == (1, 0)
+    for forged in ("cross", "x.1.2", "cross.99.99.9999.9999", "cross.-1.2", "cross.1.2.3.4.5.6", "cross.\u0661.2"):
+        app.query_params["see"] = forged
+        app.run()
+        assert not app.exception, forged
+        assert "see" not in app.query_params
+
+
+def test_what_a_link_adds_is_in_the_list_once_besides_the_others(open_app: Callable) -> None:
+    app = open_app("pages/what_if.py")
+    for _ in range(2):
+        app.query_params["add"] = "gate:0:zero@cross.1.2"
+        app.run()
+    app.query_params["add"] = "gate:0:zero@cross.1.3"
+    app.run()
+    assert not app.exception
+    assert app.query_params["changes"] == "gate:0:zero@cross.1.2;gate:0:zero@cross.1.3"
+    app.query_params["add"] = "nonsense"
+    app.run()
+    assert not app.exception
+    assert "add" not in app.query_params
+    assert any("unknown change" in text.value for text in app.text)
+
+
+def test_a_reset_forgets_the_step_the_cell_and_the_changes(open_app: Callable) -> None:
+    app = open_app("pages/attention_step_by_step.py", step="4", cell="1-0-3-2", layer="1")
+    assert app.slider(key="step").value == 4
+    next(button for button in app.button if button.label == "Reset").click().run()
+    assert not app.exception
+    assert (app.slider(key="step").value, app.selectbox(key="cell_query").value) == (1, 2)
+    assert not app.query_params
