@@ -84,7 +84,7 @@ def show_table(found: dict[Claim, Measured]) -> None:
     said = {"error": "error", "allowed": "allowed", "error, double": "in double", "allowed, double": "allowed"}
     config = {name: number(label, format="%.1e", width="small") for name, label in said.items()}
     config |= {"seconds": number(format="%.3f", width="small"), "claim": number(width="small")}
-    st.dataframe(table(found), hide_index=True, height="content", column_config=config)
+    st.dataframe(table(found), hide_index=True, height="content", column_config=config, placeholder="–")
     st.caption(
         "Allowed 0 means that not one bit may differ. Errors of claims 3, 4, 7, 8, 10 and 12 are relative to the "
         "largest number of their matrix where that is above 1. Claim 20 counts hexadecimal digits. Seconds are of both "
