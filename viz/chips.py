@@ -12,7 +12,7 @@ _STYLE = f"""<style>
   border: 1px solid color-mix(in srgb, var(--hue) 70%, transparent); border-radius: 0.4rem;
   background: color-mix(in srgb, var(--hue) 14%, transparent); }}
 .chips-title {{ font-size: 0.85rem; opacity: 0.75; margin-bottom: 0.2rem; }}
-.sentence {{ font-size: 1.75rem; font-weight: 600; line-height: 1.3; margin: 0; }}
+.sentence {{ font-size: 1.75rem; font-weight: 600; line-height: 1.3; margin: 0; overflow-wrap: anywhere; }}
 .chip .certainty {{ font-size: 0.72rem; font-weight: 600; }}
 .chip .marker, .chip .id {{ opacity: 0.6; }}
 .chip .id {{ font-size: 0.72rem; font-variant-numeric: tabular-nums; }}
