@@ -24,7 +24,7 @@ class Engine(Protocol):
 
 
 def engines(translator: Translator, folder: Path) -> Mapping[str, Engine]:
-    """All three, on the CPU with as many threads as torch; `folder` keeps CTranslate2's copy of the weights."""
+    """All three, on the CPU with as many threads as torch has now; `folder` keeps CTranslate2's copy of the weights."""
     return {
         "ours": translator,
         "CTranslate2": CTranslate2(translator, folder),

@@ -4,6 +4,9 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+WIDTH = 40
+"""characters of a line's label"""
+
 
 def measured(work: Mapping[str, Callable[[], int]], rounds: int) -> dict[str, list[float]]:
     """Name -> units of work per second, one a round.
@@ -22,11 +25,16 @@ def measured(work: Mapping[str, Callable[[], int]], rounds: int) -> dict[str, li
     return rates
 
 
+def better(runs: Sequence[Mapping[str, list[float]]]) -> dict[str, list[float]]:
+    """Everyone's rates in the run in which their median was highest."""
+    return {name: max((rates[name] for rates in runs), key=statistics.median) for name in runs[0]}
+
+
 def headings(unit: str, names: Sequence[str]) -> str:
     """The table's first line: who was measured, and the first of them over each of the others."""
     first, *others = names
     columns = [*names, *(f"{first} / {other}" for other in others)]
-    return f"{unit:<24}" + "".join(f"{column:>29}" for column in columns)
+    return f"{unit:<{WIDTH}}" + "".join(f"{column:>29}" for column in columns)
 
 
 def line(label: str, rates: Mapping[str, list[float]]) -> str:
@@ -37,4 +45,4 @@ def line(label: str, rates: Mapping[str, list[float]]) -> str:
         for median, measurements in zip(medians, rates.values(), strict=True)
     ]
     cells += [f"{medians[0] / other:.2f}" for other in medians[1:]]
-    return f"{label:<24}" + "".join(f"{cell:>29}" for cell in cells)
+    return f"{label:<{WIDTH}}" + "".join(f"{cell:>29}" for cell in cells)

@@ -26,11 +26,13 @@ from tests.bench.proof import (
     log_probability_difference,
     logit_difference,
 )
-from tests.bench.rounds import headings, line, measured
+from tests.bench.rounds import WIDTH, better, headings, line, measured
 from tests.bench.torch_twin import TorchTwin
 
 PROVED_ON = 32
 """sentence pairs whose logits are compared"""
+MODES = (("greedy, one by one", 1, 1), ("beam 4, one by one", 4, 1), ("beam 4, batches of 32", 4, 32))
+"""label, beam size, sentences a batch"""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -53,9 +55,8 @@ def main(arguments: list[str] | None = None) -> None:
     print_lines([f"median of {args.rounds} rounds (slowest-fastest), everyone's turn in each round", ""])
     try:
         with tempfile.TemporaryDirectory() as folder:
-            others = engines(translator, Path(folder))
-            print_lines(_same_function(translator, others, pairs[:PROVED_ON]))
-            print_lines(_translation(translator, others, [source for source, _ in texts], args.rounds))
+            print_lines(_same_function(translator, engines(translator, Path(folder)), pairs[:PROVED_ON]))
+            print_lines(_translation(translator, Path(folder), [source for source, _ in texts], args.rounds))
         print_lines([*head_scoring(translator.model, pairs, args.rounds), ""])
         print_lines(_training(translator.model, pairs, args.max_tokens, args.rounds))
     except DifferentError as error:
@@ -81,29 +82,43 @@ def _same_function(translator: Translator, compared: Mapping[str, Engine], pairs
     yield ""
 
 
-def _translation(
-    translator: Translator, compared: Mapping[str, Engine], texts: list[str], rounds: int
-) -> Iterator[str]:
-    """Sentences per second in each mode, and how many translations are letter by letter ours."""
+def _translation(translator: Translator, folder: Path, texts: list[str], rounds: int) -> Iterator[str]:
+    """Sentences per second in each mode, and how many translations are letter by letter ours.
+
+    Small products gain little from a second thread, and some engines lose: one by one, each is measured with one thread
+    and with all, and compared at its better number.
+    """
     # Alike in length, a batch has little padding; everyone gets the same batches.
     texts = sorted(texts, key=lambda text: len(translator.tokenizer.encode(text)))
-    yield headings("sentences per second", list(compared))
-    same = []
-    for label, beam_size, size in (
-        ("greedy, one by one", 1, 1),
-        ("beam 4, one by one", 4, 1),
-        ("beam 4, batches of 32", 4, 32),
-    ):
+    every = torch.get_num_threads()
+    numbers = sorted({1, every})
+    compared = {threads: _with_threads(threads, translator, folder / str(threads)) for threads in numbers}
+    yield headings("sentences per second", list(compared[every]))
+    same: list[str] = []
+    for label, beam_size, size in MODES:
         batches = [texts[i : i + size] for i in range(0, len(texts), size)]
-        found: dict[str, list[str]] = {}
-        work = {name: _translating(name, engine, batches, beam_size, found) for name, engine in compared.items()}
-        measured({name: _translating(name, compared[name], batches[-1:], beam_size, {}) for name in work}, 1)
-        yield line(label, measured(work, rounds))
-        shares = agreement({name: found[name] for name in compared})
-        same.append(f"{label:<24}" + ", ".join(f"{name} {share:.1%}" for name, share in shares.items()))
+        rates = {}
+        for threads in numbers if size == 1 else [every]:
+            torch.set_num_threads(threads)
+            found: dict[str, list[str]] = {}
+            work = {n: _translating(n, engine, batches, beam_size, found) for n, engine in compared[threads].items()}
+            measured({n: _translating(n, compared[threads][n], batches[-1:], beam_size, {}) for n in work}, 1)
+            rates[threads] = measured(work, rounds)
+            yield line(f"{label}, {threads} thread{'s' * (threads > 1)}", rates[threads])
+        if len(rates) > 1:
+            yield line(f"{label}, each at its better", better(list(rates.values())))
+        shares = agreement({name: found[name] for name in work})
+        same.append(f"{label:<{WIDTH}}" + ", ".join(f"{name} {share:.1%}" for name, share in shares.items()))
         if beam_size == 1 and min(shares.values()) < SMALLEST_AGREEMENT:
             raise DifferentError(f"share of our greedy translations: {same[-1]}")
+    torch.set_num_threads(every)
     yield from ("", "translations that are ours, letter by letter", *same, "")
+
+
+def _with_threads(threads: int, translator: Translator, folder: Path) -> Mapping[str, Engine]:
+    torch.set_num_threads(threads)
+    folder.mkdir()
+    return engines(translator, folder)
 
 
 def _translating(
