@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from functools import cache
 
 import streamlit as st
 
@@ -26,6 +27,12 @@ def show_code(*objects: Callable | type) -> None:
     """The lines of `model/` that computed what is shown, as they are in the running program."""
     with st.expander("Show the code", icon=":material/code:"):
         for item in objects:
-            _, line = inspect.getsourcelines(item)
-            st.caption(f"{item.__module__.replace('.', '/')}.py, line {line}")
-            st.code(inspect.getsource(item), language="python")
+            lines, first = _lines(item)
+            st.caption(f"{item.__module__.replace('.', '/')}.py, line {first}")
+            st.code("".join(lines), language="python")
+
+
+@cache
+def _lines(item: Callable | type) -> tuple[list[str], int]:
+    """Its lines and the number of the first. Remembered: they stay the same, and finding them takes milliseconds."""
+    return inspect.getsourcelines(item)
