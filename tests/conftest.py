@@ -5,6 +5,7 @@ Everything that needs a package is imported inside a fixture, so that a missing 
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,15 @@ class TestFile(pytest.Module):
         except self.CollectError as error:
             skip_for_missing_package(error.__cause__, self.nodeid)
             raise
+
+
+def pytest_configure() -> None:
+    """No property fails for want of time: on a busy machine an example may take as long as it needs."""
+    with suppress(ModuleNotFoundError):
+        from hypothesis import settings
+
+        settings.register_profile("patient", settings(), deadline=None)
+        settings.load_profile("patient")
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:

@@ -221,14 +221,14 @@ def test_a_mistake_is_as_large_in_double_precision_and_rounding_is_not(honest):
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.number} {claim.title}")
 def test_every_claim_has_tests_of_its_number_in_the_files_that_the_page_names(claim):
     first, *others = claim.tests
-    assert any(name.startswith(f"test_{claim.number}_") for name in tests_in(first))
-    assert all(tests_in(path) for path in others)
+    assert any(name.startswith(f"test_{claim.number}_") for name in names_in(first))
+    assert all(names_in(path) for path in others)
 
 
 def test_the_claims_are_the_twenty():
     assert sorted({claim.number for claim in CLAIMS}) == list(range(1, 21))
 
 
-def tests_in(path: str) -> list[str]:
+def names_in(path: str) -> list[str]:
     nodes = ast.walk(ast.parse((ROOT / path).read_text("utf-8")))
     return [node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
