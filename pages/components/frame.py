@@ -33,6 +33,10 @@ class View:
     """where tau is at work: head, layer or everywhere"""
     target: str
     """what `trace` was forced to: the model's own beam or greedy translation, or a typed one"""
+    typed: str | None = None
+    """the typed one; None: the model found its own"""
+    changes: int = 0
+    """how many of the trace's interventions, the last ones, were made afterwards, on the same tokens"""
 
     @property
     def beam_size(self) -> int:
@@ -96,7 +100,8 @@ def _view(inputs: Inputs, trace: Trace, source: str) -> View:
             icon=":material/thermostat:",
         )
     place = (inputs.kind, inputs.layer, inputs.head)
-    return View(inputs.translator, trace, source, *place, inputs.tau, inputs.scope, inputs.target)
+    asked = request(inputs)
+    return View(inputs.translator, trace, source, *place, inputs.tau, inputs.scope, inputs.target, asked.target)
 
 
 def _header(file: str) -> None:
