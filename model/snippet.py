@@ -51,7 +51,8 @@ def literal(value: Any) -> str:
     if value is None or isinstance(value, bool | int | str):
         return repr(value)
     if isinstance(value, float):
-        return repr(value) if value - value == 0 else f"float({str(value)!r})"
+        written = float.__repr__(value)
+        return written if value - value == 0 else f"float({written!r})"
     if isinstance(value, tuple | list):
         return _tuple([literal(part) for part in value])
     if hasattr(value, "edits"):

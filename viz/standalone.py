@@ -77,7 +77,9 @@ def standalone_html(title: str, pictures: Sequence[Any], facts: Mapping[str, str
 
 def _plotted(figure: Any) -> str:
     config = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}
-    return go.Figure(figure).to_html(full_html=False, include_plotlyjs=False, config=config)
+    # In the app Streamlit's theme makes room for labels.
+    drawn = go.Figure(figure).update_xaxes(automargin=True).update_yaxes(automargin=True)
+    return drawn.to_html(full_html=False, include_plotlyjs=False, config=config)
 
 
 def _drawn(drawing: Drawing, number: int) -> str:

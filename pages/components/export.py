@@ -3,7 +3,7 @@
 import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 import pandas as pd
@@ -94,7 +94,8 @@ def _caption(view: "View") -> list[str]:
     changes = f", {len(trace.interventions)} changes in the model" if trace.interventions else ""
     return [
         source if len(source) <= LONGEST else f"{source[:LONGEST]}…",
-        f"Checkpoint {trace.checkpoint}, SHA-256 {trace.checkpoint_hash}",
+        f"Checkpoint {trace.checkpoint}, SHA-256",
+        trace.checkpoint_hash,
         f"In the sidebar: {place}{changes}",
     ]
 
@@ -108,8 +109,8 @@ def _snippet(view: "View", name: str, recipe: Recipe) -> str:
 
 
 def _link() -> str:
-    """The part of the view's address that says what is on screen; ASCII without blanks."""
-    return f"?{urlencode(st.query_params.to_dict())}"
+    """The view's address below the app's; ASCII without blanks."""
+    return f"{urlsplit(st.context.url or '').path}?{urlencode(st.query_params.to_dict())}"
 
 
 def _run_of(view: "View") -> dict[str, str]:

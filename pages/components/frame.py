@@ -8,6 +8,7 @@ import streamlit as st
 from model.trace import Attention, Trace
 from model.translator import Translator
 from pages import PAGES, Page
+from pages.components.chart import name_files
 from pages.components.inputs import KINDS, Inputs, current_inputs, framed, request
 from pages.components.kept import on_cpu
 from pages.components.menu import route, runs_as_page
@@ -68,6 +69,7 @@ def open_page(file: str) -> View:
         trace = run(inputs.translator, request(inputs))
     except ValueError as error:
         _stop(str(error))
+    name_files(trace.checkpoint, trace.checkpoint_hash)
     if trace.device != inputs.translator.device:
         st.info(
             f"{inputs.translator.device} had too little memory left: this page was computed on the CPU.",

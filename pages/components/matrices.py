@@ -13,6 +13,7 @@ MATRICES = (
     *("toolbar.css", "layers.css", "colours.js", "payload.js", "matrices_layout.js", "matrices_draw.js"),
     *("matrices_redraw.js", "svg_pen.js", "save_picture.js", "matrices_picture.js"),
 )
+SUMS = ("colours.js", "svg_pen.js", "save_picture.js", "arithmetic_picture.js")
 CELL = {"cell_query": 2, "cell_key": 1, "cell_dimension": 0, "cell_output": 0}
 """the widgets that name the cell, and where it is at first"""
 DEFAULTS = {"step": 1} | CELL
@@ -126,8 +127,7 @@ def matrices(payload: bytes) -> Drawing:
 
 def arithmetic(payload: dict) -> Drawing:
     """Draw the arithmetic of the chosen cell (viz.strips.payload); a click on a number goes to its step."""
-    drawing = Drawing("arithmetic", ("colours.js",), payload)
-    return draw(drawing, "arithmetic", on_step_change=lambda: _take_step("arithmetic"))
+    return draw(Drawing("arithmetic", SUMS, payload), "arithmetic", on_step_change=lambda: _take_step("arithmetic"))
 
 
 def _pick() -> None:

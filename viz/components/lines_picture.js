@@ -3,10 +3,10 @@
 function paintLines(view, canvas, caption) {
   const { header, layout, theme, width } = view;
   const least = view.isolated ? header.least : leastOf(view, view.shownSlots());
-  const range = `The thicker a line, the larger the ${header.measure}: from ${short(least)} to ${short(header.high)}`;
+  const range = `Thickness and opacity of a line: its number, from ${short(least)} to ${short(header.high)}`;
   const several = header.heads.length > 1;
   const height = HEADING + layout.height + (several ? LINE + 8 : 0);
-  const says = { title: `${header.measure}, lines from queries to keys`, range, caption };
+  const says = { title: header.measure, range, caption };
   const { pen, whole, top } = startPicture(canvas, [width, height], theme, says);
   const [heading, inside] = [canvasLike(canvas), canvasLike(canvas)];
   drawHeading(heading, view);

@@ -1,6 +1,8 @@
 // The save component: buttons that have a picture of the page saved as PNG or SVG, by whatever drew it.
 // It is one module with colours.js before it.
 
+const MORE = 16; // pixels on the left: labels may be wider in the file's font
+
 export default function mount({ parentElement, data }) {
   const root = parentElement.querySelector(".save");
   const rows = data.targets.map((target) => {
@@ -51,19 +53,27 @@ function askPlotly(target, format, caption) {
 
 // Room for the caption below the figure, and what stands there.
 function captioned({ layout, _fullLayout: full }, caption) {
-  const room = 14 * caption.length + 12;
+  const lines = caption.flatMap((line) => wrapped(line, Math.floor((full.width - 24) / 6.4)));
+  const room = 15 * lines.length + 12;
   const { t, r, b, l } = full._size;
-  const text = caption.map(plain).join("<br>");
-  const place = { xref: "paper", yref: "paper", x: 0, y: 0, xanchor: "left", yanchor: "top", xshift: 8 - l, yshift: -b - 4 };
+  const text = lines.map(plain).join("<br>");
+  const place = { xref: "paper", yref: "paper", x: 0, y: 0, xanchor: "left", yanchor: "top", xshift: 8 - l - MORE, yshift: -b - 4 };
   const note = { ...place, text, showarrow: false, align: "left", font: { size: 11 } };
   const shown = document.querySelector("[data-testid=stApp]") || document.body;
   return {
     annotations: [...(layout.annotations || []), note],
-    width: full.width,
+    width: full.width + MORE,
     height: full.height + room,
-    margin: { ...layout.margin, t, r, b: b + room, l },
+    font: { ...layout.font, family: "Arial, Helvetica, sans-serif" },
+    margin: { ...layout.margin, t, r, b: b + room, l: l + MORE },
     paper_bgcolor: getComputedStyle(shown).backgroundColor,
   };
+}
+
+function wrapped(text, most) {
+  const letters = [...text];
+  const count = Math.max(Math.ceil(letters.length / most), 1);
+  return Array.from({ length: count }, (_, part) => letters.slice(part * most, (part + 1) * most).join(""));
 }
 
 // Plotly reads a little HTML in text: a person's is none.

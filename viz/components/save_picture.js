@@ -37,7 +37,10 @@ function fileNameOf(title) {
 // A canvas of `width` by `height` pixels and the caption's lines below; the pen, after title and second line on top.
 function startPicture(canvas, [width, height], theme, { title, range, caption }) {
   const ratio = window.devicePixelRatio || 1;
-  const whole = [width + 2 * EDGE, height + 64 + caption.length * LINE + EDGE];
+  const ruler = element("canvas").getContext("2d");
+  ruler.font = `600 14px ${theme.font}`;
+  const widest = Math.max(width, ...[title, range, ...caption].map((line) => ruler.measureText(line).width));
+  const whole = [Math.ceil(widest) + 2 * EDGE, height + 64 + caption.length * LINE + EDGE];
   [canvas.width, canvas.height] = whole.map((side) => Math.round(side * ratio));
   const pen = canvas.getContext("2d");
   pen.scale(ratio, ratio);

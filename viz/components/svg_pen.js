@@ -110,6 +110,9 @@ class SvgPen {
   fillText(text, x, y) {
     const place = { x, y, "text-anchor": ANCHORS[this.textAlign], "dominant-baseline": BASELINES[this.textBaseline] };
     const node = this.put("text", { ...place, fill: this.filling() });
+    // Another font, where the page's is not installed, takes the same room.
+    if (text.length > 1) node.setAttribute("textLength", this.measureText(text).width);
+    node.setAttribute("lengthAdjust", "spacingAndGlyphs");
     node.style.font = this.font;
     node.style.whiteSpace = "pre";
     node.textContent = text;
