@@ -49,13 +49,16 @@ def export(
         pictures: those that the page leads with.
         recipe: how the arrays are read from the run.
     """
-    stem = f"{name}-{view.trace.checkpoint}-{view.trace.checkpoint_hash[:8]}"
+    # The files are made when they are asked for, and then there is no address any more.
+    run, trace = _run_of(view), view.trace
+    tokens = {"src_tokens": trace.src_tokens, "tgt_tokens": trace.tgt_tokens}
+    stem = f"{name}-{trace.checkpoint}-{trace.checkpoint_hash[:8]}"
     files = [
-        ("HTML", "the pictures, to open without a network", "html", lambda: _html(view, name, pictures)),
-        ("NPZ", "all arrays, for numpy.load", "npz", lambda: _npz(view, arrays)),
+        ("HTML", "the pictures, to open without a network", "html", lambda: _html(run, name, pictures)),
+        ("NPZ", "all arrays, for numpy.load", "npz", lambda: _npz(run | tokens, arrays)),
     ]
     if table is not None:
-        files.insert(1, ("CSV", "the table, for a spreadsheet", "csv", lambda: _csv(view, table)))
+        files.insert(1, ("CSV", "the table, for a spreadsheet", "csv", lambda: _csv(run, table)))
     with st.expander("Export", icon=":material/download:"):
         if pictures:
             _save_buttons(view, stem, pictures)
@@ -125,18 +128,16 @@ def _run_of(view: "View") -> dict[str, str]:
     }
 
 
-def _csv(view: "View", table: pd.DataFrame) -> bytes:
-    return table.assign(**_run_of(view)).to_csv(index=False).encode()
+def _csv(run: dict[str, str], table: pd.DataFrame) -> bytes:
+    return table.assign(**run).to_csv(index=False).encode()
 
 
-def _npz(view: "View", arrays: dict[str, np.ndarray]) -> bytes:
-    trace = view.trace
-    run = _run_of(view) | {"src_tokens": trace.src_tokens, "tgt_tokens": trace.tgt_tokens}
+def _npz(run: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     file = io.BytesIO()
     np.savez_compressed(file, **{key: np.array(value) for key, value in run.items()}, **arrays)
     return file.getvalue()
 
 
-def _html(view: "View", name: str, pictures: tuple[Picture, ...]) -> bytes:
+def _html(run: dict[str, str], name: str, pictures: tuple[Picture, ...]) -> bytes:
     contents = [picture.content for picture in pictures]
-    return standalone_html(f"Attention Explorer: {name}", contents, _run_of(view)).encode()
+    return standalone_html(f"Attention Explorer: {name}", contents, run).encode()

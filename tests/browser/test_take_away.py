@@ -11,12 +11,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from model.checkpoints import load_checkpoint
 from tests.browser.conftest import PATIENCE, Visitor
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
-
-    from model.translator import Translator
+    from playwright.sync_api import Browser, Page, Request
 
 SOURCE = "A dog & a <b>cat</b> run."
 QUERY = {"source": SOURCE, "kind": "Cross-attention", "layer": "1", "head": "2"}
@@ -25,6 +24,12 @@ WEIGHTS = """(data) => {
   const map = plot.calcdata.map(([first]) => first.trace).filter(({ type }) => type === "heatmap").at(-1);
   return Array.from(map._z || map.z, (row) => Array.from(row));
 }"""
+
+
+def pattern_of(checkpoints: Path) -> np.ndarray:
+    """The attention weights that the pages are asked for."""
+    translator = load_checkpoint(str(checkpoints / "en-de"), "cpu")
+    return translator.trace(SOURCE).attention("cross", 1).pattern[2]
 
 
 def visit(server: str, visitor: Visitor, page: str, **query: str) -> None:
@@ -91,23 +96,23 @@ def test_a_picture_is_saved_with_its_labels_and_with_what_it_is_of(
 
 
 def test_the_page_of_a_plotly_figure_opens_without_a_network(
-    server: str, visitor: Visitor, browser: "Browser", tmp_path: Path, translator: "Translator"
+    server: str, visitor: Visitor, browser: "Browser", tmp_path: Path, saved_checkpoints: Path
 ) -> None:
     visit(server, visitor, "masks")
     page = opened_offline(browser, saved(visitor.page, "HTML:", tmp_path))
     weights = np.array(page.evaluate(WEIGHTS), dtype=float)
-    pattern = translator.trace(SOURCE).attention("cross", 1).pattern[2]
+    pattern = pattern_of(saved_checkpoints)
     np.testing.assert_allclose(weights, pattern, atol=1e-3)
     assert "layer=1" in page.locator("dl").inner_text()
     page.context.close()
 
 
 def test_the_page_of_a_component_opens_without_a_network_and_works(
-    server: str, visitor: Visitor, browser: "Browser", tmp_path: Path, translator: "Translator"
+    server: str, visitor: Visitor, browser: "Browser", tmp_path: Path, saved_checkpoints: Path
 ) -> None:
     visit(server, visitor, "temperature")
     page = opened_offline(browser, saved(visitor.page, "HTML:", tmp_path))
-    pattern = translator.trace(SOURCE).attention("cross", 1).pattern[2]
+    pattern = pattern_of(saved_checkpoints)
     read = "(root) => Array.from(root.weights)"
     weights = page.locator(".temperature").evaluate(read)
     np.testing.assert_allclose(np.reshape(weights, pattern.shape), pattern, atol=1e-3)
@@ -122,7 +127,8 @@ def test_a_small_window_shows_all_of_the_export_box(new_visitor: Callable[..., V
     visit(server, visitor, "temperature")
     for name in ("Save as PNG", "Save as SVG", "HTML:", "NPZ:", "CSV:"):
         box = visitor.page.get_by_role("button", name=name).first.bounding_box()
-        assert box and box["x"] >= 0 and box["x"] + box["width"] <= 390, name
+        assert box is not None, name
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= 390, name
 
 
 def opened_offline(browser: "Browser", file: Path) -> "Page":
@@ -133,11 +139,12 @@ def opened_offline(browser: "Browser", file: Path) -> "Page":
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    page.on(
-        "request",
-        lambda request: None if request.url.startswith(("file:", "data:", "blob:")) else errors.append(request.url),
-    )
+    page.on("request", lambda request: errors.extend([] if is_local(request) else [request.url]))
     page.goto(file.as_uri())
-    page.wait_for_function("document.querySelector('.js-plotly-plot .plot, #picture-0')")
+    page.wait_for_selector(".js-plotly-plot .main-svg, #picture-0", state="attached")
     assert errors == []
     return page
+
+
+def is_local(request: "Request") -> bool:
+    return request.url.startswith(("file:", "data:", "blob:"))

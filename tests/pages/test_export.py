@@ -1,14 +1,19 @@
 """What a page gives away: its pictures, its numbers, and the Python that computes them again."""
 
+import html
 import io
 import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
 import pytest
 
+from tests.pages.figures import figure
 from tests.pages.test_pages import ALL_PAGES
+from viz.standalone import Drawing
 
 pytest.importorskip("streamlit")
 
@@ -35,6 +40,14 @@ def files(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
         "streamlit.download_button",
         lambda _label, data, file_name, **_: found.update({file_name: data() if callable(data) else data}),
     )
+    return found
+
+
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Pictures whose saving the pages offer."""
+    found: list[Any] = []
+    monkeypatch.setattr("pages.components.export._save_buttons", lambda _view, _stem, pictures: found.extend(pictures))
     return found
 
 
@@ -73,3 +86,45 @@ def test_the_python_of_a_page_computes_the_arrays_of_its_file(
     for name, program in programs.items():
         (file,) = [file for file in files if file.startswith(f"{name}-en-de-") and file.endswith(".npz")]
         assert_equal_to_file(program, files[file])
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_every_file_says_which_run_and_which_view_it_is_of(
+    page: str, open_app: Callable, files: dict[str, bytes]
+) -> None:
+    app = open_app("pages/translate.py", **QUERIES["own translation"])
+    if page != "pages/translate.py":
+        files.clear()
+        app.switch_page(page).run()
+    endings = {name.rsplit(".", 1)[1] for name in files}
+    assert endings >= {"html", "npz"}
+    assert "csv" in endings or page == "pages/training.py", "without a log a training has no table"
+    for name, content in files.items():
+        said = facts_in(name, content)
+        assert said["source"] == SOURCE, name
+        assert f"-{said['checkpoint']}-{said['checkpoint_sha256'][:8]}." in name
+        assert "source=A+dog+runs" in said["view"], name
+
+
+def facts_in(name: str, content: bytes) -> Any:
+    """What a file says of its run."""
+    if name.endswith(".npz"):
+        with np.load(io.BytesIO(content)) as file:
+            return {key: str(file[key]) for key in ("source", "view", "checkpoint", "checkpoint_sha256")}
+    if name.endswith(".csv"):
+        return pd.read_csv(io.BytesIO(content)).iloc[0]
+    entries = re.findall(r"<dt>(.*?)</dt><dd dir='auto'>(.*?)</dd>", content.decode(), re.DOTALL)
+    return {key: html.unescape(value) for key, value in entries}
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_the_pictures_that_are_saved_are_those_of_the_page(page: str, open_app: Callable, offered: list[Any]) -> None:
+    app = open_app("pages/translate.py", **QUERIES["own translation"])
+    if page != "pages/translate.py":
+        offered.clear()
+        app.switch_page(page).run()
+    assert offered or page == "pages/training.py", "without a log a training has no curves"
+    for picture in offered:
+        if not isinstance(picture.content, Drawing):
+            drawn = figure(app, picture.key)["data"]
+            assert [trace["type"] for trace in drawn] == [trace.type for trace in go.Figure(picture.content).data]
