@@ -65,6 +65,28 @@ def result_of(program: str) -> dict[str, Any]:
     return namespace
 
 
+@pytest.mark.parametrize(
+    ("page", "query"),
+    [
+        ("pages/what_if.py", {"changes": "gate:0:mean@cross.1.2;mask:0-1,1-0:@cross.0"}),
+        ("pages/what_if.py", {"changes": "unscaled@encoder_self", "target": "Greedy"}),
+        ("pages/decoding.py", {"part": "Beam", "tau": "2"}),
+        ("pages/positional_encoding.py", {"side": "target"}),
+    ],
+)
+def test_the_python_computes_the_arrays_of_a_view_that_was_changed(
+    page: str, query: dict[str, str], open_app: Callable, files: dict[str, bytes]
+) -> None:
+    app = open_app(page, source=SOURCE, **query)
+    assert not app.exception
+    if "changes" in query:
+        assert "build_trace" in "".join(programs_of(app).values())
+    assert len(programs_of(app)) == 1 + (query.get("part") == "Beam")
+    for name, program in programs_of(app).items():
+        (file,) = [file for file in files if file.startswith(f"{name}-en-de-") and file.endswith(".npz")]
+        assert_equal_to_file(program, files[file])
+
+
 def assert_equal_to_file(program: str, content: bytes) -> None:
     found = result_of(program)["arrays"]
     with np.load(io.BytesIO(content)) as file:
