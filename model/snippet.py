@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-OWN = "None: the model finds its own"
+OWN = "the model finds its own"
 
 
 @dataclass(frozen=True)

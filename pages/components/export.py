@@ -53,24 +53,17 @@ def export(
     run, trace = _run_of(view), view.trace
     tokens = {"src_tokens": trace.src_tokens, "tgt_tokens": trace.tgt_tokens}
     stem = f"{name}-{trace.checkpoint}-{trace.checkpoint_hash[:8]}"
-    files = [
-        ("HTML", "the pictures, to open without a network", "html", lambda: _html(run, name, pictures)),
-        ("NPZ", "all arrays, for numpy.load", "npz", lambda: _npz(run | tokens, arrays)),
-    ]
+    files = {"HTML: the pictures, to open without a network": ("html", lambda: _html(run, name, pictures))}
     if table is not None:
-        files.insert(1, ("CSV", "the table, for a spreadsheet", "csv", lambda: _csv(run, table)))
+        files["CSV: the table, for a spreadsheet"] = ("csv", lambda: _csv(run, table))
+    files["NPZ: all arrays, for numpy.load"] = ("npz", lambda: _npz(run | tokens, arrays))
     with st.expander("Export", icon=":material/download:"):
         if pictures:
             _save_buttons(view, stem, pictures)
         with st.container(horizontal=True):
-            for kind, help_text, ending, content in files:
-                st.download_button(
-                    f"{kind}: {help_text}",
-                    data=content,
-                    file_name=f"{stem}.{ending}",
-                    key=f"export-{name}-{ending}",
-                    on_click="ignore",
-                )
+            for label, (ending, content) in files.items():
+                key = f"export-{name}-{ending}"
+                st.download_button(label, data=content, file_name=f"{stem}.{ending}", key=key, on_click="ignore")
         st.caption("Python that computes these numbers again, to be run in the project's folder:")
         st.code(_snippet(view, name, recipe), language="python", height=320)
 
