@@ -3,10 +3,11 @@
 import streamlit as st
 
 from model.attention import MultiHeadAttention
+from model.snippet import Recipe
 from pages.components.cards import links, way
 from pages.components.changes import gate
 from pages.components.explain import explain, show_code
-from pages.components.export import export
+from pages.components.export import Picture, export
 from pages.components.frame import open_page
 from pages.components.matrices import arithmetic, choose_cell, matrices, stepper
 from pages.components.proof import proof_strip
@@ -34,10 +35,10 @@ st.subheader("The arithmetic of one cell", anchor=False, help="Choose it here, o
 choice = choose_cell(head, number)
 with stage:
     run = f"{view.trace.checkpoint} {view.trace.checkpoint_hash[:8]}"
-    matrices(picture(number, head, choice, f"{run}, {place}, step {number + 1}: {step.title}"))
+    drawn = matrices(picture(number, head, choice, f"{run}, {place}, step {number + 1}: {step.title}"))
 shown = worked_out(number, head, choice)
 st.latex(shown.latex)
-arithmetic(payload(shown, chain(head, choice), number))
+sums = arithmetic(payload(shown, chain(head, choice), number))
 
 with st.container(horizontal=True):
     links(heads_and_layers="This head among all others")
@@ -45,5 +46,15 @@ with st.container(horizontal=True):
 explain(step.why(head), section=step.section)
 show_code(MultiHeadAttention)
 arrays, table = result(number, head)
-export(view, f"{place.replace(' ', '-')}-step-{number + 1}", arrays, table)
+export(
+    view,
+    f"{place.replace(' ', '-')}-step-{number + 1}",
+    arrays,
+    table,
+    (Picture(f"Step {number + 1}", "matrices", drawn), Picture("The arithmetic", "arithmetic", sums)),
+    Recipe(
+        f"result({number}, head_of(attention, head))[0]",
+        ("from viz.head import head_of", "from viz.steps import result"),
+    ),
+)
 proof_strip(view)

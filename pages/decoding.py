@@ -7,11 +7,13 @@ from model.beams import BeamTree, beam_steps
 from model.cost import cached_step, timed_steps, uncached_step
 from model.decoding import greedy, length_penalty
 from model.sampling import draw, filtered, sample
+from model.snippet import Recipe
 from pages.components.beams import show_beam, show_greedy
 from pages.components.decoding import choose_step, show_step
 from pages.components.explain import explain, show_code
-from pages.components.export import export
+from pages.components.export import Picture, export
 from pages.components.frame import open_page
+from pages.components.pickers import alignment_code
 from pages.components.proof import proof_strip
 from pages.components.sampling import show_cost, show_sampling, show_temperatures
 from viz.translation import probability_table
@@ -46,6 +48,13 @@ export(
     f"decoding-step-{step}",
     {"probabilities": probabilities[step], "cross_weights": weights, "logits": trace.logits},
     probability_table(trace.next_tokens, trace.next_ids, written),
-    figure,
+    (Picture(f"Next token at step {step}", "decoding-next", figure),),
+    Recipe(
+        {
+            "probabilities": f"trace.probabilities[{step}]",
+            "cross_weights": alignment_code(view),
+            "logits": "trace.logits",
+        }
+    ),
 )
 proof_strip(view)

@@ -9,20 +9,30 @@ from model.head_tables import head_tables
 from pages.components.cards import links, way
 from pages.components.changes import gate
 from pages.components.explain import show_code
-from pages.components.export import export
+from pages.components.export import Picture, export
 from pages.components.frame import open_page
 from pages.components.head_table import say_what_it_does, show_rules, show_table, summaries
-from pages.components.heads import choose_look, explain_numbers, removed_text, show_head, show_mosaic
+from pages.components.heads import (
+    HEAD_LINES,
+    MAP,
+    MOSAIC,
+    choose_look,
+    explain_numbers,
+    recipe,
+    removed_text,
+    show_head,
+    show_mosaic,
+)
 from pages.components.proof import proof_strip
 from viz.heads import cells
 
 view = open_page(__file__)
 shown = choose_look(view)
 found = summaries(view)
-show_mosaic(shown)
+overview = show_mosaic(shown)
 say_what_it_does(shown, found)
 st.text(removed_text(shown))
-figure = show_head(shown)
+figure, between = show_head(shown)
 with st.container(horizontal=True):
     links(attention_step_by_step="This head, step by step")
     way("What if this head were off?", "what_if", **gate(view.kind, view.layer, view.head))
@@ -57,6 +67,11 @@ export(
         "opened": shown.values,
     },
     cells(shown.rows, shown.keys, shown.values, shown.mask),
-    figure,
+    (
+        Picture("All heads", MOSAIC, overview),
+        Picture(f"Map of {shown.place}", MAP, figure),
+        Picture(f"Lines of {shown.place}", HEAD_LINES, between),
+    ),
+    recipe(shown),
 )
 proof_strip(view)

@@ -6,9 +6,9 @@ from model.claims import doubled, measured
 from model.proof import chain_closes, rows_sum_to_one
 from model.reruns import causality
 from pages.components.chart import chart
-from pages.components.claims import measure, numbers, rows, show_summary, show_table, show_words, table, waiting
+from pages.components.claims import measure, numbers, recipe, rows, show_summary, show_table, show_words, table, waiting
 from pages.components.explain import explain, show_code
-from pages.components.export import export
+from pages.components.export import Picture, export
 from pages.components.frame import open_page
 from pages.components.on_request import asked
 from pages.components.proof import proof_strip
@@ -47,5 +47,12 @@ for tab, show in zip(st.tabs(list(TABS), key="claims", bind="query-params"), TAB
         with tab:
             show(found)
 show_code(measured, doubled, chain_closes, rows_sum_to_one, causality)
-export(view, "how-it-is-known", numbers(found), table(found), figure)
+export(
+    view,
+    "how-it-is-known",
+    numbers(found),
+    table(found),
+    (Picture("Error of each claim", "claims-errors", figure),),
+    recipe(found),
+)
 proof_strip(view)

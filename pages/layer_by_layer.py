@@ -5,10 +5,12 @@ import streamlit as st
 from model.layers import FeedForward, Residual
 from model.lens import lens, read_logits
 from model.residual import cosines, layer_norm, neurons, path, stream
+from model.snippet import Recipe
 from pages.components.explain import explain, show_code
-from pages.components.export import export
+from pages.components.export import Picture, export
 from pages.components.frame import open_page
 from pages.components.layers import (
+    PATH_CHART,
     choose,
     show_inside,
     show_parameters,
@@ -59,6 +61,11 @@ export(
     f"layers-{shown.stack}",
     {"stream": stream(view.trace, shown.stack), **shown.measures},
     path_table(shown.measures, shown.path.steps, shown.rows),
-    figure,
+    (Picture("One token's way", PATH_CHART, figure),),
+    Recipe(
+        {"stream": f"stream(trace, {shown.stack!r})"} | {name: f"found.{name}" for name in shown.measures},
+        ("from model.residual import path, stream",),
+        (f"found = path(trace, {shown.stack!r})",),
+    ),
 )
 proof_strip(view)

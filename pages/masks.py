@@ -7,10 +7,11 @@ from model.interventions import LiftCausalMask
 from model.masking import future_mass, mask_orders
 from model.masks import causal_mask, padding_mask
 from model.padding import padded_run
+from model.snippet import of_head
 from pages.components.cards import links
 from pages.components.chart import chart
 from pages.components.explain import explain, show_code
-from pages.components.export import export
+from pages.components.export import Picture, export
 from pages.components.frame import open_page
 from pages.components.masks import names, show_lift, show_orders, show_padding
 from pages.components.proof import proof_strip
@@ -56,6 +57,7 @@ export(
     f"masks-{view.kind}-layer-{view.layer}-head-{head}",
     {"mask": mask, "scaled": scaled, "pattern": pattern},
     cells_table(rows, keys, mask, scaled, pattern),
-    figure,
+    (Picture("Mask, scores and weights", "masks-maps", figure),),
+    of_head("mask", "scaled", "pattern"),
 )
 proof_strip(view)

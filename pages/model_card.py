@@ -9,11 +9,12 @@ import streamlit as st
 from model.card import Card
 from model.config import TransformerConfig
 from model.sizes import Work, break_even, count_parameters, multiply_adds
+from model.snippet import Recipe
 from model.transformer import Transformer
 from pages.components.chart import chart
 from pages.components.explain import explain, show_code
 from pages.components.explanation import show_explanation
-from pages.components.export import export
+from pages.components.export import Picture, export
 from pages.components.frame import View, open_page
 from pages.components.model_card import (
     card_of,
@@ -26,6 +27,19 @@ from pages.components.model_card import (
 )
 from pages.components.proof import proof_strip
 from viz.model_card import COLOURS, lengths_to_draw, work_chart
+
+CURVES = (
+    "def work_of(work):",
+    "    own = [work[part] for part in ('encoder_self', 'decoder_self', 'cross')]",
+    "    return (",
+    "        sum(part.scores + part.weighted for part in own),",
+    "        sum(part.weights for part in own),",
+    "        work['encoder_feed_forward'].total + work['decoder_feed_forward'].total,",
+    "        work['output'].total,",
+    "    )",
+    "",
+)
+"""`curves` for one length, as a program of its own"""
 
 
 def curves(works: list[dict[str, Work]]) -> dict[str, np.ndarray]:
@@ -85,5 +99,19 @@ for tab, show in zip(st.tabs(list(views), key="card", bind="query-params"), view
             show()
 show_code(multiply_adds, break_even, count_parameters, Transformer.parameters_by_part)
 table = pd.DataFrame({"n": lengths, **work})
-export(view, "model-card", {"n": lengths, "multiply_adds": np.stack(list(work.values()))}, table, figure)
+export(
+    view,
+    "model-card",
+    {"n": lengths, "multiply_adds": np.stack(list(work.values()))},
+    table,
+    (Picture("Work over the length", "work", figure),),
+    Recipe(
+        {
+            "n": "np.array(lengths)",
+            "multiply_adds": "np.array([work_of(multiply_adds(translator.model.config, n, n)) for n in lengths]).T",
+        },
+        ("from model.sizes import multiply_adds",),
+        (f"lengths = {lengths.tolist()}", *CURVES),
+    ),
+)
 proof_strip(view)

@@ -9,10 +9,11 @@ from model import positions
 from model.layers import InputEmbedding, sinusoids
 from model.order import order_run, positions_off
 from model.relative import alibi_bias, alibi_slopes, rope, rope_scores
+from model.snippet import Recipe
 from model.trace import Array
 from pages.components.chart import chart
 from pages.components.explain import show_code
-from pages.components.export import export
+from pages.components.export import Picture, export
 from pages.components.frame import View, open_page
 from pages.components.order import show_order
 from pages.components.positions import (
@@ -82,5 +83,16 @@ show_code(*CODE)
 arrays = {f"{side}_{name}": array for name, array in vars(embedded).items()}
 names = [dimension_name(j, learned) for j in range(columns)]
 numbers = pd.DataFrame(table, columns=names).rename_axis("position").reset_index()
-export(view, "positional-encoding", {"positional_encoding": encoding, **arrays}, numbers, figure)
+embedded_as = {"source": "trace.src_embedded", "target": "trace.tgt_embedded"}[side]
+export(
+    view,
+    "positional-encoding",
+    {"positional_encoding": encoding, **arrays},
+    numbers,
+    (Picture("The table", "pe-table", figure),),
+    Recipe(
+        {"positional_encoding": f"translator.positional_encoding({side!r})"}
+        | {f"{side}_{name}": f"{embedded_as}.{name}" for name in vars(embedded)}
+    ),
+)
 proof_strip(view)

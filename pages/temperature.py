@@ -4,15 +4,16 @@ import streamlit as st
 
 from model.attention import MultiHeadAttention
 from model.interventions import AttentionTemperature
+from model.snippet import of_head
 from model.temperature import entropy, flattest, product_statistics, sharpest, softmax_at
 from pages.components.explain import explain, show_code
-from pages.components.export import export
+from pages.components.export import Picture, export
 from pages.components.frame import open_page
 from pages.components.masks import names
 from pages.components.proof import proof_strip
 from pages.components.scaling import show_many, show_scaling
-from pages.components.temperature import choose_row, live, panels_of, show_row, show_run_again
-from viz.temperature import row_panels, weights_table
+from pages.components.temperature import choose_row, live, show_row, show_run_again
+from viz.temperature import weights_table
 
 TABS = {
     "Before and after": show_run_again,
@@ -26,7 +27,7 @@ attention, head = view.attention, view.head
 mask, scaled, pattern = attention.mask[head], attention.scaled[head], attention.pattern[head]
 
 row = choose_row(view)
-live(view, row)
+redrawn = live(view, row)
 st.caption(
     "While τ moves, this one head is **drawn again** in your browser, from the scores of the last run. When you let "
     "go, τ becomes the sidebar's, and the model is **run again** with τ inside, where “Temperature acts on” says; "
@@ -49,12 +50,12 @@ show_code(
     MultiHeadAttention._explicit, AttentionTemperature, softmax_at, sharpest, flattest, entropy, product_statistics
 )
 rows, keys = names(view, attention)
-panels = panels_of(scaled[row], mask[row])
 export(
     view,
     f"temperature-{view.kind}-layer-{view.layer}-head-{head}",
     {"mask": mask, "scores": attention.scores[head], "scaled": scaled, "pattern": pattern},
     weights_table((rows, keys), mask, {"score": attention.scores[head], "scaled": scaled, "weight": pattern}),
-    row_panels(keys, mask[row], panels),
+    (Picture("The head, and one row of it", "temperature", redrawn),),
+    of_head("mask", "scores", "scaled", "pattern"),
 )
 proof_strip(view)

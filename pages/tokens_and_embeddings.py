@@ -7,7 +7,7 @@ from model.layers import InputEmbedding
 from model.tokenizer import Tokenizer
 from pages.components.chart import chart
 from pages.components.explain import explain, show_code
-from pages.components.export import export
+from pages.components.export import Picture, export
 from pages.components.frame import open_page
 from pages.components.proof import proof_strip
 from pages.components.tokens import (
@@ -15,6 +15,7 @@ from pages.components.tokens import (
     TITLES,
     choose,
     export_arrays,
+    recipe,
     rows_of,
     show_all,
     show_arithmetic,
@@ -64,5 +65,12 @@ explain(
     section="3.4",
 )
 show_code(Tokenizer.encode, vocabulary.spell, InputEmbedding, vocabulary.cosines, vocabulary.neighbours)
-export(view, "tokens-and-embeddings", export_arrays(view, shown), piece_table(shown.pieces), figure)
+export(
+    view,
+    "tokens-and-embeddings",
+    export_arrays(view, shown),
+    piece_table(shown.pieces),
+    (Picture("The chosen token", "tokens-strips", figure),),
+    recipe(shown),
+)
 proof_strip(view)

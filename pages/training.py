@@ -11,8 +11,9 @@ from model.rates import measured_schedule
 from model.schedule import noam
 from model.smoothing import cross_entropies, smoothed_shares
 from model.snapshots import forced, open_snapshot
+from model.snippet import Recipe
 from pages.components.explain import show_code
-from pages.components.export import export
+from pages.components.export import Picture, export
 from pages.components.frame import View, open_page
 from pages.components.model_card import card_of
 from pages.components.proof import proof_strip
@@ -41,5 +42,12 @@ for tab, show in zip(st.tabs(list(views), key="training", bind="query-params"), 
         with tab:
             arrays |= show()
 show_code(noam, measured_schedule, label_smoothed_loss, smoothed_shares, cross_entropies, open_snapshot, forced)
-export(view, "training", {"logits": view.trace.logits, **arrays}, log if len(log) else None, figure)
+export(
+    view,
+    "training",
+    {"logits": view.trace.logits, **arrays},
+    log if len(log) else None,
+    () if figure is None else (Picture("The curves", "curves", figure),),
+    Recipe({"logits": "trace.logits"}),
+)
 proof_strip(view)

@@ -4,14 +4,17 @@ import numpy as np
 import streamlit as st
 
 from model.decoding import beam_search, greedy
+from model.snippet import Recipe
 from pages.components.cards import cards
 from pages.components.chart import chart
 from pages.components.example_note import show_example
 from pages.components.explain import explain, show_code
-from pages.components.export import export
+from pages.components.export import Picture, export
 from pages.components.frame import open_page
 from pages.components.pickers import (
+    ALIGNMENT_LINES,
     POSITION_CHART,
+    alignment_code,
     alignment_lines,
     alignment_weights,
     position_clicked,
@@ -35,7 +38,7 @@ weights, what = alignment_weights(view)
 alignment = translation.alignment(weights, trace.src_tokens, rows)
 left, right = st.columns([2, 3], gap="medium")
 with left:
-    alignment_lines(view, weights, what)
+    between = alignment_lines(view, weights, what)
 with right:
     chart(alignment, key="alignment-map", alt=what)
 st.caption(
@@ -84,7 +87,14 @@ export(
     view,
     "translation",
     {"alignment": weights, "probability": written, "logits": trace.logits},
-    table=translation.probability_table(trace.next_tokens, trace.next_ids, written),
-    figure=alignment,
+    translation.probability_table(trace.next_tokens, trace.next_ids, written),
+    (Picture("Map", "alignment-map", alignment), Picture("Lines", ALIGNMENT_LINES, between)),
+    Recipe(
+        {
+            "alignment": alignment_code(view),
+            "probability": "trace.probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)]",
+            "logits": "trace.logits",
+        }
+    ),
 )
 proof_strip(view)

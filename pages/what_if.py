@@ -11,7 +11,7 @@ from pages.components.cards import links
 from pages.components.change_builder import build
 from pages.components.changes import current_changes, edition, show_experiments, show_list
 from pages.components.explain import explain, show_code
-from pages.components.export import export
+from pages.components.export import Picture, export
 from pages.components.frame import open_page
 from pages.components.masks import names
 from pages.components.prefix import show_prefix
@@ -19,6 +19,8 @@ from pages.components.proof import proof_strip
 from pages.components.what_if import (
     arrays,
     compare,
+    map_key,
+    recipe,
     show_candidates,
     show_heads,
     show_maps,
@@ -64,12 +66,13 @@ explain(
     r"\log p(y \mid x) = \sum_t \log p(y_t \mid y_{<t},\, x)",
     "3.4",
 )
-changed = replace(view, trace=runs.after)
+changed = replace(view, trace=runs.after, changes=len(runs.after.interventions) - len(runs.before.interventions))
 show_code(
     *dict.fromkeys(map(type, changes or (MaskEdit(),))), applied, build_trace, token_log_probabilities, largest_changes
 )
 rows, keys = names(view, view.attention)
 weights = (trace.attention(view.kind, view.layer).pattern[view.head] for trace in (runs.before, runs.after))
 stem = f"what-if-{view.kind}-layer-{view.layer}-head-{view.head}"
-export(changed, stem, arrays(view, runs, new), weights_table(rows, keys, *weights), figure)
+shown = (Picture("Before, after and difference", map_key(), figure),)
+export(changed, stem, arrays(view, runs, new), weights_table(rows, keys, *weights), shown, recipe(changed))
 proof_strip(changed)

@@ -7,10 +7,11 @@ import streamlit as st
 from model import complexity, scoring
 from model.complexity import table_1
 from model.recurrence import layer_contenders
+from model.snippet import Recipe
 from model.timing import timed
 from pages.components.chart import chart
 from pages.components.explain import explain, show_code
-from pages.components.export import export
+from pages.components.export import Picture, export
 from pages.components.frame import open_page
 from pages.components.positions import kept_slider
 from pages.components.proof import proof_strip
@@ -63,6 +64,14 @@ export(
     "why-attention",
     {"n": lengths, "operations": np.stack(list(curves.values()))},
     pd.DataFrame({"n": lengths, **curves}),
-    figure,
+    (Picture("Operations over the length", "why-operations", figure),),
+    Recipe(
+        {"n": "np.array(lengths)", "operations": "np.array(counts).T"},
+        ("from model.complexity import table_1",),
+        (
+            f"lengths, d, k, r = {lengths.tolist()}, {d}, {k}, {r}",
+            "counts = [[cost.operations for cost in table_1(n, d, k, r).values()] for n in lengths]",
+        ),
+    ),
 )
 proof_strip(view)

@@ -6,15 +6,17 @@ import streamlit as st
 
 from model.beams import BeamTree
 from model.decoding import length_penalty
+from model.snippet import Recipe, literal
 from pages.components.chart import chart
-from pages.components.component import component
+from pages.components.component import draw
 from pages.components.decoding import STEP, pieces_of, search, text_of
 from pages.components.explain import explain
-from pages.components.export import export
+from pages.components.export import Picture, export
 from pages.components.frame import View
 from pages.components.positions import KEPT, kept_slider
 from viz.beams import hypotheses_table, tree_payload
 from viz.decoding import race
+from viz.standalone import Drawing
 from viz.tokens import decoder_rows, labels
 from viz.translation import alignment
 
@@ -88,12 +90,9 @@ def show_beam(view: View, step: int) -> None:
     pieces = pieces_of(view, tuple(node.token for node in tree.nodes))
     paths = tree.path(tree.ends[order[0]]), tree.path(tree.ends[order[chosen]])
     st.session_state["decoding-ranked-ends"] = [tree.ends[place] for place in order]
-    component("beamtree", ("colours.js",))(
-        key=TREE,
-        data=tree_payload(tree.nodes, pieces, scores, paths, min(step, tree.nodes[-1].step)),
-        on_pick_change=_take_pick,
-        on_step_change=_take_step,
-    )
+    payload = tree_payload(tree.nodes, pieces, scores, paths, min(step, tree.nodes[-1].step))
+    drawing = Drawing("beamtree", ("colours.js", "svg_pen.js", "save_picture.js"), payload)
+    draw(drawing, TREE, on_pick_change=_take_pick, on_step_change=_take_step)
     st.caption(
         f"Time runs to the right; in each column the {2 * beam_size} most probable prefixes, the best on top, of which "
         f"at most {beam_size} go on. Numbers: log p of the prefix; of a finished sentence (■) its score, ★ the best. "
@@ -114,7 +113,8 @@ def show_beam(view: View, step: int) -> None:
         "6.1 (beam 4, α = 0.6; the penalty is equation 14 of Wu et al. 2016, here without their coverage term)",
     )
     _attention(view, tree, order, sentences)
-    export(view, "beam-tree", _arrays(tree), _tree_table(tree, pieces, scores))
+    shown = (Picture(f"Beam search, beam {beam_size}", TREE, drawing),)
+    export(view, "beam-tree", _arrays(tree), _tree_table(tree, pieces, scores), shown, _recipe(beam_size))
 
 
 def _verdict(view: View, tree: BeamTree, best: tuple[int, ...], alpha: float) -> str:
@@ -159,6 +159,17 @@ def _attention(view: View, tree: BeamTree, order: list[int], sentences: list[str
 
 def _arrays(tree: BeamTree) -> dict[str, np.ndarray]:
     return {f"attention_{number}": weights for number, weights in enumerate(tree.attention)}
+
+
+def _recipe(beam_size: int) -> Recipe:
+    return Recipe(
+        "{f'attention_{number}': weights for number, weights in enumerate(tree.attention)}",
+        imports=("from model.beams import beam_tree", "from model.interventions import applied"),
+        steps=(
+            "with applied(translator.model, trace.interventions):",
+            f"    tree = beam_tree(translator.model, list(trace.src_ids), {literal(beam_size)})",
+        ),
+    )
 
 
 def _tree_table(tree: BeamTree, pieces: list[str], scores: list[float]) -> pd.DataFrame:

@@ -1,9 +1,17 @@
-"""How every Plotly figure is put on a page."""
+"""How every Plotly figure is put on a page, and how its file is called."""
 
 from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
+
+RUN = "files_of"
+"""in the session: what names of files say of the run"""
+
+
+def name_files(checkpoint: str, weights: str) -> None:
+    """Let the files of all charts end in checkpoint and hash, until the next run."""
+    st.session_state[RUN] = f"{checkpoint}-{weights[:8]}"
 
 
 def chart(figure: Any, key: str, *, alt: str | None = None, on_select: str | Callable[[], None] = "ignore") -> Any:
@@ -19,6 +27,6 @@ def chart(figure: Any, key: str, *, alt: str | None = None, on_select: str | Cal
     config = {
         "displaylogo": False,
         "modeBarButtonsToRemove": ["lasso2d", "select2d"],
-        "toImageButtonOptions": {"format": "png", "scale": 2, "filename": key},
+        "toImageButtonOptions": {"format": "png", "scale": 2, "filename": f"{key}-{st.session_state.get(RUN, '')}"},
     }
     return st.plotly_chart(figure, key=key, config=config, alt=alt, on_select=on_select, selection_mode="points")

@@ -8,6 +8,7 @@ import streamlit as st
 
 from model.claims import CLAIMS, Claim, Measured, double_case, measured
 from model.measures import Case
+from model.snippet import Recipe
 from model.trace import Trace
 from model.translator import Translator
 from viz.claims import Row, errors_table
@@ -127,6 +128,26 @@ def numbers(found: dict[Claim, Measured]) -> dict[str, np.ndarray]:
     columns = {"error": [row.error for row in drawn], "error_double": [row.double for row in drawn]}
     arrays = {name: np.array(values, dtype=float) for name, values in columns.items()}
     return {"claim": np.array([row.number for row in drawn])} | arrays
+
+
+def recipe(found: dict[Claim, Measured]) -> Recipe:
+    """How these are measured again; those that were not stay as they are."""
+    asked = [claim.number for claim in found]
+    return Recipe(
+        {
+            "claim": "np.array([claim.number for claim in claims])",
+            "error": "np.array([result and result.error for result in results], dtype=float)",
+            "error_double": "np.array([result and result.double for result in results], dtype=float)",
+        },
+        ("from model.claims import CLAIMS, double_case, measured", "from model.measures import Case"),
+        (
+            "case = Case(translator, trace, kind, layer, head)",
+            "double = double_case(case)",
+            "claims = [claim for claim in CLAIMS if claim.measure]",
+            f"asked = {asked}",
+            "results = [measured(claim, case, double) if claim.number in asked else None for claim in claims]",
+        ),
+    )
 
 
 def _kept(view: "View", claim: Claim) -> list[Measured]:

@@ -8,6 +8,7 @@ import streamlit as st
 from model.trace import Attention, Trace
 from model.translator import Translator
 from pages import PAGES, Page
+from pages.components.chart import name_files
 from pages.components.inputs import KINDS, Inputs, current_inputs, framed, request
 from pages.components.kept import on_cpu
 from pages.components.menu import route, runs_as_page
@@ -33,6 +34,10 @@ class View:
     """where tau is at work: head, layer or everywhere"""
     target: str
     """what `trace` was forced to: the model's own beam or greedy translation, or a typed one"""
+    typed: str | None = None
+    """the typed one; None: the model found its own"""
+    changes: int = 0
+    """how many of the trace's interventions, the last ones, were made afterwards, on the same tokens"""
 
     @property
     def beam_size(self) -> int:
@@ -64,6 +69,7 @@ def open_page(file: str) -> View:
         trace = run(inputs.translator, request(inputs))
     except ValueError as error:
         _stop(str(error))
+    name_files(trace.checkpoint, trace.checkpoint_hash)
     if trace.device != inputs.translator.device:
         st.info(
             f"{inputs.translator.device} had too little memory left: this page was computed on the CPU.",
@@ -96,7 +102,8 @@ def _view(inputs: Inputs, trace: Trace, source: str) -> View:
             icon=":material/thermostat:",
         )
     place = (inputs.kind, inputs.layer, inputs.head)
-    return View(inputs.translator, trace, source, *place, inputs.tau, inputs.scope, inputs.target)
+    asked = request(inputs)
+    return View(inputs.translator, trace, source, *place, inputs.tau, inputs.scope, inputs.target, asked.target)
 
 
 def _header(file: str) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import streamlit as st
 
 from model.head_tables import HeadTables, Look, head_tables
+from model.snippet import Recipe
 from model.trace import Array
 from pages.components.chart import chart
 from pages.components.explain import explain
@@ -18,9 +19,11 @@ from pages.components.positions import KEPT
 from viz.heads import decoder_names, head_map, names, texts_of
 from viz.lines import MOST_HEADS, lines
 from viz.mosaic import Group, mosaic
+from viz.standalone import Drawing
 
 VALUES = {"weights": "Attention weights", "norms": "Norm-weighted", "rollout": "Rollout"}
 MEASURES = {"weights": "attention weight", "norms": "‖α v W_O‖", "rollout": "rollout"}
+MOSAIC, MAP, HEAD_LINES = "heads-mosaic", "heads-map", "heads-lines"
 LINES = {"head": "This head", "layer": "All heads of the layer"}
 
 
@@ -126,14 +129,14 @@ def _shown(view: View, look: Look, every: bool) -> Shown:
     return Shown(view, groups, tables, rows, names(attention.key_tokens, tables.keys), high)
 
 
-def show_mosaic(shown: Shown) -> None:
+def show_mosaic(shown: Shown) -> Drawing:
     """Every head of every layer in one picture; a click opens one."""
     view, trace = shown.view, shown.view.trace
     title = f"{trace.checkpoint} {trace.checkpoint_hash[:8]}, {VALUES[shown.look.values].lower()}"
     groups = [_group(view, tables) for tables in shown.groups]
     chosen = (view.kind, view.layer, shown.column)
     payload = mosaic(groups, chosen, high=shown.high, measure=shown.called, title=title)
-    mosaic_picture(payload, "heads-mosaic", _choose_layer if shown.look.values == "rollout" else _choose)
+    return mosaic_picture(payload, MOSAIC, _choose_layer if shown.look.values == "rollout" else _choose)
 
 
 def _group(view: View, tables: HeadTables) -> Group:
@@ -161,18 +164,18 @@ def _choose_layer(_kind: str, layer: int, _head: int) -> None:
     st.session_state["layer"] = layer
 
 
-def show_head(shown: Shown) -> Any:
-    """The opened head as a heat map beside its lines; returns the figure."""
+def show_head(shown: Shown) -> tuple[Any, Drawing]:
+    """The opened head as a heat map beside its lines; returns both."""
     figure = head_map(shown.rows, shown.keys, shown.values, shown.mask, shown.called, shown.high)
     left, right = st.columns([3, 2])
     with left:
-        chart(figure, key="heads-map", alt=f"{shown.called}, {shown.place}: rows are queries, columns keys")
+        chart(figure, key=MAP, alt=f"{shown.called}, {shown.place}: rows are queries, columns keys")
     with right:
-        _show_lines(shown)
-    return figure
+        drawing = _show_lines(shown)
+    return figure, drawing
 
 
-def _show_lines(shown: Shown) -> None:
+def _show_lines(shown: Shown) -> Drawing:
     """Lines of the opened head or of all in its layer; the buttons of the picture turn each on and off."""
     view, tables = shown.view, shown.tables
     layer = tables.values[view.layer]
@@ -196,7 +199,17 @@ def _show_lines(shown: Shown) -> None:
         high=shown.high,
         measure=shown.called,
     )
-    token_lines(payload, "heads-lines")
+    return token_lines(payload, HEAD_LINES)
+
+
+def recipe(shown: Shown) -> Recipe:
+    """How the tables are read from the run."""
+    found = {name: f"tables.{name}" for name in ("values", "mask", "removed")}
+    return Recipe(
+        found | {"opened": f"tables.values[layer, {shown.column}]"},
+        imports=("from model.head_tables import Look, head_tables",),
+        steps=(f"tables = head_tables(trace, kind, {shown.look!r})",),
+    )
 
 
 def removed_text(shown: Shown) -> str:

@@ -1,13 +1,16 @@
 """Lines between the query tokens and the key tokens of a few heads."""
 
-from pages.components.component import component
+from pages.components.component import draw
+from viz.standalone import Drawing
+
+FILES = ("layers.css", "colours.js", "svg_pen.js", "save_picture.js", "lines_draw.js", "lines_picture.js")
 
 
-def token_lines(payload: bytes, key: str) -> None:
+def token_lines(payload: bytes, key: str) -> Drawing:
     """Draw the lines; which heads are shown and which token is isolated stays in the browser.
 
     Args:
         payload: from viz.lines.lines.
         key: unique in the app.
     """
-    component("lines", ("layers.css", "colours.js", "lines_draw.js"))(key=key, data=payload)
+    return draw(Drawing("lines", FILES, payload), key)

@@ -4,14 +4,16 @@ from typing import Any
 
 import streamlit as st
 
-from pages.components.component import component
+from pages.components.component import draw
 from viz.head import PROJECTIONS, Choice, Head
+from viz.standalone import Drawing
 from viz.steps import STEPS
 
 MATRICES = (
     *("toolbar.css", "layers.css", "colours.js", "payload.js", "matrices_layout.js", "matrices_draw.js"),
-    *("matrices_redraw.js", "matrices_picture.js"),
+    *("matrices_redraw.js", "svg_pen.js", "save_picture.js", "matrices_picture.js"),
 )
+SUMS = ("colours.js", "svg_pen.js", "save_picture.js", "arithmetic_picture.js")
 CELL = {"cell_query": 2, "cell_key": 1, "cell_dimension": 0, "cell_output": 0}
 """the widgets that name the cell, and where it is at first"""
 DEFAULTS = {"step": 1} | CELL
@@ -113,18 +115,19 @@ def _keep_below(key: str, size: int) -> None:
     st.session_state[key] = min(st.session_state[key] or 0, size - 1)
 
 
-def matrices(payload: bytes) -> None:
+def matrices(payload: bytes) -> Drawing:
     """Draw equations (viz.matrices.encode); a click chooses a cell, the arrow keys a step."""
-    component("matrices", MATRICES)(
-        key="matrices", data=payload, on_pick_change=_pick, on_step_change=lambda: _take_step("matrices")
+    return draw(
+        Drawing("matrices", MATRICES, payload),
+        "matrices",
+        on_pick_change=_pick,
+        on_step_change=lambda: _take_step("matrices"),
     )
 
 
-def arithmetic(payload: dict) -> None:
+def arithmetic(payload: dict) -> Drawing:
     """Draw the arithmetic of the chosen cell (viz.strips.payload); a click on a number goes to its step."""
-    component("arithmetic", ("colours.js",))(
-        key="arithmetic", data=payload, on_step_change=lambda: _take_step("arithmetic")
-    )
+    return draw(Drawing("arithmetic", SUMS, payload), "arithmetic", on_step_change=lambda: _take_step("arithmetic"))
 
 
 def _pick() -> None:

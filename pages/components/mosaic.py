@@ -4,10 +4,13 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from pages.components.component import component
+from pages.components.component import draw
+from viz.standalone import Drawing
+
+FILES = ("toolbar.css", "layers.css", "colours.js", "svg_pen.js", "save_picture.js", "mosaic_draw.js")
 
 
-def mosaic_picture(payload: bytes, key: str, on_choose: Callable[[str, int, int], None]) -> None:
+def mosaic_picture(payload: bytes, key: str, on_choose: Callable[[str, int, int], None]) -> Drawing:
     """Draw every head of every layer; a click, or Enter, chooses one.
 
     Args:
@@ -21,6 +24,4 @@ def mosaic_picture(payload: bytes, key: str, on_choose: Callable[[str, int, int]
         if place:
             on_choose(str(place["kind"]), int(place["layer"]), int(place["head"]))
 
-    component("mosaic", ("toolbar.css", "layers.css", "colours.js", "mosaic_draw.js"))(
-        key=key, data=payload, on_choose_change=choose
-    )
+    return draw(Drawing("mosaic", FILES, payload), key, on_choose_change=choose)

@@ -6,8 +6,10 @@ from model.trace import Array
 from pages.components.frame import View
 from pages.components.lines import token_lines
 from viz.lines import lines
+from viz.standalone import Drawing
 from viz.tokens import labels
 
+ALIGNMENT_LINES = "alignment-lines"
 POSITION_CHART = "certainty"
 """key of the chart whose bars are the positions of the translation"""
 
@@ -64,7 +66,14 @@ def alignment_weights(view: View) -> tuple[Array, str]:
     return pattern.mean(axis=0), f"Cross-attention weights of layer {layer}, averaged over its {n_heads} heads"
 
 
-def alignment_lines(view: View, weights: Array, what: str) -> None:
+def alignment_code(view: View) -> str:
+    """The Python expression of what `alignment_weights` chose."""
+    which, last = st.session_state.get("alignment") or "last", view.translator.model.config.n_decoder_layers - 1
+    layer = last if which == "last" else min(view.layer, last)
+    return f"trace.attention('cross', {layer}).pattern" + ("[head]" if which == "head" else ".mean(axis=0)")
+
+
+def alignment_lines(view: View, weights: Array, what: str) -> Drawing:
     """The alignment as lines, for those who come first: it is there before the map is.
 
     Args:
@@ -80,4 +89,4 @@ def alignment_lines(view: View, weights: Array, what: str) -> None:
         predicts=labels(view.trace.next_tokens),
         measure=what,
     )
-    token_lines(payload, "alignment-lines")
+    return token_lines(payload, ALIGNMENT_LINES)

@@ -10,17 +10,21 @@ from model.interventions import Intervention
 from model.temperature import entropies, entropy, flattest, sharpest, softmax_at
 from model.trace import Array, Trace
 from pages.components.chart import chart
-from pages.components.component import component
+from pages.components.component import draw
 from pages.components.fields import KINDS, TAUS
 from pages.components.frame import View
 from pages.components.masks import names
 from pages.components.positions import KEPT
 from pages.components.runs import Request, run
 from viz.leaks import probability_bars
+from viz.standalone import Drawing
 from viz.temperature import entropy_chart, live_payload, row_panels
 from viz.tokens import labels, numbered
 
-FILES = ("layers.css", "colours.js", "payload.js", "matrices_layout.js", "matrices_draw.js", "temperature_row.js")
+FILES = (
+    *("layers.css", "colours.js", "payload.js", "matrices_layout.js", "matrices_draw.js", "temperature_row.js"),
+    *("svg_pen.js", "save_picture.js", "temperature_picture.js"),
+)
 CURVE = np.logspace(-2, 2, 81)
 PANELS = (0.05, 0.5, 1.0, 2.0, 20.0)
 ROW = "temperature-row"
@@ -44,7 +48,7 @@ def choose_row(view: View) -> int:
     return found or 0
 
 
-def live(view: View, row: int) -> None:
+def live(view: View, row: int) -> Drawing:
     """The head's weights, drawn again in the browser while τ moves; on release the model runs with it."""
     attention, head = view.attention, view.head
     following = () if view.kind == "encoder_self" else [f"predicts {word}" for word in labels(view.trace.next_tokens)]
@@ -58,7 +62,8 @@ def live(view: View, row: int) -> None:
         row=row,
         scope={"head": "this head", "layer": "all heads of this layer", "everywhere": "every attention"}[view.scope],
     )
-    component("temperature", FILES)(key="temperature", data=payload, on_tau_change=_take_tau, on_row_change=_take_row)
+    drawing = Drawing("temperature", FILES, payload)
+    return draw(drawing, "temperature", on_tau_change=_take_tau, on_row_change=_take_row)
 
 
 def _take_tau() -> None:

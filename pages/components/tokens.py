@@ -8,6 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model import vocabulary
+from model.snippet import Recipe
 from model.trace import Array, Embedded
 from model.vocabulary import Piece
 from pages.components.chart import chart
@@ -137,6 +138,22 @@ def show_table(shown: Shown) -> None:
 def rows_of(shown: Shown) -> dict[str, Array]:
     """(d_model,) each: the chosen token's embedding, positional encoding and sum."""
     return {name: array[shown.position] for name, array in vars(shown.embedded).items()}
+
+
+def recipe(shown: Shown) -> Recipe:
+    """How `export_arrays` come about."""
+    side, short = shown.side, {"source": "src", "target": "tgt"}[shown.side]
+    return Recipe(
+        {
+            f"{side}_ids": "np.array(ids)",
+            "embedding_rows": f"embedding_rows(translator.model, {side!r}, ids)",
+            **{f"{side}_{name}": f"trace.{short}_embedded.{name}" for name in vars(shown.embedded)},
+            "chosen_position": f"np.array({shown.position})",
+            "cosines_with_chosen": f"cosines(translator.model, {side!r}, ids[{shown.position}])",
+        },
+        ("from model.vocabulary import cosines, embedding_rows",),
+        (f"ids = list(trace.{short}_ids)",),
+    )
 
 
 def export_arrays(view: View, shown: Shown) -> dict[str, Any]:

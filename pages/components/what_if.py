@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from model.comparison import identical, largest_changes, token_log_probabilities, top_tokens
 from model.interventions import Intervention, MaskEdit
 from model.masking import moved_mass
+from model.snippet import Recipe
 from model.trace import Trace
 from pages.components.changes import edition, toggle
 from pages.components.chart import chart
@@ -122,7 +123,7 @@ def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -
     weights = before.pattern[view.head], after.pattern[view.head]
     figure = pattern_maps(rows, keys, weights, (before.mask[view.head], after.mask[view.head]), edited)
     # A new name after each change: a chart that keeps its selection would not notice a second click on a cell.
-    key = f"{MAPS}-{edition()}"
+    key = map_key()
     with st.container(key=MAPS):
         clicked = partial(_clicked, key, before.mask[view.head], address)
         chart(figure, key=key, alt="Attention weights before and after, and their difference", on_select=clicked)
@@ -132,6 +133,11 @@ def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -
         "Drag over a part of a map to see it larger; a double click shows all of it." + _still(weights, changes)
     )
     return figure
+
+
+def map_key() -> str:
+    """Of the chart with the maps."""
+    return f"{MAPS}-{edition()}"
 
 
 def _still(weights: tuple[np.ndarray, np.ndarray], changes: tuple[Intervention, ...]) -> str:
@@ -197,6 +203,19 @@ def show_heads(view: View, runs: Comparison) -> None:
     st.caption(
         f"The largest change of any single weight in each head, same target. {count} of {total} heads moved at all: "
         "those that were changed, and those that read what comes after them. Framed: the sidebar's head."
+    )
+
+
+def recipe(changed: View) -> Recipe:
+    """How `arrays` come about; without changes before and after are the same run."""
+    found, runs = {}, {"before": "before" if changed.changes else "trace", "after": "trace"}
+    for name, trace in runs.items():
+        found |= {f"{part}_{name}": f"{trace}.attention(kind, layer).{part}[head]" for part in ("pattern", "mask")}
+        found |= {f"log_probability_{name}": f"token_log_probabilities({trace})", f"logits_{name}": f"{trace}.logits"}
+    return Recipe(
+        found | {"new_translation": "np.array(new.translation)", "log_probability_new": "token_log_probabilities(new)"},
+        ("from model.comparison import token_log_probabilities",),
+        (f"new = translator.trace(source, None, {changed.beam_size}, trace.interventions)",),
     )
 
 

@@ -14,6 +14,8 @@ import numpy as np
 
 from model.checkpoints import load_checkpoint
 from model.trace import Trace
+from pages.components.lines import FILES as LINES_FILES
+from pages.components.mosaic import FILES as MOSAIC_FILES
 from tests.bench.browser import chromium, window
 from tests.bench.sentences import TOKENS, trace_of
 from tests.bench.standalone import Page, bertviz_page, component_page
@@ -33,8 +35,8 @@ Measured = tuple[float, float, int]
 LAYER = 2
 WARMING = 20
 """tokens of the picture that a window draws first, so that its scripts are compiled"""
-MOSAIC = ("toolbar.css", "layers.css", "colours.js", "mosaic_draw.js", "mosaic.js", "mosaic.css")
-LINES = ("layers.css", "colours.js", "lines_draw.js", "lines.js", "lines.css")
+MOSAIC = (*MOSAIC_FILES, "mosaic.js", "mosaic.css")
+LINES = (*LINES_FILES, "lines.js", "lines.css")
 PAINTED = """
 (draw) => new Promise((done) => {
   const [work, began] = [new Function(draw), performance.now()];

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from pages.components.component import FILES
+from viz.standalone import FILES
 
 
 @dataclass(frozen=True)

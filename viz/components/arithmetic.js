@@ -1,14 +1,17 @@
 // The arithmetic component: the chosen cell's number after each step, and the terms of its sums, number by number.
-// It is one module with colours.js before it.
+// It is one module with colours.js, svg_pen.js, save_picture.js and arithmetic_picture.js before it.
 
 const CELL = 50; // pixels a column needs
 const LABEL = 124; // and the row labels
 const MOST_WRAPPED = 64; // columns: longer strips scroll instead
 const drawn = new WeakMap();
+const latest = new WeakMap();
 
 export default function mount({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".arithmetic");
   const draw = () => render(root, data, setTriggerValue);
+  if (!drawn.has(root)) offerPicture(root, (canvas, caption) => paintArithmetic(root, latest.get(root), canvas, caption));
+  latest.set(root, data);
   drawn.get(root)?.disconnect();
   let width = root.clientWidth;
   const watcher = new ResizeObserver(() => {

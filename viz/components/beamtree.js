@@ -1,4 +1,5 @@
 // The beamtree component: a beam search as a tree, a column a step, the most probable prefix of each step on top.
+// It is one module with colours.js, svg_pen.js and save_picture.js, which come before it.
 
 const WIDE = 126; // pixels from column to column
 const TALL = 29; // and from row to row
@@ -27,6 +28,7 @@ class TreeView {
     this.tip = element("div", "tip");
     this.tip.setAttribute("aria-live", "polite");
     root.replaceChildren(this.bar(), this.stage, this.tip);
+    root.addEventListener("save-picture", ({ detail }) => this.save(detail));
   }
 
   bar() {
@@ -42,7 +44,7 @@ class TreeView {
     for (const [text, name, act] of [
       ["−", "Zoom out", () => this.scale(this.zoom / 1.25)],
       ["+", "Zoom in", () => this.scale(this.zoom * 1.25)],
-      ["SVG", "Save the tree as an SVG file", () => this.save()],
+      ["SVG", "Save the tree as an SVG file", () => this.save({ format: "svg", file: "beam-tree", caption: [] })],
     ]) {
       const button = element("button", "", text);
       button.setAttribute("aria-label", name);
@@ -211,23 +213,39 @@ class TreeView {
   }
 
   // The file stands alone: what the style sheet says goes along with each shape.
-  save() {
-    const copy = this.svg.cloneNode(true);
-    const [own, theirs] = [this.svg.querySelectorAll("*"), copy.querySelectorAll("*")];
+  save({ format, file, caption }) {
+    const tree = this.svg.cloneNode(true);
+    const [own, theirs] = [this.svg.querySelectorAll("*"), tree.querySelectorAll("*")];
     own.forEach((node, place) => {
       const style = getComputedStyle(node);
       const names = ["fill", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity"];
       if (node.tagName === "text") names.push("font-size", "font-weight", "font-family");
       for (const name of names) theirs[place].style.setProperty(name, style.getPropertyValue(name));
     });
-    copy.style.background = getComputedStyle(this.root).getPropertyValue("--st-background-color");
-    const file = new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" });
-    const link = element("a");
-    link.href = URL.createObjectURL(file);
-    link.download = "beam-tree.svg";
-    link.click();
-    URL.revokeObjectURL(link.href);
+    const canvas = new SvgCanvas();
+    const range = "Numbers: log p of the prefix, of a finished sentence (■, the best ★) its score; dashed: pruned";
+    const says = { title: "Beam search, step by step", range, caption };
+    const { pen, whole, top } = startPicture(canvas, this.size, themeOf(this.root), says);
+    for (const [name, value] of Object.entries({ x: EDGE, y: top, width: this.size[0], height: this.size[1] })) {
+      tree.setAttribute(name, value);
+    }
+    pen.put("g", {}).append(tree);
+    const text = new XMLSerializer().serializeToString(canvas.node(...whole));
+    const blob = new Blob([text], { type: "image/svg+xml" });
+    if (format === "svg") handOver(blob, `${file}.svg`);
+    else rasterised(text, whole).then((pixels) => handOver(pixels, `${file}.png`));
   }
+}
+
+// An SVG file as a PNG file, twice as fine.
+async function rasterised(text, [width, height]) {
+  const image = new Image();
+  image.src = `data:image/svg+xml,${encodeURIComponent(text)}`;
+  await image.decode();
+  const canvas = element("canvas");
+  [canvas.width, canvas.height] = [2 * width, 2 * height];
+  canvas.getContext("2d").drawImage(image, 0, 0, 2 * width, 2 * height);
+  return new Promise((resolve) => canvas.toBlob(resolve));
 }
 
 function legend(kind, name) {

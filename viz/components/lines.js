@@ -1,5 +1,5 @@
 // The lines component: what each query token looks at, a line a weight, and the heads that a person turns on and off.
-// It is one module with colours.js and lines_draw.js, which come before it.
+// It is one module with colours.js, svg_pen.js, save_picture.js and lines_*.js, which come before it.
 
 const views = new WeakMap();
 
@@ -42,6 +42,7 @@ class LinesView {
     this.tip.hidden = true;
     this.root.append(this.chips, this.heading, this.box, this.note, this.said, this.tip);
     this.listen();
+    offerPicture(this.root, (canvas, caption) => paintLines(this, canvas, caption));
     this.watcher = new ResizeObserver(() => this.header && this.box.clientWidth !== this.width && this.draw());
     this.watcher.observe(this.root);
   }

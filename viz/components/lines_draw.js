@@ -86,22 +86,26 @@ function drawLines(pen, view, pairs, least) {
       const weight = weights[(slot * queries + query) * keys + key];
       if (!(weight >= least)) return;
       const bin = Math.ceil(Math.min(weight / header.high, 1) * BINS);
-      if (!paths.has(bin)) paths.set(bin, new Path2D());
-      paths.get(bin).moveTo(layout.left, middleOf(layout, query) + fan);
-      paths.get(bin).lineTo(layout.right, middleOf(layout, key) + fan);
+      if (!paths.has(bin)) paths.set(bin, []);
+      paths.get(bin).push([middleOf(layout, query) + fan, middleOf(layout, key) + fan]);
     });
-    strokePaths(pen, paths, view.lookOf(slot), Math.max(spread, 2));
+    strokePaths(pen, paths, layout, view.lookOf(slot), Math.max(spread, 2));
   });
 }
 
-function strokePaths(pen, paths, { colour, dashes }, thickest) {
+function strokePaths(pen, paths, { left, right }, { colour, dashes }, thickest) {
   pen.strokeStyle = colour;
   for (const [bin, path] of [...paths].sort(([one], [other]) => one - other)) {
     const weight = (bin - 0.5) / BINS;
     pen.setLineDash(weight > DASHED ? dashes : []);
     pen.globalAlpha = Math.min(weight + 0.03, 1);
     pen.lineWidth = 0.5 + (thickest - 0.5) * weight;
-    pen.stroke(path);
+    pen.beginPath();
+    for (const [from, to] of path) {
+      pen.moveTo(left, from);
+      pen.lineTo(right, to);
+    }
+    pen.stroke();
   }
   pen.globalAlpha = 1;
   pen.setLineDash([]);

@@ -22,6 +22,8 @@ class MatricesView {
     this.tip = element("div", "tip");
     this.tip.hidden = true;
     this.redraw = new Redraw(() => this.draw());
+    this.paint = (canvas, caption) => paintEquations(this, canvas, caption);
+    offerPicture(this.root, this.paint);
     this.root.append(this.toolbar(), this.redraw.bar, this.stage, this.tip);
     this.zoom = 1;
     this.hovered = {};
@@ -61,7 +63,7 @@ class MatricesView {
       ["−", "Smaller cells", () => this.zoomTo(this.zoom / 1.4)],
       ["Fit", "Fit the width", () => this.zoomTo(1)],
       ["+", "Larger cells", () => this.zoomTo(this.zoom * 1.4)],
-      ["PNG", "Download the picture", () => savePicture(this)],
+      ["PNG", "Download the picture", () => this.savePng()],
     ];
     for (const [text, title, act] of buttons) {
       const button = element("button", "", text);
@@ -71,6 +73,10 @@ class MatricesView {
       bar.append(button);
     }
     return bar;
+  }
+
+  savePng() {
+    savePicture(this.paint, { format: "png", file: fileNameOf(this.header.title), caption: [] });
   }
 
   zoomTo(zoom) {

@@ -1,33 +1,33 @@
-// The picture as a PNG file: what is on the stage, with its captions, operators and legend.
+// The picture as a file: what is on the stage, with its captions, operators and legend.
 
-const MARGIN = 16;
-const TOP = MARGIN + 48; // below the title and the ranges
-
-function savePicture(view) {
-  const ratio = window.devicePixelRatio || 1;
-  const { stage, theme, header } = view;
-  const canvas = element("canvas");
-  const [width, height] = [stage.scrollWidth + 2 * MARGIN, stage.scrollHeight + TOP + MARGIN];
-  [canvas.width, canvas.height] = [width * ratio, height * ratio];
-  const pen = canvas.getContext("2d");
-  pen.scale(ratio, ratio);
-  pen.fillStyle = theme.background;
-  pen.fillRect(0, 0, width, height);
-  pen.fillStyle = theme.text;
-  pen.textBaseline = "middle";
-  pen.font = `600 14px ${theme.font}`;
-  pen.fillText(header.title, MARGIN, MARGIN + 6);
-  pen.font = `12px ${theme.font}`;
-  pen.fillText(rangesInWords(view), MARGIN, MARGIN + 28);
+function paintEquations(view, canvas, caption) {
+  const { stage, theme, header, tables } = view;
+  const says = { title: header.title, range: rangesInWords(view), caption };
+  const { pen, whole, top } = startPicture(canvas, [stage.scrollWidth, stage.scrollHeight], theme, says);
   const origin = stage.getBoundingClientRect();
   const place = (node) => {
     const box = node.getBoundingClientRect();
-    return [box.left - origin.left + stage.scrollLeft + MARGIN, box.top - origin.top + stage.scrollTop + TOP, box];
+    return [box.left - origin.left + stage.scrollLeft + EDGE, box.top - origin.top + stage.scrollTop + top, box];
   };
-  for (const layer of stage.querySelectorAll("canvas")) {
-    const [x, y, box] = place(layer);
-    pen.drawImage(layer, x, y, box.width, box.height);
+  for (const matrix of view.matrices()) {
+    const [x, y, box] = place(matrix.cells);
+    for (const draw of [
+      (layer) => drawMatrix(layer, matrix.shown, tables, theme),
+      (layer) => drawMarks(layer, matrix, view.chosen, {}, theme),
+    ]) {
+      const layer = canvasLike(canvas);
+      draw(layer);
+      pen.drawImage(layer, x, y, box.width, box.height);
+    }
   }
+  writeBetween(pen, stage, place, theme);
+  return whole;
+}
+
+// Symbols, shapes and operators: text of the page, drawn where it stands.
+function writeBetween(pen, stage, place, theme) {
+  pen.fillStyle = theme.text;
+  pen.textBaseline = "middle";
   for (const symbol of stage.querySelectorAll(".symbol")) drawSymbol(pen, symbol, ...place(symbol), theme);
   pen.font = `12px ${theme.font}`;
   for (const shape of stage.querySelectorAll(".shape")) {
@@ -41,7 +41,6 @@ function savePicture(view) {
     const top = Number.parseFloat(operator.style.paddingTop) || 0;
     pen.fillText(operator.textContent, x + box.width / 2, y + (box.height + top) / 2);
   }
-  download(canvas, header.title.replace(/[^\w.-]+/g, "-"));
 }
 
 function drawSymbol(pen, node, x, y, box, theme) {
@@ -67,14 +66,4 @@ function rangesInWords(view) {
   });
   const hatched = view.legend.querySelector(".hatched") ? ["hatched: masked"] : [];
   return [...ranges, ...hatched, ...view.redraw.inWords()].join("; ");
-}
-
-function download(canvas, name) {
-  canvas.toBlob((blob) => {
-    const link = element("a");
-    link.href = URL.createObjectURL(blob);
-    link.download = `${name}.png`;
-    link.click();
-    URL.revokeObjectURL(link.href);
-  });
 }

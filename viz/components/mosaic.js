@@ -1,5 +1,5 @@
 // The mosaic component: every head of every layer on one canvas, and a second one above it for what is chosen.
-// It is one module with colours.js and mosaic_draw.js, which come before it.
+// It is one module with colours.js, svg_pen.js, save_picture.js and mosaic_draw.js, which come before it.
 
 const views = new WeakMap();
 
@@ -56,7 +56,11 @@ class MosaicView {
     const save = element("button", "", "PNG");
     save.title = "Download the picture";
     save.setAttribute("aria-label", save.title);
-    save.addEventListener("click", () => saveMosaic(this));
+    const paint = (canvas, caption) => paintMosaic(this, canvas, caption);
+    save.addEventListener("click", () => {
+      savePicture(paint, { format: "png", file: fileNameOf(this.header.title), caption: [] });
+    });
+    offerPicture(this.root, paint);
     bar.append(this.legend, this.stretch, save);
     return bar;
   }

@@ -164,24 +164,18 @@ function outlineTile(pen, [x, y], { width, height }, colours, thickness, dashes 
   pen.setLineDash([]);
 }
 
-function saveMosaic(view) {
-  const { layout, theme } = view;
-  const [margin, top] = [16, 60];
-  const canvas = element("canvas");
-  const pen = sized(canvas, { ...layout, width: layout.width + 2 * margin, height: layout.height + top });
-  pen.fillStyle = theme.background;
-  pen.fillRect(0, 0, layout.width + 2 * margin, layout.height + top);
-  pen.fillStyle = theme.text;
-  pen.font = `600 14px ${theme.font}`;
-  pen.fillText(view.header.title, margin, 24);
-  pen.font = `12px ${theme.font}`;
-  pen.fillText(view.rangeInWords(), margin, 44);
-  for (const layer of [view.tiles, view.marks]) pen.drawImage(layer, margin, top, layout.width, layout.height);
-  canvas.toBlob((blob) => {
-    const link = element("a");
-    link.href = URL.createObjectURL(blob);
-    link.download = `${view.header.title.replace(/[^\w.-]+/g, "-")}.png`;
-    link.click();
-    URL.revokeObjectURL(link.href);
-  });
+function paintMosaic(view, canvas, caption) {
+  const { layout, theme, groups, header } = view;
+  const says = { title: header.title, range: view.rangeInWords(), caption };
+  const { pen, whole, top } = startPicture(canvas, [layout.width, layout.height], theme, says);
+  const tiles = canvasLike(canvas);
+  const inner = sized(tiles, layout);
+  writeLabels(inner, groups, layout, theme);
+  paintTiles(inner, groups, layout, pixelTable(view.colours, view.high), theme);
+  if (view.chosen) {
+    const { group, layer, head } = view.chosen;
+    outlineTile(inner, layout.place(group, layer, head), layout.tile, [theme.background, theme.primary], 3);
+  }
+  pen.drawImage(tiles, EDGE, top, layout.width, layout.height);
+  return whole;
 }

@@ -1,5 +1,6 @@
 // The temperature component: one head's weights, drawn again from its own scores at every move of the slider.
-// It is one module with temperature_row.js, colours.js, payload.js and matrices_*.js, which come before it.
+// It is one module with temperature_*.js, colours.js, payload.js, matrices_*.js, svg_pen.js and save_picture.js, which
+// come before it.
 
 const views = new WeakMap();
 
@@ -30,6 +31,7 @@ class TemperatureView {
     this.tip = element("div", "tip");
     this.tip.hidden = true;
     this.root.append(this.control, stage, this.tip);
+    offerPicture(this.root, (canvas, caption) => paintTemperature(this, canvas, caption));
     this.watcher = new ResizeObserver(() => this.root.clientWidth !== this.width && this.draw());
     this.watcher.observe(this.root);
     this.map.addEventListener("scroll", () => this.hover(null));

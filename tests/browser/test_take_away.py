@@ -1,0 +1,150 @@
+"""Pictures and numbers as files: saved by the browser, and opened again without a network."""
+
+import base64
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from model.checkpoints import load_checkpoint
+from tests.browser.conftest import PATIENCE, Visitor
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Request
+
+SOURCE = "A dog & a <b>cat</b> run."
+QUERY = {"source": SOURCE, "kind": "Cross-attention", "layer": "1", "head": "2"}
+WEIGHTS = """(data) => {
+  const plot = document.querySelector(".js-plotly-plot");
+  const map = plot.calcdata.map(([first]) => first.trace).filter(({ type }) => type === "heatmap").at(-1);
+  return Array.from(map._z || map.z, (row) => Array.from(row));
+}"""
+
+
+def pattern_of(checkpoints: Path) -> np.ndarray:
+    """The attention weights that the pages are asked for."""
+    translator = load_checkpoint(str(checkpoints / "en-de"), "cpu")
+    return translator.trace(SOURCE).attention("cross", 1).pattern[2]
+
+
+def visit(server: str, visitor: Visitor, page: str, **query: str) -> None:
+    visitor.visit(f"{server}/{page}?{urlencode(QUERY | query)}")
+    visitor.page.get_by_text("Export", exact=True).last.click()
+
+
+def saved(page: "Page", button: str, folder: Path) -> Path:
+    with page.expect_download() as download:
+        page.get_by_role("button", name=button).first.click()
+    file = folder / download.value.suggested_filename
+    download.value.save_as(file)
+    return file
+
+
+def colours_in(page: "Page", file: Path) -> int:
+    """How many colours a PNG has."""
+    return page.evaluate(
+        """async (code) => {
+          const image = new Image();
+          image.src = `data:image/png;base64,${code}`;
+          await image.decode();
+          const canvas = document.createElement("canvas");
+          [canvas.width, canvas.height] = [image.width, image.height];
+          const pen = canvas.getContext("2d");
+          pen.drawImage(image, 0, 0);
+          return new Set(new Uint32Array(pen.getImageData(0, 0, image.width, image.height).data.buffer)).size;
+        }""",
+        base64.b64encode(file.read_bytes()).decode(),
+    )
+
+
+def words_of(file: Path) -> str:
+    """All text of an SVG file, which must be well-formed."""
+    return " ".join(ElementTree.parse(file).getroot().itertext())
+
+
+@pytest.mark.parametrize(
+    ("page", "picture", "shown"),
+    [
+        ("masks", "Mask, scores and weights", "Softmax of 3"),
+        ("heads_and_layers", "All heads", "colours from 0 to 1"),
+        ("heads_and_layers", "Lines of", "queries"),
+        ("temperature", "The head", "colours from 0 to 1"),
+        ("attention_step_by_step", "Step 1", "colours from"),
+        ("attention_step_by_step", "The arithmetic", "Colours:"),
+        ("decoding", "Beam search", "step 0"),
+    ],
+)
+def test_a_picture_is_saved_with_its_labels_and_with_what_it_is_of(
+    page: str, picture: str, shown: str, server: str, visitor: Visitor, tmp_path: Path
+) -> None:
+    visit(server, visitor, page, **({"part": "Beam"} if page == "decoding" else {}))
+    if page == "decoding":
+        visitor.page.get_by_text("Export", exact=True).first.click()
+    png, svg = (saved(visitor.page, f"Save as {kind}: {picture}", tmp_path) for kind in ("PNG", "SVG"))
+    for file in (png, svg):
+        assert re.search(r"-en-de-[0-9a-f]{8}\.(png|svg)$", file.name)
+    assert colours_in(visitor.page, png) > 20
+    words = words_of(svg)
+    assert shown in words
+    assert re.search("Checkpoint en-de, SHA-256 [0-9a-f]{64}", words)
+    assert SOURCE in words
+
+
+def test_the_page_of_a_plotly_figure_opens_without_a_network(
+    server: str, visitor: Visitor, browser: "Browser", tmp_path: Path, saved_checkpoints: Path
+) -> None:
+    visit(server, visitor, "masks")
+    page = opened_offline(browser, saved(visitor.page, "HTML:", tmp_path))
+    weights = np.array(page.evaluate(WEIGHTS), dtype=float)
+    pattern = pattern_of(saved_checkpoints)
+    np.testing.assert_allclose(weights, pattern, atol=1e-3)
+    assert "layer=1" in page.locator("dl").inner_text()
+    page.context.close()
+
+
+def test_the_page_of_a_component_opens_without_a_network_and_works(
+    server: str, visitor: Visitor, browser: "Browser", tmp_path: Path, saved_checkpoints: Path
+) -> None:
+    visit(server, visitor, "temperature")
+    page = opened_offline(browser, saved(visitor.page, "HTML:", tmp_path))
+    pattern = pattern_of(saved_checkpoints)
+    read = "(root) => Array.from(root.weights)"
+    weights = page.locator(".temperature").evaluate(read)
+    np.testing.assert_allclose(np.reshape(weights, pattern.shape), pattern, atol=1e-3)
+    page.get_by_role("slider").press("ArrowRight")
+    assert "drawn again" in page.locator(".badge").inner_text()
+    assert not np.allclose(page.locator(".temperature").evaluate(read), weights)
+    page.context.close()
+
+
+def test_a_small_window_shows_all_of_the_export_box(new_visitor: Callable[..., Visitor], server: str) -> None:
+    visitor = new_visitor(viewport={"width": 390, "height": 800})
+    visit(server, visitor, "temperature")
+    for name in ("Save as PNG", "Save as SVG", "HTML:", "NPZ:", "CSV:"):
+        box = visitor.page.get_by_role("button", name=name).first.bounding_box()
+        assert box is not None, name
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= 390, name
+
+
+def opened_offline(browser: "Browser", file: Path) -> "Page":
+    """The file in a window without a network, which must not complain."""
+    context = browser.new_context(offline=True)
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: errors.extend([] if is_local(request) else [request.url]))
+    page.goto(file.as_uri())
+    page.wait_for_selector(".js-plotly-plot .main-svg, #picture-0", state="attached")
+    assert errors == []
+    return page
+
+
+def is_local(request: "Request") -> bool:
+    return request.url.startswith(("file:", "data:", "blob:"))
