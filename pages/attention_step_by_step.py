@@ -9,6 +9,7 @@ from pages.components.explain import explain, show_code
 from pages.components.export import export
 from pages.components.frame import open_page
 from pages.components.matrices import arithmetic, choose_cell, matrices, stepper
+from pages.components.predict import guess_waits
 from pages.components.proof import proof_strip
 from viz import tokens
 from viz.arithmetic import chain, worked_out
@@ -27,17 +28,19 @@ number = stepper()
 step = STEPS[number]
 st.latex(attention_formula(number, head.n_heads, head.index, head.crosses))
 st.markdown(f"**{number + 1}. {step.title}.** {step.text(head)}")
+waiting = guess_waits(view, "steps")
 stage = st.container()
 st.caption(shapes(head))
 
 st.subheader("The arithmetic of one cell", anchor=False, help="Choose it here, or click on a matrix.")
 choice = choose_cell(head, number)
-with stage:
-    run = f"{view.trace.checkpoint} {view.trace.checkpoint_hash[:8]}"
-    matrices(picture(number, head, choice, f"{run}, {place}, step {number + 1}: {step.title}"))
-shown = worked_out(number, head, choice)
-st.latex(shown.latex)
-arithmetic(payload(shown, chain(head, choice), number))
+if not waiting:
+    with stage:
+        run = f"{view.trace.checkpoint} {view.trace.checkpoint_hash[:8]}"
+        matrices(picture(number, head, choice, f"{run}, {place}, step {number + 1}: {step.title}"))
+    shown = worked_out(number, head, choice)
+    st.latex(shown.latex)
+    arithmetic(payload(shown, chain(head, choice), number))
 
 with st.container(horizontal=True):
     links(heads_and_layers="This head among all others")

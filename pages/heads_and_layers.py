@@ -13,23 +13,26 @@ from pages.components.export import export
 from pages.components.frame import open_page
 from pages.components.head_table import say_what_it_does, show_rules, show_table, summaries
 from pages.components.heads import choose_look, explain_numbers, removed_text, show_head, show_mosaic
+from pages.components.predict import guess_waits
 from pages.components.proof import proof_strip
 from viz.heads import cells
 
 view = open_page(__file__)
 shown = choose_look(view)
 found = summaries(view)
-show_mosaic(shown)
-say_what_it_does(shown, found)
-st.text(removed_text(shown))
-figure = show_head(shown)
+waiting, figure = guess_waits(view, "heads"), None
+if not waiting:
+    show_mosaic(shown)
+    say_what_it_does(shown, found)
+    st.text(removed_text(shown))
+    figure = show_head(shown)
 with st.container(horizontal=True):
     links(attention_step_by_step="This head, step by step")
     way("What if this head were off?", "what_if", **gate(view.kind, view.layer, view.head))
 explain_numbers(shown)
 views = {"All heads in numbers": lambda: show_table(shown, found), "Rules and formulas": lambda: show_rules(view.kind)}
 for tab, show in zip(st.tabs(list(views), key="heads_part", bind="query-params"), views.values(), strict=True):
-    if tab.open:
+    if tab.open and not waiting:
         with tab:
             show()
 show_code(

@@ -9,6 +9,7 @@ from pages.components.explain import explain, show_code
 from pages.components.export import export
 from pages.components.frame import open_page
 from pages.components.masks import names
+from pages.components.predict import guess_waits
 from pages.components.proof import proof_strip
 from pages.components.scaling import show_many, show_scaling
 from pages.components.temperature import choose_row, live, panels_of, show_row, show_run_again
@@ -26,7 +27,8 @@ attention, head = view.attention, view.head
 mask, scaled, pattern = attention.mask[head], attention.scaled[head], attention.pattern[head]
 
 row = choose_row(view)
-live(view, row)
+if not guess_waits(view, "temperature"):
+    live(view, row)
 st.caption(
     "While τ moves, this one head is **drawn again** in your browser, from the scores of the last run. When you let "
     "go, τ becomes the sidebar's, and the model is **run again** with τ inside, where “Temperature acts on” says; "
