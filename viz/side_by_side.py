@@ -76,7 +76,7 @@ def side_maps(left: Panel, right: Panel, shared: Shared | None, titles: tuple[st
         rows, ticks = (both(shared.rows, *names) for names in ((left.rows, right.rows), (left.ticks, right.ticks)))
         drawn.append((rows, ticks, both(shared.keys, left.keys, right.keys)))
     said = [*map(html.escape, titles), "Right − left"]
-    room = 0.03 if all(names[1] == left.ticks for names in drawn) else 0.11
+    room = 0.03 if all(names[1] == left.ticks for names in drawn) else 0.13
     figure = make_subplots(1, len(drawn), subplot_titles=said[: len(drawn)], horizontal_spacing=room)
     for column, names in enumerate(drawn, start=1):
         layers = _between(left, right, shared) if column == 3 else _side_layers(left, right, shared, column - 1)

@@ -21,6 +21,8 @@ from viz.side_by_side import Panel, Shared, both, cells_table, distance_bars, si
 from viz.tokens import labels
 
 MAPS = "side-maps"
+LONG, MOST_NAMED = 160, 12
+"""characters of a text that scrolls; tokens that are named in one line"""
 BY_WORDS = "checkpoints"
 """the mode that compares whole words"""
 
@@ -96,8 +98,9 @@ def show_texts(sides: Sides) -> None:
     if sides.mode == "heads":
         return
     left, right = (view.trace for view in sides.views)
+    long = max(len(text) for trace in (left, right) for text in (trace.source, trace.translation)) > LONG
     for column, name, trace in zip(st.columns(2), ("Left", "Right"), (left, right), strict=True):
-        with column.container(border=True, height="stretch"):
+        with column.container(border=True, height=240 if long else "stretch"):
             st.caption(f"{name}: source and translation")
             # Of the left beside itself nothing differs: the same type, no marks.
             st.html(word_diff(left.source, trace.source))
@@ -114,7 +117,8 @@ def show_maps(sides: Sides) -> Any:
     """Left, right and difference; returns the figure."""
     titles = _title("Left", sides.views[0], sides), _title("Right", sides.views[1], sides)
     figure = side_maps(*sides.panels, sides.shared, titles)
-    chart(figure, key=MAPS, alt="Attention weights of the left, of the right, and right minus left")
+    with st.container(key="side-frame"):
+        chart(figure, key=MAPS, alt="Attention weights of the left, of the right, and right minus left")
     decodes = any(view.kind != "encoder_self" for view in sides.views)
     st.caption(
         "Rows are queries, columns keys"
@@ -146,6 +150,8 @@ def show_unmatched(sides: Sides) -> None:
         ("Keys", sides.joined.keys, (left.keys, right.keys)),
     ):
         alone = [text for pair, text in zip(pairs, both(pairs, *called), strict=True) if None in pair]
+        if len(alone) > MOST_NAMED:
+            alone[MOST_NAMED:] = [f"and {len(alone) - MOST_NAMED} more"]
         lacking.setdefault(", ".join(alone), []).append(name)
     for alone, found in lacking.items():
         if alone:
