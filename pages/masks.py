@@ -35,7 +35,8 @@ tau = attention.temperature[head]
 
 hidden = int((~mask).sum())
 figure = mask_maps(rows, keys, mask, scaled, pattern)
-if not guess_waits(view, "masks"):
+waiting = guess_waits(view, "masks")
+if not waiting:
     st.markdown(f"{SAID[view.kind]} Hidden here, and hatched: **{hidden} of {mask.size} cells**.")
     chart(figure, key="masks-maps", alt="The mask, the scaled scores before and after it, and the attention weights.")
 temperature = "" if tau == 1 else f" The softmax divides the scores by τ = {tau:g} first."
@@ -49,7 +50,7 @@ explain(
     "3.2.3",
 )
 for tab, show in zip(st.tabs(list(TABS), key="part", bind="query-params"), TABS.values(), strict=True):
-    if tab.open:
+    if tab.open and not waiting:
         with tab:
             show(view)
 show_code(padding_mask, causal_mask, MultiHeadAttention._explicit, padded_run, mask_orders, LiftCausalMask, future_mass)

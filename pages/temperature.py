@@ -27,7 +27,8 @@ attention, head = view.attention, view.head
 mask, scaled, pattern = attention.mask[head], attention.scaled[head], attention.pattern[head]
 
 row = choose_row(view)
-if not guess_waits(view, "temperature"):
+waiting = guess_waits(view, "temperature")
+if not waiting:
     live(view, row)
 st.caption(
     "While τ moves, this one head is **drawn again** in your browser, from the scores of the last run. When you let "
@@ -44,7 +45,7 @@ explain(
     "3.2.1 and footnote 4",
 )
 for tab, show in zip(st.tabs(list(TABS), key="part", bind="query-params"), TABS.values(), strict=True):
-    if tab.open:
+    if tab.open and not waiting:
         with tab:
             show(view, row)
 show_code(

@@ -18,8 +18,12 @@ from viz.theme import OKABE_ITO, SIGNED, WEIGHTS, layout, symmetric_range
 Array = np.ndarray
 Pair = tuple[int | None, int | None]
 
-LONGEST_TICK, LONGEST_BETWEEN = 22, 11
+LONGEST_TICK, LONGEST_BETWEEN = 22, 10
 """characters of a label, left of the first map and between the maps"""
+MOST_KEYS = 16
+"""labels below one of three maps"""
+ARROW = " → "
+"""in a decoder row's short name, between what it reads and what it predicts"""
 _PLACE = "<br>query %{y}<br>key %{x}<extra></extra>"
 _MASKED = "masked: −∞ before the softmax, weight exactly 0"
 
@@ -178,14 +182,15 @@ def _add(figure: go.Figure, column: int, names: tuple[Sequence[str], ...], layer
     if any(layer.values is None and layer.cells.any() for layer in layers):
         add_hatching(figure, 1, column)
     plain = {"showgrid": False, "zeroline": False, "row": 1, "col": column}
-    figure.update_xaxes(**plain, tickangle=-60, **_ticks(names[2]))
-    longest = LONGEST_TICK if column == 1 else LONGEST_BETWEEN
-    figure.update_yaxes(**plain, autorange="reversed", **_ticks(names[1], longest))
+    figure.update_xaxes(**plain, tickangle=-60, **_ticks(names[2], most=MOST_KEYS))
+    # Between the maps there is room for what a decoder row reads; what it predicts is said on hover.
+    found = _ticks(names[1]) if column == 1 else _ticks([t.split(ARROW)[0] for t in names[1]], LONGEST_BETWEEN)
+    figure.update_yaxes(**plain, autorange="reversed", **found)
 
 
-def _ticks(names: Sequence[str], longest: int = LONGEST_TICK) -> dict:
-    """At most MOST_TICKS labels, evenly spread, none longer than is read beside a map."""
-    step = -(-len(names) // MOST_TICKS)
+def _ticks(names: Sequence[str], longest: int = LONGEST_TICK, most: int = MOST_TICKS) -> dict:
+    """At most `most` labels, evenly spread, none longer than is read beside a map."""
+    step = -(-len(names) // most)
     texts = [html.escape(text if len(text) <= longest else f"{text[: longest - 1]}…") for text in names[::step]]
     return {"tickmode": "array", "tickvals": list(range(0, len(names), step)), "ticktext": texts}
 

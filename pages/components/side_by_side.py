@@ -17,7 +17,7 @@ from pages.components.masks import names
 from viz.compare import word_diff
 from viz.heads import decoder_names, texts_of
 from viz.heads import names as word_names
-from viz.side_by_side import Panel, Shared, both, cells_table, distance_bars, side_maps
+from viz.side_by_side import ARROW, Panel, Shared, both, cells_table, distance_bars, side_maps
 from viz.tokens import labels
 
 MAPS = "side-maps"
@@ -89,7 +89,7 @@ def _panel(view: View, side: Side, by_words: bool) -> Panel:
         decodes = view.kind != "encoder_self"
         rows = decoder_names(read, following, queries) if decodes else word_names(read, queries)
         short = [texts_of(tokens, queries) for tokens in (read, following)] if decodes else []
-    ticks = [f"{i} {a} → {b}" for i, (a, b) in enumerate(zip(*short, strict=True))] if short else rows
+    ticks = [f"{i} {a}{ARROW}{b}" for i, (a, b) in enumerate(zip(*short, strict=True))] if short else rows
     return Panel(rows, ticks, keys, side.weights, side.mask)
 
 
@@ -122,7 +122,11 @@ def show_maps(sides: Sides) -> Any:
     decodes = any(view.kind != "encoder_self" for view in sides.views)
     st.caption(
         "Rows are queries, columns keys"
-        + (", a decoder row names what it reads → what it predicts" if decodes else "")
+        + (
+            ", a decoder row names what it reads → what it predicts, between the maps only what it reads"
+            if decodes
+            else ""
+        )
         + ". Left and right share one range, 0 to 1; the difference is centred on 0. The pointer on any cell shows "
         "both weights and their difference."
         + (" Pieces are put together as words: summed over keys, averaged over queries." * (sides.mode == BY_WORDS))

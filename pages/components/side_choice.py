@@ -45,7 +45,7 @@ def _head(view: View) -> View:
     notes: list[str] = []
     options = {"same": "Same kind"} | KINDS
     drop_impossible("side_kind", options, notes)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(horizontal=True):
         chosen = st.selectbox(
             "Attention, right", list(options), key="side_kind", format_func=options.__getitem__, width=250, **KEPT
         )
@@ -98,7 +98,7 @@ def _checkpoint(view: View) -> View:
         return view
     notes: list[str] = []
     drop_impossible("side_checkpoint", {name: name for name in others}, notes)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(horizontal=True):
         name = st.selectbox("Checkpoint, right", others, key="side_checkpoint", width=250, **KEPT) or others[0]
         translator = open_translator(name, view.translator.device)
         layers, heads = _layers(translator, view.kind), translator.model.config.n_heads
