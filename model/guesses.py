@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from model.temperature import flattest, sharpest, softmax_at
+from model.temperature import softmax_at
 from model.trace import Array
 
 
@@ -25,13 +25,16 @@ def heaviest_hidden(pattern: Array, mask: Array) -> float:
 def halfway(scaled: Array, mask: Array, tau: float) -> tuple[float, float, float]:
     """A row's largest weight at tau = 1 and at `tau`, and what to hold the second against.
 
-    That is halfway, to three digits, between the first and where it goes in the end: tau -> 0, or tau -> infinity.
+    softmax(x / tau) is softmax(x) to the power of 1 / tau, shared out again. So where the largest weight goes depends
+    on the others: it goes furthest apart from where all others are equal to where all lie on one key. The third number,
+    rounded to three digits, is halfway between these two.
 
     Args:
         scaled: (key,) scores / sqrt(d_k).
-        mask: bool (key,), True = may look.
+        mask: bool (key,), True = may look, at two keys or more.
         tau: another temperature than 1.
     """
     plain = float(softmax_at(scaled, mask, 1.0).max())
-    limit = sharpest(scaled, mask) if tau < 1 else flattest(mask)
-    return plain, float(softmax_at(scaled, mask, tau).max()), round((plain + float(limit.max())) / 2, 3)
+    others = int(mask.sum()) - 1
+    ends = [plain ** (1 / tau) / (plain ** (1 / tau) + n * ((1 - plain) / n) ** (1 / tau)) for n in (1, others)]
+    return plain, float(softmax_at(scaled, mask, tau).max()), round(sum(ends) / 2, 3)

@@ -89,7 +89,7 @@ def _show_answer(page: str, asked: Asked) -> None:
     elif asked.guess in question.right:
         st.markdown(":green[**✓ Right**]")
     else:
-        st.markdown(":orange[**✗ Another**]")
+        st.markdown(":orange[**✗ Not this one**]")
         st.text(f"Your guess: {question.options[asked.guess]}")
     st.text(question.answer)
     st.button(

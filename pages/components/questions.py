@@ -115,7 +115,7 @@ def about_temperature(view: View, number: int) -> Question | None:
     for i in range(len(rows)):
         row = rows[(len(rows) // 2 + number // 2 + i) % len(rows)]
         plain, weight, line = halfway(scaled[row], mask[row], tau)
-        if abs(plain - line) >= 0.002 and round(weight, 3) != line:
+        if round(weight, 3) != line:
             break
     else:
         return None

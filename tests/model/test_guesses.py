@@ -21,12 +21,17 @@ def test_the_highest_are_all_those_that_nothing_exceeds(values: np.ndarray) -> N
 
 
 @given(rows, st.sampled_from((0.5, 2.0)))
-def test_halfway_lies_between_the_weight_as_it_is_and_where_it_goes(scaled: np.ndarray, tau: float) -> None:
+def test_halfway_lies_between_all_others_equal_and_all_others_on_one_key(scaled: np.ndarray, tau: float) -> None:
     mask = np.ones(len(scaled), dtype=bool)
     plain, weight, line = halfway(scaled, mask, tau)
     assert plain == softmax_at(scaled, mask, 1).max()
     assert weight == softmax_at(scaled, mask, tau).max()
-    assert (line - plain) * (1 if tau < 1 else -1) >= -0.001
+    # The logarithm of a weight is a score: the same largest weight, and the two extremes of the rest.
+    rest = np.log(np.array([1 - plain, (1 - plain) / (len(scaled) - 1)]))
+    alone = softmax_at(np.array([np.log(plain), rest[0]]), np.ones(2, dtype=bool), tau)[0]
+    spread = softmax_at(np.array([np.log(plain), *[rest[1]] * (len(scaled) - 1)]), mask, tau)[0]
+    assert line == pytest.approx((alone + spread) / 2, abs=5.1e-4)
+    assert min(alone, spread) - 1e-9 <= weight <= max(alone, spread) + 1e-9
 
 
 def test_rows_with_a_choice_and_the_weight_of_hidden_cells() -> None:

@@ -157,7 +157,7 @@ def test_right_wrong_and_skip(page: str, open_app: Callable) -> None:
     wrong = next(i for i in range(len(other.options)) if i not in other.right)
     choice(app).set_value(wrong).run()
     assert other.answer in words(app)
-    assert "✗ Another" in words(app)
+    assert "✗ Not this one" in words(app)
     assert "1 of 2 right" in words(app)
     app.button(key=f"guess-next-{page}").click().run()
     app.button(key=f"guess-skip-{page}").click().run()
