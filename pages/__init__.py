@@ -107,6 +107,15 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Change something, and compare: how probable the old translation still is, what the model "
                 "writes instead, and where its attention weights moved.",
             ),
+            Page(
+                path="pages/side_by_side.py",
+                title="Side by side",
+                icon=":material/compare:",
+                summary="Put two heads, two sentences or two models beside each other, on one colour scale, with the "
+                "difference.",
+                look_for="Left is what the sidebar says, right is what you choose here: in the third map, red cells "
+                "have more weight on the right, blue ones more on the left.",
+            ),
         ),
         "Background": (
             Page(

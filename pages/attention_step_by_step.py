@@ -10,6 +10,7 @@ from pages.components.explain import explain, show_code
 from pages.components.export import Picture, export
 from pages.components.frame import open_page
 from pages.components.matrices import arithmetic, choose_cell, matrices, stepper
+from pages.components.predict import guess_first
 from pages.components.proof import proof_strip
 from viz import tokens
 from viz.arithmetic import chain, worked_out
@@ -28,6 +29,7 @@ number = stepper()
 step = STEPS[number]
 st.latex(attention_formula(number, head.n_heads, head.index, head.crosses))
 st.markdown(f"**{number + 1}. {step.title}.** {step.text(head)}")
+guess_first(view, "steps")
 stage = st.container()
 st.caption(shapes(head))
 

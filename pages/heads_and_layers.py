@@ -23,12 +23,14 @@ from pages.components.heads import (
     show_head,
     show_mosaic,
 )
+from pages.components.predict import guess_first
 from pages.components.proof import proof_strip
 from viz.heads import cells
 
 view = open_page(__file__)
 shown = choose_look(view)
 found = summaries(view)
+guess_first(view, "heads")
 overview = show_mosaic(shown)
 say_what_it_does(shown, found)
 st.text(removed_text(shown))

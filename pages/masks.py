@@ -14,6 +14,7 @@ from pages.components.explain import explain, show_code
 from pages.components.export import Picture, export
 from pages.components.frame import open_page
 from pages.components.masks import names, show_lift, show_orders, show_padding
+from pages.components.predict import guess_first
 from pages.components.proof import proof_strip
 from viz.masks import cells_table, mask_maps
 
@@ -34,8 +35,9 @@ mask, scaled, pattern = attention.mask[head], attention.scaled[head], attention.
 tau = attention.temperature[head]
 
 hidden = int((~mask).sum())
-st.markdown(f"{SAID[view.kind]} Hidden here, and hatched: **{hidden} of {mask.size} cells**.")
 figure = mask_maps(rows, keys, mask, scaled, pattern)
+guess_first(view, "masks")
+st.markdown(f"{SAID[view.kind]} Hidden here, and hatched: **{hidden} of {mask.size} cells**.")
 chart(figure, key="masks-maps", alt="The mask, the scaled scores before and after it, and the attention weights.")
 temperature = "" if tau == 1 else f" The softmax divides the scores by τ = {tau:g} first."
 st.caption(f"Layer {view.layer}, head {head}. Rows are queries, columns keys; 2 and 3 have one range.{temperature}")

@@ -10,6 +10,7 @@ from pages.components.explain import explain, show_code
 from pages.components.export import Picture, export
 from pages.components.frame import open_page
 from pages.components.masks import names
+from pages.components.predict import guess_first
 from pages.components.proof import proof_strip
 from pages.components.scaling import show_many, show_scaling
 from pages.components.temperature import choose_row, live, show_row, show_run_again
@@ -27,6 +28,7 @@ attention, head = view.attention, view.head
 mask, scaled, pattern = attention.mask[head], attention.scaled[head], attention.pattern[head]
 
 row = choose_row(view)
+guess_first(view, "temperature")
 redrawn = live(view, row)
 st.caption(
     "While τ moves, this one head is **drawn again** in your browser, from the scores of the last run. When you let "

@@ -24,7 +24,7 @@ _HATCH = (
     'patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="1.4" height="7" fill="#8C8C8C"/>'
     '</pattern></defs><rect width="600" height="600" fill="url(#h)"/></svg>'
 )
-_CLEAR = [[0, "rgba(0,0,0,0)"], [1, "rgba(0,0,0,0)"]]
+CLEAR = [[0, "rgba(0,0,0,0)"], [1, "rgba(0,0,0,0)"]]
 _BAR = {"thickness": 12, "len": 0.44, "yanchor": "middle"}
 
 
@@ -183,8 +183,13 @@ def add_map(
         return
     hidden = np.where(mask, np.nan, 0).astype(np.float32)
     why = "masked: −∞ before the softmax, weight exactly 0"
-    clear = {"colorscale": _CLEAR, "showscale": False}
+    clear = {"colorscale": CLEAR, "showscale": False}
     figure.add_trace(go.Heatmap(z=hidden, hovertemplate=why + hover, **shared, **clear), row=row, col=col)
+    add_hatching(figure, row, col)
+
+
+def add_hatching(figure: go.Figure, row: int, col: int) -> None:
+    """Behind one map: it shows where a cell has no colour."""
     source = "data:image/svg+xml;base64," + base64.b64encode(_HATCH.encode()).decode()
     whole = {"x": 0, "y": 1, "sizex": 1, "sizey": 1, "xref": "x domain", "yref": "y domain"}
     figure.add_layout_image(source=source, sizing="stretch", layer="below", **whole, row=row, col=col)

@@ -1,6 +1,8 @@
 """How tokens are written on screen: readable, told apart by position, and never as live markup."""
 
 import html
+import re
+import string
 import unicodedata
 from collections.abc import Sequence
 
@@ -21,6 +23,11 @@ def visible(text: str) -> str:
     return "".join(
         f"U+{ord(c):04X}" if unicodedata.category(c) in ("Cc", "Cf", "Cn", "Cs", "Co", "Zl", "Zp") else c for c in text
     )
+
+
+def as_markdown(text: str) -> str:
+    """Text as Markdown that shows exactly this text."""
+    return re.sub(f"([{re.escape(string.punctuation)}])", r"\\\1", text)
 
 
 def labels(pieces: Sequence[str]) -> list[str]:

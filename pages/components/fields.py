@@ -25,6 +25,7 @@ DEFAULTS = {
     "head": 0,
     "tau": 1.0,
     "scope": "head",
+    "side_sentence": "The animal didn't cross the street because it was too wide.",
 }
 """by the name of the widget, which is also its name in the URL"""
 SEE = "see"

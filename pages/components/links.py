@@ -4,7 +4,7 @@ from math import isfinite
 
 import streamlit as st
 
-TEXTS = {"source", "typed", "changes", "add", "prefix", "pe_order", "layers_token", "layers_step"}
+TEXTS = {"source", "typed", "changes", "add", "prefix", "pe_order", "layers_token", "layers_step", "side_sentence"}
 """parameters that may hold any digits: their pages read them by themselves"""
 DROPPED = "dropped-from-link"
 """in the session: what the next run says about parameters that were taken out of the link"""

@@ -1,7 +1,6 @@
 """What the model card shows below its figure, a view a tab."""
 
 import re
-import string
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -17,6 +16,7 @@ from model.config import PRESETS
 from model.sizes import Work, count_parameters
 from model.translator import Translator
 from viz.model_card import amount, shares
+from viz.tokens import as_markdown
 
 if TYPE_CHECKING:
     from pages.components.frame import View
@@ -48,7 +48,7 @@ def show_summary(view: "View", card: Card) -> None:
     """Four numbers in a row: quality, size, file, and the time that opening it takes."""
     places = st.columns(4)
     score = next((score for score in card.scores if score.metric == "BLEU"), None)
-    label = f"BLEU, {_plain(score.dataset)}" if score else "BLEU"
+    label = f"BLEU, {as_markdown(score.dataset)}" if score else "BLEU"
     places[0].metric(label, f"{score.value:.2f}" if score else "not measured")
     parameters = sum(view.translator.model.parameters_by_part().values())
     places[1].metric("Parameters", amount(parameters), help=f"{parameters:,}")
@@ -222,11 +222,6 @@ def _table(table: pd.DataFrame, **columns: object) -> None:
     table = table.convert_dtypes()
     counts = {name: st.column_config.NumberColumn(format="localized") for name in table.select_dtypes("integer")}
     st.dataframe(table, hide_index=True, height="content", column_config={**counts, **columns}, placeholder="")
-
-
-def _plain(text: str) -> str:
-    """Text as Markdown that shows exactly this text."""
-    return re.sub(f"([{re.escape(string.punctuation)}])", r"\\\1", text)
 
 
 def _opening(translator: Translator) -> str:

@@ -12,23 +12,30 @@ if TYPE_CHECKING:
     from pages.components.frame import View
 
 
-def proof_strip(view: "View") -> None:
-    """One row of checks of the run on this page, each with its error and tolerance."""
-    checks = check(view.translator, view.trace)
+def proof_strip(view: "View", other: "View | None" = None) -> None:
+    """One row of checks of the run on this page, each with its error and tolerance.
+
+    Args:
+        view: whose run is checked.
+        other: one more, where the page shows two runs: a check holds if it holds for both.
+    """
+    runs = [view] if other is None or other.trace is view.trace else [view, other]
+    checks = [check(run.translator, run.trace) for run in runs]
     with st.container(border=True):
-        st.markdown("**The picture is the model**: checked on this very run")
-        for column, found in zip(st.columns(len(checks)), checks, strict=True):
-            column.markdown(
-                f"{_verdict(found)}  \n{found.title}  \n:small[error {_number(found.error)}, {_limit(found)}]"
-            )
+        said = "this very run" if len(runs) == 1 else "both runs"
+        st.markdown(f"**The picture is the model**: checked on {said}")
+        for column, found in zip(st.columns(len(checks[0])), zip(*checks, strict=True), strict=True):
+            errors = ", ".join(_number(one.error) for one in found)
+            name = "error" if len(runs) == 1 else "errors left, right:"
+            column.markdown(f"{_verdict(found)}  \n{found[0].title}  \n:small[{name} {errors}, {_limit(found[0])}]")
         with st.expander("How is this checked?"):
-            for found in checks:
-                st.markdown(f"**{found.title}.** {found.explanation}")
+            for one in checks[0]:
+                st.markdown(f"**{one.title}.** {one.explanation}")
             links(how_it_is_known="All twenty claims, and how far this run is from each")
 
 
-def _verdict(found: Check) -> str:
-    return ":green[**✓ holds**]" if found.passed else ":red[**✗ fails**]"
+def _verdict(found: tuple[Check, ...]) -> str:
+    return ":green[**✓ holds**]" if all(one.passed for one in found) else ":red[**✗ fails**]"
 
 
 def _limit(found: Check) -> str:

@@ -1,0 +1,57 @@
+"""Side by side: two heads, two sentences or two checkpoints on one colour scale, with the difference."""
+
+import streamlit as st
+
+from model.alignment import aligned, join, of_words
+from model.words import merge
+from pages.components.cards import links
+from pages.components.explain import explain, show_code
+from pages.components.export import Picture, export
+from pages.components.frame import open_page
+from pages.components.proof import proof_strip
+from pages.components.side_by_side import (
+    MAPS,
+    arrays,
+    beside,
+    recipe,
+    show_maps,
+    show_numbers,
+    show_rows,
+    show_texts,
+    table,
+)
+from pages.components.side_choice import choose_mode, choose_right
+
+TABS = {"Query by query": show_rows, "In numbers": show_numbers}
+
+view = open_page(__file__)
+mode = choose_mode()
+right = choose_right(view, mode)
+sides = beside(view, right, mode)
+show_texts(sides)
+figure = show_maps(sides)
+for tab, show in zip(st.tabs(list(TABS), key="part", bind="query-params"), TABS.values(), strict=True):
+    if tab.open:
+        with tab:
+            show(sides)
+explain(
+    "Two pictures can be compared where their cells mean the same pair of words. Two heads of one kind share all "
+    "cells. Of two sentences, a row and a column are shared where both have the token, in the same order; all others "
+    "are hatched. Two checkpoints cut words into different pieces, so there whole words are compared: their weights "
+    "are summed over a word's keys and averaged over its queries. d is 0 where a query looks at the same keys on both "
+    "sides, and 1 where it looks at others altogether.",
+    r"\Delta_{ij} = \alpha^{\mathrm{right}}_{ij} - \alpha^{\mathrm{left}}_{ij}, \qquad "
+    r"d_i = \tfrac12 \textstyle\sum_j \lvert \Delta_{ij} \rvert",
+    "3.2.2",
+)
+links(heads_and_layers="Every head of every layer", what_if="One sentence, before and after a change")
+show_code(aligned, join, of_words, merge)
+export(
+    view,
+    f"side-by-side-{mode}-{view.kind}-layer-{view.layer}-head-{view.head}",
+    arrays(sides),
+    table(sides),
+    (Picture("Left, right and difference", MAPS, figure),),
+    recipe(sides),
+)
+proof_strip(view, right)

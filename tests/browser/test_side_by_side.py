@@ -1,0 +1,75 @@
+"""The page "Side by side" in Chromium: the two maps and their difference are the runs', and any cell tells both."""
+
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+
+from model.alignment import join, of_pieces
+from model.translator import Translator
+from tests.browser.conftest import Visitor
+
+HERE = {"source": "a dog and a cat", "target": "Greedy", "layer": "1", "head": "2"}
+MAPS = ".st-key-side-maps .js-plotly-plot"
+READ = """plot => ['x', 'x2', 'x3'].map(axis => plot._fullData
+    .filter(trace => trace.xaxis === axis && trace.coloraxis)
+    .map(trace => Array.from(trace.z, row => Array.from(row, value => Number.isFinite(value) ? value : null)))
+    .reduce((one, other) => one.map((row, i) => row.map((value, j) => value ?? other[i][j]))))"""
+
+
+def page(server: str, **query: str) -> str:
+    return f"{server}/side_by_side?{urlencode({**HERE, **query})}"
+
+
+def maps(visitor: Visitor) -> list[np.ndarray]:
+    """Left, right and difference, as they are drawn; not a number where a cell has no colour."""
+    return [np.array(z, dtype=float) for z in visitor.page.locator(MAPS).evaluate(READ)]
+
+
+def test_a_cell_under_the_pointer_tells_both_weights_and_their_difference(
+    server: str, visitor: Visitor, translator: Translator
+) -> None:
+    visitor.visit(page(server))
+    pattern = translator.trace(HERE["source"], beam_size=1).attention("encoder_self", 1).pattern
+    left, right, difference = maps(visitor)
+    # A checkpoint's file holds the weights in half precision.
+    assert left == pytest.approx(pattern[2], abs=5e-3)
+    assert right == pytest.approx(pattern[3], abs=5e-3)
+    assert difference == pytest.approx(right - left, abs=1e-6)
+    plot = visitor.page.locator(f"{MAPS} .nsewdrag").first
+    box = plot.bounding_box()
+    size = len(left)
+    plot.hover(position={"x": 1.5 * box["width"] / size, "y": 2.5 * box["height"] / size})
+    text = visitor.page.locator(f"{MAPS} .hoverlayer .hovertext").first.text_content()
+    assert f"left {left[2, 1]:.5f}"[:9] in text
+    assert "right " in text
+    assert "right − left" in text
+
+
+def test_two_sentences_by_link_typing_and_reset(server: str, visitor: Visitor, translator: Translator) -> None:
+    visitor.visit(page(server, side_mode="Sentences", side_sentence="a dog and a ball"))
+    sides = [
+        of_pieces(translator.trace(text, beam_size=1).attention("encoder_self", 1), 2)
+        for text in (HERE["source"], "a dog and a ball")
+    ]
+    joined = join(*sides)
+    assert np.array_equal(np.isnan(maps(visitor)[2]), np.isnan(joined.difference))
+    visitor.page.get_by_text("that one side lacks").first.wait_for()
+    field = visitor.page.get_by_label("Sentence, right")
+    field.fill(HERE["source"])
+    field.press("Control+Enter")
+    visitor.page.wait_for_function("location.search.includes('side_sentence=a+dog+and+a+cat')")
+    visitor.settle()
+    assert not maps(visitor)[2].any()
+    visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Reset").click()
+    visitor.page.wait_for_function("!location.search.includes('side_')")
+    visitor.settle()
+
+
+@pytest.mark.parametrize("source", ["A", "A dog runs. " * 13])
+def test_one_word_beside_a_sentence_and_a_hundred_tokens(source: str, server: str, visitor: Visitor) -> None:
+    here = {"source": source.strip(), "kind": "Decoder self-attention", "side_mode": "Sentences"}
+    visitor.visit(page(server, **here, side_sentence="a cat"))
+    left, right, difference = maps(visitor)
+    assert len(difference) >= max(len(left), len(right))
+    assert visitor.page.locator(f"{MAPS} .ytick").count() <= 3 * 30

@@ -1,0 +1,162 @@
+"""The page "Side by side" without a browser: both sides and their difference are the runs' tensors."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from model.alignment import join, of_pieces, of_words
+from tests.pages.figures import figure, numbers
+from tests.pages.test_pages import holds
+
+if TYPE_CHECKING:
+    from model.translator import Translator
+
+PAGE = "pages/side_by_side.py"
+SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
+HERE = {"source": SOURCE, "target": "Typed", "typed": TEXT, "kind": "Cross-attention", "layer": "1", "head": "2"}
+
+
+@pytest.fixture
+def saved(checkpoint_folder: Path) -> "Translator":
+    """The tiny model as the page opens it: stored numbers have less precision than drawn ones."""
+    from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+
+    assert checkpoint_folder.is_dir()
+    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+
+
+@pytest.fixture
+def another(checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A second checkpoint beside the first: other weights, another vocabulary, fewer heads."""
+    from model.checkpoints import CHECKPOINTS_VARIABLE, save_checkpoint
+    from model.config import TransformerConfig
+    from tests.model.tiny import random_model, tiny_tokenizer
+
+    shutil.copytree(checkpoint_folder, tmp_path / "both")
+    tokenizer = tiny_tokenizer(310)
+    sizes = {"d_model": 16, "n_heads": 2, "d_ff": 32, "n_encoder_layers": 1, "n_decoder_layers": 1, "max_len": 128}
+    model = random_model(TransformerConfig(vocab_size=len(tokenizer), **sizes), seed=1)
+    save_checkpoint(tmp_path / "both" / "other", model, tokenizer, dict(model.named_parameters()))
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path / "both"))
+    return "other"
+
+
+def words(app) -> str:
+    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
+
+
+def maps(app) -> list[np.ndarray]:
+    """Left, right and, where there is one, the difference: what has a colour; minus infinity elsewhere."""
+    found: dict[str, list[np.ndarray]] = {}
+    for heat in figure(app, "side-maps")["data"]:
+        if "coloraxis" in heat:
+            found.setdefault(heat.get("xaxis", "x"), []).append(numbers(heat["z"]))
+    return [np.nanmax([np.where(np.isnan(z), -np.inf, z) for z in parts], axis=0) for parts in found.values()]
+
+
+def test_two_heads_of_one_run(open_app: Callable, saved: "Translator") -> None:
+    app = open_app(PAGE, **HERE, side_layer="0", side_head="3")
+    assert not app.exception
+    trace = saved.trace(SOURCE, TEXT)
+    one, other = trace.attention("cross", 1).pattern[2], trace.attention("cross", 0).pattern[3]
+    left, right, difference = maps(app)
+    assert np.array_equal(left, one)
+    assert np.array_equal(right, other)
+    assert np.array_equal(difference, other - one)
+    bars = numbers(figure(app, "side-rows")["data"][0]["y"])
+    assert bars == pytest.approx(np.abs(other.astype(float) - one).sum(axis=1) / 2, abs=1e-6)
+    assert holds(app) == 3
+
+
+def test_heads_of_two_kinds_have_no_difference_and_the_page_says_why(open_app: Callable) -> None:
+    app = open_app(PAGE, **HERE, side_kind="Encoder self-attention")
+    assert not app.exception
+    assert len(maps(app)) == 2
+    assert "No difference is drawn" in words(app)
+
+
+def test_two_sentences_are_aligned_by_their_tokens(open_app: Callable, saved: "Translator") -> None:
+    here = HERE | {"kind": "Encoder self-attention", "target": "Greedy"}
+    app = open_app(PAGE, **here, side_mode="Sentences", side_sentence="a dog and a ball")
+    assert not app.exception
+    sides = [
+        of_pieces(saved.trace(text, beam_size=1).attention("encoder_self", 1), 2)
+        for text in (SOURCE, "a dog and a ball")
+    ]
+    joined = join(*sides)
+    left, right, difference = maps(app)
+    assert np.array_equal(left, sides[0].weights)
+    assert np.array_equal(right, sides[1].weights)
+    assert np.array_equal(difference, np.where(np.isnan(joined.difference), -np.inf, joined.difference))
+    assert "that one side lacks" in words(app)
+    assert "checked on both runs" in words(app)
+    assert holds(app) == 3
+
+
+def test_a_pair_of_sentences_goes_to_both_sides(open_app: Callable) -> None:
+    app = open_app(PAGE, target="Greedy", side_mode="Sentences")
+    app.selectbox(key="side_example").set_value("The other way round").run()
+    assert not app.exception
+    assert app.text_area(key="source").value == "The dog chased the cat."
+    assert app.text_area(key="side_sentence").value == "The cat chased the dog."
+
+
+def test_two_checkpoints_are_compared_by_words(open_app: Callable, saved: "Translator", another: str) -> None:
+    from model.checkpoints import load_checkpoint
+
+    app = open_app(PAGE, **HERE, side_mode="Checkpoints")
+    assert not app.exception
+    other = load_checkpoint(another, "cpu").trace(SOURCE, TEXT)
+    sides = of_words(saved.trace(SOURCE, TEXT).attention("cross", 1), 2), of_words(other.attention("cross", 0), 1)
+    assert other.src_tokens != saved.trace(SOURCE, TEXT).src_tokens
+    left, right, difference = maps(app)
+    assert np.array_equal(left, sides[0].weights.astype(np.float32))
+    assert np.array_equal(right, sides[1].weights.astype(np.float32))
+    assert difference == pytest.approx(sides[1].weights - sides[0].weights, abs=1e-6)
+
+
+def test_two_models_that_write_other_words_are_compared_once_one_is_forced(open_app: Callable, another: str) -> None:
+    assert another
+    app = open_app(PAGE, **(HERE | {"target": "Greedy"}), side_mode="Checkpoints")
+    assert not app.exception
+    assert len(maps(app)) == 2
+    assert "the two models wrote different words" in words(app)
+    app.toggle(key="side_forced").set_value(True).run()
+    assert not app.exception
+    assert holds(app) == 3
+
+
+def test_without_another_checkpoint_the_page_says_how_to_get_one(open_app: Callable) -> None:
+    app = open_app(PAGE, **HERE, side_mode="Checkpoints")
+    assert "There is no other checkpoint here" in words(app)
+    assert holds(app) == 3
+
+
+@pytest.mark.parametrize("sentence", ["", "   ", "<b>*x*</b> $a$ :red[b] `c`", "A dog runs. " * 40])
+def test_any_text_may_stand_on_the_right(open_app: Callable, sentence: str) -> None:
+    app = open_app(PAGE, **(HERE | {"target": "Greedy"}), side_mode="Sentences")
+    app.text_area(key="side_sentence").set_value(sentence).run()
+    assert not app.exception
+    assert ("Until then both sides are the sidebar's" in words(app)) == (not sentence.strip())
+    assert "<b>*x*" not in " ".join(element.proto.body for element in app.get("html"))
+    assert holds(app) == 3
+
+
+def test_a_forged_link_falls_back_with_a_note(open_app: Callable) -> None:
+    app = open_app(PAGE, **HERE, side_mode="Forged", side_kind="x", side_layer="99", side_head="17")
+    assert not app.exception
+    assert words(app).count("that is not there") == 4
+    assert app.segmented_control(key="side_mode").value == "heads"
+
+
+def test_reset_takes_the_right_side_along(open_app: Callable) -> None:
+    app = open_app(PAGE, **HERE, side_mode="Sentences", side_sentence="a ball")
+    next(button for button in app.sidebar.button if button.label == "Reset").click().run()
+    assert not app.exception
+    assert app.segmented_control(key="side_mode").value == "heads"
+    app.segmented_control(key="side_mode").set_value("sentences").run()
+    assert app.text_area(key="side_sentence").value.endswith("too wide.")
