@@ -59,14 +59,24 @@ class Example:
 SHOWING = (
     Example(
         sentence=EXAMPLES[0],
-        label="Who is “it”?",
-        why="The street could be meant as well, and a short distance behind it is: write “wide” for “tired”, and "
-        "look at the row of “wide”.",
+        label="“it”: the animal or the street?",
+        why="People know that a street is never tired. This small model cannot tell: animal and street come out close "
+        "together, and German, which says “es” for the one and “sie” for the other, makes no difference to it.",
         kind="encoder_self",
         layer=1,
         head=1,
         query=("it", 0),
-        key=("animal", 0),
+        key=("street", 0),
+    ),
+    Example(
+        sentence="The girl likes the dog because it is friendly.",
+        label="Who is “it”?",
+        why="Four words back, past a “because”: the same head as in the sentence with the animal, and here it is sure.",
+        kind="encoder_self",
+        layer=1,
+        head=1,
+        query=("it", 0),
+        key=("dog", 0),
     ),
     Example(
         sentence="The woman who has three children works in a hospital.",
