@@ -42,7 +42,7 @@ def open_step(visitor: Visitor, server: str, step: int, source: str = SENTENCE, 
 def wait_for_step(visitor: Visitor, step: int) -> None:
     visitor.page.wait_for_function(
         """symbols => [...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')].some(host =>
-            [...host.shadowRoot.querySelectorAll('.symbol')]
+            [...(host.shadowRoot?.querySelectorAll('.symbol') ?? [])]
                 .map(node => node.textContent).join(' ').replaceAll('Y', 'X') === symbols)""",
         arg=SYMBOLS[step],
     )
