@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import cycle, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -17,7 +18,6 @@ from model.training import TrainingOptions
 from model.transformer import Transformer
 from model.translator import Translator
 from pages.components.examples import EXAMPLES
-from tests.bench.engines import Engine, engines
 from tests.bench.head_scoring import head_scoring
 from tests.bench.proof import (
     SMALLEST_AGREEMENT,
@@ -28,6 +28,9 @@ from tests.bench.proof import (
 )
 from tests.bench.rounds import WIDTH, better, headings, line, measured
 from tests.bench.torch_twin import TorchTwin
+
+if TYPE_CHECKING:
+    from tests.bench.engines import Engine
 
 PROVED_ON = 32
 """sentence pairs whose logits are compared"""
@@ -55,7 +58,8 @@ def main(arguments: list[str] | None = None) -> None:
     print_lines([f"median of {args.rounds} rounds (slowest-fastest), everyone's turn in each round", ""])
     try:
         with tempfile.TemporaryDirectory() as folder:
-            print_lines(_same_function(translator, engines(translator, Path(folder)), pairs[:PROVED_ON]))
+            every = torch.get_num_threads()
+            print_lines(_same_function(translator, _with_threads(every, translator, Path(folder)), pairs[:PROVED_ON]))
             print_lines(_translation(translator, Path(folder), [source for source, _ in texts], args.rounds))
         print_lines([*head_scoring(translator.model, pairs, args.rounds), ""])
         print_lines(_training(translator.model, pairs, args.max_tokens, args.rounds))
@@ -73,7 +77,7 @@ def _texts(translator: Translator, data: Path | None) -> list[tuple[str, str]]:
     return read_pairs([data]) if data else list(zip(EXAMPLES, translator.translate(EXAMPLES), strict=True))
 
 
-def _same_function(translator: Translator, compared: Mapping[str, Engine], pairs: Sequence[Pair]) -> Iterator[str]:
+def _same_function(translator: Translator, compared: Mapping[str, "Engine"], pairs: Sequence[Pair]) -> Iterator[str]:
     model = translator.model
     logits = logit_difference(model, compared["Hugging Face"].logits, pairs)
     log_p = log_probability_difference(model, compared["CTranslate2"].log_probabilities, pairs)
@@ -115,14 +119,16 @@ def _translation(translator: Translator, folder: Path, texts: list[str], rounds:
     yield from ("", "translations that are ours, letter by letter", *same, "")
 
 
-def _with_threads(threads: int, translator: Translator, folder: Path) -> Mapping[str, Engine]:
+def _with_threads(threads: int, translator: Translator, folder: Path) -> Mapping[str, "Engine"]:
+    from tests.bench.engines import engines
+
     torch.set_num_threads(threads)
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     return engines(translator, folder)
 
 
 def _translating(
-    name: str, engine: Engine, batches: list[list[str]], beam_size: int, found: dict[str, list[str]]
+    name: str, engine: "Engine", batches: list[list[str]], beam_size: int, found: dict[str, list[str]]
 ) -> Callable[[], int]:
     def work() -> int:
         found[name] = [text for batch in batches for text in engine.translate(batch, beam_size)]
