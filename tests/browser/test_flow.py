@@ -24,6 +24,16 @@ def wait_for_address(visitor: Visitor, part: str) -> None:
     visitor.settle()
 
 
+def wait_for_query(visitor: Visitor, wanted: dict[str, str]) -> None:
+    """The address follows the page with a moment's delay."""
+    visitor.page.wait_for_function(
+        """wanted => JSON.stringify([...new URLSearchParams(location.search)].sort()) === JSON.stringify(wanted)""",
+        arg=sorted(map(list, wanted.items())),
+    )
+    visitor.settle()
+    assert query(visitor) == wanted
+
+
 def test_from_a_head_to_its_steps_and_to_the_model_without_it_and_back(
     server: str, new_visitor: Callable[..., Visitor]
 ) -> None:
@@ -32,20 +42,20 @@ def test_from_a_head_to_its_steps_and_to_the_model_without_it_and_back(
     follow(visitor, "This head, step by step", "Attention, step by step")
     visitor.page.get_by_role("button", name="Next").click()
     wait_for_address(visitor, "step=2")
-    assert query(visitor) == CHOSEN | {"step": "2"}
+    wait_for_query(visitor, CHOSEN | {"step": "2"})
     follow(visitor, "What if this head were off?", "What if")
     wait_for_address(visitor, "changes=")
-    assert query(visitor) == CHOSEN | {"changes": OFF}
+    wait_for_query(visitor, CHOSEN | {"changes": OFF})
     visitor.page.get_by_text("1. The result of encoder self-attention, layer 1, head 2 is set to 0.").wait_for()
     visitor.page.go_back()
     arrive(visitor, "Attention, step by step")
-    assert query(visitor) == CHOSEN | {"step": "2"}
+    wait_for_query(visitor, CHOSEN | {"step": "2"})
     visitor.page.go_back()
     arrive(visitor, "Heads and layers")
-    assert query(visitor) == CHOSEN
+    wait_for_query(visitor, CHOSEN)
     visitor.page.go_forward()
     arrive(visitor, "Attention, step by step")
-    assert query(visitor) == CHOSEN | {"step": "2"}
+    wait_for_query(visitor, CHOSEN | {"step": "2"})
     visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Link").click()
     visitor.page.get_by_role("button", name="Copy link").click()
     visitor.page.get_by_role("button", name="Copied").wait_for()
@@ -65,7 +75,7 @@ def test_a_reset_takes_back_what_was_chosen_on_every_page(server: str, visitor: 
     follow(visitor, "This head among all others", "Heads and layers")
     visitor.page.go_back()
     arrive(visitor, "Attention, step by step")
-    assert query(visitor) == {}
+    wait_for_query(visitor, {})
 
 
 def test_shift_and_an_arrow_choose_layer_and_head_but_not_while_somebody_types(server: str, visitor: Visitor) -> None:
@@ -76,4 +86,4 @@ def test_shift_and_an_arrow_choose_layer_and_head_but_not_while_somebody_types(s
     for key in ("Shift+ArrowDown", "Shift+ArrowRight", "Shift+ArrowRight"):
         visitor.page.keyboard.press(key)
     wait_for_address(visitor, "head=2")
-    assert query(visitor) == {"layer": "1", "head": "2"}
+    wait_for_query(visitor, {"layer": "1", "head": "2"})
