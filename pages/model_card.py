@@ -28,6 +28,7 @@ from pages.components.model_card import (
 from pages.components.proof import proof_strip
 from viz.model_card import COLOURS, lengths_to_draw, work_chart
 
+# `curves` for one length, as a program of its own.
 CURVES = (
     "def work_of(work):",
     "    own = [work[part] for part in ('encoder_self', 'decoder_self', 'cross')]",
@@ -39,7 +40,6 @@ CURVES = (
     "    )",
     "",
 )
-"""`curves` for one length, as a program of its own"""
 
 
 def curves(works: list[dict[str, Work]]) -> dict[str, np.ndarray]:
