@@ -117,6 +117,8 @@ class Visitor:
         self.page.wait_for_selector("text=/The picture is the model|Nothing to show yet/")
         self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
         self.page.wait_for_function("!document.querySelector('[data-stale=true], [data-testid=stSkeleton]')")
+        # Plotly puts its element into the page first, and the numbers into the element later.
+        self.page.wait_for_function("[...document.querySelectorAll('.js-plotly-plot')].every(plot => plot.calcdata)")
 
     def picture(self) -> str:
         """All that can be read on the page, with the widgets' values, as an outline."""
