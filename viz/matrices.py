@@ -3,6 +3,7 @@
 import json
 import struct
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -130,6 +131,7 @@ def _description(matrix: Matrix) -> dict:
     }
 
 
+@cache
 def colour_scales() -> dict[str, list[list[int]]]:
     """Evenly spaced [red, green, blue] anchors, 0 to 255, of the two colour scales that components draw with."""
     return {name: _anchors(name) for name in (WEIGHTS, SIGNED)}

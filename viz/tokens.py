@@ -20,6 +20,8 @@ def visible(text: str) -> str:
 
     A right-to-left override or a NUL would otherwise change, or vanish from, the label around it.
     """
+    if text.isprintable():
+        return text
     return "".join(
         f"U+{ord(c):04X}" if unicodedata.category(c) in ("Cc", "Cf", "Cn", "Cs", "Co", "Zl", "Zp") else c for c in text
     )

@@ -108,10 +108,15 @@ def pixel(canvas: "Locator", place: dict[str, float]) -> list[int]:
     return pixels(canvas, [place])[0]
 
 
+def sent(weight: float) -> float:
+    """Three decimals, and four below 0.02."""
+    return round(float(weight), 4 if weight < 0.02 else 3)
+
+
 def viridis(weight: float) -> list[float]:
-    """Red, green, blue and opaque, of the one of 256 steps in which the weight as sent, float16, falls."""
+    """Red, green, blue and opaque, of the one of 256 steps in which the weight as sent falls."""
     anchors = np.array(colour_scales()["viridis"])
-    place = int(float(np.float16(weight)) * 255 + 0.5) / 255 * (len(anchors) - 1)
+    place = int(sent(weight) * 255 + 0.5) / 255 * (len(anchors) - 1)
     return [*(np.interp(place, range(len(anchors)), part) for part in anchors.T), 255]
 
 
@@ -120,7 +125,7 @@ def tip(visitor: Visitor, name: str) -> list[str]:
 
 
 def said_weight(visitor: Visitor) -> float:
-    """The weight that hovering over the mosaic says; 0 for less than float16 holds."""
+    """The weight that hovering over the mosaic says; 0 for less than four decimals hold."""
     said = tip(visitor, "mosaic")[0].removeprefix("attention weight ")
     return 0 if said.startswith("under") else float(said)
 
@@ -156,7 +161,7 @@ def test_of_many_tokens_each_pixel_shows_the_largest_of_its_cells(server: str, v
         place = cell_place(layout, 0, 1, 3, ((x + 0.5) / width, (y + 0.5) / height))
         assert pixel(picture, place) == pytest.approx(viridis(largest), abs=1)
         layer_of(visitor, "mosaic", 1).hover(position=place)
-        assert said_weight(visitor) == float(f"{np.float16(largest):.3g}")
+        assert said_weight(visitor) == sent(largest)
     assert visitor.page.get_by_text("a pixel shows the largest of its cells").is_visible()
 
 
@@ -164,7 +169,7 @@ def test_hovering_names_head_tokens_and_weight_as_text(server: str, visitor: Vis
     visitor.visit(f"{server}/?n=5")
     weights, marks, layout = weights_of(5), layer_of(visitor, "mosaic", 1), layout_of(visitor)
     marks.hover(position=cell_place(layout, 0, 1, 2, (0.1, 0.7)))
-    assert said_weight(visitor) == float(f"{np.float16(weights[1, 2, 3, 0]):.3g}")
+    assert said_weight(visitor) == sent(weights[1, 2, 3, 0])
     assert tip(visitor, "mosaic")[1:] == ["encoder_self, layer 1, head 2", "query 3: tok3", f"key 0: {NASTY}"]
     marks.hover(position=cell_place(layout, 1, 0, 0, (0.9, 0.1)))
     assert tip(visitor, "mosaic")[0] == "masked: may not look"

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from viz.mosaic import MASKED, MOST_CELLS, Group, mosaic
+from viz.mosaic import FINE, MOST_CELLS, ONE_BYTE, Group, mosaic, steps
 from viz.tokens import labels
 
 if TYPE_CHECKING:
@@ -18,16 +20,23 @@ Array = np.ndarray
 
 
 def decode(payload: bytes) -> tuple[dict, list[Array]]:
-    """The header, and each group's float16 weights with NaN where they are masked."""
+    """The header, and each group's weights, as the component reads them, with NaN where they are masked."""
     (length,) = struct.unpack("<I", payload[:4])
     header = json.loads(payload[4 : 4 + length])
-    body = payload[4 + length :]
+    parts = np.frombuffer(payload[4 + length :], np.uint8)
     found = []
     for group in header["groups"]:
         shape = group["layers"], group["heads"], len(group["queries"]), len(group["keys"])
-        assert (4 + length + group["offset"]) % 2 == 0
-        found.append(np.frombuffer(body, "<f2", int(np.prod(shape)), group["offset"]).reshape(shape))
-    assert sum(array.nbytes for array in found) == len(body)
+        first, second, mask, parts = np.split(parts, np.cumsum(group["bytes"]))
+        counted = first.astype(int)
+        long = first >= ONE_BYTE
+        counted[long] = ONE_BYTE + (counted[long] - ONE_BYTE) * 256 + second
+        weights = np.where(counted < FINE, counted / 1e4, (counted - 180) / 1e3) * 10.0 ** header["power"]
+        masked = np.unpackbits(mask, bitorder="little").astype(bool)
+        if masked.size:
+            weights[masked[: weights.size]] = np.nan
+        found.append(weights.reshape(shape))
+    assert not parts.size
     return header, found
 
 
@@ -44,40 +53,60 @@ def group() -> Group:
     return Group("cross", "Cross-attention", weights, list("abcd"), list("vwxyz"))
 
 
-def test_the_bytes_are_the_weights_of_the_run_to_a_two_thousandth(trace: "Trace") -> None:
+def test_what_is_sent_is_the_weights_of_the_run_to_three_decimals_and_four_below_a_fiftieth(trace: "Trace") -> None:
     groups = [group_of(trace, kind) for kind in ("encoder_self", "decoder_self", "cross")]
     header, found = decode(mosaic(groups, ("cross", 1, 2)))
-    for group, described, halves in zip(groups, header["groups"], found, strict=True):
+    for group, described, sent in zip(groups, header["groups"], found, strict=True):
         assert described["kind"] == group.kind
         assert (described["queries"], described["keys"]) == (group.queries, group.keys)
-        seen = ~np.isnan(halves)
+        seen = ~np.isnan(sent)
         assert np.array_equal(seen, group.allowed)
-        np.testing.assert_allclose(halves[seen], group.weights[seen], rtol=2**-11, atol=2**-25)
+        off = np.abs(sent[seen] - group.weights[seen])
+        assert (off <= np.where(group.weights[seen] < 0.02, 0.5001e-4, 0.5001e-3)).all()
     assert header["chosen"] == ["cross", 1, 2]
     assert header["high"] == 1
 
 
-def test_bits_are_in_the_order_of_the_weights_and_masked_cells_come_first(group: Group) -> None:
-    group.weights[0, 0, 0] = [np.nan, -0.0, 0, 1e-7, 1]
-    payload = mosaic([group])
-    row = np.frombuffer(payload[-2 * group.weights.size :], "<i2", 5)
-    assert row[0] == np.array(MASKED, "<u2").view("<i2") == -1
-    assert row[1] == row[2] == 0
-    assert list(row) == sorted(row)
+@given(st.floats(0, 1, width=32), st.floats(0, 1, width=32), st.integers(0, 6))
+def test_steps_are_in_the_order_of_the_weights(one: float, other: float, power: int) -> None:
+    smaller, larger = steps(np.float32(10.0**power) * np.float32(sorted((one, other))), power)
+    assert smaller <= larger <= ONE_BYTE + 4 * 256 - 1
+
+
+@given(st.integers(1, 3), st.integers(1, 9), st.integers(0, 2**32 - 1))
+def test_any_mask_arrives_whole(heads: int, tokens: int, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    weights = draw.random((2, heads, tokens, tokens), dtype=np.float32)
+    allowed = draw.random(weights.shape) < 0.5
+    group = Group("cross", "Cross-attention", weights, ["a"] * tokens, ["b"] * tokens, allowed)
+    _, (sent,) = decode(mosaic([group]))
+    assert np.array_equal(np.isnan(sent), ~allowed)
+    np.testing.assert_allclose(sent, np.where(allowed, weights, np.nan), atol=0.5001e-3)
+
+
+def test_numbers_beyond_1_are_counted_in_tens_and_a_rounded_1_is_not(group: Group) -> None:
+    header, (sent,) = decode(mosaic([replace(group, weights=group.weights * 37)], high=None))
+    assert header["power"] == 2
+    np.testing.assert_allclose(sent, group.weights * 37, atol=0.5001e-1)
+    group.weights[0, 0, 0, :2] = [1 + 2**-23, -0.0]
+    header, (sent,) = decode(mosaic([group]))
+    assert header["power"] == 0
+    assert sent[0, 0, 0, 0] == 1
+    assert sent[0, 0, 0, 1] == 0
 
 
 def test_the_colours_may_go_up_to_the_largest_number(group: Group) -> None:
     double = replace(group, weights=group.weights * 2)
     header, _ = decode(mosaic([group, double], high=None, measure="length"))
-    assert header["high"] == np.float16(double.weights.max())
+    assert header["high"] == double.weights.max()
     assert header["measure"] == "length"
     nothing = replace(group, weights=np.zeros_like(group.weights))
     assert decode(mosaic([nothing], high=None))[0]["high"] == 1
 
 
 def test_all_may_be_masked(group: Group) -> None:
-    _, (halves,) = decode(mosaic([replace(group, allowed=np.array(False))]))
-    assert np.isnan(halves).all()
+    _, (sent,) = decode(mosaic([replace(group, allowed=np.array(False))]))
+    assert np.isnan(sent).all()
 
 
 def test_tokens_are_text_in_the_header(group: Group) -> None:

@@ -18,9 +18,11 @@ function decode(data) {
   const bytes = new Uint8Array(data);
   const length = new DataView(bytes.buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  let start = 4 + length;
   for (const group of header.groups) {
-    const cells = group.layers * group.heads * group.queries.length * group.keys.length;
-    group.weights = new Int16Array(bytes.buffer, 4 + length + group.offset, cells);
+    const parts = group.bytes.map((size) => bytes.subarray(start, (start += size)));
+    group.weights = stepsOf(...parts);
+    group.masked = group.bytes[2] > 0;
   }
   return header;
 }
@@ -101,8 +103,12 @@ class MosaicView {
 
   get high() {
     if (!this.stretched) return this.header.high;
-    this.quantile ??= largestHundredth(this.groups) || this.header.high;
+    this.quantile ??= weightOf(largestHundredth(this.groups), this.header.power) || this.header.high;
     return this.quantile;
+  }
+
+  get pixels() {
+    return pixelTable(this.colours, this.high, this.header.power);
   }
 
   draw() {
@@ -114,7 +120,7 @@ class MosaicView {
     this.marks.dataset.tops = this.groups.map(({ top }) => top).join(" ");
     const pen = sized(this.tiles, this.layout);
     writeLabels(pen, this.groups, this.layout, this.theme);
-    paintTiles(pen, this.groups, this.layout, pixelTable(this.colours, this.high), this.theme);
+    paintTiles(pen, this.groups, this.layout, this.pixels, this.theme);
     this.writeLegend();
     this.mark();
   }
@@ -168,7 +174,7 @@ class MosaicView {
     const cell = largestIn(weights, keys, top, bottom, left, right);
     const [query, key] = [Math.floor(cell / keys), cell % keys];
     const masked = weights[cell] === MASKED;
-    const value = masked ? "masked: may not look" : `${this.header.measure} ${threeDigits(weightOf(weights[cell]))}`;
+    const value = masked ? "masked: may not look" : `${this.header.measure} ${inDecimals(weights[cell], this.header.power)}`;
     const cells = (bottom - top) * (right - left);
     return [
       element("strong", "", value),
@@ -230,12 +236,16 @@ class MosaicView {
   }
 
   writeLegend() {
+    const masked = this.groups.some((group) => group.masked);
+    const says = [this.header.measure, this.header.largest > this.high, this.high, masked, this.pooled].join();
+    if (says === this.legend.dataset.says) return;
+    this.legend.dataset.says = says;
     const range = element("span", "range", this.header.measure);
     const beyond = this.header.largest > this.high * 1.001 ? "≥ " : "";
     const end = element("span", "end", beyond + threeDigits(this.high));
     range.append(element("span", "end", "0"), colourBar(this.colours), end);
     const entries = [range];
-    if (this.groups.some(({ weights }) => weights.includes(MASKED))) entries.push(element("span", "hatched", "masked"));
+    if (masked) entries.push(element("span", "hatched", "masked"));
     if (this.pooled) entries.push(element("span", "dim", "a pixel shows the largest of its cells"));
     this.legend.replaceChildren(...entries);
   }
@@ -251,22 +261,27 @@ function spanAt(cells, pixels, pixel) {
   return [starts[inside], ends[inside]];
 }
 
-// As many digits as float16 is sure of.
-function threeDigits(value) {
-  return value ? String(Number(value.toPrecision(3))) : "under 0.0000001";
+// As many decimals as the steps have.
+function inDecimals(steps, power) {
+  const decimals = Math.max((steps < FINE ? 4 : 3) - power, 0);
+  return steps ? weightOf(steps, power).toFixed(decimals) : `under ${5 * 10 ** (power - 5)}`;
 }
 
-// All but the largest hundredth of the weights that no mask hides stay below this.
+function threeDigits(value) {
+  return String(Number(value.toPrecision(3)));
+}
+
+// The steps that all but the largest hundredth of the weights that no mask hides stay below.
 function largestHundredth(groups) {
-  const counts = new Uint32Array(0x7c00);
+  const counts = new Uint32Array(MOST + 1);
   let left = 0;
   for (const { weights } of groups) {
-    for (const bits of weights) if (bits !== MASKED) counts[bits] += 1;
+    for (const steps of weights) if (steps !== MASKED) counts[steps] += 1;
   }
   for (const count of counts) left += count / 100;
-  let bits = counts.length - 1;
-  while (bits > 0 && left > counts[bits]) left -= counts[bits--];
-  return weightOf(bits);
+  let steps = MOST;
+  while (steps > 0 && left > counts[steps]) left -= counts[steps--];
+  return steps;
 }
 
 function colourBar(colours) {

@@ -1,22 +1,37 @@
-// The pixels of the mosaic. Weights are float16, whose bits, read as whole numbers, are in the same order; a masked
-// cell has the bits 0xFFFF, read as -1. So the largest of several cells is found, and coloured, without decoding them.
+// The pixels of the mosaic. Weights arrive in steps (viz/mosaic.py: four decimals below 0.02, three above), which are in
+// their order, a masked cell below all; so the largest of several cells is found, and coloured, without decoding them.
 
 const MASKED = -1;
+const FINE = 200; // steps of a ten thousandth; those after them are of a thousandth
+const ONE_BYTE = 252;
+const MOST = ONE_BYTE + 4 * 256 - 1;
 const GAP = 4; // between tiles
 const TITLE = 40; // above a group's tiles: its title and the numbers of its heads
 const BELOW = 14; // below a group
 
-function weightOf(bits) {
-  const [exponent, fraction] = [bits >> 10, bits & 1023];
-  return exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : fraction * 2 ** -24;
+function weightOf(steps, power) {
+  return (steps < FINE ? steps / 10000 : (steps - 180) / 1000) * 10 ** power;
 }
 
-// Pixels (red first in memory) of every float16 from 0 up, with colours from 0 to `high`.
-function pixelTable(table, high) {
-  const pixels = new Uint32Array(0x7c00);
-  for (let bits = 0; bits < pixels.length; bits += 1) {
-    const step = 3 * Math.round(255 * Math.min(weightOf(bits) / high, 1));
-    pixels[bits] = (255 << 24) | (table[step + 2] << 16) | (table[step + 1] << 8) | table[step];
+// Cells as steps, or MASKED, from the three parts of a group's bytes.
+function stepsOf(first, second, mask) {
+  const steps = new Int16Array(first);
+  let next = 0;
+  for (let cell = 0; next < second.length; cell += 1) {
+    if (first[cell] >= ONE_BYTE) steps[cell] = ONE_BYTE + ((first[cell] - ONE_BYTE) << 8) + second[next++];
+  }
+  for (let cell = 0; mask.length && cell < steps.length; cell += 1) {
+    if ((mask[cell >> 3] >> (cell & 7)) & 1) steps[cell] = MASKED;
+  }
+  return steps;
+}
+
+// Pixels (red first in memory) of every number of steps, with colours from 0 to `high`.
+function pixelTable(table, high, power) {
+  const pixels = new Uint32Array(MOST + 1);
+  for (let steps = 0; steps <= MOST; steps += 1) {
+    const step = 3 * Math.round(255 * Math.min(weightOf(steps, power) / high, 1));
+    pixels[steps] = (255 << 24) | (table[step + 2] << 16) | (table[step + 1] << 8) | table[step];
   }
   return pixels;
 }
@@ -47,7 +62,7 @@ function spans(cells, pixels) {
     starts[pixel] = Math.floor((pixel * cells) / pixels);
     ends[pixel] = Math.max(Math.floor(((pixel + 1) * cells) / pixels), starts[pixel] + 1);
   }
-  return { starts, ends };
+  return { cells, starts, ends };
 }
 
 // The first of the largest cells of a block; its index in the head.
@@ -61,21 +76,41 @@ function largestIn(weights, columns, top, bottom, left, right) {
   return best;
 }
 
+// The largest of each column of the cells from row `top` up to row `bottom`.
+function tallest(weights, columns, top, bottom, found) {
+  found.set(weights.subarray(top * columns, (top + 1) * columns));
+  for (let row = top + 1; row < bottom; row += 1) {
+    for (let column = 0, cell = row * columns; column < columns; column += 1, cell += 1) {
+      if (weights[cell] > found[column]) found[column] = weights[cell];
+    }
+  }
+}
+
 // One head into `pixels`; where a pixel stands for several cells it shows the largest.
-function paintHead(pixels, weights, columns, down, across, table, hatching) {
-  const width = across.starts.length;
-  const line = new Int16Array(width);
+function paintHead(pixels, weights, down, across, table, hatching) {
+  const [columns, width] = [across.cells, across.starts.length];
+  const [found, colours] = [new Int16Array(columns), new Uint32Array(width)];
   for (let y = 0; y < down.starts.length; y += 1) {
-    if (!y || down.starts[y] !== down.starts[y - 1]) {
+    const again = y && down.starts[y] === down.starts[y - 1];
+    if (!again) {
+      tallest(weights, columns, down.starts[y], down.ends[y], found);
       for (let x = 0; x < width; x += 1) {
-        line[x] = weights[
-          largestIn(weights, columns, down.starts[y], down.ends[y], across.starts[x], across.ends[x])
-        ];
+        let most = found[across.starts[x]];
+        for (let column = across.starts[x] + 1; column < across.ends[x]; column += 1) {
+          if (found[column] > most) most = found[column];
+        }
+        colours[x] = most === MASKED ? 0 : table[most];
       }
     }
-    for (let x = 0; x < width; x += 1) {
-      pixels[y * width + x] = line[x] === MASKED ? hatching[(x + y) % 6] : table[line[x]];
-    }
+    pixels.set(colours, y * width);
+    if (hatching) hatch(pixels, colours, y, hatching);
+  }
+}
+
+// Masked pixels of a row have no colour yet: they get the next one of the slanted lines.
+function hatch(pixels, colours, y, hatching) {
+  for (let x = 0; x < colours.length; x += 1) {
+    if (!colours[x]) pixels[y * colours.length + x] = hatching[(x + y) % 6];
   }
 }
 
@@ -85,10 +120,9 @@ function paintTiles(pen, groups, layout, table, theme) {
   const pixels = new Uint32Array(image.data.buffer);
   const hatching = new Uint32Array(6).fill(hatchPixel(theme.text), 0, Math.ceil(layout.ratio));
   for (const group of groups) {
-    const [rows, columns] = [group.queries.length, group.keys.length];
-    const [down, across] = [spans(rows, height), spans(columns, width)];
+    const [down, across] = [spans(group.queries.length, height), spans(group.keys.length, width)];
     for (const [layer, head] of placesOf(group)) {
-      paintHead(pixels, headOf(group, layer, head), columns, down, across, table, hatching);
+      paintHead(pixels, headOf(group, layer, head), down, across, table, group.masked && hatching);
       const [x, y] = layout.place(group, layer, head);
       pen.putImageData(image, Math.round(x * layout.ratio), Math.round(y * layout.ratio));
     }
@@ -105,8 +139,15 @@ function headOf(group, layer, head) {
   return group.weights.subarray(start, start + cells);
 }
 
+const hatches = new Map();
+
 // The text colour of the theme, two fifths opaque.
 function hatchPixel(colour) {
+  if (!hatches.has(colour)) hatches.set(colour, readHatchPixel(colour));
+  return hatches.get(colour);
+}
+
+function readHatchPixel(colour) {
   // Read back at once: on a canvas that the browser would draw later that waits for all drawing before it.
   const pen = element("canvas").getContext("2d", { willReadFrequently: true });
   pen.fillStyle = colour;
@@ -115,6 +156,7 @@ function hatchPixel(colour) {
   return ((102 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
+// The canvas in the layout's size, empty.
 function sized(canvas, layout) {
   [canvas.width, canvas.height] = [layout.width, layout.height].map((side) => Math.round(side * layout.ratio));
   canvas.style.width = `${layout.width}px`;
@@ -171,7 +213,7 @@ function paintMosaic(view, canvas, caption) {
   const tiles = canvasLike(canvas);
   const inner = sized(tiles, layout);
   writeLabels(inner, groups, layout, theme);
-  paintTiles(inner, groups, layout, pixelTable(view.colours, view.high), theme);
+  paintTiles(inner, groups, layout, view.pixels, theme);
   if (view.chosen) {
     const { group, layer, head } = view.chosen;
     outlineTile(inner, layout.place(group, layer, head), layout.tile, [theme.background, theme.primary], 3);
