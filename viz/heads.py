@@ -5,21 +5,24 @@ Rows are queries, columns keys. A masked cell has no colour.
 
 import html
 import re
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
-from viz.masks import add_map, some_ticks
-from viz.theme import WEIGHTS, layout
+from viz.masks import hatching, map_traces, some_ticks
+from viz.theme import COMMON, WEIGHTS
 from viz.tokens import SPECIAL, WORD_START, labels, visible
 
 Array = np.ndarray
 Groups = Sequence[Sequence[int]]
 
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
+
+
+READS, PREDICTS = " reads ", ", predicts "
 
 
 def names(tokens: Sequence[str], groups: Groups) -> list[str]:
@@ -30,7 +33,7 @@ def names(tokens: Sequence[str], groups: Groups) -> list[str]:
 def decoder_names(tokens: Sequence[str], next_tokens: Sequence[str], groups: Groups) -> list[str]:
     """The same for decoder rows: "3 reads Küche, predicts ."."""
     pairs = zip(texts_of(tokens, groups), texts_of(next_tokens, groups), strict=True)
-    return [f"{number} reads {read}, predicts {predicted}" for number, (read, predicted) in enumerate(pairs)]
+    return [f"{number}{READS}{read}{PREDICTS}{predicted}" for number, (read, predicted) in enumerate(pairs)]
 
 
 def texts_of(tokens: Sequence[str], groups: Groups) -> list[str]:
@@ -63,28 +66,47 @@ def head_map(
         called: what the numbers are, for hovering and the colour bar.
         high: end of the colour range, which starts at 0.
     """
-    figure = make_subplots(1, 1)
     said = f"{html.escape(called)} <b>%{{z:.7g}}</b>"
-    add_map(figure, (0, 0), (rows, keys), (values, mask), said, {"coloraxis": "coloraxis"})
-    layout(figure, MAP_HEIGHT, "key", "query")
-    figure.update_layout(margin={"t": 10, "r": 10})
-    plain = {"showgrid": False, "zeroline": False, "automargin": True}
-    figure.update_xaxes(tickangle=-60, **plain, **some_ticks(_short(keys)))
-    figure.update_yaxes(autorange="reversed", **plain, **some_ticks(_short(rows)))
-    if max(values.shape) > 20:
-        figure.update_layout(xaxis_tickfont_size=10, yaxis_tickfont_size=10)
-    figure.update_layout(coloraxis=_scale(called, high))
-    return figure
+    traces = map_traces((rows, keys), (values, mask), said, {"coloraxis": "coloraxis"})
+    size = 10 if max(values.shape) > 20 else 12
+    plain = {"showgrid": False, "zeroline": False, "tickfont": {"size": size}}
+    across, down = _short(keys), _short(rows)
+    margin = {"l": 42 + _width(down, size), "b": 50 + round(0.87 * _width(across, size)), "t": 76, "r": 10}
+    arranged = {
+        "height": MAP_HEIGHT,
+        "margin": margin | {"autoexpand": False},
+        "xaxis": {"title": {"text": "key"}, "tickangle": -60, **plain, **_ticks(across)},
+        "yaxis": {"title": {"text": _query_title(rows)}, "autorange": "reversed", **plain, **_ticks(down)},
+        "images": [] if mask.all() else [hatching()],
+        "coloraxis": _scale(called, high),
+    }
+    # One dictionary: each change of a figure that exists is checked against all of it, which takes longer.
+    return go.Figure({"data": traces, "layout": COMMON | arranged})
+
+
+def _ticks(texts: Sequence[str]) -> dict:
+    return some_ticks([html.escape(text) for text in texts])
+
+
+def _width(texts: Sequence[str], size: int) -> int:
+    """Pixels that the longest of texts takes, about, at a font size in pixels; a wide character counts as two."""
+    most = max(sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text) for text in texts)
+    return round(0.56 * size * most)
 
 
 MAP_HEIGHT = 560
 """pixels: the same for every sentence, so that nothing below moves"""
-_LONGEST = 34
+_LONGEST = 22
 
 
 def _short(texts: Sequence[str]) -> list[str]:
-    """Escaped, and cut where an axis has no room; hovering says all of it."""
-    return [html.escape(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…") for text in texts]
+    """ "3 Küche → ." for a decoder row, and cut where an axis has no room; hovering says all of it."""
+    brief = [text.replace(READS, " ", 1).replace(PREDICTS, " → ", 1) for text in texts]
+    return [text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in brief]
+
+
+def _query_title(rows: Sequence[str]) -> str:
+    return "query: reads → predicts" if all(READS in row and PREDICTS in row for row in rows) else "query"
 
 
 def _scale(called: str, high: float) -> dict:

@@ -171,28 +171,41 @@ def add_map(
     colours: Mapping,
 ) -> None:
     """One heat map; below it the hatching, which shows where a cell has no colour, and hovering says why."""
+    row, col = place[0] + 1, place[1] + 1
+    figure.add_traces(map_traces(names, cells, said, colours), rows=row, cols=col)
+    if not cells[1].all():
+        add_hatching(figure, row, col)
+
+
+def map_traces(
+    names: tuple[Sequence[str], Sequence[str]], cells: tuple[Array, Array], said: str, colours: Mapping
+) -> list[dict]:
+    """A heat map of the cells that no mask hides and, if it hides any, a clear one of those, as plain dicts."""
     rows, keys = ([html.escape(name) for name in side] for side in names)
     values, mask = cells
-    row, col = place[0] + 1, place[1] + 1
     hover = "<br>query %{y}<br>key %{x}<extra></extra>"
-    gap = 1 if max(values.shape) <= MOST_TICKS else 0
-    shared = {"x": keys, "y": rows, "hoverongaps": False, "xgap": gap, "ygap": gap}
+    # No gaps between cells: without them Plotly sends the browser one pixel a cell, and draws in half the time.
+    shared = {"type": "heatmap", "x": keys, "y": rows, "hoverongaps": False}
     seen = np.where(mask, values, np.nan).astype(np.float32)
-    figure.add_trace(go.Heatmap(z=seen, hovertemplate=said + hover, **shared, **colours), row=row, col=col)
-    if mask.all():
-        return
-    hidden = np.where(mask, np.nan, 0).astype(np.float32)
-    why = "masked: −∞ before the softmax, weight exactly 0"
-    clear = {"colorscale": CLEAR, "showscale": False}
-    figure.add_trace(go.Heatmap(z=hidden, hovertemplate=why + hover, **shared, **clear), row=row, col=col)
-    add_hatching(figure, row, col)
+    traces = [{"z": seen, "hovertemplate": said + hover, **shared, **colours}]
+    if not mask.all():
+        hidden = np.where(mask, np.nan, 0).astype(np.float32)
+        why = "masked: −∞ before the softmax, weight exactly 0"
+        clear = {"colorscale": CLEAR, "showscale": False}
+        traces.append({"z": hidden, "hovertemplate": why + hover, **shared, **clear})
+    return traces
 
 
 def add_hatching(figure: go.Figure, row: int, col: int) -> None:
     """Behind one map: it shows where a cell has no colour."""
+    figure.add_layout_image(hatching(), row=row, col=col)
+
+
+def hatching() -> dict:
+    """A picture of slanted lines as large as the map, below it."""
     source = "data:image/svg+xml;base64," + base64.b64encode(_HATCH.encode()).decode()
     whole = {"x": 0, "y": 1, "sizex": 1, "sizey": 1, "xref": "x domain", "yref": "y domain"}
-    figure.add_layout_image(source=source, sizing="stretch", layer="below", **whole, row=row, col=col)
+    return {"source": source, "sizing": "stretch", "layer": "below", **whole}
 
 
 def axes(figure: go.Figure, rows: Sequence[str], *keys: Sequence[str]) -> None:

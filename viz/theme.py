@@ -19,14 +19,19 @@ SIGNED = "RdBu_r"
 FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
 
 
+COMMON = {
+    "font": {"family": FONT, "size": 13},
+    "paper_bgcolor": "rgba(0,0,0,0)",
+    "plot_bgcolor": "rgba(0,0,0,0)",
+}
+
+
 def layout(figure: go.Figure, height: int, x_title: str, y_title: str) -> go.Figure:
     """Give a figure the common margins, font and axis titles; backgrounds stay transparent."""
     figure.update_layout(
+        COMMON,
         height=height,
         margin={"l": 60, "r": 20, "t": 40, "b": 50},
-        font={"family": FONT, "size": 13},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
         xaxis_title=x_title,
         yaxis_title=y_title,
     )
