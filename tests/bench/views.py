@@ -25,8 +25,18 @@ PICTURES = {
     "row": ("one row at seven temperatures (Plotly)", {}),
     "matrices": ("matrices, step by step", {}),
     "temperature": ("temperature, drawn again in the browser", dict.fromkeys(TOKENS, 0.35)),
+    "word": ("one word, drawn again in the browser: nothing is faster", {}),
 }
 """name in tests.bench.pictures -> what it is, and the largest ratio allowed by number of tokens"""
+WORD = """
+(root) => {
+  const [slider, said] = ["input", "span"].map((name) => root.appendChild(document.createElement(name)));
+  Object.assign(slider, { type: "range", min: -1, max: 1, step: 0.5 });
+  slider.addEventListener("input", () => (said.textContent = slider.value));
+  return slider;
+}
+"""
+"""puts a slider and what it says into an empty picture"""
 SERVER_TIME = 10
 """Milliseconds that the server may take for a rerun that draws nothing"""
 
@@ -66,13 +76,18 @@ def views(checkpoint: str, sizes: Sequence[int] = TOKENS, rounds: int = ROUNDS) 
 def watched(browser: "Browser", address: str, name: str, tokens: int) -> Watched:
     """A window that shows the picture `name`, its slider in focus."""
     page = window(browser)
-    page.goto(f"{address}&view={name}&tokens={tokens}")
+    page.goto(f"{address}&view={'nothing' if name == 'word' else name}&tokens={tokens}")
     page.get_by_text("s after 0 moves").wait_for()
     at_rest(page)
     root = page.locator(".st-key-picture").element_handle()
     page.get_by_role("slider", name="Move").focus()
-    slider = page.locator(".temperature input[type=range]").element_handle() if name == "temperature" else None
-    return Watched(page, root, slider)
+    return Watched(page, root, _slider_of(page, root, name))
+
+
+def _slider_of(page: "Page", root: "ElementHandle", name: str) -> "ElementHandle | None":
+    if name == "word":
+        return root.evaluate_handle(WORD).as_element()
+    return page.locator(".temperature input[type=range]").element_handle() if name == "temperature" else None
 
 
 def measured(windows: dict[str, Watched], rounds: int) -> dict[str, list[float]]:
