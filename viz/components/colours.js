@@ -17,10 +17,15 @@ function lookupTables(scales) {
   return Object.fromEntries(Object.entries(scales).map(([name, anchors]) => [name, lookupTable(anchors)]));
 }
 
-// [red, green, blue] of a value between low and high; values outside take the nearest end.
-function colourOf(table, value, low, high) {
+// Which of the 256 steps a value between low and high falls in; values outside take the nearest end.
+function stepOf(value, low, high) {
   const fraction = high > low ? (value - low) / (high - low) : 0.5;
-  const step = Math.round(255 * Math.min(Math.max(fraction, 0), 1));
+  return Math.round(255 * Math.min(Math.max(fraction, 0), 1));
+}
+
+// [red, green, blue] of a value.
+function colourOf(table, value, low, high) {
+  const step = stepOf(value, low, high);
   return [table[step * 3], table[step * 3 + 1], table[step * 3 + 2]];
 }
 

@@ -38,9 +38,12 @@ function drawCells(pen, matrix, tables, theme) {
   if (matrix.scale === "mask") return tick(pen, matrix, theme);
   const [rows, columns] = [matrix.rows.size, matrix.columns.size];
   const image = new ImageData(columns, rows);
+  const table = tables[matrix.scale];
   matrix.values.forEach((value, cell) => {
-    const shown = Number.isFinite(value) && !(matrix.masked && !matrix.allowed[cell]);
-    if (shown) image.data.set([...colourOf(tables[matrix.scale], value, matrix.low, matrix.high), 255], cell * 4);
+    if (!Number.isFinite(value) || (matrix.masked && !matrix.allowed[cell])) return;
+    const step = 3 * stepOf(value, matrix.low, matrix.high);
+    for (let part = 0; part < 3; part += 1) image.data[4 * cell + part] = table[step + part];
+    image.data[4 * cell + 3] = 255;
   });
   const small = element("canvas");
   [small.width, small.height] = [columns, rows];

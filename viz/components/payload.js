@@ -12,16 +12,17 @@ function decode(data) {
   return header;
 }
 
+// Written without arrays in between: it runs at every move of a finger.
 function softmaxRows({ values, rows, columns }, tau) {
   const weights = new Float32Array(values.length);
   for (let row = 0; row < rows.size; row += 1) {
-    const start = row * columns.size;
-    const scores = values.subarray(start, start + columns.size);
-    const largest = Math.max(...scores);
+    const [start, end] = [row * columns.size, (row + 1) * columns.size];
+    let [largest, sum] = [-Infinity, 0];
+    for (let cell = start; cell < end; cell += 1) largest = Math.max(largest, values[cell]);
     if (largest === -Infinity) continue;
-    const powers = [...scores].map((score) => Math.exp((score - largest) / tau));
-    const sum = powers.reduce((total, power) => total + power, 0);
-    weights.set(powers.map((power) => power / sum), start);
+    const power = (cell) => Math.exp((values[cell] - largest) / tau);
+    for (let cell = start; cell < end; cell += 1) sum += power(cell);
+    for (let cell = start; cell < end; cell += 1) weights[cell] = power(cell) / sum;
   }
   return weights;
 }

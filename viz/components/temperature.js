@@ -119,7 +119,7 @@ class TemperatureView {
 
   set(tau) {
     this.tau = tau;
-    this.draw();
+    this.paint();
   }
 
   key(event) {
@@ -144,33 +144,39 @@ class TemperatureView {
       this.asked = this.tau;
       this.send("tau", this.tau);
     }
-    this.draw();
+    this.paint();
   }
 
   get again() {
     return this.tau !== this.header.temperature;
   }
 
+  // Everything: only the numbers change with τ, and then paint is enough.
   draw() {
     if (!this.header) return;
     this.width = this.root.clientWidth;
     this.theme = themeOf(this.root);
-    const { weights, header } = this;
-    const values = this.again ? softmaxRows(this.masked, this.tau) : weights.values;
-    this.shown = { ...weights, values, font: this.theme.font };
-    this.root.weights = values;
-    this.describe();
+    this.arranged = { ...this.weights, font: this.theme.font };
     const pen = element("canvas").getContext("2d");
     pen.font = `600 ${FONT_SIZE}px ${this.theme.font}`;
     const wide = this.width >= NARROW;
     this.root.classList.toggle("narrow", !wide);
-    layOut([[this.shown]], (wide ? this.width * 0.6 : this.width) - 8, STAGE_HEIGHT + CAPTION, 1, pen);
+    layOut([[this.arranged]], (wide ? this.width * 0.6 : this.width) - 8, STAGE_HEIGHT + CAPTION, 1, pen);
+    this.legend.replaceChildren(...legend(this.arranged, this.tables));
+    this.paint();
+    this.mark();
+  }
+
+  paint() {
+    const { weights, header } = this;
+    const values = this.again ? softmaxRows(this.masked, this.tau) : weights.values;
+    this.shown = { ...this.arranged, values };
+    this.root.weights = values;
+    this.describe();
     drawMatrix(weights.cells, this.shown, this.tables, this.theme);
     const state = this.again ? "drawn again" : "as in the run";
     weights.cells.setAttribute("aria-label", `${header.title}: attention weights at τ = ${this.written}, ${state}`);
-    this.legend.replaceChildren(...legend(this.shown, this.tables));
     this.row.draw(this.shown);
-    this.mark();
   }
 
   get written() {
