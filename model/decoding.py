@@ -108,21 +108,19 @@ def greedy(
 ) -> list[Hypothesis]:
     """The most probable token at each step, for a batch of source ids that end with </s>."""
     next_token = _NextToken(model, sources, use_cache, packed=packed)
-    device = next_token.device
-    limits = torch.tensor(length_limits(model, sources), device=device)
-    prefixes = torch.full((len(sources), 1), BOS, device=device)
-    alive = torch.ones(len(sources), dtype=torch.bool, device=device)
-    total = torch.zeros(len(sources), device=device)
-    while alive.any():
-        best, tokens = next_token(prefixes).max(dim=-1)
-        total += best.where(alive, 0.0)
-        # A finished row goes on as padding beside the others: as </s>, so that it may see itself.
-        prefixes = torch.cat([prefixes, tokens.where(alive, EOS)[:, None]], dim=1)
-        alive = alive & (tokens != EOS) & (prefixes.shape[1] <= limits)
-    return [
-        _hypothesis(_until_end(row[1 : limit + 1]), p, alpha=0.0)
-        for row, limit, p in zip(prefixes.tolist(), limits.tolist(), total.tolist(), strict=True)
-    ]
+    limits = length_limits(model, sources)
+    prefixes = torch.full((len(sources), 1), BOS, device=next_token.device)
+    growing, best = set(range(len(sources))), []
+    while growing:
+        log_probabilities, tokens = next_token(prefixes).max(dim=-1)
+        best.append(log_probabilities)
+        # A finished row goes on beside the others; what it says then is left out below.
+        prefixes = torch.cat([prefixes, tokens[:, None]], dim=1)
+        ended = {row for row, token in enumerate(tokens.tolist()) if token == EOS or len(best) >= limits[row]}
+        growing -= ended
+    rows = zip(prefixes[:, 1:].tolist(), torch.stack(best, dim=1).tolist(), limits, strict=True)
+    found = [(_until_end(tokens[:limit]), values) for tokens, values, limit in rows]
+    return [_hypothesis(tokens, sum(values[: len(tokens)]), alpha=0.0) for tokens, values in found]
 
 
 def _until_end(tokens: list[int]) -> list[int]:

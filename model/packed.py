@@ -19,6 +19,9 @@ FIRST_ROOM = 32
 FEW_ROWS = 5
 """Up to so many rows, and more than one, go through a matrix as columns."""
 
+BLOCK = 128
+"""Most rows of a matrix that a single column meets at a time."""
+
 Map = Callable[[Tensor], Tensor]
 
 
@@ -163,26 +166,35 @@ def _affine(*linears: nn.Linear) -> Map:
 def _product(weight: Tensor, bias: Tensor | None = None) -> Map:
     """x -> x W^T + b for nn.Linear's weight (out, in).
 
-    The matrix is kept both ways: a single row meets (in, out) twice as fast as (out, in), and so do many rows; a
-    beam's few rows are fastest as the columns that (out, in) is multiplied with.
+    The matrix is kept both ways: many rows are fastest as rows that meet (in, out), a beam's few as the columns that
+    (out, in) is multiplied with. One row is such a column too, and meets (out, in) block by block: that takes two
+    thirds of the time of a product of matrix and vector.
     """
     by_column, by_row = weight.detach().contiguous(), weight.detach().T.contiguous()
-    if bias is None:
-        return lambda x: (by_column @ x.T).T if 1 < len(x) <= FEW_ROWS else x @ by_row
-    row, column = bias[None], bias[:, None]
+    row = torch.zeros_like(by_row[0]) if bias is None else bias
+    blocks = by_column.view(-1, _block(len(weight)), weight.shape[1])
+    column, columns = row[:, None], row.view(*blocks.shape[:2], 1)
 
     def map_rows(x: Tensor) -> Tensor:
+        if len(x) == 1 and blocks.shape[1] > 1:  # a prime number of rows has no blocks
+            return torch.baddbmm(columns, blocks, x.T.expand(len(blocks), -1, -1)).view(1, -1)
         if 1 < len(x) <= FEW_ROWS:
-            return torch.addmm(column, by_column, x.T).T.contiguous()
-        return torch.addmm(row, x, by_row)
+            return (by_column @ x.T).T if bias is None else torch.addmm(column, by_column, x.T).T.contiguous()
+        return x @ by_row if bias is None else torch.addmm(row, x, by_row)
 
     return map_rows
+
+
+def _block(rows: int) -> int:
+    """Rows of a block: an equal share, as large as may be."""
+    return next(block for block in range(min(BLOCK, rows), 0, -1) if rows % block == 0)
 
 
 def _norm(norm: nn.Module) -> Map:
     if isinstance(norm, nn.Identity):
         return lambda x: x
-    return lambda x: F.layer_norm(x, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+    shape, weight, bias, eps = norm.normalized_shape, norm.weight, norm.bias, norm.eps
+    return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
 
 
 def _residual(block: Residual) -> Callable[[Tensor, Map], Tensor]:
