@@ -47,6 +47,7 @@ def _waits(view: View, page: str) -> bool:
             key="guess_first",
             width="content",
             persist_state="session",
+            bind="query-params",
             help="A question about this very run, before its picture is shown.",
         )
         if state["asked"]:

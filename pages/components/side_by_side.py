@@ -16,6 +16,7 @@ from pages.components.fields import KINDS
 from pages.components.frame import View
 from pages.components.masks import names
 from viz.compare import word_diff
+from viz.heads import cells as one_table
 from viz.heads import decoder_names, texts_of
 from viz.heads import names as word_names
 from viz.side_by_side import ARROW, Panel, Shared, both, cells_table, distance_bars, side_maps
@@ -236,9 +237,15 @@ def arrays(sides: Sides) -> dict[str, Array]:
     return found
 
 
-def table(sides: Sides) -> pd.DataFrame | None:
-    """What the CSV holds: every cell of both sides; nothing where none can be compared."""
-    return None if sides.shared is None else cells_table(sides.shared, *sides.panels)
+def table(sides: Sides) -> pd.DataFrame:
+    """What the CSV holds: every cell of both sides beside each other, or one side's after the other's."""
+    if sides.shared is not None:
+        return cells_table(sides.shared, *sides.panels)
+    found = {
+        name: one_table(panel.rows, panel.keys, side.weights, side.mask)
+        for name, side, panel in zip(("left", "right"), sides.sides, sides.panels, strict=True)
+    }
+    return pd.concat(found, names=["side", "cell"]).reset_index("side").reset_index(drop=True)
 
 
 def recipe(sides: Sides) -> Recipe:

@@ -167,6 +167,12 @@ def test_right_wrong_and_skip(page: str, open_app: Callable) -> None:
     assert holds(app) == 3
 
 
+def test_a_teachers_link_asks_first(open_app: Callable) -> None:
+    app = open_app(PAGES["heads"], **HERE, guess_first="true")
+    assert not app.exception
+    assert "The picture waits for your guess" in words(app)
+
+
 def test_another_place_is_another_question_and_an_old_guess_does_not_answer_it(open_app: Callable) -> None:
     app = open_app(PAGES["steps"], **HERE)
     app.toggle(key="guess_first").set_value(True).run()

@@ -79,6 +79,17 @@ def test_heads_of_two_kinds_have_no_difference_and_the_page_says_why(open_app: C
     assert "No difference is drawn" in words(app)
 
 
+def test_the_table_of_two_kinds_holds_one_side_after_the_other(saved: "Translator") -> None:
+    from pages.components.frame import View
+    from pages.components.side_by_side import beside, table
+
+    trace = saved.trace(SOURCE, TEXT)
+    views = [View(saved, trace, SOURCE, kind, 0, 0, 1.0, "head", "typed", TEXT) for kind in ("cross", "decoder_self")]
+    found = table(beside(*views, "heads"))
+    for side, kind in (("left", "cross"), ("right", "decoder_self")):
+        assert np.array_equal(found[found.side == side]["value"], trace.attention(kind, 0).pattern[0].ravel())
+
+
 def test_two_sentences_are_aligned_by_their_tokens(open_app: Callable, saved: "Translator") -> None:
     here = HERE | {"kind": "Encoder self-attention", "target": "Greedy"}
     app = open_app(PAGE, **here, side_mode="Sentences", side_sentence="a dog and a ball")
