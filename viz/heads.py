@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from viz.masks import add_map, some_ticks
-from viz.theme import WEIGHTS, layout
+from viz.theme import WEIGHTS, flat_bar, layout
 from viz.tokens import SPECIAL, WORD_START, labels, visible
 
 Array = np.ndarray
@@ -88,8 +88,7 @@ def _short(texts: Sequence[str]) -> list[str]:
 
 
 def _scale(called: str, high: float) -> dict:
-    bar = {"thickness": 12, "tickvals": [0, high / 2, high], "tickformat": ".3~g", "orientation": "h", "y": 1.0}
-    bar |= {"yanchor": "bottom", "len": 0.6, "title": {"text": f"{called}, 0 to {high:.3g}", "side": "top"}}
+    bar = flat_bar(f"{called}, 0 to {high:.3g}") | {"tickvals": [0, high / 2, high], "tickformat": ".3~g"}
     return {"colorscale": WEIGHTS, "cmin": 0, "cmax": high, "colorbar": bar}
 
 
