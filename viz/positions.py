@@ -60,7 +60,7 @@ def table_map(
         _heat(encoding, formulas(dimensions, wavelengths), None, f"<b>{VALUE}</b><br>position %{{y}}, %{{x}}")
     )
     figure.update_layout(coloraxis=_colours(limits))
-    layout(figure, 480, "dimension", "position")
+    layout(figure, 530, "dimension", "position")
     step = -(-dimensions // MOST_TICKS)
     ticks = range(0, dimensions, step)
     figure.update_xaxes(**_no_grid(), tickmode="array", tickvals=[*ticks], ticktext=[str(tick) for tick in ticks])

@@ -35,7 +35,12 @@ def layout(figure: go.Figure, height: int, x_title: str, y_title: str) -> go.Fig
 
 def flat_bar(title: str) -> dict:
     """A colour bar that lies above the figure: beside it a phone has no room."""
-    bar = {"thickness": 12, "orientation": "h", "len": 0.6, "title": {"text": title, "side": "top"}}
+    bar = {
+        "thickness": 12,
+        "orientation": "h",
+        "len": 0.6,
+        "title": {"text": title, "side": "top", "font": {"size": 13}},
+    }
     return bar | {"y": 1.0, "yanchor": "bottom"}
 
 

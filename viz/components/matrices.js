@@ -53,8 +53,10 @@ class MatricesView {
     this.chosen = header.chosen;
     this.tables = lookupTables(header.scales);
     this.redraw.show(header);
+    const { focused } = this.cursor;
     this.build();
     this.draw();
+    if (focused) this.cursor.matrix.marks.focus({ preventScroll: true });
   }
 
   toolbar() {
@@ -94,7 +96,6 @@ class MatricesView {
   }
 
   build() {
-    const { focused } = this.cursor;
     const drawn = this.header.equations.map((parts) => {
       const equation = element("div", "equation");
       equation.append(...parts.map((part) => (part.rows ? this.figure(part) : element("div", "operator", part))));
@@ -102,7 +103,7 @@ class MatricesView {
     });
     this.stage.replaceChildren(...drawn);
     this.stage.style.height = `${this.header.height - this.redraw.height}px`;
-    this.cursor.attach(this.matrices(), this.header.title, focused);
+    this.cursor.attach(this.matrices(), this.header.title);
   }
 
   figure(matrix) {
@@ -159,7 +160,9 @@ class MatricesView {
   }
 
   mark() {
-    for (const matrix of this.matrices()) drawMarks(matrix.marks, matrix, this.chosen, this.hovered, this.theme);
+    // A matrix that is new has no place yet.
+    const placed = this.matrices().filter(({ margins }) => margins);
+    for (const matrix of placed) drawMarks(matrix.marks, matrix, this.chosen, this.hovered, this.theme);
   }
 
   cellAt(matrix, event) {

@@ -31,12 +31,11 @@ class Cursor {
     return this.matrices.find(({ marks }) => marks === activeElement);
   }
 
-  // New matrices take over the place of the old ones, and the focus where it was there.
-  attach(matrices, title, focused) {
+  // New matrices take over the place of the old ones.
+  attach(matrices, title) {
     this.matrices = matrices;
     this.at = Math.min(this.at, matrices.length - 1);
     matrices.forEach((matrix, index) => this.listen(matrix, index, title));
-    if (focused) this.matrix.marks.focus({ preventScroll: true });
   }
 
   listen({ marks, symbol, rows, columns }, index, title) {
@@ -88,7 +87,6 @@ class Cursor {
     const { matrix, view } = this;
     const inside = (place, size) => Math.min(Math.max(place, 0), size - 1);
     this.cell = [inside(row, matrix.rows.size), inside(column, matrix.columns.size)];
-    if (!matrix.margins) return;
     view.point(matrix, this.cell, this.pixel());
     this.said.textContent = [plain(matrix.symbol), ...view.inWords(matrix, this.cell)].join(", ");
   }
