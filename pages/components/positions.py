@@ -97,9 +97,11 @@ def show_wavelengths(encoding: Array, rows: int) -> None:
     )
     left, right = st.columns(2)
     with left:
-        chart(wavelength_chart(measured, formula, max_len, chosen), key="pe-wavelengths")
+        figure = wavelength_chart(measured, formula, max_len, chosen)
+        chart(figure, key="pe-wavelengths", alt="Wavelength of each pair of dimensions")
     with right:
-        chart(wave_chart(encoding[:rows], formula, chosen), key="pe-waves")
+        figure = wave_chart(encoding[:rows], formula, chosen)
+        chart(figure, key="pe-waves", alt="The waves of the chosen pairs of dimensions over the positions")
     slow = int((formula > max_len).sum())
     st.caption(
         "Wavelengths grow from 2π towards 10000 · 2π, by the same factor from pair to pair. The dots on the left were "
