@@ -33,7 +33,7 @@ guess_first(view, "steps")
 stage = st.container()
 st.caption(shapes(head))
 
-st.subheader("The arithmetic of one cell", anchor=False, help="Choose it here, or click on a matrix.")
+st.header("The arithmetic of one cell", anchor=False, help="Choose it here, or click on a matrix.")
 choice = choose_cell(head, number)
 with stage:
     run = f"{view.trace.checkpoint} {view.trace.checkpoint_hash[:8]}"

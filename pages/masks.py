@@ -38,7 +38,12 @@ hidden = int((~mask).sum())
 figure = mask_maps(rows, keys, mask, scaled, pattern)
 guess_first(view, "masks")
 st.markdown(f"{SAID[view.kind]} Hidden here, and hatched: **{hidden} of {mask.size} cells**.")
-chart(figure, key="masks-maps", alt="The mask, the scaled scores before and after it, and the attention weights.")
+chart(
+    figure,
+    key="masks-maps",
+    alt="The mask, the scaled scores before and after it, and the attention weights.",
+    roomy=True,
+)
 temperature = "" if tau == 1 else f" The softmax divides the scores by τ = {tau:g} first."
 st.caption(f"Layer {view.layer}, head {head}. Rows are queries, columns keys; 2 and 3 have one range.{temperature}")
 links(what_if="Forbid or allow single cells, and run the model again")

@@ -33,14 +33,14 @@ written = probabilities[np.arange(len(rows)), list(trace.next_ids)]
 
 st.html(chips.sentence(trace.translation))
 whole_translation(view)
-st.subheader("Where the model looked", anchor=False)
+st.header("Where the model looked", anchor=False)
 weights, what = alignment_weights(view)
 alignment = translation.alignment(weights, trace.src_tokens, rows)
 left, right = st.columns([2, 3], gap="medium")
 with left:
     between = alignment_lines(view, weights, what)
 with right:
-    chart(alignment, key="alignment-map", alt=what)
+    chart(alignment, key="alignment-map", alt=what, roomy=True)
 st.caption(
     f"{what}. Each row is one step of the decoder; thick lines and bright cells are the source tokens that it read "
     "from. Layer and head are chosen in the sidebar."
@@ -57,7 +57,7 @@ st.html(
     )
 )
 
-st.subheader("How sure the model was", anchor=False)
+st.header("How sure the model was", anchor=False)
 left, right = st.columns(2, gap="large")
 with left:
     position = target_position(rows)
@@ -72,7 +72,7 @@ with right:
     best = translation.runners_up(names, shares, chosen, trace.logits.shape[-1])
     chart(best, key="runners-up", alt=f"The most probable tokens at position {position}")
 
-st.subheader("Look inside", anchor=False)
+st.header("Look inside", anchor=False)
 cards(__file__)
 
 explain(

@@ -42,9 +42,9 @@ TABS = {
 view = open_page(__file__)
 changes = current_changes(view.translator)
 left, right = st.columns(2)
-with left.container(border=True, height=400):
+with left.container(border=True, height=400, key="what-if-builder"):
     build(view, edition())
-with right.container(border=True, height=400):
+with right.container(border=True, height=400, key="what-if-list"):
     show_list(changes, view.trace.src_tokens)
 show_experiments(view)
 runs = compare(view, changes)

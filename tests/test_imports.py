@@ -164,3 +164,10 @@ def test_these_rules_do_notice():
     assert VIZ
     assert PAGES
     assert COMPONENTS
+
+
+@each([*PAGES, *COMPONENTS])
+def test_every_chart_has_a_name_for_people_who_cannot_see_it(path: Path) -> None:
+    calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+    charts = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "chart"]
+    assert [call.lineno for call in charts if "alt" not in {word.arg for word in call.keywords}] == []

@@ -92,12 +92,14 @@ def _place(error: float) -> float:
 
 
 def _axes(figure: go.Figure, names: Sequence[str]) -> None:
-    layout(figure, _ROW * len(names) + 150, "largest difference (logarithmic; exactly 0 at the left)", "")
-    for digits, said in ((np.finfo(np.float32).eps, "single"), (np.finfo(np.float64).eps, "double")):
+    layout(figure, _ROW * len(names) + 170, "largest difference<br>(0, and powers of ten)", "")
+    # The two labels stand on the far sides of their lines: between these a phone has no room for both.
+    sides = ((np.finfo(np.float32).eps, "single", "left"), (np.finfo(np.float64).eps, "double", "right"))
+    for digits, said, anchor in sides:
         figure.add_vline(float(digits), line={"color": _GREY, "width": 1, "dash": "dot"})
         figure.add_annotation(
             x=np.log10(digits), y=1, yref="paper", yanchor="bottom", showarrow=False,
-            text=f"last digit, {said}", font={"size": 11, "color": _GREY},
+            xanchor=anchor, text=f"last digit,<br>{said}", font={"size": 11, "color": _GREY},
         )  # fmt: skip
     powers = range(-16, 2, 4)
     figure.update_xaxes(

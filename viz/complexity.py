@@ -59,7 +59,7 @@ def operations_chart(lengths: Array, curves: Mapping[str, Array], here: Mapping[
         )
         figure.update_traces(hovertemplate=said, selector=lambda trace: trace.hovertemplate is None)
     _mark(figure, n, f"your sentence: n = {n}", 0.03, "left" if n < lengths[-1] ** 0.5 else "right")
-    _mark(figure, d, f"n = d = {d}", 0.03 if n < d else 0.14, "left")
+    _mark(figure, d, f"n = d = {d}", 0.11 if n < d else 0.22, "left")
     figure.add_scatter(
         x=[d],
         y=[float(d) ** 3],

@@ -1,12 +1,13 @@
 """One token's way into the model (paper, sections 3.4, 3.5): three strips, lengths, neighbours, and the arithmetic."""
 
 import html
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
-from viz.theme import OKABE_ITO, SIGNED, layout
+from viz.theme import OKABE_ITO, SIGNED, flat_bar, layout
 from viz.tokens import labels, ticks, visible
 
 Array = np.ndarray
@@ -46,18 +47,15 @@ def strips(rows: Mapping[str, Array], name: str, dimension: int, limits: tuple[f
         )
     )
     steps = np.linspace(*limits, 3)
-    bar = {
-        "tickvals": steps,
-        "ticktext": [signed(step) for step in steps],
-        "thickness": 14,
-        "title": {"text": "value"},
-    }
+    bar = flat_bar("value") | {"tickvals": steps, "ticktext": [signed(step) for step in steps]}
     figure.update_layout(coloraxis={"colorscale": SIGNED, "cmin": limits[0], "cmax": limits[1], "colorbar": bar})
     frame = {"x0": dimension - 0.5, "x1": dimension + 0.5, "y0": -0.5, "y1": len(PARTS) - 0.5}
     figure.add_shape(type="rect", **frame, line={"color": MARK, "width": 2})
-    layout(figure, 230, f"dimension of the token “{html.escape(name)}”", "")
-    figure.update_layout(margin={"t": 10, "l": 170})
+    layout(figure, 300, f"dimension of the token “{html.escape(name)}”", "")
+    figure.update_layout(margin={"t": 70, "l": 105})
     figure.update_xaxes(showgrid=False, zeroline=False)
+    wrapped = ["<br>".join(textwrap.wrap(title, 13)) for title in PARTS.values()]
+    figure.update_yaxes(tickvals=[*PARTS.values()], ticktext=wrapped)
     return figure.update_yaxes(autorange="reversed", showgrid=False, zeroline=False)
 
 

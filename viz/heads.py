@@ -13,7 +13,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from viz.masks import hatching, map_traces, some_ticks
-from viz.theme import COMMON, WEIGHTS
+from viz.theme import COMMON, WEIGHTS, flat_bar
 from viz.tokens import SPECIAL, WORD_START, labels, visible
 
 Array = np.ndarray
@@ -110,8 +110,7 @@ def _query_title(rows: Sequence[str]) -> str:
 
 
 def _scale(called: str, high: float) -> dict:
-    bar = {"thickness": 12, "tickvals": [0, high / 2, high], "tickformat": ".3~g", "orientation": "h", "y": 1.0}
-    bar |= {"yanchor": "bottom", "len": 0.6, "title": {"text": f"{called}, 0 to {high:.3g}", "side": "top"}}
+    bar = flat_bar(f"{called}, 0 to {high:.3g}") | {"tickvals": [0, high / 2, high], "tickformat": ".3~g"}
     return {"colorscale": WEIGHTS, "cmin": 0, "cmax": high, "colorbar": bar}
 
 

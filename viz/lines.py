@@ -27,6 +27,7 @@ def lines(
     predicts: Sequence[str] | None = None,
     high: float = 1.0,
     measure: str = "attention weight",
+    title: str = "",
 ) -> bytes:
     """The payload: viz.mosaic.packed with float32 weights as given, by head, query, key; a masked cell is a NaN.
 
@@ -40,6 +41,7 @@ def lines(
         predicts: in the decoder, label of the token that each row predicts.
         high: the weight of the thickest, opaque line: 1, or the largest of numbers that are no shares.
         measure: what the numbers are.
+        title: what the picture shows, for people who cannot see it: `measure` where there is nothing to add.
 
     Raises:
         ValueError: labels that do not fit, more than eight heads, weights outside 0 to `high`.
@@ -50,11 +52,9 @@ def lines(
     seen = np.broadcast_to(True if allowed is None else allowed, weights.shape)
     weights = np.where(seen, weights, np.nan).astype("<f4")
     _check_range(weights, high)
-    header = {
-        "heads": heads,
-        "shown": heads if shown is None else [head for head in heads if head in set(shown)],
-        "looks": _looks(heads),
-    } | {"least": LEAST * high, "high": high, "measure": measure}
+    shown = heads if shown is None else [head for head in heads if head in set(shown)]
+    header = {"heads": heads, "shown": shown, "looks": _looks(heads), "least": LEAST * high, "high": high}
+    header |= {"measure": measure, "title": title or measure}
     return packed(header | _names(queries, keys, predicts) | STYLE, [weights])
 
 

@@ -46,13 +46,13 @@ def work_chart(lengths: Array, work: Mapping[str, Array], sentence: int, longest
         even: where attention has caught up with projections and feed-forward together.
     """
     figure = go.Figure()
-    for name, colour in COLOURS.items():
+    for (name, colour), dash in zip(COLOURS.items(), ("solid", "dash", "dot", "dashdot"), strict=True):
         figure.add_scatter(
             x=lengths,
             # Plotly has no 64-bit whole numbers; a float holds these exactly.
             y=np.asarray(work[name], dtype=float),
             mode="lines",
-            line={"color": colour, "width": 3 if name == ATTENTION else 2},
+            line={"color": colour, "width": 3 if name == ATTENTION else 2, "dash": dash},
             name=name,
             hovertemplate=f"<b>%{{y:,.0f}}</b><br>{name}<br>at %{{x}} tokens<extra></extra>",
         )

@@ -21,7 +21,7 @@ _STYLE = f"""<style>
   background: color-mix(in srgb, var(--hue) 14%, transparent); }}
 .piece.special, .piece.unknown {{ border-style: dotted; }}
 .piece.chosen {{ outline: 2px solid var(--hue); background: color-mix(in srgb, var(--hue) 40%, transparent); }}
-.piece small, .together small {{ font-size: 0.72rem; opacity: 0.7; font-variant-numeric: tabular-nums; }}
+.piece small, .together small {{ font-size: 0.72rem; opacity: 0.8; font-variant-numeric: tabular-nums; }}
 .piece .marker {{ opacity: 0.6; }}
 .together {{ display: inline-flex; flex-direction: column; align-items: center; gap: 0.15rem; padding: 0.15rem 0.3rem;
   border: 1px dashed #8c8c8c; border-radius: 0.5rem; }}

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from viz.theme import SIGNED, layout, symmetric_range
+from viz.theme import SIGNED, flat_bar, layout, symmetric_range
 from viz.tokens import numbered
 
 Array = np.ndarray
@@ -60,7 +60,7 @@ def table_map(
         _heat(encoding, formulas(dimensions, wavelengths), None, f"<b>{VALUE}</b><br>position %{{y}}, %{{x}}")
     )
     figure.update_layout(coloraxis=_colours(limits))
-    layout(figure, 480, "dimension", "position")
+    layout(figure, 530, "dimension", "position")
     step = -(-dimensions // MOST_TICKS)
     ticks = range(0, dimensions, step)
     figure.update_xaxes(**_no_grid(), tickmode="array", tickvals=[*ticks], ticktext=[str(tick) for tick in ticks])
@@ -115,7 +115,9 @@ def _stacked(maps: Mapping[str, Array], tokens: Sequence[str] | None) -> go.Figu
         figure.add_trace(_heat(values, None, names, hover), row=row, col=1)
     figure.update_annotations(x=0, xanchor="left", font_size=14)
     figure.update_layout(coloraxis=_colours(symmetric_range(*maps.values())))
-    layout(figure, height, "", "")
+    layout(figure, height + 60, "", "")
+    # Above the first map's title.
+    figure.update_layout(coloraxis_colorbar={"yref": "container", "yanchor": "top"}, margin={"t": 100})
     figure.update_xaxes(**_no_grid())
     figure.update_xaxes(title="dimension", row=len(maps))
     figure.update_yaxes(**_no_grid(), autorange="reversed", title="token" if tokens else "position")
@@ -133,13 +135,8 @@ def _heat(values: Array, x: Sequence[str] | None, y: Sequence[str] | None, hover
 def _colours(limits: tuple[float, float]) -> dict:
     """The signed scale, with its range written on the bar."""
     low, high = limits
-    ticks = np.linspace(low, high, 5)
-    bar = {
-        "tickvals": ticks,
-        "ticktext": [f"{tick:.3g}" for tick in ticks],
-        "thickness": 14,
-        "title": {"text": "value"},
-    }
+    ticks = np.linspace(low, high, 3)
+    bar = flat_bar("value") | {"tickvals": ticks, "ticktext": [f"{tick:.3g}" for tick in ticks]}
     return {"colorscale": SIGNED, "cmin": low, "cmax": high, "colorbar": bar}
 
 

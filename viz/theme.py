@@ -38,6 +38,17 @@ def layout(figure: go.Figure, height: int, x_title: str, y_title: str) -> go.Fig
     return figure
 
 
+def flat_bar(title: str) -> dict:
+    """A colour bar that lies above the figure: beside it a phone has no room."""
+    bar = {
+        "thickness": 12,
+        "orientation": "h",
+        "len": 0.6,
+        "title": {"text": title, "side": "top", "font": {"size": 13}},
+    }
+    return bar | {"y": 1.0, "yanchor": "bottom"}
+
+
 def symmetric_range(*arrays) -> tuple[float, float]:
     """(-m, m) with m the largest magnitude in `arrays`: one colour range for all of them."""
     largest = max((float(abs(array).max()) for array in arrays if array.size), default=0.0)

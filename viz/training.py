@@ -57,7 +57,10 @@ def run_curves(log: Mapping[str, Array], over: str) -> go.Figure:
             if name in log:
                 hover = f"<b>%{{y:.6g}}</b> {panel.unit}<br>{text}<br>{OVER[over]} %{{x:,.6g}}<extra></extra>"
                 drawn = go.Scatter(x=log[over], y=log[name], name=text, line_color=colour, hovertemplate=hover)
-                figure.add_trace(drawn.update(mode="lines+markers", marker_size=5), row=1, col=column)
+                # Two curves in one panel are told apart without their colours, too.
+                symbol = "diamond-open" if name == "dev_loss" else "circle"
+                drawn.update(mode="lines+markers", marker={"size": 6, "symbol": symbol})
+                figure.add_trace(drawn, row=1, col=column)
         figure.update_xaxes(title=OVER[over], row=1, col=column)
         figure.update_yaxes(title=panel.unit, rangemode="tozero", row=1, col=column)
     return figure.update_layout(legend={"orientation": "h", "y": -0.22, "yanchor": "top", "x": 0})

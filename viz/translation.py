@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from viz.theme import DECODER, WEIGHTS, layout
+from viz.theme import DECODER, WEIGHTS, flat_bar, layout
 from viz.tokens import labels, ticks
 
 Array = np.ndarray
@@ -111,7 +111,8 @@ def alignment(weights: Array, src_tokens: Sequence[str], rows: Sequence[str], li
             colorscale=WEIGHTS,
             zmin=0,
             zmax=1,
-            colorbar={"title": {"text": "attention weight, 0 to 1", "side": "right"}, "thickness": 14},
+            # The keys stand above the map.
+            colorbar=flat_bar("attention weight, 0 to 1") | {"y": 0.0, "yanchor": "top", "tickvals": [0, 0.5, 1]},
             hovertemplate="%{customdata}<br>weight %{z:.6f}<extra></extra>",
         )
     )
@@ -120,8 +121,8 @@ def alignment(weights: Array, src_tokens: Sequence[str], rows: Sequence[str], li
     if lit is not None:
         frame = {"x0": -0.5, "x1": len(src_tokens) - 0.5, "y0": lit - 0.5, "y1": lit + 0.5}
         figure.add_shape(type="rect", **frame, line={"color": DECODER, "width": 2})
-    height = 110 + min(26 * len(rows), 660)
-    return layout(figure, height, "source token (key)", "decoder row (query)").update_layout(margin={"t": 60, "b": 10})
+    height = 170 + min(26 * len(rows), 660)
+    return layout(figure, height, "source token (key)", "decoder row (query)").update_layout(margin={"t": 60, "b": 70})
 
 
 def probability_table(tokens: Sequence[str], ids: Sequence[int], probabilities: Array) -> pd.DataFrame:

@@ -68,6 +68,10 @@ class Shown:
         layer = self.view.layer
         return f"layers 0 to {layer}" if self.look.values == "rollout" else f"layer {layer}, head {self.view.head}"
 
+    @property
+    def title(self) -> str:
+        return f"{self.called}, {KINDS[self.view.kind].lower()}, {self.place}"
+
 
 def choose_look(view: View) -> Shown:
     """What the numbers are, whole words or pieces, with or without special tokens, one kind or all three."""
@@ -169,7 +173,7 @@ def show_head(shown: Shown) -> tuple[Any, Drawing]:
     figure = head_map(shown.rows, shown.keys, shown.values, shown.mask, shown.called, shown.high)
     left, right = st.columns([3, 2])
     with left:
-        chart(figure, key=MAP, alt=f"{shown.called}, {shown.place}: rows are queries, columns keys")
+        chart(figure, key=MAP, alt=f"{shown.title}: rows are queries, columns keys")
     with right:
         drawing = _show_lines(shown)
     return figure, drawing
@@ -198,6 +202,7 @@ def _show_lines(shown: Shown) -> Drawing:
         predicts=None if view.kind == "encoder_self" else texts_of(view.trace.next_tokens, tables.queries),
         high=shown.high,
         measure=shown.called,
+        title=shown.title,
     )
     return token_lines(payload, HEAD_LINES)
 

@@ -48,6 +48,7 @@ def show_padding(view: View) -> None:
         padding_maps(rows, keys, padded.mask[view.head], alone, beside),
         key="masks-padding",
         alt="Weights alone and in a batch",
+        roomy=True,
     )
     zero = "exactly 0" if padded.pad_weight == 0 else f"{padded.pad_weight:.3g}"
     own, everywhere = _difference(padded.difference), _difference(padded.largest_difference)

@@ -11,7 +11,7 @@ from viz.steps import STEPS
 
 MATRICES = (
     *("toolbar.css", "layers.css", "colours.js", "payload.js", "matrices_layout.js", "matrices_draw.js"),
-    *("matrices_redraw.js", "svg_pen.js", "save_picture.js", "matrices_picture.js"),
+    *("matrices_redraw.js", "matrices_keys.js", "svg_pen.js", "save_picture.js", "matrices_picture.js"),
 )
 SUMS = ("colours.js", "svg_pen.js", "save_picture.js", "arithmetic_picture.js")
 CELL = {"cell_query": 2, "cell_key": 1, "cell_dimension": 0, "cell_output": 0}

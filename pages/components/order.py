@@ -140,6 +140,7 @@ def _show_weights(view: View, runs: list[OrderRun], permutation: tuple[int, ...]
         beside(names(view, attention), attention.mask[view.head], {}, maps),
         key="pe-order-weights",
         alt="Attention weights of the head in both orders, with positions and without",
+        roomy=True,
     )
     source_free = view.kind == "decoder_self" and view.layer == 0
     st.caption(

@@ -72,7 +72,8 @@ def show_sentence(embedded: Embedded, tokens: tuple[str, ...]) -> None:
         f"Each token's learned embedding, times √{d_model} = {d_model**0.5:.2f}, plus the row of its position, is what "
         f"layer 0 reads. All three maps share one colour range, −{limit:.3g} to {limit:.3g}."
     )
-    chart(sum_maps(embedded.embedding, embedded.positional, embedded.sum, tokens), key="pe-sum")
+    maps = sum_maps(embedded.embedding, embedded.positional, embedded.sum, tokens)
+    chart(maps, key="pe-sum", alt="Heat maps of the sentence: embedding, positional encoding, and their sum")
     redone = np.abs(embedded.embedding + embedded.positional - embedded.sum).max()
     st.caption(
         f"Lengths of the rows: embeddings {_span(lengths[0])}, positions {_span(lengths[1])}. Added up again here, "
@@ -96,9 +97,11 @@ def show_wavelengths(encoding: Array, rows: int) -> None:
     )
     left, right = st.columns(2)
     with left:
-        chart(wavelength_chart(measured, formula, max_len, chosen), key="pe-wavelengths")
+        figure = wavelength_chart(measured, formula, max_len, chosen)
+        chart(figure, key="pe-wavelengths", alt="Wavelength of each pair of dimensions")
     with right:
-        chart(wave_chart(encoding[:rows], formula, chosen), key="pe-waves")
+        figure = wave_chart(encoding[:rows], formula, chosen)
+        chart(figure, key="pe-waves", alt="The waves of the chosen pairs of dimensions over the positions")
     slow = int((formula > max_len).sum())
     st.caption(
         "Wavelengths grow from 2π towards 10000 · 2π, by the same factor from pair to pair. The dots on the left were "
@@ -121,10 +124,11 @@ def show_distance(encoding: Array, rows: int, learned: bool) -> None:
     left, right = st.columns(2)
     with left:
         limit = 1.0 if measure == "cosine" else float(np.abs(similarities).max())
-        chart(similarity_map(similarities[:rows, :rows], MEASURES[measure], limit), key="pe-similarity")
+        figure = similarity_map(similarities[:rows, :rows], MEASURES[measure], limit)
+        chart(figure, key="pe-similarity", alt=f"{MEASURES[measure]} of every two positions")
     with right:
         curve = similarity_curve(similarities, (lowest, highest), position, MEASURES[measure])
-        chart(curve, key="pe-similarity-curve")
+        chart(curve, key="pe-similarity-curve", alt=f"{MEASURES[measure]} of position {position} with all others")
     reason = (
         "A learned table has no rule: what two positions have in common need not depend on their distance alone."
         if learned

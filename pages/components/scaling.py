@@ -45,7 +45,11 @@ def show_scaling(view: View, row: int) -> None:
     left, right = st.columns(2)
     with left:
         figure = products_chart(attention.scores[head][mask], attention.scaled[head][mask])
-        chart(figure, key="temperature-products", alt="Products of q and k")
+        chart(
+            figure,
+            key="temperature-products",
+            alt="How the products of q and k are spread, before and after the division",
+        )
     with right:
         figure = variances_chart(variances, independent, attention.d_k, head)
         chart(figure, key="temperature-variances", alt="Variance of the products, per head")
@@ -91,7 +95,8 @@ def _without_division(view: View) -> None:
     rows, keys = names(replace(view, trace=before), old)
     drawn = softmax_at(old.scores[head], old.mask[head], 1.0).astype(np.float32)
     maps = {"with: the run": old.pattern[head], "without: drawn again": drawn, "without: run again": new.pattern[head]}
-    chart(weight_maps(rows, keys, old.mask[head], maps), key="temperature-undivided", alt="Weights with and without")
+    figure = weight_maps(rows, keys, old.mask[head], maps)
+    chart(figure, key="temperature-undivided", alt="Attention weights with and without the division", roomy=True)
     nats = [float(entropy(weights).mean()) for weights in maps.values()]
     st.caption(
         f"Mean entropy of this head's rows, in nats: {nats[0]:.3f} with the division, {nats[1]:.3f} without it, drawn "
@@ -174,7 +179,11 @@ def _show_outcomes(outcomes: list[_Outcome], plain: Trace) -> None:
         np.array([getattr(outcome, name) for outcome in outcomes])
         for name in ("total", "tokens", "all_heads", "this_head")
     )
-    chart(runs_chart(MANY, totals / tokens, everywhere), key="temperature-runs", alt="Runs at many temperatures")
+    chart(
+        runs_chart(MANY, totals / tokens, everywhere),
+        key="temperature-runs",
+        alt="Log-probability of the translation at many temperatures",
+    )
     translations = [outcome.translation for outcome in outcomes]
     table = runs_table(MANY, translations, totals, everywhere, here)
     st.dataframe(table, hide_index=True, key="temperature-runs-table")

@@ -64,7 +64,8 @@ def show_learned(table: Array, learned: bool) -> None:
     """The learned table of this checkpoint, or what the paper says of one."""
     if learned:
         st.markdown("Sinusoids are fixed; this table was learned from data. Both in one colour range.")
-        chart(learned_beside(table, positions.sinusoidal_encoding(*table.shape)), key="pe-beside")
+        figure = learned_beside(table, positions.sinusoidal_encoding(*table.shape))
+        chart(figure, key="pe-beside", alt="Heat maps of the learned table and of the paper's sinusoids")
         st.caption("A learned table has no wavelengths, and no rotation takes one of its positions to another.")
         return
     st.latex(r"x_{pos} = \sqrt{d_{model}}\;E_{token} + P_{pos}, \qquad P \in \mathbb{R}^{max\_len \times d_{model}}")
@@ -103,6 +104,7 @@ def show_rope(view: View) -> None:
         beside(names(view, attention), mask, maps, patterns, limit),
         key="pe-rope",
         alt="Scores and attention weights of the head, before and after RoPE",
+        roomy=True,
     )
     st.caption(f"Layer {view.layer}, head {head}, its real q and k. The two score maps share one range, ±{limit:.3g}.")
     _show_offsets(view, q, k, scores)
@@ -164,6 +166,7 @@ def show_alibi(view: View) -> None:
         beside(names(view, attention), mask, maps, patterns, limit),
         key="pe-alibi",
         alt="Scores and attention weights of the head, without and with ALiBi",
+        roomy=True,
     )
     st.caption(f"Layer {view.layer}, head {head}. All score maps, the bias below too, share one range, ±{limit:.3g}.")
     left, right = st.columns(2)

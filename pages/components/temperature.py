@@ -136,7 +136,11 @@ def show_probabilities(
     """The probability of each token of the plain translation, before and after a change."""
     runs = [forced(view, plain.translation, changes) for changes in ((), interventions)]
     right = [trace.probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)] for trace in runs]
-    chart(probability_bars(runs[0].next_tokens, *right, said), key="temperature-probabilities", alt="Probabilities")
+    chart(
+        probability_bars(runs[0].next_tokens, *right, said),
+        key="temperature-probabilities",
+        alt="Probability of each token before and after",
+    )
     total = [float(np.log(np.maximum(values, 1e-300)).sum()) for values in right]
     st.caption(
         "The probability that both runs give each token of the plain translation, which is forced on both: each row "
@@ -172,7 +176,11 @@ def show_row(view: View, row: int) -> None:
     rows, keys = names(view, attention)
     scaled, mask = attention.scaled[head], attention.mask[head]
     st.text(f"Row {rows[row]}")
-    chart(row_panels(keys, mask[row], panels_of(scaled[row], mask[row])), key="temperature-row-panels", alt="One row")
+    chart(
+        row_panels(keys, mask[row], panels_of(scaled[row], mask[row])),
+        key="temperature-row-panels",
+        alt="One row's weights at six temperatures",
+    )
     ties = int((sharpest(scaled[row], mask[row]) > 0).sum())
     shared = f", shared here by {ties} equal ones" if ties > 1 else ""
     st.caption(

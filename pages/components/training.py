@@ -49,7 +49,7 @@ def show_curves(card: Card, log: pd.DataFrame) -> object | None:
         )
     columns = {column: log[column].to_numpy(float) for column in (chosen, *drawn) if column not in missing}
     figure = run_curves(columns, chosen)
-    chart(figure, key="curves", alt="Loss, BLEU and tokens a second over the training.")
+    chart(figure, key="curves", alt="Loss, BLEU and tokens a second over the training.", roomy=True)
     st.caption(
         "**The two losses are not the same measure**: the training loss is taken against the smoothed target, with "
         "dropout, as the mean since the row before; the development loss against the right token alone, without "

@@ -83,10 +83,10 @@ def show_new(view: View, runs: Comparison) -> Trace:
 
 
 def _numbers(values: dict[str, float], difference: float) -> None:
-    columns = st.columns(3)
     shown = {name: f"{value:.3f}" for name, value in values.items()} | {"difference": f"{difference:+.3f}"}
-    for column, (name, value) in zip(columns, shown.items(), strict=True):
-        column.metric(name, value.replace("-", "−"))
+    with st.container(horizontal=True):
+        for name, value in shown.items():
+            st.metric(name, value.replace("-", "−"), width="content")
 
 
 def _signed(number: float) -> str:

@@ -147,7 +147,9 @@ def show_scoring(view: View) -> None:
     following = None if view.kind == "encoder_self" else view.trace.next_tokens
     rows, keys = row_names(attention.query_tokens, following), numbered(attention.key_tokens)
     maps = {"1  q · k": scores, "2  scaled": scaled, "3  x W xᵀ": found.scores}
-    chart(score_maps(rows, keys, maps), key="why-scores", alt="Scores of one head by three scoring functions.")
+    chart(
+        score_maps(rows, keys, maps), key="why-scores", alt="Scores of one head by three scoring functions.", roomy=True
+    )
     st.caption(
         f"Head {head} of layer {view.layer}, before the mask. 1: dot product. 2: divided by √{attention.d_k}. 3: "
         "multiplicative form with $W = W_Q W_K^\\top$, without biases. One colour range for all three. Rows are "

@@ -1,12 +1,9 @@
 """The first minute: a picture that is there, three things to do, and a phone."""
 
-from collections.abc import Callable
-
 import pytest
 
-from pages import Page
 from tests.browser.conftest import Visitor
-from tests.browser.test_app import ALL_PAGES, path, type_sentence
+from tests.browser.test_app import type_sentence
 
 
 def test_the_home_page_opens_on_a_picture_and_ticks_off_what_a_person_has_done(server: str, visitor: Visitor) -> None:
@@ -38,11 +35,3 @@ def test_the_home_page_opens_on_a_picture_and_ticks_off_what_a_person_has_done(s
 def test_somebody_who_follows_a_link_to_a_view_sees_no_tour(server: str, visitor: Visitor) -> None:
     visitor.visit(f"{server}/temperature")
     assert visitor.page.locator(".st-key-tour-line").count() == 0
-
-
-@pytest.mark.parametrize("page", ALL_PAGES, ids=path)
-def test_a_page_fits_a_phone(page: Page, server: str, new_visitor: Callable[..., Visitor]) -> None:
-    visitor = new_visitor(viewport={"width": 390, "height": 844})
-    visitor.visit(f"{server}/{path(page)}")
-    width = "Math.max(document.documentElement.scrollWidth, document.querySelector('[data-testid=stMain]').scrollWidth)"
-    assert visitor.page.evaluate(width) <= 390

@@ -190,6 +190,11 @@ def test_a_head_is_chosen_by_click_and_by_key(server: str, new_visitor: Callable
         marks.press(key)
     wait_for_choice(visitor, "decoder_self", 0, 1)
     assert visitor.page.locator(".mosaic .said").inner_text().startswith("decoder_self, layer 0, head 1")
+    marks.press("ArrowRight")
+    said = visitor.page.locator(".mosaic .said").inner_text()
+    largest = np.where(np.tri(5, dtype=bool), weights_of(5)[0, 2], 0).max()
+    assert float(re.search(r"largest ([\d.]+), of query", said)[1]) == pytest.approx(largest, rel=0.01)
+    marks.press("ArrowLeft")
     for key in ("ArrowUp", "ArrowUp", "ArrowUp", "ArrowLeft", "ArrowLeft", "Enter"):
         marks.press(key)
     wait_for_choice(visitor, "encoder_self", 0, 0)

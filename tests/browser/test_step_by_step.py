@@ -145,6 +145,21 @@ def test_hovering_says_the_exact_number_and_what_the_row_reads(
     assert ", predicts " in said
 
 
+def test_a_cell_is_found_by_key_and_its_number_is_said(server: str, visitor: Visitor, attention: Attention) -> None:
+    open_step(visitor, server, 5, cell="2-1-0-0")
+    weights, said = visitor.page.locator("canvas[data-symbol=weights]"), visitor.page.locator(".matrices .spoken")
+    visitor.page.locator("canvas[data-symbol=masked]").press("PageDown")
+    weights.press("ArrowRight")
+    symbol, value, query, key = said.text_content().split(", ", 3)
+    assert (symbol, query[:7], key[:5]) == ("weights", "query 2", "predi") or key.startswith("key 2")
+    assert np.float32(value.replace("−", "-")) == attention.pattern[1, 2, 2]
+    weights.press("Enter")
+    visitor.page.wait_for_function("location.search.includes('cell=2-2-0-0')")
+    visitor.settle()
+    assert weights.evaluate("canvas => canvas === canvas.getRootNode().activeElement")
+    assert visitor.page.locator(".matrices [tabindex='0']").count() == 1
+
+
 def test_the_temperature_is_drawn_again_and_says_so(server: str, visitor: Visitor, attention: Attention) -> None:
     open_step(visitor, server, 5)
     slider = visitor.page.get_by_label("Temperature drawn again in the browser")

@@ -110,6 +110,10 @@ def test_a_click_on_the_map_chooses_the_row(server: str, visitor: Visitor, saved
         for weight, seen in zip(weights.pattern[0][row], weights.mask[0][row], strict=True)
     ]
     assert bars.all_text_contents() == expected
+    marks.press("ArrowUp")
+    visitor.page.wait_for_function(f"location.search.includes('temperature-row={row - 1}')")
+    most = weights.pattern[0][row - 1].max()
+    assert f"most, {most:.3f}, on " in visitor.page.locator(".temperature .spoken").text_content()
 
 
 @pytest.mark.parametrize(("source", "tau"), [("A", "0.05"), ("A dog runs. " * 13, "20")])

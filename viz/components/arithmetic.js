@@ -29,6 +29,7 @@ function render(root, data, setTriggerValue) {
   const strips = data.strips.map((strip) => stripOf(strip, tables, root.clientWidth));
   root.replaceChildren(chainOf(data, setTriggerValue), ...strips);
   for (const chosen of root.querySelectorAll("th.chosen")) centre(chosen);
+  for (const frame of root.querySelectorAll(".frame")) reachable(frame);
 }
 
 function chainOf({ chain, step }, setTriggerValue) {
@@ -37,8 +38,9 @@ function chainOf({ chain, step }, setTriggerValue) {
     ...chain.map(([name, value], index) => {
       const item = element("li");
       const link = element("button", index > step ? "later" : index === step ? "now" : "");
-      link.append(element("span", "name", name), element("span", "value", value));
-      link.setAttribute("aria-label", `Step ${index + 1}: ${name} = ${value}`);
+      link.append(element("span", "name", name), " ", element("span", "value", value));
+      // As it is written on the button, so that it can be spoken to as well.
+      link.setAttribute("aria-label", `Step ${index + 1}: ${name} ${value}`);
       link.addEventListener("click", () => setTriggerValue("step", index));
       item.append(link);
       return item;
@@ -54,9 +56,10 @@ function stripOf(strip, tables, width) {
   for (const [from, to] of pieces(strip.columns.length, width)) {
     const head = element("tr");
     const names = strip.columns.slice(from, to);
-    head.append(element("th"), ...names.map((name, index) => heading(name, from + index === strip.chosen)));
+    head.append(element("td"), ...names.map((name, index) => heading(name, from + index === strip.chosen)));
     table.append(head, ...strip.rows.flatMap((row) => rowsOf(row, strip.chosen, tables, from, to)));
   }
+  frame.setAttribute("aria-label", strip.title);
   frame.append(table);
   figure.append(element("figcaption", "", strip.title), frame, element("p", "result", strip.result));
   return figure;
@@ -116,6 +119,13 @@ function barsOf(row, plain, from, to) {
     bars.append(cell);
   }
   return bars;
+}
+
+// What scrolls is a stop of the Tab key, for the arrow keys to move it.
+function reachable(frame) {
+  if (frame.scrollWidth <= frame.clientWidth) return;
+  frame.tabIndex = 0;
+  frame.setAttribute("role", "region");
 }
 
 function centre(cell) {

@@ -12,6 +12,7 @@ const FATES = {
   pruned: "pruned: not among the best",
   left: "left: enough sentences were finished",
 };
+const HOW = "Arrow keys walk along the tree, Enter goes to a step or keeps a prefix.";
 const views = new WeakMap();
 
 export default function mount(component) {
@@ -47,7 +48,7 @@ class TreeView {
       ["SVG", "Save the tree as an SVG file", () => this.save({ format: "svg", file: "beam-tree", caption: [] })],
     ]) {
       const button = element("button", "", text);
-      button.setAttribute("aria-label", name);
+      button.setAttribute("aria-label", text === "SVG" ? `${text}: ${name}` : name);
       button.title = name;
       button.addEventListener("click", act);
       bar.append(button);
@@ -74,16 +75,25 @@ class TreeView {
     const rows = nodes.reduce((most, node, id) => (this.shown[id] ? Math.max(most, node.rank) : most), 0) + 1;
     this.size = [(steps + 1) * WIDE + 10, HEAD + rows * TALL + 8];
     this.svg = shape("svg", { viewBox: `0 0 ${this.size.join(" ")}`, role: "group" });
-    this.svg.setAttribute("aria-label", `Tree of the beam search, ${steps} steps`);
+    this.svg.setAttribute("aria-label", `Tree of the beam search, ${steps} steps. ${HOW}`);
     this.edges = nodes.map((node, id) => this.shown[id] && this.edge(node, id));
     this.boxes = nodes.map((node, id) => this.shown[id] && this.box(node, id));
     const heads = Array.from({ length: steps }, (_, step) => this.head(step));
     // What matters most is drawn last.
     const order = this.edges.filter(Boolean).sort((one, other) => weight(one) - weight(other));
     this.svg.append(...heads, ...order, this.start(), ...this.boxes.filter(Boolean));
+    const focus = this.focused();
     this.stage.replaceChildren(this.svg);
     this.scale(this.zoom);
     this.rest();
+    if (focus) this.svg.querySelector(focus)?.focus({ preventScroll: true });
+  }
+
+  // Who went to a step by key goes on from there, in the tree that is drawn anew.
+  focused() {
+    const { node, step } = this.root.getRootNode().activeElement?.dataset ?? {};
+    if (node) return `[data-node="${node}"]`;
+    return step && `[data-step="${step}"]`;
   }
 
   place({ step, rank }) {
@@ -130,6 +140,7 @@ class TreeView {
   head(step) {
     const now = step === this.data.step;
     const group = shape("g", { class: `step${now ? " now" : ""}`, role: "button", tabindex: now ? "0" : "-1" });
+    group.dataset.step = step;
     group.setAttribute("aria-label", `Step ${step}${now ? ", chosen" : ""}`);
     const x = (step + 1) * WIDE - 6;
     const band = rectangle([x, 0], [WIDE - 4, now ? this.size[1] : HEAD - 4]);

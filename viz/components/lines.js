@@ -69,7 +69,7 @@ class LinesView {
     const sizes = `${header.queries.length} queries, ${header.keys.length} keys`;
     this.root.classList.toggle("scrolls", heightOf(header) > TALLEST);
     const how = "Arrow up and down choose a token, left and right the column, Escape shows all lines.";
-    this.top.setAttribute("aria-label", `${header.measure} as lines between tokens: ${sizes}. ${how}`);
+    this.top.setAttribute("aria-label", `${header.title} as lines between tokens: ${sizes}. ${how}`);
     this.buildChips();
     this.draw();
     // Text drawn before the page's font has arrived is drawn again.

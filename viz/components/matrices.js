@@ -22,9 +22,10 @@ class MatricesView {
     this.tip = element("div", "tip");
     this.tip.hidden = true;
     this.redraw = new Redraw(() => this.draw());
+    this.cursor = new Cursor(this);
     this.paint = (canvas, caption) => paintEquations(this, canvas, caption);
     offerPicture(this.root, this.paint);
-    this.root.append(this.toolbar(), this.redraw.bar, this.stage, this.tip);
+    this.root.append(this.toolbar(), this.redraw.bar, this.stage, this.tip, this.cursor.said);
     this.zoom = 1;
     this.hovered = {};
     this.asked = [];
@@ -32,7 +33,7 @@ class MatricesView {
     document.addEventListener("keydown", this.onKey);
     this.watcher = new ResizeObserver(() => this.resized());
     this.watcher.observe(this.root);
-    this.stage.addEventListener("scroll", () => this.hover(null));
+    this.stage.addEventListener("scroll", () => this.cursor.active || this.hover(null));
     // Text drawn before the page's font has arrived is drawn again.
     document.fonts.ready.then(() => this.draw());
   }
@@ -52,8 +53,10 @@ class MatricesView {
     this.chosen = header.chosen;
     this.tables = lookupTables(header.scales);
     this.redraw.show(header);
+    const { focused } = this.cursor;
     this.build();
     this.draw();
+    if (focused) this.cursor.matrix.marks.focus({ preventScroll: true });
   }
 
   toolbar() {
@@ -68,7 +71,8 @@ class MatricesView {
     for (const [text, title, act] of buttons) {
       const button = element("button", "", text);
       button.title = title;
-      button.setAttribute("aria-label", title);
+      // What is written on it comes first: who speaks to the computer says that.
+      button.setAttribute("aria-label", /^\w/.test(text) ? `${text}: ${title}` : title);
       button.addEventListener("click", act);
       bar.append(button);
     }
@@ -99,6 +103,7 @@ class MatricesView {
     });
     this.stage.replaceChildren(...drawn);
     this.stage.style.height = `${this.header.height - this.redraw.height}px`;
+    this.cursor.attach(this.matrices(), this.header.title);
   }
 
   figure(matrix) {
@@ -115,9 +120,7 @@ class MatricesView {
     const layers = element("div", "layers");
     matrix.cells = element("canvas");
     matrix.marks = element("canvas");
-    matrix.cells.setAttribute("role", "img");
-    const sizes = `${matrix.rows.size} ${matrix.rows.title} by ${matrix.columns.size} ${matrix.columns.title}`;
-    matrix.cells.setAttribute("aria-label", `${matrix.symbol}: ${sizes}`);
+    matrix.cells.setAttribute("aria-hidden", "true");
     matrix.marks.dataset.symbol = matrix.symbol;
     matrix.marks.addEventListener("pointermove", (event) => this.hover(matrix, event));
     matrix.marks.addEventListener("pointerleave", () => this.hover(null));
@@ -157,7 +160,9 @@ class MatricesView {
   }
 
   mark() {
-    for (const matrix of this.matrices()) drawMarks(matrix.marks, matrix, this.chosen, this.hovered, this.theme);
+    // A matrix that is new has no place yet.
+    const placed = this.matrices().filter(({ margins }) => margins);
+    for (const matrix of placed) drawMarks(matrix.marks, matrix, this.chosen, this.hovered, this.theme);
   }
 
   cellAt(matrix, event) {
@@ -174,7 +179,11 @@ class MatricesView {
   }
 
   hover(matrix, event) {
-    const cell = matrix && this.cellAt(matrix, event);
+    this.point(matrix, matrix && this.cellAt(matrix, event), event);
+  }
+
+  // Emphasise a cell, the same positions in every matrix, and say beside it what stands there; no cell: none.
+  point(matrix, cell, event) {
     const before = this.hovered;
     this.hovered = cell ? this.positions(matrix, cell) : {};
     this.tip.hidden = !cell;
@@ -182,15 +191,9 @@ class MatricesView {
     if (JSON.stringify(before) !== JSON.stringify(this.hovered)) this.mark();
   }
 
-  explain(matrix, [row, column], event) {
-    const cell = row * matrix.columns.size + column;
-    const masked = matrix.masked && !matrix.allowed[cell];
-    let value = exactly(matrix.shown.values[cell]);
-    if (matrix.scale === "mask") value = masked ? "may not look" : "may look";
-    else if (masked) value = `${value} (masked)`;
-    const lines = [placeOf(matrix.rows, row), placeOf(matrix.columns, column)].filter(Boolean);
-    const name = symbolParts(matrix.symbol).map(({ text }) => text).join("");
-    const first = element("strong", "", `${name}[${row}, ${column}] = ${value}`);
+  explain(matrix, cell, event) {
+    const [value, ...lines] = this.inWords(matrix, cell);
+    const first = element("strong", "", `${plain(matrix.symbol)}[${cell.join(", ")}] = ${value}`);
     this.tip.replaceChildren(first, ...lines.map((line) => element("div", "", line)));
     const box = this.root.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
@@ -198,9 +201,22 @@ class MatricesView {
     this.tip.style.top = `${y - this.tip.offsetHeight - 12}px`;
   }
 
+  // The cell's number, its row and its column.
+  inWords(matrix, [row, column]) {
+    const cell = row * matrix.columns.size + column;
+    const masked = matrix.masked && !matrix.allowed[cell];
+    let value = exactly(matrix.shown.values[cell]);
+    if (matrix.scale === "mask") value = masked ? "may not look" : "may look";
+    else if (masked) value = `${value} (masked)`;
+    return [value, placeOf(matrix.rows, row), placeOf(matrix.columns, column)].filter(Boolean);
+  }
+
   pick(matrix, event) {
     const cell = this.cellAt(matrix, event);
-    if (!cell) return;
+    if (cell) this.choose(matrix, cell);
+  }
+
+  choose(matrix, cell) {
     const picked = this.positions(matrix, cell);
     this.chosen = { ...this.chosen, ...picked };
     this.mark();

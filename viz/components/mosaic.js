@@ -57,7 +57,7 @@ class MosaicView {
     });
     const save = element("button", "", "PNG");
     save.title = "Download the picture";
-    save.setAttribute("aria-label", save.title);
+    save.setAttribute("aria-label", `PNG: ${save.title}`);
     const paint = (canvas, caption) => paintMosaic(this, canvas, caption);
     save.addEventListener("click", () => {
       savePicture(paint, { format: "png", file: fileNameOf(this.header.title), caption: [] });
@@ -92,7 +92,10 @@ class MosaicView {
     this.tip.hidden = true;
     this.colours = lookupTables(this.header.scales)[this.header.scale];
     this.quantile = null;
-    const kinds = this.groups.map(({ title, layers, heads }) => `${title}, ${layers} layers of ${heads} heads`);
+    const kinds = this.groups.map(
+      ({ title, layers, heads, queries, keys }) =>
+        `${title}, ${layers} layers of ${heads} heads, ${queries.length} queries by ${keys.length} keys`,
+    );
     const how = "The arrow keys move between heads, Enter chooses one.";
     this.marks.setAttribute("aria-label", `${this.header.measure} of every head: ${kinds.join("; ")}. ${how}`);
     this.draw();
@@ -194,7 +197,16 @@ class MosaicView {
     if (this.header) this.mark();
     if (!place) return;
     const chosen = this.chosen && nameOf(place) === nameOf(this.chosen) ? ", chosen" : "";
-    this.said.textContent = `${nameOf(place)}${chosen}`;
+    this.said.textContent = `${nameOf(place)}${chosen}; ${this.strongest(place)}`;
+  }
+
+  // What stands out in a square, in words.
+  strongest({ group, layer, head }) {
+    const [keys, weights] = [group.keys.length, headOf(group, layer, head)];
+    const cell = largestIn(weights, keys, 0, group.queries.length, 0, keys);
+    const [query, key] = [Math.floor(cell / keys), cell % keys];
+    const value = threeDigits(weightOf(weights[cell]));
+    return `largest ${value}, of query ${query}: ${group.queries[query]}, key ${key}: ${group.keys[key]}`;
   }
 
   key(event) {

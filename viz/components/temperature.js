@@ -89,13 +89,18 @@ class TemperatureView {
     const { weights } = this;
     const layers = element("div", "layers");
     weights.cells = element("canvas", "cells");
-    weights.cells.setAttribute("role", "img");
+    weights.cells.setAttribute("aria-hidden", "true");
     weights.marks = element("canvas", "marks");
+    weights.marks.tabIndex = 0;
+    weights.marks.setAttribute("role", "application");
+    weights.marks.addEventListener("keydown", (event) => this.move(event));
     weights.marks.addEventListener("pointermove", (event) => this.hover(event));
     weights.marks.addEventListener("pointerleave", () => this.hover(null));
     weights.marks.addEventListener("click", (event) => this.pick(event));
     layers.append(weights.cells, weights.marks);
+    const focused = this.map.contains(this.root.getRootNode().activeElement);
     this.map.replaceChildren(layers);
+    if (focused) weights.marks.focus({ preventScroll: true });
   }
 
   markTicks() {
@@ -175,7 +180,9 @@ class TemperatureView {
     this.describe();
     drawMatrix(weights.cells, this.shown, this.tables, this.theme);
     const state = this.again ? "drawn again" : "as in the run";
-    weights.cells.setAttribute("aria-label", `${header.title}: attention weights at τ = ${this.written}, ${state}`);
+    const sizes = `${weights.rows.size} queries by ${weights.columns.size} keys`;
+    const what = `${header.title}: attention weights at τ = ${this.written}, ${state}, ${sizes}`;
+    weights.marks.setAttribute("aria-label", `${what}. Arrow up and down choose the row whose weights are listed.`);
     this.row.draw(this.shown);
   }
 
@@ -217,11 +224,23 @@ class TemperatureView {
 
   pick(event) {
     const cell = this.cellAt(event);
-    if (!cell || cell[0] === this.row.chosen) return;
-    this.row.asked = this.row.chosen = cell[0];
+    if (cell) this.choose(cell[0]);
+  }
+
+  choose(row) {
+    if (row === this.row.chosen) return;
+    this.row.asked = this.row.chosen = row;
     this.row.draw(this.shown);
+    this.row.say(this.shown);
     this.mark();
-    this.send("row", cell[0]);
+    this.send("row", row);
+  }
+
+  move(event) {
+    const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (!by || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    this.choose(Math.min(Math.max(this.row.chosen + by, 0), this.shown.rows.size - 1));
   }
 
   hover(event) {

@@ -10,7 +10,9 @@ class RowBars {
     this.bars.setAttribute("role", "list");
     this.bars.tabIndex = 0;
     this.bars.setAttribute("aria-label", "Weights of the chosen row");
-    this.panel.append(this.title, this.entropy, this.head, this.bars);
+    this.said = element("div", "spoken");
+    this.said.setAttribute("aria-live", "polite");
+    this.panel.append(this.title, this.entropy, this.head, this.bars, this.said);
     this.asked = null;
     this.chosen = 0;
   }
@@ -32,6 +34,14 @@ class RowBars {
     this.head.dataset.nats = mean;
     if (this.bars.children.length !== size) this.build(size);
     for (let key = 0; key < size; key += 1) this.bar(key, matrix.columns.labels[key], weights[key], allowed[key]);
+  }
+
+  // The row that was chosen, for people who do not see it.
+  say({ values, columns, rows }) {
+    const weights = values.subarray(this.chosen * columns.size, (this.chosen + 1) * columns.size);
+    const most = Math.max(...weights);
+    const where = columns.labels[weights.indexOf(most)];
+    this.said.textContent = `Row ${nameOf(rows, this.chosen)}: most, ${most.toFixed(3)}, on ${where}`;
   }
 
   build(size) {

@@ -1,0 +1,143 @@
+"""Every page by keyboard and by ear, and on a phone: tab order, names, the focus that is seen, room on 390 pixels."""
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from pages import Page
+from tests.browser.conftest import Visitor
+from tests.browser.test_app import ALL_PAGES, path
+
+if TYPE_CHECKING:
+    from playwright.sync_api import CDPSession
+
+AXE_STREAMLITS = {"scrollable-region-focusable": ("katex-display",)}
+"""Rules of axe-core that these elements of Streamlit's break: Chromium gives such a formula the focus by itself."""
+PHONE = {"width": 390, "height": 844}
+MOST_STOPS = 250
+FOCUSED = """() => {
+  let node = document.activeElement;
+  while (node?.shadowRoot?.activeElement) node = node.shadowRoot.activeElement;
+  const around = (from, by) => [from, ...[...from.children].slice(0, 3), ...by];
+  const ancestors = (of) => Array.from({ length: 3 }, () => (of = of?.parentElement)).filter(Boolean);
+  const looks = (of) => around(of, ancestors(of)).map((each) => {
+    const style = getComputedStyle(each);
+    const { boxShadow, borderColor, backgroundColor, stroke, strokeWidth } = style;
+    const outline = style.outlineStyle !== "none" && style.outline;
+    return [outline, boxShadow, borderColor, backgroundColor, stroke, strokeWidth];
+  }).join();
+  const before = window.stopBefore;
+  const seen = before ? looks(before.node) !== before.looks : null;
+  window.stopBefore = window.focused = null;
+  if (!node || node === document.body) return { over: true, seen };
+  window.focused = node;
+  window.stopBefore = { node, looks: looks(node) };
+  const host = (of) => (of.getRootNode().host ? host(of.getRootNode().host) : of);
+  const main = host(node).closest("[data-testid=stMain]");
+  const { left, top, bottom } = node.getBoundingClientRect();
+  const own = node.getRootNode() instanceof ShadowRoot;
+  const part = host(node).closest("[data-testid^=st]")?.dataset.testid;
+  return { seen, own, part, inMain: Boolean(main), left, top: top + (main?.scrollTop ?? 0),
+    bottom: bottom + (main?.scrollTop ?? 0), html: node.outerHTML.slice(0, 120) };
+}"""
+STREAMLITS = {
+    "stMain": "the page's scroller takes the focus itself",
+    "stDataFrameResizable": "its canvas and scroller; the table in them has its names",
+    "stMarkdownContainer": "a formula that is wider than its place scrolls by the arrow keys",
+}
+"""Elements of Streamlit's own that have no name or no ring, and are left as they are."""
+PLACED = """() => {
+  const main = document.querySelector("[data-testid=stMain]");
+  return [...main.querySelectorAll(".stPlotlyChart, .stBidiComponent")].map((each) => {
+    const frame = each.closest("[class*=st-key-roomy-], .st-key-what-if-maps, .st-key-side-frame") ?? each;
+    const { left, right, top, height } = frame.getBoundingClientRect();
+    return { left, right, top: top + main.scrollTop, height, wide: main.scrollWidth };
+  }).filter(({ height }) => height > 150);
+}"""
+
+
+def stops(visitor: Visitor, start: str) -> list[dict[str, Any]]:
+    """Press Tab from `start` to the end: where the focus was, how it is called, whether it was seen."""
+    visitor.page.locator(start).focus()
+    protocol = visitor.page.context.new_cdp_session(visitor.page)
+    found: list[dict[str, Any]] = []
+    for _ in range(MOST_STOPS):
+        visitor.page.keyboard.press("Tab")
+        stop = visitor.page.evaluate(FOCUSED)
+        if found:
+            found[-1]["seen"] = stop["seen"]
+        if stop.get("over"):
+            return found
+        found.append(stop | {"name": name_of(protocol)})
+    pytest.fail(f"after {MOST_STOPS} stops the Tab key has not left the page: {found[-1]}")
+
+
+def name_of(protocol: "CDPSession") -> str:
+    """Of the focused element, as Chromium tells it to a screen reader."""
+    element = protocol.send("Runtime.evaluate", {"expression": "window.focused"})["result"]["objectId"]
+    tree = protocol.send("Accessibility.getPartialAXTree", {"objectId": element, "fetchRelatives": False})
+    return tree["nodes"][0].get("name", {}).get("value", "")
+
+
+def check_order(found: list[dict[str, Any]]) -> None:
+    """Down the page, or up into the next column: never back."""
+    inside = [stop for stop in found if stop["inMain"] and stop["part"] not in STREAMLITS]
+    for before, after in pairwise(inside):
+        assert after["bottom"] > before["top"] or after["left"] > before["left"], (before, after)
+
+
+def complaints(page: Any, **options: object) -> list[str]:
+    """What axe-core finds serious, or worse."""
+    # Plotly's thousands of lines and cells have no text but their labels, and take most of the time.
+    context, options = {"exclude": [".js-plotly-plot svg"]}, {"resultTypes": ["violations"], **options}
+    found = Axe().run(page, context, options).response["violations"]
+    return [
+        f"{violation['id']}: {node['html'][:200]}"
+        for violation in found
+        if violation["impact"] in ("serious", "critical")
+        for node in violation["nodes"]
+        if not any(part in node["html"] for part in AXE_STREAMLITS.get(violation["id"], ()))
+    ]
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=path)
+def test_a_page_is_for_everybody(page: Page, server: str, new_visitor: Callable[..., Visitor]) -> None:
+    """One visit: it takes as long as all the rest."""
+    visitor = new_visitor()
+    visitor.visit(f"{server}/{path(page)}")
+    # Menu and sidebar are the same on every page.
+    check_keyboard(visitor, "[data-testid=stMain]" if path(page) else "a:has-text('Skip to main content')")
+    assert complaints(visitor.page) == []
+    visitor.page.emulate_media(color_scheme="dark")
+    visitor.page.wait_for_function("getComputedStyle(document.querySelector('.stApp')).colorScheme === 'dark'")
+    assert complaints(visitor.page, runOnly=["color-contrast"]) == []
+    check_charts_have_names(visitor)
+    visitor.page.set_viewport_size(PHONE)
+    visitor.settle()
+    check_phone(visitor)
+
+
+def check_keyboard(visitor: Visitor, start: str) -> None:
+    found = stops(visitor, start)
+    assert [stop for stop in found if not stop["name"] and stop["part"] not in STREAMLITS] == []
+    assert [stop for stop in found if stop["own"] and not stop["seen"]] == []
+    check_order(found)
+
+
+def check_charts_have_names(visitor: Visitor) -> None:
+    charts = visitor.page.get_by_test_id("stMain").locator(".stPlotlyChart:visible")
+    named = visitor.page.get_by_test_id("stMain").get_by_role("figure", name=re.compile("...")).and_(charts)
+    assert named.count() == charts.count()
+
+
+def check_phone(visitor: Visitor) -> None:
+    """Nothing scrolls sideways but a picture in its frame, and the first picture is near the top."""
+    placed = visitor.page.evaluate(PLACED)
+    for picture in placed:
+        assert 0 <= picture["left"] < picture["right"] <= PHONE["width"] >= picture["wide"], picture
+        assert picture["right"] - picture["left"] > 280, picture
+    assert placed[0]["top"] < 3 * PHONE["height"]

@@ -1,0 +1,115 @@
+// The cells of the matrices by keyboard: one matrix of all is a stop of the Tab key, the arrow keys go from cell to cell
+// in it, Page up and Page down to the other matrices, Enter chooses; what stands in the cell is shown and said.
+
+const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+const HOW = "Arrow keys go from cell to cell, Page up and Page down to the other matrices, Enter chooses the cell.";
+
+class Cursor {
+  constructor(view) {
+    this.view = view;
+    this.said = element("div", "spoken");
+    this.said.setAttribute("aria-live", "polite");
+    this.at = 0;
+    this.cell = null;
+  }
+
+  get active() {
+    return this.cell !== null;
+  }
+
+  get matrix() {
+    return this.matrices[this.at];
+  }
+
+  // Whether the focus is on the matrices that are about to be drawn anew.
+  get focused() {
+    return Boolean(this.matrices?.includes(this.focusedMatrix()));
+  }
+
+  focusedMatrix() {
+    const { activeElement } = this.view.root.getRootNode();
+    return this.matrices.find(({ marks }) => marks === activeElement);
+  }
+
+  // New matrices take over the place of the old ones.
+  attach(matrices, title) {
+    this.matrices = matrices;
+    this.at = Math.min(this.at, matrices.length - 1);
+    matrices.forEach((matrix, index) => this.listen(matrix, index, title));
+  }
+
+  listen({ marks, symbol, rows, columns }, index, title) {
+    const sizes = `${rows.size} ${rows.title} by ${columns.size} ${columns.title}`;
+    marks.tabIndex = index === this.at ? 0 : -1;
+    marks.setAttribute("role", "application");
+    marks.setAttribute("aria-label", `${plain(symbol)}: ${sizes}. ${title}. ${HOW}`);
+    marks.addEventListener("keydown", (event) => this.key(event));
+    marks.addEventListener("blur", () => this.leave());
+    marks.addEventListener("focus", () => {
+      this.at = index;
+      for (const [other, { marks: each }] of this.matrices.entries()) each.tabIndex = other === index ? 0 : -1;
+      // A click takes the focus too: the pointer shows what it points at.
+      if (marks.matches(":focus-visible")) this.show(this.cell || this.start());
+    });
+  }
+
+  start() {
+    const { rows, columns } = this.matrix;
+    const { chosen } = this.view;
+    return [chosen[rows.name] ?? 0, chosen[columns.name] ?? 0];
+  }
+
+  leave() {
+    this.cell = null;
+    this.view.hover(null);
+  }
+
+  key(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const [row, column] = this.cell || this.start();
+    const last = this.matrix.columns.size - 1;
+    const to = { Home: [row, 0], End: [row, last] }[event.key];
+    const other = { PageUp: -1, PageDown: 1 }[event.key];
+    const move = MOVES[event.key];
+    if (move) this.show([row + move[0], column + move[1]]);
+    else if (to) this.show(to);
+    else if (other) this.go(this.at + other);
+    else if (event.key === "Enter" || event.key === " ") this.view.choose(this.matrix, [row, column]);
+    else return;
+    event.preventDefault();
+  }
+
+  go(index) {
+    this.matrices[Math.min(Math.max(index, 0), this.matrices.length - 1)].marks.focus();
+  }
+
+  show([row, column]) {
+    const { matrix, view } = this;
+    const inside = (place, size) => Math.min(Math.max(place, 0), size - 1);
+    this.cell = [inside(row, matrix.rows.size), inside(column, matrix.columns.size)];
+    view.point(matrix, this.cell, this.pixel());
+    this.said.textContent = [plain(matrix.symbol), ...view.inWords(matrix, this.cell)].join(", ");
+  }
+
+  // Where the cell is on the screen, once it has been scrolled into sight.
+  pixel() {
+    const { stage } = this.view;
+    const { marks, margins, cellWidth, cellHeight } = this.matrix;
+    const place = () => {
+      const box = marks.getBoundingClientRect();
+      const [row, column] = this.cell;
+      return [box.left + margins.left + (column + 0.5) * cellWidth, box.top + margins.top + (row + 0.5) * cellHeight];
+    };
+    const frame = stage.getBoundingClientRect();
+    const [x, y] = place();
+    if (x < frame.left || x > frame.right) stage.scrollLeft += x - (frame.left + frame.right) / 2;
+    if (y < frame.top || y > frame.bottom) stage.scrollTop += y - (frame.top + frame.bottom) / 2;
+    const [clientX, clientY] = place();
+    return { clientX, clientY };
+  }
+}
+
+// "W_Q" without the mark of its subscript.
+function plain(symbol) {
+  return symbolParts(symbol).map(({ text }) => text).join("");
+}
