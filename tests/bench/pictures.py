@@ -75,7 +75,7 @@ def _lines(view: View, _moved: int) -> None:
 def _map(view: View, _moved: int) -> None:
     shown = _shown(view)
     with st.columns(COLUMNS)[0]:
-        chart(head_map(shown.rows, shown.keys, shown.values, shown.mask, shown.called), key="map")
+        chart(head_map(shown.rows, shown.keys, shown.values, shown.mask, shown.called), key="map", alt="One head")
 
 
 def _temperature(view: View, _moved: int) -> None:
@@ -92,7 +92,7 @@ def _row(view: View, moved: int) -> None:
     row = moved % len(attention.query_tokens)
     scaled, mask = attention.scaled[HEAD][row], attention.mask[HEAD][row]
     keys = [f"{i} {token}" for i, token in enumerate(attention.key_tokens)]
-    chart(row_panels(keys, mask, temperature.panels_of(scaled, np.asarray(mask))), key="row")
+    chart(row_panels(keys, mask, temperature.panels_of(scaled, np.asarray(mask))), key="row", alt="One row")
 
 
 PICTURES = {
