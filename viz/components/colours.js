@@ -18,14 +18,14 @@ function lookupTables(scales) {
 }
 
 // Which of the 256 steps a value between low and high falls in; values outside take the nearest end.
-function stepOf(value, low, high) {
+function colourStep(value, low, high) {
   const fraction = high > low ? (value - low) / (high - low) : 0.5;
   return Math.round(255 * Math.min(Math.max(fraction, 0), 1));
 }
 
 // [red, green, blue] of a value.
 function colourOf(table, value, low, high) {
-  const step = stepOf(value, low, high);
+  const step = colourStep(value, low, high);
   return [table[step * 3], table[step * 3 + 1], table[step * 3 + 2]];
 }
 

@@ -41,7 +41,7 @@ function drawCells(pen, matrix, tables, theme) {
   const table = tables[matrix.scale];
   matrix.values.forEach((value, cell) => {
     if (!Number.isFinite(value) || (matrix.masked && !matrix.allowed[cell])) return;
-    const step = 3 * stepOf(value, matrix.low, matrix.high);
+    const step = 3 * colourStep(value, matrix.low, matrix.high);
     for (let part = 0; part < 3; part += 1) image.data[4 * cell + part] = table[step + part];
     image.data[4 * cell + 3] = 255;
   });
