@@ -110,17 +110,17 @@ def greedy(
     next_token = _NextToken(model, sources, use_cache, packed=packed)
     limits = length_limits(model, sources)
     prefixes = torch.full((len(sources), 1), BOS, device=next_token.device)
-    growing, best = set(range(len(sources))), []
+    growing, totals = set(range(len(sources))), []
     while growing:
         log_probabilities, tokens = next_token(prefixes).max(dim=-1)
-        best.append(log_probabilities)
+        totals.append(totals[-1] + log_probabilities if totals else log_probabilities)
         # A finished row goes on beside the others; what it says then is left out below.
         prefixes = torch.cat([prefixes, tokens[:, None]], dim=1)
-        ended = {row for row, token in enumerate(tokens.tolist()) if token == EOS or len(best) >= limits[row]}
+        ended = {row for row, token in enumerate(tokens.tolist()) if token == EOS or len(totals) >= limits[row]}
         growing -= ended
-    rows = zip(prefixes[:, 1:].tolist(), torch.stack(best, dim=1).tolist(), limits, strict=True)
+    rows = zip(prefixes[:, 1:].tolist(), torch.stack(totals, dim=1).tolist(), limits, strict=True)
     found = [(_until_end(tokens[:limit]), values) for tokens, values, limit in rows]
-    return [_hypothesis(tokens, sum(values[: len(tokens)]), alpha=0.0) for tokens, values in found]
+    return [_hypothesis(tokens, values[len(tokens) - 1], alpha=0.0) for tokens, values in found]
 
 
 def _until_end(tokens: list[int]) -> list[int]:
