@@ -129,9 +129,15 @@ class MosaicView {
   }
 
   mark() {
-    const pen = sized(this.marks, this.layout);
     const { text, background, primary } = this.theme;
     const place = ({ group, layer, head }) => this.layout.place(group, layer, head);
+    const marked = [this.hovered, this.chosen, this.focused].map((each) => each && place(each));
+    const { width, height, tile, ratio } = this.layout;
+    // A canvas that is drawn again is sent to the screen again, the whole of it.
+    const looks = JSON.stringify([marked, width, height, tile, ratio, text, background, primary]);
+    if (looks === this.looks) return;
+    this.looks = looks;
+    const pen = sized(this.marks, this.layout);
     if (this.hovered) outlineTile(pen, place(this.hovered), this.layout.tile, [background, text], 1);
     if (this.chosen) outlineTile(pen, place(this.chosen), this.layout.tile, [background, primary], 3);
     if (this.focused) outlineTile(pen, place(this.focused), this.layout.tile, [background, text], 2, [5, 3]);
