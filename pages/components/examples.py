@@ -60,13 +60,14 @@ SHOWING = (
     Example(
         sentence=EXAMPLES[0],
         label="“it”: the animal or the street?",
-        why="People know that a street is never tired. This small model cannot tell: animal and street come out close "
-        "together, and German, which says “es” for the one and “sie” for the other, makes no difference to it.",
+        why="People know that a street is never tired. This small model cannot tell: its head divides itself among "
+        "“tired”, animal and street, and German, which says “es” for the one and “sie” for the other, makes no "
+        "difference to it.",
         kind="encoder_self",
         layer=1,
         head=1,
         query=("it", 0),
-        key=("street", 0),
+        key=("tired", 0),
     ),
     Example(
         sentence="The girl likes the dog because it is friendly.",
