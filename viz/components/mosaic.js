@@ -279,27 +279,8 @@ function spanAt(cells, pixels, pixel) {
   return [starts[inside], ends[inside]];
 }
 
-// As many decimals as the steps have.
-function inDecimals(steps, power) {
-  const decimals = Math.max((steps < FINE ? 4 : 3) - power, 0);
-  return steps ? weightOf(steps, power).toFixed(decimals) : `under ${5 * 10 ** (power - 5)}`;
-}
-
 function threeDigits(value) {
   return String(Number(value.toPrecision(3)));
-}
-
-// The steps that all but the largest hundredth of the weights that no mask hides stay below.
-function largestHundredth(groups) {
-  const counts = new Uint32Array(MOST + 1);
-  let left = 0;
-  for (const { weights } of groups) {
-    for (const steps of weights) if (steps !== MASKED) counts[steps] += 1;
-  }
-  for (const count of counts) left += count / 100;
-  let steps = MOST;
-  while (steps > 0 && left > counts[steps]) left -= counts[steps--];
-  return steps;
 }
 
 function colourBar(colours) {
