@@ -211,7 +211,7 @@ class MosaicView {
     const [keys, weights] = [group.keys.length, headOf(group, layer, head)];
     const cell = largestIn(weights, keys, 0, group.queries.length, 0, keys);
     const [query, key] = [Math.floor(cell / keys), cell % keys];
-    const value = threeDigits(weightOf(weights[cell]));
+    const value = inDecimals(weights[cell], this.header.power);
     return `largest ${value}, of query ${query}: ${group.queries[query]}, key ${key}: ${group.keys[key]}`;
   }
 
