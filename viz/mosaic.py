@@ -1,7 +1,8 @@
-"""Every head of every layer at once, as the payload of the mosaic component: the run's own weights, in bytes.
+"""Every head of every layer at once, as the payload of the mosaic component: the run's own weights, to three decimals.
 
-A weight travels as one byte, or two from 0.072 up: with four decimals below 0.02 and three above. That is finer than
-the 256 colours, and what hovering says; the page's CSV and NPZ hold the tensors themselves.
+A weight travels as half a byte if it is below 0.0145, as most are, and as one or two bytes more otherwise; a masked
+cell as nothing. That is finer than the 256 colours, and what hovering says; the page's CSV and NPZ hold the tensors
+themselves. Few bytes matter: moving a slider takes as long as they do.
 """
 
 import json
@@ -21,11 +22,13 @@ Place = tuple[str, int, int]
 
 MOST_GROUPS = 3
 MOST_CELLS = 8_000_000
-"""eight to sixteen megabytes: more than that no browser should be sent for one picture"""
-FINE = 200
-"""steps of 0.0001 from 0 up to 0.02; those after them are of 0.001"""
+"""four to twenty megabytes: more than that no browser should be sent for one picture"""
+HALF_BYTE = 15
+"""thousandths below this are their half byte; from here on a byte holds their excess over it"""
 ONE_BYTE = 252
-"""steps below this are their byte; from here on the byte's excess over it is the high part of two bytes"""
+"""an excess below this is its byte; from here on the byte's own excess over it is the high part of two bytes"""
+CHUNK = 1 << 16
+"""cells that are worked on at once: few enough to stay in the processor's cache; even"""
 LARGEST = 1e6
 
 
@@ -70,8 +73,10 @@ def mosaic(
 ) -> bytes:
     """The payload: four bytes with the header's length, the header as JSON, then each group's weights.
 
-    A group has a byte a cell in the order layer, head, query, key; the second bytes of the cells that have two; and, if
-    anything is masked, a bit a cell. The header says how long each part is, and in which power of ten cells count.
+    A group has, in the order layer, head, query, key, a half byte for each cell that is not masked, the low one first;
+    the next bytes of the cells that have one; the last bytes of those that have two; and, if anything is masked, a bit
+    a cell, of one head where all heads' masks are the same. The header says how long each part is, how many cells the
+    bits are of, and in which power of ten thousandths count.
 
     Args:
         groups: one to three, drawn one below the other: rows are layers, columns heads.
@@ -85,10 +90,13 @@ def mosaic(
     """
     _check(groups, high)
     seen = [_seen(group) for group in groups]
-    power = _power(largest := max(float(values.max()) for values, _ in seen))
-    chunks = [(*_bytes(values, power), _mask_bits(masked)) for values, masked in seen]
+    power = _power(largest := max(float(values.max(initial=0)) for values, _ in seen))
+    chunks = [(*_packed(values, power), _bits(masked)) for values, masked in seen]
     header = {
-        "groups": [_described(*pair) for pair in zip(groups, chunks, strict=True)],
+        "groups": [
+            _described(group, parts, masked.size)
+            for group, parts, (_, masked) in zip(groups, chunks, seen, strict=True)
+        ],
         "power": power,
         "chosen": list(chosen) if chosen else None,
         "high": (largest or 1.0) if high is None else float(high),
@@ -125,47 +133,61 @@ def packed(header: dict, arrays: Sequence[Array]) -> bytes:
 
 
 def _seen(group: Group) -> tuple[Array, Array]:
-    """float32 (layers, heads, query, key), 0 where masked; bool of the same shape, True is masked."""
+    """float32 (cells that are not masked,); bool, True is masked: (query, key) if all heads' masks are the same,
+    otherwise of the shape of the weights, and empty if nothing is masked."""
     weights = np.asarray(group.weights, dtype=np.float32)
-    masked = np.isnan(weights)
-    if group.allowed is not None:
-        masked |= ~np.broadcast_to(group.allowed, weights.shape)
-    seen = np.where(masked, np.float32(0), weights)
-    if seen.min() < 0 or seen.max() > LARGEST:
+    masked = _masked(weights, group.allowed)
+    if masked.ndim == 2:
+        values = weights.reshape(-1, masked.size).take(np.flatnonzero(~masked), axis=1).reshape(-1)
+    else:
+        values = weights[~masked] if masked.size else weights.reshape(-1)
+    lowest, highest = values.min(initial=0), values.max(initial=0)
+    if lowest < 0 or highest > LARGEST:
         raise ValueError(
-            f"{group.title} has numbers from {seen.min():.4g} to {seen.max():.4g}; a mosaic draws 0 to {LARGEST:,.0f}."
+            f"{group.title} has numbers from {lowest:.4g} to {highest:.4g}; a mosaic draws 0 to {LARGEST:,.0f}."
         )
-    return seen, masked
+    return values, masked
 
 
-def steps(values: Array, power: int = 0) -> Array:
-    """uint16 of the shape of `values`: how many steps each is from 0, in units of 10 ** power, rounded.
-
-    n = min(10,000 w, 180 + 1,000 w), whose two sides meet at w = 0.02, n = 200.
-    """
-    fine = values * np.float32(10.0 ** (4 - power))
-    coarse = fine * np.float32(0.1)
-    coarse += np.float32(180)
-    np.minimum(fine, coarse, out=fine)
-    return np.rint(fine, out=fine).astype("<u2")
+def _masked(weights: Array, allowed: Array | None) -> Array:
+    masked = np.isnan(weights) if np.isnan(weights.min()) else np.zeros(1, bool)
+    if allowed is not None:
+        masked = masked | ~np.broadcast_to(allowed, weights.shape)
+    if not masked.any():
+        return np.zeros(0, bool)
+    one = masked[0, 0]
+    return one if (masked == one).all() else masked
 
 
-def _bytes(values: Array, power: int) -> tuple[Array, Array]:
-    """uint8 (layers, heads, query, key), and uint8 (cells with two bytes,)."""
-    counted = steps(values, power)
-    long = counted >= ONE_BYTE
-    beyond = counted[long] - ONE_BYTE
-    first = counted.astype(np.uint8)
-    first[long] = ONE_BYTE + (beyond >> 8)
-    return first, (beyond & 0xFF).astype(np.uint8)
+def thousandths(values: Array, power: int = 0) -> Array:
+    """uint16 of the shape of `values`: how many thousandths each is, in units of 10 ** power, rounded."""
+    counted = values * np.float32(10.0 ** (3 - power))
+    counted += np.float32(0.5)
+    return counted.astype("<u2")
 
 
-def _mask_bits(masked: Array) -> Array:
-    """uint8: a bit a cell, 1 is masked; none if no cell is."""
-    return np.packbits(masked, bitorder="little") if masked.any() else np.zeros(0, np.uint8)
+def _packed(values: Array, power: int) -> tuple[Array, Array, Array]:
+    """uint8: two cells a byte; the bytes of cells from HALF_BYTE on; those of cells from HALF_BYTE + ONE_BYTE on."""
+    chunks = [_packed_chunk(values[start : start + CHUNK], power) for start in range(0, values.size, CHUNK)]
+    return tuple(map(np.concatenate, zip(*chunks, strict=True))) if chunks else (np.zeros(0, np.uint8),) * 3
 
 
-def _described(group: Group, parts: tuple[Array, Array, Array]) -> dict:
+def _packed_chunk(values: Array, power: int) -> tuple[Array, Array, Array]:
+    counted = thousandths(values, power)
+    half = np.zeros(-(-counted.size // 2) * 2, np.uint8)
+    np.minimum(counted, HALF_BYTE, out=half[: counted.size], casting="unsafe")
+    excess = counted[counted >= HALF_BYTE] - HALF_BYTE
+    long = excess >= ONE_BYTE
+    beyond = excess[long] - ONE_BYTE
+    excess[long] = ONE_BYTE + (beyond >> 8)
+    return half[::2] | half[1::2] << 4, excess.astype(np.uint8), (beyond & 0xFF).astype(np.uint8)
+
+
+def _bits(masked: Array) -> Array:
+    return np.packbits(masked, bitorder="little")
+
+
+def _described(group: Group, parts: Sequence[Array], masks: int) -> dict:
     layers, heads = np.shape(group.weights)[:2]
     return {
         "kind": group.kind,
@@ -176,4 +198,5 @@ def _described(group: Group, parts: tuple[Array, Array, Array]) -> dict:
         "queries": list(group.queries),
         "keys": list(group.keys),
         "bytes": [part.size for part in parts],
+        "masks": masks,
     }

@@ -8,10 +8,10 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.error import URLError
 
 if TYPE_CHECKING:
@@ -25,12 +25,11 @@ PATIENCE = 120
 QUIET = 250
 """Milliseconds without a change of its DOM or canvas, after which a picture counts as finished"""
 
-# `painted` is a promise: milliseconds from the event, or from arming, to the second animation frame after the last
-# change of `root`. A canvas that is drawn again has its size set anew: that is a change too.
+# `painted` is a promise: milliseconds from the event to the second animation frame after the last change of `root`. A canvas that is drawn again has its size set anew: that is a change too.
 ARM = """
 (root, [event, quiet, patience]) => {
-  let [from, last, timer] = [event ? null : performance.now(), null, null];
-  if (event) addEventListener(event, (seen) => (from = seen.timeStamp), { capture: true, once: true });
+  let [from, last, timer] = [null, null, null];
+  addEventListener(event, (seen) => (from = seen.timeStamp), { capture: true, once: true });
   window.painted = new Promise((resolve, reject) => {
     const limit = setTimeout(() => reject(new Error("nothing was painted")), patience);
     const finish = () => { clearTimeout(limit); observer.disconnect(); resolve(last - from); };
@@ -129,18 +128,14 @@ def at_rest(page: "Page") -> None:
     page.wait_for_function("!document.querySelector('[data-stale=true], [data-testid=stSkeleton]')")
 
 
-def after_key(page: "Page", root: "ElementHandle", key: str) -> float:
-    """Milliseconds from the press of a key to the painted change of `root`."""
-    page.evaluate(f"([root, rest]) => ({ARM})(root, rest)", [root, ["keydown", QUIET, 1000 * PATIENCE]])
-    page.keyboard.press(key)
-    return page.evaluate("window.painted")
+def painted_after(page: "Page", root: "ElementHandle", event: str, act: Callable[[], None], wait: float = 0) -> float:
+    """Milliseconds from the `event` that `act` causes to the painted change of `root`.
 
-
-def after_input(page: "Page", root: "ElementHandle", slider: "ElementHandle", value: Any) -> float:
-    """Milliseconds from an `input` event, as dragging the range sends it, to the painted change of `root`."""
-    page.evaluate(f"([root, rest]) => ({ARM})(root, rest)", [root, ["", QUIET, 1000 * PATIENCE]])
-    slider.evaluate(
-        "(slider, value) => { slider.value = value; slider.dispatchEvent(new Event('input', { bubbles: true })); }",
-        value,
-    )
+    Args:
+        wait: seconds before `act`. The last measurement ended with a frame: without it each event would find the
+            screen's clock at the same place, and what takes a millisecond longer would take a frame longer, or nothing.
+    """
+    page.evaluate(f"([root, rest]) => ({ARM})(root, rest)", [root, [event, QUIET, 1000 * PATIENCE]])
+    time.sleep(wait)
+    act()
     return page.evaluate("window.painted")

@@ -1,7 +1,8 @@
 """One picture of the app a visit, drawn again at each move of a slider: the script that tests.bench.views serves.
 
-?view= names the picture, ?tokens= how many the sentence has. The data changes with every move: two runs of the model
-take turns, as trained and at another attention temperature. Everything is drawn by what the pages call.
+?view= names the picture, ?tokens= how many the sentence has. The data changes with every move: runs of the model at
+several attention temperatures take turns, more of them than the browser keeps pictures, so each comes over the wire.
+Everything is drawn by what the pages call.
 """
 
 import time
@@ -27,6 +28,7 @@ from viz.steps import STEPS, picture
 from viz.temperature import row_panels
 
 LAYER, HEAD = 1, 3
+TAUS = (1.0, 0.9, 0.8, 0.7, 0.6)
 COLUMNS = [3, 2]
 """widths of heat map and lines, as on the page of heads and layers"""
 
@@ -36,17 +38,15 @@ def main() -> None:
     translator = open_translator(st.query_params.get("checkpoint", DEFAULT_CHECKPOINT), "cpu")
     text = text_of(translator.tokenizer, int(st.query_params["tokens"]))
     plain = run(translator, Request(text, text, 1, ()))
-    views = [
-        View(translator, trace, text, "encoder_self", LAYER, HEAD, 1.0, "head", "typed")
-        for trace in (plain, again(translator, plain, (AttentionTemperature(0.7),)))
-    ]
+    runs = [again(translator, plain, (AttentionTemperature(tau),)) for tau in TAUS]
+    views = [View(translator, trace, text, "encoder_self", LAYER, HEAD, 1.0, "head", "typed") for trace in runs]
     st.fragment(redraw)(st.query_params["view"], views)
 
 
 def redraw(name: str, views: list[View]) -> None:
     moved = st.slider("Move", 0, 10_000, key="move")
     with st.container(key="picture"):
-        PICTURES[name](views[moved % 2], moved)
+        PICTURES[name](views[moved % len(views)], moved)
     st.text(f"{time.process_time()} s after {moved} moves")
 
 

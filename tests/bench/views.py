@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench.browser import after_input, after_key, at_rest, chromium, served, window
+from tests.bench.browser import at_rest, chromium, painted_after, served, window
 from tests.bench.sentences import TOKENS
 from tests.bench.table import Row
 
@@ -31,12 +31,18 @@ PICTURES = {
 WORD = """
 (root) => {
   const [slider, said] = ["input", "span"].map((name) => root.appendChild(document.createElement(name)));
-  Object.assign(slider, { type: "range", min: -1, max: 1, step: 0.5 });
+  Object.assign(slider, { type: "range", min: -1, max: 1, step: 0.01 });
   slider.addEventListener("input", () => (said.textContent = slider.value));
   return slider;
 }
 """
 """puts a slider and what it says into an empty picture"""
+STRETCH = 80
+"""pixels by which a slider is dragged"""
+FRAME = 1 / 60
+"""seconds between two frames of the screen"""
+GOLDEN = 0.618
+"""multiples of it, without their whole parts, fill the stretch from 0 to 1 evenly, however many there are"""
 SERVER_TIME = 10
 """Milliseconds that the server may take for a rerun that draws nothing"""
 
@@ -47,17 +53,23 @@ class Watched:
 
     page: "Page"
     root: "ElementHandle"
-    slider: "ElementHandle | None" = None
-    """the picture's own, in the browser; None: Streamlit's"""
+    grip: tuple[float, float] | None = None
+    """where on the page the pointer holds the picture's own slider; None: Streamlit's, moved by a key"""
     moves: int = 0
 
-    def move(self) -> float:
-        """Milliseconds until the picture is painted anew."""
+    def move(self, wait: float) -> float:
+        """Milliseconds until the picture is painted anew; the move comes `wait` seconds after a frame."""
         self.page.bring_to_front()
         self.moves += 1
-        if self.slider is not None:
-            return after_input(self.page, self.root, self.slider, -0.5 if self.moves % 2 else 0.5)
-        return after_key(self.page, self.root, "ArrowRight")
+        event, act = ("keydown", self._press) if self.grip is None else ("input", self._drag)
+        return painted_after(self.page, self.root, event, act, wait)
+
+    def _press(self) -> None:
+        self.page.keyboard.press("ArrowRight")
+
+    def _drag(self) -> None:
+        x, y = self.grip
+        self.page.mouse.move(x + (STRETCH if self.moves % 2 else 0), y)
 
 
 def views(checkpoint: str, sizes: Sequence[int] = TOKENS, rounds: int = ROUNDS) -> Iterator[Row]:
@@ -81,13 +93,23 @@ def watched(browser: "Browser", address: str, name: str, tokens: int) -> Watched
     at_rest(page)
     root = page.locator(".st-key-picture").element_handle()
     page.get_by_role("slider", name="Move").focus()
-    return Watched(page, root, _slider_of(page, root, name))
+    return Watched(page, root, _grip(page, root, name))
 
 
-def _slider_of(page: "Page", root: "ElementHandle", name: str) -> "ElementHandle | None":
+def _grip(page: "Page", root: "ElementHandle", name: str) -> tuple[float, float] | None:
+    """The pointer takes hold of the picture's own slider in its middle, if it has one."""
     if name == "word":
-        return root.evaluate_handle(WORD).as_element()
-    return page.locator(".temperature input[type=range]").element_handle() if name == "temperature" else None
+        slider = root.evaluate_handle(WORD).as_element()
+    elif name == "temperature":
+        slider = page.locator(".temperature input[type=range]").element_handle()
+    else:
+        return None
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    return x, y
 
 
 def measured(windows: dict[str, Watched], rounds: int) -> dict[str, list[float]]:
@@ -96,8 +118,9 @@ def measured(windows: dict[str, Watched], rounds: int) -> dict[str, list[float]]
     names = list(windows)
     for number in range(rounds + 2):
         first = number % len(names)
+        wait = number * GOLDEN % 1 * FRAME
         for name in names[first:] + names[:first]:
-            taken = windows[name].move()
+            taken = windows[name].move(wait)
             if number >= 2:
                 times[name].append(taken)
     return times

@@ -76,8 +76,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def layer_of(visitor: Visitor, name: str, above: int) -> "Locator":
-    """The canvas with the picture (0), or the one above it that takes clicks and keys (1)."""
-    return visitor.page.locator(f".{name} .layers canvas").nth(above)
+    """The canvas with the picture (0), or what lies above it and takes clicks and keys (1)."""
+    return visitor.page.locator(f".{name} .layers > *").nth(above)
 
 
 Layout = tuple[list[float], list[float]]
@@ -96,6 +96,21 @@ def cell_place(layout: Layout, group: int, layer: int, head: int, fraction: tupl
     return {"x": left + head * step_x + fraction[0] * width, "y": top + layer * step_y + fraction[1] * height}
 
 
+def tile_of(layout: Layout, group: int, layer: int, head: int) -> list[float]:
+    """Left, top, width and height of a head in the mosaic."""
+    corner = cell_place(layout, group, layer, head, (0, 0))
+    return [corner["x"], corner["y"], *layout[0][3:]]
+
+
+def outlined(visitor: Visitor, name: str) -> list[float]:
+    """Where in the mosaic the outline of a head is, and that its line can be seen."""
+    boxes = [layer_of(visitor, "mosaic", 1), visitor.page.locator(f".mosaic .outline.{name}")]
+    whole, box = (each.bounding_box() for each in boxes)
+    style = boxes[1].evaluate("node => getComputedStyle(node).outline")
+    assert "px" in style and "rgba(0, 0, 0, 0)" not in style
+    return [box["x"] - whole["x"], box["y"] - whole["y"], box["width"], box["height"]]
+
+
 def pixels(canvas: "Locator", places: list[dict[str, float]]) -> list[list[int]]:
     return canvas.evaluate(
         """(canvas, places) => places.map(({x, y}) =>
@@ -109,8 +124,7 @@ def pixel(canvas: "Locator", place: dict[str, float]) -> list[int]:
 
 
 def sent(weight: float) -> float:
-    """Three decimals, and four below 0.02."""
-    return round(float(weight), 4 if weight < 0.02 else 3)
+    return round(float(weight), 3)
 
 
 def viridis(weight: float) -> list[float]:
@@ -125,7 +139,7 @@ def tip(visitor: Visitor, name: str) -> list[str]:
 
 
 def said_weight(visitor: Visitor) -> float:
-    """The weight that hovering over the mosaic says; 0 for less than four decimals hold."""
+    """The weight that hovering over the mosaic says; 0 for less than three decimals hold."""
     said = tip(visitor, "mosaic")[0].removeprefix("attention weight ")
     return 0 if said.startswith("under") else float(said)
 
@@ -181,11 +195,10 @@ def test_a_head_is_chosen_by_click_and_by_key(server: str, new_visitor: Callable
     visitor = new_visitor(color_scheme=scheme)
     visitor.visit(f"{server}/?n=5")
     marks, layout = layer_of(visitor, "mosaic", 1), layout_of(visitor)
-    outline = cell_place(layout, 1, 1, 2, (0.5, 0))
-    assert pixel(marks, outline | {"y": outline["y"] - 2})[3] == 255
+    assert outlined(visitor, "chosen") == pytest.approx(tile_of(layout, 1, 1, 2), abs=0.5)
     marks.click(position=cell_place(layout, 0, 1, 3, (0.5, 0.5)))
     wait_for_choice(visitor, "encoder_self", 1, 3)
-    assert pixel(marks, outline | {"y": outline["y"] - 2})[3] == 0
+    assert outlined(visitor, "chosen") == pytest.approx(tile_of(layout, 0, 1, 3), abs=0.5)
     for key in ("ArrowDown", "ArrowLeft", "ArrowLeft", "Enter"):
         marks.press(key)
     wait_for_choice(visitor, "decoder_self", 0, 1)

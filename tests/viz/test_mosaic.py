@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz.mosaic import FINE, MOST_CELLS, ONE_BYTE, Group, mosaic, steps
+from viz.mosaic import CHUNK, HALF_BYTE, MOST_CELLS, ONE_BYTE, Group, mosaic, thousandths
 from viz.tokens import labels
 
 if TYPE_CHECKING:
@@ -27,15 +27,17 @@ def decode(payload: bytes) -> tuple[dict, list[Array]]:
     found = []
     for group in header["groups"]:
         shape = group["layers"], group["heads"], len(group["queries"]), len(group["keys"])
-        first, second, mask, parts = np.split(parts, np.cumsum(group["bytes"]))
-        counted = first.astype(int)
+        halves, first, second, mask, parts = np.split(parts, np.cumsum(group["bytes"]))
+        bits = np.unpackbits(mask, bitorder="little")[: group["masks"]].astype(bool)
+        masked = np.resize(bits, shape) if bits.size else np.zeros(shape, bool)
+        excess = first.astype(int)
         long = first >= ONE_BYTE
-        counted[long] = ONE_BYTE + (counted[long] - ONE_BYTE) * 256 + second
-        weights = np.where(counted < FINE, counted / 1e4, (counted - 180) / 1e3) * 10.0 ** header["power"]
-        masked = np.unpackbits(mask, bitorder="little").astype(bool)
-        if masked.size:
-            weights[masked[: weights.size]] = np.nan
-        found.append(weights.reshape(shape))
+        excess[long] = ONE_BYTE + (excess[long] - ONE_BYTE) * 256 + second
+        counted = np.stack([halves & 15, halves >> 4], axis=1).reshape(-1)[: np.sum(~masked)].astype(int)
+        counted[counted == HALF_BYTE] += excess
+        weights = np.full(shape, np.nan)
+        weights[~masked] = counted / 1000 * 10.0 ** header["power"]
+        found.append(weights)
     assert not parts.size
     return header, found
 
@@ -53,7 +55,7 @@ def group() -> Group:
     return Group("cross", "Cross-attention", weights, list("abcd"), list("vwxyz"))
 
 
-def test_what_is_sent_is_the_weights_of_the_run_to_three_decimals_and_four_below_a_fiftieth(trace: "Trace") -> None:
+def test_what_is_sent_is_the_weights_of_the_run_to_three_decimals(trace: "Trace") -> None:
     groups = [group_of(trace, kind) for kind in ("encoder_self", "decoder_self", "cross")]
     header, found = decode(mosaic(groups, ("cross", 1, 2)))
     for group, described, sent in zip(groups, header["groups"], found, strict=True):
@@ -61,27 +63,36 @@ def test_what_is_sent_is_the_weights_of_the_run_to_three_decimals_and_four_below
         assert (described["queries"], described["keys"]) == (group.queries, group.keys)
         seen = ~np.isnan(sent)
         assert np.array_equal(seen, group.allowed)
-        off = np.abs(sent[seen] - group.weights[seen])
-        assert (off <= np.where(group.weights[seen] < 0.02, 0.5001e-4, 0.5001e-3)).all()
+        np.testing.assert_allclose(sent[seen], group.weights[seen], rtol=0, atol=0.5001e-3)
     assert header["chosen"] == ["cross", 1, 2]
     assert header["high"] == 1
 
 
 @given(st.floats(0, 1, width=32), st.floats(0, 1, width=32), st.integers(0, 6))
-def test_steps_are_in_the_order_of_the_weights(one: float, other: float, power: int) -> None:
-    smaller, larger = steps(np.float32(10.0**power) * np.float32(sorted((one, other))), power)
-    assert smaller <= larger <= ONE_BYTE + 4 * 256 - 1
+def test_thousandths_are_in_the_order_of_the_weights(one: float, other: float, power: int) -> None:
+    smaller, larger = thousandths(np.float32(10.0**power) * np.float32(sorted((one, other))), power)
+    assert smaller <= larger <= HALF_BYTE + ONE_BYTE + 4 * 256 - 1
 
 
+@pytest.mark.parametrize("own", [True, False], ids=["a mask for each head", "one mask for all heads"])
 @given(st.integers(1, 3), st.integers(1, 9), st.integers(0, 2**32 - 1))
-def test_any_mask_arrives_whole(heads: int, tokens: int, seed: int) -> None:
+def test_any_mask_arrives_whole(own: bool, heads: int, tokens: int, seed: int) -> None:
     draw = np.random.default_rng(seed)
     weights = draw.random((2, heads, tokens, tokens), dtype=np.float32)
-    allowed = draw.random(weights.shape) < 0.5
+    allowed = np.broadcast_to(draw.random(weights.shape if own else weights.shape[2:]) < 0.5, weights.shape)
     group = Group("cross", "Cross-attention", weights, ["a"] * tokens, ["b"] * tokens, allowed)
     _, (sent,) = decode(mosaic([group]))
     assert np.array_equal(np.isnan(sent), ~allowed)
     np.testing.assert_allclose(sent, np.where(allowed, weights, np.nan), atol=0.5001e-3)
+
+
+def test_heads_of_very_long_texts_arrive_in_their_places() -> None:
+    side = 150
+    assert 3 * side**2 > CHUNK
+    weights = np.random.default_rng(0).dirichlet(np.full(side, 0.05), (1, 3, side)).astype(np.float32)
+    tokens = ["a"] * side
+    _, (sent,) = decode(mosaic([Group("cross", "Cross-attention", weights, tokens, tokens)]))
+    np.testing.assert_allclose(sent, weights, rtol=0, atol=0.5001e-3)
 
 
 def test_numbers_beyond_1_are_counted_in_tens_and_a_rounded_1_is_not(group: Group) -> None:

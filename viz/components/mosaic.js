@@ -1,4 +1,4 @@
-// The mosaic component: every head of every layer on one canvas, and a second one above it for what is chosen.
+// The mosaic component: every head of every layer on one canvas, and above it what takes the pointer and the keys.
 // It is one module with colours.js, svg_pen.js, save_picture.js and mosaic_draw.js, which come before it.
 
 const views = new WeakMap();
@@ -14,15 +14,15 @@ export default function mount(component) {
   };
 }
 
-function decode(data) {
+// `before` are the groups that were drawn last.
+function decode(data, before = []) {
   const bytes = new Uint8Array(data);
   const length = new DataView(bytes.buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
   let start = 4 + length;
-  for (const group of header.groups) {
+  for (const [index, group] of header.groups.entries()) {
     const parts = group.bytes.map((size) => bytes.subarray(start, (start += size)));
-    group.weights = stepsOf(...parts);
-    group.masked = group.bytes[2] > 0;
+    group.weights = weightsOf(group, parts, before[index]?.weights);
   }
   return header;
 }
@@ -31,7 +31,9 @@ class MosaicView {
   constructor(root) {
     this.root = root.querySelector(".mosaic");
     this.tiles = element("canvas");
-    this.marks = element("canvas");
+    this.marks = element("div", "marks");
+    this.outlines = ["hovered", "chosen", "focused"].map((name) => element("div", `outline ${name}`));
+    this.marks.append(...this.outlines);
     this.said = element("div", "said");
     this.said.setAttribute("aria-live", "polite");
     this.tip = element("div", "tip");
@@ -82,7 +84,7 @@ class MosaicView {
 
   update({ data, setTriggerValue }) {
     this.send = setTriggerValue;
-    this.header = decode(data);
+    this.header = decode(data, this.groups);
     this.groups = this.header.groups;
     const [kind, layer, head] = this.header.chosen || [];
     const group = this.groups.find((each) => each.kind === kind);
@@ -121,26 +123,32 @@ class MosaicView {
     const { left, tile, step } = this.layout;
     this.marks.dataset.tiles = [left, tile.width + GAP, step, tile.width, tile.height].join(" ");
     this.marks.dataset.tops = this.groups.map(({ top }) => top).join(" ");
-    const pen = sized(this.tiles, this.layout);
-    writeLabels(pen, this.groups, this.layout, this.theme);
-    paintTiles(pen, this.groups, this.layout, this.pixels, this.theme);
+    this.writeLabels();
+    paintTiles(this.tiles.getContext("2d"), this.groups, this.layout, this.pixels, this.theme);
     this.writeLegend();
     this.mark();
   }
 
-  mark() {
-    const { text, background, primary } = this.theme;
-    const place = ({ group, layer, head }) => this.layout.place(group, layer, head);
-    const marked = [this.hovered, this.chosen, this.focused].map((each) => each && place(each));
-    const { width, height, tile, ratio } = this.layout;
-    // A canvas that is drawn again is sent to the screen again, the whole of it.
-    const looks = JSON.stringify([marked, width, height, tile, ratio, text, background, primary]);
+  // Around the same heads stand the same words: they are not written again with every change of the weights.
+  writeLabels() {
+    const words = this.groups.map(({ title, averaged, layers, heads, queries, keys }) => {
+      return [title, averaged, layers, heads, queries.length, keys.length];
+    });
+    const looks = JSON.stringify([words, this.layout, this.theme, document.fonts.status]);
     if (looks === this.looks) return;
     this.looks = looks;
-    const pen = sized(this.marks, this.layout);
-    if (this.hovered) outlineTile(pen, place(this.hovered), this.layout.tile, [background, text], 1);
-    if (this.chosen) outlineTile(pen, place(this.chosen), this.layout.tile, [background, primary], 3);
-    if (this.focused) outlineTile(pen, place(this.focused), this.layout.tile, [background, text], 2, [5, 3]);
+    writeLabels(sized(this.tiles, this.layout), this.groups, this.layout, this.theme);
+  }
+
+  mark() {
+    const { width, height } = this.layout.tile;
+    for (const [index, place] of [this.hovered, this.chosen, this.focused].entries()) {
+      const { style } = this.outlines[index];
+      style.display = place ? "" : "none";
+      if (!place) continue;
+      const [left, top] = this.layout.place(place.group, place.layer, place.head);
+      Object.assign(style, { left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` });
+    }
   }
 
   // The head under the pointer, and how far into it the pointer is, in pixels of the screen.
@@ -254,7 +262,7 @@ class MosaicView {
   }
 
   writeLegend() {
-    const masked = this.groups.some((group) => group.masked);
+    const masked = this.groups.some((group) => group.masks);
     const says = [this.header.measure, this.header.largest > this.high, this.high, masked, this.pooled].join();
     if (says === this.legend.dataset.says) return;
     this.legend.dataset.says = says;
@@ -271,12 +279,6 @@ class MosaicView {
 
 function nameOf({ group, layer, head }) {
   return `${group.title}, layer ${layer}, ${group.averaged ? "all heads" : `head ${head}`}`;
-}
-
-function spanAt(cells, pixels, pixel) {
-  const { starts, ends } = spans(cells, pixels);
-  const inside = Math.min(pixel, pixels - 1);
-  return [starts[inside], ends[inside]];
 }
 
 function threeDigits(value) {

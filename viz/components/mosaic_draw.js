@@ -1,56 +1,78 @@
-// The pixels of the mosaic. Weights arrive in steps (viz/mosaic.py: four decimals below 0.02, three above), which are in
-// their order, a masked cell below all; so the largest of several cells is found, and coloured, without decoding them.
+// The pixels of the mosaic. Weights arrive in thousandths (viz/mosaic.py), a masked cell counts as less than none; so
+// the largest of several cells is found, and coloured, as it is.
 
 const MASKED = -1;
-const FINE = 200; // steps of a ten thousandth; those after them are of a thousandth
+const HALF_BYTE = 15;
 const ONE_BYTE = 252;
-const MOST = ONE_BYTE + 4 * 256 - 1;
+const MOST = HALF_BYTE + ONE_BYTE + 4 * 256 - 1;
 const GAP = 4; // between tiles
 const TITLE = 40; // above a group's tiles: its title and the numbers of its heads
 const BELOW = 14; // below a group
 
-function weightOf(steps, power) {
-  return (steps < FINE ? steps / 10000 : (steps - 180) / 1000) * 10 ** power;
+function weightOf(thousandths, power) {
+  return (thousandths / 1000) * 10 ** power;
 }
 
-// As many decimals as the steps have.
-function inDecimals(steps, power) {
-  const decimals = Math.max((steps < FINE ? 4 : 3) - power, 0);
-  return steps ? weightOf(steps, power).toFixed(decimals) : `under ${5 * 10 ** (power - 5)}`;
+// As many decimals as there are.
+function inDecimals(thousandths, power) {
+  const decimals = Math.max(3 - power, 0);
+  return thousandths ? weightOf(thousandths, power).toFixed(decimals) : `under ${5 * 10 ** (power - 4)}`;
 }
 
-// The steps that all but the largest hundredth of the weights that no mask hides stay below.
+// The thousandths that all but the largest hundredth of the weights that no mask hides stay below.
 function largestHundredth(groups) {
   const counts = new Uint32Array(MOST + 1);
   let left = 0;
   for (const { weights } of groups) {
-    for (const steps of weights) if (steps !== MASKED) counts[steps] += 1;
+    for (const weight of weights) if (weight !== MASKED) counts[weight] += 1;
   }
   for (const count of counts) left += count / 100;
-  let steps = MOST;
-  while (steps > 0 && left > counts[steps]) left -= counts[steps--];
-  return steps;
+  let most = MOST;
+  while (most > 0 && left > counts[most]) left -= counts[most--];
+  return most;
 }
 
-// Cells as steps, or MASKED, from the three parts of a group's bytes.
-function stepsOf(first, second, mask) {
-  const steps = new Int16Array(first);
-  let next = 0;
-  for (let cell = 0; next < second.length; cell += 1) {
-    if (first[cell] >= ONE_BYTE) steps[cell] = ONE_BYTE + ((first[cell] - ONE_BYTE) << 8) + second[next++];
+// A group's cells as thousandths, or MASKED, from its parts; `before` is an array to write into, if it is long enough.
+function weightsOf({ layers, heads, queries, keys, masks }, [halves, first, second, mask], before) {
+  const cells = layers * heads * queries.length * keys.length;
+  if (!masks) return unpacked(halves, first, second, reused(before, cells));
+  const open = [];
+  for (let cell = 0; cell < masks; cell += 1) if (!((mask[cell >> 3] >> (cell & 7)) & 1)) open.push(cell);
+  const [places, weights] = [Int32Array.from(open), reused(before, cells).fill(MASKED)];
+  const dense = unpacked(halves, first, second, new Int16Array(2 * halves.length));
+  for (let start = 0, next = 0; start < cells; start += masks) {
+    for (let place = 0; place < places.length; place += 1, next += 1) weights[start + places[place]] = dense[next];
   }
-  for (let cell = 0; mask.length && cell < steps.length; cell += 1) {
-    if ((mask[cell >> 3] >> (cell & 7)) & 1) steps[cell] = MASKED;
-  }
-  return steps;
+  return weights;
 }
 
-// Pixels (red first in memory) of every number of steps, with colours from 0 to `high`.
+// Memory that is taken anew at every move would be cleared away in the middle of one.
+function reused(before, cells) {
+  return before?.length === cells ? before : new Int16Array(cells);
+}
+
+// Two cells a byte, into `into`; a last half byte too many falls beyond its end.
+function unpacked(halves, first, second, into) {
+  let [next, last] = [0, 0];
+  const longer = () => {
+    const excess = first[next++];
+    return HALF_BYTE + (excess < ONE_BYTE ? excess : ONE_BYTE + ((excess - ONE_BYTE) << 8) + second[last++]);
+  };
+  for (let byte = 0, cell = 0; byte < halves.length; byte += 1, cell += 2) {
+    const low = halves[byte] & 15;
+    const high = halves[byte] >> 4;
+    into[cell] = low < HALF_BYTE ? low : longer();
+    into[cell + 1] = high < HALF_BYTE ? high : longer();
+  }
+  return into;
+}
+
+// Pixels (red first in memory) of every number of thousandths, with colours from 0 to `high`.
 function pixelTable(table, high, power) {
   const pixels = new Uint32Array(MOST + 1);
-  for (let steps = 0; steps <= MOST; steps += 1) {
-    const step = 3 * Math.round(255 * Math.min(weightOf(steps, power) / high, 1));
-    pixels[steps] = (255 << 24) | (table[step + 2] << 16) | (table[step + 1] << 8) | table[step];
+  for (let count = 0; count <= MOST; count += 1) {
+    const step = 3 * Math.round(255 * Math.min(weightOf(count, power) / high, 1));
+    pixels[count] = (255 << 24) | (table[step + 2] << 16) | (table[step + 1] << 8) | table[step];
   }
   return pixels;
 }
@@ -82,6 +104,12 @@ function spans(cells, pixels) {
     ends[pixel] = Math.max(Math.floor(((pixel + 1) * cells) / pixels), starts[pixel] + 1);
   }
   return { cells, starts, ends };
+}
+
+function spanAt(cells, pixels, pixel) {
+  const { starts, ends } = spans(cells, pixels);
+  const inside = Math.min(pixel, pixels - 1);
+  return [starts[inside], ends[inside]];
 }
 
 // The first of the largest cells of a block; its index in the head.
@@ -141,7 +169,7 @@ function paintTiles(pen, groups, layout, table, theme) {
   for (const group of groups) {
     const [down, across] = [spans(group.queries.length, height), spans(group.keys.length, width)];
     for (const [layer, head] of placesOf(group)) {
-      paintHead(pixels, headOf(group, layer, head), down, across, table, group.masked && hatching);
+      paintHead(pixels, headOf(group, layer, head), down, across, table, group.masks && hatching);
       const [x, y] = layout.place(group, layer, head);
       pen.putImageData(image, Math.round(x * layout.ratio), Math.round(y * layout.ratio));
     }
@@ -214,15 +242,13 @@ function writeLabels(pen, groups, layout, theme) {
   }
 }
 
-// Two tones, so that the line is seen on every colour of the scale.
-function outlineTile(pen, [x, y], { width, height }, colours, thickness, dashes = []) {
-  for (const [colour, extra] of [[colours[0], 2], [colours[1], 0]]) {
-    pen.setLineDash(extra ? [] : dashes);
+// As .outline.chosen is drawn: two tones, so that the line is seen on every colour of the scale.
+function outlineTile(pen, [x, y], { width, height }, { background, primary }) {
+  for (const [colour, thickness] of [[background, 5], [primary, 3]]) {
     pen.strokeStyle = colour;
-    pen.lineWidth = thickness + extra;
-    pen.strokeRect(x - thickness / 2, y - thickness / 2, width + thickness, height + thickness);
+    pen.lineWidth = thickness;
+    pen.strokeRect(x - 1.5, y - 1.5, width + 3, height + 3);
   }
-  pen.setLineDash([]);
 }
 
 function paintMosaic(view, canvas, caption) {
@@ -235,7 +261,7 @@ function paintMosaic(view, canvas, caption) {
   paintTiles(inner, groups, layout, view.pixels, theme);
   if (view.chosen) {
     const { group, layer, head } = view.chosen;
-    outlineTile(inner, layout.place(group, layer, head), layout.tile, [theme.background, theme.primary], 3);
+    outlineTile(inner, layout.place(group, layer, head), layout.tile, theme);
   }
   pen.drawImage(tiles, EDGE, top, layout.width, layout.height);
   return whole;
