@@ -73,10 +73,9 @@ def mosaic(
 ) -> bytes:
     """The payload: four bytes with the header's length, the header as JSON, then each group's weights.
 
-    A group has, in the order layer, head, query, key, a half byte for each cell that is not masked, the low one first;
-    the next bytes of the cells that have one; the last bytes of those that have two; and, if anything is masked, a bit
-    a cell, of one head where all heads' masks are the same. The header says how long each part is, how many cells the
-    bits are of, and in which power of ten thousandths count.
+    A group has, in the order layer, head, query, key: half a byte for each cell that is not masked, the low half first;
+    the next byte of those that have one; the last of those that have two; and a bit a cell if any are masked, of one
+    head where all have the same mask. The header says how many of each, and in which power of ten thousandths count.
 
     Args:
         groups: one to three, drawn one below the other: rows are layers, columns heads.
@@ -93,10 +92,7 @@ def mosaic(
     power = _power(largest := max(float(values.max(initial=0)) for values, _ in seen))
     chunks = [(*_packed(values, power), _bits(masked)) for values, masked in seen]
     header = {
-        "groups": [
-            _described(group, parts, masked.size)
-            for group, parts, (_, masked) in zip(groups, chunks, seen, strict=True)
-        ],
+        "groups": [_described(*each) for each in zip(groups, seen, chunks, strict=True)],
         "power": power,
         "chosen": list(chosen) if chosen else None,
         "high": (largest or 1.0) if high is None else float(high),
@@ -150,10 +146,11 @@ def _seen(group: Group) -> tuple[Array, Array]:
 
 
 def _masked(weights: Array, allowed: Array | None) -> Array:
-    masked = np.isnan(weights) if np.isnan(weights.min()) else np.zeros(1, bool)
-    if allowed is not None:
-        masked = masked | ~np.broadcast_to(allowed, weights.shape)
-    if not masked.any():
+    masked = np.isnan(weights) if np.isnan(weights.min()) else None
+    if allowed is not None and not np.all(allowed):
+        hidden = ~np.broadcast_to(allowed, weights.shape)
+        masked = hidden if masked is None else masked | hidden
+    if masked is None:
         return np.zeros(0, bool)
     one = masked[0, 0]
     return one if (masked == one).all() else masked
@@ -180,14 +177,15 @@ def _packed_chunk(values: Array, power: int) -> tuple[Array, Array, Array]:
     long = excess >= ONE_BYTE
     beyond = excess[long] - ONE_BYTE
     excess[long] = ONE_BYTE + (beyond >> 8)
-    return half[::2] | half[1::2] << 4, excess.astype(np.uint8), (beyond & 0xFF).astype(np.uint8)
+    pairs = half.view("<u2")
+    return (pairs | pairs >> 4).astype(np.uint8), excess.astype(np.uint8), (beyond & 0xFF).astype(np.uint8)
 
 
 def _bits(masked: Array) -> Array:
     return np.packbits(masked, bitorder="little")
 
 
-def _described(group: Group, parts: Sequence[Array], masks: int) -> dict:
+def _described(group: Group, seen: tuple[Array, Array], parts: Sequence[Array]) -> dict:
     layers, heads = np.shape(group.weights)[:2]
     return {
         "kind": group.kind,
@@ -198,5 +196,5 @@ def _described(group: Group, parts: Sequence[Array], masks: int) -> dict:
         "queries": list(group.queries),
         "keys": list(group.keys),
         "bytes": [part.size for part in parts],
-        "masks": masks,
+        "masks": seen[1].size,
     }

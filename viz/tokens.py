@@ -5,6 +5,7 @@ import re
 import string
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 WORD_START = "\u2581"
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
@@ -34,7 +35,13 @@ def as_markdown(text: str) -> str:
 
 def labels(pieces: Sequence[str]) -> list[str]:
     """One plain-text label a position: the word, or the piece after a hyphen if it continues one."""
-    return [f"-{visible(p)}" if _continues(p) else visible(word(p)) for p in pieces]
+    return [_label(piece) for piece in pieces]
+
+
+# Every picture writes the same few pieces many times.
+@lru_cache(maxsize=10_000)
+def _label(piece: str) -> str:
+    return f"-{visible(piece)}" if _continues(piece) else visible(word(piece))
 
 
 def _continues(piece: str) -> bool:

@@ -25,7 +25,8 @@ PATIENCE = 120
 QUIET = 250
 """Milliseconds without a change of its DOM or canvas, after which a picture counts as finished"""
 
-# `painted` is a promise: milliseconds from the event to the second animation frame after the last change of `root`. A canvas that is drawn again has its size set anew: that is a change too.
+# `painted` is a promise: milliseconds from the event to the second animation frame after the last change of `root`.
+# A canvas that is drawn again changes too, in its size or in how it is called.
 ARM = """
 (root, [event, quiet, patience]) => {
   let [from, last, timer] = [null, null, null];

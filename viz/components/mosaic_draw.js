@@ -36,14 +36,21 @@ function largestHundredth(groups) {
 function weightsOf({ layers, heads, queries, keys, masks }, [halves, first, second, mask], before) {
   const cells = layers * heads * queries.length * keys.length;
   if (!masks) return unpacked(halves, first, second, reused(before, cells));
-  const open = [];
-  for (let cell = 0; cell < masks; cell += 1) if (!((mask[cell >> 3] >> (cell & 7)) & 1)) open.push(cell);
-  const [places, weights] = [Int32Array.from(open), reused(before, cells).fill(MASKED)];
+  const weights = reused(before, cells).fill(MASKED);
   const dense = unpacked(halves, first, second, new Int16Array(2 * halves.length));
+  const places = openPlaces(mask, masks);
   for (let start = 0, next = 0; start < cells; start += masks) {
     for (let place = 0; place < places.length; place += 1, next += 1) weights[start + places[place]] = dense[next];
   }
   return weights;
+}
+
+// The cells whose bit is not set.
+function openPlaces(mask, cells) {
+  const places = new Int32Array(cells);
+  let found = 0;
+  for (let cell = 0; cell < cells; cell += 1) if (!((mask[cell >> 3] >> (cell & 7)) & 1)) places[found++] = cell;
+  return places.subarray(0, found);
 }
 
 // Memory that is taken anew at every move would be cleared away in the middle of one.
@@ -123,42 +130,46 @@ function largestIn(weights, columns, top, bottom, left, right) {
   return best;
 }
 
+// The larger of two small integers. A comparison would be guessed wrong by the processor as often as not, and then be
+// the slowest part of the picture.
+function larger(one, other) {
+  const less = one - other;
+  return one - (less & (less >> 31));
+}
+
 // The largest of each column of the cells from row `top` up to row `bottom`.
 function tallest(weights, columns, top, bottom, found) {
-  found.set(weights.subarray(top * columns, (top + 1) * columns));
+  let cell = top * columns;
+  for (let column = 0; column < columns; column += 1, cell += 1) found[column] = weights[cell];
   for (let row = top + 1; row < bottom; row += 1) {
-    for (let column = 0, cell = row * columns; column < columns; column += 1, cell += 1) {
-      if (weights[cell] > found[column]) found[column] = weights[cell];
+    for (let column = 0; column < columns; column += 1, cell += 1) {
+      found[column] = larger(found[column], weights[cell]);
     }
   }
 }
 
-// One head into `pixels`; where a pixel stands for several cells it shows the largest.
-function paintHead(pixels, weights, down, across, table, hatching) {
-  const [columns, width] = [across.cells, across.starts.length];
-  const [found, colours] = [new Int16Array(columns), new Uint32Array(width)];
+// One head into `pixels`; where a pixel stands for several cells it shows the largest. `row` has room for the cells
+// and the pixels of one.
+function paintHead(pixels, weights, down, across, table, hatching, row) {
+  const { starts, ends } = across;
+  const width = starts.length;
   for (let y = 0; y < down.starts.length; y += 1) {
-    const again = y && down.starts[y] === down.starts[y - 1];
-    if (!again) {
-      tallest(weights, columns, down.starts[y], down.ends[y], found);
+    if (!y || down.starts[y] !== down.starts[y - 1]) {
+      tallest(weights, across.cells, down.starts[y], down.ends[y], row.cells);
       for (let x = 0; x < width; x += 1) {
-        let most = found[across.starts[x]];
-        for (let column = across.starts[x] + 1; column < across.ends[x]; column += 1) {
-          if (found[column] > most) most = found[column];
-        }
-        colours[x] = most === MASKED ? 0 : table[most];
+        let most = row.cells[starts[x]];
+        for (let column = starts[x] + 1; column < ends[x]; column += 1) most = larger(most, row.cells[column]);
+        row.pixels[x] = most === MASKED ? 0 : table[most];
       }
     }
-    pixels.set(colours, y * width);
-    if (hatching) hatch(pixels, colours, y, hatching);
+    pixels.set(row.pixels, y * width);
+    if (hatching) hatch(pixels.subarray(y * width, (y + 1) * width), y, hatching);
   }
 }
 
 // Masked pixels of a row have no colour yet: they get the next one of the slanted lines.
-function hatch(pixels, colours, y, hatching) {
-  for (let x = 0; x < colours.length; x += 1) {
-    if (!colours[x]) pixels[y * colours.length + x] = hatching[(x + y) % 6];
-  }
+function hatch(row, y, hatching) {
+  for (let x = 0; x < row.length; x += 1) if (!row[x]) row[x] = hatching[(x + y) % 6];
 }
 
 function paintTiles(pen, groups, layout, table, theme) {
@@ -168,8 +179,9 @@ function paintTiles(pen, groups, layout, table, theme) {
   const hatching = new Uint32Array(6).fill(hatchPixel(theme.text), 0, Math.ceil(layout.ratio));
   for (const group of groups) {
     const [down, across] = [spans(group.queries.length, height), spans(group.keys.length, width)];
+    const row = { cells: new Int16Array(group.keys.length), pixels: new Uint32Array(width) };
     for (const [layer, head] of placesOf(group)) {
-      paintHead(pixels, headOf(group, layer, head), down, across, table, group.masks && hatching);
+      paintHead(pixels, headOf(group, layer, head), down, across, table, group.masks && hatching, row);
       const [x, y] = layout.place(group, layer, head);
       pen.putImageData(image, Math.round(x * layout.ratio), Math.round(y * layout.ratio));
     }
