@@ -9,6 +9,7 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState,
 from pages import PAGES
 
 ROOT = Path(__file__).parents[2]
+STYLE = ROOT / "pages/components/style.css"
 HOME = next(iter(PAGES.values()))[0]
 
 
@@ -21,7 +22,7 @@ def route() -> "st.Page":
     """
     # A picture of our own: an icon named `:material/...:` would be fetched from a font server.
     st.set_page_config(page_icon=ROOT / "pages/components/favicon.svg", layout="wide")
-    st.html(ROOT / "pages/components/style.css")
+    st.html(STYLE)
     # Two signs, since another visitor's run may have called st.navigation in the meantime.
     started_without_app = PagesManager.uses_pages_directory or runs_as_page()
     chosen = st.navigation(

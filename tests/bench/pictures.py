@@ -1,8 +1,8 @@
 """One picture of the app a visit, drawn again at each move of a slider: the script that tests.bench.views serves.
 
-?view= names the picture, ?tokens= how many the sentence has. The data changes with every move: runs of the model at
-several attention temperatures take turns, more of them than the browser keeps pictures, so each comes over the wire.
-Everything is drawn by what the pages call.
+?view= names the picture, ?tokens= how many the sentence has; ?view=nothing is Streamlit as it comes. The data changes
+with every move: runs of the model at several attention temperatures take turns, more of them than the browser keeps
+pictures, so each comes over the wire. Everything is drawn by what the pages call.
 """
 
 import time
@@ -19,6 +19,7 @@ from pages.components.chart import chart
 from pages.components.frame import View
 from pages.components.lines import token_lines
 from pages.components.matrices import matrices
+from pages.components.menu import STYLE
 from pages.components.runs import Request, again, open_translator, run
 from tests.bench.sentences import text_of
 from viz.head import Choice, head_of
@@ -40,7 +41,10 @@ def main() -> None:
     plain = run(translator, Request(text, text, 1, ()))
     runs = [again(translator, plain, (AttentionTemperature(tau),)) for tau in TAUS]
     views = [View(translator, trace, text, "encoder_self", LAYER, HEAD, 1.0, "head", "typed") for trace in runs]
-    st.fragment(redraw)(st.query_params["view"], views)
+    view = st.query_params["view"]
+    if view != "nothing":  # Streamlit as it comes
+        st.html(STYLE)
+    st.fragment(redraw)(view, views)
 
 
 def redraw(name: str, views: list[View]) -> None:

@@ -48,13 +48,18 @@ def browser() -> Iterator["Browser"]:
 
 
 @contextmanager
-def serve(checkpoints: Path, log: Path) -> Iterator[str]:
+def serve(checkpoints: Path, log: Path, script: Path = ROOT / "app.py") -> Iterator[str]:
     """A fresh server process on a free port; its address."""
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    environment = os.environ | {"ATTENTION_EXPLORER_CHECKPOINTS": str(checkpoints), "OMP_WAIT_POLICY": "PASSIVE"}
+    command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.port", str(port)]
+    settings = {
+        "ATTENTION_EXPLORER_CHECKPOINTS": str(checkpoints),
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "PYTHONPATH": str(ROOT),
+    }
+    environment = os.environ | settings
     with open(log, "wb") as output:
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
     try:

@@ -1,19 +1,13 @@
 """The mosaic and the token lines in Chromium: what is drawn, said and chosen is what was sent."""
 
-import os
 import re
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from tests.browser.conftest import ROOT, Visitor, _wait_until_healthy
+from tests.browser.conftest import Visitor, serve
 from viz.matrices import colour_scales
 
 if TYPE_CHECKING:
@@ -23,9 +17,12 @@ Array = np.ndarray
 LAYERS, HEADS = 2, 4
 NASTY = "<img src=x onerror=alert(1)>"
 SCRIPT = """
+import time
+
 import numpy as np
 import streamlit as st
 from pages.components.lines import token_lines
+from pages.components.menu import STYLE
 from pages.components.mosaic import mosaic_picture
 from viz.lines import lines
 from viz.mosaic import Group, mosaic
@@ -34,6 +31,10 @@ weights = np.load(f"{{FOLDER}}/{st.query_params['n']}.npy")
 tokens = [NASTY, *(f"tok{i}" for i in range(1, weights.shape[-1]))]
 causal = np.tri(len(tokens), dtype=bool)
 chosen = st.session_state.setdefault("chosen", ("decoder_self", 1, 2))
+
+st.html(STYLE)
+if st.button("Slowly"):
+    time.sleep(3)
 
 def choose(*place):
     st.session_state["chosen"] = place
@@ -58,21 +59,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("heads")
     for size in (1, 5, 128):
         np.save(folder / f"{size}.npy", weights_of(size))
-    (folder / "script.py").write_text(SCRIPT.replace("{{FOLDER}}", str(folder)).replace("NASTY", repr(NASTY)))
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", str(folder / "script.py"), "--server.port", str(port)]
-    with open(folder / "log.txt", "wb") as log:
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=log, stderr=log
-        )
-    try:
-        _wait_until_healthy(f"http://localhost:{port}", process, Path(log.name))
-        yield f"http://localhost:{port}"
-    finally:
-        process.terminate()
-        process.wait(20)
+    script = folder / "script.py"
+    script.write_text(SCRIPT.replace("{{FOLDER}}", str(folder)).replace("NASTY", repr(NASTY)))
+    with serve(folder, folder / "log.txt", script) as address:
+        yield address
 
 
 def layer_of(visitor: Visitor, name: str, above: int) -> "Locator":
@@ -277,3 +267,32 @@ def test_one_token_and_a_narrow_window_are_drawn_too(server: str, new_visitor: C
     layout = layout_of(visitor)
     assert pixel(layer_of(visitor, "mosaic", 0), cell_place(layout, 0, 1, 3, (0.5, 0.5))) == viridis(1)
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+FADING = """
+() => new Promise((done) => {
+  const [seen, began] = [[], performance.now()];
+  let first = null;
+  const look = () => {
+    const now = performance.now();
+    const stale = document.querySelector(".st-key-mosaic[data-stale=true]");
+    if (stale) first ??= now;
+    if (stale) seen.push([now - first, Number(getComputedStyle(stale).opacity)]);
+    if (now - began < 10000 && (stale || first === null)) requestAnimationFrame(look);
+    else done(seen);
+  };
+  look();
+})
+"""
+
+
+def test_a_picture_that_is_drawn_anew_stands_still_and_fades_only_if_that_takes_long(
+    server: str, visitor: Visitor
+) -> None:
+    visitor.visit(f"{server}/?n=5")
+    visitor.page.evaluate(f"() => {{ window.fading = ({FADING})(); }}")
+    visitor.page.get_by_role("button", name="Slowly").click()
+    seen = visitor.page.evaluate("window.fading")
+    assert all(opacity == 1 for after, opacity in seen if after < 400)
+    assert seen[-1][0] > 2000
+    assert seen[-1][1] < 0.5
