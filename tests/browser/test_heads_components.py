@@ -277,7 +277,8 @@ FADING = """
     const now = performance.now();
     const stale = document.querySelector(".st-key-mosaic[data-stale=true]");
     if (stale) first ??= now;
-    if (stale) seen.push([now - first, Number(getComputedStyle(stale).opacity)]);
+    const { opacity, transitionProperty } = stale ? getComputedStyle(stale) : {};
+    if (stale) seen.push([now - first, Number(opacity), transitionProperty]);
     if (now - began < 10000 && (stale || first === null)) requestAnimationFrame(look);
     else done(seen);
   };
@@ -293,6 +294,7 @@ def test_a_picture_that_is_drawn_anew_stands_still_and_fades_only_if_that_takes_
     visitor.page.evaluate(f"() => {{ window.fading = ({FADING})(); }}")
     visitor.page.get_by_role("button", name="Slowly").click()
     seen = visitor.page.evaluate("window.fading")
-    assert all(opacity == 1 for after, opacity in seen if after < 400)
+    assert all(opacity == 1 for after, opacity, _ in seen if after < 400)
     assert seen[-1][0] > 2000
     assert seen[-1][1] < 0.5
+    assert {changing for *_, changing in seen} == {"--stale"}, "Streamlit's own fade would make a layer of it"
