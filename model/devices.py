@@ -16,8 +16,7 @@ def available_devices() -> list[str]:
 def settle() -> None:
     """After the model is loaded in a server: keep what is loaded out of later garbage collections.
 
-    Streamlit collects garbage after every rerun; walking through torch's objects alone takes about
-    100 ms each time, for all sessions.
+    Walking through torch's objects alone takes about 100 ms each time, for all sessions.
     """
     gc.collect()
     gc.freeze()

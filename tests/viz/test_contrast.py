@@ -63,3 +63,7 @@ def test_roles_have_different_colours() -> None:
     assert len({QUERY, KEY, VALUE}) == 3
     assert ENCODER != DECODER
     assert len(set(OKABE_ITO)) == 8
+
+
+def test_the_pages_style_reaches_the_browser() -> None:
+    assert "<" not in STYLE, "a style with an opening bracket in it is taken for markup, and all of it left out"
