@@ -39,11 +39,17 @@ MOSAIC = (*MOSAIC_FILES, "mosaic.js", "mosaic.css")
 LINES = (*LINES_FILES, "lines.js", "lines.css")
 PAINTED = """
 (draw) => new Promise((done) => {
-  const [work, began] = [new Function(draw), performance.now()];
-  work();
-  requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - began)));
+  const [work, channel] = [new Function(draw), new MessageChannel()];
+  requestAnimationFrame(() => {
+    const began = performance.now();
+    work();
+    channel.port1.onmessage = () => done(performance.now() - began);
+    channel.port2.postMessage(null);
+  });
 })
 """
+"""A promise: milliseconds from the beginning of a frame in which `draw` runs until the browser has laid out and painted
+that frame. The next message comes after that; waiting for the screen's clock would only blur the difference."""
 
 
 def peers(checkpoint: str, sizes: Sequence[int] = TOKENS, rounds: int = 5) -> Iterator[Row]:
@@ -119,7 +125,7 @@ def compared(
 
 
 def paint_time(browser: "Browser", pages: Sequence[Page]) -> float:
-    """Seconds from the moment when an open window has the last picture's data to the second animation frame after it.
+    """Seconds from the moment when an open window has the last picture's data until it is painted.
 
     The others, of the same libraries, are drawn before it.
     """
