@@ -89,10 +89,10 @@ def mosaic(
     """
     _check(groups, high)
     seen = [_seen(group) for group in groups]
-    power = _power(largest := max(float(values.max(initial=0)) for values, _ in seen))
-    chunks = [(*_packed(values, power), _bits(masked)) for values, masked in seen]
+    power = _power(largest := max(highest for *_, highest in seen))
+    chunks = [(*_packed(values, power), _bits(masked)) for values, masked, _ in seen]
     header = {
-        "groups": [_described(*each) for each in zip(groups, seen, chunks, strict=True)],
+        "groups": [_described(*each) for each in zip(groups, chunks, [masked for _, masked, _ in seen], strict=True)],
         "power": power,
         "chosen": list(chosen) if chosen else None,
         "high": (largest or 1.0) if high is None else float(high),
@@ -128,39 +128,47 @@ def packed(header: dict, arrays: Sequence[Array]) -> bytes:
     return struct.pack("<I", len(text)) + text + b"".join(array.tobytes() for array in arrays)
 
 
-def _seen(group: Group) -> tuple[Array, Array]:
+def _seen(group: Group) -> tuple[Array, Array, float]:
     """float32 (cells that are not masked,); bool, True is masked: (query, key) if all heads' masks are the same,
-    otherwise of the shape of the weights, and empty if nothing is masked."""
+    otherwise of the shape of the weights, and empty if nothing is masked; the largest number."""
     weights = np.asarray(group.weights, dtype=np.float32)
     masked = _masked(weights, group.allowed)
     if masked.ndim == 2:
         values = weights.reshape(-1, masked.size).take(np.flatnonzero(~masked), axis=1).reshape(-1)
     else:
         values = weights[~masked] if masked.size else weights.reshape(-1)
-    lowest, highest = values.min(initial=0), values.max(initial=0)
+    lowest, highest = values.min(initial=0), float(values.max(initial=0))
     if lowest < 0 or highest > LARGEST:
         raise ValueError(
             f"{group.title} has numbers from {lowest:.4g} to {highest:.4g}; a mosaic draws 0 to {LARGEST:,.0f}."
         )
-    return values, masked
+    return values, masked, highest
 
 
 def _masked(weights: Array, allowed: Array | None) -> Array:
-    masked = np.isnan(weights) if np.isnan(weights.min()) else None
-    if allowed is not None and not np.all(allowed):
-        hidden = ~np.broadcast_to(allowed, weights.shape)
-        masked = hidden if masked is None else masked | hidden
-    if masked is None:
-        return np.zeros(0, bool)
-    one = masked[0, 0]
-    return one if (masked == one).all() else masked
+    hidden = None if allowed is None or np.all(allowed) else ~_of_one_head(np.broadcast_to(allowed, weights.shape))
+    if np.isnan(weights.min()):
+        missing = np.isnan(weights)
+        return _of_one_head(missing if hidden is None else missing | hidden)
+    return np.zeros(0, bool) if hidden is None else hidden
+
+
+def _of_one_head(cells: Array) -> Array:
+    """(query, key) if all heads have the same, otherwise `cells` themselves: (layers, heads, query, key)."""
+    heads = cells.reshape(-1, cells[0, 0].size)
+    return cells[0, 0] if (heads == heads[0]).all() else cells
 
 
 def thousandths(values: Array, power: int = 0) -> Array:
     """uint16 of the shape of `values`: how many thousandths each is, in units of 10 ** power, rounded."""
+    return _counted(values, power).astype("<u2")
+
+
+def _counted(values: Array, power: int) -> Array:
+    """float32: the numbers whose whole parts are the thousandths."""
     counted = values * np.float32(10.0 ** (3 - power))
     counted += np.float32(0.5)
-    return counted.astype("<u2")
+    return counted
 
 
 def _packed(values: Array, power: int) -> tuple[Array, Array, Array]:
@@ -170,10 +178,11 @@ def _packed(values: Array, power: int) -> tuple[Array, Array, Array]:
 
 
 def _packed_chunk(values: Array, power: int) -> tuple[Array, Array, Array]:
-    counted = thousandths(values, power)
+    # The least is found among floats, places before numbers: both take half as long as the other way round.
+    counted = _counted(values, power)
     half = np.zeros(-(-counted.size // 2) * 2, np.uint8)
-    np.minimum(counted, HALF_BYTE, out=half[: counted.size], casting="unsafe")
-    excess = counted[counted >= HALF_BYTE] - HALF_BYTE
+    half[: counted.size] = np.minimum(counted, np.float32(HALF_BYTE))
+    excess = counted.take(np.flatnonzero(half == HALF_BYTE)).astype("<u2") - HALF_BYTE
     long = excess >= ONE_BYTE
     beyond = excess[long] - ONE_BYTE
     excess[long] = ONE_BYTE + (beyond >> 8)
@@ -185,7 +194,7 @@ def _bits(masked: Array) -> Array:
     return np.packbits(masked, bitorder="little")
 
 
-def _described(group: Group, seen: tuple[Array, Array], parts: Sequence[Array]) -> dict:
+def _described(group: Group, parts: Sequence[Array], masked: Array) -> dict:
     layers, heads = np.shape(group.weights)[:2]
     return {
         "kind": group.kind,
@@ -196,5 +205,5 @@ def _described(group: Group, seen: tuple[Array, Array], parts: Sequence[Array]) 
         "queries": list(group.queries),
         "keys": list(group.keys),
         "bytes": [part.size for part in parts],
-        "masks": seen[1].size,
+        "masks": masked.size,
     }

@@ -2,6 +2,7 @@
 
 import re
 import statistics
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +17,7 @@ from tests.bench.table import Row
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ElementHandle, Page
 
-ROUNDS = 15
+ROUNDS = 21
 PICTURES = {
     "mosaic": ("every head of every layer, all kinds", {60: 1.3, 128: 1.8}),
     "one-kind": ("every head of one kind", {}),
@@ -39,6 +40,8 @@ WORD = """
 """puts a slider and what it says into an empty picture"""
 STRETCH = 80
 """pixels by which a slider is dragged"""
+REST = 0.15
+"""seconds in front before a move: a window that has just come to the front is still being drawn"""
 FRAME = 1 / 60
 """seconds between two frames of the screen"""
 GOLDEN = 0.618
@@ -60,6 +63,7 @@ class Watched:
     def move(self, wait: float) -> float:
         """Milliseconds until the picture is painted anew; the move comes `wait` seconds after a frame."""
         self.page.bring_to_front()
+        time.sleep(REST)
         self.moves += 1
         event, act = ("keydown", self._press) if self.grip is None else ("input", self._drag)
         return painted_after(self.page, self.root, event, act, wait)

@@ -17,6 +17,12 @@ function lookupTables(scales) {
   return Object.fromEntries(Object.entries(scales).map(([name, anchors]) => [name, lookupTable(anchors)]));
 }
 
+// The 256 steps as pixels of an ImageData, red first in memory.
+function packedColours(table) {
+  const pixel = (at) => (255 << 24) | (table[at + 2] << 16) | (table[at + 1] << 8) | table[at];
+  return Uint32Array.from({ length: 256 }, (_, step) => pixel(3 * step));
+}
+
 // Which of the 256 steps a value between low and high falls in; values outside take the nearest end.
 function colourStep(value, low, high) {
   const fraction = high > low ? (value - low) / (high - low) : 0.5;

@@ -38,13 +38,13 @@ function drawCells(pen, matrix, tables, theme) {
   if (matrix.scale === "mask") return tick(pen, matrix, theme);
   const [rows, columns] = [matrix.rows.size, matrix.columns.size];
   const image = new ImageData(columns, rows);
-  const table = tables[matrix.scale];
-  matrix.values.forEach((value, cell) => {
-    if (!Number.isFinite(value) || (matrix.masked && !matrix.allowed[cell])) return;
-    const step = 3 * colourStep(value, matrix.low, matrix.high);
-    for (let part = 0; part < 3; part += 1) image.data[4 * cell + part] = table[step + part];
-    image.data[4 * cell + 3] = 255;
-  });
+  const pixels = new Uint32Array(image.data.buffer);
+  const colours = packedColours(tables[matrix.scale]);
+  const { values, allowed, low, high } = matrix;
+  for (let cell = 0; cell < values.length; cell += 1) {
+    if (!Number.isFinite(values[cell]) || (matrix.masked && !allowed[cell])) continue;
+    pixels[cell] = colours[colourStep(values[cell], low, high)];
+  }
   const small = element("canvas");
   [small.width, small.height] = [columns, rows];
   small.getContext("2d").putImageData(image, 0, 0);

@@ -5,6 +5,7 @@ const MASKED = -1;
 const HALF_BYTE = 15;
 const ONE_BYTE = 252;
 const MOST = HALF_BYTE + ONE_BYTE + 4 * 256 - 1;
+const HATCH = 6; // pixels of the screen from one slanted line to the next
 const GAP = 4; // between tiles
 const TITLE = 40; // above a group's tiles: its title and the numbers of its heads
 const BELOW = 14; // below a group
@@ -74,12 +75,12 @@ function unpacked(halves, first, second, into) {
   return into;
 }
 
-// Pixels (red first in memory) of every number of thousandths, with colours from 0 to `high`.
+// Pixels (red first in memory) of MASKED, which has no colour, and of every number of thousandths after it, with colours
+// from 0 to `high`.
 function pixelTable(table, high, power) {
-  const pixels = new Uint32Array(MOST + 1);
+  const [pixels, colours] = [new Uint32Array(MOST + 1 - MASKED), packedColours(table)];
   for (let count = 0; count <= MOST; count += 1) {
-    const step = 3 * Math.round(255 * Math.min(weightOf(count, power) / high, 1));
-    pixels[count] = (255 << 24) | (table[step + 2] << 16) | (table[step + 1] << 8) | table[step];
+    pixels[count - MASKED] = colours[colourStep(weightOf(count, power), 0, high)];
   }
   return pixels;
 }
@@ -110,7 +111,7 @@ function spans(cells, pixels) {
     starts[pixel] = Math.floor((pixel * cells) / pixels);
     ends[pixel] = Math.max(Math.floor(((pixel + 1) * cells) / pixels), starts[pixel] + 1);
   }
-  return { cells, starts, ends };
+  return { starts, ends };
 }
 
 function spanAt(cells, pixels, pixel) {
@@ -137,51 +138,68 @@ function larger(one, other) {
   return one - (less & (less >> 31));
 }
 
-// The largest of each column of the cells from row `top` up to row `bottom`.
-function tallest(weights, columns, top, bottom, found) {
-  let cell = top * columns;
-  for (let column = 0; column < columns; column += 1, cell += 1) found[column] = weights[cell];
-  for (let row = top + 1; row < bottom; row += 1) {
-    for (let column = 0; column < columns; column += 1, cell += 1) {
-      found[column] = larger(found[column], weights[cell]);
+// The largest of each column of the cells from row `top` up to row `bottom`, of the head that begins at `start`.
+function tallest(weights, start, top, bottom, found) {
+  const columns = found.length;
+  const one = start + top * columns;
+  const other = bottom > top + 1 ? one + columns : one;
+  for (let column = 0; column < columns; column += 1) {
+    found[column] = larger(weights[one + column], weights[other + column]);
+  }
+  for (let row = top + 2; row < bottom; row += 1) {
+    const next = start + row * columns;
+    for (let column = 0; column < columns; column += 1) found[column] = larger(found[column], weights[next + column]);
+  }
+}
+
+// A row of pixels that each stand for one cell or several, and show the largest; masked ones show the slanted lines.
+function paintNarrow({ cells, starts, ends, lines }, table, pixels, y) {
+  const [width, from] = [starts.length, y % HATCH];
+  for (let x = 0, at = y * width; x < width; x += 1, at += 1) {
+    const last = ends[x] - 1;
+    let most = larger(cells[starts[x]], cells[last]);
+    for (let column = starts[x] + 1; column < last; column += 1) most = larger(most, cells[column]);
+    pixels[at] = table[most - MASKED] || lines[from + x];
+  }
+}
+
+// A row of pixels, of cells that are each at least one wide.
+function paintWide({ cells, colours, starts, lines }, table, pixels, y) {
+  const [columns, width, from] = [cells.length, starts.length, y % HATCH];
+  for (let column = 0; column < columns; column += 1) colours[column] = table[cells[column] - MASKED];
+  for (let x = 0, at = y * width; x < width; x += 1, at += 1) pixels[at] = colours[starts[x]] || lines[from + x];
+}
+
+// The head that begins at `start` into `pixels`.
+function paintHead(pixels, { weights, masks }, start, down, across, table) {
+  const [width, height] = [across.starts.length, down.starts.length];
+  for (let y = 0; y < height; y += 1) {
+    const [at, top] = [y * width, down.starts[y]];
+    if (!masks && y && top === down.starts[y - 1]) pixels.copyWithin(at, at - width, at);
+    else {
+      tallest(weights, start, top, down.ends[y], across.cells);
+      if (across.cells.length > width) paintNarrow(across, table, pixels, y);
+      else paintWide(across, table, pixels, y);
     }
   }
 }
 
-// One head into `pixels`; where a pixel stands for several cells it shows the largest. `row` has room for the cells
-// and the pixels of one.
-function paintHead(pixels, weights, down, across, table, hatching, row) {
-  const { starts, ends } = across;
-  const width = starts.length;
-  for (let y = 0; y < down.starts.length; y += 1) {
-    if (!y || down.starts[y] !== down.starts[y - 1]) {
-      tallest(weights, across.cells, down.starts[y], down.ends[y], row.cells);
-      for (let x = 0; x < width; x += 1) {
-        let most = row.cells[starts[x]];
-        for (let column = starts[x] + 1; column < ends[x]; column += 1) most = larger(most, row.cells[column]);
-        row.pixels[x] = most === MASKED ? 0 : table[most];
-      }
-    }
-    pixels.set(row.pixels, y * width);
-    if (hatching) hatch(pixels.subarray(y * width, (y + 1) * width), y, hatching);
-  }
-}
-
-// Masked pixels of a row have no colour yet: they get the next one of the slanted lines.
-function hatch(row, y, hatching) {
-  for (let x = 0; x < row.length; x += 1) if (!row[x]) row[x] = hatching[(x + y) % 6];
+// What hatches a row of pixels, from any of its first places on.
+function hatchLines(width, colour, thickness) {
+  return Uint32Array.from({ length: width + HATCH }, (_, x) => (x % HATCH < thickness ? colour : 0));
 }
 
 function paintTiles(pen, groups, layout, table, theme) {
   const [width, height] = [layout.tile.width, layout.tile.height].map((side) => Math.round(side * layout.ratio));
   const image = new ImageData(width, height);
   const pixels = new Uint32Array(image.data.buffer);
-  const hatching = new Uint32Array(6).fill(hatchPixel(theme.text), 0, Math.ceil(layout.ratio));
+  const lines = hatchLines(width, hatchPixel(theme.text), Math.ceil(layout.ratio));
   for (const group of groups) {
-    const [down, across] = [spans(group.queries.length, height), spans(group.keys.length, width)];
-    const row = { cells: new Int16Array(group.keys.length), pixels: new Uint32Array(width) };
-    for (const [layer, head] of placesOf(group)) {
-      paintHead(pixels, headOf(group, layer, head), down, across, table, group.masks && hatching, row);
+    const [queries, keys] = [group.queries.length, group.keys.length];
+    const down = spans(queries, height);
+    const across = { ...spans(keys, width), cells: new Int16Array(keys), colours: new Uint32Array(keys), lines };
+    for (const [index, [layer, head]] of placesOf(group).entries()) {
+      paintHead(pixels, group, index * queries * keys, down, across, table);
       const [x, y] = layout.place(group, layer, head);
       pen.putImageData(image, Math.round(x * layout.ratio), Math.round(y * layout.ratio));
     }

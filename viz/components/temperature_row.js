@@ -32,8 +32,8 @@ class RowBars {
     const mean = rows.reduce((sum, row) => sum + row, 0) / rows.length;
     this.head.textContent = `Mean of the head's rows: ${mean.toFixed(3)} nats`;
     this.head.dataset.nats = mean;
-    if (this.bars.children.length !== size) this.build(size);
-    for (let key = 0; key < size; key += 1) this.bar(key, matrix.columns.labels[key], weights[key], allowed[key]);
+    if (this.parts?.length !== size) this.build(size);
+    for (let key = 0; key < size; key += 1) this.bar(this.parts[key], matrix.columns.labels[key], weights[key], allowed[key]);
   }
 
   // The row that was chosen, for people who do not see it.
@@ -45,20 +45,18 @@ class RowBars {
   }
 
   build(size) {
-    const bars = Array.from({ length: size }, () => {
-      const bar = element("div", "bar");
+    this.parts = Array.from({ length: size }, () => {
+      const [bar, track, fill] = ["bar", "track", "fill"].map((name) => element("div", name));
+      const [name, number] = ["label", "number"].map((name) => element("span", name));
       bar.setAttribute("role", "listitem");
-      const track = element("div", "track");
-      track.append(element("div", "fill"));
-      bar.append(element("span", "label"), track, element("span", "number"));
-      return bar;
+      track.append(fill);
+      bar.append(name, track, number);
+      return { bar, name, track, fill, number };
     });
-    this.bars.replaceChildren(...bars);
+    this.bars.replaceChildren(...this.parts.map(({ bar }) => bar));
   }
 
-  bar(place, label, weight, allowed) {
-    const [name, track, number] = this.bars.children[place].children;
-    const fill = track.firstChild;
+  bar({ name, track, fill, number }, label, weight, allowed) {
     if (name.textContent !== label) name.textContent = label;
     number.textContent = allowed ? weight.toFixed(4) : "masked";
     track.classList.toggle("hatched", !allowed);
