@@ -3,7 +3,7 @@
 from pages.components.component import draw
 from viz.standalone import Drawing
 
-FILES = ("layers.css", "colours.js", "svg_pen.js", "save_picture.js", "lines_draw.js", "lines_picture.js")
+FILES = ("layers.css", "header.js", "colours.js", "svg_pen.js", "save_picture.js", "lines_draw.js", "lines_picture.js")
 
 
 def token_lines(payload: bytes, key: str) -> Drawing:

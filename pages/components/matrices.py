@@ -10,7 +10,7 @@ from viz.standalone import Drawing
 from viz.steps import STEPS
 
 MATRICES = (
-    *("toolbar.css", "layers.css", "colours.js", "payload.js", "matrices_layout.js", "matrices_draw.js"),
+    *("toolbar.css", "layers.css", "header.js", "colours.js", "payload.js", "matrices_layout.js", "matrices_draw.js"),
     *("matrices_redraw.js", "matrices_keys.js", "svg_pen.js", "save_picture.js", "matrices_picture.js"),
 )
 SUMS = ("colours.js", "svg_pen.js", "save_picture.js", "arithmetic_picture.js")

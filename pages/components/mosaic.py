@@ -7,7 +7,7 @@ import streamlit as st
 from pages.components.component import draw
 from viz.standalone import Drawing
 
-FILES = ("toolbar.css", "layers.css", "colours.js", "svg_pen.js", "save_picture.js", "mosaic_draw.js")
+FILES = ("toolbar.css", "layers.css", "header.js", "colours.js", "svg_pen.js", "save_picture.js", "mosaic_draw.js")
 
 
 def mosaic_picture(payload: bytes, key: str, on_choose: Callable[[str, int, int], None]) -> Drawing:

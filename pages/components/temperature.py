@@ -22,8 +22,8 @@ from viz.temperature import entropy_chart, live_payload, row_panels
 from viz.tokens import labels, numbered
 
 FILES = (
-    *("layers.css", "colours.js", "payload.js", "matrices_layout.js", "matrices_draw.js", "temperature_row.js"),
-    *("svg_pen.js", "save_picture.js", "temperature_picture.js"),
+    *("layers.css", "header.js", "colours.js", "payload.js", "matrices_layout.js", "matrices_draw.js"),
+    *("temperature_row.js", "svg_pen.js", "save_picture.js", "temperature_picture.js"),
 )
 CURVE = np.logspace(-2, 2, 81)
 PANELS = (0.05, 0.5, 1.0, 2.0, 20.0)

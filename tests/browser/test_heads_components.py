@@ -177,7 +177,7 @@ def test_hovering_names_head_tokens_and_weight_as_text(server: str, visitor: Vis
     assert tip(visitor, "mosaic")[1:] == ["encoder_self, layer 1, head 2", "query 3: tok3", f"key 0: {NASTY}"]
     marks.hover(position=cell_place(layout, 1, 0, 0, (0.9, 0.1)))
     assert tip(visitor, "mosaic")[0] == "masked: may not look"
-    assert visitor.page.locator(".tip img, .said img").count() == 0
+    assert visitor.page.locator(".tip img, .spoken img").count() == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -192,9 +192,9 @@ def test_a_head_is_chosen_by_click_and_by_key(server: str, new_visitor: Callable
     for key in ("ArrowDown", "ArrowLeft", "ArrowLeft", "Enter"):
         marks.press(key)
     wait_for_choice(visitor, "decoder_self", 0, 1)
-    assert visitor.page.locator(".mosaic .said").inner_text().startswith("decoder_self, layer 0, head 1")
+    assert visitor.page.locator(".mosaic .spoken").inner_text().startswith("decoder_self, layer 0, head 1")
     marks.press("ArrowRight")
-    said = visitor.page.locator(".mosaic .said").inner_text()
+    said = visitor.page.locator(".mosaic .spoken").inner_text()
     largest = np.where(np.tri(5, dtype=bool), weights_of(5)[0, 2], 0).max()
     assert float(re.search(r"largest ([\d.]+), of query", said)[1]) == pytest.approx(largest, rel=0.01)
     marks.press("ArrowLeft")
@@ -245,7 +245,7 @@ def test_heads_are_turned_on_and_off_without_asking_python(server: str, visitor:
 
 def test_tokens_are_isolated_by_key(server: str, visitor: Visitor) -> None:
     visitor.visit(f"{server}/?n=128")
-    weights, top, said = weights_of(128), layer_of(visitor, "lines", 1), visitor.page.locator(".lines .said")
+    weights, top, said = weights_of(128), layer_of(visitor, "lines", 1), visitor.page.locator(".lines .spoken")
     for _ in range(3):
         top.press("ArrowDown")
     head, key = 1, int(weights[0, 1, 2, :3].argmax())

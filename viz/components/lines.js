@@ -1,5 +1,5 @@
 // The lines component: what each query token looks at, a line a weight, and the heads that a person turns on and off.
-// It is one module with colours.js, svg_pen.js, save_picture.js and lines_*.js, which come before it.
+// It is one module with header.js, colours.js, svg_pen.js, save_picture.js and lines_*.js, which come before it.
 
 const views = new WeakMap();
 
@@ -15,11 +15,9 @@ export default function mount(component) {
 }
 
 function decode(data) {
-  const bytes = new Uint8Array(data);
-  const length = new DataView(bytes.buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  const { header, bytes, start } = unpackedHeader(data);
   const cells = header.heads.length * header.queries.length * header.keys.length;
-  return [header, new Float32Array(bytes.buffer, 4 + length, cells)];
+  return [header, new Float32Array(bytes.buffer, start, cells)];
 }
 
 class LinesView {
@@ -35,7 +33,7 @@ class LinesView {
     const layers = element("div", "layers");
     layers.append(this.all, this.top);
     this.box.append(layers);
-    this.said = element("div", "said");
+    this.said = element("div", "spoken");
     this.said.setAttribute("aria-live", "polite");
     this.note = element("p", "note");
     this.tip = element("div", "tip");

@@ -1,5 +1,5 @@
 // The matrices component: equations of real numbers on canvases, kept and redrawn as steps and choices change.
-// It is one module with the other matrices_*.js files, colours.js and payload.js, which come before it.
+// It is one module with the other matrices_*.js files, header.js, colours.js and payload.js, which come before it.
 
 const views = new WeakMap();
 

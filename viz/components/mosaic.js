@@ -1,5 +1,5 @@
 // The mosaic component: every head of every layer on one canvas, and above it what takes the pointer and the keys.
-// It is one module with colours.js, svg_pen.js, save_picture.js and mosaic_draw.js, which come before it.
+// It is one module with header.js, colours.js, svg_pen.js, save_picture.js and mosaic_draw.js, which come before it.
 
 const views = new WeakMap();
 
@@ -16,12 +16,10 @@ export default function mount(component) {
 
 // `before` are the groups that were drawn last.
 function decode(data, before = []) {
-  const bytes = new Uint8Array(data);
-  const length = new DataView(bytes.buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
-  let start = 4 + length;
+  const { header, bytes, start } = unpackedHeader(data);
+  let place = start;
   for (const [index, group] of header.groups.entries()) {
-    const parts = group.bytes.map((size) => bytes.subarray(start, (start += size)));
+    const parts = group.bytes.map((size) => bytes.subarray(place, (place += size)));
     group.weights = weightsOf(group, parts, before[index]?.weights);
   }
   return header;
@@ -34,7 +32,7 @@ class MosaicView {
     this.marks = element("div", "marks");
     this.outlines = ["hovered", "chosen", "focused"].map((name) => element("div", `outline ${name}`));
     this.marks.append(...this.outlines);
-    this.said = element("div", "said");
+    this.said = element("div", "spoken");
     this.said.setAttribute("aria-live", "polite");
     this.tip = element("div", "tip");
     this.tip.hidden = true;

@@ -1,13 +1,11 @@
 // What viz.matrices.encode sends, read back; and the softmax of its scores at another temperature.
 
 function decode(data) {
-  const bytes = new Uint8Array(data);
-  const length = new DataView(bytes.buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  const { header, bytes, start } = unpackedHeader(data);
   for (const matrix of header.equations.flat().filter((part) => part.rows)) {
     const cells = matrix.rows.size * matrix.columns.size;
-    matrix.values = new Float32Array(bytes.buffer, 4 + length + matrix.offset, cells);
-    if (matrix.masked) matrix.allowed = bytes.subarray(4 + length + matrix.allowed_offset).subarray(0, cells);
+    matrix.values = new Float32Array(bytes.buffer, start + matrix.offset, cells);
+    if (matrix.masked) matrix.allowed = bytes.subarray(start + matrix.allowed_offset).subarray(0, cells);
   }
   return header;
 }

@@ -1,6 +1,6 @@
 // The temperature component: one head's weights, drawn again from its own scores at every move of the slider.
-// It is one module with temperature_*.js, colours.js, payload.js, matrices_*.js, svg_pen.js and save_picture.js, which
-// come before it.
+// It is one module with temperature_*.js, header.js, colours.js, payload.js, matrices_*.js, svg_pen.js and
+// save_picture.js, which come before it.
 
 const views = new WeakMap();
 
