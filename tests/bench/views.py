@@ -117,16 +117,20 @@ def _grip(page: "Page", root: "ElementHandle", name: str) -> tuple[float, float]
 
 
 def measured(windows: dict[str, Watched], rounds: int) -> dict[str, list[float]]:
-    """Name -> milliseconds, one a round after two to warm up; each time another one is first."""
+    """Name -> milliseconds, after two rounds to warm up; each time another picture is first.
+
+    What stands under every ratio, "nothing", has a turn before each third picture: its time varies most.
+    """
     times: dict[str, list[float]] = {name: [] for name in windows}
-    names = list(windows)
+    pictures = [name for name in windows if name != "nothing"]
     for number in range(rounds + 2):
-        first = number % len(names)
+        first = number % len(pictures)
         wait = number * GOLDEN % 1 * FRAME
-        for name in names[first:] + names[:first]:
-            taken = windows[name].move(wait)
-            if number >= 2:
-                times[name].append(taken)
+        for place, name in enumerate(pictures[first:] + pictures[:first]):
+            for each in ("nothing", name) if place % 3 == 0 else (name,):
+                taken = windows[each].move(wait)
+                if number >= 2:
+                    times[each].append(taken)
     return times
 
 
