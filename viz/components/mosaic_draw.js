@@ -193,7 +193,8 @@ function paintTiles(pen, groups, layout, table, theme) {
   const [width, height] = [layout.tile.width, layout.tile.height].map((side) => Math.round(side * layout.ratio));
   const image = new ImageData(width, height);
   const pixels = new Uint32Array(image.data.buffer);
-  const lines = hatchLines(width, hatchPixel(theme.text), Math.ceil(layout.ratio));
+  const masked = groups.some(({ masks }) => masks);
+  const lines = masked ? hatchLines(width, hatchPixel(theme.text), Math.ceil(layout.ratio)) : null;
   for (const group of groups) {
     const [queries, keys] = [group.queries.length, group.keys.length];
     const down = spans(queries, height);
