@@ -34,6 +34,13 @@ def wait_for_query(visitor: Visitor, wanted: dict[str, str]) -> None:
     assert query(visitor) == wanted
 
 
+def travel(visitor: Visitor, go: Callable[[], object], title: str) -> None:
+    """Back or forward, when the page that is left has long written its address: what it writes later goes astray."""
+    visitor.page.wait_for_timeout(1500)
+    go()
+    arrive(visitor, title)
+
+
 def test_from_a_head_to_its_steps_and_to_the_model_without_it_and_back(
     server: str, new_visitor: Callable[..., Visitor]
 ) -> None:
@@ -47,14 +54,11 @@ def test_from_a_head_to_its_steps_and_to_the_model_without_it_and_back(
     wait_for_address(visitor, "changes=")
     wait_for_query(visitor, CHOSEN | {"changes": OFF})
     visitor.page.get_by_text("1. The result of encoder self-attention, layer 1, head 2 is set to 0.").wait_for()
-    visitor.page.go_back()
-    arrive(visitor, "Attention, step by step")
+    travel(visitor, visitor.page.go_back, "Attention, step by step")
     wait_for_query(visitor, CHOSEN | {"step": "2"})
-    visitor.page.go_back()
-    arrive(visitor, "Heads and layers")
+    travel(visitor, visitor.page.go_back, "Heads and layers")
     wait_for_query(visitor, CHOSEN)
-    visitor.page.go_forward()
-    arrive(visitor, "Attention, step by step")
+    travel(visitor, visitor.page.go_forward, "Attention, step by step")
     wait_for_query(visitor, CHOSEN | {"step": "2"})
     visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Link").click()
     visitor.page.get_by_role("button", name="Copy link").click()
