@@ -6,6 +6,7 @@ Rows are queries, columns keys. A masked cell has no colour.
 import html
 import re
 import unicodedata
+import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from viz.masks import hatching, map_traces, some_ticks
-from viz.theme import COMMON, WEIGHTS, flat_bar
+from viz.theme import OWN, WEIGHTS, OwnLook, flat_bar, own_axis
 from viz.tokens import SPECIAL, WORD_START, labels, visible
 
 Array = np.ndarray
@@ -69,19 +70,25 @@ def head_map(
     said = f"{html.escape(called)} <b>%{{z:.7g}}</b>"
     traces = map_traces((rows, keys), (values, mask), said, {"coloraxis": "coloraxis"})
     size = 10 if max(values.shape) > 20 else 12
-    plain = {"showgrid": False, "zeroline": False, "tickfont": {"size": size}}
     across, down = _short(keys), _short(rows)
-    margin = {"l": 42 + _width(down, size), "b": 50 + round(0.87 * _width(across, size)), "t": 76, "r": 10}
+    margin = {"l": 42 + _width(down, size), "b": 50 + round(0.87 * _width(across, size)), "t": 76, "r": 10, "pad": 8}
     arranged = {
         "height": MAP_HEIGHT,
         "margin": margin | {"autoexpand": False},
-        "xaxis": {"title": {"text": "key"}, "tickangle": -60, **plain, **_ticks(across)},
-        "yaxis": {"title": {"text": _query_title(rows)}, "autorange": "reversed", **plain, **_ticks(down)},
+        "xaxis": own_axis("key", len(keys), 20, size) | {"tickangle": -60} | _ticks(across),
+        "yaxis": own_axis(_query_title(rows), len(rows), 24, size, downwards=True) | _ticks(down),
         "images": [] if mask.all() else [hatching()],
         "coloraxis": _scale(called, high),
+        "datarevision": _revision(rows, keys, values, mask),
     }
     # One dictionary: each change of a figure that exists is checked against all of it, which takes longer.
-    return go.Figure({"data": traces, "layout": COMMON | arranged})
+    return OwnLook({"data": traces, "layout": OWN | arranged})
+
+
+def _revision(*parts: Sequence[str] | Array) -> int:
+    """Another number for other contents."""
+    contents = [part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode() for part in parts]
+    return zlib.crc32(b"".join(contents))
 
 
 def _ticks(texts: Sequence[str]) -> dict:
@@ -111,6 +118,7 @@ def _query_title(rows: Sequence[str]) -> str:
 
 def _scale(called: str, high: float) -> dict:
     bar = flat_bar(f"{called}, 0 to {high:.3g}") | {"tickvals": [0, high / 2, high], "tickformat": ".3~g"}
+    bar |= {"tickfont": {"size": 12}, "xpad": 24, "outlinewidth": 8, "outlinecolor": "rgba(0, 0, 0, 0)"}
     return {"colorscale": WEIGHTS, "cmin": 0, "cmax": high, "colorbar": bar}
 
 

@@ -26,6 +26,48 @@ COMMON = {
 }
 
 
+class OwnLook(go.Figure):
+    """A figure that brings its whole look, for pictures that are drawn again at every move.
+
+    Streamlit's charts are drawn before their width is known, and once more then; Plotly does nothing the second time if
+    it finds the same figure. A template, as Streamlit's theme is one, is never the same to it, nor are arrays without
+    a `datarevision`, nor an axis that was turned round. What depends on the theme is in pages/components/style.css.
+    """
+
+    def to_dict(self) -> dict:
+        """As Plotly's own, without the template that it gives every figure."""
+        figure = super().to_dict()
+        figure["layout"].pop("template", None)
+        return figure
+
+
+GREY = "#808495"
+"""Streamlit's for a chart's text; the style sheet makes it darker or lighter, as the theme needs"""
+OWN = COMMON | {
+    "font": COMMON["font"] | {"color": GREY},
+    "hoverlabel": {
+        "bgcolor": "#FFFFFF",
+        "bordercolor": "rgba(128, 132, 149, 0.3)",
+        "font": {"family": FONT, "size": 12, "color": GREY},
+    },
+}
+"""layout of an OwnLook: what Streamlit's theme would say"""
+
+
+def own_axis(title: str, count: int, standoff: int, size: int, downwards: bool = False) -> dict:
+    """An axis of `count` cells in an OwnLook; title's distance and the labels' size in pixels."""
+    ends = [-0.5, count - 0.5]
+    return {
+        "title": {"text": title, "font": {"size": 14}, "standoff": standoff},
+        "tickfont": {"size": size},
+        "ticks": "outside",
+        "tickcolor": "rgba(128, 132, 149, 0.25)",
+        "showgrid": False,
+        "zeroline": False,
+        "range": ends[::-1] if downwards else ends,
+    }
+
+
 def layout(figure: go.Figure, height: int, x_title: str, y_title: str) -> go.Figure:
     """Give a figure the common margins, font and axis titles; backgrounds stay transparent."""
     figure.update_layout(

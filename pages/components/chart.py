@@ -6,6 +6,8 @@ from typing import Any
 
 import streamlit as st
 
+from viz.theme import OwnLook
+
 RUN = "files_of"
 """in the session: what names of files say of the run"""
 
@@ -33,5 +35,11 @@ def chart(
         "modeBarButtonsToRemove": ["lasso2d", "select2d"],
         "toImageButtonOptions": {"format": "png", "scale": 2, "filename": f"{key}-{st.session_state.get(RUN, '')}"},
     }
+    theme = "streamlit"
+    if isinstance(figure, OwnLook):
+        # Its axes have fixed ranges: on their own they would run the other way round.
+        theme, config["doubleClick"] = None, "reset"
+        config["modeBarButtonsToRemove"].append("autoScale2d")
+    shown = {"key": key, "theme": theme, "config": config, "alt": alt}
     with st.container(key=f"roomy-{key}") if roomy else nullcontext():
-        return st.plotly_chart(figure, key=key, config=config, alt=alt, on_select=on_select, selection_mode="points")
+        return st.plotly_chart(figure, **shown, on_select=on_select, selection_mode="points")
