@@ -101,7 +101,7 @@ def test_a_click_on_the_map_chooses_the_row(server: str, visitor: Visitor, saved
     marks = visitor.page.locator(".temperature canvas.marks")
     box = marks.bounding_box()
     marks.click(position={"x": box["width"] * 0.6, "y": box["height"] * 0.9})
-    bars = visitor.page.locator(".temperature .bar .number")
+    numbers = visitor.page.locator(".temperature .numbers")
     visitor.page.wait_for_function("location.search.includes('temperature-row=')")
     row = int(parse_qs(urlsplit(visitor.page.url).query)["temperature-row"][-1])
     weights = saved.trace(SOURCE, beam_size=1).attention("decoder_self", 0)
@@ -109,7 +109,9 @@ def test_a_click_on_the_map_chooses_the_row(server: str, visitor: Visitor, saved
         f"{weight:.4f}" if seen else "masked"
         for weight, seen in zip(weights.pattern[0][row], weights.mask[0][row], strict=True)
     ]
-    assert bars.all_text_contents() == expected
+    assert numbers.text_content().split("\n") == expected
+    items = visitor.page.locator(".temperature .bars [role=listitem]").all()
+    assert [item.get_attribute("aria-label").rsplit(": ", 1)[1] for item in items] == expected
     marks.press("ArrowUp")
     visitor.page.wait_for_function(f"location.search.includes('temperature-row={row - 1}')")
     most = weights.pattern[0][row - 1].max()
@@ -124,7 +126,7 @@ def test_short_and_long_sentences_open_by_link(
     change = AttentionTemperature(float(tau), kind="encoder_self", layer=0, head=0)
     trace = saved.trace(source, beam_size=1, interventions=(change,))
     assert drawn(visitor) == pytest.approx(trace.attention("encoder_self", 0).pattern[0].ravel(), abs=1e-6)
-    assert visitor.page.locator(".temperature .bar").count() == len(trace.src_tokens)
+    assert visitor.page.locator(".temperature .bars [role=listitem]").count() == len(trace.src_tokens)
     plot = visitor.page.locator(".st-key-temperature-row-panels .js-plotly-plot")
     plot.locator(".main-svg").first.wait_for()
     assert plot.locator(".xtick").count() <= 7 * 30

@@ -64,6 +64,15 @@ function tick(pen, matrix, theme) {
 }
 
 function hatch(pen, matrix, theme) {
+  pen.beginPath();
+  matrix.allowed.forEach((allowed, cell) => {
+    if (!allowed) pen.rect(...cellBox(matrix, Math.floor(cell / matrix.columns.size), cell % matrix.columns.size));
+  });
+  pen.fillStyle = hatchPattern(pen, theme);
+  pen.fill();
+}
+
+function hatchPattern(pen, theme) {
   const tile = element("canvas");
   [tile.width, tile.height] = [6, 6];
   const lines = tile.getContext("2d");
@@ -75,12 +84,7 @@ function hatch(pen, matrix, theme) {
     lines.lineTo(start + 9, -3);
   }
   lines.stroke();
-  pen.beginPath();
-  matrix.allowed.forEach((allowed, cell) => {
-    if (!allowed) pen.rect(...cellBox(matrix, Math.floor(cell / matrix.columns.size), cell % matrix.columns.size));
-  });
-  pen.fillStyle = pen.createPattern(tile, "repeat");
-  pen.fill();
+  return pen.createPattern(tile, "repeat");
 }
 
 function cellBox(matrix, row, column) {

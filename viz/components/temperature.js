@@ -168,6 +168,7 @@ class TemperatureView {
     this.root.classList.toggle("narrow", !wide);
     layOut([[this.arranged]], (wide ? this.width * 0.6 : this.width) - 8, STAGE_HEIGHT + CAPTION, 1, pen);
     this.legend.replaceChildren(...legend(this.arranged, this.tables));
+    this.row.measure(this.weights.columns.size);
     this.paint();
     this.mark();
   }
@@ -183,7 +184,7 @@ class TemperatureView {
     const sizes = `${weights.rows.size} queries by ${weights.columns.size} keys`;
     const what = `${header.title}: attention weights at τ = ${this.written}, ${state}, ${sizes}`;
     weights.marks.setAttribute("aria-label", `${what}. Arrow up and down choose the row whose weights are listed.`);
-    this.row.draw(this.shown);
+    this.row.draw(this.shown, this.theme);
   }
 
   get written() {
@@ -230,7 +231,7 @@ class TemperatureView {
   choose(row) {
     if (row === this.row.chosen) return;
     this.row.asked = this.row.chosen = row;
-    this.row.draw(this.shown);
+    this.row.draw(this.shown, this.theme);
     this.row.say(this.shown);
     this.mark();
     this.send("row", row);

@@ -1,4 +1,8 @@
 // The chosen row of the temperature component: a bar and a number for each key, and how spread out the weights are.
+// All bars are one canvas and all numbers one text: boxes of their own for each key took most of a move's time.
+
+const KEY_LINE = 20; // pixels from one key to the next, as in temperature.css
+const BAR_HEIGHT = 13; // of them, the bar
 
 class RowBars {
   constructor() {
@@ -10,6 +14,11 @@ class RowBars {
     this.bars.setAttribute("role", "list");
     this.bars.tabIndex = 0;
     this.bars.setAttribute("aria-label", "Weights of the chosen row");
+    [this.labels, this.numbers] = ["labels", "numbers"].map((name) => element("div", name));
+    this.labels.setAttribute("role", "presentation");
+    this.tracks = element("canvas", "tracks");
+    for (const seen of [this.tracks, this.numbers]) seen.setAttribute("aria-hidden", "true");
+    this.bars.append(this.labels, this.tracks, this.numbers);
     this.said = element("div", "spoken");
     this.said.setAttribute("aria-live", "polite");
     this.panel.append(this.title, this.entropy, this.head, this.bars, this.said);
@@ -17,7 +26,7 @@ class RowBars {
     this.chosen = 0;
   }
 
-  draw(matrix) {
+  draw(matrix, theme) {
     const size = matrix.columns.size;
     const weights = matrix.values.subarray(this.chosen * size, (this.chosen + 1) * size);
     const allowed = matrix.allowed.subarray(this.chosen * size, (this.chosen + 1) * size);
@@ -32,8 +41,48 @@ class RowBars {
     const mean = rows.reduce((sum, row) => sum + row, 0) / rows.length;
     this.head.textContent = `Mean of the head's rows: ${mean.toFixed(3)} nats`;
     this.head.dataset.nats = mean;
-    if (this.parts?.length !== size) this.build(size);
-    for (let key = 0; key < size; key += 1) this.bar(this.parts[key], matrix.columns.labels[key], weights[key], allowed[key]);
+    const numbers = Array.from(weights, (weight, key) => (allowed[key] ? weight.toFixed(4) : "masked"));
+    this.numbers.textContent = numbers.join("\n");
+    this.name(matrix.columns.labels, numbers);
+    this.paint(weights, allowed, theme);
+  }
+
+  // A key's label says its weight to those who do not see it.
+  name(labels, numbers) {
+    const { children } = this.labels;
+    if (children.length !== labels.length) {
+      this.labels.replaceChildren(...labels.map(() => element("div", "label")));
+      for (const child of children) child.setAttribute("role", "listitem");
+    }
+    labels.forEach((label, key) => {
+      if (children[key].textContent !== label) children[key].textContent = label;
+      children[key].setAttribute("aria-label", `${label}: ${numbers[key]}`);
+    });
+  }
+
+  // How wide the bars are; to be called when the panel's width or the keys have changed.
+  measure(keys) {
+    const ratio = window.devicePixelRatio || 1;
+    this.tracks.style.height = `${KEY_LINE * keys}px`;
+    this.width = this.tracks.clientWidth;
+    [this.tracks.width, this.tracks.height] = [this.width, KEY_LINE * keys].map((side) => Math.round(side * ratio));
+    this.tracks.getContext("2d").scale(ratio, ratio);
+  }
+
+  paint(weights, allowed, theme) {
+    const pen = this.tracks.getContext("2d");
+    const rest = this.width - 1;
+    pen.clearRect(0, 0, this.width, KEY_LINE * weights.length);
+    pen.fillStyle = theme.primary;
+    weights.forEach((weight, key) => pen.fillRect(1, barTop(key), allowed[key] ? rest * weight : 0, BAR_HEIGHT));
+    if (allowed.includes(0)) {
+      pen.fillStyle = hatchPattern(pen, theme);
+      allowed.forEach((seen, key) => pen.fillRect(1, barTop(key), seen ? 0 : rest, BAR_HEIGHT));
+    }
+    pen.fillStyle = theme.text;
+    pen.globalAlpha = 0.45;
+    for (let key = 0; key < weights.length; key += 1) pen.fillRect(0, barTop(key), 1, BAR_HEIGHT);
+    pen.globalAlpha = 1;
   }
 
   // The row that was chosen, for people who do not see it.
@@ -43,25 +92,10 @@ class RowBars {
     const where = columns.labels[weights.indexOf(most)];
     this.said.textContent = `Row ${nameOf(rows, this.chosen)}: most, ${most.toFixed(3)}, on ${where}`;
   }
+}
 
-  build(size) {
-    this.parts = Array.from({ length: size }, () => {
-      const [bar, track, fill] = ["bar", "track", "fill"].map((name) => element("div", name));
-      const [name, number] = ["label", "number"].map((name) => element("span", name));
-      bar.setAttribute("role", "listitem");
-      track.append(fill);
-      bar.append(name, track, number);
-      return { bar, name, track, fill, number };
-    });
-    this.bars.replaceChildren(...this.parts.map(({ bar }) => bar));
-  }
-
-  bar({ name, track, fill, number }, label, weight, allowed) {
-    if (name.textContent !== label) name.textContent = label;
-    number.textContent = allowed ? weight.toFixed(4) : "masked";
-    track.classList.toggle("hatched", !allowed);
-    fill.style.width = `${100 * weight}%`;
-  }
+function barTop(key) {
+  return key * KEY_LINE + (KEY_LINE - BAR_HEIGHT) / 2;
 }
 
 // In nats; 0 ln 0 = 0.
