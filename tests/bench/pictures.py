@@ -25,11 +25,17 @@ from tests.bench.sentences import text_of
 from viz.head import Choice, head_of
 from viz.heads import head_map
 from viz.lines import lines
+from viz.mosaic import mosaic
 from viz.steps import STEPS, picture
 from viz.temperature import row_panels
 
 LAYER, HEAD = 1, 3
 TAUS = (1.0, 0.9, 0.8, 0.7, 0.6)
+FIRST_BYTE = """
+export default ({ parentElement, data }) => {
+  parentElement.querySelector("div").textContent = new Uint8Array(data)[0];
+};
+"""
 COLUMNS = [3, 2]
 """widths of heat map and lines, as on the page of heads and layers"""
 
@@ -70,6 +76,17 @@ def _shown(view: View, every: bool = False) -> heads.Shown:
     return heads._shown(view, Look("weights", False, False, False), every)
 
 
+def _bytes(view: View, moved: int) -> None:
+    """What Streamlit takes to bring a picture's bytes: one of them is shown."""
+    size = st.session_state.get("size") or st.session_state.setdefault("size", _mosaic_size(view))
+    component = st.components.v2.component("bytes", html="<div></div>", js=FIRST_BYTE)
+    component(key="bytes", data=bytes([moved % 256]) + bytes(size - 1))
+
+
+def _mosaic_size(view: View) -> int:
+    return len(mosaic([heads._group(view, tables) for tables in _shown(view, every=True).groups]))
+
+
 def _lines(view: View, _moved: int) -> None:
     names = heads.unnumbered(view, _shown(view).tables)
     with st.columns(COLUMNS)[1]:
@@ -101,6 +118,7 @@ def _row(view: View, moved: int) -> None:
 
 PICTURES = {
     "nothing": _nothing,
+    "bytes": _bytes,
     "mosaic": _mosaic,
     "one-kind": _one_kind,
     "lines": _lines,

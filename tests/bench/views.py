@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ROUNDS = 21
 PICTURES = {
+    "bytes": ("a component with as many bytes as the mosaic that shows one: Streamlit is no faster", {}),
     "mosaic": ("every head of every layer, all kinds", {60: 1.3, 128: 1.8}),
     "one-kind": ("every head of one kind", {}),
     "lines": ("token lines of eight heads", {60: 1.8}),

@@ -48,6 +48,23 @@ def test_the_keys_of_the_mosaic_open_a_head(server: str, visitor: Visitor, trans
     assert drawn(visitor) == pytest.approx(expected, abs=2e-3)
 
 
+def test_the_map_is_drawn_once_for_each_head(server: str, visitor: Visitor, translator: Translator) -> None:
+    visitor.visit(page(server, **SENTENCE))
+    visitor.page.locator(MAP).evaluate(
+        """plot => new MutationObserver((changes) => {
+          const drawn = changes.filter((each) => each.attributeName === "href" && each.target.closest(".hm"));
+          window.drawings = (window.drawings ?? 0) + drawn.length;
+        }).observe(plot.closest(".stVerticalBlock"), { subtree: true, attributes: true })"""
+    )
+    visitor.page.keyboard.press("Shift+ArrowRight")
+    wait_for_query(visitor, "head", "1")
+    visitor.page.locator("strong", has_text="layer 0, head 1").wait_for()
+    visitor.page.wait_for_timeout(1000)
+    expected = translator.trace(SENTENCE["source"], SENTENCE["typed"]).attention("encoder_self", 0).pattern[1]
+    assert drawn(visitor) == pytest.approx(expected, abs=2e-3)
+    assert visitor.page.evaluate("window.drawings") == 1
+
+
 def test_a_click_on_a_row_of_the_table_opens_its_head(server: str, visitor: Visitor) -> None:
     visitor.visit(page(server, **SENTENCE))
     table = visitor.page.locator(".st-key-heads-table .dvn-scroller").first

@@ -23,6 +23,16 @@ function packedColours(table) {
   return Uint32Array.from({ length: 256 }, (_, step) => pixel(3 * step));
 }
 
+// The colours from the lowest to the highest, for a legend.
+function colourBar(table) {
+  const bar = element("canvas");
+  [bar.width, bar.height] = [256, 1];
+  const image = new ImageData(256, 1);
+  new Uint32Array(image.data.buffer).set(packedColours(table));
+  bar.getContext("2d").putImageData(image, 0, 0);
+  return bar;
+}
+
 // Which of the 256 steps a value between low and high falls in; values outside take the nearest end.
 function colourStep(value, low, high) {
   const fraction = high > low ? (value - low) / (high - low) : 0.5;

@@ -253,19 +253,12 @@ function legendEntry(matrices, tables) {
   const entry = element("span", "range");
   const symbols = [...new Set(matrices.map(({ family }) => family))];
   symbols.forEach((symbol, index) => entry.append(index ? ", " : "", symbolNode(symbol)));
-  const bar = element("canvas");
-  [bar.width, bar.height] = [96, 1];
-  const pen = bar.getContext("2d");
-  for (let x = 0; x < 96; x += 1) {
-    pen.fillStyle = `rgb(${colourOf(tables[scale], x, 0, 95).join(",")})`;
-    pen.fillRect(x, 0, 1, 1);
-  }
   const outside = (value) => Number.isFinite(value) && Math.abs(value) > high * 1.0001;
   const beyond = matrices.some(({ values }) => values.some(outside));
   const ends = [[low, low < 0 ? "≤ " : ""], [high, "≥ "]].map(([end, sign]) => {
     return element("span", "end", (beyond ? sign : "") + signed(String(Number(end.toPrecision(3)))));
   });
-  entry.append(ends[0], bar, ends[1]);
+  entry.append(ends[0], colourBar(tables[scale]), ends[1]);
   return entry;
 }
 

@@ -282,14 +282,3 @@ function nameOf({ group, layer, head }) {
 function threeDigits(value) {
   return String(Number(value.toPrecision(3)));
 }
-
-function colourBar(colours) {
-  const bar = element("canvas");
-  [bar.width, bar.height] = [96, 1];
-  const pen = bar.getContext("2d");
-  for (let x = 0; x < 96; x += 1) {
-    pen.fillStyle = `rgb(${colourOf(colours, x, 0, 95).join(",")})`;
-    pen.fillRect(x, 0, 1, 1);
-  }
-  return bar;
-}

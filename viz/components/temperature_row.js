@@ -114,14 +114,7 @@ function nameOf(axis, position) {
 
 // The colours' range, and what hatching means where there is some.
 function legend({ scale, allowed }, tables) {
-  const bar = element("canvas");
-  [bar.width, bar.height] = [96, 1];
-  const pen = bar.getContext("2d");
-  for (let x = 0; x < 96; x += 1) {
-    pen.fillStyle = `rgb(${colourOf(tables[scale], x, 0, 95).join(",")})`;
-    pen.fillRect(x, 0, 1, 1);
-  }
   const range = element("span", "range");
-  range.append("attention weight: 0", bar, "1");
+  range.append("attention weight: 0", colourBar(tables[scale]), "1");
   return allowed.includes(0) ? [range, element("span", "masked", "masked")] : [range];
 }
