@@ -15,7 +15,7 @@ def head_keys(layer: int, head: int, layers: int, heads: int) -> None:
         heads: how many there are in a layer.
     """
     data = {"layer": layer, "head": head, "layers": layers, "heads": heads}
-    component("keys", ("history.js",))(key="head-keys", data=data, on_move_change=_move)
+    component("keys", ("history.js", "links.js"))(key="head-keys", data=data, on_move_change=_move)
 
 
 def _move() -> None:

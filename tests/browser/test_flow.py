@@ -82,6 +82,20 @@ def test_what_a_page_writes_into_the_address_before_its_path_is_there_is_not_lef
     visitor.settle()
 
 
+def test_a_link_that_is_tapped_while_a_sentence_is_typed_takes_the_sentence_along(
+    server: str, visitor: Visitor
+) -> None:
+    visitor.visit(f"{server}/masks")
+    visitor.page.get_by_label("Source sentence").fill("A cat sleeps.")
+    follow(visitor, "Forbid or allow single cells, and run the model again", "What if")
+    wait_for_query(visitor, {"source": "A cat sleeps."})
+    visitor.page.wait_for_timeout(1000)
+    assert visitor.page.url.split("?")[0] == f"{server}/what_if"
+    visitor.page.go_back()
+    arrive(visitor, "Masks")
+    wait_for_query(visitor, {"source": "A cat sleeps."})
+
+
 def test_a_reset_takes_back_what_was_chosen_on_every_page(server: str, visitor: Visitor) -> None:
     visitor.visit(f"{server}/what_if?layer=1&changes={OFF}")
     visitor.page.get_by_text("1. The result of").wait_for()

@@ -1,5 +1,5 @@
 // The keys component: Shift with an arrow key chooses the layer or the head, wherever on the page the focus is.
-// It is one module with history.js, which comes before it.
+// It is one module with history.js and links.js, which come before it.
 
 const views = new WeakMap();
 const MOVES = {
@@ -23,6 +23,7 @@ export default function mount(component) {
 class KeysView {
   constructor(root) {
     oneEntryAPage();
+    linksWaitForText();
     const hint = root.querySelector(".keys");
     const text = (words) => document.createTextNode(words);
     const key = (name) => Object.assign(document.createElement("kbd"), { textContent: name });
