@@ -7,6 +7,8 @@ pictures, so each comes over the wire. Everything is drawn by what the pages cal
 
 import time
 from dataclasses import replace
+from functools import cache
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -79,8 +81,13 @@ def _shown(view: View, every: bool = False) -> heads.Shown:
 def _bytes(view: View, moved: int) -> None:
     """What Streamlit takes to bring a picture's bytes: one of them is shown."""
     size = st.session_state.get("size") or st.session_state.setdefault("size", _mosaic_size(view))
-    component = st.components.v2.component("bytes", html="<div></div>", js=FIRST_BYTE)
-    component(key="bytes", data=bytes([moved % 256]) + bytes(size - 1))
+    _first_byte()(key="bytes", data=bytes([moved % 256]) + bytes(size - 1))
+
+
+@cache
+def _first_byte() -> Any:
+    """Registered once, as the pages' own components are."""
+    return st.components.v2.component("bytes", html="<div></div>", js=FIRST_BYTE)
 
 
 def _mosaic_size(view: View) -> int:
