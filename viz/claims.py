@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from viz.draft import Draft
 from viz.theme import OKABE_ITO, layout
 
 ZERO = 1e-19
@@ -38,14 +39,14 @@ def errors_chart(rows: Sequence[Row]) -> go.Figure:
     Args:
         rows: in the order of the claims; the first is drawn on top.
     """
-    figure, names = go.Figure(), [f"{row.title}  <b>{row.number}</b>" for row in rows]
+    draft, names = Draft(), [f"{row.title}  <b>{row.number}</b>" for row in rows]
     for row, name in zip(rows, names, strict=True):
         ends = [_place(error) for error in (row.double, row.error) if error is not None]
         if len(ends) == 2:
             line = {"color": _GREY, "width": 1}
-            figure.add_scatter(x=ends, y=[name] * 2, mode="lines", line=line, hoverinfo="skip", showlegend=False)
+            draft.add_scatter(x=ends, y=[name] * 2, mode="lines", line=line, hoverinfo="skip", showlegend=False)
     _marks(
-        figure,
+        draft,
         names,
         [row.allowed if row.error is not None else None for row in rows],
         "allowed",
@@ -53,29 +54,29 @@ def errors_chart(rows: Sequence[Row]) -> go.Figure:
         "line-ns-open",
     )
     _marks(
-        figure,
+        draft,
         names,
         [row.double_allowed if row.double is not None else None for row in rows],
         "allowed in double",
         OKABE_ITO[1],
         "line-ns-open",
     )
-    _marks(figure, names, [row.double for row in rows], "same run in double precision", OKABE_ITO[1], "diamond")
-    _marks(figure, names, [row.error for row in rows], "this run", OKABE_ITO[0], "circle")
+    _marks(draft, names, [row.double for row in rows], "same run in double precision", OKABE_ITO[1], "diamond")
+    _marks(draft, names, [row.error for row in rows], "this run", OKABE_ITO[0], "circle")
     for row, name in zip(rows, names, strict=True):
         if row.note:
             said = {"text": f"<i>{html.escape(row.note)}</i>", "font": {"color": _GREY, "size": 12}}
-            figure.add_annotation(x=-12, y=name, showarrow=False, **said)
-    _axes(figure, names)
-    return figure
+            draft.add_annotation(x=-12, y=name, showarrow=False, **said)
+    _axes(draft, names)
+    return draft.figure()
 
 
 def _marks(
-    figure: go.Figure, names: Sequence[str], errors: Sequence[float | None], said: str, colour: str, symbol: str
+    draft: Draft, names: Sequence[str], errors: Sequence[float | None], said: str, colour: str, symbol: str
 ) -> None:
     known = [(name, error) for name, error in zip(names, errors, strict=True) if error is not None]
     bar = symbol.startswith("line")
-    figure.add_scatter(
+    draft.add_scatter(
         x=[_place(error) for _, error in known],
         y=[name for name, _ in known],
         customdata=["0: not one bit" if error == 0 else f"{error:.3g}" for _, error in known],
@@ -91,18 +92,18 @@ def _place(error: float) -> float:
     return min(max(error, ZERO), FAR) if error == error else FAR
 
 
-def _axes(figure: go.Figure, names: Sequence[str]) -> None:
-    layout(figure, _ROW * len(names) + 170, "largest difference<br>(0, and powers of ten)", "")
+def _axes(draft: Draft, names: Sequence[str]) -> None:
+    layout(draft, _ROW * len(names) + 170, "largest difference<br>(0, and powers of ten)", "")
     # The two labels stand on the far sides of their lines: between these a phone has no room for both.
     sides = ((np.finfo(np.float32).eps, "single", "left"), (np.finfo(np.float64).eps, "double", "right"))
     for digits, said, anchor in sides:
-        figure.add_vline(float(digits), line={"color": _GREY, "width": 1, "dash": "dot"})
-        figure.add_annotation(
+        draft.add_vline(float(digits), line={"color": _GREY, "width": 1, "dash": "dot"})
+        draft.add_annotation(
             x=np.log10(digits), y=1, yref="paper", yanchor="bottom", showarrow=False,
             xanchor=anchor, text=f"last digit,<br>{said}", font={"size": 11, "color": _GREY},
         )  # fmt: skip
     powers = range(-16, 2, 4)
-    figure.update_xaxes(
+    draft.update_xaxes(
         type="log",
         range=[-19.6, 2.4],
         tickvals=[ZERO, *(10.0**power for power in powers), FAR],
@@ -110,10 +111,10 @@ def _axes(figure: go.Figure, names: Sequence[str]) -> None:
         showgrid=False,
         zeroline=False,
     )
-    figure.update_yaxes(
+    draft.update_yaxes(
         type="category", categoryorder="array", categoryarray=list(reversed(names)), showgrid=True, automargin=True
     )
-    figure.update_layout(
+    draft.update_layout(
         legend={"orientation": "h", "y": 1, "yanchor": "top", "yref": "container", "x": 0, "xref": "container"},
         margin={"t": 90, "l": 20},
     )

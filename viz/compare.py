@@ -7,8 +7,8 @@ from difflib import SequenceMatcher
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from viz.draft import Draft, grid
 from viz.masks import MOST_TICKS, add_map, axes, scale
 from viz.theme import FONT, SIGNED, WEIGHTS, layout, symmetric_range
 from viz.tokens import visible
@@ -66,38 +66,36 @@ def pattern_maps(
     # Small cells are hard to hit; and between the maps there is room for the handles of their axes.
     wide = None if len(keys) <= MOST_TICKS else [0.5, 0.25, 0.25]
     titles = ("Before", "After", "After − before")
-    figure = make_subplots(1, 3, subplot_titles=titles, horizontal_spacing=0.05, column_widths=wide)
+    draft = grid(1, 3, titles=titles, horizontal_spacing=0.05, column_widths=wide)
     drawn = (
         (before, masks[0], "weight before <b>%{z:.7g}</b>", "coloraxis"),
         (after, masks[1], "weight after <b>%{z:.7g}</b>", "coloraxis"),
         (difference, masks[0] | masks[1], "after − before <b>%{z:+.7g}</b>", "coloraxis2"),
     )
     for number, (values, mask, said, axis) in enumerate(drawn):
-        add_map(figure, (0, number), (rows, keys), (values, mask), said, {"coloraxis": axis})
-    _add_points(figure, rows, keys, (before, masks[0]), set(edited))
-    layout(figure, min(max(22 * len(rows), 220), 560) + 165, "", "")
-    _add_axes(figure, rows, keys, symmetric_range(difference))
-    return figure
+        add_map(draft, (0, number), (rows, keys), (values, mask), said, {"coloraxis": axis})
+    _add_points(draft, rows, keys, (before, masks[0]), set(edited))
+    layout(draft, min(max(22 * len(rows), 220), 560) + 165, "", "")
+    _add_axes(draft, rows, keys, symmetric_range(difference))
+    return draft.figure()
 
 
-def _add_axes(figure: go.Figure, rows: Sequence[str], keys: Sequence[str], limits: tuple[float, float]) -> None:
-    axes(figure, rows, keys, keys, keys)
+def _add_axes(draft: Draft, rows: Sequence[str], keys: Sequence[str], limits: tuple[float, float]) -> None:
+    axes(draft, rows, keys, keys, keys)
     # Points would have a margin around them, which no heat map has.
-    figure.update_xaxes(matches="x", range=[-0.5, len(keys) - 0.5])
-    figure.update_yaxes(autorange=False, range=[len(rows) - 0.5, -0.5])
+    draft.update_xaxes(matches="x", range=[-0.5, len(keys) - 0.5])
+    draft.update_yaxes(autorange=False, range=[len(rows) - 0.5, -0.5])
     for column in (2, 3):
-        figure.update_yaxes(showticklabels=False, ticks="", col=column)
-        figure.update_xaxes(showticklabels=len(keys) <= MOST_TICKS, col=column)
+        draft.update_yaxes(showticklabels=False, ticks="", col=column)
+        draft.update_xaxes(showticklabels=len(keys) <= MOST_TICKS, col=column)
     low, high = limits
     first = scale(WEIGHTS, 0, 1, "weight<br>0 to 1", 0.8)
     second = scale(SIGNED, low, high, f"difference<br>{low:.2g} to {high:.2g}", 0.25)
-    figure.update_layout(
-        coloraxis=first, coloraxis2=second, hoverdistance=60, clickmode="event+select", dragmode="zoom"
-    )
+    draft.update_layout(coloraxis=first, coloraxis2=second, hoverdistance=60, clickmode="event+select", dragmode="zoom")
 
 
 def _add_points(
-    figure: go.Figure, rows: Sequence[str], keys: Sequence[str], cells: tuple[Array, Array], edited: set
+    draft: Draft, rows: Sequence[str], keys: Sequence[str], cells: tuple[Array, Array], edited: set
 ) -> None:
     """What a click hits: Plotly selects points, never cells of a heat map. Edited cells show a cross."""
     weights, mask = (array.ravel() for array in cells)
@@ -108,7 +106,7 @@ def _add_points(
         for cell, open_ in zip(zip(queries, columns, strict=True), mask, strict=True)
     ]
     text = [f"{weight:.7g}" if open_ else "0 (masked)" for weight, open_ in zip(weights, mask, strict=True)]
-    figure.add_scatter(
+    draft.add_scatter(
         x=[names[1][column] for column in columns],
         y=[names[0][query] for query in queries],
         mode="markers",
@@ -124,7 +122,7 @@ def _add_points(
     )
     crossed = [(query, key) for query, key in sorted(edited) if query < len(rows) and key < len(keys)]
     cross = {"symbol": "x", "size": 10, "color": "#FFFFFF", "line": {"color": "#000000", "width": 1.5}}
-    figure.add_scatter(
+    draft.add_scatter(
         x=[names[1][key] for _, key in crossed],
         y=[names[0][query] for query, _ in crossed],
         mode="markers",

@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from viz.draft import Draft, grid
 from viz.model_card import LINE
 from viz.theme import OKABE_ITO, layout
 from viz.tokens import ticks
@@ -49,18 +49,17 @@ def operations_chart(lengths: Array, curves: Mapping[str, Array], here: Mapping[
         n: tokens of the current sentence.
         d: the layers' width, where self-attention meets recurrence.
     """
-    figure = go.Figure()
+    draft = Draft()
     for name, (colour, dash) in LOOKS.items():
         said = f"<b>%{{y:,.0f}}</b> operations<br>{name}, {ORDERS[name][0]}<br>at n = %{{x:,}}<extra></extra>"
         line = {"color": colour, "width": 3, "dash": dash}
-        figure.add_scatter(x=lengths, y=curves[name].astype(float), mode="lines", line=line, name=name)
-        figure.add_scatter(
-            x=[n], y=[float(here[name])], mode="markers", marker={"color": colour, "size": 10}, showlegend=False
-        )
-        figure.update_traces(hovertemplate=said, selector=lambda trace: trace.hovertemplate is None)
-    _mark(figure, n, f"your sentence: n = {n}", 0.03, "left" if n < lengths[-1] ** 0.5 else "right")
-    _mark(figure, d, f"n = d = {d}", 0.11 if n < d else 0.22, "left")
-    figure.add_scatter(
+        curve = {"y": curves[name].astype(float), "mode": "lines", "line": line, "name": name}
+        point = {"y": [float(here[name])], "mode": "markers", "marker": {"color": colour, "size": 10}}
+        draft.add_scatter(x=lengths, **curve, hovertemplate=said)
+        draft.add_scatter(x=[n], **point, hovertemplate=said, showlegend=False)
+    _mark(draft, n, f"your sentence: n = {n}", 0.03, "left" if n < lengths[-1] ** 0.5 else "right")
+    _mark(draft, d, f"n = d = {d}", 0.11 if n < d else 0.22, "left")
+    draft.add_scatter(
         x=[d],
         y=[float(d) ** 3],
         mode="markers",
@@ -68,19 +67,19 @@ def operations_chart(lengths: Array, curves: Mapping[str, Array], here: Mapping[
         hovertemplate="<b>%{y:,.0f}</b> operations<br>n² d = n d² at n = d = %{x:,}<extra></extra>",
         showlegend=False,
     )
-    layout(figure, 430, "tokens n (log)", "operations per layer (log)")
-    figure.update_xaxes(type="log", range=[0, np.log10(lengths[-1])], dtick=1, tickformat=",", zeroline=False)
-    figure.update_yaxes(type="log", dtick=1, exponentformat="SI", zeroline=False)
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    return figure
+    layout(draft, 430, "tokens n (log)", "operations per layer (log)")
+    draft.update_xaxes(type="log", range=[0, np.log10(lengths[-1])], dtick=1, tickformat=",", zeroline=False)
+    draft.update_yaxes(type="log", dtick=1, exponentformat="SI", zeroline=False)
+    draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    return draft.figure()
 
 
-def _mark(figure: go.Figure, at: int, text: str, y: float, side: str) -> None:
+def _mark(draft: Draft, at: int, text: str, y: float, side: str) -> None:
     """A dotted line; the label stands on its `side`, an annotation on a log axis by its logarithm."""
-    figure.add_vline(at, line={"color": LINE, "width": 1, "dash": "dot"})
+    draft.add_vline(at, line={"color": LINE, "width": 1, "dash": "dot"})
     place = {"x": np.log10(at), "xanchor": side, "align": side, "y": y, "yref": "y domain", "yanchor": "bottom"}
     place["xshift"] = 6 if side == "left" else -6
-    figure.add_annotation(text=text, showarrow=False, font_size=12, **place)
+    draft.add_annotation(text=text, showarrow=False, font_size=12, **place)
 
 
 def table(costs: Mapping[str, tuple[int, int, float]]) -> pd.DataFrame:
@@ -123,24 +122,24 @@ def path_chart(
         reads: by name; of each layer, from the first, how far left (negative) or right a position looks.
     """
     steps = {name: len(nodes) - 1 for name, nodes in paths.items()}
-    figure = make_subplots(
+    draft = grid(
         len(paths),
         1,
         shared_xaxes=True,
         vertical_spacing=0.08,
         row_heights=[0.2 if name == RECURRENT else 1 for name in paths],
-        subplot_titles=[f"{name}: {count(steps[name], name)}" for name in paths],
+        titles=[f"{name}: {count(steps[name], name)}" for name in paths],
     )
     for row, (name, nodes) in enumerate(paths.items(), start=1):
-        _panel(figure, row, pieces, nodes, reads.get(name, []), LOOKS[name])
-    layout(figure, 660, "", "")
-    figure.update_layout(showlegend=False, margin={"l": 64, "r": 20, "t": 30, "b": 90}, hovermode="closest")
-    figure.update_annotations(x=0, xanchor="left", font_size=14)
+        _panel(draft, row, pieces, nodes, reads.get(name, []), LOOKS[name])
+    layout(draft, 660, "", "")
+    draft.update_layout(showlegend=False, margin={"l": 64, "r": 20, "t": 30, "b": 90}, hovermode="closest")
+    draft.update_annotations(x=0, xanchor="left", font_size=14)
     shown, names = ticks(pieces)
-    figure.update_xaxes(showgrid=False, zeroline=False, range=[-0.6, len(pieces) - 0.4], tickvals=[])
-    figure.update_xaxes(tickvals=shown, ticktext=names, tickangle=-60, showticklabels=True, row=len(paths), col=1)
-    figure.update_yaxes(showgrid=False, zeroline=False)
-    return figure
+    draft.update_xaxes(showgrid=False, zeroline=False, range=[-0.6, len(pieces) - 0.4], tickvals=[])
+    draft.update_xaxes(tickvals=shown, ticktext=names, tickangle=-60, showticklabels=True, row=len(paths), col=1)
+    draft.update_yaxes(showgrid=False, zeroline=False)
+    return draft.figure()
 
 
 def count(steps: int, name: str) -> str:
@@ -161,7 +160,7 @@ def cone(reads: Sequence[Sequence[int]], end: Node, n: int) -> list[tuple[Node, 
 
 
 def _panel(
-    figure: go.Figure,
+    draft: Draft,
     row: int,
     pieces: Sequence[str],
     nodes: list[Node],
@@ -171,14 +170,14 @@ def _panel(
     n, top = len(pieces), max(level for level, _ in nodes)
     edges = cone(reads, nodes[-1], n) if top else [((0, p), (0, p + 1)) for p in range(n - 1)]
     if len(edges) <= MOST_EDGES:
-        _lines(figure, row, edges, {"color": LINE, "width": 1}, 0.45)
-    _lines(figure, row, list(pairwise(nodes)), {"color": look[0], "width": 4}, 1)
+        _lines(draft, row, edges, {"color": LINE, "width": 1}, 0.45)
+    _lines(draft, row, list(pairwise(nodes)), {"color": look[0], "width": 4}, 1)
     levels = range(top + 1) if (top + 1) * n <= MOST_EDGES else (0, top)
     grid = [(level, position) for level in levels for position in range(n)]
     names = [html.escape(name) for name in ticks(pieces, n)[1]]
-    _dots(figure, row, grid, names, {"color": LINE, "size": 5})
-    _dots(figure, row, nodes, names, {"color": look[0], "size": 9})
-    figure.update_yaxes(
+    _dots(draft, row, grid, names, {"color": LINE, "size": 5})
+    _dots(draft, row, nodes, names, {"color": look[0], "size": 9})
+    draft.update_yaxes(
         range=[-0.35, top + 0.35] if top else [-1, 1],
         tickvals=[0, top] if top else [0],
         ticktext=["input", f"layer {top}"] if top else ["state"],
@@ -187,14 +186,14 @@ def _panel(
     )
 
 
-def _lines(figure: go.Figure, row: int, edges: Sequence[tuple[Node, Node]], line: dict, opacity: float) -> None:
+def _lines(draft: Draft, row: int, edges: Sequence[tuple[Node, Node]], line: dict, opacity: float) -> None:
     x = [value for (_, a), (_, b) in edges for value in (a, b, None)]
     y = [value for (a, _), (b, _) in edges for value in (a, b, None)]
-    figure.add_scatter(x=x, y=y, mode="lines", line=line, opacity=opacity, hoverinfo="skip", row=row, col=1)
+    draft.add_scatter(x=x, y=y, mode="lines", line=line, opacity=opacity, hoverinfo="skip", row=row, col=1)
 
 
-def _dots(figure: go.Figure, row: int, nodes: Sequence[Node], names: Sequence[str], marker: dict) -> None:
-    figure.add_scatter(
+def _dots(draft: Draft, row: int, nodes: Sequence[Node], names: Sequence[str], marker: dict) -> None:
+    draft.add_scatter(
         x=[position for _, position in nodes],
         y=[level for level, _ in nodes],
         customdata=[names[position] for _, position in nodes],

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from viz.draft import Draft
 from viz.theme import DECODER, ENCODER, FONT, OKABE_ITO, layout
 from viz.tokens import labels, ticks
 
@@ -46,20 +47,18 @@ def source_weights(weights: Array, src_tokens: Sequence[str], what: str) -> go.F
     """
     names = [html.escape(label) for label in labels(src_tokens)]
     shown, texts = ticks(src_tokens)
-    figure = go.Figure(
-        go.Bar(
-            x=np.arange(len(names)),
-            y=weights,
-            customdata=names,
-            marker_color=ENCODER,
-            hovertemplate="source %{x}: %{customdata}<br>attention weight <b>%{y:.6f}</b><extra></extra>",
-        )
+    draft = Draft().add_bar(
+        x=np.arange(len(names)),
+        y=weights,
+        customdata=names,
+        marker_color=ENCODER,
+        hovertemplate="source %{x}: %{customdata}<br>attention weight <b>%{y:.6f}</b><extra></extra>",
     )
-    layout(figure, STEP_HEIGHT, "source token (key)", "attention weight, 0 to 1")
-    figure.update_layout(title={"text": html.escape(what), "font": {"size": 13}}, margin={"t": 50})
-    figure.update_xaxes(tickvals=shown, ticktext=texts, tickangle=-60, showgrid=False)
-    figure.update_yaxes(range=[0, 1])
-    return figure
+    layout(draft, STEP_HEIGHT, "source token (key)", "attention weight, 0 to 1")
+    draft.update_layout(title={"text": html.escape(what), "font": {"size": 13}}, margin={"t": 50})
+    draft.update_xaxes(tickvals=shown, ticktext=texts, tickangle=-60, showgrid=False)
+    draft.update_yaxes(range=[0, 1])
+    return draft.figure()
 
 
 def race(runs: Mapping[str, tuple[Sequence[str], Array]]) -> go.Figure:
@@ -68,10 +67,10 @@ def race(runs: Mapping[str, tuple[Sequence[str], Array]]) -> go.Figure:
     Args:
         runs: name -> (pieces, log-probability of the prefix up to each of them).
     """
-    figure = go.Figure()
+    draft = Draft()
     styles = ((OKABE_ITO[0], "solid", "circle"), (OKABE_ITO[5], "dash", "diamond"))
     for (name, (pieces, totals)), (colour, dash, symbol) in zip(runs.items(), styles, strict=False):
-        figure.add_scatter(
+        draft.add_scatter(
             x=np.arange(len(totals)),
             y=totals,
             name=name,
@@ -81,10 +80,10 @@ def race(runs: Mapping[str, tuple[Sequence[str], Array]]) -> go.Figure:
             marker={"symbol": symbol, "size": 8},
             hovertemplate=f"{name}, step %{{x}}: %{{customdata}}<br>log p so far <b>%{{y:.5f}}</b><extra></extra>",
         )
-    layout(figure, 320, "step", "log p of the prefix")
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    figure.update_xaxes(nticks=20, tickformat="d", showgrid=False)
-    return figure
+    layout(draft, 320, "step", "log p of the prefix")
+    draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    draft.update_xaxes(nticks=20, tickformat="d", showgrid=False)
+    return draft.figure()
 
 
 def before_after(pieces: Sequence[str], before: Array, after: Array, drawn: int, others: int) -> go.Figure:
@@ -101,13 +100,13 @@ def before_after(pieces: Sequence[str], before: Array, after: Array, drawn: int,
     places = np.arange(len(names) + 1)
     shown = [f"<b>▸ {name}</b>" if i == drawn else name for i, name in enumerate(names)]
     hover = [*names, f"all {others:,} others"]
-    figure = go.Figure()
+    draft = Draft()
     for name, values, colour, shape in (
         ("the model's own", before, OKABE_ITO[7], "/"),
         ("drawn from", after, DECODER, ""),
     ):
         whole = np.append(values, max(1 - float(values.sum()), 0.0))
-        figure.add_bar(
+        draft.add_bar(
             x=whole,
             y=places,
             orientation="h",
@@ -121,8 +120,8 @@ def before_after(pieces: Sequence[str], before: Array, after: Array, drawn: int,
             marker={"color": colour, "pattern": {"shape": shape}},
             hovertemplate=f"%{{customdata}}<br>{name}: <b>%{{x:.6f}}</b><extra></extra>",
         )
-    _shares(figure, STEP_HEIGHT + 130, [*shown, f"all {others:,} others"])
-    return figure
+    _shares(draft, STEP_HEIGHT + 130, [*shown, f"all {others:,} others"])
+    return draft.figure()
 
 
 def two_temperatures(pieces: Sequence[str], ways: Mapping[str, Array], others: int) -> go.Figure:
@@ -134,11 +133,11 @@ def two_temperatures(pieces: Sequence[str], ways: Mapping[str, Array], others: i
         others: tokens of the vocabulary that are not listed.
     """
     names = [*(html.escape(label) for label in labels(pieces)), f"all {others:,} others"]
-    figure = go.Figure()
+    draft = Draft()
     styles = ((OKABE_ITO[7], "/"), (OKABE_ITO[1], ""), (OKABE_ITO[2], "x"))
     for (name, values), (colour, shape) in zip(ways.items(), styles, strict=True):
         whole = np.append(values, max(1 - float(values.sum()), 0.0))
-        figure.add_bar(
+        draft.add_bar(
             x=whole,
             y=np.arange(len(names)),
             orientation="h",
@@ -152,16 +151,16 @@ def two_temperatures(pieces: Sequence[str], ways: Mapping[str, Array], others: i
             marker={"color": colour, "pattern": {"shape": shape}},
             hovertemplate=f"%{{customdata}}<br>{name}: <b>%{{x:.6f}}</b><extra></extra>",
         )
-    _shares(figure, 60 + 46 * len(names), names)
-    return figure
+    _shares(draft, 60 + 46 * len(names), names)
+    return draft.figure()
 
 
-def _shares(figure: go.Figure, height: int, names: Sequence[str]) -> None:
-    layout(figure, height, "probability, of the whole vocabulary", "")
-    figure.update_layout(barmode="group", legend={"orientation": "h", "y": 1.01, "yanchor": "bottom", "x": 0})
-    figure.update_layout(legend_traceorder="normal", margin={"t": 50})
-    figure.update_yaxes(tickvals=np.arange(len(names)), ticktext=names, autorange="reversed", showgrid=False)
-    figure.update_xaxes(range=[0, 1.08], tickvals=[0, 0.25, 0.5, 0.75, 1], tickformat=".0%")
+def _shares(draft: Draft, height: int, names: Sequence[str]) -> None:
+    layout(draft, height, "probability, of the whole vocabulary", "")
+    draft.update_layout(barmode="group", legend={"orientation": "h", "y": 1.01, "yanchor": "bottom", "x": 0})
+    draft.update_layout(legend_traceorder="normal", margin={"t": 50})
+    draft.update_yaxes(tickvals=np.arange(len(names)), ticktext=names, autorange="reversed", showgrid=False)
+    draft.update_xaxes(range=[0, 1.08], tickvals=[0, 0.25, 0.5, 0.75, 1], tickformat=".0%")
 
 
 def step_costs(lengths: Array, cached: Array, uncached: Array, what: str, unit: str) -> go.Figure:
@@ -174,12 +173,12 @@ def step_costs(lengths: Array, cached: Array, uncached: Array, what: str, unit: 
         what: what is counted, the title of the axis.
         unit: of one value, for hovering.
     """
-    figure = go.Figure()
+    draft = Draft()
     for name, values, colour, dash in (
         ("whole prefix again (no cache)", uncached, OKABE_ITO[5], "dash"),
         ("newest token alone (cache)", cached, OKABE_ITO[0], "solid"),
     ):
-        figure.add_scatter(
+        draft.add_scatter(
             x=lengths,
             y=values,
             name=name,
@@ -187,8 +186,8 @@ def step_costs(lengths: Array, cached: Array, uncached: Array, what: str, unit: 
             line={"color": colour, "dash": dash, "width": 2},
             hovertemplate=f"{name}<br>length %{{x}}: <b>%{{y:.4g}} {unit}</b><extra></extra>",
         )
-    layout(figure, 340, "tokens that the decoder has (length t)", what)
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    figure.update_yaxes(rangemode="tozero")
-    figure.update_xaxes(showgrid=False)
-    return figure
+    layout(draft, 340, "tokens that the decoder has (length t)", what)
+    draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    draft.update_yaxes(rangemode="tozero")
+    draft.update_xaxes(showgrid=False)
+    return draft.figure()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from viz.draft import Draft
 from viz.theme import OKABE_ITO, SIGNED, flat_bar, layout
 from viz.tokens import labels, ticks, visible
 
@@ -37,26 +38,24 @@ def strips(rows: Mapping[str, Array], name: str, dimension: int, limits: tuple[f
         limits: of the colours, stated on the colour bar.
     """
     z = np.stack([rows[part] for part in PARTS]).astype(np.float32)
-    figure = go.Figure(
-        go.Heatmap(
-            z=z,
-            y=list(PARTS.values()),
-            ygap=6,
-            coloraxis="coloraxis",
-            hovertemplate=f"<b>{VALUE}</b><br>%{{y}}<br>dimension %{{x}}<extra></extra>",
-        )
+    draft = Draft().add_heatmap(
+        z=z,
+        y=list(PARTS.values()),
+        ygap=6,
+        coloraxis="coloraxis",
+        hovertemplate=f"<b>{VALUE}</b><br>%{{y}}<br>dimension %{{x}}<extra></extra>",
     )
     steps = np.linspace(*limits, 3)
     bar = flat_bar("value") | {"tickvals": steps, "ticktext": [signed(step) for step in steps]}
-    figure.update_layout(coloraxis={"colorscale": SIGNED, "cmin": limits[0], "cmax": limits[1], "colorbar": bar})
+    draft.update_layout(coloraxis={"colorscale": SIGNED, "cmin": limits[0], "cmax": limits[1], "colorbar": bar})
     frame = {"x0": dimension - 0.5, "x1": dimension + 0.5, "y0": -0.5, "y1": len(PARTS) - 0.5}
-    figure.add_shape(type="rect", **frame, line={"color": MARK, "width": 2})
-    layout(figure, 300, f"dimension of the token “{html.escape(name)}”", "")
-    figure.update_layout(margin={"t": 70, "l": 105})
-    figure.update_xaxes(showgrid=False, zeroline=False)
+    draft.add_shape(type="rect", **frame, line={"color": MARK, "width": 2})
+    layout(draft, 300, f"dimension of the token “{html.escape(name)}”", "")
+    draft.update_layout(margin={"t": 70, "l": 105})
+    draft.update_xaxes(showgrid=False, zeroline=False)
     wrapped = ["<br>".join(textwrap.wrap(title, 13)) for title in PARTS.values()]
-    figure.update_yaxes(tickvals=[*PARTS.values()], ticktext=wrapped)
-    return figure.update_yaxes(autorange="reversed", showgrid=False, zeroline=False)
+    draft.update_yaxes(tickvals=[*PARTS.values()], ticktext=wrapped)
+    return draft.update_yaxes(autorange="reversed", showgrid=False, zeroline=False).figure()
 
 
 def length_bars(lengths: Mapping[str, Array], tokens: Sequence[str], chosen: int) -> go.Figure:
@@ -69,9 +68,9 @@ def length_bars(lengths: Mapping[str, Array], tokens: Sequence[str], chosen: int
     """
     positions = np.arange(len(tokens))
     names = [html.escape(name) for name in labels(tokens)]
-    figure = go.Figure()
+    draft = Draft()
     for name, title in PARTS.items():
-        figure.add_bar(
+        draft.add_bar(
             x=positions,
             y=lengths[name],
             name=title,
@@ -82,9 +81,9 @@ def length_bars(lengths: Mapping[str, Array], tokens: Sequence[str], chosen: int
             unselected={"marker": {"opacity": 0.5}},
         )
     shown, text = ticks(tokens)
-    layout(figure, 340, "token", "length (Euclidean norm)")
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    return figure.update_xaxes(tickvals=shown, ticktext=text, showgrid=False)
+    layout(draft, 340, "token", "length (Euclidean norm)")
+    draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    return draft.update_xaxes(tickvals=shown, ticktext=text, showgrid=False).figure()
 
 
 def neighbour_bars(neighbours: Sequence, hue: str) -> go.Figure:
@@ -101,22 +100,20 @@ def neighbour_bars(neighbours: Sequence, hue: str) -> go.Figure:
     ]
     marked = [html.escape(name) for name in names]
     order = np.arange(len(neighbours))
-    figure = go.Figure(
-        go.Bar(
-            x=values,
-            y=order,
-            orientation="h",
-            customdata=[f"{name}, id {n.id}" for name, n in zip(marked, neighbours, strict=True)],
-            text=[f"{value:.4f}" for value in values],
-            textposition="outside",
-            cliponaxis=False,
-            marker={"color": hue, "pattern": {"shape": ["/" if n.kind in UNUSUAL else "" for n in neighbours]}},
-            hovertemplate="<b>%{x:.9f}</b><br>%{customdata}<extra></extra>",
-        )
+    draft = Draft().add_bar(
+        x=values,
+        y=order,
+        orientation="h",
+        customdata=[f"{name}, id {n.id}" for name, n in zip(marked, neighbours, strict=True)],
+        text=[f"{value:.4f}" for value in values],
+        textposition="outside",
+        cliponaxis=False,
+        marker={"color": hue, "pattern": {"shape": ["/" if n.kind in UNUSUAL else "" for n in neighbours]}},
+        hovertemplate="<b>%{x:.9f}</b><br>%{customdata}<extra></extra>",
     )
-    figure.update_yaxes(tickvals=order, ticktext=marked, autorange="reversed", showgrid=False)
-    figure.update_xaxes(range=[min(0.0, float(values.min(initial=0.0)) * 1.15), 1.15], tickvals=[-1, -0.5, 0, 0.5, 1])
-    return layout(figure, 90 + 26 * len(names), "cosine, −1 to 1", "")
+    draft.update_yaxes(tickvals=order, ticktext=marked, autorange="reversed", showgrid=False)
+    draft.update_xaxes(range=[min(0.0, float(values.min(initial=0.0)) * 1.15), 1.15], tickvals=[-1, -0.5, 0, 0.5, 1])
+    return layout(draft, 90 + 26 * len(names), "cosine, −1 to 1", "").figure()
 
 
 def sum_equation(numbers: Mapping[str, float], token_id: int, position: int, dimension: int, d_model: int) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from viz.draft import Draft
 from viz.theme import OKABE_ITO, VALUE, layout
 from viz.tokens import labels, ticks
 
@@ -28,38 +29,39 @@ def moved_scatter(picture: Array, output: Array, measure: str, chosen: tuple[int
         title: of the swap, plain text.
     """
     name, limit, span = MEASURES[measure]
-    figure = go.Figure(_heads(picture, output, chosen))
+    draft = Draft().add_trace(_heads(picture, output, chosen))
     line = {"color": "#8c8c8c", "dash": "dot", "width": 1}
-    figure.add_shape(type="line", x0=0, y0=0, x1=limit, y1=limit, line=line)
+    draft.add_shape(type="line", x0=0, y0=0, x1=limit, y1=limit, line=line)
     x_title = f"attention weights moved: {name}, {span}"
-    layout(figure, 420, x_title, f"output moved: {name}, {span}")
+    layout(draft, 420, x_title, f"output moved: {name}, {span}")
     pad = 0.03 * limit
-    figure.update_xaxes(range=[-pad, limit + pad], zeroline=False)
-    figure.update_yaxes(range=[-pad, limit + pad], zeroline=False)
-    return figure.update_layout(title={"text": html.escape(title), "font": {"size": 14}})
+    draft.update_xaxes(range=[-pad, limit + pad], zeroline=False)
+    draft.update_yaxes(range=[-pad, limit + pad], zeroline=False)
+    return draft.update_layout(title={"text": html.escape(title), "font": {"size": 14}}).figure()
 
 
-def _heads(picture: Array, output: Array, chosen: tuple[int, int]) -> go.Scatter:
+def _heads(picture: Array, output: Array, chosen: tuple[int, int]) -> dict:
     layers, heads = (axis.ravel() for axis in np.indices(picture.shape))
     marked = (layers == chosen[0]) & (heads == chosen[1])
     colours = np.array(OKABE_ITO)[heads % len(OKABE_ITO)]
-    return go.Scatter(
-        x=picture.ravel(),
-        y=output.ravel(),
-        mode="markers+text",
-        text=[f"{layer}.{head}" if mark else "" for layer, head, mark in zip(layers, heads, marked, strict=True)],
-        textposition="top center",
-        marker={
+    return {
+        "type": "scatter",
+        "x": picture.ravel(),
+        "y": output.ravel(),
+        "mode": "markers+text",
+        "text": [f"{layer}.{head}" if mark else "" for layer, head, mark in zip(layers, heads, marked, strict=True)],
+        "textposition": "top center",
+        "marker": {
             "size": np.where(marked, 14, 9),
             "color": colours,
             "symbol": np.where(marked, "diamond", "circle"),
             "line": {"color": np.where(marked, CHOSEN, "#8c8c8c"), "width": np.where(marked, 3, 0.5)},
         },
-        customdata=np.stack([layers, heads], axis=1),
-        hovertemplate="layer %{customdata[0]}, head %{customdata[1]}<br>attention weights moved <b>%{x:.6f}</b><br>"
+        "customdata": np.stack([layers, heads], axis=1),
+        "hovertemplate": "layer %{customdata[0]}, head %{customdata[1]}<br>attention weights moved <b>%{x:.6f}</b><br>"
         "output moved <b>%{y:.6f}</b><extra></extra>",
-        showlegend=False,
-    )
+        "showlegend": False,
+    }
 
 
 def zeroing_bars(keys: Sequence[str], weights: Array, shares: Array) -> go.Figure:
@@ -71,12 +73,12 @@ def zeroing_bars(keys: Sequence[str], weights: Array, shares: Array) -> go.Figur
         shares: (key,) mean share of how far the rows' outputs turn without the key's value.
     """
     names = [html.escape(label) for label in labels(keys)]
-    figure = go.Figure()
+    draft = Draft()
     for name, values, colour, pattern in (
         ("attention weight", weights, WEIGHT, ""),
         ("value zeroing", shares, ZEROED, "/"),
     ):
-        figure.add_bar(
+        draft.add_bar(
             x=np.arange(len(names)),
             y=values,
             name=name,
@@ -85,10 +87,10 @@ def zeroing_bars(keys: Sequence[str], weights: Array, shares: Array) -> go.Figur
             hovertemplate=f"key %{{x}}: %{{customdata}}<br>{name} <b>%{{y:.6f}}</b><extra></extra>",
         )
     shown, texts = ticks(keys)
-    layout(figure, 340, "key", "share of the row, mean")
-    figure.update_layout(barmode="group", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    figure.update_xaxes(tickvals=shown, ticktext=texts, showgrid=False, zeroline=False)
-    return figure
+    layout(draft, 340, "key", "share of the row, mean")
+    draft.update_layout(barmode="group", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    draft.update_xaxes(tickvals=shown, ticktext=texts, showgrid=False, zeroline=False)
+    return draft.figure()
 
 
 def zeroing_table(keys: Sequence[str], weights: Array, shares: Array, changes: Array) -> pd.DataFrame:

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from viz.draft import Draft, grid
 from viz.theme import OKABE_ITO, SIGNED, layout, symmetric_range
 
 Array = np.ndarray
@@ -31,63 +31,65 @@ def effect_maps(changes: Mapping[str, Array], names: Mapping[str, str], chosen: 
     low, high = symmetric_range(*changes.values())
     rows = [len(values) for values in changes.values()]
     height = max(34 * sum(rows) + 60 * (len(rows) - 1) + 170, 360)
-    figure = make_subplots(
+    draft = grid(
         len(changes),
         1,
-        subplot_titles=[names[kind] for kind in changes],
+        titles=[names[kind] for kind in changes],
         row_heights=rows,
         vertical_spacing=60 / height if len(rows) > 1 else 0,
     )
-    layout(figure, height, "", "")
+    layout(draft, height, "", "")
     for row, (kind, values) in enumerate(changes.items(), start=1):
-        _add_map(figure, row, (kind, names[kind]), values)
+        _add_map(draft, row, (kind, names[kind]), values)
         if kind == chosen[0]:
             x, y = chosen[2], chosen[1]
             frame = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
-            figure.add_shape(type="rect", **frame, line={"color": CHOSEN, "width": 3}, row=row, col=1)
+            draft.add_shape(type="rect", **frame, line={"color": CHOSEN, "width": 3}, row=row, col=1)
     title = f"head<br>colours: {low:.2g} to {high:.2g} nats".replace("-", "−")
-    figure.update_xaxes(title_text=title, title_standoff=4, row=len(changes), col=1)
-    figure.update_layout(
+    draft.update_xaxes(title_text=title, title_standoff=4, row=len(changes), col=1)
+    draft.update_layout(
         coloraxis={"colorscale": SIGNED, "cmin": low, "cmax": high, "colorbar": _BAR},
         margin={"l": 50, "r": 10, "b": 130},
         clickmode="event+select",
         hoverdistance=60,
     )
-    return figure
+    return draft.figure()
 
 
-def _add_map(figure: go.Figure, row: int, kind: tuple[str, str], values: Array) -> None:
+def _add_map(draft: Draft, row: int, kind: tuple[str, str], values: Array) -> None:
     layers, heads = (axis.ravel() for axis in np.indices(values.shape))
     few = values.shape[1] <= 16
     text = np.array([[f"{value:+.2f}".replace("-", "−") for value in line] for line in values])
-    heat = go.Heatmap(
-        z=np.ascontiguousarray(values, dtype=np.float64),
-        coloraxis="coloraxis",
-        text=text,
-        texttemplate="%{text}" if few else None,
-        xgap=2,
-        ygap=2,
-        hoverinfo="skip",
-    )
-    points = go.Scatter(
-        x=heads,
-        y=layers,
-        mode="markers",
-        marker={"symbol": "square", "size": 26, "opacity": 0, "color": "#808080"},
-        selected={"marker": {"opacity": 0}},
-        unselected={"marker": {"opacity": 0}},
-        customdata=[(kind[0], int(layer), int(head)) for layer, head in zip(layers, heads, strict=True)],
-        text=[f"{value:+.7g}" for value in values.ravel()],
-        hovertemplate=f"{kind[1]}<br>layer %{{y}}, head %{{x}}<br>change without it <b>%{{text}}</b> nats<br>"
+    heat = {
+        "type": "heatmap",
+        "z": np.ascontiguousarray(values, dtype=np.float64),
+        "coloraxis": "coloraxis",
+        "text": text,
+        "texttemplate": "%{text}" if few else None,
+        "xgap": 2,
+        "ygap": 2,
+        "hoverinfo": "skip",
+    }
+    points = {
+        "type": "scatter",
+        "x": heads,
+        "y": layers,
+        "mode": "markers",
+        "marker": {"symbol": "square", "size": 26, "opacity": 0, "color": "#808080"},
+        "selected": {"marker": {"opacity": 0}},
+        "unselected": {"marker": {"opacity": 0}},
+        "customdata": [(kind[0], int(layer), int(head)) for layer, head in zip(layers, heads, strict=True)],
+        "text": [f"{value:+.7g}" for value in values.ravel()],
+        "hovertemplate": f"{kind[1]}<br>layer %{{y}}, head %{{x}}<br>change without it <b>%{{text}}</b> nats<br>"
         "a click chooses this head<extra></extra>",
-        showlegend=False,
-    )
+        "showlegend": False,
+    }
     for trace in (heat, points):
-        figure.add_trace(trace, row=row, col=1)
+        draft.add_trace(trace, row=row, col=1)
     whole = {"tickmode": "linear", "dtick": 1 if few else 4, "showgrid": False, "zeroline": False}
     n_layers, n_heads = values.shape
-    figure.update_xaxes(**whole, range=[-0.5, n_heads - 0.5], row=row, col=1)
-    figure.update_yaxes(**whole, title_text="layer", range=[n_layers - 0.5, -0.5], row=row, col=1)
+    draft.update_xaxes(**whole, range=[-0.5, n_heads - 0.5], row=row, col=1)
+    draft.update_yaxes(**whole, title_text="layer", range=[n_layers - 0.5, -0.5], row=row, col=1)
 
 
 def effect_table(changes: Mapping[str, Array], names: Mapping[str, str]) -> pd.DataFrame:
@@ -128,38 +130,36 @@ def pruning_chart(log_probabilities: Array, same: Array, k: int, heads: Sequence
     """
     steps, kept = np.arange(len(same)), same.astype(bool)
     last = ["none", *heads]
-    figure = go.Figure(
-        go.Scatter(
-            x=steps,
-            y=log_probabilities,
-            mode="lines+markers",
-            line={"color": "#8c8c8c", "width": 1.5},
-            marker={
-                "color": np.where(kept, SAME, OTHER),
-                "symbol": np.where(kept, "circle", "x-thin-open"),
-                "size": 8,
-                "line": {"width": 1.6},
-            },
-            customdata=[(last[i], "as it was" if kept[i] else "another one") for i in steps],
-            hovertemplate="%{x} heads off, the last one %{customdata[0]}<br>log p <b>%{y:.6f}</b> nats<br>"
-            "greedy translation: %{customdata[1]}<extra></extra>",
-            showlegend=False,
-        )
+    draft = Draft().add_scatter(
+        x=steps,
+        y=log_probabilities,
+        mode="lines+markers",
+        line={"color": "#8c8c8c", "width": 1.5},
+        marker={
+            "color": np.where(kept, SAME, OTHER),
+            "symbol": np.where(kept, "circle", "x-thin-open"),
+            "size": 8,
+            "line": {"width": 1.6},
+        },
+        customdata=[(last[i], "as it was" if kept[i] else "another one") for i in steps],
+        hovertemplate="%{x} heads off, the last one %{customdata[0]}<br>log p <b>%{y:.6f}</b> nats<br>"
+        "greedy translation: %{customdata[1]}<extra></extra>",
+        showlegend=False,
     )
-    _add_key(figure)
-    figure.add_vline(
-        x=k, line={"color": "#8c8c8c", "dash": "dot"}, annotation_text=f"k = {k}", annotation_position="bottom right"
-    )
-    layout(figure, 360, "k, heads switched off", "log p of the translation (nats)")
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 50})
-    figure.update_xaxes(range=[-0.5, len(same) - 0.5], showgrid=False, zeroline=False)
-    return figure
+    _add_key(draft)
+    draft.add_vline(k, line={"color": "#8c8c8c", "dash": "dot"})
+    foot = {"y": 0, "yref": "y domain", "xanchor": "left", "yanchor": "bottom"}
+    draft.add_annotation(x=k, **foot, text=f"k = {k}", showarrow=False)
+    layout(draft, 360, "k, heads switched off", "log p of the translation (nats)")
+    draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 50})
+    draft.update_xaxes(range=[-0.5, len(same) - 0.5], showgrid=False, zeroline=False)
+    return draft.figure()
 
 
-def _add_key(figure: go.Figure) -> None:
+def _add_key(draft: Draft) -> None:
     for name, colour, symbol in (
         ("greedy translation unchanged", SAME, "circle"),
         ("greedy translation changed", OTHER, "x-thin-open"),
     ):
         marker = {"color": colour, "symbol": symbol, "size": 8, "line": {"width": 1.6}}
-        figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=name)
+        draft.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=name)

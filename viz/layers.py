@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from viz.draft import Draft, grid
 from viz.theme import OKABE_ITO, SIGNED, WEIGHTS, layout, symmetric_range
 from viz.tokens import ticks
 
@@ -65,18 +65,18 @@ def path_chart(
     name = html.escape(rows[chosen[0]])
     titles = ("", "", f"<b>All tokens</b>: {MEASURES[shown].said}")
     rooms = {"vertical_spacing": GAP / plot, "row_heights": [LINES, LINES, cells]}
-    figure = make_subplots(3, 1, shared_xaxes=True, subplot_titles=titles, **rooms)
+    draft = grid(3, 1, shared_xaxes=True, titles=titles, **rooms)
     mine = {name: values[chosen[0]] for name, values in measures.items()}
-    _lengths(figure, mine, steps, chosen[0])
-    _shares(figure, mine, steps, chosen[0])
-    _map(figure, measures[shown], steps, rows, (shown, cells / plot))
-    layout(figure, plot + FOOT + HEAD, "", "")
-    _mark(figure, steps, chosen)
-    figure.update_layout(
+    _lengths(draft, mine, steps, chosen[0])
+    _shares(draft, mine, steps, chosen[0])
+    _map(draft, measures[shown], steps, rows, (shown, cells / plot))
+    layout(draft, plot + FOOT + HEAD, "", "")
+    _mark(draft, steps, chosen)
+    draft.update_layout(
         legend={"title": {"text": f"<b>Lengths</b>, token {name}"}},
         legend2={"title": {"text": f"<b>Share and cosines</b>, token {name}"}},
     )
-    return _dress(figure, steps, tokens, plot)
+    return _dress(draft, steps, tokens, plot)
 
 
 def similarity_map(similarities: Array, rows: Sequence[str]) -> go.Figure:
@@ -87,25 +87,23 @@ def similarity_map(similarities: Array, rows: Sequence[str]) -> go.Figure:
         rows: names of the tokens, plain text and unique.
     """
     names = [html.escape(row) for row in rows]
-    figure = go.Figure(
-        go.Heatmap(
-            z=np.ascontiguousarray(similarities, dtype=np.float32),
-            x=names,
-            y=names,
-            colorscale=SIGNED,
-            zmin=-1,
-            zmax=1,
-            colorbar={"title": {"text": "cosine<br>−1 to 1"}, "thickness": 12, "tickvals": [-1, -0.5, 0, 0.5, 1]},
-            hovertemplate="cosine <b>%{z:.7g}</b><br>%{y}<br>and %{x}<extra></extra>",
-        )
+    draft = Draft().add_heatmap(
+        z=np.ascontiguousarray(similarities, dtype=np.float32),
+        x=names,
+        y=names,
+        colorscale=SIGNED,
+        zmin=-1,
+        zmax=1,
+        colorbar={"title": {"text": "cosine<br>−1 to 1"}, "thickness": 12, "tickvals": [-1, -0.5, 0, 0.5, 1]},
+        hovertemplate="cosine <b>%{z:.7g}</b><br>%{y}<br>and %{x}<extra></extra>",
     )
     shown, _ = ticks(rows)
     some = {"tickvals": [names[i] for i in shown], "ticktext": [names[i] for i in shown], "showgrid": False}
-    layout(figure, 200 + min(max(22 * len(names), 110), 480), "", "")
-    figure.update_xaxes(type="category", tickangle=-60, constrain="domain", **some)
-    return figure.update_yaxes(
+    layout(draft, 200 + min(max(22 * len(names), 110), 480), "", "")
+    draft.update_xaxes(type="category", tickangle=-60, constrain="domain", **some)
+    return draft.update_yaxes(
         type="category", autorange="reversed", scaleanchor="x", constrain="domain", automargin=True, **some
-    )
+    ).figure()
 
 
 def strips(vectors: Mapping[str, Array], dimension: int) -> go.Figure:
@@ -117,34 +115,32 @@ def strips(vectors: Mapping[str, Array], dimension: int) -> go.Figure:
     """
     low, high = symmetric_range(*vectors.values())
     names = list(vectors)
-    figure = go.Figure(
-        go.Heatmap(
-            z=np.stack([*vectors.values()]).astype(np.float32),
-            y=names,
-            ygap=5,
-            colorscale=SIGNED,
-            zmin=low,
-            zmax=high,
-            colorbar={
-                "title": {"text": f"value<br>−{high:.3g} to {high:.3g}"},
-                "thickness": 12,
-                "tickvals": [low, 0, high],
-                "ticktext": [f"−{high:.3g}", "0", f"{high:.3g}"],
-            },
-            hovertemplate="<b>%{z:.7g}</b><br>%{y}<br>dimension %{x}<extra></extra>",
-        )
+    draft = Draft().add_heatmap(
+        z=np.stack([*vectors.values()]).astype(np.float32),
+        y=names,
+        ygap=5,
+        colorscale=SIGNED,
+        zmin=low,
+        zmax=high,
+        colorbar={
+            "title": {"text": f"value<br>−{high:.3g} to {high:.3g}"},
+            "thickness": 12,
+            "tickvals": [low, 0, high],
+            "ticktext": [f"−{high:.3g}", "0", f"{high:.3g}"],
+        },
+        hovertemplate="<b>%{z:.7g}</b><br>%{y}<br>dimension %{x}<extra></extra>",
     )
     frame = {"x0": dimension - 0.5, "x1": dimension + 0.5, "y0": -0.5, "y1": len(names) - 0.5}
-    figure.add_shape(type="rect", **frame, line={"color": LINE, "width": 2})
-    layout(figure, 70 + 34 * len(names), "dimension", "")
-    figure.update_layout(margin={"t": 10})
-    figure.update_xaxes(showgrid=False, zeroline=False)
-    return figure.update_yaxes(autorange="reversed", showgrid=False, zeroline=False, automargin=True)
+    draft.add_shape(type="rect", **frame, line={"color": LINE, "width": 2})
+    layout(draft, 70 + 34 * len(names), "dimension", "")
+    draft.update_layout(margin={"t": 10})
+    draft.update_xaxes(showgrid=False, zeroline=False)
+    return draft.update_yaxes(autorange="reversed", showgrid=False, zeroline=False, automargin=True).figure()
 
 
-def _dress(figure: go.Figure, steps: Sequence[str], tokens: Sequence[str], plot: int) -> go.Figure:
+def _dress(draft: Draft, steps: Sequence[str], tokens: Sequence[str], plot: int) -> go.Figure:
     """Titles above their legends, the steps' names at the foot, the tokens' at the map; `plot` is in pixels."""
-    figure.update_annotations(x=0, xanchor="left", font_size=14, yshift=2)
+    draft.update_annotations(x=0, xanchor="left", font_size=14, yshift=2)
     # A legend's own title makes room for itself where a narrow window wraps the entries.
     below = {
         "orientation": "h",
@@ -153,7 +149,7 @@ def _dress(figure: go.Figure, steps: Sequence[str], tokens: Sequence[str], plot:
         "font_size": 12,
         "title": {"side": "top", "font_size": 14},
     }
-    figure.update_layout(
+    draft.update_layout(
         legend={**below, "y": 1},
         legend2={**below, "y": 1 - (LINES + GAP) / plot},
         margin={"t": HEAD, "b": FOOT, "l": 80},
@@ -161,16 +157,16 @@ def _dress(figure: go.Figure, steps: Sequence[str], tokens: Sequence[str], plot:
         bargap=0.45,
     )
     names = {"tickmode": "array", "tickvals": np.arange(len(steps)), "ticktext": list(steps)}
-    figure.update_xaxes(**names, showgrid=False, zeroline=False, tickangle=-45, range=[-0.5, len(steps) - 0.5])
+    draft.update_xaxes(**names, showgrid=False, zeroline=False, tickangle=-45, range=[-0.5, len(steps) - 0.5])
     rows, text = ticks(tokens)
     text = [f"{row} {name}" for row, name in zip(rows, text, strict=True)]
-    figure.update_yaxes(zeroline=False, row=3)
-    return figure.update_yaxes(tickvals=rows, ticktext=text, autorange="reversed", showgrid=False, row=3)
+    draft.update_yaxes(zeroline=False, row=3)
+    return draft.update_yaxes(tickvals=rows, ticktext=text, autorange="reversed", showgrid=False, row=3).figure()
 
 
-def _lengths(figure: go.Figure, mine: Mapping[str, Array], steps: Sequence[str], position: int) -> None:
+def _lengths(draft: Draft, mine: Mapping[str, Array], steps: Sequence[str], position: int) -> None:
     places = _places(position, len(steps))
-    figure.add_bar(
+    draft.add_bar(
         x=places[:, 1],
         y=mine["out"],
         customdata=_said(places, steps),
@@ -180,22 +176,22 @@ def _lengths(figure: go.Figure, mine: Mapping[str, Array], steps: Sequence[str],
         row=1,
         col=1,
     )
-    _line(figure, (places, steps), mine["added"], "‖x + Sublayer(x)‖", (OKABE_ITO[3], "dot", "diamond"), 1)
-    _line(figure, (places, steps), mine["norm"], "‖x‖ that goes on", (OKABE_ITO[0], "solid", "circle"), 1)
-    figure.update_yaxes(rangemode="tozero", title="length", row=1)
+    _line(draft, (places, steps), mine["added"], "‖x + Sublayer(x)‖", (OKABE_ITO[3], "dot", "diamond"), 1)
+    _line(draft, (places, steps), mine["norm"], "‖x‖ that goes on", (OKABE_ITO[0], "solid", "circle"), 1)
+    draft.update_yaxes(rangemode="tozero", title="length", row=1)
 
 
-def _shares(figure: go.Figure, mine: Mapping[str, Array], steps: Sequence[str], position: int) -> None:
+def _shares(draft: Draft, mine: Mapping[str, Array], steps: Sequence[str], position: int) -> None:
     at = _places(position, len(steps)), steps
-    _line(figure, at, mine["share"], "share", (OKABE_ITO[1], "dash", "square"), 2)
-    _line(figure, at, mine["to_start"], "cosine to input", (OKABE_ITO[2], "solid", "circle"), 2)
-    _line(figure, at, mine["to_previous"], "cosine to step before", (OKABE_ITO[4], "dot", "diamond"), 2)
+    _line(draft, at, mine["share"], "share", (OKABE_ITO[1], "dash", "square"), 2)
+    _line(draft, at, mine["to_start"], "cosine to input", (OKABE_ITO[2], "solid", "circle"), 2)
+    _line(draft, at, mine["to_previous"], "cosine to step before", (OKABE_ITO[4], "dot", "diamond"), 2)
     turned = min(float(np.nanmin(mine[name])) for name in ("to_start", "to_previous")) < -0.2
-    figure.update_yaxes(range=[-1.08 if turned else -0.25, 1.08], tickvals=[-1, -0.5, 0, 0.5, 1], row=2)
+    draft.update_yaxes(range=[-1.08 if turned else -0.25, 1.08], tickvals=[-1, -0.5, 0, 0.5, 1], row=2)
 
 
 def _line(
-    figure: go.Figure,
+    draft: Draft,
     at: tuple[Array, Sequence[str]],
     values: Array,
     title: str,
@@ -204,7 +200,7 @@ def _line(
 ) -> None:
     """One measure over the steps, in its colour, dash and symbol."""
     colour, dash, symbol = look
-    figure.add_scatter(
+    draft.add_scatter(
         x=at[0][:, 1],
         y=values,
         customdata=_said(*at),
@@ -220,29 +216,30 @@ def _line(
     )
 
 
-def _map(figure: go.Figure, values: Array, steps: Sequence[str], rows: Sequence[str], of: tuple[str, float]) -> None:
+def _map(draft: Draft, values: Array, steps: Sequence[str], rows: Sequence[str], of: tuple[str, float]) -> None:
     """The heat map, and over it a point a cell: Plotly reports clicks on points, and not on cells."""
     measure = MEASURES[of[0]]
     finite = values[np.isfinite(values)]
     low, high = (-1.0, 1.0) if measure.cosine else (0.0, 1.0 if of[0] == "share" else float(finite.max(initial=0)))
-    figure.add_trace(
-        go.Heatmap(
-            z=np.ascontiguousarray(values, dtype=np.float32),
-            colorscale=SIGNED if measure.cosine else WEIGHTS,
-            zmin=low,
-            zmax=high,
-            colorbar=_bar(low, high, of[1]),
-            hoverinfo="skip",
-            ygap=1 if len(rows) <= 30 else 0,
-            xgap=1,
-        ),
+    draft.add_trace(
+        {
+            "type": "heatmap",
+            "z": np.ascontiguousarray(values, dtype=np.float32),
+            "colorscale": SIGNED if measure.cosine else WEIGHTS,
+            "zmin": low,
+            "zmax": high,
+            "colorbar": _bar(low, high, of[1]),
+            "hoverinfo": "skip",
+            "ygap": 1 if len(rows) <= 30 else 0,
+            "xgap": 1,
+        },
         row=3,
         col=1,
     )
     places = np.argwhere(np.isfinite(values))
     said = _said(places, steps, [html.escape(row) for row in rows], values)
     clear = {"marker": {"opacity": 0}}
-    figure.add_scatter(
+    draft.add_scatter(
         x=places[:, 1],
         y=places[:, 0],
         customdata=said,
@@ -281,7 +278,7 @@ def _said(places: Array, steps: Sequence[str], rows: Sequence[str] = (), values:
     ]
 
 
-def _mark(figure: go.Figure, steps: Sequence[str], chosen: tuple[int, int]) -> None:
+def _mark(draft: Draft, steps: Sequence[str], chosen: tuple[int, int]) -> None:
     """A band behind the chosen step, thin lines between layers, a frame around the chosen token's row."""
     position, step = chosen
     layers = [name.split()[0] for name in steps]
@@ -291,9 +288,9 @@ def _mark(figure: go.Figure, steps: Sequence[str], chosen: tuple[int, int]) -> N
         whole = {"xref": f"x{axis}", "yref": f"y{axis} domain", "y0": 0, "y1": 1}
         if axis != "3":
             band = {"fillcolor": BAND, "line_width": 0, "layer": "below"}
-            figure.add_shape(type="rect", x0=step - 0.5, x1=step + 0.5, **band, **whole)
+            draft.add_shape(type="rect", x0=step - 0.5, x1=step + 0.5, **band, **whole)
         for start in starts:
-            figure.add_shape(type="line", x0=start, x1=start, line=line, **whole)
+            draft.add_shape(type="line", x0=start, x1=start, line=line, **whole)
     for x0, x1, width in ((-0.5, len(steps) - 0.5, 2), (step - 0.5, step + 0.5, 3)):
         frame = {"x0": x0, "x1": x1, "y0": position - 0.5, "y1": position + 0.5, "xref": "x3", "yref": "y3"}
-        figure.add_shape(type="rect", **frame, line={"color": OKABE_ITO[5], "width": width})
+        draft.add_shape(type="rect", **frame, line={"color": OKABE_ITO[5], "width": width})

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from viz.draft import Draft
 from viz.theme import OKABE_ITO, WEIGHTS, layout
 from viz.tokens import labels, ticks
 
@@ -27,14 +28,14 @@ def probability_bars(
         after: (position,), 0 to 1, after the change.
         said: what `before` and `after` are.
     """
-    figure = go.Figure()
+    draft = Draft()
     names = [html.escape(label) for label in labels(next_tokens)]
     for name, values, colour in (
         (f"before: {said[0]}", before, OKABE_ITO[0]),
         (f"after: {said[1]}", after, OKABE_ITO[1]),
         ("difference: after − before", after - before, OKABE_ITO[3]),
     ):
-        figure.add_bar(
+        draft.add_bar(
             x=np.arange(len(names)),
             y=values,
             name=name,
@@ -43,11 +44,11 @@ def probability_bars(
             hovertemplate=f"position %{{x}}, right token %{{customdata}}<br>{name}: <b>%{{y:.6f}}</b><extra></extra>",
         )
     shown, texts = ticks(next_tokens)
-    layout(figure, 360, "right next token", "its probability")
-    figure.update_layout(barmode="group", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    figure.update_xaxes(tickvals=shown, ticktext=texts, showgrid=False, zeroline=False)
-    figure.update_yaxes(range=[-1 if (after < before).any() else 0, 1], zeroline=True)
-    return figure
+    layout(draft, 360, "right next token", "its probability")
+    draft.update_layout(barmode="group", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    draft.update_xaxes(tickvals=shown, ticktext=texts, showgrid=False, zeroline=False)
+    draft.update_yaxes(range=[-1 if (after < before).any() else 0, 1], zeroline=True)
+    return draft.figure()
 
 
 def leak_map(mass: Array, rows: Sequence[str]) -> go.Figure:
@@ -59,25 +60,23 @@ def leak_map(mass: Array, rows: Sequence[str]) -> go.Figure:
     """
     names = [html.escape(row) for row in rows]
     heads = [f"head {head}" for head in range(len(mass))]
-    figure = go.Figure(
-        go.Heatmap(
-            z=np.ascontiguousarray(mass, dtype=np.float32),
-            x=names,
-            y=heads,
-            colorscale=WEIGHTS,
-            zmin=0,
-            zmax=1,
-            colorbar={"title": {"text": "weight on<br>the future,<br>0 to 1"}, "thickness": 12},
-            hovertemplate="%{y}, row %{x}<br>weight on later positions <b>%{z:.7g}</b><extra></extra>",
-        )
+    draft = Draft().add_heatmap(
+        z=np.ascontiguousarray(mass, dtype=np.float32),
+        x=names,
+        y=heads,
+        colorscale=WEIGHTS,
+        zmin=0,
+        zmax=1,
+        colorbar={"title": {"text": "weight on<br>the future,<br>0 to 1"}, "thickness": 12},
+        hovertemplate="%{y}, row %{x}<br>weight on later positions <b>%{z:.7g}</b><extra></extra>",
     )
     shown, _ = ticks(names)
-    layout(figure, 290 + 22 * len(heads), "decoder row (query)", "")
-    figure.update_xaxes(
+    layout(draft, 290 + 22 * len(heads), "decoder row (query)", "")
+    draft.update_xaxes(
         tickmode="array", tickvals=shown, ticktext=[names[i] for i in shown], showgrid=False, tickangle=-60
     )
-    figure.update_yaxes(autorange="reversed", showgrid=False)
-    return figure
+    draft.update_yaxes(autorange="reversed", showgrid=False)
+    return draft.figure()
 
 
 def leak_table(rows: Sequence[str], before: Array, after: Array, moved: Array, future: Array) -> pd.DataFrame:

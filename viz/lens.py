@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from viz.draft import Draft, grid
 from viz.theme import OKABE_ITO, WEIGHTS, layout
 from viz.tokens import labels, ticks
 
@@ -27,36 +27,34 @@ def lens_grid(tops: Sequence[Sequence[str]], probabilities: Array, steps: Sequen
         followed: piece of the token finally predicted, to frame wherever it stands.
     """
     names = [[html.escape(label) for label in labels(row)] for row in tops]
-    figure = go.Figure(
-        go.Heatmap(
-            z=np.ascontiguousarray(probabilities, dtype=np.float32),
-            text=[
-                [f"{name}<br>{p:.1%}" for name, p in zip(*both, strict=True)]
-                for both in zip(names, probabilities, strict=True)
-            ],
-            customdata=names,
-            texttemplate="%{text}",
-            textfont={"size": 12},
-            x=[f"{place + 1}." for place in range(probabilities.shape[1])],
-            xgap=2,
-            ygap=2,
-            colorscale=WEIGHTS,
-            zmin=0,
-            zmax=1,
-            showscale=False,
-            hovertemplate="after %{y}<br>%{x} %{customdata}<br>probability <b>%{z:.7g}</b><extra></extra>",
-            y=list(steps),
-        )
+    draft = Draft().add_heatmap(
+        z=np.ascontiguousarray(probabilities, dtype=np.float32),
+        text=[
+            [f"{name}<br>{p:.1%}" for name, p in zip(*both, strict=True)]
+            for both in zip(names, probabilities, strict=True)
+        ],
+        customdata=names,
+        texttemplate="%{text}",
+        textfont={"size": 12},
+        x=[f"{place + 1}." for place in range(probabilities.shape[1])],
+        xgap=2,
+        ygap=2,
+        colorscale=WEIGHTS,
+        zmin=0,
+        zmax=1,
+        showscale=False,
+        hovertemplate="after %{y}<br>%{x} %{customdata}<br>probability <b>%{z:.7g}</b><extra></extra>",
+        y=list(steps),
     )
     for step, row in enumerate(tops):
         for place, piece in enumerate(row):
             if piece == followed:
                 frame = {"x0": place - 0.48, "x1": place + 0.48, "y0": step - 0.46, "y1": step + 0.46}
-                figure.add_shape(type="rect", **frame, line={"color": OKABE_ITO[5], "width": 3})
-    layout(figure, max(80 + 40 * len(steps), SIDE) + 20, "colour: probability, 0 to 1", "")
-    figure.update_layout(margin={"t": 50, "b": 10})
-    figure.update_xaxes(side="top", showgrid=False, zeroline=False, type="category")
-    return figure.update_yaxes(autorange="reversed", showgrid=False, zeroline=False, automargin=True)
+                draft.add_shape(type="rect", **frame, line={"color": OKABE_ITO[5], "width": 3})
+    layout(draft, max(80 + 40 * len(steps), SIDE) + 20, "colour: probability, 0 to 1", "")
+    draft.update_layout(margin={"t": 50, "b": 10})
+    draft.update_xaxes(side="top", showgrid=False, zeroline=False, type="category")
+    return draft.update_yaxes(autorange="reversed", showgrid=False, zeroline=False, automargin=True).figure()
 
 
 def lens_curves(probability: Array, rank: Array, steps: Sequence[str], vocabulary: int) -> go.Figure:
@@ -68,28 +66,28 @@ def lens_curves(probability: Array, rank: Array, steps: Sequence[str], vocabular
         steps: names of the columns.
         vocabulary: number of tokens: the worst rank.
     """
-    figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.2, subplot_titles=("Probability", "Rank"))
+    draft = grid(2, 1, shared_xaxes=True, vertical_spacing=0.2, titles=("Probability", "Rank"))
     x = list(steps)
     for row, (name, values, colour) in enumerate(
         (("probability", probability, OKABE_ITO[0]), ("rank", rank, OKABE_ITO[5])), start=1
     ):
         hover = f"after %{{x}}<br>{name} <b>%{{y:.7g}}</b><extra></extra>"
-        figure.add_scatter(
+        draft.add_scatter(
             x=x, y=values, mode="lines+markers", name=name, line_color=colour, hovertemplate=hover, row=row, col=1
         )
-    layout(figure, max(80 + 40 * len(steps), SIDE), "", "")
-    figure.update_annotations(x=0, xanchor="left", font_size=14)
-    figure.update_layout(showlegend=False, margin={"t": 30})
-    figure.update_xaxes(showgrid=False, tickangle=-45, type="category")
-    figure.update_yaxes(range=[-0.03, 1.03], row=1)
+    layout(draft, max(80 + 40 * len(steps), SIDE), "", "")
+    draft.update_annotations(x=0, xanchor="left", font_size=14)
+    draft.update_layout(showlegend=False, margin={"t": 30})
+    draft.update_xaxes(showgrid=False, tickangle=-45, type="category")
+    draft.update_yaxes(range=[-0.03, 1.03], row=1)
     powers = [10**n for n in range(len(str(vocabulary))) if 10**n <= vocabulary]
-    return figure.update_yaxes(
+    return draft.update_yaxes(
         type="log",
         range=[np.log10(vocabulary * 1.3), -0.12],
         tickvals=powers,
         ticktext=[f"{n:,}" for n in powers],
         row=2,
-    )
+    ).figure()
 
 
 def lens_map(
@@ -101,36 +99,34 @@ def lens_map(
     """
     rows, predicted = names
     followed = [html.escape(label) for label in labels(predicted)]
-    figure = go.Figure(
-        go.Heatmap(
-            z=np.ascontiguousarray(probability, dtype=np.float32),
-            customdata=rank,
-            text=[[f"{html.escape(row)}<br>finally: {f}"] * len(steps) for row, f in zip(rows, followed, strict=True)],
-            x=list(steps),
-            xgap=1,
-            ygap=1 if len(rows) <= 30 else 0,
-            colorscale=WEIGHTS,
-            zmin=0,
-            zmax=1,
-            colorbar={"title": {"text": "probability<br>0 to 1"}, "thickness": 12},
-            hovertemplate="row %{text}<br>after %{x}<br>probability <b>%{z:.7g}</b>, rank %{customdata}<extra></extra>",
-        )
+    draft = Draft().add_heatmap(
+        z=np.ascontiguousarray(probability, dtype=np.float32),
+        customdata=rank,
+        text=[[f"{html.escape(row)}<br>finally: {f}"] * len(steps) for row, f in zip(rows, followed, strict=True)],
+        x=list(steps),
+        xgap=1,
+        ygap=1 if len(rows) <= 30 else 0,
+        colorscale=WEIGHTS,
+        zmin=0,
+        zmax=1,
+        colorbar={"title": {"text": "probability<br>0 to 1"}, "thickness": 12},
+        hovertemplate="row %{text}<br>after %{x}<br>probability <b>%{z:.7g}</b>, rank %{customdata}<extra></extra>",
     )
     frame = {"x0": -0.5, "x1": len(steps) - 0.5, "y0": chosen - 0.5, "y1": chosen + 0.5}
-    figure.add_shape(type="rect", **frame, line={"color": OKABE_ITO[5], "width": 2})
+    draft.add_shape(type="rect", **frame, line={"color": OKABE_ITO[5], "width": 2})
     cells = min(max(20 * len(rows), 110), 480)
     shown, _ = ticks(rows)
-    layout(figure, cells + 130, "", "")
-    figure.update_xaxes(showgrid=False, zeroline=False, tickangle=-45, type="category")
-    figure.update_layout(margin={"t": 10, "b": 100})
-    return figure.update_yaxes(
+    layout(draft, cells + 130, "", "")
+    draft.update_xaxes(showgrid=False, zeroline=False, tickangle=-45, type="category")
+    draft.update_layout(margin={"t": 10, "b": 100})
+    return draft.update_yaxes(
         tickvals=shown,
         ticktext=[f"{i} {followed[i]}" for i in shown],
         autorange="reversed",
         showgrid=False,
         zeroline=False,
         automargin=True,
-    )
+    ).figure()
 
 
 def neuron_chart(hidden: Array, top: Array) -> go.Figure:
@@ -140,17 +136,15 @@ def neuron_chart(hidden: Array, top: Array) -> go.Figure:
         hidden: (d_ff,).
         top: neurons to emphasise.
     """
-    figure = go.Figure(
-        go.Bar(
-            x=np.arange(len(hidden)),
-            y=hidden,
-            width=max(len(hidden) / 400, 0.8),
-            name="all neurons",
-            marker={"color": OKABE_ITO[0], "line": {"width": 0}},
-            hovertemplate="neuron %{x}<br>activation <b>%{y:.7g}</b><extra></extra>",
-        )
+    draft = Draft().add_bar(
+        x=np.arange(len(hidden)),
+        y=hidden,
+        width=max(len(hidden) / 400, 0.8),
+        name="all neurons",
+        marker={"color": OKABE_ITO[0], "line": {"width": 0}},
+        hovertemplate="neuron %{x}<br>activation <b>%{y:.7g}</b><extra></extra>",
     )
-    figure.add_scatter(
+    draft.add_scatter(
         x=top,
         y=hidden[top],
         mode="markers",
@@ -158,10 +152,10 @@ def neuron_chart(hidden: Array, top: Array) -> go.Figure:
         marker={"color": OKABE_ITO[5], "symbol": "diamond", "size": 9},
         hovertemplate="neuron %{x}<br>activation <b>%{y:.7g}</b><extra></extra>",
     )
-    layout(figure, 260, "neuron", "activation h")
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 40})
-    figure.update_xaxes(range=[-0.5 - len(hidden) / 100, len(hidden) * 1.01], showgrid=False, zeroline=False)
-    return figure.update_yaxes(zeroline=True)
+    layout(draft, 260, "neuron", "activation h")
+    draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 40})
+    draft.update_xaxes(range=[-0.5 - len(hidden) / 100, len(hidden) * 1.01], showgrid=False, zeroline=False)
+    return draft.update_yaxes(zeroline=True).figure()
 
 
 def neuron_table(

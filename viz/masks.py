@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from viz.draft import Draft, grid
 from viz.theme import OKABE_ITO, SIGNED, WEIGHTS, layout, symmetric_range
 from viz.tokens import decoder_rows, numbered, ticks
 
@@ -63,19 +63,17 @@ def mask_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, scaled: Arr
         (scaled, "scaled score <b>%{z:.7g}</b>", {"coloraxis": "coloraxis"}, True),
         (weights, "weight <b>%{z:.7g}</b>", {"coloraxis": "coloraxis2"}, True),
     )
-    figure = make_subplots(2, 2, subplot_titles=titles, horizontal_spacing=0.03, vertical_spacing=0.2)
+    draft = grid(2, 2, titles=titles, horizontal_spacing=0.03, vertical_spacing=0.2)
     for number, (values, said, colours, masked) in enumerate(drawn):
-        add_map(
-            figure, divmod(number, 2), (rows, keys), (values, mask if masked else np.ones_like(mask)), said, colours
-        )
+        add_map(draft, divmod(number, 2), (rows, keys), (values, mask if masked else np.ones_like(mask)), said, colours)
     each = min(max(20 * len(rows), 110), 330)
-    layout(figure, 2 * each + 260, "", "")
-    axes(figure, rows, keys)
-    figure.update_layout(
+    layout(draft, 2 * each + 260, "", "")
+    axes(draft, rows, keys)
+    draft.update_layout(
         coloraxis=scale(SIGNED, low, high, f"score (2, 3)<br>{low:.3g} to {high:.3g}", 0.8),
         coloraxis2=scale(WEIGHTS, 0, 1, "weight (4)<br>0 to 1", 0.2),
     )
-    return figure
+    return draft.figure()
 
 
 def padding_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, alone: Array, padded: Array) -> go.Figure:
@@ -89,17 +87,17 @@ def padding_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, alone: A
         padded: (query, key + pads).
     """
     columns = [*keys, *(f"{position} <pad>" for position in range(len(keys), mask.shape[1]))]
-    figure = make_subplots(1, 2, subplot_titles=("The sentence alone", "The same sentence in the padded batch"))
+    draft = grid(1, 2, titles=("The sentence alone", "The same sentence in the padded batch"))
     for number, (names, values) in enumerate(((keys, alone), (columns, padded))):
         cells = (values, mask[:, : len(names)])
-        add_map(figure, (0, number), (rows, names), cells, "weight <b>%{z:.7g}</b>", {"coloraxis": "coloraxis"})
-    layout(figure, min(max(20 * len(rows), 110), 400) + 170, "", "")
-    axes(figure, rows, keys, columns)
+        add_map(draft, (0, number), (rows, names), cells, "weight <b>%{z:.7g}</b>", {"coloraxis": "coloraxis"})
+    layout(draft, min(max(20 * len(rows), 110), 400) + 170, "", "")
+    axes(draft, rows, keys, columns)
     bar = scale(WEIGHTS, 0, 1, "weight<br>0 to 1", 0.5)
     bar["colorbar"]["len"] = 1
-    figure.update_layout(coloraxis=bar)
-    figure.add_vline(len(keys) - 0.5, line={"color": OKABE_ITO[5], "width": 2}, row=1, col=2)
-    return figure
+    draft.update_layout(coloraxis=bar)
+    draft.add_vline(len(keys) - 0.5, line={"color": OKABE_ITO[5], "width": 2}, row=1, col=2)
+    return draft.figure()
 
 
 def weight_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, maps: Mapping[str, Array]) -> go.Figure:
@@ -111,37 +109,37 @@ def weight_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, maps: Map
         mask: bool (query, key), True = may look.
         maps: title -> weights, (query, key).
     """
-    figure = make_subplots(1, len(maps), subplot_titles=list(maps), horizontal_spacing=0.02)
+    draft = grid(1, len(maps), titles=list(maps), horizontal_spacing=0.02)
     for number, values in enumerate(maps.values()):
         said = "weight <b>%{z:.7g}</b>"
-        add_map(figure, (0, number), (rows, keys), (values, mask), said, {"coloraxis": "coloraxis"})
-    layout(figure, min(max(20 * len(rows), 110), 400) + 190, "", "")
-    axes(figure, rows, *[keys] * len(maps))
-    figure.update_yaxes(showticklabels=False)
-    figure.update_yaxes(showticklabels=True, col=1)
+        add_map(draft, (0, number), (rows, keys), (values, mask), said, {"coloraxis": "coloraxis"})
+    layout(draft, min(max(20 * len(rows), 110), 400) + 190, "", "")
+    axes(draft, rows, *[keys] * len(maps))
+    draft.update_yaxes(showticklabels=False)
+    draft.update_yaxes(showticklabels=True, col=1)
     bar = scale(WEIGHTS, 0, 1, "weight<br>0 to 1", 0.5)
     bar["colorbar"]["len"] = 1
-    figure.update_layout(coloraxis=bar)
-    return figure
+    draft.update_layout(coloraxis=bar)
+    return draft.figure()
 
 
 def orders_chart(keys: Sequence[str], ways: Mapping[str, Array]) -> go.Figure:
     """The weights of one query, a bar a key and way of masking; the sum of each way in the legend."""
-    figure = go.Figure()
+    draft = Draft()
     names = [html.escape(key) for key in keys]
     for (way, values), colour in zip(ways.items(), (OKABE_ITO[0], OKABE_ITO[5], OKABE_ITO[2]), strict=True):
-        figure.add_bar(
+        draft.add_bar(
             x=names,
             y=values,
             name=f"{way}: sum {values.sum():.6f}",
             marker_color=colour,
             hovertemplate=f"%{{x}}<br>{way}: <b>%{{y:.7g}}</b><extra></extra>",
         )
-    layout(figure, 360, "key", "weight")
-    figure.update_layout(barmode="group", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    figure.update_xaxes(**some_ticks(names), type="category", showgrid=False)
-    figure.update_yaxes(range=[0, 1])
-    return figure
+    layout(draft, 360, "key", "weight")
+    draft.update_layout(barmode="group", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    draft.update_xaxes(**some_ticks(names), type="category", showgrid=False)
+    draft.update_yaxes(range=[0, 1])
+    return draft.figure()
 
 
 def cells_table(rows: Sequence[str], keys: Sequence[str], mask: Array, scaled: Array, weights: Array) -> pd.DataFrame:
@@ -163,7 +161,7 @@ def pad_names(tokens: Sequence[str], pads: int) -> list[str]:
 
 
 def add_map(
-    figure: go.Figure,
+    draft: Draft,
     place: tuple[int, int],
     names: tuple[Sequence[str], Sequence[str]],
     cells: tuple[Array, Array],
@@ -172,9 +170,10 @@ def add_map(
 ) -> None:
     """One heat map; below it the hatching, which shows where a cell has no colour, and hovering says why."""
     row, col = place[0] + 1, place[1] + 1
-    figure.add_traces(map_traces(names, cells, said, colours), rows=row, cols=col)
+    for trace in map_traces(names, cells, said, colours):
+        draft.add_trace(trace, row, col)
     if not cells[1].all():
-        add_hatching(figure, row, col)
+        add_hatching(draft, row, col)
 
 
 def map_traces(
@@ -196,9 +195,9 @@ def map_traces(
     return traces
 
 
-def add_hatching(figure: go.Figure, row: int, col: int) -> None:
+def add_hatching(draft: Draft, row: int, col: int) -> None:
     """Behind one map: it shows where a cell has no colour."""
-    figure.add_layout_image(hatching(), row=row, col=col)
+    draft.add_layout_image(hatching(), row=row, col=col)
 
 
 def hatching() -> dict:
@@ -208,17 +207,17 @@ def hatching() -> dict:
     return {"source": source, "sizing": "stretch", "layer": "below", **whole}
 
 
-def axes(figure: go.Figure, rows: Sequence[str], *keys: Sequence[str]) -> None:
+def axes(draft: Draft, rows: Sequence[str], *keys: Sequence[str]) -> None:
     """Token labels on both axes; zooming into one map zooms into all that share its columns."""
     plain = {"showgrid": False, "zeroline": False}
-    figure.update_xaxes(**plain, tickangle=-60)
-    figure.update_yaxes(**plain, autorange="reversed", matches="y")
-    figure.update_yaxes(**some_ticks([html.escape(name) for name in rows]), col=1)
-    figure.update_yaxes(showticklabels=False, col=2)
+    draft.update_xaxes(**plain, tickangle=-60)
+    draft.update_yaxes(**plain, autorange="reversed", matches="y")
+    draft.update_yaxes(**some_ticks([html.escape(name) for name in rows]), col=1)
+    draft.update_yaxes(showticklabels=False, col=2)
     for column, names in enumerate(keys if len(keys) > 1 else [*keys, *keys], start=1):
-        figure.update_xaxes(**some_ticks([html.escape(name) for name in names]), col=column)
+        draft.update_xaxes(**some_ticks([html.escape(name) for name in names]), col=column)
     if len(keys) == 1:
-        figure.update_xaxes(matches="x")
+        draft.update_xaxes(matches="x")
 
 
 def some_ticks(names: Sequence[str]) -> dict:

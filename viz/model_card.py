@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from viz.draft import Draft
 from viz.theme import OKABE_ITO, layout
 
 Array = np.ndarray
@@ -45,9 +46,9 @@ def work_chart(lengths: Array, work: Mapping[str, Array], sentence: int, longest
         longest: positions that the model has.
         even: where attention has caught up with projections and feed-forward together.
     """
-    figure = go.Figure()
+    draft = Draft()
     for (name, colour), dash in zip(COLOURS.items(), ("solid", "dash", "dot", "dashdot"), strict=True):
-        figure.add_scatter(
+        draft.add_scatter(
             x=lengths,
             # Plotly has no 64-bit whole numbers; a float holds these exactly.
             y=np.asarray(work[name], dtype=float),
@@ -59,16 +60,16 @@ def work_chart(lengths: Array, work: Mapping[str, Array], sentence: int, longest
     marks = [(sentence, f"your sentence: {sentence}"), (longest, f"longest: {longest:,}")]
     marks += [(even, f"attention has<br>caught up: {even:,.0f}")]
     for row, (at, text) in enumerate(sorted(marks)):
-        figure.add_vline(at, line={"color": LINE, "width": 1, "dash": "dot"})
+        draft.add_vline(at, line={"color": LINE, "width": 1, "dash": "dot"})
         # A shape stands on a log axis by its value, an annotation by the value's logarithm.
         side = "right" if lengths[-1] ** 0.5 < at < max(marks)[0] else "left"
         place = {"x": np.log10(at), "xanchor": side, "align": side, "y": 0.22 - 0.11 * row, "yref": "y domain"}
-        figure.add_annotation(text=text, showarrow=False, font_size=12, **place)
-    layout(figure, 420, "tokens n, source and target alike (log)", "multiply-adds in one pass (log)")
-    figure.update_xaxes(type="log", range=[0, np.log10(lengths[-1])], dtick=1, tickformat=",", zeroline=False)
-    figure.update_yaxes(type="log", dtick=1, exponentformat="SI", zeroline=False)
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    return figure
+        draft.add_annotation(text=text, showarrow=False, font_size=12, **place)
+    layout(draft, 420, "tokens n, source and target alike (log)", "multiply-adds in one pass (log)")
+    draft.update_xaxes(type="log", range=[0, np.log10(lengths[-1])], dtick=1, tickformat=",", zeroline=False)
+    draft.update_yaxes(type="log", dtick=1, exponentformat="SI", zeroline=False)
+    draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    return draft.figure()
 
 
 def shares(values: Sequence[float]) -> list[str]:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from viz.draft import Draft, grid
 from viz.theme import SIGNED, flat_bar, layout, symmetric_range
 from viz.tokens import numbered
 
@@ -56,18 +56,18 @@ def table_map(
         limits: of the colours, stated on the colour bar.
     """
     positions, dimensions = encoding.shape
-    figure = go.Figure(
+    draft = Draft().add_trace(
         _heat(encoding, formulas(dimensions, wavelengths), None, f"<b>{VALUE}</b><br>position %{{y}}, %{{x}}")
     )
-    figure.update_layout(coloraxis=_colours(limits))
-    layout(figure, 530, "dimension", "position")
+    draft.update_layout(coloraxis=_colours(limits))
+    layout(draft, 530, "dimension", "position")
     step = -(-dimensions // MOST_TICKS)
     ticks = range(0, dimensions, step)
-    figure.update_xaxes(**_no_grid(), tickmode="array", tickvals=[*ticks], ticktext=[str(tick) for tick in ticks])
-    figure.update_yaxes(**_no_grid(), autorange="reversed")
+    draft.update_xaxes(**_no_grid(), tickmode="array", tickvals=[*ticks], ticktext=[str(tick) for tick in ticks])
+    draft.update_yaxes(**_no_grid(), autorange="reversed")
     if sentence_length < positions:
-        figure.add_hline(sentence_length - 0.5, line={"color": "black", "width": 1.5, "dash": "dash"})
-        figure.add_annotation(
+        draft.add_hline(sentence_length - 0.5, line={"color": "black", "width": 1.5, "dash": "dash"})
+        draft.add_annotation(
             text=f"↑ your sentence: positions 0 to {sentence_length - 1}" if sentence_length > 1 else "↑ your sentence",
             x=1,
             xref="x domain",
@@ -78,18 +78,18 @@ def table_map(
             bgcolor="rgba(255,255,255,0.85)",
             font={"color": "#222", "size": 12},
         )
-    return figure
+    return draft.figure()
 
 
 def similarity_map(similarities: Array, name: str, limit: float) -> go.Figure:
     """Every position with every other: `name` is what was computed, `limit` its largest possible magnitude."""
     heat = _heat(similarities, None, None, f"<b>{VALUE}</b><br>{name} of positions %{{y}} and %{{x}}")
-    figure = go.Figure(heat)
-    figure.update_layout(coloraxis=_colours((-limit, limit)))
-    layout(figure, 440, "position", "position")
-    figure.update_yaxes(autorange="reversed", constrain="domain", scaleanchor="x", **_no_grid())
-    figure.update_xaxes(constrain="domain", **_no_grid())
-    return figure
+    draft = Draft().add_trace(heat)
+    draft.update_layout(coloraxis=_colours((-limit, limit)))
+    layout(draft, 440, "position", "position")
+    draft.update_yaxes(autorange="reversed", constrain="domain", scaleanchor="x", **_no_grid())
+    draft.update_xaxes(constrain="domain", **_no_grid())
+    return draft.figure()
 
 
 def sum_maps(embedding: Array, positional: Array, total: Array, tokens: Sequence[str]) -> go.Figure:
@@ -109,27 +109,34 @@ def _stacked(maps: Mapping[str, Array], tokens: Sequence[str] | None) -> go.Figu
     names = None if tokens is None else [html.escape(name) for name in numbered(tokens)]
     each = min(max(17 * rows, 60), 320)
     height = len(maps) * (each + GAP) + 60
-    figure = make_subplots(len(maps), 1, subplot_titles=list(maps), shared_xaxes=True, vertical_spacing=GAP / height)
+    draft = grid(len(maps), 1, titles=list(maps), shared_xaxes=True, vertical_spacing=GAP / height)
     for row, (title, values) in enumerate(maps.items(), start=1):
         hover = f"<b>{VALUE}</b><br>{title}<br>{'token' if tokens else 'position'} %{{y}}, dimension %{{x}}"
-        figure.add_trace(_heat(values, None, names, hover), row=row, col=1)
-    figure.update_annotations(x=0, xanchor="left", font_size=14)
-    figure.update_layout(coloraxis=_colours(symmetric_range(*maps.values())))
-    layout(figure, height + 60, "", "")
+        draft.add_trace(_heat(values, None, names, hover), row=row, col=1)
+    draft.update_annotations(x=0, xanchor="left", font_size=14)
+    draft.update_layout(coloraxis=_colours(symmetric_range(*maps.values())))
+    layout(draft, height + 60, "", "")
     # Above the first map's title.
-    figure.update_layout(coloraxis_colorbar={"yref": "container", "yanchor": "top"}, margin={"t": 100})
-    figure.update_xaxes(**_no_grid())
-    figure.update_xaxes(title="dimension", row=len(maps))
-    figure.update_yaxes(**_no_grid(), autorange="reversed", title="token" if tokens else "position")
+    draft.update_layout(coloraxis_colorbar={"yref": "container", "yanchor": "top"}, margin={"t": 100})
+    draft.update_xaxes(**_no_grid())
+    draft.update_xaxes(title="dimension", row=len(maps))
+    draft.update_yaxes(**_no_grid(), autorange="reversed", title="token" if tokens else "position")
     if names is not None:
         step = max(-(-rows // 30), -(-rows * 15 // each))
-        figure.update_yaxes(tickmode="array", tickvals=list(range(0, rows, step)), ticktext=names[::step])
-    return figure
+        draft.update_yaxes(tickmode="array", tickvals=list(range(0, rows, step)), ticktext=names[::step])
+    return draft.figure()
 
 
-def _heat(values: Array, x: Sequence[str] | None, y: Sequence[str] | None, hover: str) -> go.Heatmap:
+def _heat(values: Array, x: Sequence[str] | None, y: Sequence[str] | None, hover: str) -> dict:
     z = np.ascontiguousarray(values, dtype=np.float32)
-    return go.Heatmap(z=z, x=x, y=y, coloraxis="coloraxis", hovertemplate=hover + "<extra></extra>")
+    return {
+        "type": "heatmap",
+        "z": z,
+        "x": x,
+        "y": y,
+        "coloraxis": "coloraxis",
+        "hovertemplate": hover + "<extra></extra>",
+    }
 
 
 def _colours(limits: tuple[float, float]) -> dict:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from viz.draft import Draft
 from viz.theme import OKABE_ITO, layout
 
 Array = np.ndarray
@@ -18,14 +19,14 @@ def products_chart(scores: Array, scaled: Array) -> go.Figure:
         scores: (cell,) q k of every cell that the mask allows.
         scaled: (cell,) the same, divided by sqrt(d_k).
     """
-    figure = go.Figure()
+    draft = Draft()
     limit = max(float(np.abs(scores).max(initial=0.0)), 0.5) * 1.02
     bins = np.linspace(-limit, limit, 62)
     centres, width = (bins[:-1] + bins[1:]) / 2, bins[1] - bins[0]
     drawn = (("q·k", scores, OKABE_ITO[5], ""), ("q·k / √d_k", scaled, OKABE_ITO[0], "/"))
     for name, values, colour, shape in drawn:
         counts, _ = np.histogram(values, bins)
-        figure.add_bar(
+        draft.add_bar(
             x=centres,
             y=counts / max(len(values), 1),
             width=width,
@@ -35,10 +36,10 @@ def products_chart(scores: Array, scaled: Array) -> go.Figure:
             hovertemplate=f"{name} within {width / 2:.2g} of %{{x:.3g}}<br><b>%{{customdata}}</b> cells, "
             "%{y:.1%}<extra></extra>",
         )
-    layout(figure, 360, "score", "share of the cells")
-    figure.update_layout(barmode="overlay", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    figure.update_yaxes(tickformat=".0%")
-    return figure
+    layout(draft, 360, "score", "share of the cells")
+    draft.update_layout(barmode="overlay", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    draft.update_yaxes(tickformat=".0%")
+    return draft.figure()
 
 
 def variances_chart(variances: Array, if_independent: Array, d_k: int, head: int) -> go.Figure:
@@ -50,8 +51,8 @@ def variances_chart(variances: Array, if_independent: Array, d_k: int, head: int
         d_k: what footnote 4 of the paper expects of components with mean 0 and variance 1.
         head: the chosen one, drawn with a frame.
     """
-    heads, figure = np.arange(len(variances)), go.Figure()
-    figure.add_bar(
+    heads, draft = np.arange(len(variances)), Draft()
+    draft.add_bar(
         x=heads,
         y=variances,
         name="measured",
@@ -61,7 +62,7 @@ def variances_chart(variances: Array, if_independent: Array, d_k: int, head: int
         },
         hovertemplate="head %{x}<br>variance of q·k <b>%{y:.5g}</b><extra></extra>",
     )
-    figure.add_scatter(
+    draft.add_scatter(
         x=heads,
         y=if_independent,
         name="were the components independent",
@@ -69,17 +70,17 @@ def variances_chart(variances: Array, if_independent: Array, d_k: int, head: int
         marker={"symbol": "diamond", "size": 10, "color": "#8C8C8C", "line": {"width": 1.5, "color": "#FFFFFF"}},
         hovertemplate="head %{x}<br>were the components independent <b>%{y:.5g}</b><extra></extra>",
     )
-    layout(figure, 360, "head", "variance of q·k")
-    figure.add_scatter(
+    layout(draft, 360, "head", "variance of q·k")
+    draft.add_scatter(
         x=[-0.5, len(heads) - 0.5],
         y=[d_k, d_k],
         name=f"d_k = {d_k}",
         mode="lines",
         line={"dash": "dash", "color": "#8C8C8C", "width": 2.5},
     )
-    figure.update_xaxes(tickvals=heads, showgrid=False)
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    return figure
+    draft.update_xaxes(tickvals=heads, showgrid=False)
+    draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    return draft.figure()
 
 
 def runs_chart(taus: Sequence[float], per_token: Array, nats: Array) -> go.Figure:
@@ -90,13 +91,13 @@ def runs_chart(taus: Sequence[float], per_token: Array, nats: Array) -> go.Figur
         per_token: (tau,) ln probability, the mean of the tokens.
         nats: (tau,) mean entropy of all attention weights.
     """
-    figure = go.Figure()
+    draft = Draft()
     drawn = (
         ("ln probability of the plain translation, mean per token", per_token, OKABE_ITO[0], "circle", "y"),
         ("mean entropy of all attention weights (right axis)", nats, OKABE_ITO[5], "diamond", "y2"),
     )
     for name, values, colour, symbol, axis in drawn:
-        figure.add_scatter(
+        draft.add_scatter(
             x=list(taus),
             y=values,
             name=name,
@@ -106,15 +107,15 @@ def runs_chart(taus: Sequence[float], per_token: Array, nats: Array) -> go.Figur
             marker={"symbol": symbol, "size": 9},
             hovertemplate=f"τ = %{{x:g}}<br>{name}: <b>%{{y:.5f}}</b><extra></extra>",
         )
-    layout(figure, 360, "temperature τ (logarithmic)", "ln probability, nats")
-    figure.update_xaxes(type="log", tickvals=list(taus), ticktext=[f"{tau:g}" for tau in taus], showgrid=False)
+    layout(draft, 360, "temperature τ (logarithmic)", "ln probability, nats")
+    draft.update_xaxes(type="log", tickvals=list(taus), ticktext=[f"{tau:g}" for tau in taus], showgrid=False)
     right = {"overlaying": "y", "side": "right", "title": "entropy, nats", "showgrid": False, "zeroline": False}
-    figure.update_layout(
+    draft.update_layout(
         yaxis2=right | {"rangemode": "tozero"},
         margin={"r": 60, "t": 70},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
     )
-    return figure
+    return draft.figure()
 
 
 def runs_table(

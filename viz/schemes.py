@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from viz.draft import Draft, grid
 from viz.masks import add_map, axes, scale
 from viz.theme import OKABE_ITO, SIGNED, WEIGHTS, layout
 from viz.tokens import numbered, ticks
@@ -43,20 +43,18 @@ def beside(
     lines = len(maps) // 2
     each = min(max(20 * len(rows), 110), 330)
     height = lines * (each + 60) + FOOT
-    figure = make_subplots(
-        lines, 2, subplot_titles=list(maps), horizontal_spacing=0.03, vertical_spacing=60 / (height - FOOT)
-    )
+    draft = grid(lines, 2, titles=list(maps), horizontal_spacing=0.03, vertical_spacing=60 / (height - FOOT))
     for number, (title, values) in enumerate(maps.items()):
         said, axis = ("score", "coloraxis") if title in scores else ("weight", "coloraxis2")
-        add_map(figure, divmod(number, 2), names, (values, mask), f"{said} <b>%{{z:.7g}}</b>", {"coloraxis": axis})
-    layout(figure, height, "", "").update_annotations(font_size=12)
-    axes(figure, rows, keys)
+        add_map(draft, divmod(number, 2), names, (values, mask), f"{said} <b>%{{z:.7g}}</b>", {"coloraxis": axis})
+    layout(draft, height, "", "").update_annotations(font_size=12)
+    axes(draft, rows, keys)
     if lines > 1:
-        figure.update_xaxes(showticklabels=False, row=1)
+        draft.update_xaxes(showticklabels=False, row=1)
     bars = {"coloraxis2": _below(scale(WEIGHTS, 0, 1, "weight, 0 to 1", 0), 0.78 if scores else 0.5)}
     if scores:
         bars["coloraxis"] = _below(scale(SIGNED, -limit, limit, f"score, ±{limit:.3g}", 0), 0.22)
-    return figure.update_layout(**bars, margin={"b": FOOT - 40})
+    return draft.update_layout(**bars, margin={"b": FOOT - 40}).figure()
 
 
 def _below(axis: dict, x: float) -> dict:
@@ -74,12 +72,12 @@ def offset_curve(offsets: Array, scores: Array, plain: float, here: int) -> go.F
         plain: without a rotation, the same at every offset.
         here: the offset at which the two stand in the sentence.
     """
-    figure = go.Figure()
-    figure.add_hline(plain, line={"color": LINE, "width": 1.5, "dash": "dot"})
+    draft = Draft()
+    draft.add_hline(plain, line={"color": LINE, "width": 1.5, "dash": "dot"})
     place = {"x": 0.01, "xref": "x domain", "xanchor": "left", "y": plain, "yanchor": "bottom"}
-    figure.add_annotation(text=f"not rotated: {plain:.4g}", showarrow=False, **place)
+    draft.add_annotation(text=f"not rotated: {plain:.4g}", showarrow=False, **place)
     hover = "offset %{x:+d}: <b>%{y:.7g}</b><extra></extra>"
-    figure.add_scatter(
+    draft.add_scatter(
         x=offsets,
         y=scores,
         mode="lines+markers",
@@ -89,7 +87,7 @@ def offset_curve(offsets: Array, scores: Array, plain: float, here: int) -> go.F
         hovertemplate=hover,
     )
     ring = {"size": 14, "symbol": "circle-open", "color": OKABE_ITO[5], "line": {"width": 3}}
-    figure.add_scatter(
+    draft.add_scatter(
         x=[here],
         y=scores[offsets == here],
         mode="markers",
@@ -97,53 +95,58 @@ def offset_curve(offsets: Array, scores: Array, plain: float, here: int) -> go.F
         name=f"in your sentence: offset {here:+d}",
         hovertemplate=hover,
     )
-    layout(figure, 320, "offset n − m (the key's position less the query's)", "score q · k")
-    figure.update_xaxes(zeroline=False)
-    figure.update_yaxes(zeroline=False)
-    return figure.update_layout(showlegend=True, legend=LEGEND)
+    layout(draft, 320, "offset n − m (the key's position less the query's)", "score q · k")
+    draft.update_xaxes(zeroline=False)
+    draft.update_yaxes(zeroline=False)
+    return draft.update_layout(showlegend=True, legend=LEGEND).figure()
 
 
 def bias_map(bias: Array, limit: float) -> go.Figure:
     """ALiBi's bias of one head, (query, key), NaN where a cell is masked; `limit`: of the scores' colours."""
     hover = "query %{y}, key %{x}: <b>%{z:.7g}</b><extra></extra>"
     z = np.ascontiguousarray(bias, np.float32)
-    figure = go.Figure(go.Heatmap(z=z, coloraxis="coloraxis", hoverongaps=False, hovertemplate=hover))
-    layout(figure, 340, "key", "query")
-    figure.update_xaxes(showgrid=False, zeroline=False, constrain="domain")
-    figure.update_yaxes(showgrid=False, zeroline=False, autorange="reversed", scaleanchor="x", constrain="domain")
+    draft = Draft().add_trace(
+        {"type": "heatmap", "z": z, "coloraxis": "coloraxis", "hoverongaps": False, "hovertemplate": hover}
+    )
+    layout(draft, 340, "key", "query")
+    draft.update_xaxes(showgrid=False, zeroline=False, constrain="domain")
+    draft.update_yaxes(showgrid=False, zeroline=False, autorange="reversed", scaleanchor="x", constrain="domain")
     bar = scale(SIGNED, -limit, limit, f"score<br>±{limit:.3g}", 0.5)
     bar["colorbar"]["len"] = 1
-    return figure.update_layout(coloraxis=bar)
+    return draft.update_layout(coloraxis=bar).figure()
 
 
 def bias_lines(slopes: Array, head: int, distances: int) -> go.Figure:
     """ALiBi's bias of every head over the distance, 0 to `distances` - 1; the chosen head's line is broad."""
-    lines = [_penalty(number, slope, distances, number == head) for number, slope in enumerate(slopes)]
-    figure = layout(go.Figure(lines), 340, "distance |i − j|", "added to the scaled score")
-    figure.update_xaxes(zeroline=False)
-    figure.update_yaxes(zeroline=False)
-    return figure.update_layout(showlegend=True, legend={"title": "head"})
+    draft = Draft()
+    for number, slope in enumerate(slopes):
+        draft.add_trace(_penalty(number, slope, distances, number == head))
+    layout(draft, 340, "distance |i − j|", "added to the scaled score")
+    draft.update_xaxes(zeroline=False)
+    draft.update_yaxes(zeroline=False)
+    return draft.update_layout(showlegend=True, legend={"title": "head"}).figure()
 
 
-def _penalty(head: int, slope: float, distances: int, chosen: bool) -> go.Scatter:
+def _penalty(head: int, slope: float, distances: int, chosen: bool) -> dict:
     """One head's bias over the distance; beyond the eight colours the lines are dashed."""
     colour, dash = OKABE_ITO[head % len(OKABE_ITO)], DASHES[head // len(OKABE_ITO) % 2]
-    return go.Scatter(
-        x=np.arange(distances),
-        y=-slope * np.arange(distances),
-        mode="lines",
-        line={"color": colour, "width": 5 if chosen else 1.5, "dash": dash},
-        name=str(head),
-        hovertemplate=f"head {head}, distance %{{x}}: <b>%{{y:.7g}}</b><extra></extra>",
-    )
+    return {
+        "type": "scatter",
+        "x": np.arange(distances),
+        "y": -slope * np.arange(distances),
+        "mode": "lines",
+        "line": {"color": colour, "width": 5 if chosen else 1.5, "dash": dash},
+        "name": str(head),
+        "hovertemplate": f"head {head}, distance %{{x}}: <b>%{{y:.7g}}</b><extra></extra>",
+    }
 
 
 def moved_bars(tokens: Sequence[str], ways: Mapping[str, Array]) -> go.Figure:
     """How far each token's memory row moved when the words changed places, a bar a token and way."""
-    figure = go.Figure()
+    draft = Draft()
     names = [html.escape(name) for name in numbered(tokens)]
     for (way, values), colour, shape in zip(ways.items(), (OKABE_ITO[0], OKABE_ITO[5]), ("", "/"), strict=False):
-        figure.add_bar(
+        draft.add_bar(
             x=np.arange(len(names)),
             y=values,
             name=way,
@@ -152,7 +155,7 @@ def moved_bars(tokens: Sequence[str], ways: Mapping[str, Array]) -> go.Figure:
             hovertemplate=f"%{{customdata}}, {way}: <b>%{{y:.3g}}</b><extra></extra>",
         )
     shown, texts = ticks(tokens)
-    layout(figure, 320, "token", "change ÷ length")
-    figure.update_xaxes(tickvals=shown, ticktext=texts, showgrid=False, zeroline=False)
-    figure.update_yaxes(rangemode="tozero")
-    return figure.update_layout(barmode="group", legend=LEGEND)
+    layout(draft, 320, "token", "change ÷ length")
+    draft.update_xaxes(tickvals=shown, ticktext=texts, showgrid=False, zeroline=False)
+    draft.update_yaxes(rangemode="tozero")
+    return draft.update_layout(barmode="group", legend=LEGEND).figure()

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from viz.draft import grid
 from viz.theme import SIGNED, layout, symmetric_range
 from viz.tokens import ticks
 
@@ -23,26 +23,33 @@ def score_maps(rows: Sequence[str], keys: Sequence[str], scores: Mapping[str, Ar
         scores: (query, key), by title.
     """
     low, high = symmetric_range(*scores.values())
-    figure = make_subplots(1, len(scores), subplot_titles=list(scores), horizontal_spacing=0.03)
+    draft = grid(1, len(scores), titles=list(scores), horizontal_spacing=0.03)
     x, y = ([html.escape(name) for name in names] for names in (keys, rows))
     gap = 1 if max(len(rows), len(keys)) <= 30 else 0
     for column, (name, values) in enumerate(scores.items(), start=1):
         said = f"{name} <b>%{{z:.7g}}</b><br>query %{{y}}<br>key %{{x}}<extra></extra>"
-        heat = go.Heatmap(
-            z=values.astype(np.float32), x=x, y=y, coloraxis="coloraxis", hovertemplate=said, xgap=gap, ygap=gap
-        )
-        figure.add_trace(heat, row=1, col=column)
-    layout(figure, min(max(20 * len(rows), 110), 380) + 170, "", "")
+        heat = {
+            "type": "heatmap",
+            "z": values.astype(np.float32),
+            "x": x,
+            "y": y,
+            "coloraxis": "coloraxis",
+            "hovertemplate": said,
+            "xgap": gap,
+            "ygap": gap,
+        }
+        draft.add_trace(heat, row=1, col=column)
+    layout(draft, min(max(20 * len(rows), 110), 380) + 170, "", "")
     shown, _ = ticks(keys, 15)
-    figure.update_xaxes(tickvals=shown, ticktext=[x[i] for i in shown], tickangle=-60, showgrid=False)
+    draft.update_xaxes(tickvals=shown, ticktext=[x[i] for i in shown], tickangle=-60, showgrid=False)
     shown, _ = ticks(rows)
-    figure.update_yaxes(autorange="reversed", matches="y", showgrid=False)
-    figure.update_yaxes(tickvals=shown, ticktext=[y[i] for i in shown], col=1)
+    draft.update_yaxes(autorange="reversed", matches="y", showgrid=False)
+    draft.update_yaxes(tickvals=shown, ticktext=[y[i] for i in shown], col=1)
     for column in range(2, len(scores) + 1):
-        figure.update_yaxes(showticklabels=False, col=column)
+        draft.update_yaxes(showticklabels=False, col=column)
     bar = {"title": {"text": f"score<br>{low:.3g} to {high:.3g}"}, "thickness": 12, "tickformat": ".3~g"}
-    figure.update_layout(coloraxis={"colorscale": SIGNED, "cmin": low, "cmax": high, "colorbar": bar})
-    return figure
+    draft.update_layout(coloraxis={"colorscale": SIGNED, "cmin": low, "cmax": high, "colorbar": bar})
+    return draft.figure()
 
 
 def cost_table(costs: Mapping[str, tuple[int, int, int]], formulas: Mapping[str, str]) -> pd.DataFrame:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from viz.draft import Draft, grid
 from viz.masks import CLEAR, MOST_TICKS, add_hatching, scale
 from viz.theme import OKABE_ITO, SIGNED, WEIGHTS, layout, symmetric_range
 
@@ -81,20 +81,20 @@ def side_maps(left: Panel, right: Panel, shared: Shared | None, titles: tuple[st
         drawn.append((rows, ticks, both(shared.keys, left.keys, right.keys)))
     said = [*map(html.escape, titles), "Right − left"]
     room = 0.03 if all(names[1] == left.ticks for names in drawn) else 0.13
-    figure = make_subplots(1, len(drawn), subplot_titles=said[: len(drawn)], horizontal_spacing=room)
+    draft = grid(1, len(drawn), titles=said[: len(drawn)], horizontal_spacing=room)
     for column, names in enumerate(drawn, start=1):
         layers = _between(left, right, shared) if column == 3 else _side_layers(left, right, shared, column - 1)
-        _add(figure, column, names, layers)
+        _add(draft, column, names, layers)
         if column > 1 and room < 0.1:
-            figure.update_yaxes(showticklabels=False, ticks="", col=column)
+            draft.update_yaxes(showticklabels=False, ticks="", col=column)
     colours = {"coloraxis": scale(WEIGHTS, 0, 1, "weight, left<br>and right<br>0 to 1", 0.78)}
     if shared is not None:
         low, high = symmetric_range(np.nan_to_num(shared.difference))
         colours["coloraxis2"] = scale(SIGNED, low, high, f"right − left<br>{low:.2g} to {high:.2g}", 0.22)
     longest = max(len(left.rows), len(right.rows), 0 if shared is None else len(shared.rows))
-    layout(figure, min(max(22 * longest, 220), 560) + 165, "", "")
-    figure.update_layout(**colours, dragmode="zoom")
-    return figure
+    layout(draft, min(max(22 * longest, 220), 560) + 165, "", "")
+    draft.update_layout(**colours, dragmode="zoom")
+    return draft.figure()
 
 
 def both(pairs: Sequence[Pair], left: Sequence[str], right: Sequence[str]) -> list[str]:
@@ -158,7 +158,7 @@ def _spread(values: Array, shared: Shared, side: int) -> Array:
     return spread
 
 
-def _add(figure: go.Figure, column: int, names: tuple[Sequence[str], ...], layers: Sequence[_Layer]) -> None:
+def _add(draft: Draft, column: int, names: tuple[Sequence[str], ...], layers: Sequence[_Layer]) -> None:
     rows, _, keys = ([html.escape(name) for name in side] for side in names)
     gap = 1 if max(len(rows), len(keys)) <= MOST_TICKS else 0
     axis = {"coloraxis": "coloraxis2" if column == 3 else "coloraxis"}
@@ -166,7 +166,7 @@ def _add(figure: go.Figure, column: int, names: tuple[Sequence[str], ...], layer
         if not layer.cells.any():
             continue
         values = np.zeros(layer.cells.shape) if layer.values is None else layer.values
-        figure.add_heatmap(
+        draft.add_heatmap(
             z=np.where(layer.cells, values, np.nan).astype(np.float32),
             x=keys,
             y=rows,
@@ -180,12 +180,12 @@ def _add(figure: go.Figure, column: int, names: tuple[Sequence[str], ...], layer
             **({"colorscale": CLEAR, "showscale": False} if layer.values is None else axis),
         )
     if any(layer.values is None and layer.cells.any() for layer in layers):
-        add_hatching(figure, 1, column)
+        add_hatching(draft, 1, column)
     plain = {"showgrid": False, "zeroline": False, "row": 1, "col": column}
-    figure.update_xaxes(**plain, tickangle=-60, **_ticks(names[2], most=MOST_KEYS))
+    draft.update_xaxes(**plain, tickangle=-60, **_ticks(names[2], most=MOST_KEYS))
     # Between the maps there is room for what a decoder row reads; what it predicts is said on hover.
     found = _ticks(names[1]) if column == 1 else _ticks([t.split(ARROW)[0] for t in names[1]], LONGEST_BETWEEN)
-    figure.update_yaxes(**plain, autorange="reversed", **found)
+    draft.update_yaxes(**plain, autorange="reversed", **found)
 
 
 def _ticks(names: Sequence[str], longest: int = LONGEST_TICK, most: int = MOST_TICKS) -> dict:
@@ -204,19 +204,17 @@ def distance_bars(rows: Sequence[str], ticks: Sequence[str], distances: Array) -
         distances: (row,) total variation distance, 0 to 1, NaN where there is none.
     """
     names = [html.escape(name) for name in rows]
-    figure = go.Figure(
-        go.Bar(
-            x=np.arange(len(rows)),
-            y=distances,
-            customdata=names,
-            marker={"color": OKABE_ITO[0]},
-            hovertemplate="%{customdata}<br>total variation distance <b>%{y:.7g}</b><extra></extra>",
-        )
+    draft = Draft().add_bar(
+        x=np.arange(len(rows)),
+        y=distances,
+        customdata=names,
+        marker={"color": OKABE_ITO[0]},
+        hovertemplate="%{customdata}<br>total variation distance <b>%{y:.7g}</b><extra></extra>",
     )
-    layout(figure, 300, "query", "distance, 0 to 1")
-    figure.update_yaxes(range=[0, 1.02], showgrid=True, zeroline=True)
-    figure.update_xaxes(showgrid=False, tickangle=-60, **_ticks(ticks))
-    return figure
+    layout(draft, 300, "query", "distance, 0 to 1")
+    draft.update_yaxes(range=[0, 1.02], showgrid=True, zeroline=True)
+    draft.update_xaxes(showgrid=False, tickangle=-60, **_ticks(ticks))
+    return draft.figure()
 
 
 def cells_table(shared: Shared, left: Panel, right: Panel) -> pd.DataFrame:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from viz.draft import Draft, grid
 from viz.matrices import Axis, Matrix, encode
 from viz.theme import OKABE_ITO, WEIGHTS, layout
 from viz.tokens import ticks
@@ -45,9 +45,9 @@ def row_panels(keys: Sequence[str], mask: Array, panels: Mapping[str, tuple[Arra
     """
     places = np.arange(len(keys))
     titles = [f"{title}:  entropy {nats:.3f} nats" for title, (_, nats) in panels.items()]
-    figure = make_subplots(len(panels), 1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=0.045)
+    draft = grid(len(panels), 1, shared_xaxes=True, titles=titles, vertical_spacing=0.045)
     for number, (title, (weights, _)) in enumerate(panels.items(), start=1):
-        figure.add_bar(
+        draft.add_bar(
             x=places,
             y=np.where(mask, weights, np.nan),
             customdata=[html.escape(key) for key in keys],
@@ -56,17 +56,17 @@ def row_panels(keys: Sequence[str], mask: Array, panels: Mapping[str, tuple[Arra
             row=number,
             col=1,
         )
-    layout(figure, 92 * len(panels) + 120, "", "")
+    layout(draft, 92 * len(panels) + 120, "", "")
     shown, _ = ticks(keys)
     texts = [html.escape(keys[i]) for i in shown]
-    figure.update_xaxes(tickvals=shown, ticktext=texts, tickangle=-60, showgrid=False, range=[-0.6, len(keys) - 0.4])
-    figure.update_yaxes(range=[0, 1.02], tickvals=[0, 0.5, 1], zeroline=True)
+    draft.update_xaxes(tickvals=shown, ticktext=texts, tickangle=-60, showgrid=False, range=[-0.6, len(keys) - 0.4])
+    draft.update_yaxes(range=[0, 1.02], tickvals=[0, 0.5, 1], zeroline=True)
     for start, end in _runs(~mask):
         box = {"line": {"width": 0}, "fillcolor": "rgba(128,128,128,0.18)", "layer": "below"}
-        figure.add_vrect(start - 0.5, end + 0.5, row="all", col=1, **box)
-    figure.update_annotations(x=0, xanchor="left", font={"size": 13})
-    figure.update_layout(showlegend=False, bargap=0.15)
-    return figure
+        draft.add_vrect(start - 0.5, end + 0.5, **box)
+    draft.update_annotations(x=0, xanchor="left", font={"size": 13})
+    draft.update_layout(showlegend=False, bargap=0.15)
+    return draft.figure()
 
 
 def _runs(flags: Array) -> list[tuple[int, int]]:
@@ -85,10 +85,10 @@ def entropy_chart(taus: Array, row: Array, head: Array, visible: int, run_tau: f
         visible: number of keys that the row may look at.
         run_tau: the temperature in the run.
     """
-    figure = go.Figure()
+    draft = Draft()
     drawn = (("the chosen row", row, OKABE_ITO[0], "solid"), ("mean of the head's rows", head, OKABE_ITO[1], "dash"))
     for name, nats, colour, dash in drawn:
-        figure.add_scatter(
+        draft.add_scatter(
             x=taus,
             y=nats,
             name=name,
@@ -98,19 +98,19 @@ def entropy_chart(taus: Array, row: Array, head: Array, visible: int, run_tau: f
             hovertemplate=f"{name}<br>τ = %{{x:.3g}}<br><b>%{{y:.5f}} nats</b>, "
             "%{customdata:.5f} bits<extra></extra>",
         )
-    layout(figure, 380, "temperature τ (logarithmic)", "entropy, nats")
+    layout(draft, 380, "temperature τ (logarithmic)", "entropy, nats")
     most = math.log(visible) if visible else 0.0
-    _limits(figure, visible, most)
-    _run_line(figure, run_tau)
+    _limits(draft, visible, most)
+    _run_line(draft, run_tau)
     top = max(most, float(head.max(initial=0.0)), 0.1)
-    figure.update_yaxes(range=[-0.06 * top, 1.16 * top], zeroline=False)
+    draft.update_yaxes(range=[-0.06 * top, 1.16 * top], zeroline=False)
     marks = [0.01, 0.1, 1, 10, 100]
-    figure.update_xaxes(type="log", tickvals=marks, ticktext=[f"{mark:g}" for mark in marks], showgrid=False)
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    return figure
+    draft.update_xaxes(type="log", tickvals=marks, ticktext=[f"{mark:g}" for mark in marks], showgrid=False)
+    draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    return draft.figure()
 
 
-def _limits(figure: go.Figure, visible: int, most: float) -> None:
+def _limits(draft: Draft, visible: int, most: float) -> None:
     """A line at 0 and one at the entropy of the uniform distribution, with what they stand for."""
     keys = "1 key" if visible == 1 else f"{visible} keys"
     limits = (
@@ -118,14 +118,14 @@ def _limits(figure: go.Figure, visible: int, most: float) -> None:
         (most, f"ln {visible} = {most:.3f}: uniform over {keys} (τ → ∞)", "left"),
     )
     for height, text, side in limits[: 1 if most == 0 else 2]:
-        figure.add_hline(height, line={"dash": "dot", "color": "#8C8C8C"})
+        draft.add_hline(height, line={"dash": "dot", "color": "#8C8C8C"})
         place = {"x": float(side == "right"), "xref": "paper", "xanchor": side, "yanchor": "bottom"}
-        figure.add_annotation(y=height, text=text, showarrow=False, **place)
+        draft.add_annotation(y=height, text=text, showarrow=False, **place)
 
 
-def _run_line(figure: go.Figure, run_tau: float) -> None:
-    figure.add_vline(run_tau, line={"color": OKABE_ITO[5], "width": 1.5})
-    figure.add_annotation(
+def _run_line(draft: Draft, run_tau: float) -> None:
+    draft.add_vline(run_tau, line={"color": OKABE_ITO[5], "width": 1.5})
+    draft.add_annotation(
         x=math.log10(run_tau),
         y=1,
         yref="paper",

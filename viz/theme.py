@@ -2,6 +2,8 @@
 
 import plotly.graph_objects as go
 
+from viz.draft import Draft
+
 OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 """Okabe & Ito (2008): told apart with every kind of colour vision; heads take them in order."""
 
@@ -68,16 +70,15 @@ def own_axis(title: str, count: int, standoff: int, size: int, downwards: bool =
     }
 
 
-def layout(figure: go.Figure, height: int, x_title: str, y_title: str) -> go.Figure:
+def layout(draft: Draft, height: int, x_title: str, y_title: str) -> Draft:
     """Give a figure the common margins, font and axis titles; backgrounds stay transparent."""
-    figure.update_layout(
+    return draft.update_layout(
         COMMON,
         height=height,
         margin={"l": 60, "r": 20, "t": 40, "b": 50},
-        xaxis_title=x_title,
-        yaxis_title=y_title,
+        xaxis={"title": {"text": x_title}},
+        yaxis={"title": {"text": y_title}},
     )
-    return figure
 
 
 def flat_bar(title: str) -> dict:

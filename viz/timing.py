@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from viz.draft import Draft
 from viz.model_card import LINE
 from viz.theme import layout
 
@@ -23,10 +24,10 @@ def time_chart(
         looks: colour and marker symbol, by name.
         n: tokens of the current sentence.
     """
-    figure = go.Figure()
+    draft = Draft()
     for name, times in samples.items():
         low, middle, high = np.percentile(times * 1e3, (25, 50, 75), axis=1)
-        figure.add_scatter(
+        draft.add_scatter(
             x=list(lengths),
             y=middle,
             error_y={"type": "data", "symmetric": False, "array": high - middle, "arrayminus": middle - low},
@@ -36,9 +37,9 @@ def time_chart(
             marker={"symbol": looks[name][1], "size": 10},
             hovertemplate=f"{name}<br><b>%{{y:.4g}} ms</b> at n = %{{x}}<extra></extra>",
         )
-    figure.add_vline(n, line={"color": LINE, "width": 1, "dash": "dot"})
+    draft.add_vline(n, line={"color": LINE, "width": 1, "dash": "dot"})
     side = "right" if n > max(lengths) / 4 else "left"
-    figure.add_annotation(
+    draft.add_annotation(
         text=f"your sentence: {n}",
         x=np.log10(n),
         xanchor=side,
@@ -47,11 +48,11 @@ def time_chart(
         showarrow=False,
         xshift=-6 if side == "right" else 6,
     )
-    layout(figure, 400, "positions n (log)", "milliseconds, median (log)")
-    figure.update_xaxes(type="log", tickvals=list(lengths), ticktext=[str(length) for length in lengths])
-    figure.update_yaxes(type="log", dtick=1, tickformat="~g")
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    return figure
+    layout(draft, 400, "positions n (log)", "milliseconds, median (log)")
+    draft.update_xaxes(type="log", tickvals=list(lengths), ticktext=[str(length) for length in lengths])
+    draft.update_yaxes(type="log", dtick=1, tickformat="~g")
+    draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    return draft.figure()
 
 
 def time_table(lengths: Sequence[int], columns: Mapping[str, Array | Sequence]) -> pd.DataFrame:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from viz.draft import Draft, grid
 from viz.theme import DECODER, OKABE_ITO, WEIGHTS, layout
 from viz.tokens import labels
 
@@ -50,20 +50,27 @@ def run_curves(log: Mapping[str, Array], over: str) -> go.Figure:
         log: (row,) by column of log.csv, NaN where a cell is empty.
         over: step, epoch or hours.
     """
-    figure = make_subplots(1, len(PANELS), subplot_titles=[panel.title for panel in PANELS], horizontal_spacing=0.08)
-    layout(figure, 400, "", "")
+    draft = grid(1, len(PANELS), titles=[panel.title for panel in PANELS], horizontal_spacing=0.08)
+    layout(draft, 400, "", "")
     for column, panel in enumerate(PANELS, start=1):
         for name, (text, colour) in panel.columns.items():
             if name in log:
                 hover = f"<b>%{{y:.6g}}</b> {panel.unit}<br>{text}<br>{OVER[over]} %{{x:,.6g}}<extra></extra>"
-                drawn = go.Scatter(x=log[over], y=log[name], name=text, line_color=colour, hovertemplate=hover)
+                drawn = {
+                    "type": "scatter",
+                    "x": log[over],
+                    "y": log[name],
+                    "name": text,
+                    "line_color": colour,
+                    "hovertemplate": hover,
+                }
                 # Two curves in one panel are told apart without their colours, too.
                 symbol = "diamond-open" if name == "dev_loss" else "circle"
                 drawn.update(mode="lines+markers", marker={"size": 6, "symbol": symbol})
-                figure.add_trace(drawn, row=1, col=column)
-        figure.update_xaxes(title=OVER[over], row=1, col=column)
-        figure.update_yaxes(title=panel.unit, rangemode="tozero", row=1, col=column)
-    return figure.update_layout(legend={"orientation": "h", "y": -0.22, "yanchor": "top", "x": 0})
+                draft.add_trace(drawn, row=1, col=column)
+        draft.update_xaxes(title=OVER[over], row=1, col=column)
+        draft.update_yaxes(title=panel.unit, rangemode="tozero", row=1, col=column)
+    return draft.update_layout(legend={"orientation": "h", "y": -0.22, "yanchor": "top", "x": 0}).figure()
 
 
 def schedule_chart(
@@ -77,17 +84,17 @@ def schedule_chart(
         points: steps and rates of log.csv.
         peak: step and rate at which the first curve turns.
     """
-    figure = go.Figure()
+    draft = Draft()
     styles = ({"color": DECODER, "width": 3}, {"color": TRAIN, "width": 2, "dash": "dot"})
     for (name, rates), line in zip(curves.items(), styles, strict=False):
         hover = f"<b>%{{y:.6g}}</b><br>step %{{x:,}}<br>{name}<extra></extra>"
-        figure.add_scatter(x=steps, y=rates, mode="lines", line=line, name=name, hovertemplate=hover)
+        draft.add_scatter(x=steps, y=rates, mode="lines", line=line, name=name, hovertemplate=hover)
     if points is not None:
         name = "this run, log.csv"
         hover = f"<b>%{{y:.6g}}</b><br>step %{{x:,}}<br>{name}<extra></extra>"
-        figure.add_scatter(x=points[0], y=points[1], mode="markers", name=name, hovertemplate=hover, marker_color=TRAIN)
-    figure.add_vline(peak[0], line={"color": GUIDE, "width": 1, "dash": "dot"})
-    figure.add_annotation(
+        draft.add_scatter(x=points[0], y=points[1], mode="markers", name=name, hovertemplate=hover, marker_color=TRAIN)
+    draft.add_vline(peak[0], line={"color": GUIDE, "width": 1, "dash": "dot"})
+    draft.add_annotation(
         x=peak[0],
         y=peak[1],
         text=f"{peak[1]:.3g} at step {peak[0]:,}",
@@ -95,9 +102,9 @@ def schedule_chart(
         yanchor="bottom",
         showarrow=False,
     )
-    layout(figure, 400, "training step", "learning rate")
-    figure.update_yaxes(rangemode="tozero", exponentformat="power")
-    return figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    layout(draft, 400, "training step", "learning rate")
+    draft.update_yaxes(rangemode="tozero", exponentformat="power")
+    return draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}).figure()
 
 
 def smoothing_chart(tokens: Sequence[str], target: Array, model: Array, right: int, vocabulary: int) -> go.Figure:
@@ -112,12 +119,12 @@ def smoothing_chart(tokens: Sequence[str], target: Array, model: Array, right: i
     """
     names = [html.escape(name) for name in labels(tokens)] + [f"all {vocabulary - len(tokens):,} others"]
     rows = np.arange(len(names))
-    figure = go.Figure()
+    draft = Draft()
     for name, shares, colour, symbol in (
         ("smoothed target", target, TARGET, "diamond"),
         ("the model, here", model, DECODER, "circle"),
     ):
-        figure.add_scatter(
+        draft.add_scatter(
             x=np.append(shares, max(1.0 - float(np.sum(shares)), 0.0)),
             y=rows,
             customdata=names,
@@ -127,10 +134,10 @@ def smoothing_chart(tokens: Sequence[str], target: Array, model: Array, right: i
             hovertemplate=f"%{{customdata}}<br>{name}: <b>%{{x:.6g}}</b><extra></extra>",
         )
     shown = [f"<b>{name}</b>" if row == right else name for row, name in enumerate(names)]
-    figure.update_yaxes(tickvals=rows, ticktext=shown, autorange="reversed")
-    figure.update_xaxes(type="log", **_decades(target, model))
-    layout(figure, 110 + 28 * len(names), "probability (log), of the whole vocabulary", "")
-    return figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    draft.update_yaxes(tickvals=rows, ticktext=shown, autorange="reversed")
+    draft.update_xaxes(type="log", **_decades(target, model))
+    layout(draft, 110 + 28 * len(names), "probability (log), of the whole vocabulary", "")
+    return draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}).figure()
 
 
 def _decades(*shares: Array) -> dict:
@@ -157,22 +164,20 @@ def pattern_map(pattern: Array, mask: Array, rows: Sequence[str], keys: Sequence
     """
     queries, columns = ([html.escape(name) for name in names] for names in (rows, keys))
     hover = np.array([[f"{query}<br>looks at {key}" for key in columns] for query in queries])
-    figure = go.Figure(
-        go.Heatmap(
-            z=np.where(mask, pattern, np.nan),
-            customdata=hover,
-            colorscale=WEIGHTS,
-            zmin=0,
-            zmax=1,
-            hoverongaps=False,
-            colorbar={"title": {"text": "attention weight, 0 to 1", "side": "right"}, "thickness": 14},
-            hovertemplate="%{customdata}<br>weight <b>%{z:.7g}</b><extra></extra>",
-        )
+    draft = Draft().add_heatmap(
+        z=np.where(mask, pattern, np.nan),
+        customdata=hover,
+        colorscale=WEIGHTS,
+        zmin=0,
+        zmax=1,
+        hoverongaps=False,
+        colorbar={"title": {"text": "attention weight, 0 to 1", "side": "right"}, "thickness": 14},
+        hovertemplate="%{customdata}<br>weight <b>%{z:.7g}</b><extra></extra>",
     )
-    layout(figure, 130 + min(24 * len(queries), 640), "key", "query")
-    for axis, names in ((figure.update_xaxes, columns), (figure.update_yaxes, queries)):
+    layout(draft, 130 + min(24 * len(queries), 640), "key", "query")
+    for axis, names in ((draft.update_xaxes, columns), (draft.update_yaxes, queries)):
         step = -(-len(names) // MOST_TICKS)
         axis(tickvals=list(range(0, len(names), step)), ticktext=names[::step], showgrid=False, zeroline=False)
-    figure.update_xaxes(side="top")
-    figure.update_yaxes(autorange="reversed")
-    return figure.update_layout(plot_bgcolor=BLANK, margin={"t": 70, "b": 10})
+    draft.update_xaxes(side="top")
+    draft.update_yaxes(autorange="reversed")
+    return draft.update_layout(plot_bgcolor=BLANK, margin={"t": 70, "b": 10}).figure()

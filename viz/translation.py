@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from viz.draft import Draft
 from viz.theme import DECODER, WEIGHTS, flat_bar, layout
 from viz.tokens import labels, ticks
 
@@ -26,24 +27,22 @@ def certainty(next_tokens: Sequence[str], probabilities: Array, chosen: int) -> 
     """
     positions = np.arange(len(next_tokens))
     shown, names = ticks(next_tokens)
-    figure = go.Figure(
-        go.Bar(
-            x=positions,
-            y=probabilities,
-            customdata=_escaped(next_tokens),
-            marker={
-                "color": DECODER,
-                "opacity": np.where(positions == chosen, 1.0, 0.45),
-                "line": {"color": _OUTLINE, "width": np.where(positions == chosen, 2, 0)},
-            },
-            hovertemplate="position %{x}: %{customdata}<br>probability %{y:.6f}<extra></extra>",
-            selected={"marker": {"opacity": 1.0}},
-            unselected={"marker": {"opacity": 0.45}},
-        )
+    draft = Draft().add_bar(
+        x=positions,
+        y=probabilities,
+        customdata=_escaped(next_tokens),
+        marker={
+            "color": DECODER,
+            "opacity": np.where(positions == chosen, 1.0, 0.45),
+            "line": {"color": _OUTLINE, "width": np.where(positions == chosen, 2, 0)},
+        },
+        hovertemplate="position %{x}: %{customdata}<br>probability %{y:.6f}<extra></extra>",
+        selected={"marker": {"opacity": 1.0}},
+        unselected={"marker": {"opacity": 0.45}},
     )
-    figure.update_xaxes(tickvals=shown, ticktext=names, showgrid=False)
-    figure.update_yaxes(range=[0, 1], tickformat=".0%")
-    return layout(figure, 260, "token of the translation", "probability")
+    draft.update_xaxes(tickvals=shown, ticktext=names, showgrid=False)
+    draft.update_yaxes(range=[0, 1], tickformat=".0%")
+    return layout(draft, 260, "token of the translation", "probability").figure()
 
 
 def runners_up(tokens: Sequence[str], probabilities: Array, written: int, vocabulary: int) -> go.Figure:
@@ -59,32 +58,30 @@ def runners_up(tokens: Sequence[str], probabilities: Array, written: int, vocabu
     names = [*_escaped(tokens), f"all {vocabulary - len(tokens):,} others"]
     order = np.arange(len(names))
     values = np.append(probabilities, rest)
-    figure = go.Figure(
-        go.Bar(
-            x=values,
-            y=order,
-            orientation="h",
-            customdata=names,
-            text=[f"{value:.2%}" for value in values],
-            textposition="outside",
-            cliponaxis=False,
-            marker={
-                "color": DECODER,
-                "opacity": np.where(order == written, 1.0, 0.45),
-                "pattern": {"shape": [*[""] * len(tokens), "/"]},
-            },
-            hovertemplate="%{customdata}<br>probability %{x:.6f}<extra></extra>",
-            # Plotly fails on a click on bars with text where it is not told how the text is to look then.
-            selected={"textfont": {"color": _OUTLINE}},
-            unselected={"textfont": {"color": _OUTLINE}},
-        )
+    draft = Draft().add_bar(
+        x=values,
+        y=order,
+        orientation="h",
+        customdata=names,
+        text=[f"{value:.2%}" for value in values],
+        textposition="outside",
+        cliponaxis=False,
+        marker={
+            "color": DECODER,
+            "opacity": np.where(order == written, 1.0, 0.45),
+            "pattern": {"shape": [*[""] * len(tokens), "/"]},
+        },
+        hovertemplate="%{customdata}<br>probability %{x:.6f}<extra></extra>",
+        # Plotly fails on a click on bars with text where it is not told how the text is to look then.
+        selected={"textfont": {"color": _OUTLINE}},
+        unselected={"textfont": {"color": _OUTLINE}},
     )
     labelled = [f"<b>{name}</b>" if i == written else name for i, name in enumerate(names)]
-    figure.update_yaxes(tickvals=order, ticktext=labelled, autorange="reversed", showgrid=False)
-    figure.update_xaxes(range=[0, 1.15], tickvals=[0, 0.25, 0.5, 0.75, 1], tickformat=".0%")
+    draft.update_yaxes(tickvals=order, ticktext=labelled, autorange="reversed", showgrid=False)
+    draft.update_xaxes(range=[0, 1.15], tickvals=[0, 0.25, 0.5, 0.75, 1], tickformat=".0%")
     # A bar may be a hair's breadth long: its whole line answers the mouse.
-    figure.update_layout(hovermode="y")
-    return layout(figure, 90 + 26 * len(names), "probability, of the whole vocabulary", "")
+    draft.update_layout(hovermode="y")
+    return layout(draft, 90 + 26 * len(names), "probability, of the whole vocabulary", "").figure()
 
 
 def alignment(weights: Array, src_tokens: Sequence[str], rows: Sequence[str], lit: int | None = None) -> go.Figure:
@@ -100,29 +97,31 @@ def alignment(weights: Array, src_tokens: Sequence[str], rows: Sequence[str], li
     step = -(-len(rows) // 30)
     shown_rows = list(range(0, len(rows), step))
     row_names = [html.escape(rows[i]) for i in shown_rows]
-    figure = go.Figure(
-        go.Heatmap(
-            z=weights,
-            x=np.arange(len(src_tokens)),
-            y=np.arange(len(rows)),
-            customdata=np.array(
-                [[f"{html.escape(row)}<br>looks at {name}" for name in _escaped(src_tokens)] for row in rows]
-            ),
-            colorscale=WEIGHTS,
-            zmin=0,
-            zmax=1,
-            # The keys stand above the map.
-            colorbar=flat_bar("attention weight, 0 to 1") | {"y": 0.0, "yanchor": "top", "tickvals": [0, 0.5, 1]},
-            hovertemplate="%{customdata}<br>weight %{z:.6f}<extra></extra>",
-        )
+    draft = Draft().add_heatmap(
+        z=weights,
+        x=np.arange(len(src_tokens)),
+        y=np.arange(len(rows)),
+        customdata=np.array(
+            [[f"{html.escape(row)}<br>looks at {name}" for name in _escaped(src_tokens)] for row in rows]
+        ),
+        colorscale=WEIGHTS,
+        zmin=0,
+        zmax=1,
+        # The keys stand above the map.
+        colorbar=flat_bar("attention weight, 0 to 1") | {"y": 0.0, "yanchor": "top", "tickvals": [0, 0.5, 1]},
+        hovertemplate="%{customdata}<br>weight %{z:.6f}<extra></extra>",
     )
-    figure.update_xaxes(tickvals=columns, ticktext=column_names, side="top", showgrid=False, zeroline=False)
-    figure.update_yaxes(tickvals=shown_rows, ticktext=row_names, autorange="reversed", showgrid=False, zeroline=False)
+    draft.update_xaxes(tickvals=columns, ticktext=column_names, side="top", showgrid=False, zeroline=False)
+    draft.update_yaxes(tickvals=shown_rows, ticktext=row_names, autorange="reversed", showgrid=False, zeroline=False)
     if lit is not None:
         frame = {"x0": -0.5, "x1": len(src_tokens) - 0.5, "y0": lit - 0.5, "y1": lit + 0.5}
-        figure.add_shape(type="rect", **frame, line={"color": DECODER, "width": 2})
+        draft.add_shape(type="rect", **frame, line={"color": DECODER, "width": 2})
     height = 170 + min(26 * len(rows), 660)
-    return layout(figure, height, "source token (key)", "decoder row (query)").update_layout(margin={"t": 60, "b": 70})
+    return (
+        layout(draft, height, "source token (key)", "decoder row (query)")
+        .update_layout(margin={"t": 60, "b": 70})
+        .figure()
+    )
 
 
 def probability_table(tokens: Sequence[str], ids: Sequence[int], probabilities: Array) -> pd.DataFrame:

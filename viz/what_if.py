@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
+from viz.draft import Draft, grid
 from viz.theme import OKABE_ITO, WEIGHTS, layout, symmetric_range
 from viz.tokens import labels, ticks
 
@@ -25,14 +25,14 @@ def token_bars(next_tokens: Sequence[str], before: Array, after: Array) -> go.Fi
     """
     positions = np.arange(len(next_tokens))
     names = [html.escape(label) for label in labels(next_tokens)]
-    figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.08)
+    draft = grid(2, 1, shared_xaxes=True, vertical_spacing=0.08)
     series = (
         ("before", before, BEFORE, 1),
         ("after", after, AFTER, 1),
         ("after − before", after - before, DIFFERENCE, 2),
     )
     for name, values, colour, row in series:
-        figure.add_bar(
+        draft.add_bar(
             x=positions,
             y=values,
             name=name,
@@ -43,12 +43,12 @@ def token_bars(next_tokens: Sequence[str], before: Array, after: Array) -> go.Fi
             col=1,
         )
     shown, texts = ticks(next_tokens)
-    _legend(layout(figure, 430, "", ""))
-    figure.update_xaxes(showgrid=False, zeroline=False, tickvals=shown, ticktext=texts)
-    figure.update_xaxes(title_text="token of the target", row=2, col=1)
-    figure.update_yaxes(title_text="log p (nats)", row=1, col=1)
-    figure.update_yaxes(title_text="difference", row=2, col=1)
-    return figure
+    _legend(layout(draft, 430, "", ""))
+    draft.update_xaxes(showgrid=False, zeroline=False, tickvals=shown, ticktext=texts)
+    draft.update_xaxes(title_text="token of the target", row=2, col=1)
+    draft.update_yaxes(title_text="log p (nats)", row=1, col=1)
+    draft.update_yaxes(title_text="difference", row=2, col=1)
+    return draft.figure()
 
 
 def candidate_bars(tokens: Sequence[str], before: Array, after: Array, written: int) -> go.Figure:
@@ -62,14 +62,14 @@ def candidate_bars(tokens: Sequence[str], before: Array, after: Array, written: 
     """
     names = [*map(html.escape, labels(tokens[:-1])), html.escape(tokens[-1])]
     order = np.arange(len(names))
-    figure = make_subplots(1, 2, shared_yaxes=True, column_widths=[0.62, 0.38], horizontal_spacing=0.04)
+    draft = grid(1, 2, shared_yaxes=True, column_widths=[0.62, 0.38], horizontal_spacing=0.04)
     series = (
         ("before", before, BEFORE, 1),
         ("after", after, AFTER, 1),
         ("after − before", after - before, DIFFERENCE, 2),
     )
     for name, values, colour, column in series:
-        figure.add_bar(
+        draft.add_bar(
             x=values,
             y=order,
             orientation="h",
@@ -83,18 +83,18 @@ def candidate_bars(tokens: Sequence[str], before: Array, after: Array, written: 
             row=1,
             col=column,
         )
-    _legend(layout(figure, 120 + 40 * len(names), "", ""))
+    _legend(layout(draft, 120 + 40 * len(names), "", ""))
     bold = [f"<b>{name}</b>" if i == written else name for i, name in enumerate(names)]
-    figure.update_yaxes(tickvals=order, ticktext=bold, range=[len(names) - 0.4, -0.6], showgrid=False)
+    draft.update_yaxes(tickvals=order, ticktext=bold, range=[len(names) - 0.4, -0.6], showgrid=False)
     percent = {"tickformat": ".0%", "showgrid": False}
-    figure.update_xaxes(range=[0, 1.15], tickvals=[0, 0.5, 1], title_text="probability", **percent, row=1, col=1)
+    draft.update_xaxes(range=[0, 1.15], tickvals=[0, 0.5, 1], title_text="probability", **percent, row=1, col=1)
     low, high = (1.4 * limit for limit in symmetric_range(after - before))
-    figure.update_xaxes(range=[low, high], nticks=4, title_text="difference", **percent, row=1, col=2)
-    return figure
+    draft.update_xaxes(range=[low, high], nticks=4, title_text="difference", **percent, row=1, col=2)
+    return draft.figure()
 
 
-def _legend(figure: go.Figure) -> None:
-    figure.update_layout(barmode="group", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+def _legend(draft: Draft) -> None:
+    draft.update_layout(barmode="group", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
 
 
 def _marker(name: str, colour: str) -> dict:
@@ -111,31 +111,32 @@ def head_maps(changes: Mapping[str, Array], names: Mapping[str, str], chosen: tu
         chosen: kind, layer and head to frame.
     """
     highest = max(float(values.max()) for values in changes.values())
-    figure = make_subplots(1, len(changes), subplot_titles=[names[kind] for kind in changes], horizontal_spacing=0.05)
-    layout(figure, 130 + 34 * max(len(values) for values in changes.values()), "", "")
+    draft = grid(1, len(changes), titles=[names[kind] for kind in changes], horizontal_spacing=0.05)
+    layout(draft, 130 + 34 * max(len(values) for values in changes.values()), "", "")
     for column, (kind, values) in enumerate(changes.items(), start=1):
-        figure.add_trace(
-            go.Heatmap(
-                z=np.ascontiguousarray(values, dtype=np.float32),
-                coloraxis="coloraxis",
-                texttemplate="%{z:.2f}" if values.size <= 64 else None,
-                xgap=2,
-                ygap=2,
-                hovertemplate=f"{names[kind]}<br>layer %{{y}}, head %{{x}}<br>largest change of a weight "
+        draft.add_trace(
+            {
+                "type": "heatmap",
+                "z": np.ascontiguousarray(values, dtype=np.float32),
+                "coloraxis": "coloraxis",
+                "texttemplate": "%{z:.2f}" if values.size <= 64 else None,
+                "xgap": 2,
+                "ygap": 2,
+                "hovertemplate": f"{names[kind]}<br>layer %{{y}}, head %{{x}}<br>largest change of a weight "
                 "<b>%{z:.7g}</b><extra></extra>",
-            ),
+            },
             row=1,
             col=column,
         )
         whole = {"tickmode": "linear", "dtick": 1, "showgrid": False, "zeroline": False}
-        figure.update_xaxes(**whole, title_text="head", row=1, col=column)
-        figure.update_yaxes(**whole, title_text="layer" if column == 1 else "", autorange="reversed", row=1, col=column)
+        draft.update_xaxes(**whole, title_text="head", row=1, col=column)
+        draft.update_yaxes(**whole, title_text="layer" if column == 1 else "", autorange="reversed", row=1, col=column)
         if kind == chosen[0]:
             x, y = chosen[2], chosen[1]
             frame = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
-            figure.add_shape(type="rect", **frame, line={"color": OKABE_ITO[5], "width": 3}, row=1, col=column)
+            draft.add_shape(type="rect", **frame, line={"color": OKABE_ITO[5], "width": 3}, row=1, col=column)
     bar = {"title": {"text": f"0 to {highest or 1.0:.2g}"}, "thickness": 12, "nticks": 4}
-    figure.update_layout(
+    draft.update_layout(
         coloraxis={"colorscale": WEIGHTS, "cmin": 0, "cmax": highest or 1.0, "colorbar": bar}, margin={"t": 40}
     )
-    return figure
+    return draft.figure()
