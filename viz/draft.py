@@ -8,9 +8,12 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any, Self
+from zlib import crc32
 
-import plotly.graph_objects as go
+import numpy as np
 from plotly.subplots import make_subplots
+
+from viz.theme import LOOK, OwnLook
 
 
 class Draft:
@@ -27,13 +30,18 @@ class Draft:
         self.columns = columns
         self.several = axes is not None
 
-    def figure(self) -> go.Figure:
+    def figure(self) -> OwnLook:
         """All of it as a figure.
 
         Raises:
             ValueError: Plotly does not know a property, or not such a value of it.
         """
-        return go.Figure({"data": self.traces, "layout": self.layout})
+        layout = _over(LOOK["layout"], self.layout)
+        for name, part in self.layout.items():
+            if look := LOOK.get(name.rstrip("0123456789")):
+                layout[name] = _over(look, part)
+        layout["datarevision"] = _checksum(self.traces)
+        return OwnLook({"data": self.traces, "layout": layout})
 
     def add_trace(self, trace: Mapping, row: int | None = None, col: int | None = None) -> Self:
         place = {}
@@ -159,13 +167,34 @@ def _suffix(index: int) -> str:
     return str(index + 1) if index else ""
 
 
+def _over(look: Mapping, props: Mapping) -> dict:
+    """`props`, and of `look` what they leave open."""
+    whole: dict = {}
+    _merge(whole, look)
+    _merge(whole, props)
+    return whole
+
+
+def _checksum(part: object, so_far: int = 0) -> int:
+    """Another number for other contents."""
+    if isinstance(part, Mapping):
+        part = list(part.items())
+    if isinstance(part, list | tuple):
+        for each in part:
+            so_far = _checksum(each, so_far)
+        return so_far
+    return crc32(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode(), so_far)
+
+
 def _merge(into: dict, props: Mapping) -> None:
-    """As Plotly updates: dicts in dicts are merged too, and font_size is the font's size.
+    """As Plotly updates: dicts in dicts are merged too, font_size is the font's size, and a title may be its text.
 
     No dict of `props` becomes part of `into`.
     """
     for name, value in props.items():
         part, _, rest = name.partition("_")
+        if name == "title" and isinstance(value, str):
+            value = {"text": value}
         if rest and isinstance(into.get(part), dict):
             _merge(into[part], {rest: value})
         elif isinstance(value, Mapping):

@@ -6,15 +6,15 @@ Rows are queries, columns keys. A masked cell has no colour.
 import html
 import re
 import unicodedata
-import zlib
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from viz.draft import Draft
 from viz.masks import hatching, map_traces, some_ticks
-from viz.theme import OWN, WEIGHTS, OwnLook, flat_bar, own_axis
+from viz.theme import WEIGHTS, flat_bar
 from viz.tokens import SPECIAL, WORD_START, labels, visible
 
 Array = np.ndarray
@@ -68,27 +68,33 @@ def head_map(
         high: end of the colour range, which starts at 0.
     """
     said = f"{html.escape(called)} <b>%{{z:.7g}}</b>"
-    traces = map_traces((rows, keys), (values, mask), said, {"coloraxis": "coloraxis"})
     size = 10 if max(values.shape) > 20 else 12
     across, down = _short(keys), _short(rows)
     margin = {"l": 42 + _width(down, size), "b": 50 + round(0.87 * _width(across, size)), "t": 76, "r": 10, "pad": 8}
-    arranged = {
-        "height": MAP_HEIGHT,
-        "margin": margin | {"autoexpand": False},
-        "xaxis": own_axis("key", len(keys), 20, size) | {"tickangle": -60} | _ticks(across),
-        "yaxis": own_axis(_query_title(rows), len(rows), 24, size, downwards=True) | _ticks(down),
-        "images": [] if mask.all() else [hatching()],
-        "coloraxis": _scale(called, high),
-        "datarevision": _revision(rows, keys, values, mask),
+    draft = Draft()
+    for trace in map_traces((rows, keys), (values, mask), said, {"coloraxis": "coloraxis"}):
+        draft.add_trace(trace)
+    # Room for labels is kept here, as what Plotly measures makes it draw twice.
+    draft.update_layout(height=MAP_HEIGHT, margin=margin | {"autoexpand": False}, coloraxis=_scale(called, high))
+    draft.update_xaxes(**_cells("key", len(keys), size), tickangle=-60, **_ticks(across))
+    draft.update_yaxes(**_cells(_query_title(rows), len(rows), size, downwards=True), **_ticks(down))
+    if not mask.all():
+        draft.add_layout_image(hatching())
+    return draft.figure()
+
+
+def _cells(title: str, count: int, size: int, downwards: bool = False) -> dict:
+    """An axis of `count` cells; the labels' size in pixels."""
+    ends = [-0.5, count - 0.5]
+    return {
+        "title": {"text": title},
+        "tickfont": {"size": size},
+        "ticks": "outside",
+        "automargin": False,
+        "showgrid": False,
+        "zeroline": False,
+        "range": ends[::-1] if downwards else ends,
     }
-    # One dictionary: each change of a figure that exists is checked against all of it, which takes longer.
-    return OwnLook({"data": traces, "layout": OWN | arranged})
-
-
-def _revision(*parts: Sequence[str] | Array) -> int:
-    """Another number for other contents."""
-    contents = [part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode() for part in parts]
-    return zlib.crc32(b"".join(contents))
 
 
 def _ticks(texts: Sequence[str]) -> dict:
@@ -118,7 +124,6 @@ def _query_title(rows: Sequence[str]) -> str:
 
 def _scale(called: str, high: float) -> dict:
     bar = flat_bar(f"{called}, 0 to {high:.3g}") | {"tickvals": [0, high / 2, high], "tickformat": ".3~g"}
-    bar |= {"tickfont": {"size": 12}, "xpad": 24, "outlinewidth": 8, "outlinecolor": "rgba(0, 0, 0, 0)"}
     return {"colorscale": WEIGHTS, "cmin": 0, "cmax": high, "colorbar": bar}
 
 

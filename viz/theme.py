@@ -1,8 +1,11 @@
 """One look for every picture: colours that colour-blind people can tell apart, on light and on dark."""
 
+from typing import TYPE_CHECKING
+
 import plotly.graph_objects as go
 
-from viz.draft import Draft
+if TYPE_CHECKING:
+    from viz.draft import Draft
 
 OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 """Okabe & Ito (2008): told apart with every kind of colour vision; heads take them in order."""
@@ -27,13 +30,58 @@ COMMON = {
     "plot_bgcolor": "rgba(0,0,0,0)",
 }
 
+GREY, TEXT = "#808495", "#2F2D2B"
+"""Of a chart's labels, and of titles and legends; the style sheet makes both darker or lighter, as the theme needs"""
+FAINT = "rgba(128, 132, 149, 0.25)"
+"""lines that no theme hides"""
+
+_LABELS = {"size": 12, "color": GREY}
+_AXIS = {
+    "tickfont": _LABELS,
+    "tickcolor": FAINT,
+    "gridcolor": FAINT,
+    "zerolinecolor": FAINT,
+    "automargin": True,
+    "ticklabelposition": "outside",
+}
+_TITLE = {"size": 14, "color": GREY}
+LOOK = {
+    "layout": {
+        "font": {"family": FONT, "size": 12, "color": GREY},
+        "title": {"font": {"family": FONT, "size": 16, "color": TEXT}, "pad": {"l": 4}, "xanchor": "left", "x": 0},
+        "legend": {"title": {"font": _LABELS, "side": "top"}, "font": {"size": 12, "color": TEXT}, "borderwidth": 0},
+        "margin": {"pad": 8, "l": 0, "r": 0},
+        "hoverlabel": {
+            "bgcolor": "#FFFFFF",
+            "bordercolor": "rgba(128, 132, 149, 0.3)",
+            "font": {"family": FONT, "size": 12, "color": GREY},
+        },
+        "colorway": OKABE_ITO,
+    },
+    "xaxis": _AXIS | {"title": {"font": _TITLE, "standoff": 20}, "showgrid": False, "zeroline": False},
+    "yaxis": _AXIS | {"title": {"font": _TITLE, "standoff": 24}},
+    "coloraxis": {
+        "colorbar": {
+            "thickness": 16,
+            "xpad": 24,
+            "len": 0.75,
+            "y": 0.5745,
+            "outlinewidth": 8,
+            "outlinecolor": "rgba(0, 0, 0, 0)",
+            "title": {"font": _TITLE},
+            "tickfont": _LABELS,
+        }
+    },
+}
+"""What a figure has where it does not say otherwise: its layout, each axis and colour axis of it"""
+
 
 class OwnLook(go.Figure):
-    """A figure that brings its whole look, for pictures that are drawn again at every move.
+    """A figure that brings its whole look.
 
     Streamlit's charts are drawn before their width is known, and once more then; Plotly does nothing the second time if
-    it finds the same figure. A template, as Streamlit's theme is one, is never the same to it, nor are arrays without
-    a `datarevision`, nor an axis that was turned round. What depends on the theme is in pages/components/style.css.
+    it finds the same figure, nor when a page runs again. A template, as Streamlit's theme is one, is never the same to
+    it, nor are arrays without a `datarevision`. What depends on the theme is in pages/components/style.css.
     """
 
     def to_dict(self) -> dict:
@@ -43,34 +91,7 @@ class OwnLook(go.Figure):
         return figure
 
 
-GREY = "#808495"
-"""Streamlit's for a chart's text; the style sheet makes it darker or lighter, as the theme needs"""
-OWN = COMMON | {
-    "font": COMMON["font"] | {"color": GREY},
-    "hoverlabel": {
-        "bgcolor": "#FFFFFF",
-        "bordercolor": "rgba(128, 132, 149, 0.3)",
-        "font": {"family": FONT, "size": 12, "color": GREY},
-    },
-}
-"""layout of an OwnLook: what Streamlit's theme would say"""
-
-
-def own_axis(title: str, count: int, standoff: int, size: int, downwards: bool = False) -> dict:
-    """An axis of `count` cells in an OwnLook; title's distance and the labels' size in pixels."""
-    ends = [-0.5, count - 0.5]
-    return {
-        "title": {"text": title, "font": {"size": 14}, "standoff": standoff},
-        "tickfont": {"size": size},
-        "ticks": "outside",
-        "tickcolor": "rgba(128, 132, 149, 0.25)",
-        "showgrid": False,
-        "zeroline": False,
-        "range": ends[::-1] if downwards else ends,
-    }
-
-
-def layout(draft: Draft, height: int, x_title: str, y_title: str) -> Draft:
+def layout(draft: "Draft", height: int, x_title: str, y_title: str) -> "Draft":
     """Give a figure the common margins, font and axis titles; backgrounds stay transparent."""
     return draft.update_layout(
         COMMON,

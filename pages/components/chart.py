@@ -6,8 +6,6 @@ from typing import Any
 
 import streamlit as st
 
-from viz.theme import OwnLook
-
 RUN = "files_of"
 """in the session: what names of files say of the run"""
 
@@ -20,10 +18,10 @@ def name_files(checkpoint: str, weights: str) -> None:
 def chart(
     figure: Any, key: str, *, alt: str, on_select: str | Callable[[], None] = "ignore", roomy: bool = False
 ) -> Any:
-    """Draw a Plotly figure over the full width, in the colours of the person's theme.
+    """Draw a Plotly figure over the full width.
 
     Args:
-        figure: a Plotly figure, or its plain dict.
+        figure: from viz.draft: it brings its look, and the style sheet makes that fit the person's theme.
         key: unique on the page.
         alt: what the figure shows, for people who cannot see it: the name that a screen reader gives it.
         on_select: "rerun", or a function to call first, makes a click on a point run the page again; what
@@ -32,14 +30,11 @@ def chart(
     """
     config = {
         "displaylogo": False,
-        "modeBarButtonsToRemove": ["lasso2d", "select2d"],
+        # Where an axis has a range of its own, autoscaling would turn it the other way round.
+        "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"],
+        "doubleClick": "reset",
         "toImageButtonOptions": {"format": "png", "scale": 2, "filename": f"{key}-{st.session_state.get(RUN, '')}"},
     }
-    theme = "streamlit"
-    if isinstance(figure, OwnLook):
-        # Its axes have fixed ranges: on their own they would run the other way round.
-        theme, config["doubleClick"] = None, "reset"
-        config["modeBarButtonsToRemove"].append("autoScale2d")
-    shown = {"key": key, "theme": theme, "config": config, "alt": alt}
+    shown = {"key": key, "theme": None, "config": config, "alt": alt}
     with st.container(key=f"roomy-{key}") if roomy else nullcontext():
         return st.plotly_chart(figure, **shown, on_select=on_select, selection_mode="points")

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import plotly.graph_objects as go
 import pytest
 from plotly.subplots import make_subplots
 
 from viz.draft import Draft, grid
+from viz.theme import GREY, LOOK, OwnLook
 
 LINE = {"color": "#7f7f7f", "width": 1}
 TITLES = ("left", "", "below", "last")
@@ -54,7 +56,8 @@ SEVERAL = {
 
 
 def assert_same(draft: Draft, figure: go.Figure) -> None:
-    drawn, own = (each.to_plotly_json() for each in (draft.figure(), figure))
+    plain = go.Figure({"data": draft.traces, "layout": draft.layout})
+    drawn, own = (each.to_plotly_json() for each in (plain, figure))
     assert drawn["data"] == own["data"]
     assert without_empty(drawn["layout"]) == without_empty(own["layout"])
 
@@ -94,3 +97,21 @@ def test_what_one_draft_changes_no_other_sees() -> None:
 def test_plotly_says_so_where_it_does_not_know_a_property() -> None:
     with pytest.raises(ValueError, match="hight"):
         Draft().update_layout(hight=300).figure()
+
+
+def test_what_a_draft_leaves_open_has_the_common_look_and_nothing_else_does() -> None:
+    draft = grid(1, 2, ("a", "b"))
+    draft.update_xaxes(title="key", tickfont={"size": 9}, col=2)
+    layout = draft.figure().layout
+    assert (layout.xaxis2.tickfont.size, layout.xaxis.tickfont.size) == (9, LOOK["xaxis"]["tickfont"]["size"])
+    assert (layout.xaxis2.title.text, layout.xaxis2.title.font.color) == ("key", GREY)
+    assert layout.annotations[0].font.size == 16
+
+
+def test_figures_are_the_same_to_plotly_if_and_only_if_they_show_the_same() -> None:
+    def drawn(*values: float) -> OwnLook:
+        return Draft().add_heatmap(z=np.array([values]), x=["a", "b"]).figure()
+
+    assert drawn(1, 2).to_dict() == drawn(1, 2).to_dict()
+    assert drawn(1, 2).layout.datarevision != drawn(1, 3).layout.datarevision
+    assert "template" not in drawn(1, 2).to_dict()["layout"]
