@@ -2,7 +2,7 @@
 # pinned requirements into it when these files have changed.  PORT=8502 make run: another port.
 # make bench: how fast we translate and learn, beside CTranslate2, Hugging Face and torch.nn.Transformer with the same
 # weights, and how fast the pictures follow, beside BertViz; DATA=pairs.tsv CHECKPOINT=name make bench: other sentences,
-# another checkpoint; make bench ARGS="--only views,peers": some parts (speed, views, peers, recording, growth, coldstart).
+# another checkpoint; make bench ARGS="--only views,peers": some parts (speed, views, pages, peers, recording, growth, coldstart).
 # make soak: fifty people at once for five minutes, people who leave, servers and trainings that are killed, hostile
 # text, a full disk.  ARGS="load --minutes 1" make soak: one part, shorter.
 # Another interpreter: make run PYTHON=/path/to/python3.12

@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 from plotly.subplots import make_subplots
 
-from viz.theme import LOOK, OwnLook
+from viz.theme import BESIDE_MAPS, LOOK, OwnLook
 
 
 class Draft:
@@ -36,12 +36,18 @@ class Draft:
         Raises:
             ValueError: Plotly does not know a property, or not such a value of it.
         """
-        layout = _over(LOOK["layout"], self.layout)
+        layout, maps = _over(LOOK["layout"], self.layout), self._axes_of_maps()
         for name, part in self.layout.items():
             if look := LOOK.get(name.rstrip("0123456789")):
-                layout[name] = _over(look, part)
+                layout[name] = _over({**look, **(BESIDE_MAPS if name in maps else {})}, part)
         layout["datarevision"] = _checksum(self.traces)
         return OwnLook({"data": self.traces, "layout": layout})
+
+    def _axes_of_maps(self) -> set[str]:
+        maps = [trace for trace in self.traces if trace["type"] == "heatmap"]
+        return {
+            trace.get(f"{letter}axis", letter).replace(letter, f"{letter}axis") for trace in maps for letter in "xy"
+        }
 
     def add_trace(self, trace: Mapping, row: int | None = None, col: int | None = None) -> Self:
         place = {}

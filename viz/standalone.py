@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 FILES = Path(__file__).parent / "components"
@@ -77,9 +76,7 @@ def standalone_html(title: str, pictures: Sequence[Any], facts: Mapping[str, str
 
 def _plotted(figure: Any) -> str:
     config = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}
-    # In the app Streamlit's theme makes room for labels.
-    drawn = go.Figure(figure).update_xaxes(automargin=True).update_yaxes(automargin=True)
-    return drawn.to_html(full_html=False, include_plotlyjs=False, config=config)
+    return figure.to_html(full_html=False, include_plotlyjs=False, config=config)
 
 
 def _drawn(drawing: Drawing, number: int) -> str:

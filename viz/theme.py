@@ -24,12 +24,6 @@ SIGNED = "RdBu_r"
 FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
 
 
-COMMON = {
-    "font": {"family": FONT, "size": 13},
-    "paper_bgcolor": "rgba(0,0,0,0)",
-    "plot_bgcolor": "rgba(0,0,0,0)",
-}
-
 GREY, TEXT = "#808495", "#2F2D2B"
 """Of a chart's labels, and of titles and legends; the style sheet makes both darker or lighter, as the theme needs"""
 FAINT = "rgba(128, 132, 149, 0.25)"
@@ -38,7 +32,6 @@ FAINT = "rgba(128, 132, 149, 0.25)"
 _LABELS = {"size": 12, "color": GREY}
 _AXIS = {
     "tickfont": _LABELS,
-    "tickcolor": FAINT,
     "gridcolor": FAINT,
     "zerolinecolor": FAINT,
     "automargin": True,
@@ -47,8 +40,10 @@ _AXIS = {
 _TITLE = {"size": 14, "color": GREY}
 LOOK = {
     "layout": {
-        "font": {"family": FONT, "size": 12, "color": GREY},
-        "title": {"font": {"family": FONT, "size": 16, "color": TEXT}, "pad": {"l": 4}, "xanchor": "left", "x": 0},
+        "font": {"family": FONT, "size": 13, "color": GREY},
+        "paper_bgcolor": "rgba(0, 0, 0, 0)",
+        "plot_bgcolor": "rgba(0, 0, 0, 0)",
+        "title": {"font": {"size": 16, "weight": "bold", "color": TEXT}, "pad": {"l": 4}, "xanchor": "left", "x": 0},
         "legend": {"title": {"font": _LABELS, "side": "top"}, "font": {"size": 12, "color": TEXT}, "borderwidth": 0},
         "margin": {"pad": 8, "l": 0, "r": 0},
         "hoverlabel": {
@@ -74,6 +69,8 @@ LOOK = {
     },
 }
 """What a figure has where it does not say otherwise: its layout, each axis and colour axis of it"""
+BESIDE_MAPS = {"tickcolor": FAINT}
+"""what the axes of heat maps have besides: Plotly gives theirs ticks, and others too where these have a colour"""
 
 
 class OwnLook(go.Figure):
@@ -92,9 +89,8 @@ class OwnLook(go.Figure):
 
 
 def layout(draft: "Draft", height: int, x_title: str, y_title: str) -> "Draft":
-    """Give a figure the common margins, font and axis titles; backgrounds stay transparent."""
+    """Give a figure the common margins, its height in pixels, and the titles of its axes."""
     return draft.update_layout(
-        COMMON,
         height=height,
         margin={"l": 60, "r": 20, "t": 40, "b": 50},
         xaxis={"title": {"text": x_title}},

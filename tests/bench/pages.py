@@ -1,0 +1,67 @@
+"""From a move of the sidebar's temperature to the last change of a whole page: what a person waits for."""
+
+import statistics
+import time
+from collections.abc import Iterator
+from itertools import cycle
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from model.checkpoints import load_checkpoint
+from tests.bench.browser import ROOT, at_rest, chromium, painted_after, served, window
+from tests.bench.sentences import text_of
+from tests.bench.table import Row
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+ROUNDS = 8
+TOKENS = 20
+PAGES = {
+    "home page": "",
+    "attention, step by step": "attention_step_by_step",
+    "heads and layers": "heads_and_layers",
+    "masks": "masks",
+    "positional encoding": "positional_encoding",
+    "layer by layer": "layer_by_layer",
+    "decoding": "decoding",
+    "side by side": "side_by_side",
+    "what if": "what_if",
+}
+"""pages whose pictures an attention temperature changes -> their addresses"""
+KEYS = ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft")
+
+
+def pages(checkpoint: str, rounds: int = ROUNDS) -> Iterator[Row]:
+    """A row a page. The temperatures have been asked for before: the model does not run."""
+    text = text_of(load_checkpoint(checkpoint, "cpu").tokenizer, TOKENS)
+    asked = urlencode({"source": text, "checkpoint": checkpoint})
+    with served(ROOT / "app.py") as address, chromium() as browser:
+        windows = {name: _opened(browser, f"{address}/{path}?{asked}") for name, path in PAGES.items()}
+        times: dict[str, list[float]] = {name: [] for name in windows}
+        for number, key in zip(range(len(KEYS) + rounds), cycle(KEYS), strict=False):
+            for name, page in windows.items():
+                taken = _moved(page, key)
+                if number >= len(KEYS):
+                    times[name].append(taken)
+    for name, taken in times.items():
+        yield Row(f"{name}, {TOKENS} tokens", f"{statistics.median(taken):.0f} ms ({min(taken):.0f}-{max(taken):.0f})")
+
+
+def _opened(browser: "Browser", address: str) -> "Page":
+    page = window(browser)
+    page.goto(address)
+    page.get_by_text("The picture is the model").first.wait_for()
+    at_rest(page)
+    return page
+
+
+def _moved(page: "Page", key: str) -> float:
+    """Milliseconds from the key to the last change of the page."""
+    page.bring_to_front()
+    page.get_by_role("slider", name="Attention temperature τ").first.focus()
+    root = page.get_by_test_id("stMain").element_handle()
+    time.sleep(0.2)
+    taken = painted_after(page, root, "keydown", lambda: page.keyboard.press(key))
+    at_rest(page)
+    return taken
