@@ -22,8 +22,6 @@ SIGNED = "RdBu_r"
 """Diverging scale for signed numbers, centred on 0: blue below, red above."""
 
 FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
-
-
 GREY, TEXT = "#808495", "#2F2D2B"
 """Of a chart's labels, and of titles and legends; the style sheet makes both darker or lighter, as the theme needs"""
 FAINT = "rgba(128, 132, 149, 0.25)"
