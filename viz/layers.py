@@ -178,7 +178,7 @@ def _lengths(draft: Draft, mine: Mapping[str, Array], steps: Sequence[str], posi
     )
     _line(draft, (places, steps), mine["added"], "‖x + Sublayer(x)‖", (OKABE_ITO[3], "dot", "diamond"), 1)
     _line(draft, (places, steps), mine["norm"], "‖x‖ that goes on", (OKABE_ITO[0], "solid", "circle"), 1)
-    draft.update_yaxes(rangemode="tozero", title="length", row=1)
+    draft.update_yaxes(rangemode="tozero", row=1)
 
 
 def _shares(draft: Draft, mine: Mapping[str, Array], steps: Sequence[str], position: int) -> None:

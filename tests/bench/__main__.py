@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Iterable
 
 from model.checkpoints import DEFAULT_CHECKPOINT
-from tests.bench import coldstart, growth, pages, peers, recording, speed, views
+from tests.bench import coldstart, growth, peers, recording, speed, views, whole_pages
 from tests.bench.speed import print_lines
 from tests.bench.table import Row, markdown, text
 
 PARTS: dict[str, tuple[str, Callable[[str], Iterable[Row]]]] = {
     "views": ("From a slider's move to the painted picture", views.views),
-    "pages": ("From a move of the temperature to the last change of a whole page", pages.pages),
+    "pages": ("From a move of the temperature to the last change of a whole page", whole_pages.pages),
     "peers": ("Beside BertViz, the same weights", peers.peers),
     "recording": ("Recording every activation, beside the same run unrecorded", recording.recording),
     "growth": ("Growth with the length of the sentence", growth.growth),
