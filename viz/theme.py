@@ -74,9 +74,10 @@ BESIDE_MAPS = {"tickcolor": FAINT}
 class OwnLook(go.Figure):
     """A figure that brings its whole look.
 
-    Streamlit's charts are drawn before their width is known, and once more then; Plotly does nothing the second time if
-    it finds the same figure, nor when a page runs again. A template, as Streamlit's theme is one, is never the same to
-    it, nor are arrays without a `datarevision`. What depends on the theme is in pages/components/style.css.
+    Streamlit's charts are drawn before their width is known, and once more then. Plotly does nothing the second time,
+    nor when the page runs again, if it finds the same figure: a template, as Streamlit's theme is one, is never the
+    same to it, nor are arrays without a `datarevision`. Ranges and margins that it works out itself take it part of
+    the way again; viz.heads.head_map has none. What depends on the theme is in pages/components/style.css.
     """
 
     def to_dict(self) -> dict:
