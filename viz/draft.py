@@ -115,7 +115,7 @@ class Draft:
             for letter in "xy":
                 domain = " domain" if str(props.get(f"{letter}ref", "")).endswith("domain") else ""
                 refs[f"{letter}ref"] = f"{letter}{self._number(row, col)}{domain}"
-        self.layout.setdefault(kind, []).append({**props, **refs})
+        self.layout.setdefault(kind, []).append(_over(props, refs))
         return self
 
     def _update_axes(self, kind: str, row: int | None, col: int | None, props: Mapping) -> Self:
@@ -174,22 +174,29 @@ def _suffix(index: int) -> str:
 
 
 def _over(look: Mapping, props: Mapping) -> dict:
-    """`props`, and of `look` what they leave open."""
+    """`props`, and of `look` what they leave open: a copy."""
     whole: dict = {}
     _merge(whole, look)
     _merge(whole, props)
     return whole
 
 
-def _checksum(part: object, so_far: int = 0) -> int:
-    """Another number for other contents."""
+def _checksum(part: Any, so_far: int = 0) -> int:
+    """Another number for other contents: with the same one Plotly would leave the old picture where it is."""
+    if hasattr(part, "__array__") or isinstance(part, range):
+        array = np.asarray(part)
+        if not array.dtype.hasobject:
+            return crc32(array.tobytes(), crc32(f"{array.dtype}{array.shape}".encode(), so_far))
+        # An array of objects holds their addresses, which say nothing.
+        part = array.tolist()
     if isinstance(part, Mapping):
         part = list(part.items())
-    if isinstance(part, list | tuple):
-        for each in part:
-            so_far = _checksum(each, so_far)
-        return so_far
-    return crc32(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode(), so_far)
+    if not isinstance(part, list | tuple):
+        return crc32(repr(part).encode(), so_far)
+    so_far = crc32(f"[{len(part)}".encode(), so_far)
+    for each in part:
+        so_far = crc32(b",", _checksum(each, so_far))
+    return so_far
 
 
 def _merge(into: dict, props: Mapping) -> None:

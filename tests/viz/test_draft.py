@@ -1,8 +1,10 @@
 """A draft becomes the figure that Plotly's own methods make of the same calls."""
 
 from collections.abc import Callable
+from copy import deepcopy
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 import pytest
 from plotly.subplots import make_subplots
@@ -115,3 +117,26 @@ def test_figures_are_the_same_to_plotly_if_and_only_if_they_show_the_same() -> N
     assert drawn(1, 2).to_dict() == drawn(1, 2).to_dict()
     assert drawn(1, 2).layout.datarevision != drawn(1, 3).layout.datarevision
     assert "template" not in drawn(1, 2).to_dict()["layout"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([1, 23], [12, 3]),
+        ([[1, 2]], [[1], [2]]),
+        (np.array(["a", 1], dtype=object), np.array(["b", 1], dtype=object)),
+        (np.arange(6).reshape(2, 3), np.arange(6).reshape(3, 2)),
+        (pd.Series(range(2000)), pd.Series([*range(1999), 0])),
+        (np.arange(2000), np.arange(2000) + (np.arange(2000) == 1000)),
+    ],
+)
+def test_what_only_looks_the_same_is_drawn_again(one: object, other: object) -> None:
+    first, second, again = (Draft().add_scatter(customdata=each).figure() for each in (one, other, deepcopy(one)))
+    assert first.layout.datarevision != second.layout.datarevision
+    assert first.layout.datarevision == again.layout.datarevision
+
+
+def test_what_a_call_was_given_stays_as_it_was() -> None:
+    font = {"size": 16}
+    Draft().add_annotation(text="here", font=font).update_annotations(font_size=12)
+    assert font == {"size": 16}
