@@ -42,7 +42,11 @@ class TestFile(pytest.Module):
 
 
 def pytest_configure() -> None:
-    """No property fails for want of time: on a busy machine an example may take as long as it needs."""
+    """Threads that wait leave the processor to others; no property fails for want of time on a busy machine."""
+    # PyTorch reads them when it is imported. Beside other processes threads that spin take ten times as long.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
     with suppress(ModuleNotFoundError):
         from hypothesis import settings
 
@@ -83,11 +87,11 @@ def tiny_config(tokenizer: "Tokenizer") -> "TransformerConfig":
 
 
 @pytest.fixture(scope="session")
-def tiny_model(tiny_config: "TransformerConfig") -> "Transformer":
-    """Seeded random weights, evaluation mode, no gradients; shared, so leave it as it is."""
-    from tests.model.tiny import random_model
+def tiny_model(tiny_config: "TransformerConfig", tokenizer: "Tokenizer") -> "Transformer":
+    """Seeded, evaluation mode, no gradients; shared, so leave it as it is."""
+    from tests.model.tiny import random_model, taught
 
-    return random_model(tiny_config)
+    return taught(random_model(tiny_config), tokenizer)
 
 
 @pytest.fixture(scope="session")

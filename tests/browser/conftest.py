@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Page
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -28,6 +28,7 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
+VIEWPORT = {"width": 1366, "height": 900}
 PATIENCE = 40_000
 """Milliseconds: a first visit imports PyTorch, perhaps beside a training run."""
 
@@ -98,14 +99,17 @@ def cold_server(saved_checkpoints: Path, tmp_path: Path) -> Iterator[str]:
 class Visitor:
     """A person's browser window, which takes note of everything that goes wrong in it."""
 
-    def __init__(self, context: "BrowserContext") -> None:
-        context.set_default_timeout(PATIENCE)
-        self.page: Page = context.new_page()
+    def __init__(self, page: "Page") -> None:
+        self.page = page
         self.requests: set[str] = set()
         self.complaints: list[str] = []
-        self.page.on("request", lambda request: self.requests.add(request.url))
-        self.page.on("pageerror", lambda error: self.complaints.append(f"exception: {error}"))
-        self.page.on("console", self._listen)
+        self._heard: dict[str, Callable] = {
+            "request": lambda request: self.requests.add(request.url),
+            "pageerror": lambda error: self.complaints.append(f"exception: {error}"),
+            "console": self._listen,
+        }
+        for event, note in self._heard.items():
+            page.on(event, note)
 
     def _listen(self, message: "ConsoleMessage") -> None:
         # On a page's own URL Streamlit's client first asks for these below that URL, and then above it.
@@ -129,29 +133,63 @@ class Visitor:
         """All that can be read on the page, with the widgets' values, as an outline."""
         return self.page.locator("[data-testid=stApp]").aria_snapshot()
 
+    def leave(self) -> None:
+        """Take no more notes; nothing may have complained, or been asked of another machine."""
+        for event, note in self._heard.items():
+            self.page.remove_listener(event, note)
+        assert self.complaints == []
+        assert self.foreign_requests() == []
+
     def foreign_requests(self) -> list[str]:
         """What was asked of any other machine."""
         return sorted(url for url in self.requests if not url.startswith(("http://localhost:", "data:", "blob:")))
 
 
+def open_window(browser: "Browser", **options: object) -> "Page":
+    """The only page of a new context, which shares nothing with other contexts."""
+    context = browser.new_context(**{"viewport": VIEWPORT, **options})
+    context.set_default_timeout(PATIENCE)
+    return context.new_page()
+
+
 @pytest.fixture
 def new_visitor(browser: "Browser") -> Iterator[Callable[..., Visitor]]:
-    """Opens windows; afterwards no window may have complained, or asked anything of another machine."""
-    opened: list[tuple[BrowserContext, Visitor]] = []
+    """Opens windows of people who were never here."""
+    opened: list[Visitor] = []
 
-    def open_window(**options: object) -> Visitor:
-        context = browser.new_context(**{"viewport": {"width": 1366, "height": 900}, **options})
-        opened.append((context, Visitor(context)))
-        return opened[-1][1]
+    def enter(**options: object) -> Visitor:
+        opened.append(Visitor(open_window(browser, **options)))
+        return opened[-1]
 
-    yield open_window
-    for context, visitor in opened:
-        context.close()
-        assert visitor.complaints == []
-        assert visitor.foreign_requests() == []
+    yield enter
+    for visitor in opened:
+        visitor.page.context.close()
+    for visitor in opened:
+        visitor.leave()
+
+
+@pytest.fixture(scope="session")
+def used_windows() -> Iterator[list["Page"]]:
+    """The one window that tests hand on: Chromium compiles Streamlit and Plotly for each new one, for 3 seconds."""
+    pages: list[Page] = []
+    yield pages
+    for page in pages:
+        page.context.close()
 
 
 @pytest.fixture
-def visitor(new_visitor: Callable[..., Visitor]) -> Visitor:
-    """One window."""
-    return new_visitor()
+def visitor(browser: "Browser", used_windows: list["Page"]) -> Iterator[Visitor]:
+    """Somebody in a window in which the app may have been open before; no test finds what another one left."""
+    if not used_windows:
+        used_windows.append(open_window(browser))
+    visitor = Visitor(used_windows.pop())
+    yield visitor
+    page = visitor.page
+    if page.url.startswith("http"):
+        page.evaluate("localStorage.clear(), sessionStorage.clear()")
+    page.goto("about:blank")
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size(VIEWPORT)
+    # Not handed on by a test that fails here.
+    visitor.leave()
+    used_windows.append(page)

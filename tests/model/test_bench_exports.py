@@ -44,7 +44,7 @@ def test_fused_projections_split_into_queries_keys_and_values(tiny_model):
 
 
 def test_the_network_of_torch_is_the_same_function(tiny_model):
-    assert logit_difference(tiny_model, TorchTwin(tiny_model).eval(), PAIRS) < 1e-5
+    assert logit_difference(tiny_model, TorchTwin(tiny_model).eval(), PAIRS) < 1e-4
 
 
 def test_a_different_network_is_noticed(tiny_model):

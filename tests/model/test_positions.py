@@ -70,7 +70,7 @@ def test_wavelengths_measured_in_the_table_are_those_of_the_formula(encoding: np
 
 
 def test_one_matrix_takes_every_position_k_steps_on(encoding: np.ndarray) -> None:
-    for k in range(len(encoding)):
+    for k in (*range(0, len(encoding), 16), len(encoding) - 1):
         assert np.abs(rotated(encoding, k) - encoding[k:]).max() < 5e-7
 
 

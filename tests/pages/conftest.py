@@ -1,6 +1,7 @@
 """Pages run without a browser, on the tiny model."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,19 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.fixture(scope="session")
+def packages_read_once() -> Iterator[None]:
+    """Each new AppTest looks for components in every installed package, longer than it then takes to draw a page."""
+    from streamlit.components.v2 import manifest_scanner
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
+        yield
+
+
 @pytest.fixture
 def open_app(request: pytest.FixtureRequest) -> Iterator[Callable[..., "AppTest"]]:
-    """Opens the app on a page, with a query in the URL; nothing cached stays behind."""
+    """Opens the app at once on a page, as a link does, with a query in the URL; nothing cached stays behind."""
     import streamlit as st
     from streamlit.testing.v1 import AppTest
 
@@ -22,9 +33,9 @@ def open_app(request: pytest.FixtureRequest) -> Iterator[Callable[..., "AppTest"
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
         for key, value in query.items():
             app.query_params[key] = value
-        app.run()
-        return app if page == "pages/translate.py" else app.switch_page(page).run()
+        return (app if page == "pages/translate.py" else app.switch_page(page)).run()
 
+    request.getfixturevalue("packages_read_once")
     request.getfixturevalue("checkpoint_folder")
     st.cache_resource.clear()
     yield open_app

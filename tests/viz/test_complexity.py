@@ -108,7 +108,7 @@ def test_a_cone_holds_what_the_end_can_read_and_nothing_beyond_the_sentence() ->
 
 
 def test_a_long_sentence_keeps_the_figure_small() -> None:
-    n = 250
+    n = 130
     ways = {name: [(level, level) for level in range(n)] for name in WAYS}
     figure = path_chart(["▁a"] * n, ways, dict.fromkeys(WAYS, [list(range(-9, 9))] * (n - 1)))
     assert all(len(trace.x) <= 3 * MOST_EDGES for trace in figure.data)
