@@ -13,7 +13,7 @@ from model.decoding import Hypothesis, beam_search, greedy, length_limits, lengt
 from model.hooks import editing, recording
 from model.transformer import Transformer
 from tests.model.strategies import configs, few
-from tests.model.tiny import random_model
+from tests.model.tiny import LONG, SENTENCES, random_model
 
 sources = st.lists(
     st.lists(st.integers(4, 359), min_size=0, max_size=6).map(lambda ids: [*ids, EOS]), min_size=1, max_size=3
@@ -184,3 +184,11 @@ def test_decoding_keeps_no_gradients_and_leaves_no_hooks(tiny_config):
     with recording(model, ["logits"]) as activations:
         greedy(model, [[5, EOS]])
     assert not activations["logits"].requires_grad
+
+
+def test_the_tiny_model_ends_its_sentences_and_goes_on_for_long_with_the_long_one(translator):
+    """What tests of short and of long sentences rest on."""
+    spoken = [len(translator.trace(source, beam_size=1).tgt_tokens) for source, _ in (*SENTENCES, LONG)]
+    known = [len(translator.trace(*pair).tgt_tokens) for pair in SENTENCES]
+    assert sum(one <= other + 5 for one, other in zip(spoken[:-1], known, strict=True)) >= len(known) / 2
+    assert spoken[-1] > 100
