@@ -10,7 +10,7 @@ from threading import Thread
 import streamlit as st
 from streamlit.starlette import App
 
-from pages.components.menu import route
+from pages.frame.menu import route
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
     page = route()
     with st.spinner("Starting the model …"):
         # Not before the menu is on screen: torch takes seconds to import.
-        from pages.components.inputs import shared_inputs
+        from pages.frame.sidebar import shared_inputs
 
     with shared_inputs():
         page.run()
@@ -32,7 +32,7 @@ async def started(_server: App) -> AsyncIterator[None]:
 
 
 def _warm_up() -> None:
-    from pages.components.warm import warm_up
+    from pages.frame.warm_up import warm_up
 
     warm_up()
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import sacrebleu
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-from model.checkpoints import DEFAULT_CHECKPOINT, checkpoint_path, load_checkpoint
-from model.data import read_pairs
-from model.files import atomic_write
+from model.checkpoints.files import atomic_write
+from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path, load_checkpoint
+from model.training.data import read_pairs
 from model.translate import one_line
 
 

@@ -9,17 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.attention import MultiHeadAttention
-from model.config import BOS, EOS
+from model.cancel import still_wanted
+from model.checkpoints.tokenizer import Tokenizer
 from model.hooks import recording
 from model.interventions import Intervention, applied, temperatures
-from model.stopping import still_wanted
-from model.tokenizer import Tokenizer
+from model.network.attention import MultiHeadAttention
+from model.network.config import BOS, EOS
+from model.network.encoder_decoder import Transformer
 from model.trace import Array, Attention, Candidate, Embedded, Projections, SubLayer, Trace
-from model.transformer import Transformer
 
 if TYPE_CHECKING:
-    from model.translator import Translator
+    from model.checkpoints.translator import Translator
 
 N_CANDIDATES = 10
 """Most probable next tokens that a Trace lists for each position."""

@@ -13,15 +13,16 @@ import torch
 import torch.distributed as dist
 from tqdm import tqdm
 
-from model.checkpoints import load_checkpoint, pick_device
-from model.config import PRESETS, TransformerConfig
-from model.data import Batch, Text, drawn, encode_pairs, read_pairs, token_batches
-from model.files import atomic_write
-from model.loss import label_smoothed_loss
-from model.tokenizer import Tokenizer, train_tokenizer
-from model.training import Trainer, TrainingOptions
-from model.transformer import Transformer
-from model.translator import Translator
+from model.checkpoints.files import atomic_write
+from model.checkpoints.store import load_checkpoint, pick_device
+from model.checkpoints.tokenizer import Tokenizer, train_tokenizer
+from model.checkpoints.translator import Translator
+from model.network.batch import token_batches
+from model.network.config import PRESETS, TransformerConfig
+from model.network.encoder_decoder import Transformer
+from model.training.data import Batch, Text, drawn, encode_pairs, read_pairs
+from model.training.loss import label_smoothed_loss
+from model.training.trainer import Trainer, TrainingOptions
 
 
 def main(arguments: list[str] | None = None) -> None:

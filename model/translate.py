@@ -4,7 +4,7 @@ import argparse
 import re
 import sys
 
-from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -137,7 +137,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "operations than recurrence, and at any length it joins any two words in one step.",
             ),
             Page(
-                path="pages/how_it_is_known.py",
+                path="pages/verification.py",
                 title="How it is known",
                 icon=":material/verified:",
                 summary="Twenty claims that make every picture here the model's own, measured on your sentence.",

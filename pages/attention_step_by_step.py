@@ -2,22 +2,22 @@
 
 import streamlit as st
 
-from model.attention import MultiHeadAttention
-from model.snippet import Recipe
-from pages.components.cards import links, way
-from pages.components.changes import gate
-from pages.components.explain import explain, show_code
-from pages.components.export import Picture, export
-from pages.components.frame import open_page
-from pages.components.matrices import arithmetic, choose_cell, matrices, stepper
-from pages.components.predict import guess_first
-from pages.components.proof import proof_strip
+from model.network.attention import MultiHeadAttention
+from pages.frame.open_page import open_page
+from pages.frame.proof_strip import proof_strip
+from pages.parts.attention_step_by_step import arithmetic, choose_cell, matrices, stepper
+from pages.parts.change_list import gate
+from pages.widgets.explain import explain, show_code
+from pages.widgets.export import Picture, export
+from pages.widgets.guess_first import guess_first
+from pages.widgets.page_links import links, way
+from pages.widgets.snippet import Recipe
 from viz import tokens
-from viz.arithmetic import chain, worked_out
-from viz.formulas import attention_formula
-from viz.head import head_of
-from viz.steps import STEPS, picture, result, shapes
-from viz.strips import payload
+from viz.latex import attention_formula
+from viz.steps.arithmetic import chain, worked_out
+from viz.steps.head import head_of
+from viz.steps.steps import STEPS, picture, result, shapes
+from viz.steps.strips import payload
 
 view = open_page(__file__)
 decodes = view.kind != "encoder_self"
@@ -56,7 +56,7 @@ export(
     (Picture(f"Step {number + 1}", "matrices", drawn), Picture("The arithmetic", "arithmetic", sums)),
     Recipe(
         f"result({number}, head_of(attention, head))[0]",
-        ("from viz.head import head_of", "from viz.steps import result"),
+        ("from viz.steps.head import head_of", "from viz.steps.steps import result"),
     ),
 )
 proof_strip(view)

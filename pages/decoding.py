@@ -3,20 +3,20 @@
 import numpy as np
 import streamlit as st
 
-from model.beams import BeamTree, beam_steps
-from model.cost import cached_step, timed_steps, uncached_step
-from model.decoding import greedy, length_penalty
-from model.sampling import draw, filtered, sample
-from model.snippet import Recipe
-from pages.components.beams import show_beam, show_greedy
-from pages.components.decoding import choose_step, show_step
-from pages.components.explain import explain, show_code
-from pages.components.export import Picture, export
-from pages.components.frame import open_page
-from pages.components.pickers import alignment_code
-from pages.components.proof import proof_strip
-from pages.components.sampling import show_cost, show_sampling, show_temperatures
-from viz.translation import probability_table
+from model.generation.beam_tree import BeamTree, beam_steps
+from model.generation.sampling import draw, filtered, sample
+from model.generation.search import greedy, length_penalty
+from model.generation.step_cost import cached_step, timed_steps, uncached_step
+from pages.frame.open_page import open_page
+from pages.frame.proof_strip import proof_strip
+from pages.parts.beam_search import show_beam, show_greedy
+from pages.parts.decoding import choose_step, show_step
+from pages.parts.sampling import show_cost, show_sampling, show_temperatures
+from pages.parts.translate import alignment_code
+from pages.widgets.explain import explain, show_code
+from pages.widgets.export import Picture, export
+from pages.widgets.snippet import Recipe
+from viz.charts.translate import probability_table
 
 TABS = {
     "Greedy": show_greedy,

@@ -3,16 +3,15 @@
 import numpy as np
 import streamlit as st
 
-from model import flow, heads, words
-from model.attention import MultiHeadAttention
-from model.head_tables import head_tables
-from pages.components.cards import links, way
-from pages.components.changes import gate
-from pages.components.explain import show_code
-from pages.components.export import Picture, export
-from pages.components.frame import open_page
-from pages.components.head_table import say_what_it_does, show_rules, show_table, summaries
-from pages.components.heads import (
+from model.analysis import head_summary, words
+from model.analysis import head_tables as tables
+from model.analysis.head_tables import head_tables
+from model.network.attention import MultiHeadAttention
+from pages.frame.open_page import open_page
+from pages.frame.proof_strip import proof_strip
+from pages.parts.change_list import gate
+from pages.parts.head_table import say_what_it_does, show_rules, show_table, summaries
+from pages.parts.heads_and_layers import (
     HEAD_LINES,
     MAP,
     MOSAIC,
@@ -23,9 +22,11 @@ from pages.components.heads import (
     show_head,
     show_mosaic,
 )
-from pages.components.predict import guess_first
-from pages.components.proof import proof_strip
-from viz.heads import cells
+from pages.widgets.explain import show_code
+from pages.widgets.export import Picture, export
+from pages.widgets.guess_first import guess_first
+from pages.widgets.page_links import links, way
+from viz.charts.heads_and_layers import cells
 
 view = open_page(__file__)
 shown = choose_look(view)
@@ -46,15 +47,15 @@ for tab, show in zip(st.tabs(list(views), key="heads_part", bind="query-params")
             show()
 show_code(
     MultiHeadAttention._explicit,
-    flow.norm_weighted,
-    flow.rollout,
+    tables.norm_weighted,
+    tables.rollout,
     words.merge,
     words.word_groups,
     words.without_keys,
     head_tables,
-    heads.summarise,
-    heads._measured,
-    heads._named,
+    head_summary.summarise,
+    head_summary._measured,
+    head_summary._named,
 )
 tables = shown.tables
 export(

@@ -2,14 +2,13 @@
 
 import streamlit as st
 
-from model.layers import FeedForward, Residual
-from model.lens import lens, read_logits
-from model.residual import cosines, layer_norm, neurons, path, stream
-from model.snippet import Recipe
-from pages.components.explain import explain, show_code
-from pages.components.export import Picture, export
-from pages.components.frame import open_page
-from pages.components.layers import (
+from model.analysis.logit_lens import lens, read_logits
+from model.analysis.residual_stream import cosines, layer_norm, neurons, path, stream
+from model.network.feed_forward import FeedForward
+from model.network.residual import Residual
+from pages.frame.open_page import open_page
+from pages.frame.proof_strip import proof_strip
+from pages.parts.layer_by_layer import (
     PATH_CHART,
     choose,
     show_inside,
@@ -17,9 +16,11 @@ from pages.components.layers import (
     show_path,
     show_similarity,
 )
-from pages.components.lens import show_lens, show_neurons
-from pages.components.proof import proof_strip
-from viz.lens import path_table
+from pages.parts.logit_lens import show_lens, show_neurons
+from pages.widgets.explain import explain, show_code
+from pages.widgets.export import Picture, export
+from pages.widgets.snippet import Recipe
+from viz.charts.logit_lens import path_table
 
 view = open_page(__file__)
 shown = choose(view)
@@ -64,7 +65,7 @@ export(
     (Picture("One token's way", PATH_CHART, figure),),
     Recipe(
         {"stream": f"stream(trace, {shown.stack!r})"} | {name: f"found.{name}" for name in shown.measures},
-        ("from model.residual import path, stream",),
+        ("from model.analysis.residual_stream import path, stream",),
         (f"found = path(trace, {shown.stack!r})",),
     ),
 )

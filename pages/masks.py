@@ -2,21 +2,21 @@
 
 import streamlit as st
 
-from model.attention import MultiHeadAttention
+from model.analysis.padded_batch import padded_run
+from model.analysis.softmax import future_mass, mask_orders
 from model.interventions import LiftCausalMask
-from model.masking import future_mass, mask_orders
-from model.masks import causal_mask, padding_mask
-from model.padding import padded_run
-from model.snippet import of_head
-from pages.components.cards import links
-from pages.components.chart import chart
-from pages.components.explain import explain, show_code
-from pages.components.export import Picture, export
-from pages.components.frame import open_page
-from pages.components.masks import names, show_lift, show_orders, show_padding
-from pages.components.predict import guess_first
-from pages.components.proof import proof_strip
-from viz.masks import cells_table, mask_maps
+from model.network.attention import MultiHeadAttention
+from model.network.masks import causal_mask, padding_mask
+from pages.frame.open_page import open_page
+from pages.frame.proof_strip import proof_strip
+from pages.parts.masks import names, show_lift, show_orders, show_padding
+from pages.widgets.chart import chart
+from pages.widgets.explain import explain, show_code
+from pages.widgets.export import Picture, export
+from pages.widgets.guess_first import guess_first
+from pages.widgets.page_links import links
+from pages.widgets.snippet import of_head
+from viz.charts.masks import cells_table, mask_maps
 
 SAID = {
     "encoder_self": "Nothing is causal in the encoder: the whole sentence is there at once, and the padding mask is "

@@ -6,17 +6,13 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.card import Card
-from model.config import TransformerConfig
-from model.sizes import Work, break_even, count_parameters, multiply_adds
-from model.snippet import Recipe
-from model.transformer import Transformer
-from pages.components.chart import chart
-from pages.components.explain import explain, show_code
-from pages.components.explanation import show_explanation
-from pages.components.export import Picture, export
-from pages.components.frame import View, open_page
-from pages.components.model_card import (
+from model.background.sizes import Work, break_even, count_parameters, multiply_adds
+from model.checkpoints.card import Card
+from model.network.config import TransformerConfig
+from model.network.encoder_decoder import Transformer
+from pages.frame.open_page import View, open_page
+from pages.frame.proof_strip import proof_strip
+from pages.parts.model_card import (
     card_of,
     show_configuration,
     show_readme,
@@ -25,8 +21,12 @@ from pages.components.model_card import (
     show_table_3,
     show_work,
 )
-from pages.components.proof import proof_strip
-from viz.model_card import COLOURS, lengths_to_draw, work_chart
+from pages.parts.swapped_weights import show_explanation
+from pages.widgets.chart import chart
+from pages.widgets.explain import explain, show_code
+from pages.widgets.export import Picture, export
+from pages.widgets.snippet import Recipe
+from viz.charts.model_card import COLOURS, lengths_to_draw, work_chart
 
 # `curves` for one length, as a program of its own.
 CURVES = (
@@ -110,7 +110,7 @@ export(
             "n": "np.array(lengths)",
             "multiply_adds": "np.array([work_of(multiply_adds(translator.model.config, n, n)) for n in lengths]).T",
         },
-        ("from model.sizes import multiply_adds",),
+        ("from model.background.sizes import multiply_adds",),
         (f"lengths = {lengths.tolist()}", *CURVES),
     ),
 )

@@ -5,18 +5,15 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
-from model import positions
-from model.layers import InputEmbedding, sinusoids
-from model.order import order_run, positions_off
-from model.relative import alibi_bias, alibi_slopes, rope, rope_scores
-from model.snippet import Recipe
+from model.analysis import position_table
+from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope, rope_scores
+from model.analysis.word_order import order_run, positions_off
+from model.network.embedding import InputEmbedding, sinusoids
 from model.trace import Array
-from pages.components.chart import chart
-from pages.components.explain import show_code
-from pages.components.export import Picture, export
-from pages.components.frame import View, open_page
-from pages.components.order import show_order
-from pages.components.positions import (
+from pages.frame.open_page import View, open_page
+from pages.frame.proof_strip import proof_strip
+from pages.parts.position_schemes import show_schemes
+from pages.parts.positional_encoding import (
     controls,
     show_distance,
     show_formula,
@@ -24,17 +21,20 @@ from pages.components.positions import (
     show_sentence,
     show_wavelengths,
 )
-from pages.components.proof import proof_strip
-from pages.components.schemes import show_schemes
-from viz.positions import dimension_name, table_map
+from pages.parts.word_order import show_order
+from pages.widgets.chart import chart
+from pages.widgets.explain import show_code
+from pages.widgets.export import Picture, export
+from pages.widgets.snippet import Recipe
+from viz.charts.positional_encoding import dimension_name, table_map
 from viz.theme import symmetric_range
 
 CODE = (
     sinusoids,
     InputEmbedding,
-    positions.measured_wavelengths,
-    positions.similarity,
-    positions.rotated,
+    position_table.measured_wavelengths,
+    position_table.similarity,
+    position_table.rotated,
     rope,
     rope_scores,
     alibi_slopes,
@@ -68,7 +68,7 @@ learned = config.positions == "learned"
 shown, columns, side = controls(config.max_len, config.d_model)
 encoding = view.translator.positional_encoding(side)
 table = encoding[:shown, :columns]
-wavelengths = None if learned else positions.wavelengths(config.d_model)
+wavelengths = None if learned else position_table.wavelengths(config.d_model)
 embedded = view.trace.src_embedded if side == "source" else view.trace.tgt_embedded
 
 figure = table_map(table, wavelengths, len(embedded.sum), symmetric_range(encoding) if learned else (-1.0, 1.0))

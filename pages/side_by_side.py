@@ -2,14 +2,12 @@
 
 import streamlit as st
 
-from model.alignment import aligned, join, of_words
-from model.words import merge
-from pages.components.cards import links
-from pages.components.explain import explain, show_code
-from pages.components.export import Picture, export
-from pages.components.frame import open_page
-from pages.components.proof import proof_strip
-from pages.components.side_by_side import (
+from model.analysis.two_heads import aligned, join, of_words
+from model.analysis.words import merge
+from pages.frame.open_page import open_page
+from pages.frame.proof_strip import proof_strip
+from pages.parts.right_side import choose_mode, choose_right
+from pages.parts.side_by_side import (
     MAPS,
     arrays,
     beside,
@@ -20,7 +18,9 @@ from pages.components.side_by_side import (
     show_texts,
     table,
 )
-from pages.components.side_choice import choose_mode, choose_right
+from pages.widgets.explain import explain, show_code
+from pages.widgets.export import Picture, export
+from pages.widgets.page_links import links
 
 TABS = {"Query by query": show_rows, "In numbers": show_numbers}
 

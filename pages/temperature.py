@@ -2,19 +2,19 @@
 
 import streamlit as st
 
-from model.attention import MultiHeadAttention
+from model.analysis.softmax import entropy, flattest, product_statistics, sharpest, softmax_at
 from model.interventions import AttentionTemperature
-from model.snippet import of_head
-from model.temperature import entropy, flattest, product_statistics, sharpest, softmax_at
-from pages.components.explain import explain, show_code
-from pages.components.export import Picture, export
-from pages.components.frame import open_page
-from pages.components.masks import names
-from pages.components.predict import guess_first
-from pages.components.proof import proof_strip
-from pages.components.scaling import show_many, show_scaling
-from pages.components.temperature import choose_row, live, show_row, show_run_again
-from viz.temperature import weights_table
+from model.network.attention import MultiHeadAttention
+from pages.frame.open_page import open_page
+from pages.frame.proof_strip import proof_strip
+from pages.parts.masks import names
+from pages.parts.scaling import show_many, show_scaling
+from pages.parts.temperature import choose_row, live, show_row, show_run_again
+from pages.widgets.explain import explain, show_code
+from pages.widgets.export import Picture, export
+from pages.widgets.guess_first import guess_first
+from pages.widgets.snippet import of_head
+from viz.charts.temperature import weights_table
 
 TABS = {
     "Before and after": show_run_again,

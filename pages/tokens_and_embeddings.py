@@ -2,15 +2,12 @@
 
 import streamlit as st
 
-from model import vocabulary
-from model.layers import InputEmbedding
-from model.tokenizer import Tokenizer
-from pages.components.chart import chart
-from pages.components.explain import explain, show_code
-from pages.components.export import Picture, export
-from pages.components.frame import open_page
-from pages.components.proof import proof_strip
-from pages.components.tokens import (
+from model.analysis import vocabulary
+from model.checkpoints.tokenizer import Tokenizer
+from model.network.embedding import InputEmbedding
+from pages.frame.open_page import open_page
+from pages.frame.proof_strip import proof_strip
+from pages.parts.tokens_and_embeddings import (
     HUES,
     TITLES,
     choose,
@@ -23,8 +20,11 @@ from pages.components.tokens import (
     show_neighbours,
     show_table,
 )
-from viz.embeddings import signed, strips
-from viz.pieces import meaning, piece_boxes, piece_table
+from pages.widgets.chart import chart
+from pages.widgets.explain import explain, show_code
+from pages.widgets.export import Picture, export
+from viz.charts.tokens_and_embeddings import signed, strips
+from viz.html import meaning, piece_boxes, piece_table
 from viz.theme import symmetric_range
 
 view = open_page(__file__)

@@ -6,19 +6,17 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.loss import label_smoothed_loss
-from model.rates import measured_schedule
-from model.schedule import noam
-from model.smoothing import cross_entropies, smoothed_shares
-from model.snapshots import forced, open_snapshot
-from model.snippet import Recipe
-from pages.components.explain import show_code
-from pages.components.export import Picture, export
-from pages.components.frame import View, open_page
-from pages.components.model_card import card_of
-from pages.components.proof import proof_strip
-from pages.components.snapshots import show_snapshots
-from pages.components.training import log_table, show_curves, show_schedule, show_smoothing
+from model.checkpoints.snapshots import forced, open_snapshot
+from model.training.loss import cross_entropies, label_smoothed_loss, smoothed_shares
+from model.training.schedule import measured_schedule, noam
+from pages.frame.open_page import View, open_page
+from pages.frame.proof_strip import proof_strip
+from pages.parts.model_card import card_of
+from pages.parts.snapshots import show_snapshots
+from pages.parts.training import log_table, show_curves, show_schedule, show_smoothing
+from pages.widgets.explain import show_code
+from pages.widgets.export import Picture, export
+from pages.widgets.snippet import Recipe
 
 
 def sections(view: View, log: pd.DataFrame, last_step: int | None) -> dict[str, Callable[[], dict[str, np.ndarray]]]:

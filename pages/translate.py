@@ -3,26 +3,27 @@
 import numpy as np
 import streamlit as st
 
-from model.decoding import beam_search, greedy
-from model.snippet import Recipe
-from pages.components.cards import cards
-from pages.components.chart import chart
-from pages.components.example_note import show_example
-from pages.components.explain import explain, show_code
-from pages.components.export import Picture, export
-from pages.components.frame import open_page
-from pages.components.pickers import (
+from model.generation.search import beam_search, greedy
+from pages.frame.open_page import open_page
+from pages.frame.proof_strip import proof_strip
+from pages.parts.translate import (
     ALIGNMENT_LINES,
     POSITION_CHART,
     alignment_code,
     alignment_lines,
     alignment_weights,
     position_clicked,
+    show_example,
     target_position,
+    whole_translation,
 )
-from pages.components.proof import proof_strip
-from pages.components.whole import whole_translation
-from viz import chips, theme, translation
+from pages.widgets.chart import chart
+from pages.widgets.explain import explain, show_code
+from pages.widgets.export import Picture, export
+from pages.widgets.page_links import cards
+from pages.widgets.snippet import Recipe
+from viz import html, theme
+from viz.charts import translate
 from viz.tokens import decoder_rows
 
 view = open_page(__file__)
@@ -31,11 +32,11 @@ rows = decoder_rows(trace.tgt_tokens, trace.next_tokens)
 probabilities = trace.probabilities
 written = probabilities[np.arange(len(rows)), list(trace.next_ids)]
 
-st.html(chips.sentence(trace.translation))
+st.html(html.sentence(trace.translation))
 whole_translation(view)
 st.header("Where the model looked", anchor=False)
 weights, what = alignment_weights(view)
-alignment = translation.alignment(weights, trace.src_tokens, rows)
+alignment = translate.alignment(weights, trace.src_tokens, rows)
 left, right = st.columns([2, 3], gap="medium")
 with left:
     between = alignment_lines(view, weights, what)
@@ -46,9 +47,9 @@ st.caption(
     "from. Layer and head are chosen in the sidebar."
 )
 show_example(view)
-st.html(chips.chips("Source tokens and their ids", trace.src_tokens, trace.src_ids, theme.ENCODER))
+st.html(html.chips("Source tokens and their ids", trace.src_tokens, trace.src_ids, theme.ENCODER))
 st.html(
-    chips.chips(
+    html.chips(
         "Target tokens, their ids, and how probable the model found each",
         trace.next_tokens,
         trace.next_ids,
@@ -61,15 +62,15 @@ st.header("How sure the model was", anchor=False)
 left, right = st.columns(2, gap="large")
 with left:
     position = target_position(rows)
-    certainty = translation.certainty(trace.next_tokens, written, position)
+    certainty = translate.certainty(trace.next_tokens, written, position)
     chart(certainty, key=POSITION_CHART, on_select=position_clicked, alt="Probability of each token of the translation")
 with right:
     here = (trace.next_tokens[position], trace.next_ids[position], written[position])
-    names, shares, chosen = translation.ranking(trace.candidates[position], here)
+    names, shares, chosen = translate.ranking(trace.candidates[position], here)
     st.caption(
         f"The most probable tokens at position {position}, and all the others together. Bold: the translation's."
     )
-    best = translation.runners_up(names, shares, chosen, trace.logits.shape[-1])
+    best = translate.runners_up(names, shares, chosen, trace.logits.shape[-1])
     chart(best, key="runners-up", alt=f"The most probable tokens at position {position}")
 
 st.header("Look inside", anchor=False)
@@ -87,7 +88,7 @@ export(
     view,
     "translation",
     {"alignment": weights, "probability": written, "logits": trace.logits},
-    translation.probability_table(trace.next_tokens, trace.next_ids, written),
+    translate.probability_table(trace.next_tokens, trace.next_ids, written),
     (Picture("Map", "alignment-map", alignment), Picture("Lines", ALIGNMENT_LINES, between)),
     Recipe(
         {

@@ -4,19 +4,17 @@ from dataclasses import replace
 
 import streamlit as st
 
-from model.comparison import largest_changes, token_log_probabilities
+from model.analysis.two_runs import largest_changes, token_log_probabilities
 from model.interventions import MaskEdit, applied
 from model.tracer import build_trace
-from pages.components.cards import links
-from pages.components.change_builder import build
-from pages.components.changes import current_changes, edition, show_experiments, show_list
-from pages.components.explain import explain, show_code
-from pages.components.export import Picture, export
-from pages.components.frame import open_page
-from pages.components.masks import names
-from pages.components.prefix import show_prefix
-from pages.components.proof import proof_strip
-from pages.components.what_if import (
+from pages.frame.open_page import open_page
+from pages.frame.proof_strip import proof_strip
+from pages.parts.change_builder import build
+from pages.parts.change_list import current_changes, edition, show_experiments, show_list
+from pages.parts.forced_prefix import show_prefix
+from pages.parts.head_importance import show_which_heads
+from pages.parts.masks import names
+from pages.parts.what_if import (
     arrays,
     compare,
     map_key,
@@ -28,8 +26,10 @@ from pages.components.what_if import (
     show_same,
     show_tokens,
 )
-from pages.components.which_heads import show_which_heads
-from viz.compare import weights_table
+from pages.widgets.explain import explain, show_code
+from pages.widgets.export import Picture, export
+from pages.widgets.page_links import links
+from viz.charts.before_after import weights_table
 
 TABS = {
     "Each token": lambda _view, runs: show_tokens(runs),

@@ -4,20 +4,20 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model import complexity, scoring
-from model.complexity import table_1
-from model.recurrence import layer_contenders
-from model.snippet import Recipe
-from model.timing import timed
-from pages.components.chart import chart
-from pages.components.explain import explain, show_code
-from pages.components.export import Picture, export
-from pages.components.frame import open_page
-from pages.components.positions import kept_slider
-from pages.components.proof import proof_strip
-from pages.components.why import numbers_table, show_measured, show_paths, show_scoring
-from viz.complexity import operations_chart, table, times_apart
-from viz.model_card import lengths_to_draw
+from model.background import scoring_functions, table_1
+from model.background.lstm import layer_contenders
+from model.background.stopwatch import timed
+from model.background.table_1 import layer_costs
+from pages.frame.open_page import open_page
+from pages.frame.proof_strip import proof_strip
+from pages.parts.positional_encoding import kept_slider
+from pages.parts.why_attention import numbers_table, show_measured, show_paths, show_scoring
+from pages.widgets.chart import chart
+from pages.widgets.explain import explain, show_code
+from pages.widgets.export import Picture, export
+from pages.widgets.snippet import Recipe
+from viz.charts.model_card import lengths_to_draw
+from viz.charts.why_attention import operations_chart, table, times_apart
 
 view = open_page(__file__)
 n, d = len(view.trace.src_tokens), view.translator.model.config.d_model
@@ -25,9 +25,9 @@ left, right = st.columns(2)
 k = kept_slider(left, "Kernel width k of the convolution", (2, 15), 3, "kernel")
 r = kept_slider(right, "Neighbours r of restricted self-attention", (2, 64), 8, "neighbours")
 
-here = table_1(n, d, k, r)
+here = layer_costs(n, d, k, r)
 lengths = lengths_to_draw(n, d)
-curves = {name: np.array([table_1(x, d, k, r)[name].operations for x in lengths.tolist()]) for name in here}
+curves = {name: np.array([layer_costs(x, d, k, r)[name].operations for x in lengths.tolist()]) for name in here}
 attention, recurrence = (here[name].operations for name in ("Self-attention", "Recurrent"))
 st.markdown(
     f"Your sentence has **n = {n}** tokens, this model's layers are **d = {d}** wide: there self-attention takes "
@@ -55,9 +55,14 @@ for tab, show in zip(st.tabs(list(tabs), key="why", bind="query-params"), tabs.v
         with tab:
             show()
 show_code(
-    *(table_1, complexity.self_attention, complexity.recurrent, complexity.convolutional, complexity.restricted),
-    *(complexity.dilated_path, complexity.restricted_path, layer_contenders, timed),
-    *(scoring.multiplicative, scoring.dot_product, scoring.additive, scoring.scoring_costs),
+    *(layer_costs, table_1.self_attention, table_1.recurrent, table_1.convolutional, table_1.restricted),
+    *(table_1.dilated_path, table_1.restricted_path, layer_contenders, timed),
+    *(
+        scoring_functions.multiplicative,
+        scoring_functions.dot_product,
+        scoring_functions.additive,
+        scoring_functions.scoring_costs,
+    ),
 )
 export(
     view,
@@ -67,10 +72,10 @@ export(
     (Picture("Operations over the length", "why-operations", figure),),
     Recipe(
         {"n": "np.array(lengths)", "operations": "np.array(counts).T"},
-        ("from model.complexity import table_1",),
+        ("from model.background.table_1 import layer_costs",),
         (
             f"lengths, d, k, r = {lengths.tolist()}, {d}, {k}, {r}",
-            "counts = [[cost.operations for cost in table_1(n, d, k, r).values()] for n in lengths]",
+            "counts = [[cost.operations for cost in layer_costs(n, d, k, r).values()] for n in lengths]",
         ),
     ),
 )

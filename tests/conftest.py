@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from model.config import TransformerConfig
-    from model.tokenizer import Tokenizer
-    from model.transformer import Transformer
-    from model.translator import Translator
+    from model.checkpoints.tokenizer import Tokenizer
+    from model.checkpoints.translator import Translator
+    from model.network.config import TransformerConfig
+    from model.network.encoder_decoder import Transformer
 
 OURS = {"app", "model", "pages", "tests", "viz"}
 
@@ -79,7 +79,7 @@ def tokenizer() -> "Tokenizer":
 @pytest.fixture(scope="session")
 def tiny_config(tokenizer: "Tokenizer") -> "TransformerConfig":
     """2 + 2 layers, 4 heads of 8 dimensions."""
-    from model.config import TransformerConfig
+    from model.network.config import TransformerConfig
 
     return TransformerConfig(
         vocab_size=len(tokenizer), d_model=32, n_heads=4, d_ff=64, n_encoder_layers=2, n_decoder_layers=2, max_len=128
@@ -97,7 +97,7 @@ def tiny_model(tiny_config: "TransformerConfig", tokenizer: "Tokenizer") -> "Tra
 @pytest.fixture(scope="session")
 def translator(tiny_model: "Transformer", tokenizer: "Tokenizer") -> "Translator":
     """The tiny model behind the public Python face."""
-    from model.translator import Translator
+    from model.checkpoints.translator import Translator
 
     return Translator(name="tiny", hash="0" * 64, model=tiny_model, tokenizer=tokenizer)
 
@@ -107,7 +107,7 @@ def saved_checkpoints(
     tmp_path_factory: pytest.TempPathFactory, tiny_model: "Transformer", tokenizer: "Tokenizer"
 ) -> Path:
     """A folder of checkpoints that holds the tiny model under the default checkpoint's name."""
-    from model.checkpoints import DEFAULT_CHECKPOINT, save_checkpoint
+    from model.checkpoints.store import DEFAULT_CHECKPOINT, save_checkpoint
 
     folder = tmp_path_factory.mktemp("checkpoints")
     save_checkpoint(folder / DEFAULT_CHECKPOINT, tiny_model, tokenizer, dict(tiny_model.named_parameters()))
@@ -117,7 +117,7 @@ def saved_checkpoints(
 @pytest.fixture
 def checkpoint_folder(saved_checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """`saved_checkpoints`, and for this test the place where the code looks for checkpoints."""
-    from model.checkpoints import CHECKPOINTS_VARIABLE
+    from model.checkpoints.store import CHECKPOINTS_VARIABLE
 
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(saved_checkpoints))
     return saved_checkpoints

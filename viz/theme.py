@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 
 if TYPE_CHECKING:
-    from viz.draft import Draft
+    from viz.figure import Draft
 
 OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 """Okabe & Ito (2008): told apart with every kind of colour vision; heads take them in order."""
@@ -77,7 +77,7 @@ class OwnLook(go.Figure):
     Streamlit's charts are drawn before their width is known, and once more then. Plotly does nothing the second time,
     nor when the page runs again, if it finds the same figure: a template, as Streamlit's theme is one, is never the
     same to it, nor are arrays without a `datarevision`. Ranges and margins that it works out itself take it part of
-    the way again; viz.heads.head_map has none. What depends on the theme is in pages/components/style.css.
+    the way again; viz.charts.heads_and_layers.head_map has none. What depends on the theme is in pages/frame/style.css.
     """
 
     def to_dict(self) -> dict:

@@ -3,7 +3,7 @@
 Value first, address by keyword; None = all. Each acts at its own place in the model (mask before softmax, pattern
 after it); at the same place they compose in the order given.
 
-    from model.checkpoints import load_checkpoint
+    from model.checkpoints.store import load_checkpoint
     from model.interventions import HeadGate, PermutedAttention
 
     translator = load_checkpoint()
@@ -17,9 +17,9 @@ after it); at the same place they compose in the order given.
 from model.interventions.attention import AttentionTemperature, HeadGate, Unscaled, ValueZeroing, temperatures
 from model.interventions.base import KINDS, SIDES, STACKS, SUBLAYERS, Intervention, Reading, applied
 from model.interventions.blocks import PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
+from model.interventions.describe import describe
 from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit
 from model.interventions.patterns import FrozenPattern, PatternEdit, PermutedAttention, UniformAttention
-from model.interventions.words import describe
 
 __all__ = [
     "KINDS",

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from model.hooks import Edit
 from model.interventions.base import Intervention, at_attentions, at_head, check_positions, per_head
-from model.transformer import Transformer
+from model.network.encoder_decoder import Transformer
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from model.hooks import Edit, editing, recording
-from model.transformer import Transformer
+from model.network.encoder_decoder import Transformer
 
 KINDS = ("encoder_self", "decoder_self", "cross")
 STACKS = ("encoder", "decoder")

@@ -17,7 +17,7 @@ from model.interventions.base import (
     check_permutation,
     sublayer_paths,
 )
-from model.transformer import Transformer
+from model.network.encoder_decoder import Transformer
 
 EMBEDDINGS = {"source": "src_embedding", "target": "tgt_embedding"}
 

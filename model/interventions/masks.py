@@ -7,7 +7,7 @@ from torch import Tensor
 
 from model.hooks import Edit
 from model.interventions.base import at_attentions, check_one_of, check_positions
-from model.transformer import Transformer
+from model.network.encoder_decoder import Transformer
 
 
 @dataclass(frozen=True)

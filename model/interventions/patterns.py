@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from model.interventions.base import Reading, at_head, attention_paths, check_permutation, check_positions
+from model.network.encoder_decoder import Transformer
 from model.trace import Array
-from model.transformer import Transformer
 
 Row = tuple[float, ...]
 

@@ -6,7 +6,7 @@ import platform
 import time
 from collections.abc import Callable, Iterable
 
-from model.checkpoints import DEFAULT_CHECKPOINT
+from model.checkpoints.store import DEFAULT_CHECKPOINT
 from tests.bench import coldstart, growth, peers, recording, speed, views, whole_pages
 from tests.bench.speed import print_lines
 from tests.bench.table import Row, markdown, text

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 from transformers import MarianMTModel
 
-from model.config import EOS, PAD, SPECIAL_TOKENS
-from model.decoding import length_limits
-from model.tokenizer import Tokenizer
-from model.transformer import Transformer, pad_batch
-from model.translator import Translator
+from model.checkpoints.tokenizer import Tokenizer
+from model.checkpoints.translator import Translator
+from model.generation.search import length_limits
+from model.network.batch import pad_batch
+from model.network.config import EOS, PAD, SPECIAL_TOKENS
+from model.network.encoder_decoder import Transformer
 from tests.bench.export import FORBIDDEN, save_for_ctranslate2, to_marian
 
 

@@ -11,17 +11,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.attention import MultiHeadAttention
-from model.config import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, TransformerConfig
-from model.layers import DecoderLayer, EncoderLayer, Residual
-from model.tokenizer import Tokenizer
-from model.transformer import Transformer
+from model.checkpoints.tokenizer import Tokenizer
+from model.network.attention import MultiHeadAttention
+from model.network.config import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, TransformerConfig
+from model.network.encoder_decoder import Transformer
+from model.network.layers import DecoderLayer, EncoderLayer
+from model.network.residual import Residual
 
 if TYPE_CHECKING:
     from transformers import MarianMTModel
 
 FORBIDDEN = (PAD, UNK, BOS)
-"""What no translation holds: as in model/decoding.py."""
+"""What no translation holds: as in model/generation/search.py."""
 
 
 def check_comparable(config: TransformerConfig) -> None:

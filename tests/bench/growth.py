@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import torch
 
-from model.checkpoints import load_checkpoint
-from model.config import SPECIAL_TOKENS
+from model.checkpoints.store import load_checkpoint
+from model.network.config import SPECIAL_TOKENS
+from model.network.encoder_decoder import Transformer
 from model.tracer import record
-from model.transformer import Transformer
 from tests.bench.recording import _once
 from tests.bench.rounds import measured
 from tests.bench.table import Row

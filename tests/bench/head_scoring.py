@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from model.data import Pair
-from model.head_scores import head_scores
+from model.analysis.head_importance import head_scores
 from model.interventions import HeadGate, Intervention, applied
-from model.transformer import Transformer
+from model.network.encoder_decoder import Transformer
+from model.training.data import Pair
 from tests.bench.rounds import measured
 
 TOKENS = 20

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from model.checkpoints import load_checkpoint
+from model.checkpoints.store import load_checkpoint
 from model.trace import Trace
-from pages.components.lines import FILES as LINES_FILES
-from pages.components.mosaic import FILES as MOSAIC_FILES
 from tests.bench.browser import chromium, window
 from tests.bench.sentences import TOKENS, trace_of
 from tests.bench.standalone import Page, bertviz_page, component_page
 from tests.bench.table import Row
-from viz.lines import lines
-from viz.mosaic import Group, mosaic
+from viz.canvas.lines import lines
+from viz.canvas.mosaic import Group, mosaic
 from viz.tokens import labels
 
 if TYPE_CHECKING:
@@ -35,8 +33,6 @@ Measured = tuple[float, float, int]
 LAYER = 2
 WARMING = 20
 """tokens of the picture that a window draws first, so that its scripts are compiled"""
-MOSAIC = (*MOSAIC_FILES, "mosaic.js", "mosaic.css")
-LINES = (*LINES_FILES, "lines.js", "lines.css")
 PAINTED = """
 (draw) => new Promise((done) => {
   const [work, channel] = [new Function(draw), new MessageChannel()];
@@ -72,11 +68,11 @@ class Picture:
 
     build: Callable[[], str | bytes]
     """from tensors to what is sent to the browser"""
-    files: Sequence[str] = ()
-    """of our component; none: BertViz"""
+    component: str = ""
+    """the name of ours; none: BertViz"""
 
     def page(self, sent: Any) -> Page:
-        return component_page(self.files, sent) if self.files else bertviz_page(sent)
+        return component_page(self.component, sent) if self.component else bertviz_page(sent)
 
 
 def pairs(trace: Trace) -> dict[str, tuple[Picture, Picture]]:
@@ -99,8 +95,8 @@ def pairs(trace: Trace) -> dict[str, tuple[Picture, Picture]]:
         return lambda: view(layers, tokens, html_action="return").data
 
     return {
-        "all heads": (Picture(all_heads, MOSAIC), Picture(bertviz(model_view, tensors))),
-        "token lines": (Picture(token_lines, LINES), Picture(bertviz(head_view, [tensors[LAYER][:, :8]]))),
+        "all heads": (Picture(all_heads, "mosaic"), Picture(bertviz(model_view, tensors))),
+        "token lines": (Picture(token_lines, "lines"), Picture(bertviz(head_view, [tensors[LAYER][:, :8]]))),
     }
 
 

@@ -13,23 +13,23 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from model.checkpoints import DEFAULT_CHECKPOINT
-from model.head_tables import Look
+from model.analysis.head_tables import Look
+from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.interventions import AttentionTemperature
-from pages.components import heads, temperature
-from pages.components.chart import chart
-from pages.components.frame import View
-from pages.components.lines import token_lines
-from pages.components.matrices import matrices
-from pages.components.menu import STYLE
-from pages.components.runs import Request, again, open_translator, run
+from pages.compute.runs import Request, again, open_translator, run
+from pages.frame.menu import STYLE
+from pages.frame.open_page import View
+from pages.parts import heads_and_layers, temperature
+from pages.parts.attention_step_by_step import matrices
+from pages.widgets.canvas import token_lines
+from pages.widgets.chart import chart
 from tests.bench.sentences import text_of
-from viz.head import Choice, head_of
-from viz.heads import head_map
-from viz.lines import lines
-from viz.mosaic import mosaic
-from viz.steps import STEPS, picture
-from viz.temperature import row_panels
+from viz.canvas.lines import lines
+from viz.canvas.mosaic import mosaic
+from viz.charts.heads_and_layers import head_map
+from viz.charts.temperature import row_panels
+from viz.steps.head import Choice, head_of
+from viz.steps.steps import STEPS, picture
 
 LAYER, HEAD = 1, 3
 TAUS = (1.0, 0.9, 0.8, 0.7, 0.6)
@@ -67,15 +67,15 @@ def _nothing(_view: View, moved: int) -> None:
 
 
 def _mosaic(view: View, _moved: int) -> None:
-    heads.show_mosaic(_shown(view, every=True))
+    heads_and_layers.show_mosaic(_shown(view, every=True))
 
 
 def _one_kind(view: View, _moved: int) -> None:
-    heads.show_mosaic(_shown(view))
+    heads_and_layers.show_mosaic(_shown(view))
 
 
-def _shown(view: View, every: bool = False) -> heads.Shown:
-    return heads._shown(view, Look("weights", False, False, False), every)
+def _shown(view: View, every: bool = False) -> heads_and_layers.Shown:
+    return heads_and_layers._shown(view, Look("weights", False, False, False), every)
 
 
 def _bytes(view: View, moved: int) -> None:
@@ -91,11 +91,11 @@ def _first_byte() -> Any:
 
 
 def _mosaic_size(view: View) -> int:
-    return len(mosaic([heads._group(view, tables) for tables in _shown(view, every=True).groups]))
+    return len(mosaic([heads_and_layers._group(view, tables) for tables in _shown(view, every=True).groups]))
 
 
 def _lines(view: View, _moved: int) -> None:
-    names = heads.unnumbered(view, _shown(view).tables)
+    names = heads_and_layers.unnumbered(view, _shown(view).tables)
     with st.columns(COLUMNS)[1]:
         token_lines(lines(view.attention.pattern[:8], *names, allowed=view.attention.mask[:8]), "lines")
 

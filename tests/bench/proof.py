@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from model.config import PAD
-from model.data import Batch, Pair
-from model.transformer import Transformer
+from model.network.config import PAD
+from model.network.encoder_decoder import Transformer
+from model.training.data import Batch, Pair
 
 LARGEST_DIFFERENCE = 1e-4
 """of two logits, or of two natural logarithms of a probability"""

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from model.checkpoints import load_checkpoint
-from model.config import EOS
+from model.checkpoints.store import load_checkpoint
 from model.hooks import explicit_path
+from model.network.config import EOS
+from model.network.encoder_decoder import Transformer
 from model.tracer import build_trace, record
-from model.transformer import Transformer
 from tests.bench.rounds import measured
 from tests.bench.sentences import TOKENS, text_of
 from tests.bench.table import Row

@@ -2,12 +2,12 @@
 
 from itertools import cycle
 
-from model.config import EOS
-from model.tokenizer import Tokenizer
+from model.checkpoints.tokenizer import Tokenizer
+from model.checkpoints.translator import Translator
+from model.network.config import EOS
 from model.trace import Trace
 from model.tracer import build_trace
-from model.translator import Translator
-from pages.components.examples import EXAMPLES
+from pages.frame.examples import EXAMPLES
 
 TOKENS = (20, 60, 128)
 """what pictures and runs are measured at; </s> is one of them"""

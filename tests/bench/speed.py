@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
-from model.config import PAD
-from model.data import Batch, Pair, encode_pairs, read_pairs, token_batches
-from model.loss import label_smoothed_loss
-from model.training import TrainingOptions
-from model.transformer import Transformer
-from model.translator import Translator
-from pages.components.examples import EXAMPLES
+from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
+from model.checkpoints.translator import Translator
+from model.network.batch import token_batches
+from model.network.config import PAD
+from model.network.encoder_decoder import Transformer
+from model.training.data import Batch, Pair, encode_pairs, read_pairs
+from model.training.loss import label_smoothed_loss
+from model.training.trainer import TrainingOptions
+from pages.frame.examples import EXAMPLES
 from tests.bench.head_scoring import head_scoring
 from tests.bench.proof import (
     SMALLEST_AGREEMENT,

@@ -1,11 +1,10 @@
 """A picture in a window without Streamlit: a component of the app, or BertViz's HTML, which needs no network here."""
 
 import base64
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from viz.standalone import FILES
+from viz.drawing import sources
 
 
 @dataclass(frozen=True)
@@ -42,13 +41,9 @@ def bertviz_page(html: str) -> Page:
     )
 
 
-def component_page(files: Sequence[str], payload: bytes) -> Page:
-    """The component in viz/components/`files`, whose last script names it, with its payload."""
-    script, style = (
-        "\n".join((FILES / file).read_text(encoding="utf-8") for file in files if file.endswith(ending))
-        for ending in (".js", ".css")
-    )
-    name = next(file for file in reversed(files) if file.endswith(".js")).removesuffix(".js")
+def component_page(name: str, payload: bytes) -> Page:
+    """The component in viz/canvas/js/`name`, with its payload."""
+    script, style = sources(name)
     module = script.replace("export default ", "") + "\nwindow.mount = mount;"
     return Page(
         f'<!DOCTYPE html><meta charset="utf-8"><style>{style}</style><body><script type="module">{module}</script>',

@@ -5,10 +5,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-from model.config import PAD
-from model.transformer import Transformer
+from model.network.config import PAD
+from model.network.encoder_decoder import Transformer
 from tests.bench.export import check_comparable
-from tests.model.test_parity import copy_layer
+from tests.model.network.test_parity import copy_layer
 
 
 class TorchTwin(nn.Module):

@@ -7,7 +7,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from model.checkpoints import load_checkpoint
+from model.checkpoints.store import load_checkpoint
 from tests.bench.browser import ROOT, at_rest, chromium, painted_after, served, window
 from tests.bench.sentences import text_of
 from tests.bench.table import Row

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoints import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT
+from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT
 from tests.bench import views
 from tests.bench.browser import chromium_path
 

@@ -5,14 +5,14 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from model.beams import BeamTree, beam_tree
-from model.checkpoints import load_checkpoint
-from model.config import EOS
+from model.checkpoints.store import load_checkpoint
+from model.generation.beam_tree import BeamTree, beam_tree
+from model.network.config import EOS
 from tests.browser.conftest import Visitor
 from viz.tokens import labels
 
 SOURCE = "a dog and a cat"
-NODE = ".beamtree .stage .node[data-node]"
+NODE = ".beam_tree .stage .node[data-node]"
 
 
 def page(server: str, **query: str) -> str:
@@ -35,7 +35,7 @@ def node(visitor: Visitor, number: int):
 
 
 def said(visitor: Visitor) -> str:
-    return visitor.page.locator(".beamtree .tip").inner_text()
+    return visitor.page.locator(".beam_tree .tip").inner_text()
 
 
 def number(value: float, digits: int) -> str:
@@ -69,7 +69,7 @@ def test_clicks_and_keys_walk_along_the_tree(server: str, visitor: Visitor) -> N
     node(visitor, 9).wait_for()
     node(visitor, 9).hover()
     assert said(visitor).startswith(f"Step 1: {names[9]}. ")
-    visitor.page.locator(".beamtree .step", has_text=re.compile("^step 1$")).click()
+    visitor.page.locator(".beam_tree .step", has_text=re.compile("^step 1$")).click()
     visitor.page.wait_for_function("new URLSearchParams(location.search).get('decoding-step') === '1'")
     visitor.settle()
     node(visitor, 8).focus()
@@ -93,13 +93,13 @@ def test_clicks_and_keys_walk_along_the_tree(server: str, visitor: Visitor) -> N
 def test_short_and_long_sentences_at_the_controls_ends(source: str, server: str, visitor: Visitor) -> None:
     visitor.visit(page(server, source=source, part="Beam", **{"decoding-beam": "8", "decoding-alpha": "2.0"}))
     node(visitor, 15).wait_for()
-    steps = visitor.page.locator(".beamtree .step").count()
+    steps = visitor.page.locator(".beam_tree .step").count()
     slider = visitor.page.get_by_role("slider", name=re.compile("^Step, 0 to"))
     slider.press("End")
     visitor.page.wait_for_function("Number(new URLSearchParams(location.search).get('decoding-step')) > 0")
     visitor.settle()
     step = int(query(visitor)["decoding-step"])
-    now = visitor.page.locator(".beamtree .step.now")
+    now = visitor.page.locator(".beam_tree .step.now")
     assert now.text_content() == f"step {min(step, steps - 1)}"
     inside = now.evaluate(
         """step => { const [a, b] = [step, step.closest('.stage')].map(node => node.getBoundingClientRect());

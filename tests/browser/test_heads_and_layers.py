@@ -5,8 +5,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import numpy as np
 import pytest
 
-from model.flow import norm_weighted
-from model.translator import Translator
+from model.analysis.head_tables import norm_weighted
+from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor
 
 MAP = ".st-key-heads-map .js-plotly-plot"

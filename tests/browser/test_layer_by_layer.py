@@ -4,8 +4,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from model.residual import path
-from model.translator import Translator
+from model.analysis.residual_stream import path
+from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor
 
 CHART = ".st-key-layers-path .js-plotly-plot"

@@ -4,8 +4,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from model.order import order_run, reordered
-from model.translator import Translator
+from model.analysis.word_order import order_run, reordered
+from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor
 
 TABLE = ".st-key-pe-table .js-plotly-plot"

@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 
-from model.alignment import join, of_pieces
-from model.translator import Translator
+from model.analysis.two_heads import join, of_pieces
+from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor
 
 HERE = {"source": "a dog and a cat", "target": "Greedy", "layer": "1", "head": "2"}

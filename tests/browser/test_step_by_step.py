@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 
-from model.checkpoints import load_checkpoint
+from model.checkpoints.store import load_checkpoint
 from model.trace import Attention
 from tests.browser.conftest import Visitor
-from viz.formulas import number
-from viz.strips import texts
+from viz.latex import number
+from viz.steps.strips import texts
 
 SENTENCE = "a dog and a cat"
 SYMBOLS = {

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from model.checkpoints import load_checkpoint
+from model.checkpoints.store import load_checkpoint
 from tests.browser.conftest import PATIENCE, Visitor
 
 if TYPE_CHECKING:

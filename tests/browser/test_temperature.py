@@ -7,10 +7,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import numpy as np
 import pytest
 
-from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+from model.analysis.softmax import entropy, softmax_at
+from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
+from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
-from model.temperature import entropy, softmax_at
-from model.translator import Translator
 from tests.browser.conftest import Visitor
 
 SOURCE = "a dog and a cat"

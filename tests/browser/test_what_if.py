@@ -5,9 +5,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import numpy as np
 import pytest
 
-from model.intervention_codec import decode
+from model.checkpoints.translator import Translator
 from model.interventions import MaskEdit
-from model.translator import Translator
+from model.interventions.link import decode
 from tests.browser.conftest import Visitor
 
 HERE = {"source": "a dog and a cat", "target": "Greedy", "layer": "1", "head": "2"}

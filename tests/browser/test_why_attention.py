@@ -6,8 +6,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from model.complexity import table_1
-from model.translator import Translator
+from model.background.table_1 import layer_costs
+from model.checkpoints.translator import Translator
 from tests.browser.conftest import PATIENCE, Visitor
 
 OPERATIONS, PATHS = ".st-key-why-operations .js-plotly-plot", ".st-key-why-paths .js-plotly-plot"
@@ -42,7 +42,7 @@ def choose(visitor: Visitor, key: str, number: int) -> None:
 
 def marks(translator: Translator, source: str, k: int, r: int) -> list[list[int]]:
     n = len(translator.trace(source, beam_size=1).src_tokens)
-    return [[n, cost.operations] for cost in table_1(n, translator.model.config.d_model, k, r).values()]
+    return [[n, cost.operations] for cost in layer_costs(n, translator.model.config.d_model, k, r).values()]
 
 
 @pytest.mark.parametrize("source", ["A", "a dog and a cat", "A dog runs. " * 13])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from model.transformer import Transformer
+from model.network.encoder_decoder import Transformer
 
 Array = np.ndarray
 Address = tuple[str, int]

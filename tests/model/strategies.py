@@ -9,7 +9,7 @@ import torch
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from model.config import TransformerConfig
+from model.checkpoints.translator import Translator
 from model.interventions import (
     SUBLAYERS,
     AttentionTemperature,
@@ -28,8 +28,8 @@ from model.interventions import (
     Unscaled,
     ValueZeroing,
 )
+from model.network.config import TransformerConfig
 from model.trace import Trace
-from model.translator import Translator
 from tests.model.tiny import SENTENCES, random_model, tiny_tokenizer
 
 KINDS = ("encoder_self", "decoder_self", "cross")

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from model import evaluate, translate
-from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
-from model.translator import Translator
+from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
+from model.checkpoints.translator import Translator
 from tests.model.tiny import SENTENCES
 
 pytestmark = pytest.mark.usefixtures("checkpoint_folder")

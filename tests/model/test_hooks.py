@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.hooks import editing, explicit_path, hook_points, recording
-from model.masks import padding_mask
-from model.transformer import Transformer, pad_batch
+from model.network.batch import pad_batch
+from model.network.encoder_decoder import Transformer
+from model.network.masks import padding_mask
 from tests.model.strategies import configs, few, translator_for
 from tests.model.tiny import random_model
 

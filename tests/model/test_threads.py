@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 
-from model.config import TransformerConfig
+from model.checkpoints.translator import Translator
 from model.hooks import hook_points
 from model.interventions import AttentionTemperature
+from model.network.config import TransformerConfig
 from model.trace import Trace
-from model.translator import Translator
 from tests.model.strategies import assert_bit_equal
 from tests.model.tiny import random_model
 

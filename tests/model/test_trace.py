@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import model.trace
-from model.config import BOS, EOS
 from model.hooks import recording
+from model.network.config import BOS, EOS
 from model.trace import Trace
 from tests.model.strategies import KINDS, arrays
 

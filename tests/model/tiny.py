@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from model.config import BOS, EOS, PAD, TransformerConfig
-from model.loss import label_smoothed_loss
-from model.tokenizer import Tokenizer, train_tokenizer
-from model.transformer import Transformer
+from model.checkpoints.tokenizer import Tokenizer, train_tokenizer
+from model.network.config import BOS, EOS, PAD, TransformerConfig
+from model.network.encoder_decoder import Transformer
+from model.training.loss import label_smoothed_loss
 
 SENTENCES = (
     ("A man rides a red bicycle down the street.", "Ein Mann fährt auf einem roten Fahrrad die Straße entlang."),

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from model.checkpoints import load_checkpoint
+from model.checkpoints.store import load_checkpoint
 from model.trace import Trace
 from tests.viz.payload import decode
 

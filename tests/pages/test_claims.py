@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from model.checkpoints import DEFAULT_CHECKPOINT, checkpoint_path, sha256
+from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path, sha256
 from tests.pages.conftest import ROOT
 from tests.pages.figures import numbers
 from tests.pages.test_pages import ALL_PAGES

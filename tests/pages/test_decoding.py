@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.beams import beam_tree
-from model.config import EOS
-from model.cost import cached_step, uncached_step
-from model.decoding import beam_search, length_penalty
-from model.sampling import Sampling, draw_translations, tempered_inside
+from model.generation.beam_tree import beam_tree
+from model.generation.sampling import Sampling, draw_translations, tempered_inside
+from model.generation.search import beam_search, length_penalty
+from model.generation.step_cost import cached_step, uncached_step
+from model.network.config import EOS
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
-    from model.translator import Translator
+    from model.checkpoints.translator import Translator
 
 PAGE = "pages/decoding.py"
 TABS = ("Greedy", "Beam", "Sampling", "Two temperatures", "Cost")
@@ -25,7 +25,7 @@ SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 @pytest.fixture
 def saved(checkpoint_folder: Path) -> "Translator":
     """The tiny model as the page opens it: stored numbers have less precision than drawn ones."""
-    from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 
     assert checkpoint_folder.is_dir()
     return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")

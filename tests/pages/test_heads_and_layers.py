@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.flow import norm_weighted, rollout
-from model.head_tables import Look, head_tables
-from model.heads import summarise
+from model.analysis.head_summary import summarise
+from model.analysis.head_tables import Look, head_tables, norm_weighted, rollout
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
+    from model.checkpoints.translator import Translator
     from model.trace import Trace
-    from model.translator import Translator
 
 PAGE = "pages/heads_and_layers.py"
 TEXT = "Ein Hund mit einer Katze."
@@ -29,7 +28,7 @@ KINDS = {
 @pytest.fixture
 def trace(checkpoint_folder: Path) -> "Trace":
     """The run of the page: stored weights have less precision than drawn ones."""
-    from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 
     assert checkpoint_folder.is_dir()
     translator: Translator = load_checkpoint(DEFAULT_CHECKPOINT, "cpu")

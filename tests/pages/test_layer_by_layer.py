@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.lens import lens
-from model.residual import cosines, layer_norm, neurons, path, stream, sublayers_of
+from model.analysis.logit_lens import lens
+from model.analysis.residual_stream import cosines, layer_norm, neurons, path, stream, sublayers_of
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
-    from model.translator import Translator
+    from model.checkpoints.translator import Translator
 
 PAGE = "pages/layer_by_layer.py"
 TABS = ("Inside one sub-layer", "Logit lens", "Neurons", "Similarity", "Parameters")
@@ -23,7 +23,7 @@ TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
 @pytest.fixture
 def saved(checkpoint_folder: Path) -> "Translator":
     """The tiny model as the page opens it: stored numbers have less precision than drawn ones."""
-    from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 
     assert checkpoint_folder.is_dir()
     return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from model.analysis.padded_batch import padded_run
+from model.analysis.softmax import future_mass
 from model.interventions import LiftCausalMask
-from model.masking import future_mass
-from model.padding import padded_run
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
-    from model.translator import Translator
+    from model.checkpoints.translator import Translator
 
 PAGE = "pages/masks.py"
 TABS = ("Padding", "Before or after the softmax", "Lift the causal mask")
@@ -24,7 +24,7 @@ TEXT = "Ein Hund mit einer Katze."
 @pytest.fixture
 def saved(checkpoint_folder: Path) -> "Translator":
     """The tiny model as the page opens it: stored numbers have less precision than drawn ones."""
-    from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 
     assert checkpoint_folder.is_dir()
     return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.ablations import TABLE_3
-from model.checkpoints import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT
+from model.background.sizes import count_parameters, multiply_adds
+from model.background.table_3 import TABLE_3
+from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT
+from model.checkpoints.translator import Translator
 from model.evaluate import record_scores
-from model.sizes import count_parameters, multiply_adds
-from model.translator import Translator
-from pages.components.model_card import calm_markdown
+from pages.parts.model_card import calm_markdown
 from tests.pages.figures import figure, numbers
-from viz.model_card import ATTENTION
+from viz.charts.model_card import ATTENTION
 
 PAGE = str(Path(__file__).parents[2] / "pages" / "model_card.py")
 README = "# About\n\nRead <b>this</b>.\n\n```\n# a comment\n```\n\n![picture](http://example.org/x.png)\n"

@@ -12,8 +12,8 @@ from pages import PAGES
 from tests.pages.conftest import ROOT
 
 if TYPE_CHECKING:
-    from model.config import TransformerConfig
-    from model.tokenizer import Tokenizer
+    from model.checkpoints.tokenizer import Tokenizer
+    from model.network.config import TransformerConfig
 
 pytest.importorskip("streamlit")
 
@@ -52,7 +52,7 @@ def two_checkpoints(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The tiny checkpoint, with two layers, and beside it one with a single layer."""
-    from model.checkpoints import save_checkpoint
+    from model.checkpoints.store import save_checkpoint
     from tests.model.tiny import random_model
 
     shutil.copytree(checkpoint_folder, tmp_path, dirs_exist_ok=True)
@@ -204,8 +204,8 @@ def test_an_example_a_typed_target_and_reset(open_app: Callable) -> None:
 
 
 def test_a_check_that_fails_is_said_in_words(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    from model.proof import Check
-    from pages.components import runs
+    from model.proof.checks import Check
+    from pages.compute import runs
 
     monkeypatch.setattr(runs, "prove", lambda *_: (Check("Claim", "Why.", error=2.0, tolerance=1.0),))
     app = open_app()

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.checkpoints import CHECKPOINTS_VARIABLE, save_checkpoint
-from model.config import TransformerConfig
-from model.tokenizer import Tokenizer
+from model.checkpoints.store import CHECKPOINTS_VARIABLE, save_checkpoint
+from model.checkpoints.tokenizer import Tokenizer
+from model.network.config import TransformerConfig
 from tests.model.tiny import random_model
 
 PAGE = str(Path(__file__).parents[2] / "pages" / "positional_encoding.py")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.alignment import join, of_pieces, of_words
+from model.analysis.two_heads import join, of_pieces, of_words
 from tests.pages.figures import figure, numbers
 from tests.pages.test_pages import holds
 
 if TYPE_CHECKING:
-    from model.translator import Translator
+    from model.checkpoints.translator import Translator
 
 PAGE = "pages/side_by_side.py"
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
@@ -23,7 +23,7 @@ HERE = {"source": SOURCE, "target": "Typed", "typed": TEXT, "kind": "Cross-atten
 @pytest.fixture
 def saved(checkpoint_folder: Path) -> "Translator":
     """The tiny model as the page opens it: stored numbers have less precision than drawn ones."""
-    from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 
     assert checkpoint_folder.is_dir()
     return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
@@ -32,8 +32,8 @@ def saved(checkpoint_folder: Path) -> "Translator":
 @pytest.fixture
 def another(checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A second checkpoint beside the first: other weights, another vocabulary, fewer heads."""
-    from model.checkpoints import CHECKPOINTS_VARIABLE, save_checkpoint
-    from model.config import TransformerConfig
+    from model.checkpoints.store import CHECKPOINTS_VARIABLE, save_checkpoint
+    from model.network.config import TransformerConfig
     from tests.model.tiny import random_model, tiny_tokenizer
 
     shutil.copytree(checkpoint_folder, tmp_path / "both")
@@ -80,8 +80,8 @@ def test_heads_of_two_kinds_have_no_difference_and_the_page_says_why(open_app: C
 
 
 def test_the_table_of_two_kinds_holds_one_side_after_the_other(saved: "Translator") -> None:
-    from pages.components.frame import View
-    from pages.components.side_by_side import beside, table
+    from pages.frame.open_page import View
+    from pages.parts.side_by_side import beside, table
 
     trace = saved.trace(SOURCE, TEXT)
     views = [View(saved, trace, SOURCE, kind, 0, 0, 1.0, "head", "typed", TEXT) for kind in ("cross", "decoder_self")]
@@ -117,7 +117,7 @@ def test_a_pair_of_sentences_goes_to_both_sides(open_app: Callable) -> None:
 
 
 def test_two_checkpoints_are_compared_by_words(open_app: Callable, saved: "Translator", another: str) -> None:
-    from model.checkpoints import load_checkpoint
+    from model.checkpoints.store import load_checkpoint
 
     app = open_app(PAGE, **HERE, side_mode="Checkpoints")
     assert not app.exception

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.interventions import AttentionTemperature
-from model.temperature import (
+from model.analysis.softmax import (
     entropies,
     entropy,
     flattest,
@@ -19,11 +18,12 @@ from model.temperature import (
     softmax_at,
     target_log_probabilities,
 )
+from model.interventions import AttentionTemperature
 from tests.pages.figures import figure, numbers
 from tests.viz.payload import decode
 
 if TYPE_CHECKING:
-    from model.translator import Translator
+    from model.checkpoints.translator import Translator
 
 PAGE = "pages/temperature.py"
 TABS = ("Before and after", "One row", "Divided by √d_k", "Many temperatures")
@@ -35,7 +35,7 @@ DECODER = "Decoder self-attention"
 @pytest.fixture
 def saved(checkpoint_folder: Path) -> "Translator":
     """The tiny model as the page opens it."""
-    from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 
     assert checkpoint_folder.is_dir()
     return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")

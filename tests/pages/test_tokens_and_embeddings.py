@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from model.checkpoints import load_checkpoint
-from model.translator import Translator
-from model.vocabulary import cosines, embedding_rows, lengths, neighbours
+from model.analysis.vocabulary import cosines, embedding_rows, lengths, neighbours
+from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
 from tests.pages.figures import figure, numbers
 
 pytest.importorskip("streamlit")

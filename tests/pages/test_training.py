@@ -8,11 +8,11 @@ import pytest
 import streamlit
 from streamlit.testing.v1 import AppTest
 
-from model.checkpoints import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, load_checkpoint, save_weights
-from model.config import TransformerConfig
-from model.schedule import noam
-from model.smoothing import cross_entropies
-from model.snapshots import forced, open_snapshot
+from model.checkpoints.snapshots import forced, open_snapshot
+from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, load_checkpoint, save_weights
+from model.network.config import TransformerConfig
+from model.training.loss import cross_entropies
+from model.training.schedule import noam
 from tests.model.tiny import random_model
 from tests.pages.figures import figure, numbers
 

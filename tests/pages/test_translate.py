@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from model.checkpoints import load_checkpoint
+from model.checkpoints.store import load_checkpoint
 from model.interventions import AttentionTemperature
 from model.trace import Trace
 from tests.pages.figures import figure, numbers

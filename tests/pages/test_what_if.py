@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.comparison import token_log_probabilities
-from model.intervention_codec import decode, encode
+from model.analysis.two_runs import token_log_probabilities
 from model.interventions import HeadGate, MaskEdit, UniformAttention
+from model.interventions.link import decode, encode
 from model.tracer import build_trace
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
-    from model.translator import Translator
+    from model.checkpoints.translator import Translator
 
 PAGE = "pages/what_if.py"
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
@@ -25,7 +25,7 @@ MAPS = "what-if-maps"
 @pytest.fixture
 def saved(checkpoint_folder: Path) -> "Translator":
     """The tiny model as the page opens it: stored numbers have less precision than drawn ones."""
-    from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 
     assert checkpoint_folder.is_dir()
     return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
@@ -188,7 +188,7 @@ def test_markup_in_a_sentence_stays_text(open_app: Callable) -> None:
 
 
 def test_a_click_forbids_a_cell_and_a_second_click_takes_it_back() -> None:
-    from pages.components.changes import toggled
+    from pages.parts.change_list import toggled
 
     here, gate = {"kind": "cross", "layer": 1, "head": 2}, HeadGate(0.0)
     one = toggled((gate,), (2, 3), "forbid", here)

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.complexity import paths, table_1
-from model.scoring import multiplicative, scoring_costs
-from model.timing import LENGTHS
-from pages.components import timing
-from pages.components.gate import gate
+from model.background.scoring_functions import multiplicative, scoring_costs
+from model.background.stopwatch import LENGTHS
+from model.background.table_1 import layer_costs, paths
+from pages.compute.queue import gate
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
-    from model.translator import Translator
+    from model.checkpoints.translator import Translator
 
 PAGE = "pages/why_attention.py"
 TABS = ("Path length", "Measured", "Scoring functions")
@@ -25,7 +24,7 @@ SOURCE = "a dog and a cat"
 
 @pytest.fixture
 def saved(checkpoint_folder: Path) -> "Translator":
-    from model.checkpoints import DEFAULT_CHECKPOINT, load_checkpoint
+    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 
     assert checkpoint_folder.is_dir()
     return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
@@ -34,11 +33,11 @@ def saved(checkpoint_folder: Path) -> "Translator":
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three rounds: what they find is the machine's, and no test looks at it."""
-    monkeypatch.setattr(timing, "timed", lambda contenders, device: _timed(contenders, device))
+    monkeypatch.setattr(on_request, "timed", lambda contenders, device: _timed(contenders, device))
 
 
 def _timed(contenders, device):
-    from model.timing import timed
+    from model.background.stopwatch import timed
 
     return timed(contenders, device, rounds=3)
 
@@ -56,11 +55,11 @@ def open_page(open_app: Callable, **query: str):
 def test_curves_marks_and_table_are_table_1_at_this_sentence(open_app: Callable, saved: "Translator") -> None:
     app = open_page(open_app, kernel="5", neighbours="4")
     n, d = len(saved.trace(SOURCE, TEXT).src_tokens), saved.model.config.d_model
-    here = table_1(n, d, 5, 4)
+    here = layer_costs(n, d, 5, 4)
     drawn = figure(app, "why-operations")["data"]
     for i, (name, cost) in enumerate(here.items()):
         line, mark = drawn[2 * i : 2 * i + 2]
-        expected = [table_1(int(x), d, 5, 4)[name].operations for x in numbers(line["x"])]
+        expected = [layer_costs(int(x), d, 5, 4)[name].operations for x in numbers(line["x"])]
         assert np.array_equal(numbers(line["y"]), expected)
         assert (list(numbers(mark["x"])), list(numbers(mark["y"]))) == ([n], [cost.operations])
     table = app.dataframe[0].value
@@ -95,7 +94,7 @@ def test_nothing_is_timed_before_the_button_is_pressed(open_app: Callable, monke
     def refuse(*_: object) -> None:
         raise AssertionError("nobody asked for a measurement")
 
-    monkeypatch.setattr(timing, "timed", refuse)
+    monkeypatch.setattr(on_request, "timed", refuse)
     for part in TABS:
         app = open_page(open_app, why=part)
         assert ("Nothing is timed until" in words(app)) == (part != TABS[0])
@@ -138,7 +137,7 @@ def test_a_measurement_that_fails_leaves_the_machine_free(open_app: Callable, mo
         raise RuntimeError("out of memory")
 
     app = open_page(open_app, why=TABS[1])
-    monkeypatch.setattr(timing, "timed", fail)
+    monkeypatch.setattr(on_request, "timed", fail)
     app.button(key="why-time-layers").click().run()
     with gate().alone("timing") as free:
         assert free

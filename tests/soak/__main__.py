@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from model.checkpoints import DEFAULT_CHECKPOINT, checkpoint_path
+from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path
 from tests.soak import closed, faults, load
 
 

@@ -4,10 +4,13 @@ import re
 
 import numpy as np
 
-from model.tokenizer import Tokenizer
+from model.analysis.vocabulary import spell
+from model.checkpoints.tokenizer import Tokenizer
 from model.trace import Trace
-from model.vocabulary import spell
-from viz import chips, head, heads, leaks, lens, lines, masks, mosaic, pieces, steps, training, translation
+from viz import heatmap, html
+from viz.canvas import lines, mosaic
+from viz.charts import heads_and_layers, logit_lens, masks, training, translate
+from viz.steps import head, steps
 from viz.tokens import decoder_rows, labels
 
 LIVE = re.compile(r"<(script|img|iframe|svg|a|style|object|textarea|math|link|meta)\b", re.IGNORECASE)
@@ -17,9 +20,9 @@ OWN = re.compile(r"<style>.*?</style>", re.DOTALL)
 def draw(trace: Trace, tokenizer: Tokenizer) -> None:
     """Everything but the Plotly figures; raises AssertionError as they do."""
     for text in (
-        chips.sentence(trace.translation),
-        chips.chips("Source", trace.src_tokens, trace.src_ids, "#0072B2"),
-        pieces.piece_boxes("Source", spell(tokenizer, trace.src_ids), "#0072B2", 0),
+        html.sentence(trace.translation),
+        html.chips("Source", trace.src_tokens, trace.src_ids, "#0072B2"),
+        html.piece_boxes("Source", spell(tokenizer, trace.src_ids), "#0072B2", 0),
     ):
         check(OWN.sub("", text))
     _components(trace)
@@ -46,20 +49,20 @@ def draw_figures(trace: Trace) -> None:
     cross, own = trace.attention("cross", 0), trace.attention("decoder_self", 0)
     chance = trace.probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)]
     first = (trace.next_tokens[0], trace.next_ids[0], float(chance[0]))
-    names, shares, chosen = translation.ranking(trace.candidates[0], first)
-    named = masks.row_names(own.query_tokens, trace.next_tokens)
+    names, shares, chosen = translate.ranking(trace.candidates[0], first)
+    named = heatmap.row_names(own.query_tokens, trace.next_tokens)
     keys = [f"{i} {label}" for i, label in enumerate(labels(own.key_tokens))]
     drawn = (
-        translation.alignment(cross.pattern[0], trace.src_tokens, rows),
-        translation.certainty(trace.next_tokens, chance, 0),
-        translation.runners_up(names, shares, chosen, trace.logits.shape[-1]),
+        translate.alignment(cross.pattern[0], trace.src_tokens, rows),
+        translate.certainty(trace.next_tokens, chance, 0),
+        translate.runners_up(names, shares, chosen, trace.logits.shape[-1]),
         masks.mask_maps(named, keys, own.mask[0], own.scaled[0], own.pattern[0]),
         masks.orders_chart(keys, dict.fromkeys(("one", "two", "three"), own.pattern[0, 0])),
-        heads.head_map(named, keys, own.pattern[0], own.mask[0], "weight"),
-        leaks.probability_bars(trace.next_tokens, chance, chance),
-        leaks.leak_map(cross.pattern[:, :, 0], named),
+        heads_and_layers.head_map(named, keys, own.pattern[0], own.mask[0], "weight"),
+        masks.probability_bars(trace.next_tokens, chance, chance),
+        masks.leak_map(cross.pattern[:, :, 0], named),
         training.pattern_map(own.pattern[0], own.mask[0], rows, labels(own.key_tokens)),
-        lens.lens_map(chance[:, None], np.ones((len(rows), 1)), ["step"], (named, trace.next_tokens), 0),
+        logit_lens.lens_map(chance[:, None], np.ones((len(rows), 1)), ["step"], (named, trace.next_tokens), 0),
     )
     for figure in drawn:
         check(figure.to_json())

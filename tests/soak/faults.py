@@ -31,7 +31,7 @@ ENVIRONMENT = os.environ | {
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from model.checkpoints import load_checkpoint, save_checkpoint
+from model.checkpoints.store import load_checkpoint, save_checkpoint
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 translator, folder = load_checkpoint(sys.argv[1], "cpu"), Path(sys.argv[1])
 weights = {name: weight + 1 for name, weight in translator.model.named_parameters()}
@@ -113,7 +113,7 @@ def disk_full(checkpoint: Path, room: int) -> list[str]:
 
 def gpu_full() -> list[str]:
     """The unit test of the way back to the CPU; there may be no GPU here."""
-    command = [sys.executable, "-m", "pytest", "-q", "tests/pages/test_busy_pages.py", "-k", "gpu"]
+    command = [sys.executable, "-m", "pytest", "-q", "tests/pages/compute/test_busy_pages.py", "-k", "gpu"]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     return [found.stdout] * bool(found.returncode)
 

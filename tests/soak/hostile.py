@@ -10,9 +10,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from model.config import TransformerConfig
-from model.tokenizer import Tokenizer
-from model.translator import Translator
+from model.checkpoints.tokenizer import Tokenizer
+from model.checkpoints.translator import Translator
+from model.network.config import TransformerConfig
 from tests.model.tiny import random_model, tiny_tokenizer
 from tests.soak.drawing import draw, draw_figures
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from model.checkpoints import load_checkpoint
+from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
 from model.trace import Trace
-from model.translator import Translator
 from tests.soak.client import Session
 from tests.soak.server import Server, serving
-from viz import chips
+from viz import html
 
 THINKING = (0.5, 2.5)
 """seconds between an answer and the next change"""
@@ -60,7 +60,7 @@ class Answer:
         written = trace.probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)]
         last = max(layer for kind, layer in trace.attentions if kind == "cross")
         alignment = trace.attention("cross", last).pattern.mean(axis=0)
-        return cls(chips.sentence(trace.translation), written, alignment)
+        return cls(html.sentence(trace.translation), written, alignment)
 
     @classmethod
     def shown(cls, session: Session) -> "Answer":

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from model.checkpoints.translator import Translator
     from model.trace import Trace
-    from model.translator import Translator
 
 
 @pytest.fixture(scope="session")

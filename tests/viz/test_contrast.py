@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from viz.formulas import DIMMED
+from viz.latex import DIMMED
 from viz.theme import DECODER, ENCODER, KEY, OKABE_ITO, QUERY, VALUE
 
 ROOT = Path(__file__).parents[2]
-STYLE = (ROOT / "pages/components/style.css").read_text("utf-8")
+STYLE = (ROOT / "pages/frame/style.css").read_text("utf-8")
 THEME = tomllib.loads((ROOT / ".streamlit/config.toml").read_text("utf-8"))["theme"]
 PAPER = {"light": ("#FFFFFF", "#F8F8F7"), "dark": ("#171614", "#21201D")}
 """Streamlit's backgrounds: of the page, and of the sidebar"""

@@ -1,0 +1,177 @@
+"""What a head does, in numbers, and a name for it with the rule that gave the name.
+
+All of it is measured on the attention weights of one run, piece by piece, special tokens included. Names are
+a reading aid: they say which threshold this head reached on this sentence, and nothing about its effect.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.analysis.words import is_punctuation, is_special
+from model.trace import Array, Attention
+
+POSITIONAL = 0.5
+"""Share of a head's mass on one relative position from which on it is named after it. Voita et al. (2019,
+section 5.1) ask that the largest weight is there in at least 90% of the cases, over many sentences."""
+LOCAL = 0.75
+"""Share on the previous, the same and the next token together."""
+SINK = 0.5
+"""Share on special tokens and punctuation. Clark et al. (2019, section 3.2) find heads that put over half of
+their attention on [SEP], and take that for a no-op."""
+BROAD = 0.8
+"""Entropy as a share of that of equal weights: Clark et al. (2019, section 3.3) call such heads broad."""
+MONOTONE = 0.8
+"""Correlation of a row's number with the mean position of its keys: rows that go through the source in order."""
+
+
+@dataclass(frozen=True)
+class HeadSummary:
+    """One head on one sentence. Shares are of all its weights; each row has the same say."""
+
+    kind: str
+    layer: int
+    head: int
+    entropy: float
+    """bits, mean of the rows: 0 for one key alone, log2(n) for n equal weights"""
+    confidence: float
+    """mean of the rows' largest weights (Voita et al. 2019 leave out </s>; it counts here)"""
+    distance: float
+    """tokens, mean of |i - j| by weight (Vig & Belinkov 2019); in cross-attention from the diagonal"""
+    previous: float | None
+    """share on the token before; None in cross-attention, whose keys are of another sentence"""
+    same: float | None
+    """share on the row's own token"""
+    next: float | None
+    """share on the token after"""
+    special: float
+    """share on <s> and </s>"""
+    punctuation: float
+    """share on pieces that are punctuation alone"""
+    spread: float
+    """entropy as a share of that of equal weights, mean of the rows that have a choice; 0 where none has"""
+    order: float
+    """correlation of a row's number with the mean position of its keys, -1 to 1; 0 where it has none"""
+    choice: bool
+    """whether any row may look at more than one key"""
+    type: str = ""
+    rule: str = ""
+
+
+def summarise(attention: Attention) -> tuple[HeadSummary, ...]:
+    """The numbers and the name of each head of one attention."""
+    return tuple(_named(_measured(attention, head)) for head in range(attention.n_heads))
+
+
+def entropies(pattern: Array) -> Array:
+    """(..., query, key) -> (..., query): entropy of each row in bits, with 0 log 0 = 0."""
+    weights = pattern.astype(np.float64)
+    logs = np.log2(weights, out=np.zeros_like(weights), where=weights > 0)
+    return -(weights * logs).sum(axis=-1) + 0.0
+
+
+def distances(kind: str, queries: int, keys: int) -> Array:
+    """(query, key): how many tokens apart; in cross-attention from the diagonal, corner to corner."""
+    rows = np.arange(queries, dtype=np.float64)
+    if kind == "cross":
+        rows *= (keys - 1) / max(queries - 1, 1)
+    return np.abs(rows[:, None] - np.arange(keys))
+
+
+def _measured(attention: Attention, head: int) -> HeadSummary:
+    pattern, mask = attention.pattern[head].astype(np.float64), attention.mask[head]
+    crosses = attention.kind == "cross"
+    entropy, allowed = entropies(pattern), mask.sum(axis=-1)
+    free = allowed > 1
+    apart = distances(attention.kind, *pattern.shape)
+    diagonals = (None,) * 3 if crosses else tuple(_share(np.diagonal(pattern, k), pattern) for k in (-1, 0, 1))
+    return HeadSummary(
+        kind=attention.kind,
+        layer=attention.layer,
+        head=head,
+        entropy=float(entropy.mean()),
+        confidence=float(pattern.max(axis=-1).mean()),
+        distance=_share(pattern * apart, pattern),
+        previous=diagonals[0],
+        same=diagonals[1],
+        next=diagonals[2],
+        special=_share(pattern[:, is_special(attention.key_tokens)], pattern),
+        punctuation=_share(pattern[:, is_punctuation(attention.key_tokens)], pattern),
+        spread=float((entropy[free] / np.log2(allowed[free])).mean()) if free.any() else 0.0,
+        order=_order(pattern),
+        choice=bool(free.any()),
+    )
+
+
+def _share(part: Array, whole: Array) -> float:
+    total = whole.sum()
+    return float(part.sum() / total) if total else 0.0
+
+
+def _order(pattern: Array) -> float:
+    """Pearson correlation of row number and mean key position; 0 for fewer than three rows or a constant."""
+    total = pattern.sum(axis=-1)
+    means = np.divide(pattern @ np.arange(pattern.shape[1]), total, out=np.zeros_like(total), where=total > 0)
+    if len(means) < 3 or np.ptp(means) < 1e-9:
+        return 0.0
+    return float(np.corrcoef(np.arange(len(means)), means)[0, 1])
+
+
+def _named(head: HeadSummary) -> HeadSummary:
+    """The first rule that fits names the head."""
+    rules = _CROSS_RULES if head.kind == "cross" else _SELF_RULES
+    found = next(filter(None, (rule(head) for rule in (_no_choice, *rules))), None)
+    name, why = found or ("mixed", _why_mixed(head))
+    return HeadSummary(**(vars(head) | {"type": name, "rule": why}))
+
+
+Rule = Callable[[HeadSummary], tuple[str, str] | None]
+
+
+def _no_choice(head: HeadSummary) -> tuple[str, str] | None:
+    return None if head.choice else ("no choice", "each row may look at one key only")
+
+
+def _positional(head: HeadSummary) -> tuple[str, str] | None:
+    shares = {"previous token": head.previous, "same token": head.same, "next token": head.next}
+    name = max(shares, key=shares.__getitem__)
+    return _reached(name, shares[name], POSITIONAL, f"of its mass on the {name}")
+
+
+def _local(head: HeadSummary) -> tuple[str, str] | None:
+    near = head.previous + head.same + head.next
+    return _reached("local", near, LOCAL, "of its mass on the previous, same and next token together")
+
+
+def _sink(head: HeadSummary) -> tuple[str, str] | None:
+    return _reached("sink", head.special + head.punctuation, SINK, "of its mass on special tokens and punctuation")
+
+
+def _broad(head: HeadSummary) -> tuple[str, str] | None:
+    return _reached("broad", head.spread, BROAD, "of the entropy that equal weights would have")
+
+
+def _monotone(head: HeadSummary) -> tuple[str, str] | None:
+    if head.order < MONOTONE:
+        return None
+    return "monotone", f"row number and mean key position correlate with {head.order:.3f}: ≥ {MONOTONE}"
+
+
+_SELF_RULES: tuple[Rule, ...] = (_positional, _sink, _local, _broad)
+_CROSS_RULES: tuple[Rule, ...] = (_sink, _broad, _monotone)
+
+
+def _reached(name: str, share: float, threshold: float, of: str) -> tuple[str, str] | None:
+    return (name, f"{share:.1%} {of}: ≥ {threshold:.0%}") if share >= threshold else None
+
+
+def _why_mixed(head: HeadSummary) -> str:
+    sink = f"special tokens and punctuation {head.special + head.punctuation:.1%} < {SINK:.0%}"
+    spread = f"entropy {head.spread:.1%} of that of equal weights < {BROAD:.0%}"
+    if head.kind == "cross":
+        return f"no rule fits: {sink}; {spread}; order {head.order:.3f} < {MONOTONE}"
+    near = (head.previous, head.same, head.next)
+    local = f"previous, same and next token ≤ {max(near):.1%} < {POSITIONAL:.0%} each, "
+    local += f"{sum(near):.1%} < {LOCAL:.0%} in sum"
+    return f"no rule fits: {local}; {sink}; {spread}"

@@ -1,0 +1,80 @@
+"""The logit lens (nostalgebraist 2020): the decoder's residual stream read as if it were its last."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from model.analysis.residual_stream import INPUT, step_name, stream, sublayers_of
+from model.network.encoder_decoder import Transformer
+from model.trace import Array, Trace
+
+
+@dataclass(frozen=True)
+class Lens:
+    """The output matrix on every step of the decoder; probabilities are of the whole vocabulary."""
+
+    steps: tuple[str, ...]
+    """"input", then layer and name of each sub-layer"""
+    ends: tuple[bool, ...]
+    """whether a step ends a layer; the input counts as one"""
+    top: Array
+    """(step, position, k): ids of the most probable tokens, best first"""
+    probabilities: Array
+    """(step, position, k): theirs"""
+    predicted: Array
+    """(position,): id of the token that the last step finds most probable"""
+    probability: Array
+    """(step, position): that token's"""
+    rank: Array
+    """(step, position): that token's, 1 = no other is more probable"""
+    difference: float
+    """largest difference between the last step's logits and those of the run"""
+
+
+@torch.inference_mode()
+def read_logits(model: Transformer, x: Array) -> Array:
+    """(position, d_model) -> (position, vocabulary): what the model's own last lines make of a residual stream.
+
+    With post-norm each step is normed already, so that is the output matrix alone; with pre-norm the decoder's final
+    norm comes first. On the last step these are the run's logits, bit for bit.
+    """
+    stream = torch.from_numpy(np.array(x))[None].to(model.output.weight.device)
+    return model.output(model.decoder.final_norm(stream))[0].cpu().numpy()
+
+
+def lens(model: Transformer, trace: Trace, most: int = 5) -> Lens:
+    """Read the decoder after every sub-layer.
+
+    Args:
+        model: whose run it was.
+        trace: the run.
+        most: how many tokens to keep a step and position.
+    """
+    sublayers = sublayers_of(trace, "decoder")
+    predicted = trace.logits.argmax(axis=-1)
+    read = []
+    for x in stream(trace, "decoder"):
+        logits = read_logits(model, x)
+        read.append(_summary(logits, predicted, most))
+    top, probabilities, probability, rank = (np.stack(found) for found in zip(*read, strict=True))
+    return Lens(
+        steps=(INPUT, *map(step_name, sublayers)),
+        ends=(True, *(sublayer.name == "feed_forward" for sublayer in sublayers)),
+        top=top,
+        probabilities=probabilities,
+        predicted=predicted,
+        probability=probability,
+        rank=rank,
+        difference=float(np.abs(logits - trace.logits).max()),
+    )
+
+
+def _summary(logits: Array, predicted: Array, most: int) -> tuple[Array, Array, Array, Array]:
+    """Top ids and probabilities (position, k); probability and rank of the predicted token (position,)."""
+    scores = torch.from_numpy(logits).double()
+    found = scores.softmax(-1).numpy()
+    top = scores.topk(min(most, logits.shape[-1])).indices.numpy()
+    own = np.take_along_axis(logits, predicted[:, None], axis=-1)
+    probability = np.take_along_axis(found, predicted[:, None], axis=-1)[:, 0]
+    return top, np.take_along_axis(found, top, axis=-1), probability, 1 + (logits > own).sum(axis=-1)

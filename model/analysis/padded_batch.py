@@ -1,0 +1,117 @@
+"""A sentence in a padded batch: what the padding mask (paper, section 3.2.3) keeps out, in numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+import numpy as np
+import torch
+
+from model.checkpoints.translator import Translator
+from model.hooks import recording
+from model.interventions import applied
+from model.network.batch import pad_batch
+from model.trace import Array, Trace
+
+RESULTS = ("scaled", "mask", "pattern")
+"""of each attention, by the name of its hook point"""
+
+_Parts = dict[tuple[str, int], dict[str, Array]]
+
+
+@dataclass(frozen=True)
+class PaddedRun:
+    """One attention of a sentence that ran beside a longer one, and how far that run is from the lone one.
+
+    Queries are the sentence's own positions; keys are its own, and behind them the pads.
+    """
+
+    kind: str
+    layer: int
+    pads: int
+    """pad positions among the keys, the last ones"""
+    companion: tuple[str, ...]
+    """source pieces of the longer sentence"""
+    scaled: Array
+    """(heads, query, key + pads): scores / sqrt(d_k), before the mask"""
+    mask: Array
+    """bool (heads, query, key + pads): True = may look"""
+    pattern: Array
+    """(heads, query, key + pads): attention weights"""
+    pad_weight: float
+    """largest weight of a pad, in any head of any attention"""
+    difference: float
+    """largest difference of this attention's weights to the lone run's, over the sentence's own keys"""
+    largest_difference: float
+    """the same, of all attentions"""
+    logits_difference: float
+    """largest difference of a logit to the lone run's"""
+
+
+def room_for_pads(translator: Translator, trace: Trace) -> int:
+    """How many pads fit behind the run's longer side."""
+    return translator.model.config.max_len - max(len(trace.src_ids), len(trace.tgt_ids))
+
+
+@torch.inference_mode()
+def padded_run(translator: Translator, trace: Trace, kind: str, layer: int, pads: int) -> PaddedRun:
+    """Run the trace's sentence again, in a batch of two whose other sentence is `pads` tokens longer.
+
+    The longer sentence is the same one, begun again before its end. The trace's interventions are at work; one that
+    takes means over positions (`HeadGate`, mode "mean") would count the pads too.
+
+    Raises:
+        ValueError: no pads, more than the model's positions hold, or no such attention.
+    """
+    room = room_for_pads(translator, trace)
+    if not 1 <= pads <= room:
+        raise ValueError(f"The batch can take 1 to {room} pads beside this sentence, not {pads}.")
+    own = trace.attention(kind, layer)
+    companion, found, logits = _run_batch(translator, trace, pads)
+    differences = {
+        address: _largest(found[address]["pattern"][..., : len(attention.key_tokens)] - attention.pattern)
+        for address, attention in trace.attentions.items()
+    }
+    return PaddedRun(
+        kind=kind,
+        layer=layer,
+        pads=pads,
+        companion=tuple(translator.tokenizer.tokens(companion)),
+        **found[own.kind, own.layer],
+        pad_weight=max(_largest(parts["pattern"][..., -pads:]) for parts in found.values()),
+        difference=differences[kind, layer],
+        largest_difference=max(differences.values()),
+        logits_difference=_largest(logits - trace.logits),
+    )
+
+
+def _run_batch(translator: Translator, trace: Trace, pads: int) -> tuple[list[int], _Parts, Array]:
+    """The longer source; by (kind, layer) the sentence's own rows of each result; its logits."""
+    model = translator.model
+    device = model.output.weight.device
+    longer = [*_longer(trace.src_ids[:-1] or trace.src_ids, len(trace.src_ids) - 1 + pads), trace.src_ids[-1]]
+    src = pad_batch([list(trace.src_ids), longer], device)
+    tgt = pad_batch([list(trace.tgt_ids), _longer(trace.tgt_ids, len(trace.tgt_ids) + pads)], device)
+    paths = {address: path for address, (path, _) in model.attentions().items()}
+    points = [f"{path}.{name}" for path in paths.values() for name in RESULTS]
+    with applied(model, trace.interventions), recording(model, [*points, "logits"]) as activations:
+        model(src, tgt)
+    found = {
+        address: {name: _own(activations[f"{path}.{name}"], trace, address) for name in RESULTS}
+        for address, path in paths.items()
+    }
+    return longer, found, activations["logits"][0, : len(trace.tgt_ids)].cpu().numpy()
+
+
+def _longer(ids: Sequence[int], length: int) -> list[int]:
+    """`ids` over and over, up to `length`."""
+    return list(islice(cycle(ids), length))
+
+
+def _own(activation: torch.Tensor, trace: Trace, address: tuple[str, int]) -> Array:
+    """The first sentence's rows, those of its pads left out: (heads, query, key + pads)."""
+    return activation[0, :, : len(trace.attention(*address).query_tokens)].cpu().numpy()
+
+
+def _largest(values: Array) -> float:
+    return float(np.abs(values).max())

@@ -1,0 +1,177 @@
+"""A stack as a stream of vectors: what each sub-layer adds to a token, and what the layer norm makes of the sum.
+
+Every sub-layer is LayerNorm(x + Sublayer(x)) (paper, section 3.1); numbers here come from `Trace.sublayers`, in the
+order in which they ran, and are worked out in double precision.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from model.network.encoder_decoder import Transformer
+from model.trace import Array, SubLayer, Trace
+
+STACKS = ("encoder", "decoder")
+INPUT = "input"
+"""Name of the step before the first sub-layer: embedding + positional encoding."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """Measures of every token at every step of a stack: the input, then after each sub-layer in turn."""
+
+    steps: tuple[str, ...]
+    """"input", "0 self_attn", ...: layer and sub-layer"""
+    norm: Array
+    """(position, step): ||x||, the Euclidean length of the residual stream that goes on"""
+    out: Array
+    """(position, step): ||Sublayer(x)||; not a number at the input, as the next two"""
+    added: Array
+    """(position, step): ||x + Sublayer(x)||, before the norm where there is one"""
+    share: Array
+    """(position, step): ||Sublayer(x)|| / (||x|| + ||Sublayer(x)||), 0 to 1; 0.5 = as long as what it is added to"""
+    to_start: Array
+    """(position, step): cosine with the token's own input, -1 to 1"""
+    to_previous: Array
+    """(position, step): cosine with the step before, -1 to 1"""
+
+
+@dataclass(frozen=True)
+class Norm:
+    """LayerNorm(x) = gamma (x - mean) / sqrt(variance + eps) + beta of one vector (Ba et al. 2016)."""
+
+    gamma: Array
+    """(d_model,): learned, one factor a dimension"""
+    beta: Array
+    """(d_model,): learned"""
+    mean: float
+    """of the vector's elements"""
+    std: float
+    """sqrt(variance + eps), what is divided by; the variance is over d_model, not d_model - 1"""
+    normed: Array
+    """(d_model,)"""
+
+
+def sublayers_of(trace: Trace, stack: str) -> tuple[SubLayer, ...]:
+    """The sub-layers of "encoder" or "decoder", in the order in which they ran."""
+    return tuple(sublayer for sublayer in trace.sublayers if sublayer.stack == stack)
+
+
+def step_name(sublayer: SubLayer) -> str:
+    """ "3 cross_attn": layer and name, as the code numbers them."""
+    return f"{sublayer.layer} {sublayer.name}"
+
+
+def stream(trace: Trace, stack: str) -> Array:
+    """(step, position, d_model): the residual stream, the stack's input first, then what each sub-layer hands on."""
+    start = trace.src_embedded.sum if stack == "encoder" else trace.tgt_embedded.sum
+    return np.stack([start, *(sublayer.after for sublayer in sublayers_of(trace, stack))])
+
+
+def path(trace: Trace, stack: str) -> Path:
+    """Lengths, shares and cosines of all tokens through "encoder" or "decoder"."""
+    sublayers, x = sublayers_of(trace, stack), stream(trace, stack).astype(np.float64)
+    before, out, added = (
+        np.stack([_lengths(getattr(sublayer, name)) for sublayer in sublayers]) for name in ("before", "out", "added")
+    )
+    return Path(
+        steps=(INPUT, *map(step_name, sublayers)),
+        norm=_lengths(x).T,
+        out=_from_first(out),
+        added=_from_first(added),
+        share=_from_first(_ratio(out, before + out)),
+        to_start=_cosine(x, x[:1]).T,
+        to_previous=_from_first(_cosine(x[1:], x[:-1])),
+    )
+
+
+def cosines(vectors: Array) -> Array:
+    """(position, d_model) -> (position, position): cosine of every two tokens' vectors, -1 to 1."""
+    unit = vectors.astype(np.float64)
+    unit = _ratio(unit, np.linalg.norm(unit, axis=-1, keepdims=True))
+    return (unit @ unit.T).clip(-1, 1)
+
+
+def mean_cosine(vectors: Array) -> float:
+    """Mean cosine of two different tokens; not a number where there is only one."""
+    n, similarities = len(vectors), cosines(vectors)
+    return float((similarities.sum() - np.trace(similarities)) / (n * (n - 1))) if n > 1 else float("nan")
+
+
+def layer_norm(model: Transformer, sublayer: SubLayer, position: int) -> Norm:
+    """The norm of a sub-layer worked out by hand for one token, from the weights and the run's own input of it.
+
+    Its input is x + Sublayer(x) with post-norm, as in the paper, and x with pre-norm.
+    """
+    norm = getattr(getattr(model, sublayer.stack).layers[sublayer.layer], f"{sublayer.name}_residual").norm
+    gamma, beta = (parameter.detach().cpu().numpy() for parameter in (norm.weight, norm.bias))
+    x = (sublayer.before if model.config.norm == "pre" else sublayer.added)[position].astype(np.float64)
+    mean, std = x.mean(), np.sqrt(x.var() + norm.eps)
+    return Norm(gamma, beta, float(mean), float(std), gamma * (x - mean) / std + beta)
+
+
+@dataclass(frozen=True)
+class Neurons:
+    """A feed-forward at one token as a sum: out = sum_i h_i w_i + b_2, with w_i column i of W_2 (equation 2).
+
+    Each w_i is a "value" that neuron i writes with weight h_i (Geva et al. 2021, arXiv:2012.14913).
+    """
+
+    hidden: Array
+    """(d_ff,): h = max(0, x W_1 + b_1), as the run had it"""
+    written: Array
+    """(d_ff,): ||h_i w_i||, how much each neuron writes; ranks them, as in Geva et al. 2022 (arXiv:2203.14680)"""
+    top: Array
+    """(k,): the neurons that write most, first the largest; only such that write at all"""
+    contributions: Array
+    """(k, d_model): h_i w_i of these"""
+    logits: Array
+    """(k, vocabulary): output matrix times h_i w_i; leaves out every norm, and all later sub-layers"""
+    error: float
+    """largest difference between the sum of all d_ff contributions + b_2 and the run's own output"""
+
+
+@torch.inference_mode()
+def neurons(model: Transformer, sublayer: SubLayer, position: int, most: int = 10) -> Neurons:
+    """What the neurons of a feed-forward write at one token, and which tokens that speaks for.
+
+    Args:
+        model: whose run it was.
+        sublayer: a feed_forward of its Trace.
+        position: of the token.
+        most: how many neurons to look at closely.
+
+    Raises:
+        ValueError: the sub-layer is no feed-forward.
+    """
+    if sublayer.hidden is None:
+        raise ValueError(f"only a feed_forward has hidden neurons, not {step_name(sublayer)} of the {sublayer.stack}")
+    w_2 = getattr(model, sublayer.stack).layers[sublayer.layer].feed_forward.w_2
+    columns, bias = (parameter.double().cpu().numpy() for parameter in (w_2.weight.T, w_2.bias))
+    hidden = sublayer.hidden[position]
+    written = np.abs(hidden) * np.linalg.norm(columns, axis=-1)
+    order = np.argsort(-written, kind="stable")[:most]
+    top = order[written[order] > 0]
+    contributions = hidden[top, None] * columns[top]
+    difference = hidden.astype(np.float64) @ columns + bias - sublayer.out[position]
+    logits = contributions @ model.output.weight.double().cpu().numpy().T
+    return Neurons(hidden, written, top, contributions, logits, float(np.abs(difference).max()))
+
+
+def _lengths(vectors: Array) -> Array:
+    return np.linalg.norm(vectors.astype(np.float64), axis=-1)
+
+
+def _cosine(left: Array, right: Array) -> Array:
+    return _ratio((left * right).sum(axis=-1), _lengths(left) * _lengths(right)).clip(-1, 1)
+
+
+def _ratio(upper: Array, lower: Array) -> Array:
+    """0 where there is nothing to divide by: a vector of zeros points nowhere."""
+    return np.divide(upper, lower, out=np.zeros(np.broadcast_shapes(upper.shape, lower.shape)), where=lower > 0)
+
+
+def _from_first(measures: Array) -> Array:
+    """(sub-layer, position) -> (position, step), with no number at the input."""
+    return np.vstack([np.full(measures.shape[1:], np.nan), measures]).T

@@ -1,0 +1,211 @@
+"""Is attention explanation? How far the picture and the output move when the weights are swapped or a value is zeroed.
+
+Jain and Wallace (2019), section 4.2.1; Mohebbi et al. (2023), section 3.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from model.analysis.head_importance import ROWS, log_probability
+from model.analysis.softmax import moved_mass
+from model.checkpoints.translator import Translator
+from model.hooks import editing, recording
+from model.interventions import Intervention, PermutedAttention, UniformAttention, applied
+from model.interventions.base import at_head
+from model.network.encoder_decoder import Transformer
+from model.network.masks import padding_mask
+from model.trace import Array, Trace, probabilities
+from model.tracer import record
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far two runs lie apart, in the picture that is drawn and in what the model says."""
+
+    intervention: Intervention
+    """what the second run changed"""
+    pattern_tv: Array
+    """(heads, query): total variation between the attention weights of each row, 0 to 1"""
+    pattern_jsd: Array
+    """(heads, query): Jensen-Shannon divergence between them, 0 to ln 2 nats"""
+    output_tv: Array
+    """(target position,): total variation between the distributions of the next token, 0 to 1"""
+    output_jsd: Array
+    """(target position,): Jensen-Shannon divergence between them, 0 to ln 2 nats"""
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Mean of each distance over its heads and rows."""
+        names = ("pattern_tv", "pattern_jsd", "output_tv", "output_jsd")
+        return {name: float(getattr(self, name).mean()) for name in names}
+
+
+def jensen_shannon(p: Array, q: Array) -> Array:
+    """JSD(p, q) = KL(p || m) / 2 + KL(q || m) / 2 with m = (p + q) / 2, in nats: (..., token) each -> (...).
+
+    Jain and Wallace (2019), section 3; a token without probability adds nothing.
+    """
+    p, q = p.astype(np.float64), q.astype(np.float64)
+    middle = (p + q) / 2
+    return np.maximum(0.0, (_divergence(p, middle) + _divergence(q, middle)) / 2)
+
+
+def _divergence(p: Array, q: Array) -> Array:
+    """KL(p || q) = sum p ln(p / q)."""
+    ratio = np.divide(p, q, out=np.ones_like(p), where=p > 0)
+    return (p * np.log(ratio)).sum(axis=-1)
+
+
+def swapped(
+    translator: Translator, trace: Trace, kind: str, layer: int, head: int | None = None, seeds: Sequence[int] = (0,)
+) -> Iterator[Moved]:
+    """Swap the weights of one head (None: of all) for uniform ones, then for a permutation per seed.
+
+    TV(p, q) = sum |p - q| / 2 (Jain and Wallace 2019, section 3). Yields one `Moved` after each run.
+
+    Raises:
+        ValueError: the model has no such attention or head.
+    """
+    address = {"kind": kind, "layer": layer, "head": head}
+    for change in (UniformAttention(**address), *(PermutedAttention(seed, **address) for seed in seeds)):
+        yield moved(translator, trace, kind, layer, change)
+
+
+def moved(translator: Translator, trace: Trace, kind: str, layer: int, change: Intervention) -> Moved:
+    """How far `change`, on top of the trace's own, moves this attention's pattern and the output.
+
+    Only the heads whose weights `change` addresses are compared.
+    """
+    found = record(translator.model, trace.src_ids, trace.tgt_ids, (*trace.interventions, change))
+    path, _ = translator.model.attentions()[kind, layer]
+    head = getattr(change, "head", None)
+    heads = slice(None) if head is None else slice(head, head + 1)
+    patterns = (trace.attention(kind, layer).pattern[heads], found[f"{path}.pattern"][heads])
+    before, after = trace.probabilities, probabilities(found["logits"])
+    return Moved(
+        change,
+        moved_mass(*patterns),
+        jensen_shannon(*patterns),
+        moved_mass(before, after),
+        jensen_shannon(before, after),
+    )
+
+
+@dataclass(frozen=True)
+class HeadsMoved:
+    """Every head of a kind, its weights swapped alone: the means of `Moved`, as far as they are known."""
+
+    uniform: Mapping[str, Array]
+    """distance (pattern_tv, pattern_jsd, output_tv, output_jsd) -> (layers, heads); NaN where not yet run"""
+    permuted: Mapping[str, Array]
+    """the same for a permutation of each row"""
+
+    @property
+    def done(self) -> float:
+        """Share of the heads that are finished, 0 to 1."""
+        return float(np.isfinite(self.permuted["output_tv"]).mean())
+
+
+def every_head(translator: Translator, trace: Trace, kind: str, seed: int = 0) -> Iterator[HeadsMoved]:
+    """Swap the weights of each head of `kind` alone, as `swapped` does; yields after each head, the whole last.
+
+    Raises:
+        ValueError: the model has no such attention.
+    """
+    shape = (sum(k == kind for k, _ in trace.attentions), translator.model.config.n_heads)
+    trace.attention(kind, 0)
+    names = ("pattern_tv", "pattern_jsd", "output_tv", "output_jsd")
+    found = HeadsMoved(*({name: np.full(shape, np.nan) for name in names} for _ in range(2)))
+    for layer, head in np.ndindex(shape):
+        runs = swapped(translator, trace, kind, layer, head, (seed,))
+        for distances, run in zip((found.uniform, found.permuted), runs, strict=True):
+            for name, value in run.means.items():
+                distances[name][layer, head] = value
+        yield found
+
+
+@dataclass(frozen=True)
+class ValueZeroed:
+    """What each key's value gives: the runs in which it is 0, beside the run in which it is not."""
+
+    distance: Array
+    """(query, key): 1 - cosine between the layer's output for the query, with and without the key's value"""
+    change: Array
+    """(key,): log p(translation) without the value minus with it, natural logarithm"""
+
+    @property
+    def share(self) -> Array:
+        """(query, key): `distance` with rows brought to sum 1; a row in which nothing moves is 0."""
+        total = self.distance.sum(axis=-1, keepdims=True)
+        return np.divide(self.distance, total, out=np.zeros_like(self.distance), where=total > 0)
+
+
+def value_zeroing(
+    translator: Translator, trace: Trace, kind: str, layer: int, head: int | None = None
+) -> Iterator[ValueZeroed]:
+    """Zero the value of one key after another in this attention; the runs stand side by side in a batch.
+
+    Yields after each pass, NaN where not yet run; the whole result last.
+
+    Raises:
+        ValueError: the model has no such attention or head.
+    """
+    attention = trace.attention(kind, layer)
+    if not (head is None or 0 <= head < attention.n_heads):
+        raise ValueError(f"heads are 0 to {attention.n_heads - 1}, got {head!r}")
+    queries, keys = attention.pattern.shape[1:]
+    distance, change = np.full((queries, keys), np.nan), np.full(keys, np.nan)
+    for first in range(0, keys, ROWS):
+        zeroed = torch.arange(first, min(first + ROWS, keys))
+        outputs, logits = _zeroed_runs(translator.model, trace, (kind, layer, head), zeroed)
+        following = torch.tensor(trace.next_ids, device=logits.device)
+        plain, *others = (log_probability(row, following) for row in logits)
+        distance[:, zeroed] = _cosine_distance(outputs[:1], outputs[1:]).T.cpu().numpy()
+        change[zeroed] = np.array(others) - plain
+        yield ValueZeroed(distance.copy(), change.copy())
+
+
+@torch.inference_mode()
+def _zeroed_runs(
+    model: Transformer, trace: Trace, address: tuple[str, int, int | None], zeroed: Tensor
+) -> tuple[Tensor, Tensor]:
+    """(run, query, d_model) of the layer's output and (run, position, vocabulary) of logits; run 0 zeroes nothing."""
+    kind, layer, head = address
+    path, _ = model.attentions()[kind, layer]
+    last = "normed" if model.config.norm == "post" else "added"
+    output = f"{path.rsplit('.', 1)[0]}.feed_forward_residual.{last}"
+    device, runs = model.output.weight.device, 1 + len(zeroed)
+
+    def zero(v: Tensor) -> Tensor:
+        silent = v.clone()
+        silent[torch.arange(1, runs), :, zeroed] = 0
+        return at_head(head, v, silent)
+
+    src, tgt = (torch.tensor([ids], device=device).expand(runs, -1) for ids in (trace.src_ids, trace.tgt_ids))
+    with applied(model, trace.interventions), editing(model, {f"{path}.v": zero}), recording(model, [output]) as found:
+        src_mask = padding_mask(src)
+        logits = model.decode(tgt, model.encode(src, src_mask), src_mask)
+    return found[output], logits
+
+
+def _cosine_distance(x: Tensor, y: Tensor) -> Tensor:
+    """1 - cosine over the last axis, in double precision; |x/|x| - y/|y||^2 / 2 is 0 to the last bit where x = y."""
+    x, y = (F.normalize(vectors.double(), dim=-1) for vectors in (x, y))
+    return (x - y).square().sum(dim=-1) / 2
+
+
+def rank_correlation(x: Array, y: Array) -> float:
+    """Spearman's: the correlation of the ranks, ties sharing their mean; NaN where one side is all the same."""
+    ranks = []
+    for values in (x, y):
+        _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+        last = np.cumsum(counts)
+        ranks.append((last - (counts - 1) / 2)[inverse])
+    a, b = (rank - rank.mean() for rank in ranks)
+    size = np.sqrt((a @ a) * (b @ b))
+    return float(a @ b / size) if size else float("nan")

@@ -1,0 +1,119 @@
+"""How well a key fits a query: four scoring functions (paper, section 3.2.1), on the q and k of one traced head.
+
+Dot product and its scaled form are the model's. The multiplicative form (Luong et al. 2015) is computed with a W that
+the model has, W_Q W_K^T. The additive form (Bahdanau et al. 2015) needs weights that the model was never given, so it
+is here for its cost alone.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.background.stopwatch import Contender
+from model.trace import Array, Attention
+
+DOT, SCALED, MULTIPLICATIVE, ADDITIVE = "dot product", "scaled dot product", "multiplicative", "additive"
+
+
+@dataclass(frozen=True)
+class Multiplicative:
+    """(x_q W_Q + b_Q) (x_k W_K + b_K)^T multiplied out, in double precision; the four terms add up to q k^T."""
+
+    w: Array
+    """(d_model, d_model): W_Q W_K^T, of rank d_k at most"""
+    scores: Array
+    """(query, key): x_q W x_k^T"""
+    from_query: Array
+    """(query,): x_q W_Q b_K^T; the same for all keys, so the softmax does not see it"""
+    from_key: Array
+    """(key,): b_Q W_K^T x_k^T"""
+    constant: float
+    """b_Q b_K^T"""
+
+    @property
+    def total(self) -> Array:
+        """(query, key): all four terms."""
+        return self.scores + self.from_query[:, None] + self.from_key + self.constant
+
+
+@dataclass(frozen=True)
+class ScoringCost:
+    """Scores of all pairs of n queries and m keys, d_k wide."""
+
+    multiply_adds: int
+    tanhs: int
+    numbers: int
+    """the largest result on the way, in numbers that have to be kept"""
+
+
+def multiplicative(attention: Attention, head: int) -> Multiplicative:
+    """The head's scores as x_q W x_k^T and what its biases add."""
+    projections = attention.projections
+    names = ("w_q", "w_k", "b_q", "b_k")
+    w_q, w_k, b_q, b_k = (getattr(projections, name)[head].astype(np.float64) for name in names)
+    x_q, x_k = attention.query_input.astype(np.float64), attention.key_input.astype(np.float64)
+    w = w_q @ w_k.T
+    return Multiplicative(w, x_q @ w @ x_k.T, x_q @ w_q @ b_k, x_k @ w_k @ b_q, float(b_q @ b_k))
+
+
+def scoring_costs(n: int, m: int, d_k: int) -> Mapping[str, ScoringCost]:
+    """What the four functions cost for n queries and m keys; each key and query is multiplied by its matrix once.
+
+    The additive form adds and squashes d_k numbers for each pair, and only then sums them up with v.
+    """
+    pairs = n * m
+    return {
+        DOT: ScoringCost(pairs * d_k, 0, pairs),
+        SCALED: ScoringCost(pairs * d_k, 0, pairs),
+        MULTIPLICATIVE: ScoringCost(n * d_k * d_k + pairs * d_k, 0, pairs),
+        ADDITIVE: ScoringCost((n + m) * d_k * d_k + pairs * d_k, pairs * d_k, pairs * d_k),
+    }
+
+
+def softmax_peaks(scores: Array, mask: Array) -> Array:
+    """(query,): the largest weight of each row's softmax over the keys that `mask` allows; 0 where it allows none."""
+    masked = np.where(mask, scores.astype(np.float64), -np.inf)
+    highest = masked.max(axis=-1, keepdims=True, initial=np.finfo(np.float64).min)
+    totals = np.exp(masked - highest).sum(axis=-1)
+    return np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0)
+
+
+def scoring_contenders(q: Array, k: Array, device: str) -> Mapping[str, Contender]:
+    """The four functions on q (query, d_k) and k (key, d_k), whose rows are repeated until there are enough.
+
+    W, W_1, W_2 and v of the last two are seeded normal numbers: a model that uses them learns them.
+    """
+    d_k = q.shape[-1]
+    numbers = torch.Generator().manual_seed(0)
+    w, w_1, w_2 = (torch.randn(d_k, d_k, generator=numbers).to(device) / math.sqrt(d_k) for _ in range(3))
+    v = torch.randn(d_k, generator=numbers).to(device)
+    functions = {
+        DOT: dot_product,
+        SCALED: lambda q, k: dot_product(q, k) / math.sqrt(d_k),
+        MULTIPLICATIVE: lambda q, k: dot_product(q @ w, k),
+        ADDITIVE: lambda q, k: additive(q @ w_1, k @ w_2, v),
+    }
+
+    def contender(function: Callable[[Tensor, Tensor], Tensor]) -> Contender:
+        def prepare(length: int) -> Callable[[], Tensor]:
+            queries, keys = (torch.from_numpy(np.resize(x, (length, d_k))).to(device) for x in (q, k))
+            return lambda: function(queries, keys)
+
+        return prepare
+
+    return {name: contender(function) for name, function in functions.items()}
+
+
+def dot_product(q: Tensor, k: Tensor) -> Tensor:
+    """q k^T: (query, d_k), (key, d_k) -> (query, key), one matrix multiplication."""
+    return q @ k.T
+
+
+def additive(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """v^T tanh(q_i + k_j) of queries and keys that W_1 and W_2 have been applied to: a (query, key, d_k) tensor
+    stands in between, for the tanh keeps it from being one matrix multiplication."""
+    return torch.tanh(q[:, None] + k) @ v

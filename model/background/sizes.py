@@ -1,0 +1,95 @@
+"""How large a Transformer is, and how much it computes, from its configuration alone."""
+
+from dataclasses import dataclass
+
+import torch
+
+from model.network.config import TransformerConfig
+from model.network.encoder_decoder import Transformer
+
+
+@dataclass(frozen=True)
+class Work:
+    """Multiply-adds of one kind of part, all its layers together."""
+
+    layers: int
+    queries: int
+    """positions that go through it"""
+    keys: int
+    """positions that each of them looks at; 0 where there is no attention"""
+    scores: int
+    """of Q K^T, all heads"""
+    weighted: int
+    """of pattern V, all heads"""
+    weights: int
+    """of positions with matrices that were learned: W_Q, W_K, W_V and W_O, or W_1 and W_2, or the output's"""
+
+    @property
+    def total(self) -> int:
+        return self.scores + self.weighted + self.weights
+
+
+def count_parameters(config: TransformerConfig) -> dict[str, int]:
+    """`parameters_by_part` of a model with this configuration, built on PyTorch's meta device: without its numbers."""
+    with torch.device("meta"):
+        return Transformer(config).parameters_by_part()
+
+
+def parameters_by_block(model: Transformer) -> dict[tuple[str, int], dict[str, int]]:
+    """(stack, layer) -> part -> how many parameters it learns; a layer's norms are counted together, as "norms".
+
+    A norm after the last layer, which pre-norm has, and all outside the stacks are in none of them.
+    """
+    counts: dict[tuple[str, int], dict[str, int]] = {}
+    for stack in ("encoder", "decoder"):
+        for layer, block in enumerate(getattr(model, stack).layers):
+            parts = counts[stack, layer] = {}
+            for name, module in block.named_children():
+                part = "norms" if name.endswith("_residual") else name
+                parts[part] = parts.get(part, 0) + sum(parameter.numel() for parameter in module.parameters())
+    return counts
+
+
+def multiply_adds(config: TransformerConfig, n_src: int, n_tgt: int) -> dict[str, Work]:
+    """What matrix products cost in one teacher-forced pass over one sentence.
+
+    Masked cells are counted too: the model computes them and then masks. Left out is what grows with n d or
+    h n^2 alone: biases, norms, residuals and the softmax.
+
+    Args:
+        config: of the model.
+        n_src: source tokens, the end's included.
+        n_tgt: target tokens that the decoder reads, the start token included.
+
+    Returns:
+        by part: encoder_self, decoder_self, cross, encoder_feed_forward, decoder_feed_forward, output.
+
+    Raises:
+        ValueError: a length is below 1.
+    """
+    if min(n_src, n_tgt) < 1:
+        raise ValueError(f"a sentence has at least one token, got {n_src} and {n_tgt}")
+    encoder, decoder, d_model = config.n_encoder_layers, config.n_decoder_layers, config.d_model
+    vocabulary = n_tgt * d_model * config.vocab_size
+    return {
+        "encoder_self": _attention(config, encoder, n_src, n_src),
+        "decoder_self": _attention(config, decoder, n_tgt, n_tgt),
+        "cross": _attention(config, decoder, n_tgt, n_src),
+        "encoder_feed_forward": Work(encoder, n_src, 0, 0, 0, encoder * 2 * n_src * d_model * config.d_ff),
+        "decoder_feed_forward": Work(decoder, n_tgt, 0, 0, 0, decoder * 2 * n_tgt * d_model * config.d_ff),
+        "output": Work(1, n_tgt, 0, 0, 0, vocabulary),
+    }
+
+
+def break_even(config: TransformerConfig) -> float:
+    """Length n, of source and target alike, at which Q K^T and pattern V together cost as much as all projections
+    and feed-forwards: the former grow with n^2 and the latter with n, so it is their ratio at n = 1."""
+    works = [work for part, work in multiply_adds(config, 1, 1).items() if part != "output"]
+    return sum(work.weights for work in works) / sum(work.scores + work.weighted for work in works)
+
+
+def _attention(config: TransformerConfig, layers: int, queries: int, keys: int) -> Work:
+    """Heads divide d_model among them, so h of width d_k cost what one of width d_model would: h d_k = d_model."""
+    products = layers * config.n_heads * queries * keys * config.d_k
+    projections = layers * (2 * queries + 2 * keys) * config.d_model**2
+    return Work(layers, queries, keys, scores=products, weighted=products, weights=projections)

@@ -1,0 +1,118 @@
+"""The joint SentencePiece vocabulary of both languages (paper, section 5.1), with byte fallback."""
+
+import math
+import random
+import re
+from collections.abc import Iterable
+from io import BytesIO
+from itertools import accumulate
+
+import sentencepiece as spm
+
+from model.network.config import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
+
+# SentencePiece writes a space as U+2581, so a U+2581 that someone typed would come back as a space.
+# It travels as a pair of Unicode's "for internal use" characters, as does the first of that pair.
+_ESCAPE = "\ufdd0"
+_ESCAPED = {"\u2581": f"{_ESCAPE}\ufdd2", _ESCAPE: f"{_ESCAPE}\ufdd1"}
+_UNESCAPED = {pair: character for character, pair in _ESCAPED.items()}
+
+N_CUTS = 32
+"""How many of a word's likeliest segmentations are drawn from (l in Kudo 2018)."""
+
+
+class Tokenizer:
+    """Text <-> token ids; every string of valid Unicode comes back from `decode(encode(text))` as it was.
+
+    Raises:
+        ValueError: `serialized` is not a SentencePiece model with this project's special tokens.
+    """
+
+    def __init__(self, serialized: bytes) -> None:
+        try:
+            self._pieces = spm.SentencePieceProcessor(model_proto=serialized)
+            special = tuple(self._pieces.id_to_piece(list(range(len(SPECIAL_TOKENS)))))
+        except (RuntimeError, IndexError) as error:
+            raise ValueError(f"not a SentencePiece model: {error}") from error
+        if special != SPECIAL_TOKENS:
+            raise ValueError(f"the first tokens must be {SPECIAL_TOKENS}, found {special}")
+        self.serialized = serialized
+        self._cuts_of: dict[tuple[str, float], tuple[list[list[int]], list[float]]] = {}
+
+    def __len__(self) -> int:
+        return self._pieces.get_piece_size()
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of `text`'s likeliest segmentation, without start and end tokens.
+
+        Any valid Unicode will do; a lone surrogate, which no UTF-8 can hold, becomes U+FFFD.
+        """
+        return self._pieces.encode(_escaped(text))
+
+    def sample(self, text: str, alpha: float, rng: random.Random) -> list[int]:
+        """Token ids of a segmentation drawn with probability p^alpha (Kudo 2018): smaller means wilder.
+
+        Pieces end where words end, so each word is drawn by itself. SentencePiece's own sampling
+        cannot be repeated: whatever its seed, each process draws differently.
+        """
+        ids: list[int] = []
+        for word in _escaped(text).split(" ") if text else ():
+            cuts, cumulative = self._cuts(word, alpha)
+            ids += rng.choices(cuts, cum_weights=cumulative)[0]
+        return ids
+
+    def _cuts(self, word: str, alpha: float) -> tuple[list[list[int]], list[float]]:
+        """The likeliest segmentations of a word and their cumulative weights p^alpha, kept for the next time."""
+        if (word, alpha) not in self._cuts_of:
+            space = self._pieces.piece_to_id("\u2581")
+            cuts = self._pieces.nbest_encode(word, nbest_size=N_CUTS) if word else [[space]]
+            scores = [sum(map(self._pieces.get_score, cut)) for cut in cuts]
+            weights = [math.exp(alpha * (score - max(scores))) for score in scores]
+            self._cuts_of[word, alpha] = (cuts, list(accumulate(weights)))
+        return self._cuts_of[word, alpha]
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of `ids`; start, end and padding leave no trace."""
+        kept = [i for i in ids if i not in (PAD, BOS, EOS)]
+        text = self._pieces.decode(kept) if kept else ""
+        return re.sub(f"{_ESCAPE}[\ufdd1\ufdd2]", lambda match: _UNESCAPED[match[0]], text)
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The piece of each id; a leading U+2581 marks the start of a word."""
+        return [self._pieces.id_to_piece(int(i)) for i in ids]
+
+
+def _escaped(text: str) -> str:
+    text = re.sub("[\ud800-\udfff]", "\ufffd", text)
+    return re.sub(f"[\u2581{_ESCAPE}]", lambda match: _ESCAPED[match[0]], text)
+
+
+def train_tokenizer(sentences: Iterable[str], vocab_size: int, seed: int = 0) -> Tokenizer:
+    """Learn a unigram vocabulary (Kudo 2018) of both languages together.
+
+    Raises:
+        ValueError: `sentences` are too few for `vocab_size`.
+    """
+    spm.set_random_generator_seed(seed)
+    model = BytesIO()
+    try:
+        spm.SentencePieceTrainer.train(
+            sentence_iterator=iter(sentences),
+            model_writer=model,
+            vocab_size=vocab_size,
+            model_type="unigram",
+            byte_fallback=True,
+            character_coverage=0.9999,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            pad_piece=SPECIAL_TOKENS[PAD],
+            num_threads=1,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise ValueError(f"no vocabulary of {vocab_size} pieces from this text: {error}") from error
+    return Tokenizer(model.getvalue())

@@ -1,0 +1,169 @@
+"""A loaded checkpoint: text in, translation or Trace out. Frozen, so that many threads can share it."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+from model.checkpoints.tokenizer import Tokenizer
+from model.generation.fast_steps import PackedTransformer
+from model.generation.long_text import leading, split_sentences
+from model.generation.search import Hypothesis, beam_search, greedy
+from model.interventions import Intervention, applied
+from model.network.batch import token_batches
+from model.network.config import EOS
+from model.network.encoder_decoder import Transformer
+from model.trace import Array, Trace
+from model.tracer import build_trace
+
+TOKENS_PER_BATCH = 2048
+MAX_TRACE_TOKENS = 256
+"""A Trace keeps four matrices a head of tokens times tokens: past this they no longer fit a browser."""
+CHARACTERS_PER_TOKEN = 64
+"""A piece holds at most a few dozen characters: far longer text need not be tokenised to be found too long."""
+
+
+@dataclass(frozen=True)
+class Translator:
+    """A Transformer with its vocabulary, in evaluation mode on its device."""
+
+    name: str
+    """the checkpoint's folder"""
+    hash: str
+    """SHA-256 of the weights' file"""
+    model: Transformer
+    tokenizer: Tokenizer
+
+    @property
+    def device(self) -> str:
+        """Where the weights are, such as "cpu" or "cuda:0"."""
+        return str(self.model.output.weight.device)
+
+    def on(self, device: str) -> "Translator":
+        """The same on another device; this one stays as it is."""
+        return replace(self, model=copy.deepcopy(self.model).to(device))
+
+    @cached_property
+    def packed(self) -> PackedTransformer:
+        """The model for searches that nobody watches, packed when the first one begins."""
+        return PackedTransformer(self.model)
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        beam_size: int = 4,
+        alpha: float = 0.6,
+        interventions: Sequence[Intervention] = (),
+    ) -> list[str]:
+        """Translate each text; blank text gives an empty string.
+
+        Text that is too long for one run is translated sentence by sentence.
+
+        Args:
+            texts: one sentence each, or more.
+            beam_size: hypotheses kept at each step; 1 is greedy decoding.
+            alpha: exponent of the length penalty.
+            interventions: what to change in the model while it decodes.
+
+        Raises:
+            ValueError: `texts` is a single string, or beam_size is below 1.
+        """
+        if isinstance(texts, str):
+            raise ValueError("translate takes a list of sentences: write translate([sentence]) for a single one.")
+        parts = [(i, part) for i, text in enumerate(texts) for part in self.parts(text)]
+        # The space around a lone sentence stays where it fits: it may be longer than the sentence.
+        cores = [part if part == texts[i] and self._fits(part) else part.strip() for i, part in parts]
+        sources = [[*self.tokenizer.encode(core), EOS] for core in cores]
+        translated = [""] * len(parts)
+        # What names positions, or means over them, must not meet another sentence's padding.
+        room = TOKENS_PER_BATCH // max(beam_size, 1) if _position_free(interventions) else 1
+        for batch in token_batches([len(source) for source in sources], room, seed="translate"):
+            found = self._decode([sources[j] for j in batch], beam_size, alpha, interventions)
+            for j, hypothesis in zip(batch, found, strict=True):
+                translated[j] = self.tokenizer.decode(list(hypothesis.tokens))
+        translations = [""] * len(texts)
+        for (i, part), core, translation in zip(parts, cores, translated, strict=True):
+            translations[i] += translation + part[len(part.rstrip()) :] * (part != core)
+        return translations
+
+    def parts(self, text: str) -> list[str]:
+        """What is translated in one run each: all of `text` if it fits, else its sentences; nothing if it is blank."""
+        if not text.strip():
+            return []
+        if self._fits(text):
+            return [text]
+        return [part for part in split_sentences(text, self._fits) if part.strip()]
+
+    def leading(self, text: str) -> str:
+        """`text` if a Trace can hold it, else as many of its first sentences as one can."""
+        if self._fits(text):
+            return text
+        # A piece is shorter than that: what lies behind cannot fit, however it is cut.
+        return leading(text.lstrip()[: CHARACTERS_PER_TOKEN * self.token_limit], self._fits)
+
+    @property
+    def token_limit(self) -> int:
+        """Most tokens of one run, </s> among them."""
+        return min(MAX_TRACE_TOKENS, self.model.config.max_len)
+
+    def _fits(self, text: str) -> bool:
+        limit = self.token_limit
+        return len(text) <= CHARACTERS_PER_TOKEN * limit and len(self.tokenizer.encode(text)) < limit
+
+    def trace(
+        self,
+        source: str,
+        target: str | None = None,
+        beam_size: int = 4,
+        interventions: Sequence[Intervention] = (),
+    ) -> Trace:
+        """Decode, unless a `target` is given; then run once, teacher-forced, and keep everything inside.
+
+        Args:
+            source: one sentence.
+            target: the translation to force; None lets the model find its own.
+            beam_size: for the model's own; 1 is greedy decoding.
+            interventions: what to change in the model, in decoding and in the run that is kept.
+
+        Raises:
+            ValueError: blank text, or more tokens than a Trace can hold.
+        """
+        src_ids = self._ids(source, "source")
+        if target is None:
+            tgt_out = list(self._decode([src_ids], beam_size, 0.6, interventions)[0].tokens)
+        else:
+            tgt_out = self._ids(target, "target")
+        return build_trace(self, source, tgt_out[:MAX_TRACE_TOKENS], interventions)
+
+    def positional_encoding(self, side: Literal["source", "target"] = "source") -> Array:
+        """What the model adds for each position (paper, section 3.5): a copy of its table, (max_len, d_model)."""
+        embedding = self.model.src_embedding if side == "source" else self.model.tgt_embedding
+        return embedding.positions.detach().cpu().numpy().copy()
+
+    def _ids(self, text: str, side: str) -> list[int]:
+        """Token ids with </s>, within `limit` and the model's positions."""
+        if not text.strip():
+            raise ValueError(f"The {side} sentence is empty: there is nothing to look at. Type at least one word.")
+        limit = self.token_limit
+        if len(text) > CHARACTERS_PER_TOKEN * limit:
+            raise ValueError(f"The {side} has {len(text):,} characters; at most {limit} tokens fit. Shorten it.")
+        ids = [*self.tokenizer.encode(text), EOS]
+        if len(ids) > limit:
+            raise ValueError(f"The {side} has {len(ids):,} tokens; at most {limit} fit. Shorten it.")
+        return ids
+
+    def _decode(
+        self, sources: list[list[int]], beam_size: int, alpha: float, interventions: Sequence[Intervention]
+    ) -> list[Hypothesis]:
+        if beam_size < 1:
+            raise ValueError(f"beam_size must be at least 1, got {beam_size}")
+        cached = _position_free(interventions)
+        with applied(self.model, interventions):
+            if beam_size == 1:
+                return greedy(self.model, sources, cached, self.packed)
+            return [found[0] for found in beam_search(self.model, sources, beam_size, alpha, cached, self.packed)]
+
+
+def _position_free(interventions: Sequence[Intervention]) -> bool:
+    return all(intervention.position_free for intervention in interventions)

@@ -1,0 +1,1 @@
+"""How a model writes: greedy and beam search, sampling, forced prefixes."""

@@ -1,0 +1,205 @@
+"""The model's equations once more, for speed: matrices that meet the same input side by side, and nobody watching.
+
+`Transformer.encode` and `decode_next` are the readable form, with a hook point on every result; a search
+takes this one while no hook point is observed. A test holds the two together.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from model.network.encoder_decoder import Transformer
+from model.network.layers import DecoderLayer, EncoderLayer
+from model.network.residual import Residual
+
+FIRST_ROOM = 32
+"""Positions that fresh keys and values have room for; it doubles when they are used up."""
+
+FEW_ROWS = 5
+"""Up to so many rows, and more than one, go through a matrix as columns."""
+
+BLOCK = 128
+"""Most rows of a matrix that a single column meets at a time."""
+
+Map = Callable[[Tensor], Tensor]
+
+
+class PackedTransformer:
+    """A Transformer whose weights stay as they are; many threads may share it."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model, config = model, model.config
+        self.modules = tuple(model.modules())
+        self.n_heads, self.d_k = config.n_heads, config.d_k
+        self.encoder = [_EncoderLayer(layer) for layer in model.encoder.layers]
+        self.decoder = [_DecoderLayer(layer) for layer in model.decoder.layers]
+        self.encoder_norm, self.decoder_norm = _norm(model.encoder.final_norm), _norm(model.decoder.final_norm)
+        crosses = [layer.cross_attn for layer in model.decoder.layers]
+        self.memory_keys_values = _affine(*(linear for cross in crosses for linear in (cross.w_k, cross.w_v)))
+        self.output = _product(model.output.weight)
+
+    def start(self, src: Tensor, src_mask: Tensor, copies: int) -> "PackedSteps":
+        """What decoding `copies` hypotheses of each sentence begins with.
+
+        Args:
+            src: token ids (sentence, source position).
+            src_mask: bool (sentence, 1, 1, source position); True = may look.
+            copies: rows that belong to each sentence; they stand together.
+        """
+        mask = None if bool(src_mask.all()) else src_mask
+        keys_values = self.memory_keys_values(self._encode(src, mask))
+        split = (*src.shape, len(self.decoder), 2, self.n_heads, self.d_k)
+        keys_values = keys_values.view(split).permute(2, 3, 0, 4, 1, 5).contiguous()
+        own = keys_values.new_empty(len(self.decoder), 2, len(src) * copies, self.n_heads, FIRST_ROOM, self.d_k)
+        return PackedSteps(self, keys_values, mask, own, copies)
+
+    def _encode(self, src: Tensor, mask: Tensor | None) -> Tensor:
+        """The memory, (sentence * source position, d_model)."""
+        embedding = self.model.src_embedding
+        x = embedding.tokens.weight[src] * embedding.scale + embedding.positions[: src.shape[1]]
+        x = x.flatten(0, 1)
+        for layer in self.encoder:
+            x = layer(x, len(src), mask)
+        return self.encoder_norm(x)
+
+
+class PackedSteps:
+    """One search: keys and values so far, of all layers in one tensor, so that beams are gathered in one go."""
+
+    def __init__(
+        self, packed: PackedTransformer, memory: Tensor, src_mask: Tensor | None, own: Tensor, copies: int
+    ) -> None:
+        self.packed = packed
+        self.memory = memory
+        """(layer, keys and values, sentence, head, source position, d_k)"""
+        self.src_mask = src_mask
+        """None: no sentence has padding"""
+        self.own = own
+        """(layer, keys and values, row, head, room for positions, d_k)"""
+        self.copies = copies
+        self.length = 0
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        """Logits (row, vocabulary) after one more token in each row (row,)."""
+        if self.length == self.own.shape[4]:
+            self.own = torch.cat([self.own, torch.empty_like(self.own)], dim=4)
+        embedding = self.packed.model.tgt_embedding
+        x = embedding.tokens.weight[tokens] * embedding.scale + embedding.positions[self.length]
+        for number, layer in enumerate(self.packed.decoder):
+            x = layer(x, self, number)
+        self.length += 1
+        return self.packed.output(self.packed.decoder_norm(x))
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these rows, in this order; each sentence's rows stand together."""
+        going_on = torch.arange(len(rows), device=rows.device)
+        moved = (rows != going_on).nonzero().flatten()
+        if len(moved):
+            # In place: a fresh tensor for everything at every step costs more than the step.
+            used = self.own[..., : self.length, :]
+            used.index_copy_(2, moved, used.index_select(2, rows[moved]))
+        self.own = self.own[:, :, : len(rows)]
+        if len(rows) < self.memory.shape[2] * self.copies:
+            sentences = rows[:: self.copies] // self.copies
+            self.memory = self.memory[:, :, sentences]
+            self.src_mask = None if self.src_mask is None else self.src_mask[sentences]
+
+
+class _EncoderLayer:
+    """One layer; rows (sentence * position, d_model) in, rows out."""
+
+    def __init__(self, layer: EncoderLayer | DecoderLayer) -> None:
+        own, forward = layer.self_attn, layer.feed_forward
+        self.n_heads, self.d_k = own.n_heads, own.d_k
+        self.q_k_v, self.out = _affine(own.w_q, own.w_k, own.w_v), _affine(own.w_o)
+        self.w_1, self.w_2, self.activation = _affine(forward.w_1), _affine(forward.w_2), forward.activation
+        self.add_self, self.add_forward = _residual(layer.self_attn_residual), _residual(layer.feed_forward_residual)
+
+    def __call__(self, x: Tensor, sentences: int, mask: Tensor | None) -> Tensor:
+        x = self.add_self(x, lambda x: self._attend(x, sentences, mask))
+        return self.add_forward(x, self._feed_forward)
+
+    def _attend(self, x: Tensor, sentences: int, mask: Tensor | None) -> Tensor:
+        q, k, v = self.q_k_v(x).view(sentences, -1, 3, self.n_heads, self.d_k).permute(2, 0, 3, 1, 4)
+        z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return self.out(z.transpose(1, 2).reshape(len(x), -1))
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        return self.w_2(self.activation(self.w_1(x)))
+
+
+class _DecoderLayer(_EncoderLayer):
+    """One layer; rows (row, d_model) of one new position each in, rows out."""
+
+    def __init__(self, layer: DecoderLayer) -> None:
+        super().__init__(layer)
+        self.cross_q, self.cross_out = _affine(layer.cross_attn.w_q), _affine(layer.cross_attn.w_o)
+        self.add_cross = _residual(layer.cross_attn_residual)
+
+    def __call__(self, x: Tensor, state: PackedSteps, number: int) -> Tensor:
+        x = self.add_self(x, lambda x: self._own(x, state.own[number], state.length))
+        x = self.add_cross(x, lambda x: self._cross(x, state.memory[number], state))
+        return self.add_forward(x, self._feed_forward)
+
+    def _own(self, x: Tensor, keys_values: Tensor, position: int) -> Tensor:
+        """Self-attention over the row's earlier positions and this one: nothing behind it exists yet."""
+        q_k_v = self.q_k_v(x).view(len(x), 3, self.n_heads, self.d_k)
+        keys_values[:, :, :, position] = q_k_v[:, 1:].transpose(0, 1)
+        k, v = keys_values[:, :, :, : position + 1]
+        z = F.scaled_dot_product_attention(q_k_v[:, 0, :, None], k, v)
+        return self.out(z.flatten(1))
+
+    def _cross(self, x: Tensor, keys_values: Tensor, state: PackedSteps) -> Tensor:
+        """The rows of one sentence are its queries: what they look at need not be repeated for each."""
+        q = self.cross_q(x).view(-1, state.copies, self.n_heads, self.d_k).transpose(1, 2)
+        z = F.scaled_dot_product_attention(q, *keys_values, attn_mask=state.src_mask)
+        return self.cross_out(z.transpose(1, 2).reshape(len(x), -1))
+
+
+def _affine(*linears: nn.Linear) -> Map:
+    """x -> [x W_1 + b_1, x W_2 + b_2, ...] in one product."""
+    weight, bias = (torch.cat([getattr(linear, name).detach() for linear in linears]) for name in ("weight", "bias"))
+    return _product(weight, bias)
+
+
+def _product(weight: Tensor, bias: Tensor | None = None) -> Map:
+    """x -> x W^T + b for nn.Linear's weight (out, in).
+
+    The matrix is kept both ways: many rows are fastest as rows that meet (in, out), a beam's few as the columns that
+    (out, in) is multiplied with. One row is such a column too, and meets (out, in) block by block: that takes two
+    thirds of the time of a product of matrix and vector.
+    """
+    by_column, by_row = weight.detach().contiguous(), weight.detach().T.contiguous()
+    row = torch.zeros_like(by_row[0]) if bias is None else bias
+    blocks = by_column.view(-1, _block(len(weight)), weight.shape[1])
+    column, columns = row[:, None], row.view(*blocks.shape[:2], 1)
+
+    def map_rows(x: Tensor) -> Tensor:
+        if len(x) == 1 and blocks.shape[1] > 1:  # a prime number of rows has no blocks
+            return torch.baddbmm(columns, blocks, x.T.expand(len(blocks), -1, -1)).view(1, -1)
+        if 1 < len(x) <= FEW_ROWS:
+            return (by_column @ x.T).T if bias is None else torch.addmm(column, by_column, x.T).T.contiguous()
+        return x @ by_row if bias is None else torch.addmm(row, x, by_row)
+
+    return map_rows
+
+
+def _block(rows: int) -> int:
+    """Rows of a block: an equal share, as large as may be."""
+    return next(block for block in range(min(BLOCK, rows), 0, -1) if rows % block == 0)
+
+
+def _norm(norm: nn.Module) -> Map:
+    if isinstance(norm, nn.Identity):
+        return lambda x: x
+    shape, weight, bias, eps = norm.normalized_shape, norm.weight, norm.bias, norm.eps
+    return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
+
+
+def _residual(block: Residual) -> Callable[[Tensor, Map], Tensor]:
+    norm = _norm(block.norm)
+    if block.pre_norm:
+        return lambda x, sublayer: x + sublayer(norm(x))
+    return lambda x, sublayer: norm(x + sublayer(x))

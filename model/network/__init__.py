@@ -1,0 +1,1 @@
+"""The Transformer of the paper, one equation a line."""

@@ -1,0 +1,28 @@
+"""Dropout (section 5.4)."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Dropout(nn.Module):
+    """Dropout (section 5.4) that on a CPU decides eight elements with each 64-bit random number.
+
+    Drawing a float per element costs a third of a training step on two cores. One byte per element
+    is enough: `rate` is then rounded to a multiple of 1/256 (0.3 becomes 77/256 = 0.3008), and the
+    survivors are scaled by exactly that.
+    """
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+        self.threshold = min(round(256 * rate), 255)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.rate == 0:
+            return x
+        if x.device.type != "cpu":
+            return F.dropout(x, self.rate)
+        words = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(torch.iinfo(torch.int64).min, None)
+        kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= self.threshold
+        return x * (kept * (256 / (256 - self.threshold)))

@@ -1,0 +1,43 @@
+"""What goes into a stack: embeddings and positional encoding (sections 3.4, 3.5)."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from model.hooks import HookPoint
+from model.network.config import TransformerConfig
+from model.network.dropout import Dropout
+
+
+def sinusoids(max_len: int, d_model: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i+1) = cos of the same (section 3.5).
+
+    Returns:
+        (max_len, d_model), sines in the even dimensions and cosines in the odd ones, interleaved.
+    """
+    position = torch.arange(max_len, dtype=torch.float64)[:, None]
+    frequency = 10_000 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    encoding = torch.stack([torch.sin(position * frequency), torch.cos(position * frequency)], dim=-1)
+    return encoding.flatten(-2).to(dtype)
+
+
+class InputEmbedding(nn.Module):
+    """Embedding(token) sqrt(d_model) + PE(position), then dropout (sections 3.4, 3.5, 5.4)."""
+
+    def __init__(self, config: TransformerConfig, tokens: nn.Embedding) -> None:
+        super().__init__()
+        self.scale = math.sqrt(config.d_model)
+        self.tokens = tokens
+        if config.positions == "learned":
+            self.positions = nn.Parameter(torch.empty(config.max_len, config.d_model))
+        else:
+            self.register_buffer("positions", sinusoids(config.max_len, config.d_model), persistent=False)
+        self.dropout = Dropout(config.dropout)
+        self.embedding, self.positional, self.sum = HookPoint(), HookPoint(), HookPoint()
+
+    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
+        """(batch, position) -> (batch, position, d_model); the first token stands at position `start`."""
+        embedding = self.embedding(self.tokens(tokens) * self.scale)
+        positional = self.positional(self.positions[start : start + tokens.shape[1]])
+        return self.sum(self.dropout(embedding + positional))

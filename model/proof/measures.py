@@ -1,0 +1,184 @@
+"""How far one run is from each claim of `model.proof.claims`: an error, or None where the run has nothing to measure.
+
+Each measure takes a `Case` in whatever precision its model has, so the same lines give the error in single and in
+double precision. A claim that is broken in a way that has no size (a mark of another head, weight on a pad) is
+infinitely far off.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+
+import numpy as np
+
+from model.analysis.words import is_special, merge, without_keys, word_groups
+from model.checkpoints.store import checkpoint_path, sha256
+from model.checkpoints.translator import Translator
+from model.interventions import Intervention, SublayerOff
+from model.network.config import BOS, SPECIAL_TOKENS
+from model.proof.checks import chain_closes, hooks_change_nothing, relative_error, rows_sum_to_one
+from model.trace import Array, Attention, Trace
+from model.tracer import build_trace
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run, and the head that is looked at."""
+
+    translator: Translator
+    trace: Trace
+    kind: str
+    layer: int
+    head: int
+
+    def again(self, *more: Intervention) -> Trace:
+        """The same tokens once more, under the run's interventions and `more`."""
+        trace = self.trace
+        return build_trace(self.translator, trace.source, trace.next_ids, (*trace.interventions, *more))
+
+    @property
+    def position_free(self) -> bool:
+        """Whether a cached step, or a padded batch, means the same."""
+        return all(change.position_free for change in self.trace.interventions)
+
+
+def hooks(case: Case) -> float:
+    return hooks_change_nothing(case.translator, case.trace).error
+
+
+def chain(case: Case) -> float:
+    return chain_closes(case.translator, case.trace).error
+
+
+def contributions(case: Case) -> float | None:
+    if is_off(case.trace):
+        return None
+    return _largest(
+        relative_error((a.z @ a.projections.w_o).sum(axis=0) + a.projections.b_o, a.out)
+        for a in case.trace.attentions.values()
+    )
+
+
+def rows(case: Case) -> float:
+    return rows_sum_to_one(case.trace).error
+
+
+def names(case: Case) -> float:
+    """Rows against queries and columns against keys: the labels, and one product of vectors a cell."""
+    trace = case.trace
+    honest = trace.tgt_tokens[0] == SPECIAL_TOKENS[BOS] and trace.next_tokens[:-1] == trace.tgt_tokens[1:]
+    for attention in trace.attentions.values():
+        queries = trace.src_tokens if attention.kind == "encoder_self" else trace.tgt_tokens
+        keys = trace.tgt_tokens if attention.kind == "decoder_self" else trace.src_tokens
+        honest &= (attention.query_tokens, attention.key_tokens) == (queries, keys)
+    if not honest:
+        return math.inf
+    return _largest(relative_error(_products(a), a.scores) for a in trace.attentions.values())
+
+
+def _products(attention: Attention) -> Array:
+    return np.einsum("hid,hjd->hij", attention.q, attention.k)
+
+
+def vocabulary(case: Case) -> float:
+    """The distribution of each row sums to 1; each listed candidate has its probability, and the rest has the rest."""
+    found = case.trace.probabilities
+    errors = [float(np.abs(found.sum(axis=-1) - 1).max())]
+    for row, listed in zip(found, case.trace.candidates, strict=True):
+        ids, told = ([getattr(c, name) for c in listed] for name in ("id", "probability"))
+        errors.append(float(np.abs(row[ids] - told).max()))
+        errors.append(abs(np.delete(row, ids).sum() - (1 - sum(told))))
+    return float(np.max(errors))
+
+
+def hidden_tokens(case: Case) -> float:
+    """What stays and what is said to be removed make up the row; renormalised, what stays makes it up alone."""
+    errors = []
+    for attention in case.trace.attentions.values():
+        pattern, hidden = attention.pattern, is_special(attention.key_tokens)
+        before = pattern.sum(axis=-1)
+        kept, removed = without_keys(pattern, hidden)
+        errors.append(float(np.abs(kept.sum(axis=-1) + removed * before - before).max()))
+        if kept.shape[-1]:
+            scaled = without_keys(pattern, hidden, renormalise=True)[0].sum(axis=-1)
+            left = kept.sum(axis=-1) > 0
+            errors.append(float(np.abs(scaled - before)[left].max(initial=0)))
+    return float(np.max(errors))
+
+
+def words(case: Case) -> float:
+    """Merged rows against the mean of their pieces' sums: 1, where every piece may look at something."""
+    errors = []
+    for attention in case.trace.attentions.values():
+        queries, keys = (word_groups(tokens) for tokens in (attention.query_tokens, attention.key_tokens))
+        merged = merge(attention.pattern, queries, keys).sum(axis=-1)
+        sees = attention.mask.any(axis=-1)
+        whole = np.stack([sees[:, list(group)].mean(axis=-1) for group in queries], axis=-1)
+        errors.append(float(np.abs(merged - whole).max()))
+    return float(np.max(errors))
+
+
+def positions(case: Case) -> float | None:
+    """The table that was added, against the model's own, and against the paper's sines and cosines if it is that."""
+    if any("Positions" in type(change).__name__ for change in case.trace.interventions):
+        return None
+    errors = []
+    for side, embedded in (("source", case.trace.src_embedded), ("target", case.trace.tgt_embedded)):
+        shown = embedded.positional
+        table = case.translator.positional_encoding(side)[: len(shown)]
+        errors.append(float(np.abs(table - shown).max()))
+        if case.translator.model.config.positions == "sinusoidal":
+            errors.append(float(np.abs(_paper(*shown.shape) - shown).max()))
+    return float(np.max(errors))
+
+
+def _paper(length: int, d_model: int) -> Array:
+    """Section 3.5, number by number."""
+    dimension = np.arange(d_model)
+    angle = np.arange(length)[:, None] / 10_000.0 ** (2 * (dimension // 2) / d_model)
+    return np.where(dimension % 2 == 0, np.sin(angle), np.cos(angle))
+
+
+def addresses(case: Case) -> float:
+    """Head h of layer l on screen has rows h d_k to (h + 1) d_k of that layer's own W_Q, W_K and W_V."""
+    parts, errors = dict(case.translator.model.named_parameters()), []
+    roads = {"encoder_self": "encoder.layers.{}.self_attn", "decoder_self": "decoder.layers.{}.self_attn"}
+    roads["cross"] = "decoder.layers.{}.cross_attn"
+    for (kind, layer), attention in case.trace.attentions.items():
+        if (attention.kind, attention.layer) != (kind, layer):
+            return math.inf
+        for name in "qkv":
+            weight = parts[f"{roads[kind].format(layer)}.w_{name}.weight"].detach().cpu().numpy()
+            own = weight.reshape(attention.n_heads, attention.d_k, -1).transpose(0, 2, 1)
+            errors.append(float(np.abs(own - getattr(attention.projections, f"w_{name}")).max()))
+    return float(np.max(errors))
+
+
+def weights_file(case: Case) -> float | None:
+    """Hexadecimal digits in which the file's SHA-256, read now, differs from the one that exports name."""
+    path = checkpoint_path(case.trace.checkpoint) / "model.safetensors"
+    if not path.is_file():
+        return None
+    return float(sum(a != b for a, b in zip(sha256(path), case.trace.checkpoint_hash, strict=True)))
+
+
+def is_off(trace: Trace) -> bool:
+    """Whether a sub-layer is silenced: its output is then no sum of its heads."""
+    return any(isinstance(change, SublayerOff) for change in trace.interventions)
+
+
+def _largest(errors: Iterator[float]) -> float:
+    """NumPy's maximum, unlike Python's, lets no NaN pass."""
+    return float(np.max(list(errors)))
+
+
+def arrays(part: object) -> Iterator[Array]:
+    """Every array inside a Trace, in a fixed order."""
+    if isinstance(part, np.ndarray):
+        yield part
+    elif is_dataclass(part):
+        for field in fields(part):
+            yield from arrays(getattr(part, field.name))
+    elif isinstance(part, dict | tuple):
+        for item in part.values() if isinstance(part, dict) else part:
+            yield from arrays(item)

@@ -1,0 +1,145 @@
+"""Measures that run the model again: changed, in a batch, step by step. See `model.proof.measures`."""
+
+import math
+
+import numpy as np
+import torch
+
+from model.analysis.padded_batch import padded_run, room_for_pads
+from model.generation.beam_tree import beam_tree
+from model.generation.search import beam_search, greedy
+from model.hooks import explicit_path
+from model.interventions import AttentionTemperature, HeadGate, MaskEdit, applied
+from model.network.config import BOS, PAD, SPECIAL_TOKENS, UNK
+from model.network.masks import padding_mask
+from model.proof.checks import relative_error
+from model.proof.measures import Case, arrays, is_off
+from model.trace import Array, Trace
+from model.tracer import build_trace, record
+
+MOST_PADS = 4
+EXTREMES = (1e-3, 1e3)
+"""temperatures that must not overflow"""
+BEAMS = 4
+ALPHA = 0.6
+_PER_HEAD = ("q", "pattern", "z")
+_PER_ROW = ("out", "added", "normed", "hidden", "logits")
+
+
+def two_runs(case: Case) -> float:
+    if any(module.training for module in case.translator.model.modules()):
+        return math.inf
+    return _difference(case.trace, case.again())
+
+
+def causality(case: Case) -> float | None:
+    """Every target token in turn becomes another one; rows before it must keep every bit."""
+    model, trace = case.translator.model, case.trace
+    decoder = [a.mask for (kind, _), a in trace.attentions.items() if kind == "decoder_self"]
+    if len(trace.tgt_ids) < 2 or any(np.triu(mask, 1).any() for mask in decoder):
+        return None
+    before = record(model, trace.src_ids, trace.tgt_ids, trace.interventions)
+    ordinary, size = len(SPECIAL_TOKENS), model.config.vocab_size - len(SPECIAL_TOKENS)
+    errors = []
+    for j in range(1, len(trace.tgt_ids)):
+        other = ordinary + (trace.tgt_ids[j] - ordinary + 1) % size
+        tgt_ids = (*trace.tgt_ids[:j], other, *trace.tgt_ids[j + 1 :])
+        after = record(model, trace.src_ids, tgt_ids, trace.interventions)
+        errors += [float(np.abs(_first(before, path, j) - _first(after, path, j)).max()) for path in _rowwise(before)]
+    return float(np.max(errors))
+
+
+def _rowwise(activations: dict[str, Array]) -> list[str]:
+    """The decoder's results that have a row a target position."""
+    names = (*_PER_HEAD, *_PER_ROW)
+    return [path for path in activations if path == "logits" or _in_decoder(path, names)]
+
+
+def _in_decoder(path: str, names: tuple[str, ...]) -> bool:
+    return path.startswith("decoder.") and path.rsplit(".", 1)[-1] in names
+
+
+def _first(activations: dict[str, Array], path: str, n: int) -> Array:
+    """The first `n` rows."""
+    found = activations[path]
+    return found[:, :n] if path.rsplit(".", 1)[-1] in _PER_HEAD else found[:n]
+
+
+def padding(case: Case) -> float | None:
+    pads = min(room_for_pads(case.translator, case.trace), MOST_PADS)
+    if pads < 1 or not case.position_free:
+        return None
+    found = padded_run(case.translator, case.trace, case.kind, case.layer, pads)
+    if found.pad_weight:
+        return math.inf
+    loudest = max(1.0, float(np.abs(case.trace.logits).max()))
+    return max(found.largest_difference, found.logits_difference / loudest)
+
+
+@torch.inference_mode()
+def cached_steps(case: Case) -> float | None:
+    """Each step of cached decoding against its row of the capture."""
+    if not case.position_free:
+        return None
+    model, trace = case.translator.model, case.trace
+    device = model.output.weight.device
+    src, tgt = (torch.tensor([ids], device=device) for ids in (trace.src_ids, trace.tgt_ids))
+    with applied(model, trace.interventions), explicit_path():
+        src_mask, cache = padding_mask(src), model.new_cache()
+        memory = model.encode(src, src_mask)
+        steps = [model.decode_next(tgt[:, t], t, memory, src_mask, cache)[0].cpu().numpy() for t in range(tgt.shape[1])]
+    return relative_error(np.stack(steps), trace.logits)
+
+
+def searches(case: Case) -> float | None:
+    """How far the greedy translation is from the best next token of its own capture, and each search from its twin."""
+    if not case.position_free:
+        return None
+    model, trace, source = case.translator.model, case.trace, list(case.trace.src_ids)
+    with applied(model, trace.interventions):
+        (best,) = greedy(model, [source])
+        single = beam_search(model, [source], 1)[0][0]
+        winner = beam_search(model, [source], BEAMS, ALPHA)[0][0]
+        tree = beam_tree(model, source, BEAMS)
+    grown = tree.hypothesis(tree.ends[tree.ranking(ALPHA)[0]], ALPHA)
+    captured = build_trace(case.translator, trace.source, best.tokens, trace.interventions).logits.copy()
+    captured[:, [PAD, UNK, BOS]] = -np.inf
+    chosen = captured[np.arange(len(best.tokens)), list(best.tokens)]
+    errors = (
+        float((captured.max(axis=-1) - chosen).max()),
+        abs(single.log_probability - best.log_probability) / len(best.tokens),
+        abs(grown.score - winner.score),
+    )
+    return float(np.max(errors))
+
+
+def identities(case: Case) -> float:
+    for tau in EXTREMES:
+        extreme = case.again(AttentionTemperature(tau))
+        if not all(np.isfinite(array).all() for array in arrays(extreme)):
+            return math.inf
+    nothing = (AttentionTemperature(1.0), HeadGate(1.0), HeadGate(1.0, mode="mean"), MaskEdit())
+    return float(np.max([_difference(case.trace, case.again(change)) for change in nothing]))
+
+
+def ablations(case: Case) -> float | None:
+    """The head of the case taken away, and replaced by its mean, in the attention that holds it."""
+    if is_off(case.trace):
+        return None
+    before = case.trace.attention(case.kind, case.layer)
+    place = {"kind": case.kind, "layer": case.layer, "head": case.head}
+    gone, mean = (
+        case.again(HeadGate(0.0, **place, mode=mode)).attention(case.kind, case.layer) for mode in ("zero", "mean")
+    )
+    z, w_o = before.z[case.head], before.projections.w_o[case.head]
+    average = np.broadcast_to(z.mean(axis=0), z.shape)
+    if case.kind != "encoder_self":
+        average = z.cumsum(axis=0) / np.arange(1, len(z) + 1, dtype=z.dtype)[:, None]
+    rest = before.out - z @ w_o
+    return max(relative_error(rest, gone.out), relative_error(rest + average @ w_o, mean.out))
+
+
+def _difference(one: Trace, other: Trace) -> float:
+    """The largest, over every array of two runs."""
+    pairs = zip(arrays(one), arrays(other), strict=True)
+    return float(np.max([np.abs(a.astype(np.float64) - b).max() for a, b in pairs if a.size]))

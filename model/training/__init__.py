@@ -1,0 +1,1 @@
+"""Data, loss, schedule and the training loop."""

@@ -1,0 +1,65 @@
+"""Cross-entropy with label smoothing (paper, section 5.4)."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch.nn.functional as F
+from torch import Tensor
+
+from model.network.config import PAD
+from model.trace import Array
+
+
+def label_smoothed_loss(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+    """Summed cross-entropy in nats against (1 - eps) one-hot + eps uniform; padding does not count.
+
+    Args:
+        logits: (batch, target position, vocabulary)
+        targets: (batch, target position)
+        smoothing: eps; the paper's is 0.1.
+    """
+    return F.cross_entropy(
+        logits.flatten(0, 1), targets.flatten(), ignore_index=PAD, label_smoothing=smoothing, reduction="sum"
+    )
+
+
+def smoothed_shares(vocabulary: int, smoothing: float) -> tuple[float, float]:
+    """Target probability of the right token, 1 - eps + eps / V, and of each other one, eps / V.
+
+    The eps is spread over the whole vocabulary, the right token among it, as `label_smoothed_loss` does.
+
+    Raises:
+        ValueError: eps is outside 0 to 1, or the vocabulary has fewer than two tokens.
+    """
+    if not 0 <= smoothing <= 1 or vocabulary < 2:
+        raise ValueError(f"smoothing is 0 to 1 over two tokens or more, got {smoothing} over {vocabulary}")
+    other = smoothing / vocabulary
+    return 1 - smoothing + other, other
+
+
+def target_entropy(vocabulary: int, smoothing: float) -> float:
+    """Entropy of the smoothed target in nats: no model's cross-entropy against it can be lower."""
+    right, other = smoothed_shares(vocabulary, smoothing)
+    others = (vocabulary - 1) * other * math.log(other) if other else 0.0
+    return -(right * math.log(right) + others)
+
+
+def log_probabilities(logits: Array) -> Array:
+    """Logarithm of the softmax over the last axis, in double precision; the shape of `logits`."""
+    shifted = logits.astype(np.float64)
+    shifted -= shifted.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def cross_entropies(logits: Array, targets: Sequence[int], smoothing: float) -> Array:
+    """(position,) nats, in double precision: -sum_v q(v) log p(v), q the smoothed target of each position.
+
+    Args:
+        logits: (position, vocabulary)
+        targets: the right token's id at each position.
+        smoothing: eps; 0 is the plain cross-entropy, -log p(right token).
+    """
+    logs = log_probabilities(logits)
+    plain = -logs[np.arange(len(logs)), list(targets)]
+    return (1 - smoothing) * plain - smoothing * logs.mean(axis=-1)

@@ -1,0 +1,41 @@
+"""A task small enough to learn in two minutes: letters in, the same letters out in reverse order.
+
+`python -m model.training.reversal_task --out FOLDER` writes its data.
+"""
+
+import argparse
+import random
+from pathlib import Path
+from string import ascii_lowercase
+
+LONGEST = 8
+"""letters of a line"""
+TRAIN_LINES, DEV_LINES = 20_000, 200
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Write train.tsv and dev.tsv; no line of the one stands in the other."""
+    parser = argparse.ArgumentParser(
+        prog="python -m model.training.reversal_task", description="Letters and their reverse."
+    )
+    parser.add_argument("--out", type=Path, required=True, help="the folder for train.tsv and dev.tsv")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args(arguments)
+    lines = reversals(TRAIN_LINES + DEV_LINES, args.seed)
+    args.out.mkdir(parents=True, exist_ok=True)
+    for name, part in (("train.tsv", lines[DEV_LINES:]), ("dev.tsv", lines[:DEV_LINES])):
+        (args.out / name).write_text("".join(f"{source}\t{target}\n" for source, target in part), encoding="utf-8")
+
+
+def reversals(count: int, seed: int) -> list[tuple[str, str]]:
+    """`count` different pairs such as ("c a t", "t a c"), of 3 to `LONGEST` letters."""
+    rng = random.Random(seed)
+    found: dict[str, str] = {}
+    while len(found) < count:
+        letters = rng.choices(ascii_lowercase, k=rng.randint(3, LONGEST))
+        found[" ".join(letters)] = " ".join(reversed(letters))
+    return list(found.items())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""The training loop (paper, section 5): resumable at any moment, one process or many.
+
+The state on disk is one file, replaced atomically. All randomness follows from (seed, epoch) and
+(seed, step, process), so a resumed run is the uninterrupted run, bit for bit on a CPU.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+import torch
+import torch.distributed as dist
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from model.checkpoints.files import atomic_write
+from model.checkpoints.store import save_checkpoint, save_weights
+from model.checkpoints.tokenizer import Tokenizer
+from model.network.batch import token_batches
+from model.network.encoder_decoder import Transformer
+from model.training.data import Batch, Pair, Text, drawn, encode_pairs
+from model.training.loss import label_smoothed_loss
+from model.training.schedule import cooldown, noam
+
+SNAPSHOT_STEPS = (0, 10, 32, 100, 316, 1000, 3162, 10_000, 31_623, 100_000)
+"""Half powers of ten: the steps whose weights are kept to watch attention form."""
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How to train; the defaults are the paper's where it states them."""
+
+    steps: int = 100_000
+    max_tokens: int = 4096
+    """per process and step, padding included"""
+    warmup: int = 4000
+    lr_factor: float = 1.0
+    cooldown: int = 0
+    """the last this many steps the rate falls in a line to zero"""
+    label_smoothing: float = 0.1
+    sampling: float = 0.0
+    """0: one segmentation; above 0: a new one each epoch (Kudo 2018), smaller is wilder"""
+    evaluate_every: int = 500
+    average: int = 5
+    """checkpoints averaged (section 6.1): the last this many evaluations"""
+    precision: str = "float32"
+    """or bfloat16: what matrices are multiplied in; sums, weights and Adam's moments stay float32"""
+    seed: int = 0
+
+
+@dataclass
+class Progress:
+    """Where a run stands: everything besides tensors that the next step depends on."""
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    """batches of this epoch already done, all processes together"""
+    seconds: float = 0.0
+    tokens: int = 0
+    loss: float = 0.0
+    """summed since the last evaluation, as are `loss_tokens`"""
+    loss_tokens: int = 0
+
+
+class Trainer:
+    """Trains `model` on `texts`, and leaves a loadable checkpoint in `folder` after each evaluation.
+
+    `evaluate` is called with the averaged model and returns the columns it adds to log.csv.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        texts: list[Text],
+        options: TrainingOptions,
+        evaluate: Callable[[Transformer], dict[str, float]],
+    ) -> None:
+        self.folder, self.model, self.tokenizer, self.texts = folder, model, tokenizer, texts
+        self.options, self.evaluate = options, evaluate
+        self.device = next(model.parameters()).device.type
+        self.optimizer = torch.optim.Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        self.progress = Progress()
+        self.rank, self.world = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
+        self.parallel: nn.Module = DistributedDataParallel(model) if self.world > 1 else model
+
+    def run(self, minutes: float | None = None) -> Iterator[Progress]:
+        """Train until `options.steps` or for `minutes`, yielding after each step; saves when it stops."""
+        if self.progress.step >= self.options.steps:
+            return
+        deadline = time.monotonic() + 60 * minutes if minutes is not None else float("inf")
+        if self.progress.step == 0 and self.rank == 0:
+            self._snapshot()
+        last_save = time.monotonic()
+        for pairs in self._batches():
+            started = time.monotonic()
+            self._step(pairs)
+            self.progress.seconds += time.monotonic() - started
+            finished = self.progress.step >= self.options.steps or self._agree(time.monotonic() > deadline)
+            if self.progress.step % self.options.evaluate_every == 0 or finished:
+                self._evaluate_and_save()
+                last_save = time.monotonic()
+            elif time.monotonic() - last_save > 120 and self.world == 1:
+                self.save()
+                last_save = time.monotonic()
+            yield self.progress
+            if finished:
+                return
+
+    def _batches(self) -> Iterator[list[Pair]]:
+        """This process's batches, epoch after epoch, from where the progress stands."""
+        while True:
+            seed = f"{self.options.seed}-{self.progress.epoch}"
+            text = drawn(self.texts, seed)
+            pairs = encode_pairs(self.tokenizer, text, self.model.config.max_len, self.options.sampling, seed)
+            if not pairs:
+                raise ValueError(f"no sentence pair has at most max_len = {self.model.config.max_len} tokens")
+            lengths = [max(map(len, pair)) for pair in pairs]
+            batches = token_batches(lengths, self.options.max_tokens, seed)
+            while self.progress.batch < len(batches):
+                # The last round of an epoch may hold fewer batches than processes: start over to fill it.
+                mine = batches[(self.progress.batch + self.rank) % len(batches)]
+                self.progress.batch += self.world
+                yield [pairs[i] for i in mine]
+            self.progress.epoch += 1
+            self.progress.batch = 0
+
+    def _step(self, pairs: list[Pair]) -> None:
+        batch = Batch.of(pairs, self.device)
+        self.parallel.train()
+        # Each step and process draws its own dropout, whatever was drawn before it.
+        torch.manual_seed(random.Random(f"{self.options.seed}-{self.progress.step}-{self.rank}").getrandbits(63))
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.options.precision == "bfloat16"):
+            loss = label_smoothed_loss(
+                self.parallel(batch.src, batch.tgt_in), batch.tgt_out, self.options.label_smoothing
+            )
+        tokens = (batch.tgt_out != 0).sum()
+        totals = torch.stack([loss.detach().double(), tokens.double()])
+        if self.world > 1:
+            dist.all_reduce(totals)
+        self.optimizer.zero_grad()
+        # DDP averages over processes: times their number, it is the gradient per token of all of them.
+        (loss * self.world / totals[1].float()).backward()
+        step = self.progress.step = self.progress.step + 1
+        rate = noam(step, self.model.config.d_model, self.options.warmup, self.options.lr_factor)
+        rate *= cooldown(step, self.options.steps, self.options.cooldown)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        loss_sum, token_sum = totals.tolist()
+        self.progress.loss += loss_sum
+        self.progress.loss_tokens += int(token_sum)
+        self.progress.tokens += int(token_sum)
+        if step in SNAPSHOT_STEPS and self.rank == 0:
+            self._snapshot()
+
+    def _evaluate_and_save(self) -> None:
+        if self.rank == 0:
+            self._keep_for_average()
+            averaged = self.averaged_weights()
+            row = {
+                "step": self.progress.step,
+                "epoch": self.progress.epoch,
+                "learning_rate": self.optimizer.param_groups[0]["lr"],
+                "train_loss": self.progress.loss / max(self.progress.loss_tokens, 1),
+                "hours": self.progress.seconds / 3600,
+                "tokens_per_second": self.progress.tokens / self.progress.seconds,
+            }
+            self.progress.loss, self.progress.loss_tokens = 0.0, 0
+            row |= self._evaluated_with(averaged)
+            self._log(row)
+            save_checkpoint(self.folder, self.model, self.tokenizer, averaged)
+            self.save()
+        self.progress.loss, self.progress.loss_tokens = 0.0, 0
+        if self.world > 1:
+            dist.barrier()
+
+    def _evaluated_with(self, weights: dict[str, Tensor]) -> dict[str, float]:
+        """Run `evaluate` on a copy of the model that holds `weights`."""
+        model = Transformer(self.model.config).to(self.device).eval()
+        model.load_state_dict(weights, strict=False)
+        return self.evaluate(model)
+
+    def averaged_weights(self) -> dict[str, Tensor]:
+        """Mean of the last evaluations' weights (section 6.1)."""
+        files = sorted((self.folder / "averaging").glob("*.safetensors"))
+        loaded = [load_file(file, device=self.device) for file in files]
+        return {name: torch.stack([weights[name] for weights in loaded]).mean(dim=0) for name in loaded[0]}
+
+    def _keep_for_average(self) -> None:
+        folder = self.folder / "averaging"
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.progress.step:08}.safetensors"
+        save_weights(path, dict(self.model.named_parameters()), torch.float32)
+        for old in sorted(folder.glob("*.safetensors"))[: -self.options.average]:
+            old.unlink()
+
+    def _snapshot(self) -> None:
+        folder = self.folder / "snapshots"
+        folder.mkdir(parents=True, exist_ok=True)
+        save_weights(folder / f"step-{self.progress.step:06}.safetensors", dict(self.model.named_parameters()))
+
+    def _log(self, row: dict[str, float]) -> None:
+        path = self.folder / "log.csv"
+        earlier = pd.read_csv(path) if path.exists() else pd.DataFrame()
+        earlier = earlier[earlier["step"] < row["step"]] if len(earlier) else earlier
+        with atomic_write(path) as temporary:
+            pd.concat([earlier, pd.DataFrame([row])]).to_csv(temporary, index=False, float_format="%.6g")
+
+    def save(self) -> None:
+        """Replace the state on disk: weights, Adam's moments and progress."""
+        state = {
+            "progress": asdict(self.progress),
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+        }
+        with atomic_write(self.folder / "state.pt") as path:
+            torch.save(state, path)
+
+    def resume(self) -> None:
+        """Go back to the state on disk; what was done after it is done again, the same way."""
+        state = torch.load(self.folder / "state.pt", weights_only=True, map_location=self.device)
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.progress = Progress(**state["progress"])
+        if self.rank == 0:
+            for file in (self.folder / "averaging").glob("*.safetensors"):
+                if int(file.stem) > self.progress.step:
+                    file.unlink()
+
+    def _agree(self, stop: bool) -> bool:
+        """Whether any process wants to stop: all must leave at the same step."""
+        if self.world == 1:
+            return stop
+        flag = torch.tensor(float(stop), device=self.device)
+        dist.all_reduce(flag, op=dist.ReduceOp.MAX)
+        return bool(flag)

@@ -1,0 +1,1 @@
+"""The only caches, the queue for the model, work on a button."""

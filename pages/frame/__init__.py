@@ -1,0 +1,1 @@
+"""What stands around every page: menu, sidebar, address, tour, proof strip."""

@@ -1,0 +1,1 @@
+"""Tabs of single pages, named as their page."""

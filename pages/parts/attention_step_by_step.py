@@ -1,0 +1,141 @@
+"""The matrices of one attention head, step by step: which step, which cell, and the components that draw them."""
+
+from typing import Any
+
+import streamlit as st
+
+from pages.widgets.canvas import draw
+from viz.drawing import Drawing
+from viz.steps.head import PROJECTIONS, Choice, Head
+from viz.steps.steps import STEPS
+
+CELL = {"cell_query": 2, "cell_key": 1, "cell_dimension": 0, "cell_output": 0}
+"""the widgets that name the cell, and where it is at first"""
+DEFAULTS = {"step": 1} | CELL
+AXES = {"query": "cell_query", "key": "cell_key", "dimension": "cell_dimension", "model": "cell_output"}
+"""what a click on a matrix chooses -> the widget that shows it"""
+
+
+def stepper() -> int:
+    """Back, slider and next; the step that is shown, from 0. The arrow keys work through the component."""
+    _from_link()
+    back, slider, forward = st.columns([1, 6, 1], vertical_alignment="bottom")
+    step = slider.slider(
+        "Step",
+        1,
+        len(STEPS),
+        key="step",
+        help="The arrow keys ← → move it too.",
+        on_change=_to_link,
+        persist_state="session",
+    )
+    _button(back, "Back", ":material/arrow_back:", step - 1)
+    _button(forward, "Next", ":material/arrow_forward:", step + 1)
+    return step - 1
+
+
+def _button(column: Any, label: str, icon: str, target: int) -> None:
+    inside = 1 <= target <= len(STEPS)
+    column.button(label, icon=icon, key=label, disabled=not inside, width="stretch", on_click=_go, args=(target,))
+
+
+def _go(step: int) -> None:
+    st.session_state["step"] = min(max(step, 1), len(STEPS))
+    _to_link()
+
+
+def choose_cell(head: Head, step: int) -> Choice:
+    """The cell whose arithmetic is shown: by name here, or by a click on a matrix; the link brings it along."""
+    columns = st.columns([3, 3, 2, 2])
+    query = _position(columns[0], "Query", "cell_query", head.queries.labels)
+    key = _position(columns[1], "Key", "cell_key", head.keys.labels)
+    dimension = _dimension(columns[2], "Dimension of the head", "cell_dimension", head.d_k, step in (0, 5))
+    output, projection = 0, "Q"
+    if step == 0:
+        projection = columns[3].segmented_control(
+            "Element of", PROJECTIONS, default="Q", required=True, key="cell_projection", persist_state="session"
+        )
+    else:
+        output = _dimension(columns[3], "Dimension of the output", "cell_output", head.d_model, step == 6)
+    _to_link()
+    return Choice(query, key, dimension, output, projection or "Q")
+
+
+def _from_link() -> None:
+    """On the first run: the step and the cell that the link names, or a cell away from the diagonal."""
+    named = st.query_params.get("cell", "").split("-")
+    asked = {"step": st.query_params.get("step", "")} | dict(zip(CELL, named, strict=False))
+    for widget, default in DEFAULTS.items():
+        if widget not in st.session_state:
+            text = asked.get(widget, "")
+            st.session_state[widget] = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else default
+    st.session_state["step"] = min(max(st.session_state["step"], 1), len(STEPS))
+
+
+def _to_link() -> None:
+    """The address names step and cell; on a change even before the page runs, so that the sidebar's link does too."""
+    state = {widget: st.session_state.get(widget, default) for widget, default in DEFAULTS.items()}
+    cell = "-".join(str(state[widget]) for widget in CELL)
+    for name, value, default in (
+        ("step", str(state["step"]), str(DEFAULTS["step"])),
+        ("cell", cell, "-".join(map(str, CELL.values()))),
+    ):
+        if value != default:
+            st.query_params[name] = value
+        elif name in st.query_params:
+            del st.query_params[name]
+
+
+def _position(column: Any, label: str, key: str, labels: tuple[str, ...]) -> int:
+    _keep_below(key, len(labels))
+    return column.selectbox(
+        label,
+        range(len(labels)),
+        key=key,
+        format_func=lambda i: f"{i} {labels[i]}",
+        on_change=_to_link,
+        persist_state="session",
+    )
+
+
+def _dimension(column: Any, label: str, key: str, size: int, used: bool) -> int:
+    _keep_below(key, size)
+    return column.number_input(
+        label, 0, size - 1, key=key, disabled=not used, on_change=_to_link, persist_state="session"
+    )
+
+
+def _keep_below(key: str, size: int) -> None:
+    """Before its widget is drawn: another sentence or model may have fewer positions."""
+    st.session_state[key] = min(st.session_state[key] or 0, size - 1)
+
+
+def matrices(payload: bytes) -> Drawing:
+    """Draw equations (viz.canvas.matrices.encode); a click chooses a cell, the arrow keys a step."""
+    return draw(
+        Drawing("matrices", payload),
+        "matrices",
+        on_pick_change=_pick,
+        on_step_change=lambda: _take_step("matrices"),
+    )
+
+
+def arithmetic(payload: dict) -> Drawing:
+    """Draw the arithmetic of the chosen cell (viz.steps.strips.payload); a click on a number goes to its step."""
+    return draw(Drawing("arithmetic", payload), "arithmetic", on_step_change=lambda: _take_step("arithmetic"))
+
+
+def _pick() -> None:
+    picked = st.session_state["matrices"].get("pick") or {}
+    for axis, widget in AXES.items():
+        if axis in picked:
+            st.session_state[widget] = int(picked[axis])
+    if (projection := str(picked.get("symbol", ""))[-1:]) in PROJECTIONS:
+        st.session_state["cell_projection"] = projection
+    _to_link()
+
+
+def _take_step(component: str) -> None:
+    step = st.session_state[component].get("step")
+    if step is not None:
+        _go(int(step) + 1)

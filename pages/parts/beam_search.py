@@ -1,0 +1,196 @@
+"""What the page on decoding shows of its searches: greedy beside beam, and the beam's tree."""
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.generation.beam_tree import BeamTree
+from model.generation.search import length_penalty
+from pages.frame.open_page import View
+from pages.parts.decoding import STEP, pieces_of, search, text_of
+from pages.parts.positional_encoding import KEPT, kept_slider
+from pages.widgets.canvas import draw
+from pages.widgets.chart import chart
+from pages.widgets.explain import explain
+from pages.widgets.export import Picture, export
+from pages.widgets.snippet import Recipe, literal
+from viz.canvas.beam_tree import hypotheses_table, tree_payload
+from viz.charts.decoding import race
+from viz.charts.translate import alignment
+from viz.drawing import Drawing
+from viz.tokens import decoder_rows, labels
+
+PAPER_BEAM, PAPER_ALPHA = 4, 0.6
+HYPOTHESIS, TREE = "decoding-hypothesis", "decoding-tree"
+
+
+def show_greedy(view: View, step: int) -> None:
+    """The argmax of each step, and where beam search goes another way."""
+    greedy, beam = search(view, 1), search(view, PAPER_BEAM)
+    ends = greedy.ends[0], beam.ends[beam.ranking(PAPER_ALPHA)[0]]
+    paths = greedy.path(ends[0]), beam.path(ends[1])
+    ours, theirs = ([tree.nodes[i] for i in path] for tree, path in zip((greedy, beam), paths, strict=True))
+    words = [pieces_of(view, tuple(node.token for node in nodes)) for nodes in (ours, theirs)]
+    sentences = [text_of(view, tuple(node.token for node in nodes)) for nodes in (ours, theirs)]
+    st.text(f"Greedy: {sentences[0]}")
+    st.text(f"Beam {PAPER_BEAM}: {sentences[1]}")
+    totals = [np.array([node.log_probability for node in nodes]) for nodes in (ours, theirs)]
+    same = [one.token == other.token for one, other in zip(ours, theirs, strict=False)]
+    if all(same) and len(ours) == len(theirs):
+        st.markdown("Both are the same: here the most probable token of each step leads to the sentence that is best.")
+    else:
+        first = same.index(False) if False in same else len(same)
+        more = "more" if totals[1][-1] > totals[0][-1] else "less"
+        st.markdown(
+            f"They part at **step {first}**. As a whole, beam search's sentence is the {more} probable one: log p "
+            f"**{totals[1][-1]:.4f}** against **{totals[0][-1]:.4f}**."
+        )
+    figure = race({"greedy": (words[0], totals[0]), f"beam {PAPER_BEAM}": (words[1], totals[1])})
+    chart(figure, key="decoding-race", alt="Log-probability of the prefix, step by step, greedy and beam")
+    st.caption(
+        "The higher line has the more probable prefix. Greedy takes the smallest step down each time, and cannot know "
+        "what that costs it later."
+    )
+    st.dataframe(_steps_table(view, greedy, paths[0], theirs), hide_index=True, height=min(36 * len(ours) + 75, 420))
+    st.caption(f"p: of the token, given its own prefix. ≠ marks steps where the two differ. Now at step {step} above.")
+
+
+def _steps_table(view: View, greedy: BeamTree, path: tuple[int, ...], beam: list) -> pd.DataFrame:
+    """One row a step: greedy's token, the one it passed over, and what beam search has there."""
+    rows = []
+    for place in range(max(len(path), len(beam))):
+        row: dict[str, object] = {"step": place}
+        if place < len(path):
+            node = greedy.nodes[path[place]]
+            second = next((n for n in greedy.nodes if n.step == place and n.rank != node.rank), None)
+            row |= {"greedy": _name(view, node.token), "p": np.exp(node.token_log_probability)}
+            if second is not None:
+                row |= {"runner-up": _name(view, second.token), "p runner-up": np.exp(second.token_log_probability)}
+        if place < len(beam):
+            differs = place >= len(path) or greedy.nodes[path[place]].token != beam[place].token
+            row |= {"": "≠" if differs else "", f"beam {PAPER_BEAM}": _name(view, beam[place].token)}
+            row["p beam"] = np.exp(beam[place].token_log_probability)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _name(view: View, token: int) -> str:
+    return labels(pieces_of(view, (token,)))[0]
+
+
+def show_beam(view: View, step: int) -> None:
+    """The tree, the sentences it finished, and where one of them looked."""
+    left, right = st.columns(2)
+    beam_size = kept_slider(left, "Beam size (paper: 4)", (1, 8), PAPER_BEAM, "decoding-beam")
+    alpha = right.slider("Length penalty α (paper: 0.6)", 0.0, 2.0, PAPER_ALPHA, 0.1, key="decoding-alpha", **KEPT)
+    tree = search(view, beam_size)
+    order = tree.ranking(alpha)
+    chosen = _clamped_rank(len(order))
+    scores = [node.log_probability / length_penalty(node.step + 1, alpha) for node in tree.nodes]
+    pieces = pieces_of(view, tuple(node.token for node in tree.nodes))
+    paths = tree.path(tree.ends[order[0]]), tree.path(tree.ends[order[chosen]])
+    st.session_state["decoding-ranked-ends"] = [tree.ends[place] for place in order]
+    payload = tree_payload(tree.nodes, pieces, scores, paths, min(step, tree.nodes[-1].step))
+    drawing = Drawing("beam_tree", payload)
+    draw(drawing, TREE, on_pick_change=_take_pick, on_step_change=_take_step)
+    st.caption(
+        f"Time runs to the right; in each column the {2 * beam_size} most probable prefixes, the best on top, of which "
+        f"at most {beam_size} go on. Numbers: log p of the prefix; of a finished sentence (■) its score, ★ the best. "
+        "Click a step, or a finished sentence to see where it looked; arrow keys walk along the tree."
+    )
+    found = [tree.hypothesis(tree.ends[place], alpha) for place in order]
+    sentences = [text_of(view, hypothesis.tokens) for hypothesis in found]
+    lengths = [len(hypothesis.tokens) for hypothesis in found]
+    penalties = [length_penalty(length, alpha) for length in lengths]
+    st.dataframe(hypotheses_table(sentences, [h.log_probability for h in found], lengths, penalties), hide_index=True)
+    st.caption(_verdict(view, tree, found[0].tokens, alpha))
+    explain(
+        "A sum of logarithms only falls, so without a penalty the shortest sentence has an advantage. Dividing by "
+        "lp(Y) gives it back to longer ones: α = 0 ranks by probability alone. Prefixes that compete in one step are "
+        "equally long, so α decides between **finished** sentences only; it never changes the tree.",
+        r"\begin{aligned} s(Y, X) &= \frac{\log p(Y \mid X)}{lp(Y)} \\ lp(Y) &= "
+        r"\left(\frac{5 + |Y|}{6}\right)^{\alpha} \end{aligned}",
+        "6.1 (beam 4, α = 0.6; the penalty is equation 14 of Wu et al. 2016, here without their coverage term)",
+    )
+    _attention(view, tree, order, sentences)
+    shown = (Picture(f"Beam search, beam {beam_size}", TREE, drawing),)
+    export(view, "beam-tree", _arrays(tree), _tree_table(tree, pieces, scores), shown, _recipe(beam_size))
+
+
+def _verdict(view: View, tree: BeamTree, best: tuple[int, ...], alpha: float) -> str:
+    most = max(range(len(tree.ends)), key=lambda place: tree.nodes[tree.ends[place]].log_probability)
+    by_probability = tree.hypothesis(tree.ends[most], alpha).tokens == best
+    text = (
+        "The best score is also the most probable sentence found"
+        if by_probability
+        else ("The best score is **not** the most probable sentence found: the length penalty decided")
+    )
+    own = "is" if best == view.trace.next_ids else "is not"
+    return f"{text}. It {own} the translation at the top of the page."
+
+
+def _attention(view: View, tree: BeamTree, order: list[int], sentences: list[str]) -> None:
+    """Cross-attention of one finished sentence, as the search's own steps had it."""
+    rank = st.selectbox(
+        "The beam's own attention, along the back-pointers of",
+        range(len(order)),
+        key=HYPOTHESIS,
+        format_func=lambda rank: f"{rank + 1}. {sentences[rank]}",
+        persist_state="session",
+    )
+    place = order[rank or 0]
+    tokens = tree.hypothesis(tree.ends[place], 0).tokens
+    layer = min(view.layer, len(tree.attention[place]) - 1)
+    weights = tree.attention[place][layer, view.head]
+    pieces = pieces_of(view, tokens)
+    rows = decoder_rows(["<s>", *pieces[:-1]], pieces)
+    st.caption(
+        f"Cross-attention weights of layer {layer}, head {view.head} (the sidebar chooses), recorded while the search "
+        "ran: row t is how the beam that this sentence went through at step t looked at the source."
+    )
+    chart(alignment(weights, view.trace.src_tokens, rows), key="decoding-beam-attention", alt="The beam's attention")
+    if tokens == view.trace.next_ids:
+        again = view.trace.attention("cross", layer).pattern[view.head]
+        st.caption(
+            "This sentence is the translation above, whose weights were read from one teacher-forced run: the largest "
+            f"difference to the search's own is {np.abs(weights - again).max():.1e}."
+        )
+
+
+def _arrays(tree: BeamTree) -> dict[str, np.ndarray]:
+    return {f"attention_{number}": weights for number, weights in enumerate(tree.attention)}
+
+
+def _recipe(beam_size: int) -> Recipe:
+    return Recipe(
+        "{f'attention_{number}': weights for number, weights in enumerate(tree.attention)}",
+        imports=("from model.generation.beam_tree import beam_tree", "from model.interventions import applied"),
+        steps=(
+            "with applied(translator.model, trace.interventions):",
+            f"    tree = beam_tree(translator.model, list(trace.src_ids), {literal(beam_size)})",
+        ),
+    )
+
+
+def _tree_table(tree: BeamTree, pieces: list[str], scores: list[float]) -> pd.DataFrame:
+    columns = ("step", "rank", "parent", "token", "token_log_probability", "log_probability", "fate")
+    table = pd.DataFrame({name: [getattr(node, name) for node in tree.nodes] for name in columns})
+    return table.assign(piece=pieces, score=scores)
+
+
+def _clamped_rank(count: int) -> int:
+    """Before its widget is drawn: another search may have finished fewer sentences."""
+    rank = st.session_state.get(HYPOTHESIS) or 0
+    st.session_state[HYPOTHESIS] = rank if rank < count else 0
+    return st.session_state[HYPOTHESIS]
+
+
+def _take_pick() -> None:
+    ends = st.session_state.get("decoding-ranked-ends", [])
+    if (picked := st.session_state[TREE].get("pick")) in ends:
+        st.session_state[HYPOTHESIS] = ends.index(picked)
+
+
+def _take_step() -> None:
+    if (step := st.session_state[TREE].get("step")) is not None:
+        st.session_state[STEP] = int(step)

@@ -1,0 +1,222 @@
+"""Building one change to the model with ordinary widgets: what, how much, where."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model import interventions as change
+from model.analysis.word_order import shuffled
+from model.interventions import Intervention, describe
+from pages.frame.fields import KINDS, TAUS
+from pages.frame.open_page import View
+from pages.parts.change_list import add, edition, misfit
+from viz.tokens import numbered
+
+SIDEBAR, ALL = "sidebar", "all"
+SIDES = {"source": "Source", "target": "Target"}
+STACKS = {ALL: "encoder and decoder", "encoder": "encoder", "decoder": "decoder"}
+SUBLAYERS = {
+    ALL: "every sub-layer",
+    "self_attn": "self-attention",
+    "cross_attn": "cross-attention",
+    "feed_forward": "feed-forward",
+}
+SOURCE_KINDS = ("encoder_self", "cross")
+
+
+@st.fragment
+def build(view: View, drawn: int) -> None:
+    """What to change, its values, its place, and the button that adds it to the list.
+
+    Args:
+        view: the run to change.
+        drawn: the edition of the list that the rest of the page shows; with a later one all is drawn again.
+    """
+    if edition() != drawn:
+        st.rerun()
+    name = _pick(st, "What to change", "what", list(CHANGES), lambda name: name)
+    problem = ""
+    try:
+        made = CHANGES[name](view)
+        problem = misfit(view.translator, made) if made else ""
+    except ValueError as error:
+        made, problem = None, str(error)
+    st.text(problem or (describe(made) if made else "Choose a value first."), width="stretch")
+    st.button(
+        "Add",
+        icon=":material/add:",
+        key="what_if_add",
+        type="primary",
+        on_click=add,
+        args=(made,),
+        disabled=bool(problem) or not made,
+    )
+
+
+def _temperature(view: View) -> Intervention:
+    tau = st.select_slider("τ", TAUS, 0.5, format_func="{:g}".format, key="what_if_tau", persist_state="session")
+    return change.AttentionTemperature(tau, **_place(view))
+
+
+def _gate(view: View) -> Intervention:
+    left, right = st.columns(2)
+    gate = left.slider("Gate", 0.0, 1.0, 0.0, 0.05, key="what_if_gate", persist_state="session")
+    words = {"zero": "nothing", "mean": "the head's mean over positions"}
+    mode = _pick(right, "What is taken away becomes", "mode", list(words), words.__getitem__)
+    return change.HeadGate(gate, mode=mode, **_place(view))
+
+
+def _cells(view: View) -> Intervention:
+    place = _place(view)
+    queries, keys = _tokens(view, place["kind"])
+    left, middle, right = st.columns(3)
+    query = _pick(left, "Query (row)", "query", range(len(queries)), queries.__getitem__)
+    key = _pick(middle, "Key (column)", "key", range(len(keys)), keys.__getitem__)
+    words = {"forbid": "may not look", "allow": "may look"}
+    field = _pick(right, "The query", "field", list(words), words.__getitem__)
+    return change.MaskEdit(**{field: ((query, key),)}, **place)
+
+
+def _forbid_source(view: View) -> Intervention | None:
+    positions = _positions("Source tokens that nobody may look at", "forbidden", numbered(view.trace.src_tokens))
+    place = _place(view, SOURCE_KINDS)
+    return change.ForbidSource(positions, **place) if positions else None
+
+
+def _lift(view: View) -> Intervention:
+    layers = [ALL, *range(view.translator.model.config.n_decoder_layers)]
+    layer = _pick(st, "Layer of the decoder", "decoder_layer", layers, str)
+    return change.LiftCausalMask(None if layer == ALL else layer)
+
+
+def _uniform(view: View) -> Intervention:
+    return change.UniformAttention(**_place(view))
+
+
+def _permuted(view: View) -> Intervention:
+    return change.PermutedAttention(_seed(), **_place(view))
+
+
+def _row(view: View) -> Intervention:
+    """The row's own weights in a table, to be typed over."""
+    place = _place(view)
+    kind = place["kind"] or view.kind
+    queries, keys = _tokens(view, kind)
+    row = _pick(st, "Query (row)", "query", range(len(queries)), queries.__getitem__)
+    layer = min(view.layer if place["layer"] is None else place["layer"], _layers(view, kind) - 1)
+    weights = view.trace.attention(kind, layer).pattern[place["head"] or 0, row]
+    table = st.data_editor(
+        pd.DataFrame({"key": keys, "weight": np.round(weights.astype(float), 4)}),
+        key=f"what_if_weights_{kind}_{layer}_{place['head']}_{row}",
+        hide_index=True,
+        disabled=["key"],
+        height=180,
+        column_config={"weight": st.column_config.NumberColumn(min_value=0.0, required=True, format="%.4f")},
+    )
+    return change.PatternEdit(row, tuple(float(weight) for weight in table["weight"]), **place)
+
+
+def _values(view: View) -> Intervention | None:
+    place = _place(view)
+    keys = _tokens(view, place["kind"])[1]
+    positions = _positions("Keys whose values become 0", "silent", keys)
+    return change.ValueZeroing(positions, **place) if positions else None
+
+
+def _positions_off(_view: View) -> Intervention:
+    sides = {ALL: "Source and target", **SIDES}
+    side = _pick(st, "Sentence", "off_side", list(sides), sides.__getitem__)
+    return change.PositionsOff(None if side == ALL else side)
+
+
+def _positions_shuffled(view: View) -> Intervention:
+    side = _pick(st, "Sentence", "side", list(SIDES), SIDES.__getitem__)
+    tokens = view.trace.src_tokens if side == "source" else view.trace.tgt_tokens
+    return change.PositionsShuffled(shuffled(len(tokens), _seed()), side)
+
+
+def _sublayer(made: type) -> Callable[[View], Intervention]:
+    def build(view: View) -> Intervention:
+        left, middle, right = st.columns(3)
+        stack = _pick(left, "Stack", "stack", list(STACKS), STACKS.__getitem__)
+        name = _pick(middle, "Sub-layer", "sublayer", list(SUBLAYERS), SUBLAYERS.__getitem__)
+        config = view.translator.model.config
+        layers = [ALL, *range(max(config.n_encoder_layers, config.n_decoder_layers))]
+        layer = _pick(right, "Layer", "any_layer", layers, str)
+        return made(*(None if value == ALL else value for value in (stack, layer, name)))
+
+    return build
+
+
+CHANGES: dict[str, Callable[[View], Intervention | None]] = {
+    "Heads: close a gate": _gate,
+    "Scores: temperature τ": _temperature,
+    "Scores: no division by √d_k": lambda view: change.Unscaled(**_place(view)),
+    "Mask: forbid or allow a cell": _cells,
+    "Mask: hide source tokens from all": _forbid_source,
+    "Mask: lift the causal mask": _lift,
+    "Weights: uniform": _uniform,
+    "Weights: permuted": _permuted,
+    "Weights: set one row": _row,
+    "Values: set to zero": _values,
+    "Positions: none": _positions_off,
+    "Positions: shuffled": _positions_shuffled,
+    "Blocks: sub-layer off": _sublayer(change.SublayerOff),
+    "Blocks: residual off": _sublayer(change.ResidualOff),
+}
+
+
+def _place(view: View, kinds: Sequence[str] = tuple(KINDS)) -> dict[str, Any]:
+    """Kind, layer and head: the sidebar's unless another is chosen."""
+    left, middle, right = st.columns([2, 1, 1])
+    own = view.kind if view.kind in kinds else None
+    names = {SIDEBAR: f"← {KINDS[own] if own else 'all'}", ALL: "all", **{kind: KINDS[kind] for kind in kinds}}
+    kind = _pick(left, "Attention (←: as in the sidebar)", "kind", list(names), names.__getitem__)
+    kind = {SIDEBAR: own, ALL: None}.get(kind, kind)
+
+    def number(column: Any, label: str, sidebar: int, count: int) -> int | None:
+        words = {SIDEBAR: f"← {sidebar}", ALL: "all", **{i: str(i) for i in range(count)}}
+        chosen = _pick(column, label, label.lower(), list(words), words.__getitem__)
+        return {SIDEBAR: sidebar, ALL: None}.get(chosen, chosen)
+
+    layer = number(middle, "Layer", view.layer, _layers(view, kind))
+    return {"kind": kind, "layer": layer, "head": number(right, "Head", view.head, view.attention.n_heads)}
+
+
+def _layers(view: View, kind: str | None) -> int:
+    config = view.translator.model.config
+    layers = {"encoder_self": config.n_encoder_layers, "decoder_self": config.n_decoder_layers}
+    layers["cross"] = config.n_decoder_layers
+    return max(layers.values()) if kind is None else layers[kind]
+
+
+def _tokens(view: View, kind: str | None) -> tuple[list[str], list[str]]:
+    """Queries and keys of a kind by number and text; of all kinds by number alone."""
+    if kind is None:
+        numbers = list(map(str, range(max(len(view.trace.src_tokens), len(view.trace.tgt_tokens)))))
+        return numbers, numbers
+    attention = view.trace.attention(kind, 0)
+    return numbered(attention.query_tokens), numbered(attention.key_tokens)
+
+
+def _seed() -> int:
+    return st.number_input("Seed", 0, 9999, 1, key="what_if_seed", persist_state="session") or 0
+
+
+def _positions(label: str, key: str, names: list[str]) -> tuple[int, ...]:
+    state, key = st.session_state, f"what_if_{key}"
+    if key in state:
+        state[key] = [position for position in state[key] if position < len(names)]
+    chosen = st.multiselect(label, range(len(names)), key=key, format_func=names.__getitem__, persist_state="session")
+    return tuple(sorted(chosen))
+
+
+def _pick(place: Any, label: str, key: str, options: Sequence[Any], words: Callable[[Any], str]) -> Any:
+    """A select box that keeps its value; one that is no longer there becomes the first."""
+    state, key = st.session_state, f"what_if_{key}"
+    if key in state and state[key] not in options:
+        state[key] = options[0]
+    return place.selectbox(label, options, key=key, format_func=words, persist_state="session")

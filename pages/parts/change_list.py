@@ -1,0 +1,223 @@
+"""The list of changes that a person built: kept in the session and in the link, with a way back."""
+
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from model.analysis.word_order import words
+from model.checkpoints.translator import Translator
+from model.interventions import (
+    ForbidSource,
+    HeadGate,
+    Intervention,
+    LiftCausalMask,
+    MaskEdit,
+    PositionsOff,
+    UniformAttention,
+    describe,
+)
+from model.interventions.link import decode, encode
+from pages.frame.open_page import View
+from viz.tokens import visible, word
+
+CHANGES, PAST, NOTES, EDITION = "what_if_changes", "what_if_past", "what_if_notes", "what_if_edition"
+IN_LINK, ADDED = "changes", "add"
+MOST_UNDONE = 50
+MOST_CELLS = 12
+"""cells that a line of the list names"""
+
+Address = dict[str, Any]
+"""kind, layer and head of an intervention; None = all"""
+
+
+def current_changes(translator: Translator) -> tuple[Intervention, ...]:
+    """The list, in order: the session's, or on a first visit the link's; what this model has no place for goes."""
+    state = st.session_state
+    if CHANGES not in state:
+        state[CHANGES], state[PAST] = (), []
+        try:
+            state[CHANGES] = decode(st.query_params.get(IN_LINK, ""))
+        except ValueError as error:
+            _note(f"{error} You see the model without changes.")
+    _take_added()
+    misfits = [change for change in state[CHANGES] if misfit(translator, change)]
+    if misfits:
+        for change in misfits:
+            _note(f"Left out, because this checkpoint has no such place: {describe(change)}")
+        put(tuple(change for change in state[CHANGES] if change not in misfits))
+    _to_link()
+    return state[CHANGES]
+
+
+def misfit(translator: Translator, change: Intervention) -> str:
+    """Why the model has no place for the change; empty where it has."""
+    try:
+        change.edits(translator.model)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def put(changes: tuple[Intervention, ...]) -> None:
+    """Make this the list, in the session and in the link; one that no link could hold is refused with a note."""
+    state = st.session_state
+    try:
+        encode(changes)
+    except ValueError as error:
+        _note(str(error))
+        return
+    if changes != state[CHANGES]:
+        state[PAST] = [*state[PAST], state[CHANGES]][-MOST_UNDONE:]
+        state[CHANGES] = changes
+        state[EDITION] = edition() + 1
+    _to_link()
+
+
+def edition() -> int:
+    """How often the list has changed so far."""
+    return st.session_state.get(EDITION, 0)
+
+
+def add(change: Intervention) -> None:
+    put((*st.session_state[CHANGES], change))
+
+
+def gate(kind: str, layer: int, head: int) -> dict[str, str]:
+    """The parameter of this page's address that switches off a head, besides what the list has already."""
+    return {ADDED: encode((HeadGate(0.0, kind=kind, layer=layer, head=head),))}
+
+
+def _take_added() -> None:
+    """What a link on another page adds, it adds once."""
+    text = st.query_params.pop(ADDED, "")
+    try:
+        added = tuple(change for change in decode(text) if change not in st.session_state[CHANGES])
+    except ValueError as error:
+        _note(str(error))
+    else:
+        put((*st.session_state[CHANGES], *added))
+
+
+def toggle(cell: tuple[int, int], field: str, address: Address) -> None:
+    put(toggled(st.session_state[CHANGES], cell, field, address))
+
+
+def toggled(
+    changes: tuple[Intervention, ...], cell: tuple[int, int], field: str, address: Address
+) -> tuple[Intervention, ...]:
+    """The changes with one more cell, or without it if it was there.
+
+    Args:
+        changes: the list.
+        cell: (query, key).
+        field: "forbid" or "allow".
+        address: where; one MaskEdit a place holds all its cells.
+    """
+    for i, change in enumerate(changes):
+        if isinstance(change, MaskEdit) and replace(change, forbid=(), allow=()) == MaskEdit(**address):
+            cells = getattr(change, field)
+            cells = tuple(other for other in cells if other != cell) if cell in cells else (*cells, cell)
+            edit = replace(change, **{field: cells})
+            return (*changes[:i], *([edit] if edit.forbid or edit.allow else []), *changes[i + 1 :])
+    return (*changes, MaskEdit(**{field: (cell,)}, **address))
+
+
+def show_list(changes: tuple[Intervention, ...], tokens: tuple[str, ...]) -> None:
+    """Each change in words, with buttons that move it up or take it away; undo and reset.
+
+    Args:
+        changes: the list.
+        tokens: the source's, to name those that a change hides.
+    """
+    st.markdown("**Your changes**, the first one first")
+    for note in st.session_state.pop(NOTES, []):
+        st.text(f"Note: {note}")
+    if not changes:
+        st.caption("None yet: this is the model as trained. Add one, take an experiment, or click on a cell below.")
+    for i, change in enumerate(changes):
+        row = st.container(horizontal=True, wrap=False, vertical_alignment="center")
+        row.container(width="stretch").text(f"{i + 1}. {describe(change)}{_details(change, tokens)}")
+        moved = (*changes[: i - 1], change, changes[i - 1], *changes[i + 1 :]) if i else changes
+        _button(row, f"up_{i}", ":material/arrow_upward:", f"Move change {i + 1} up", moved, disabled=i == 0)
+        rest = (*changes[:i], *changes[i + 1 :])
+        _button(row, f"away_{i}", ":material/close:", f"Remove change {i + 1}", rest)
+    undo, reset = st.columns(2)
+    undo.button(
+        "Undo",
+        icon=":material/undo:",
+        key="what_if_undo",
+        on_click=_undo,
+        disabled=not st.session_state[PAST],
+        width="stretch",
+    )
+    reset.button(
+        "No changes",
+        icon=":material/delete_sweep:",
+        key="what_if_reset",
+        on_click=put,
+        args=((),),
+        disabled=not changes,
+        width="stretch",
+    )
+
+
+def show_experiments(view: View) -> None:
+    """Experiments at one click; each takes the place of the list."""
+    here = {"kind": view.kind, "layer": view.layer, "head": view.head}
+    experiments = {
+        "Switch off this head": HeadGate(0.0, **here),
+        "Uniform cross-attention": UniformAttention("cross"),
+        "No positions": PositionsOff(),
+        "Lift the causal mask": LiftCausalMask(),
+        "Hide the longest source word": ForbidSource(_longest_word(view.trace.src_tokens)),
+    }
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("Or take one, in place of your list:", width="content")
+        for name, change in experiments.items():
+            st.button(name, key=f"what_if_take_{name}", on_click=put, args=((change,),), help=describe(change))
+
+
+def _longest_word(tokens: tuple[str, ...]) -> tuple[int, ...]:
+    """Its positions."""
+    return max(words(tokens), key=lambda word: sum(len(tokens[i]) for i in word), default=(0,))
+
+
+def _button(
+    place: Any, key: str, icon: str, label: str, changes: tuple[Intervention, ...], disabled: bool = False
+) -> None:
+    place.button(
+        icon, key=f"what_if_{key}", help=label, on_click=put, args=(changes,), disabled=disabled, type="tertiary"
+    )
+
+
+def _details(change: Intervention, tokens: tuple[str, ...]) -> str:
+    """The cells of a mask's edit, the words that are hidden: plain text."""
+    if isinstance(change, ForbidSource):
+        hidden = [visible(word(tokens[i])) for i in change.positions if i < len(tokens)]
+        return f" ({', '.join(hidden)})" if hidden else " (this sentence is shorter)"
+    if not isinstance(change, MaskEdit):
+        return ""
+    cells = [*change.forbid, *change.allow]
+    named = ", ".join(f"({query}, {key})" for query, key in cells[:MOST_CELLS])
+    return f" (query, key): {named}{' …' if len(cells) > MOST_CELLS else ''}"
+
+
+def _undo() -> None:
+    state = st.session_state
+    if state[PAST]:
+        state[CHANGES] = state[PAST].pop()
+        state[EDITION] = edition() + 1
+    _to_link()
+
+
+def _note(sentence: str) -> None:
+    st.session_state.setdefault(NOTES, []).append(sentence)
+
+
+def _to_link() -> None:
+    """The address names the changes; in callbacks too, so that the sidebar's link does."""
+    if text := encode(st.session_state[CHANGES]):
+        st.query_params[IN_LINK] = text
+    elif IN_LINK in st.query_params:
+        del st.query_params[IN_LINK]

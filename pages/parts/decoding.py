@@ -1,0 +1,138 @@
+"""One step of decoding, and what the page's tabs share: the searches of this run, kept for everybody."""
+
+import numpy as np
+import streamlit as st
+
+from model.checkpoints.translator import Translator
+from model.generation.beam_tree import BeamTree, beam_tree
+from model.generation.sampling import Drawn, Sampling, draw_translations, tempered_inside
+from model.generation.step_cost import timed_steps
+from model.interventions import Intervention, applied
+from model.trace import Array, Trace
+from pages.compute.cache import kept
+from pages.frame.open_page import View
+from pages.parts.positional_encoding import kept_slider
+from pages.parts.translate import alignment_weights
+from pages.widgets.chart import chart
+from viz.charts.decoding import source_weights, written_line
+from viz.charts.translate import ranking, runners_up
+from viz.tokens import decoder_rows
+
+STEP = "decoding-step"
+
+
+def choose_step(view: View) -> int:
+    """The step that is looked at, from 0; the link brings it along, and a shorter translation has its last."""
+    last = len(view.trace.next_ids) - 1
+    asked = st.query_params.get(STEP, "0")
+    if STEP not in st.session_state and asked not in map(str, range(last + 1)):
+        st.info(f"The link asks for a step that is not there; they are 0 to {last}.", icon=":material/info:")
+    if last == 0:
+        st.caption("This translation has a single step, 0.")
+        step = 0
+    else:
+        step = kept_slider(st, f"Step, 0 to {last}", (0, last), 0, STEP)
+    st.html(written_line(view.trace.next_tokens, step))
+    return step
+
+
+def show_step(view: View, step: int) -> tuple[object, Array, Array]:
+    """The next-token distribution of `step` beside where it looked; returns the first figure and both rows' numbers."""
+    trace = view.trace
+    probabilities = trace.probabilities
+    weights, what = alignment_weights(view)
+    left, right = st.columns(2, gap="large")
+    with right:
+        chart(source_weights(weights[step], trace.src_tokens, what), key="decoding-source", alt=what)
+    with left:
+        st.text(f"Step {step}: the decoder {decoder_rows(trace.tgt_tokens, trace.next_tokens)[step]}.")
+        here = (trace.next_tokens[step], trace.next_ids[step], probabilities[step, trace.next_ids[step]])
+        names, shares, chosen = ranking(trace.candidates[step], here)
+        figure = runners_up(names, shares, chosen, trace.logits.shape[-1])
+        chart(figure, key="decoding-next", alt=f"The most probable next tokens at step {step}")
+    first = trace.candidates[step][0]
+    note = "Bold: the token that the translation has here"
+    note += ", which is the most probable one" if first.id == here[1] else ", **not** the most probable one"
+    st.caption(
+        f"{note}. Hatched: all other tokens of the vocabulary together. The row was read from one run over the "
+        "finished translation; it is what this step of cached decoding computes, up to rounding."
+    )
+    return figure, probabilities, weights
+
+
+def search(view: View, beam_size: int) -> BeamTree:
+    """The whole beam search of this source, with the interventions of the run."""
+    return _tree(view.translator, view.trace.src_ids, view.trace.interventions, beam_size)
+
+
+def drawn(view: View, sampling: Sampling, seed: int, n: int) -> tuple[Drawn, ...]:
+    """Sampled translations of this source."""
+    return _drawn(view.translator, view.trace.src_ids, view.trace.interventions, sampling, seed, n)
+
+
+def tempered(view: View, tau: float) -> Array:
+    """Logits of this translation, run again with attention temperature tau everywhere."""
+    return _tempered(view.translator, view.trace, tau)
+
+
+def timed(view: View, steps: int, use_cache: bool, repetition: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Tokens and seconds of one decoding by the clock; each repetition is measured once on this machine."""
+    return _timed(view.translator, view.trace.src_ids, steps, use_cache, repetition)
+
+
+def text_of(view: View, tokens: tuple[int, ...]) -> str:
+    """Token ids as text."""
+    return view.translator.tokenizer.decode(list(tokens))
+
+
+def pieces_of(view: View, tokens: tuple[int, ...]) -> list[str]:
+    """Token ids as pieces."""
+    return view.translator.tokenizer.tokens(list(tokens))
+
+
+def entropy(probabilities: Array) -> float:
+    """In bits, of one distribution; 0 log 0 is 0."""
+    some = probabilities[probabilities > 0]
+    return float(-(some * np.log2(some)).sum())
+
+
+def _weights(translator: Translator) -> tuple[str, str]:
+    return translator.hash, str(translator.model.output.weight.device)
+
+
+def _run(trace: Trace) -> tuple[object, ...]:
+    return trace.checkpoint_hash, trace.device, trace.src_ids, trace.tgt_ids, trace.interventions
+
+
+@kept(max_entries=8, hash_funcs={Translator: _weights}, doing="The model is searching …")
+def _tree(
+    translator: Translator, src_ids: tuple[int, ...], interventions: tuple[Intervention, ...], beam_size: int
+) -> BeamTree:
+    with applied(translator.model, interventions):
+        return beam_tree(translator.model, list(src_ids), beam_size)
+
+
+@kept(max_entries=32, hash_funcs={Translator: _weights}, doing="The model is drawing …")
+def _drawn(
+    translator: Translator,
+    src_ids: tuple[int, ...],
+    interventions: tuple[Intervention, ...],
+    sampling: Sampling,
+    seed: int,
+    n: int,
+) -> tuple[Drawn, ...]:
+    with applied(translator.model, interventions):
+        return draw_translations(translator.model, list(src_ids), sampling, seed, n)
+
+
+@kept(max_entries=8, hash_funcs={Translator: _weights, Trace: _run}, doing="The model is running again …")
+def _tempered(translator: Translator, trace: Trace, tau: float) -> Array:
+    return tempered_inside(translator.model, trace, tau)
+
+
+@kept(max_entries=96, hash_funcs={Translator: _weights})
+def _timed(
+    translator: Translator, src_ids: tuple[int, ...], steps: int, use_cache: bool, repetition: int
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    del repetition  # part of the key alone: each one is a measurement of its own
+    return timed_steps(translator.model, src_ids, steps, use_cache)

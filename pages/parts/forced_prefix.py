@@ -1,0 +1,203 @@
+"""Force a prefix: put another word into the translation, and see how the model goes on from there."""
+
+from functools import partial
+
+import streamlit as st
+
+from model.analysis.two_runs import token_log_probabilities
+from model.checkpoints.translator import MAX_TRACE_TOKENS, Translator
+from model.generation.forced_prefix import continue_from
+from model.interventions import Intervention
+from model.network.config import BOS, EOS, PAD, UNK
+from model.trace import Trace
+from model.tracer import build_trace
+from pages.compute.cache import kept
+from pages.frame.open_page import View
+from pages.parts.positional_encoding import KEPT
+from pages.widgets.chart import chart
+from pages.widgets.explain import show_code
+from viz.charts.before_after import word_diff
+from viz.charts.translate import certainty, ranking, runners_up
+from viz.html import chips
+from viz.theme import DECODER, VALUE
+from viz.tokens import labels
+
+FIELD, AT = "prefix", "prefix_at"
+HISTORY, OF, EDITION = "prefix-history", "prefix-of", "prefix-edition"
+CERTAINTY = "prefix-certainty"
+
+
+def show_prefix(view: View) -> None:
+    """The translation, what else each word could have been, and what follows from another choice."""
+    st.markdown(
+        "Choose a position, then another word for it: everything before stays, the new word is **forced**, and the "
+        "model decodes on from there. Do it again in the new translation as often as you like."
+    )
+    _show(view, view.beam_size)
+    show_code(continue_from)
+
+
+@st.fragment
+def _show(view: View, beam_size: int) -> None:
+    forced, trace = _run(view, _field(view), beam_size)
+    _show_result(view, trace, forced, beam_size)
+    left, right = st.columns(2)
+    with left:
+        position = _position(trace)
+        written = trace.probabilities[range(len(trace.next_ids)), list(trace.next_ids)]
+        chart(
+            certainty(trace.next_tokens, written, position),
+            key=CERTAINTY,
+            on_select=_position_clicked,
+            alt="Probability of each token of the translation; a click chooses its position",
+        )
+        st.caption("Each token's probability, given all before it. A click on a bar chooses its position.")
+    with right:
+        _show_alternatives(trace, position, float(written[position]))
+
+
+def _field(view: View) -> tuple[int, ...]:
+    """The forced ids, from the field that the link fills too; a sentence of its own begins without any."""
+    state, case = st.session_state, (view.trace.checkpoint_hash, view.trace.src_ids)
+    if state.setdefault(OF, case) != case:
+        state[OF] = case
+        _write((), keep=False)
+    undo, reset, place = st.columns([1, 1, 3], vertical_alignment="bottom")
+    forced = bool(state.get(FIELD))
+    undo.button("Undo", icon=":material/undo:", key="prefix_undo", on_click=_undo, disabled=not forced, width="stretch")
+    reset.button(
+        "Reset",
+        icon=":material/restart_alt:",
+        key="prefix_reset",
+        on_click=_write,
+        disabled=not forced,
+        width="stretch",
+    )
+    text = place.text_input(
+        "Forced so far, token ids", key=FIELD, placeholder="none: choose a word below", max_chars=2000, **KEPT
+    )
+    parts = (text or "").replace(",", " ").replace("-", " ").split()
+    if all(part.isascii() and part.isdigit() and len(part) < 9 for part in parts):
+        return tuple(map(int, parts))
+    st.info(
+        "The forced prefix must be token ids, numbers with - between them; nothing is forced.", icon=":material/info:"
+    )
+    return ()
+
+
+def _run(view: View, forced: tuple[int, ...], beam_size: int) -> tuple[tuple[int, ...], Trace]:
+    """What the model makes of the prefix; where it cannot, the original and a sentence why."""
+    if forced:
+        try:
+            with st.spinner("The model goes on from there …", show_time=True):
+                return forced, _continued(
+                    view.translator, view.trace.source, forced, beam_size, view.trace.interventions
+                )
+        except ValueError as error:
+            st.info("This prefix cannot be forced; you see the translation without it.", icon=":material/info:")
+            st.text(str(error))
+    return (), view.trace
+
+
+def _show_result(view: View, trace: Trace, forced: tuple[int, ...], beam_size: int) -> None:
+    before, after = (float(token_log_probabilities(run).sum()) for run in (view.trace, trace))
+    with st.container(border=True):
+        st.html(word_diff(view.trace.translation, trace.translation))
+        shown = {
+            "log p, original": f"{before:.3f}",
+            "log p, now": f"{after:.3f}",
+            "now − original": f"{after - before:+.3f}",
+        }
+        for place, (name, value) in zip(st.columns(3), shown.items(), strict=True):
+            place.metric(name, value.replace("-", "−"))
+        written = trace.probabilities[range(len(trace.next_ids)), list(trace.next_ids)]
+        parts = {"Forced": (slice(len(forced)), VALUE), "Decoded": (slice(len(forced), None), DECODER)}
+        for title, (part, hue) in parts.items():
+            if trace.next_ids[part]:
+                st.html(chips(title, trace.next_tokens[part], trace.next_ids[part], hue, written[part]))
+        how = "greedy decoding" if beam_size == 1 else f"a beam of {beam_size}"
+        st.caption(
+            f"Sums over all tokens, in nats, over the whole vocabulary. What follows was found by {how}."
+            if forced
+            else "Nothing is forced yet: this is the page's own translation."
+        )
+
+
+def _position(trace: Trace) -> int:
+    last, state = len(trace.next_ids) - 1, st.session_state
+    if state.get(AT) is not None:
+        state[AT] = min(max(state[AT], 0), last)
+    return st.number_input(f"Position, 0 to {last}", 0, last, 0, key=AT, width=200, **KEPT) or 0
+
+
+def _position_clicked() -> None:
+    if points := st.session_state[CERTAINTY]["selection"]["points"]:
+        st.session_state[AT] = points[0]["point_index"]
+
+
+def _show_alternatives(trace: Trace, position: int, written: float) -> None:
+    """The most probable tokens at the position: a click on one, or the button, forces it."""
+    here = (trace.next_tokens[position], trace.next_ids[position], written)
+    names, shares, chosen = ranking(trace.candidates[position], here)
+    ids = [candidate.id for candidate in trace.candidates[position]]
+    ids = ids if here[1] in ids else [*ids, here[1]]
+    stem, state = trace.next_ids[:position], st.session_state
+    shown = dict(zip(ids, zip(labels(names), shares, strict=True), strict=True))
+    options = [token for token in ids if token != here[1] and token not in (PAD, UNK, BOS)]
+    # New names after each change: a widget that keeps its state would show, and not notice, what was chosen before.
+    case = f"{state.get(EDITION, 0)}-{position}"
+    pick, go = st.columns([3, 1], vertical_alignment="bottom")
+    token = pick.selectbox(
+        "Put there instead", options, format_func=lambda i: "{} ({:.2%})".format(*shown[i]), key=f"prefix-choice-{case}"
+    )
+    go.button("Force", key="prefix_force", on_click=_force, args=(stem, token), type="primary", width="stretch")
+    key = f"prefix-alternatives-{case}"
+    figure = runners_up(names, shares, chosen, trace.logits.shape[-1])
+    with st.container(key="prefix-alternatives"):
+        chart(figure, key=key, on_select=partial(_clicked, key, stem, ids), alt="The most probable tokens here")
+    st.caption("Bold: the translation's. A click on another bar forces it. The last bar is the rest of the vocabulary.")
+
+
+def _clicked(key: str, stem: tuple[int, ...], ids: list[int]) -> None:
+    points = st.session_state[key]["selection"]["points"]
+    if points and points[0]["point_index"] < len(ids):
+        _force(stem, ids[points[0]["point_index"]])
+
+
+def _force(stem: tuple[int, ...], token: int) -> None:
+    if token in (PAD, UNK, BOS):
+        return
+    _write((*stem, token))
+    st.session_state[AT] = len(stem) + 1
+
+
+def _write(forced: tuple[int, ...] = (), keep: bool = True) -> None:
+    """Put the ids into the field; `keep`: what stood there can be had back."""
+    state = st.session_state
+    state[HISTORY] = [*state.get(HISTORY, []), state.get(FIELD) or ""] if keep else []
+    state[FIELD] = "-".join(map(str, forced))
+    state[EDITION] = state.get(EDITION, 0) + 1
+
+
+def _undo() -> None:
+    *earlier, last = st.session_state.get(HISTORY) or [""]
+    _write(keep=False)
+    st.session_state[HISTORY], st.session_state[FIELD] = earlier, last
+
+
+def _weights(translator: Translator) -> tuple[str, str]:
+    return translator.hash, str(translator.model.output.weight.device)
+
+
+@kept(max_entries=24, hash_funcs={Translator: _weights})
+def _continued(
+    translator: Translator,
+    source: str,
+    forced: tuple[int, ...],
+    beam_size: int,
+    interventions: tuple[Intervention, ...],
+) -> Trace:
+    """The finished translation that begins with `forced`; one that ends with </s> is finished already."""
+    ended = forced[-1] == EOS
+    found = continue_from(translator, source, forced[:-1] if ended else forced, beam_size, interventions)
+    return build_trace(translator, source, (forced if ended else found.tokens)[:MAX_TRACE_TOKENS], interventions)

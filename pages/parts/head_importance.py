@@ -1,0 +1,203 @@
+"""Which heads matter: each switched off alone, and the least important ones together, on request."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import streamlit as st
+
+from model.analysis.head_importance import HeadScores, Pair, head_scores, prune
+from model.analysis.head_pruning import PruningCurve, pruning_curve, sentence_pair
+from model.analysis.two_runs import token_log_probabilities
+from model.interventions import HeadGate
+from pages.compute.on_request import asked, kept_result
+from pages.compute.queue import in_turns
+from pages.compute.runs import Request, again, run, translate
+from pages.frame.examples import EXAMPLES
+from pages.frame.fields import KINDS
+from pages.frame.open_page import View
+from pages.parts.positional_encoding import KEPT, kept_slider
+from pages.widgets.chart import chart
+from pages.widgets.explain import show_code
+from viz.charts.before_after import word_diff
+from viz.charts.head_importance import effect_maps, effect_table, pruning_chart
+
+MAPS = "which-maps"
+SENTENCES = EXAMPLES[:10]
+OF = {"kind": "this kind", "all": "all kinds"}
+MODES = {"zero": "by nothing (zero)", "mean": "by its mean"}
+ON = {"sentence": "this sentence", "examples": f"{len(SENTENCES)} example sentences"}
+TOKENS_IN_A_PASS = 1024
+"""batch rows times their length: what keeps the logits of one pass within 40 MB"""
+
+
+def show_which_heads(view: View) -> None:
+    """Every head switched off alone; then the k least important ones together."""
+    st.markdown(
+        "Each head is **switched off alone**, and the model reads the same translation again: how much less probable "
+        "does it become? What falls far was needed; what stays was not, or other heads made up for it."
+    )
+    kinds, mode, on = _controls(view)
+    scores = _scored(view, kinds, mode, on)
+    if scores is None:
+        return
+    changes = {found.kind: found.change for found in scores}
+    with st.container(key=MAPS):
+        figure = effect_maps(changes, KINDS, (view.kind, view.layer, view.head))
+        chart(figure, key=f"{MAPS}-figure", alt="Change in log-probability without each head", on_select=_clicked)
+    plain = scores[0].log_probabilities
+    several = f"over {len(plain)} sentences and their own translations, a mean"
+    st.caption(
+        f"Change in log p, {several if len(plain) > 1 else 'of this translation'}. With all heads it is "
+        f"{plain.mean():.3f} nats. Blue: it falls without the head; red: it rises. Framed: the sidebar's head; a click "
+        "on a cell chooses its head there."
+    )
+    _show_list(scores)
+    _show_pruning(view, scores, view.beam_size)
+    show_code(head_scores, prune, pruning_curve)
+
+
+def _controls(view: View) -> tuple[tuple[str, ...], str, str]:
+    choices = (
+        ("Heads of", "which_of", OF),
+        ("Replaced", "which_mode", MODES),
+        ("Measured on", "which_on", ON),
+    )
+    found = []
+    for place, (label, key, options) in zip(st.columns([2, 3, 3]), choices, strict=True):
+        first = next(iter(options))
+        chosen = place.segmented_control(
+            label, list(options), default=first, required=True, format_func=options.__getitem__, key=key, **KEPT
+        )
+        found.append(chosen or first)
+    return (view.kind,) if found[0] == "kind" else tuple(KINDS), found[1], found[2]
+
+
+def _clicked() -> None:
+    points = st.session_state[f"{MAPS}-figure"]["selection"]["points"]
+    if points and points[0].get("customdata"):
+        for name, value in zip(("kind", "layer", "head"), points[0]["customdata"], strict=True):
+            st.session_state[name] = value
+
+
+def _scored(view: View, kinds: tuple[str, ...], mode: str, on: str) -> list[HeadScores] | None:
+    """What is known already, or what the button asks for."""
+    trace, translator = view.trace, view.translator
+    kept = {kind: kept_result("scores", *_case(view), on, kind, mode) for kind in kinds}
+    if all(kept.values()):
+        return [holder[0] for holder in kept.values()]
+    config = translator.model.config
+    layers = {"encoder_self": config.n_encoder_layers}
+    count = sum(layers.get(kind, config.n_decoder_layers) for kind in kinds) * config.n_heads
+    place = st.empty()
+    with place.container():
+        if not asked(f"Switch off each of {count} heads", "which_go", ":material/play_arrow:"):
+            st.caption("Nothing runs until you press the button.")
+            return None
+    bar = place.progress(0.0, "Reading the sentences …")
+    pairs = [(trace.src_ids, trace.next_ids)] if on == "sentence" else _example_pairs(view)
+    for number, (kind, holder) in enumerate(kept.items()):
+        if not holder:
+            for found in in_turns(_each_pass(view, pairs, kind, mode)):
+                bar.progress((number + found.done) / len(kinds), f"{KINDS[kind]}: {found.done:.0%}")
+            holder.append(found)
+    bar.empty()
+    return [holder[0] for holder in kept.values()]
+
+
+def _each_pass(view: View, pairs: list[Pair], kind: str, mode: str) -> Iterator[HeadScores]:
+    longest = max(len(side) for pair in pairs for side in pair)
+    rows = max(TOKENS_IN_A_PASS // longest, 1)
+    return head_scores(view.translator.model, pairs, kind, mode, view.trace.interventions, rows)
+
+
+def _example_pairs(view: View) -> list[Pair]:
+    translations = translate(view.translator, SENTENCES, 4, view.trace.interventions)
+    return [sentence_pair(view.translator, *pair) for pair in zip(SENTENCES, translations, strict=True)]
+
+
+def _show_list(scores: list[HeadScores]) -> None:
+    table = effect_table({found.kind: found.changes for found in scores}, KINDS)
+    numbers = {name: st.column_config.NumberColumn(format="%+.5f") for name in table.select_dtypes("float")}
+    share = st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1)
+    st.dataframe(
+        table, hide_index=True, height=260, column_config=numbers | {"share of all changes": share}, key="which_list"
+    )
+    several = len(scores[0].log_probabilities) > 1
+    st.caption(
+        "The costliest loss first. Share: the size of the change, without its sign, of the sum over all heads listed."
+        + " Falls in: in how many sentences log p falls without the head." * several
+    )
+
+
+@st.fragment
+def _show_pruning(view: View, scores: list[HeadScores], beam_size: int) -> None:
+    st.markdown(
+        "**Prune**: the k heads whose loss costs least are switched off *together* (Michel et al. 2019; Voita et al. "
+        "2019). Each was scored alone: two that stand in for each other both look dispensable until both are gone."
+    )
+    count = sum(found.change.size for found in scores)
+    k = kept_slider(st, f"k, of {count} heads", (0, count), min(count // 4, count), "which_k")
+    gates, plain = prune(scores, k), view.trace.interventions
+    wanted = Request(view.trace.source, None, beam_size, plain)
+    own = run(view.translator, wanted)
+    pruned = run(view.translator, Request(wanted.source, None, beam_size, (*plain, *gates)))
+    before, after = (_log_probability(view, changes) for changes in (plain, (*plain, *gates)))
+    with st.container(border=True):
+        st.html(word_diff(own.translation, pruned.translation))
+        same = "the same words" if own.next_ids == pruned.next_ids else "other words"
+        st.caption(
+            f"Decoded again without {k} heads: {same}. Struck out with −: gone; underlined with +: new. "
+            f"Log p of the page's translation: {before:.3f} with all heads, {after:.3f} without these, "
+            f"{after - before:+.3f} nats."
+        )
+    _show_curve(view, scores, k)
+    with st.expander(f"The {k} heads that are off"):
+        st.text("\n".join(map(_named, gates)) or "none")
+
+
+def _show_curve(view: View, scores: list[HeadScores], k: int) -> None:
+    """log p against k, and where the greedy translation is no longer the same."""
+    gates = prune(scores, sum(found.change.size for found in scores))
+    holder = kept_result("curve", *_case(view), gates)
+    if not holder:
+        place = st.empty()
+        with place.container():
+            if not asked("Draw the curve for every k", "which_curve", ":material/show_chart:"):
+                return
+        bar = place.progress(0.0, "Switching off one head after the other …")
+        for found in in_turns(_each_step(view, gates)):
+            bar.progress(found.done, f"{found.done:.0%} of all k")
+        bar.empty()
+        holder.append(found)
+    curve: PruningCurve = holder[0]
+    chart(
+        pruning_chart(curve.log_probabilities, curve.same, k, list(map(_named, gates))),
+        key="which-curve",
+        alt="Log-probability of the translation against the number of heads switched off",
+    )
+    first = np.flatnonzero(curve.same == 0)
+    st.caption(
+        "Greedy decoding gives its translation again "
+        + (f"for every k below {first[0]}." if len(first) else "for every k.")
+        + " The order is that of the scores above."
+    )
+
+
+def _each_step(view: View, gates: tuple[HeadGate, ...]) -> Iterator[PruningCurve]:
+    trace = view.trace
+    greedy = run(view.translator, Request(trace.source, None, 1, trace.interventions))
+    pair = (trace.src_ids, trace.next_ids)
+    return pruning_curve(view.translator.model, pair, greedy.next_ids, gates, trace.interventions)
+
+
+def _log_probability(view: View, interventions: tuple) -> float:
+    return float(token_log_probabilities(again(view.translator, view.trace, interventions)).sum())
+
+
+def _named(gate: HeadGate) -> str:
+    return f"{KINDS[gate.kind]}, layer {gate.layer}, head {gate.head}"
+
+
+def _case(view: View) -> tuple[object, ...]:
+    trace = view.trace
+    return trace.checkpoint_hash, trace.device, trace.src_ids, trace.next_ids, trace.interventions

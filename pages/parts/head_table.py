@@ -1,0 +1,142 @@
+"""The table of all heads of one kind, and what each number and each name in it means."""
+
+import streamlit as st
+
+from model.analysis import head_summary
+from model.analysis.head_summary import HeadSummary, summarise
+from pages.frame.fields import KINDS
+from pages.frame.open_page import View
+from pages.parts.heads_and_layers import Shown
+from viz.charts.heads_and_layers import summary_table
+
+TABLE = "heads-table"
+SHARES = ("previous", "same", "next", "special", "punctuation", "hidden", "hidden, most")
+
+
+def summaries(view: View) -> tuple[HeadSummary, ...]:
+    """All heads of the chosen kind, layer by layer."""
+    layers = sorted(layer for kind, layer in view.trace.attentions if kind == view.kind)
+    return tuple(head for layer in layers for head in summarise(view.trace.attention(view.kind, layer)))
+
+
+def say_what_it_does(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
+    """The opened head's name, the rule that gave it, and its numbers."""
+    view = shown.view
+    if shown.look.values == "rollout":
+        st.markdown(
+            f"**Rollout, {shown.place}.** It averages all heads: which head the sidebar names makes no difference."
+        )
+        return
+    head = next(s for s in found if (s.layer, s.head) == (view.layer, view.head))
+    distance = "from the diagonal" if view.kind == "cross" else "from its own token"
+    st.markdown(
+        f"**{KINDS[view.kind]}, layer {view.layer}, head {view.head}: {head.type}.** {_sentence(head.rule)} "
+        f"Entropy {head.entropy:.3f} bits, confidence {head.confidence:.3f}, on average {head.distance:.2f} tokens "
+        f"{distance}."
+    )
+
+
+def show_table(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
+    """All heads; a click on a column's title sorts, a click on a row opens its head."""
+    view = shown.view
+    removed = None
+    if shown.look.hide and shown.look.values != "rollout":
+        removed = shown.tables.removed.reshape(len(found), -1)
+    table = summary_table(found, removed)
+    places = [(head.layer, head.head) for head in found]
+    st.dataframe(
+        table,
+        hide_index=True,
+        height=430,
+        key=TABLE,
+        on_select=lambda: _open(places),
+        selection_mode="single-row",
+        selection_default={"selection": {"rows": [places.index((view.layer, view.head))]}},
+        column_config={name: _column(name) for name in table.columns},
+        alt=f"Numbers and names of all heads, {KINDS[view.kind]}",
+    )
+    st.caption(
+        f"{KINDS[view.kind]}, all heads, on this sentence: always the attention weights of pieces with special tokens, "
+        "whatever is drawn above. Click a column's title to sort, the box at the left of a row to open its head."
+        + (
+            " “Hidden”: what the left-out tokens had of a row, in the numbers drawn above."
+            if removed is not None
+            else ""
+        )
+    )
+
+
+def _column(name: str) -> object:
+    if name in ("type", "rule"):
+        return st.column_config.TextColumn(name, help=_HELP[name], pinned=name == "type")
+    if name in ("layer", "head"):
+        return st.column_config.NumberColumn(name, width=55)
+    form = "percent" if name in SHARES else "%.3f"
+    return st.column_config.NumberColumn(name, format=form, width=92, help=_HELP[name])
+
+
+_HELP = {
+    "type": "Named after the first rule that fits; the last column has its numbers.",
+    "rule": "The rule that gave the name, with this head's numbers.",
+    "entropy (bits)": "Mean over the rows: 0 for one key alone, log₂ n for n equal weights.",
+    "confidence": "Mean of the rows' largest weights.",
+    "distance": "In tokens, weighted: from the row's own token, in cross-attention from the diagonal.",
+    "previous": "Share of all weights on the token before.",
+    "same": "Share of all weights on the row's own token.",
+    "next": "Share of all weights on the token after.",
+    "special": "Share of all weights on the start and the end token.",
+    "punctuation": "Share of all weights on pieces that are punctuation alone.",
+    "hidden": "What the hidden tokens had of a row, on average, in the numbers drawn above.",
+    "hidden, most": "What the hidden tokens had of the row that lost most.",
+}
+
+
+def _open(places: list[tuple[int, int]]) -> None:
+    """Before the page runs again: the sidebar shows the row's head. A second click on a row opens it again."""
+    state = st.session_state
+    rows = state[TABLE]["selection"]["rows"] or [state.get("heads_row", -1)]
+    if 0 <= rows[0] < len(places):
+        state["heads_row"] = rows[0]
+        state["layer"], state["head"] = places[rows[0]]
+
+
+def _sentence(rule: str) -> str:
+    return f"{rule[0].upper()}{rule[1:]}."
+
+
+def show_rules(kind: str) -> None:
+    """Every number of the table as a formula, and the rules that name a head, in their order."""
+    apart = r"\left|\,i\,\frac{K-1}{Q-1} - j\,\right|" if kind == "cross" else r"|i - j|"
+    st.latex(
+        r"\begin{aligned}"
+        r"\text{entropy} &= \tfrac1Q \textstyle\sum_i \big(-\sum_j \alpha_{ij} \log_2 \alpha_{ij}\big) \\"
+        r"\text{confidence} &= \tfrac1Q \textstyle\sum_i \max_j \alpha_{ij} \\"
+        rf"\text{{distance}} &= \tfrac1Q \textstyle\sum_i \sum_j \alpha_{{ij}} {apart} \\"
+        r"\text{share on } S &= \tfrac1Q \textstyle\sum_i \sum_{j \in S(i)} \alpha_{ij}"
+        r"\end{aligned}"
+    )
+    relative = (
+        "Query and key count tokens of two sentences, so distance is from the diagonal that runs from corner to "
+        "corner, and there is no previous, same or next token."
+        if kind == "cross"
+        else "Distance is between the row's own token and the key, in tokens."
+    )
+    st.markdown(f"Q queries, K keys, α the attention weights. {relative} The first rule that fits names the head:")
+    st.markdown("\n".join(f"{number}. {rule}" for number, rule in enumerate(_rules(kind), start=1)))
+    st.caption(
+        "After Voita et al. 2019 (positional heads, confidence), Clark et al. 2019 (separators, broad heads) and Vig & "
+        "Belinkov 2019 (distance); the thresholds are ours. They name what a head does on this one sentence: on "
+        "another one the name may differ, and no name says how much the translation depends on the head."
+    )
+
+
+def _rules(kind: str) -> tuple[str, ...]:
+    positional = f"**previous, same or next token**: at least {head_summary.POSITIONAL:.0%} of its mass there"
+    sink = f"**sink**: at least {head_summary.SINK:.0%} on special tokens and punctuation together"
+    local = f"**local**: at least {head_summary.LOCAL:.0%} on the previous, same and next token together"
+    broad = f"**broad**: at least {head_summary.BROAD:.0%} of the entropy that equal weights would have"
+    monotone = f"**monotone**: row number and mean key position correlate with at least {head_summary.MONOTONE}"
+    first, last = "**no choice**: each row may look at one key only", "**mixed**: no rule fits"
+    if kind == "cross":
+        return first, sink, broad, monotone, last
+    return first, positional, sink, local, broad, last

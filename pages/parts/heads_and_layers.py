@@ -1,0 +1,276 @@
+"""What the page on heads and layers lets the person choose, and the pictures of what was chosen."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from model.analysis.head_tables import HeadTables, Look, head_tables
+from model.trace import Array
+from pages.frame.fields import KINDS
+from pages.frame.open_page import View
+from pages.parts.positional_encoding import KEPT
+from pages.widgets.canvas import mosaic_picture, token_lines
+from pages.widgets.chart import chart
+from pages.widgets.explain import explain
+from pages.widgets.snippet import Recipe
+from viz.canvas.lines import MOST_HEADS, lines
+from viz.canvas.mosaic import Group, mosaic
+from viz.charts.heads_and_layers import decoder_names, head_map, names, texts_of
+from viz.drawing import Drawing
+
+VALUES = {"weights": "Attention weights", "norms": "Norm-weighted", "rollout": "Rollout"}
+MEASURES = {"weights": "attention weight", "norms": "‖α v W_O‖", "rollout": "rollout"}
+MOSAIC, MAP, HEAD_LINES = "heads-mosaic", "heads-map", "heads-lines"
+LINES = {"head": "This head", "layer": "All heads of the layer"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The tables on the page, and the one that is opened."""
+
+    view: View
+    groups: tuple[HeadTables, ...]
+    """one a kind in the mosaic"""
+    tables: HeadTables
+    """those of the chosen kind"""
+    rows: list[str]
+    """names of its queries"""
+    keys: list[str]
+    high: float
+    """end of the one colour range of all groups"""
+
+    @property
+    def look(self) -> Look:
+        return self.tables.look
+
+    @property
+    def column(self) -> int:
+        """The opened table's number in its layer: rollout has one a layer."""
+        return 0 if self.look.values == "rollout" else self.view.head
+
+    @property
+    def values(self) -> Array:
+        return self.tables.values[self.view.layer, self.column]
+
+    @property
+    def mask(self) -> Array:
+        return self.tables.mask[self.view.layer, self.column]
+
+    @property
+    def called(self) -> str:
+        return MEASURES[self.look.values]
+
+    @property
+    def place(self) -> str:
+        layer = self.view.layer
+        return f"layers 0 to {layer}" if self.look.values == "rollout" else f"layer {layer}, head {self.view.head}"
+
+    @property
+    def title(self) -> str:
+        return f"{self.called}, {KINDS[self.view.kind].lower()}, {self.place}"
+
+
+def choose_look(view: View) -> Shown:
+    """What the numbers are, whole words or pieces, with or without special tokens, one kind or all three."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        values = st.segmented_control(
+            "Numbers",
+            list(VALUES),
+            default="weights",
+            required=True,
+            format_func=VALUES.get,
+            key="heads_values",
+            **KEPT,
+        )
+        every = st.toggle("All kinds", key="heads_kinds", width="content", **KEPT)
+        words = st.toggle("Whole words", key="heads_words", help=_WORDS, width="content", **KEPT)
+        hide = st.toggle("Hide special tokens", key="heads_hide", width="content", **KEPT)
+        again = st.toggle("Renormalise", key="heads_again", disabled=not hide, width="content", **KEPT)
+    asked = Look(values or "weights", words, hide, hide and again)
+    return _shown(view, _possible(view, asked), every)
+
+
+_WORDS = "Pieces become words: weights are summed over a word's keys and averaged over its queries."
+
+
+def _possible(view: View, look: Look) -> Look:
+    """What this attention can show of what was asked; a sentence says what it cannot."""
+    if look.values == "rollout" and view.kind != "encoder_self":
+        st.info(_NO_ROLLOUT[view.kind], icon=":material/info:")
+        look = replace(look, values="weights")
+    if look.hide and view.kind == "decoder_self" and len(view.trace.tgt_tokens) == 1:
+        st.info("The decoder reads <s> alone here: without it nothing would be left, so it stays.")
+        look = replace(look, hide=False, renormalise=False)
+    return look
+
+
+_NO_ROLLOUT = {
+    "decoder_self": "Rollout follows the encoder's self-attention only. In the decoder every layer also takes in the "
+    "source through cross-attention, and a product of self-attention weights would leave that path out. Shown "
+    "instead: attention weights.",
+    "cross": "Rollout follows the encoder's self-attention only. Rows and columns of cross-attention are tokens of two "
+    "different sentences, so one layer's weights cannot be multiplied by the next one's. Shown instead: "
+    "attention weights.",
+}
+
+
+def _shown(view: View, look: Look, every: bool) -> Shown:
+    kinds = list(KINDS) if every and look.values != "rollout" else [view.kind]
+    if look.hide and len(view.trace.tgt_tokens) == 1:
+        kinds = [kind for kind in kinds if kind != "decoder_self" or kind == view.kind]
+    groups = tuple(head_tables(view.trace, kind, look) for kind in kinds)
+    tables = groups[kinds.index(view.kind)]
+    attention = view.attention
+    rows = names(attention.query_tokens, tables.queries)
+    if view.kind != "encoder_self":
+        rows = decoder_names(attention.query_tokens, view.trace.next_tokens, tables.queries)
+    high = 1.0
+    if look.values == "norms":
+        high = max(float(np.nanmax(group.values, initial=0)) for group in groups) or 1.0
+    return Shown(view, groups, tables, rows, names(attention.key_tokens, tables.keys), high)
+
+
+def show_mosaic(shown: Shown) -> Drawing:
+    """Every head of every layer in one picture; a click opens one."""
+    view, trace = shown.view, shown.view.trace
+    title = f"{trace.checkpoint} {trace.checkpoint_hash[:8]}, {VALUES[shown.look.values].lower()}"
+    groups = [_group(view, tables) for tables in shown.groups]
+    chosen = (view.kind, view.layer, shown.column)
+    payload = mosaic(groups, chosen, high=shown.high, measure=shown.called, title=title)
+    return mosaic_picture(payload, MOSAIC, _choose_layer if shown.look.values == "rollout" else _choose)
+
+
+def _group(view: View, tables: HeadTables) -> Group:
+    queries, keys = unnumbered(view, tables)
+    title = "Rollout, up to each layer" if tables.look.values == "rollout" else KINDS[tables.kind]
+    return Group(tables.kind, title, tables.values, queries, keys, tables.mask, tables.look.values == "rollout")
+
+
+def unnumbered(view: View, tables: HeadTables) -> tuple[list[str], list[str]]:
+    """Texts of queries and keys, for pictures that number them themselves."""
+    attention = view.trace.attention(tables.kind, 0)
+    queries = texts_of(attention.query_tokens, tables.queries)
+    if tables.kind != "encoder_self":
+        predicted = texts_of(view.trace.next_tokens, tables.queries)
+        queries = [f"reads {read}, predicts {token}" for read, token in zip(queries, predicted, strict=True)]
+    return queries, texts_of(attention.key_tokens, tables.keys)
+
+
+def _choose(kind: str, layer: int, head: int) -> None:
+    """Before the page runs again: the sidebar's widgets show the head that was clicked."""
+    st.session_state.update(kind=kind, layer=layer, head=head)
+
+
+def _choose_layer(_kind: str, layer: int, _head: int) -> None:
+    st.session_state["layer"] = layer
+
+
+def show_head(shown: Shown) -> tuple[Any, Drawing]:
+    """The opened head as a heat map beside its lines; returns both."""
+    figure = head_map(shown.rows, shown.keys, shown.values, shown.mask, shown.called, shown.high)
+    left, right = st.columns([3, 2])
+    with left:
+        chart(figure, key=MAP, alt=f"{shown.title}: rows are queries, columns keys")
+    with right:
+        drawing = _show_lines(shown)
+    return figure, drawing
+
+
+def _show_lines(shown: Shown) -> Drawing:
+    """Lines of the opened head or of all in its layer; the buttons of the picture turn each on and off."""
+    view, tables = shown.view, shown.tables
+    layer = tables.values[view.layer]
+    start = shown.column // MOST_HEADS * MOST_HEADS
+    heads = list(range(start, min(start + MOST_HEADS, len(layer))))
+    drawn = [shown.column]
+    if len(heads) > 1:
+        which = st.segmented_control(
+            "Lines of", list(LINES), default="head", required=True, format_func=LINES.get, key="heads_lines", **KEPT
+        )
+        drawn = heads if which == "layer" else drawn
+    tokens = view.attention.query_tokens
+    payload = lines(
+        layer[heads],
+        texts_of(tokens, tables.queries),
+        texts_of(view.attention.key_tokens, tables.keys),
+        heads=heads,
+        shown=drawn,
+        allowed=tables.mask[view.layer][heads],
+        predicts=None if view.kind == "encoder_self" else texts_of(view.trace.next_tokens, tables.queries),
+        high=shown.high,
+        measure=shown.called,
+        title=shown.title,
+    )
+    return token_lines(payload, HEAD_LINES)
+
+
+def recipe(shown: Shown) -> Recipe:
+    """How the tables are read from the run."""
+    found = {name: f"tables.{name}" for name in ("values", "mask", "removed")}
+    return Recipe(
+        found | {"opened": f"tables.values[layer, {shown.column}]"},
+        imports=("from model.analysis.head_tables import Look, head_tables",),
+        steps=(f"tables = head_tables(trace, kind, {shown.look!r})",),
+    )
+
+
+def removed_text(shown: Shown) -> str:
+    """What hiding special tokens took away from the opened head, and what became of its rows."""
+    tables, view = shown.tables, shown.view
+    hidden = [token for token in ("<s>", "</s>") if token in view.attention.key_tokens]
+    if not shown.look.hide or not hidden:
+        return ""
+    removed = tables.removed[view.layer, shown.column]
+    text = f"Hidden: {hidden[0]}. It had {removed.mean():.2%} of a row on average"
+    text += f", {removed.max():.2%} of row “{shown.rows[int(removed.argmax())]}” at most. "
+    return text + _rows_now(shown)
+
+
+def _rows_now(shown: Shown) -> str:
+    rows = "" if shown.view.kind == "cross" else " Its own row is hidden too."
+    if not shown.look.renormalise:
+        return f"Rows were not renormalised: what is left of each does not sum to 1.{rows}"
+    empty = int(np.isnan(shown.values).all(axis=-1).sum())
+    blank = f" {empty} of them had nothing left and stay blank." if empty else ""
+    return f"Rows were renormalised to the sum that they had.{blank}{rows}"
+
+
+def explain_numbers(shown: Shown) -> None:
+    """What the numbers are: the formula, one equation a line."""
+    text, latex, section = _EXPLAINED[shown.look.values]
+    if shown.look.values == "norms" and shown.look.words:
+        text += " A word's number is the sum of its pieces' lengths, which the length of their sum may fall short of."
+    explain(text, latex, section)
+
+
+_EXPLAINED = {
+    "weights": (
+        "Each row of a square is one query, and its weights over the keys sum to 1. “Multi-head attention allows the "
+        "model to jointly attend to information from different representation subspaces at different positions”: "
+        "so each head has a square of its own. A large weight says where a head reads, not how much what it read "
+        "there matters: see “Norm-weighted”.",
+        r"\alpha^{h} = \mathrm{softmax}\!\left(\frac{Q_h K_h^{\top}}{\sqrt{d_k}}\right)",
+        "3.2",
+    ),
+    "norms": (
+        "$\\alpha_{ij}$ is the attention weight, $f(x_j)$ what key j offers through this head's values and its rows of "
+        "$W_O$. The product's length is how much key j really adds to row i: a key may have most of the weight and add "
+        "little, because its value is short. After Kobayashi et al. 2020, “Attention is Not Only a Weight”. Colours "
+        "run from 0 to the largest length in the mosaic, and rows need not sum to 1.",
+        r"\begin{aligned} f(x_j) &= (x_j W_V^h + b_V^h)\, W_O^h \\"
+        r"\text{shown} &= \lVert \alpha_{ij}\, f(x_j) \rVert \\"
+        r"\mathrm{out}_i &= \textstyle\sum_h \sum_j \alpha^h_{ij}\, f^h(x_j) + b_O \end{aligned}",
+        "3.2.2",
+    ),
+    "rollout": (
+        "How much of each input token reaches each position, if all mixing were by attention weights: half of "
+        "each layer's step is the residual connection, the other half the mean of its heads. Rows sum to 1. "
+        "It leaves out values, W_O, norms and feed-forward layers. After Abnar & Zuidema 2020, “Quantifying "
+        "Attention Flow in Transformers”; one square a layer, since the heads are averaged.",
+        r"\begin{aligned} A_l &= \tfrac1H \textstyle\sum_h \alpha^{l,h} \\ \bar A_l &= 0.5\, A_l + 0.5\, I \\"
+        r"\tilde A_l &= \bar A_l\, \tilde A_{l-1}, \qquad \tilde A_0 = \bar A_0 \end{aligned}",
+        None,
+    ),
+}

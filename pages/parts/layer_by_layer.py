@@ -1,0 +1,211 @@
+"""What the page "Layer by layer" lets the person choose, and shows below its path, a view a tab."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.analysis import residual_stream
+from model.analysis.residual_stream import Path
+from model.background.sizes import parameters_by_block
+from model.trace import Array, SubLayer
+from pages.frame.open_page import View
+from pages.parts.positional_encoding import KEPT
+from pages.widgets.chart import chart
+from viz.charts.layer_by_layer import MEASURES, path_chart, similarity_map, strips
+from viz.heatmap import row_names
+from viz.latex import block_equation
+from viz.tokens import numbered
+
+STACKS = {"encoder": "Encoder", "decoder": "Decoder"}
+PATH_CHART = "layers-path"
+"""key of the chart whose points are tokens and steps"""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One stack of the run, and the token and step chosen there."""
+
+    stack: str
+    tokens: tuple[str, ...]
+    rows: list[str]
+    """names of the tokens, in the decoder with what each row predicts"""
+    path: Path
+    position: int
+    step: int
+    """0 is the input, step s the stream after sub-layer s - 1"""
+
+    @cached_property
+    def measures(self) -> dict[str, Array]:
+        """Those that a figure draws, by name."""
+        return {name: getattr(self.path, name) for name in (*MEASURES, "added")}
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.position, self.step
+
+    @property
+    def step_name(self) -> str:
+        return self.path.steps[self.step]
+
+
+def choose(view: View) -> Shown:
+    """Stack, token and step; what another sentence or checkpoint lacks becomes the nearest it has, or the default."""
+    notes = st.container()
+    left, middle, right = st.columns([1, 2, 2])
+    stack = left.segmented_control(
+        "Stack", list(STACKS), default="decoder", required=True, format_func=STACKS.get, key="layers_stack", **KEPT
+    )
+    stack = stack or "decoder"
+    tokens = view.trace.src_tokens if stack == "encoder" else view.trace.tgt_tokens
+    rows = row_names(tokens, None if stack == "encoder" else view.trace.next_tokens)
+    path = residual_stream.path(view.trace, stack)
+    with middle:
+        position = _select("Token", "layers_token", rows, min(1, len(rows) - 1), notes)
+    with right:
+        step = _select("Step", "layers_step", path.steps, len(path.steps) - 1, notes)
+    return Shown(stack, tokens, rows, path, position, step)
+
+
+def _select(label: str, key: str, names: Sequence[str], default: int, notes: DeltaGenerator) -> int:
+    """A number chosen by its name; one that is not there any more becomes the last."""
+    state, asked = st.session_state, st.query_params.get(key)
+    if key not in state and asked is not None and asked not in names:
+        text = f"The link asks for a {label.lower()} that is not there; you see another."
+        notes.info(text, icon=":material/info:")
+    if state.get(key) is not None and state[key] >= len(names):
+        state[key] = len(names) - 1
+    options = range(len(names))
+    chosen = st.selectbox(label, options, index=default, format_func=lambda i: names[i], key=key, **KEPT)
+    return default if chosen is None else chosen
+
+
+def clicked() -> None:
+    """A click on a point or a cell of the path chooses its token and step."""
+    points = st.session_state[PATH_CHART]["selection"]["points"]
+    if points:
+        st.session_state["layers_token"], st.session_state["layers_step"] = points[0]["customdata"][:2]
+
+
+def show_path(shown: Shown) -> object:
+    """The leading picture; returns its figure."""
+    measure = st.segmented_control(
+        "The map of all tokens shows",
+        list(MEASURES),
+        default="to_start",
+        required=True,
+        format_func=lambda name: MEASURES[name].title,
+        key="layers_measure",
+        **KEPT,
+    )
+    names = shown.rows, shown.tokens
+    figure = path_chart(shown.measures, shown.path.steps, names, shown.place, measure or "to_start")
+    chart(
+        figure,
+        key=PATH_CHART,
+        on_select=clicked,
+        alt="Lengths, shares and cosines of the chosen token after every sub-layer, and one measure of all tokens",
+    )
+    return figure
+
+
+@st.fragment
+def show_inside(view: View, shown: Shown) -> None:
+    """One sub-layer at the chosen token, vector by vector, and one dimension of it in numbers."""
+    sublayer, pre = _sublayer(view, shown), view.translator.model.config.norm == "pre"
+    norm = residual_stream.layer_norm(view.translator.model, sublayer, shown.position)
+    vectors = _vectors(sublayer, shown.position, pre)
+    last = len(norm.gamma) - 1
+    if st.session_state.get("layers_dimension") is not None:
+        st.session_state["layers_dimension"] = min(max(st.session_state["layers_dimension"], 0), last)
+    j = (
+        st.number_input(f"Dimension, 0 to {last}", 0, last, key="layers_dimension", width=200, persist_state="session")
+        or 0
+    )
+    drawn = strips({**vectors, "γ (learned)": norm.gamma, "β (learned)": norm.beta}, j)
+    name = residual_stream.step_name(sublayer)
+    chart(drawn, key="layers-strips", alt=f"The vectors of the token in {name}, and its norm's gamma and beta")
+    numbers = {name: getattr(sublayer, name)[shown.position, j] for name in ("before", "out", "added", "normed")}
+    numbers |= {"mean": norm.mean, "std": norm.std, "gamma": norm.gamma[j], "beta": norm.beta[j]}
+    st.latex(block_equation(numbers, j, pre))
+    doubles = {name: vector.astype(np.float64) for name, vector in vectors.items()}
+    table = {
+        "vector": list(doubles),
+        "mean": [x.mean() for x in doubles.values()],
+        "standard deviation": [x.std() for x in doubles.values()],
+        "length": [np.linalg.norm(x) for x in doubles.values()],
+    }
+    _table(pd.DataFrame(table))
+    off = np.abs(norm.normed - sublayer.normed[shown.position]).max()
+    st.caption(
+        f"Layer {sublayer.layer}, {sublayer.name} of the {shown.stack}. One colour range for all six rows. μ and σ are "
+        f"taken over the {last + 1} dimensions of this one token, σ with ε under the root. Worked out by hand, the "
+        f"norm of all dimensions differs from the model's by at most {off:.1e}."
+    )
+
+
+def _vectors(sublayer: SubLayer, position: int, pre: bool) -> dict[str, Array]:
+    """(d_model,) each, by what it is, in the order in which they are made."""
+    x, out, added, normed = (getattr(sublayer, name)[position] for name in ("before", "out", "added", "normed"))
+    if pre:
+        return {"x, comes in": x, "LayerNorm(x)": normed, f"{sublayer.name} of that": out, "their sum, goes on": added}
+    return {"x, comes in": x, f"{sublayer.name}(x)": out, "their sum s": added, "LayerNorm(s), goes on": normed}
+
+
+def show_similarity(view: View, shown: Shown) -> None:
+    """Every two tokens at the chosen step: do they grow alike?"""
+    stream = residual_stream.stream(view.trace, shown.stack)
+    means = [residual_stream.mean_cosine(x) for x in stream]
+    figure = similarity_map(residual_stream.cosines(stream[shown.step]), numbered(shown.tokens))
+    chart(figure, key="layers-similarity", alt=f"Cosine of every two tokens at the step {shown.step_name}")
+    if len(shown.rows) > 1:
+        st.caption(
+            f"At the step {shown.step_name}. Mean cosine of two different tokens: **{means[shown.step]:.3f}** here, "
+            f"{means[0]:.3f} at the input, {means[-1]:.3f} at the end; highest {max(means):.3f} at "
+            f"{shown.path.steps[int(np.argmax(means))]}, lowest {min(means):.3f} at "
+            f"{shown.path.steps[int(np.argmin(means))]}."
+        )
+
+
+def show_parameters(view: View) -> None:
+    """What each block of the model learns, and its share of the whole."""
+    model = view.translator.model
+    parts, blocks = model.parameters_by_part(), parameters_by_block(model)
+    total = sum(parts.values())
+    names = ("self_attn", "cross_attn", "feed_forward", "norms")
+    lines = [{"block": part, "together": parts[part]} for part in ("embeddings", "positions", "output") if parts[part]]
+    lines += [
+        {"block": f"{stack} layer {layer}", **block, "together": sum(block.values())}
+        for (stack, layer), block in blocks.items()
+    ]
+    if rest := total - sum(line["together"] for line in lines):
+        lines.append({"block": "last norms of the stacks", "together": rest})
+    sums = {name: sum(line.get(name, 0) for line in lines) for name in (*names, "together")}
+    table = pd.DataFrame([*lines, {"block": "whole model", **sums}])[["block", *names, "together"]]
+    table["of the model"] = [f"{value / total:.1%}" for value in table["together"]]
+    _table(table.convert_dtypes())
+    config = model.config
+    shared = "The matrix of embeddings is the output's too, counted once. " if config.tie_embeddings else ""
+    learned = "are not learned" if config.positions == "sinusoidal" else "are learned"
+    st.caption(
+        f"{shared}An attention has four matrices of d_model² = {config.d_model**2:,} weights and four biases, a "
+        f"feed-forward two of d_model · d_ff = {config.d_model * config.d_ff:,} and two biases, a norm γ and β. "
+        f"Positions {learned}."
+    )
+
+
+def _sublayer(view: View, shown: Shown) -> SubLayer:
+    """The sub-layer that leads to the chosen step; for the input the one that reads it."""
+    if shown.step == 0:
+        st.caption("The input has no sub-layer before it: here is the first one, which reads it.")
+    return residual_stream.sublayers_of(view.trace, shown.stack)[max(shown.step - 1, 0)]
+
+
+def _table(table: pd.DataFrame) -> None:
+    """Whole, cells as plain text."""
+    counts = {name: st.column_config.NumberColumn(format="localized") for name in table.select_dtypes("integer")}
+    st.dataframe(table, hide_index=True, height="content", column_config=counts, placeholder="")

@@ -1,0 +1,164 @@
+"""What the page "Layer by layer" says in words: the logit lens, and the neurons of a feed-forward."""
+
+import numpy as np
+import streamlit as st
+
+from model.analysis.logit_lens import Lens, lens
+from model.analysis.residual_stream import Neurons, neurons, sublayers_of
+from model.checkpoints.translator import Translator
+from model.trace import Array, SubLayer, Trace
+from pages.compute.cache import kept
+from pages.frame.open_page import View
+from pages.parts.layer_by_layer import Shown
+from pages.parts.positional_encoding import KEPT
+from pages.widgets.chart import chart
+from pages.widgets.explain import explain
+from viz.charts.logit_lens import lens_curves, lens_grid, lens_map, neuron_chart, neuron_table
+from viz.tokens import labels
+
+PIECES = 5
+"""Tokens that a line names for each neuron."""
+
+
+@st.fragment
+def show_lens(view: View, shown: Shown) -> None:
+    """The decoder's stream read by the output matrix: one row in words, then all rows as a map."""
+    if shown.stack == "encoder":
+        st.info(
+            "The output matrix reads the decoder alone. What the encoder makes is the memory, which the decoder's "
+            "cross-attention reads. Choose the decoder above.",
+            icon=":material/info:",
+        )
+        return
+    found = _read(view)
+    every = st.toggle("After every sub-layer, not only after layers", key="layers_every", **KEPT)
+    at = np.arange(len(found.steps)) if every else np.flatnonzero(found.ends)
+    steps = [_said(found.steps[i], every) for i in at]
+    _show_row(view, shown, at, steps)
+    st.markdown("**All rows**: the probability, at each step, of the token that the row predicts in the end")
+    names = shown.rows, view.translator.tokenizer.tokens(found.predicted.tolist())
+    everything = lens_map(found.probability[at].T, found.rank[at].T, steps, names, shown.position)
+    chart(everything, key="layers-lens-map", alt="Probability of each row's finally predicted token, by step")
+    pre, tied = view.translator.model.config.norm == "pre", view.translator.model.config.tie_embeddings
+    x = r"\mathrm{LayerNorm}(x^{(s)})" if pre else "x^{(s)}"
+    explain(
+        _caveat(pre, tied),
+        rf"\mathrm{{logits}}^{{(s)}} = {x}\,W_{{out}}^{{\top}}, \qquad "
+        r"p^{(s)} = \mathrm{softmax}(\mathrm{logits}^{(s)})",
+    )
+
+
+def _show_row(view: View, shown: Shown, at: Array, steps: list[str]) -> None:
+    """The chosen row read at the steps `at`, in words and as curves."""
+    found, row, tokenizer = _read(view), shown.position, view.translator.tokenizer
+    followed = tokenizer.tokens([int(found.predicted[row])])[0]
+    st.text(
+        f"Row {shown.rows[row]}. Framed and followed: {labels([followed])[0]}, the last step's most probable token."
+    )
+    tops = [tokenizer.tokens(found.top[i, row].tolist()) for i in at]
+    left, right = st.columns([3, 2])
+    with left:
+        grid = lens_grid(tops, found.probabilities[at, row], steps, followed)
+        chart(grid, key="layers-lens", alt="The most probable tokens when each step is read as if it were the last")
+    with right:
+        curves = lens_curves(found.probability[at, row], found.rank[at, row], steps, view.trace.logits.shape[-1])
+        chart(curves, key="layers-lens-curves", alt="Probability and rank of the token finally predicted, by step")
+    shares = found.probabilities[at, row].sum(axis=-1)
+    st.caption(
+        f"Colours: probability, 0 to 1, of the whole vocabulary; the {len(tops[0])} shown share {shares.min():.1%} to "
+        f"{shares.max():.1%} of it, all others the rest. The last line and the model's own logits differ by at most "
+        f"{found.difference:g}."
+    )
+
+
+@st.fragment
+def show_neurons(view: View, shown: Shown) -> None:
+    """The feed-forward of the chosen step's layer as a sum over its neurons, and what the largest speak for."""
+    sublayer = _feed_forward(view, shown)
+    most = st.slider("Neurons to show", 3, 30, 10, key="layers_neurons", width=300, **KEPT)
+    found = _neurons(view, sublayer, shown.position, most)
+    active, size = int((found.hidden > 0).sum()), len(found.hidden)
+    st.markdown(
+        f"Layer {sublayer.layer}'s feed-forward, {shown.stack}, at this token: **{active} of {size:,} neurons are "
+        f"active** (above 0, {active / size:.1%})."
+    )
+    st.text(f"Token {shown.rows[shown.position]}")
+    chart(neuron_chart(found.hidden, found.top), key="layers-neurons", alt="The activation of every hidden neuron")
+    promoted = np.argsort(-found.logits, axis=-1, kind="stable")[:, :PIECES]
+    pieces = [view.translator.tokenizer.tokens(ids.tolist()) for ids in promoted]
+    gains = np.take_along_axis(found.logits, promoted, axis=-1)
+    table = neuron_table(found.top, found.hidden, found.written, pieces, gains)
+    if shown.stack == "decoder":
+        predicted = int(view.trace.logits[shown.position].argmax())
+        table["for what is predicted"] = found.logits[:, predicted]
+    formats = {name: st.column_config.NumberColumn(format="%.3f") for name in table.select_dtypes("floating")}
+    st.dataframe(table, hide_index=True, height="content", column_config=formats, width="stretch")
+    share = found.written[found.top].sum() / found.written.sum() if len(found.top) else 0
+    st.caption(
+        f"These {len(found.top)} write {share:.1%} of what all {size:,} write, lengths ‖h w‖ added up; nothing is "
+        f"written by a neuron at 0. All h w together, plus b_2, are the sub-layer's output: largest difference "
+        f"{found.error:.1e}."
+        + (" “For what is predicted”: to the logit of the row's final token." if shown.stack == "decoder" else "")
+    )
+    _explain_neurons(shown.stack == "encoder")
+
+
+def _explain_neurons(encoder: bool) -> None:
+    explain(
+        "Each neuron i writes its column w of W_2, h times. Its place in the vocabulary is what the output matrix "
+        "makes of h w: the tokens whose logits it raises most, each with by how much (Geva et al. 2021, “Transformer "
+        "Feed-Forward Layers Are Key-Value Memories”; Geva et al. 2022, “Transformer Feed-Forward Layers Build "
+        "Predictions by Promoting Concepts in the Vocabulary Space”). **Left out**: every layer norm between here and "
+        "the output, b_2, and all that later sub-layers do with it."
+        + (" In the encoder it is a hint at best: the output matrix never reads the encoder." if encoder else ""),
+        r"\mathrm{FFN}(x) = \sum_{i=1}^{d_{ff}} h_i\,w_i + b_2, \qquad h = \max(0,\, xW_1 + b_1), \qquad "
+        r"\Delta\mathrm{logits} = W_{out}\,(h_i\,w_i)",
+        "3.3",
+    )
+
+
+def _caveat(pre: bool, tied: bool) -> str:
+    text = "The logit lens (nostalgebraist 2020) reads every step **as if it were the last**. " + (
+        "This model is pre-norm: the decoder's final norm is put in front, as on the last step. "
+        if pre
+        else "This model is post-norm: what each step hands on is normed already, by that step's own γ and β, and "
+        "the output matrix takes it as it takes the last one. Nothing but the last layer was trained to be read "
+        "so: early lines are a hint at what is there, not what the model “thinks”. "
+    )
+    return text + (
+        "The first line reads the input: the output matrix is that of the embeddings, so it mostly finds the token "
+        "that the row reads, or pieces like it."
+        if tied
+        else ""
+    )
+
+
+def _said(step: str, every: bool) -> str:
+    return step if every or step == "input" else f"layer {step.split()[0]}"
+
+
+def _feed_forward(view: View, shown: Shown) -> SubLayer:
+    layer = 0 if shown.step == 0 else int(shown.step_name.split()[0])
+    return next(s for s in sublayers_of(view.trace, shown.stack) if s.hidden is not None and s.layer == layer)
+
+
+def _read(view: View) -> Lens:
+    with st.spinner("Reading every step with the output matrix …"):
+        return _lens(view.translator, view.trace)
+
+
+def _neurons(view: View, sublayer: SubLayer, position: int, most: int) -> Neurons:
+    return neurons(view.translator.model, sublayer, position, most)
+
+
+def _weights(translator: Translator) -> tuple[str, str]:
+    return translator.hash, str(translator.model.output.weight.device)
+
+
+def _run(trace: Trace) -> tuple[object, ...]:
+    return trace.checkpoint_hash, trace.device, trace.src_ids, trace.tgt_ids, trace.interventions
+
+
+@kept(max_entries=24, hash_funcs={Translator: _weights, Trace: _run})
+def _lens(translator: Translator, trace: Trace) -> Lens:
+    return lens(translator.model, trace)

@@ -1,0 +1,244 @@
+"""What the model card shows below its figure, a view a tab."""
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import streamlit as st
+
+from model.background.sizes import Work, count_parameters
+from model.background.table_3 import TABLE_3, rounded_millions
+from model.checkpoints.card import Card, evaluate_command, read_card
+from model.checkpoints.store import CheckpointError, checkpoint_path, load_checkpoint
+from model.checkpoints.translator import Translator
+from model.network.config import PRESETS
+from viz.charts.model_card import amount, shares
+from viz.tokens import as_markdown
+
+if TYPE_CHECKING:
+    from pages.frame.open_page import View
+
+PARTS = {
+    "encoder_self": "encoder self-attention",
+    "decoder_self": "decoder self-attention",
+    "cross": "cross-attention",
+    "encoder_feed_forward": "encoder feed-forward",
+    "decoder_feed_forward": "decoder feed-forward",
+    "output": "output over the vocabulary",
+}
+PAPER = "Vaswani et al. 2017, “Attention Is All You Need”, arXiv:1706.03762, Table 3"
+
+
+def card_of(view: "View") -> Card:
+    """The card of the checkpoint on this page; says so where its files are no longer those of the model."""
+    card = read_card(checkpoint_path(view.translator.name))
+    if card.weights_hash != view.translator.hash:
+        st.warning(
+            "The checkpoint's folder has changed since this app opened it: what the files say below may be of other "
+            "weights than the numbers of the model. Start the app again.",
+            icon=":material/warning:",
+        )
+    return card
+
+
+def show_summary(view: "View", card: Card) -> None:
+    """Four numbers in a row: quality, size, file, and the time that opening it takes."""
+    places = st.columns(4)
+    score = next((score for score in card.scores if score.metric == "BLEU"), None)
+    label = f"BLEU, {as_markdown(score.dataset)}" if score else "BLEU"
+    places[0].metric(label, f"{score.value:.2f}" if score else "not measured")
+    parameters = sum(view.translator.model.parameters_by_part().values())
+    places[1].metric("Parameters", amount(parameters), help=f"{parameters:,}")
+    places[2].metric("Weights' file", f"{card.files.get('model.safetensors', 0) / 1e6:.3g} MB")
+    places[3].metric(
+        "Opened in",
+        _opening(view.translator),
+        help="Measured once in this process: the folder is read a second time, its hashes checked, its weights put on "
+        "their device. The files are then likely in the system's cache; a first read from disk takes longer.",
+    )
+
+
+def show_scores(view: "View", card: Card) -> None:
+    """Every set of metrics.json with signature and command, and where the training's log ends."""
+    _say_missing(card, "metrics.json", "log.csv")
+    if card.scores:
+        table = {
+            "set": [score.dataset for score in card.scores],
+            "metric": [score.metric for score in card.scores],
+            "BLEU": [score.value for score in card.scores],
+            "beam": [score.beam_size for score in card.scores],
+            "sacreBLEU signature": [score.signature for score in card.scores],
+        }
+        _table(pd.DataFrame(table), BLEU=st.column_config.NumberColumn(format="%.2f"))
+        sets = dict.fromkeys(score.dataset for score in card.scores)
+        commands = [evaluate_command(view.translator.name, dataset, card.scores) for dataset in sets]
+        st.code("\n".join(commands), language="bash", wrap_lines=True)
+        st.caption(
+            "A command a set: it prints these lines, score and signature, and keeps them in metrics.json. That file "
+            "does not say where the data lies, so FILE (source, tab, target a line) and REFERENCE stand for it."
+        )
+    if card.log:
+        _show_end_of_log(card.log)
+
+
+def show_configuration(view: "View", card: Card) -> None:
+    """Fields, parameters by part and files; this model beside the paper's base and big."""
+    config, parts = view.translator.model.config, view.translator.model.parameters_by_part()
+    with st.spinner("Counting the paper's models …"):
+        paper = {name: _preset_parameters(name) for name in ("base", "big")}
+    configs = {view.translator.name: config} | {f"paper's {name}": PRESETS[name] for name in paper}
+    rows = {name: {**asdict(c), "d_k": c.d_k} for name, c in configs.items()}
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.markdown("**Configuration**")
+        fields = {name: [str(value) for value in values.values()] for name, values in rows.items()}
+        _table(pd.DataFrame({"field": list(next(iter(rows.values()))), **fields}))
+        st.caption(
+            "The paper gives its vocabulary as “about 37000” and no max_len: these two are this project's. Its big "
+            "model has this dropout for English to German."
+        )
+    with right:
+        st.markdown("**Parameters by part**")
+        counts = dict(zip(configs, (parts, *paper.values()), strict=True))
+        columns = {name: [*count.values(), sum(count.values())] for name, count in counts.items()}
+        _table(pd.DataFrame({"part": [*parts, "together"], **columns}))
+        st.caption(
+            "A matrix that embeddings and output share is counted once, as embeddings. " + _beside_table_3(paper)
+        )
+        st.markdown("**Files**")
+        _table(pd.DataFrame({"file": list(card.files), "bytes": list(card.files.values())}))
+        size = card.files.get("model.safetensors", 0)
+        st.caption(
+            f"The weights' file has {size / sum(parts.values()):.2f} bytes a parameter; on "
+            f"{view.translator.model.output.weight.device.type} they are {view.translator.model.output.weight.dtype}."
+        )
+
+
+def show_work(works: Mapping[str, Work]) -> None:
+    """The multiply-adds of the current sentence's pass, a part a row."""
+    totals = [work.total for work in works.values()]
+    columns = {
+        "part": [PARTS[part] for part in works],
+        "layers": [work.layers for work in works.values()],
+        "queries × keys": [f"{w.queries} × {w.keys}" if w.keys else f"{w.queries}" for w in works.values()],
+        "Q Kᵀ": [work.scores or None for work in works.values()],
+        "pattern · V": [work.weighted or None for work in works.values()],
+        "learned matrices": [work.weights for work in works.values()],
+        "share": shares(totals),
+    }
+    _table(pd.DataFrame(columns))
+    st.caption(
+        f"{sum(totals):,} multiply-adds in all: one teacher-forced pass over this sentence and its translation, as the "
+        "trace of this page was taken. Masked cells are counted, for the model computes them before it masks them; "
+        "biases, norms, residuals and the softmax are not. Learned matrices are the projections W_Q, W_K, W_V and W_O, "
+        "the feed-forward's W_1 and W_2, and the output's."
+    )
+
+
+def show_table_3() -> None:
+    """The paper's ablations, with the difference of each from its base model."""
+    st.markdown(
+        f"**The paper's numbers, not ours** ({PAPER}): English to German on newstest2013, perplexity for each "
+        "word piece. They cannot be compared with this checkpoint's scores: other data, other sizes, other sets."
+    )
+    base = TABLE_3[0]
+    columns = {
+        "": [row.group for row in TABLE_3],
+        "changed": [row.change for row in TABLE_3],
+        "PPL (dev)": [row.perplexity for row in TABLE_3],
+        "BLEU (dev)": [row.bleu for row in TABLE_3],
+        "BLEU against base": [row.bleu - base.bleu for row in TABLE_3],
+        "parameters, millions": [row.millions for row in TABLE_3],
+    }
+    _table(
+        pd.DataFrame(columns),
+        **{
+            "": st.column_config.TextColumn(width=40),
+            "changed": st.column_config.TextColumn(width="large"),
+            "PPL (dev)": st.column_config.NumberColumn(format="%.2f"),
+            "BLEU (dev)": st.column_config.NumberColumn(format="%.1f"),
+            "BLEU against base": st.column_config.NumberColumn(format="%+.1f"),
+        },
+    )
+    st.caption(
+        "A: number of heads at the same work. B: width of the keys. C: size. D: dropout and label smoothing. "
+        "E: positions. Where a cell is empty: “unlisted values are identical to those of the base model”. "
+        "Base: N = 6, d_model = 512, d_ff = 2048, h = 8, d_k = d_v = 64, P_drop = 0.1, ε_ls = 0.1, 100,000 steps. "
+        "Big: d_model = 1024, d_ff = 4096, h = 16, P_drop = 0.3, 300,000 steps."
+    )
+
+
+def show_readme(card: Card) -> None:
+    """The checkpoint's README.md: data, terms and limits, in the words of whoever trained it."""
+    _say_missing(card, "README.md")
+    if card.readme:
+        with st.container(border=True):
+            st.markdown(calm_markdown(card.readme))
+
+
+def calm_markdown(text: str) -> str:
+    """A README inside a page: headings two levels lower, and pictures as links, since a browser would fetch them."""
+    pieces = re.split(r"(?ms)(^```.*?^```)", text)
+    for i in range(0, len(pieces), 2):
+        pieces[i] = re.sub(r"(?m)^(#{1,4} )", r"##\1", pieces[i]).replace("![", "[")
+    return "".join(pieces)
+
+
+def _show_end_of_log(log: Sequence[Mapping[str, float]]) -> None:
+    end = log[-1]
+    names = {"train_loss": "training loss", "dev_loss": "development loss", "dev_bleu": "development BLEU, greedy"}
+    found = [f"{name} {end[column]:.4g}" for column, name in names.items() if column in end]
+    where = [f"{name} {end[name]:,.0f}" for name in ("step", "epoch") if name in end]
+    hours = [f"{end['hours']:.2f} hours"] if "hours" in end else []
+    st.caption(f"The last of {len(log)} rows of log.csv: {', '.join(where + hours)}; {', '.join(found)}.")
+
+
+def _beside_table_3(paper: Mapping[str, Mapping[str, int]]) -> str:
+    """How the counts differ from the paper's rounded ones, and that no one vocabulary explains both."""
+    found, needed = [], []
+    for name, parts in paper.items():
+        total, said, d_model = sum(parts.values()), rounded_millions(name), PRESETS[name].d_model
+        found.append(f"{name} {total / 1e6:.1f} M, {100 * (total / (said * 1e6) - 1):+.1f} % from {said} M")
+        low, high = ((1e6 * (said + half) - total) / d_model + PRESETS[name].vocab_size for half in (-0.5, 0.5))
+        needed.append(f"{low:,.0f} to {high:,.0f} for {name}")
+    return (
+        f"Beside the paper's Table 3: {'; '.join(found)}. The paper says only “about 37000” pieces. With this code's "
+        f"layers its rounded totals would ask for {' and '.join(needed)}: no one vocabulary gives both, so the "
+        "vocabulary alone does not explain the difference. What else does, we have not found out."
+    )
+
+
+def _say_missing(card: Card, *names: str) -> None:
+    for name in names:
+        if name in card.missing:
+            st.info(card.missing[name], icon=":material/info:")
+
+
+def _table(table: pd.DataFrame, **columns: object) -> None:
+    """Whole, without a scroll bar of its own; cells are plain text, whatever a file says."""
+    table = table.convert_dtypes()
+    counts = {name: st.column_config.NumberColumn(format="localized") for name in table.select_dtypes("integer")}
+    st.dataframe(table, hide_index=True, height="content", column_config={**counts, **columns}, placeholder="")
+
+
+def _opening(translator: Translator) -> str:
+    try:
+        return f"{_load_seconds(translator):.2f} s"
+    except CheckpointError:
+        return "no longer whole"
+
+
+@st.cache_resource(show_spinner=False)
+def _preset_parameters(name: str) -> dict[str, int]:
+    return count_parameters(PRESETS[name])
+
+
+@st.cache_resource(max_entries=24, show_spinner=False, hash_funcs={Translator: lambda t: (t.hash, t.device)})
+def _load_seconds(translator: Translator) -> float:
+    """How long opening this checkpoint takes, by doing it again; what is opened is dropped."""
+    start = time.perf_counter()
+    load_checkpoint(translator.name, str(translator.model.output.weight.device))
+    return time.perf_counter() - start

@@ -1,0 +1,151 @@
+"""What stands on the right of "Side by side": another head, another sentence or another checkpoint."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from model.checkpoints.store import CheckpointError, available_checkpoints
+from model.checkpoints.translator import Translator
+from pages.compute.runs import Request, open_translator, run
+from pages.frame.examples import EXAMPLES, SHOWING, place
+from pages.frame.fields import DEFAULTS, KINDS, drop_impossible, text_field
+from pages.frame.open_page import View
+from pages.parts.positional_encoding import KEPT
+
+MODES = {"heads": "Heads", "sentences": "Sentences", "checkpoints": "Checkpoints"}
+PAIRS = {
+    "One word decides what “it” is": (EXAMPLES[0], DEFAULTS["side_sentence"]),
+    "The other way round": ("The dog chased the cat.", "The cat chased the dog."),
+    "One word more": ("I have seen the dog.", "I have not seen the dog."),
+    "The same word twice": ("He sat on the bank of the river.", "He went to the bank in the city."),
+    "One and many": ("The child is playing in the garden.", "The children are playing in the garden."),
+}
+"""what differs -> the two sentences"""
+SENTENCE = "side_sentence"
+
+
+def choose_mode() -> str:
+    """What differs between the two sides."""
+    notes: list[str] = []
+    mode = _choice("Compare two", "side_mode", MODES, notes)
+    _say(notes)
+    return mode
+
+
+def choose_right(view: View, mode: str) -> View:
+    """The right side; the left one again where it cannot be had, after a sentence that says why."""
+    try:
+        return {"heads": _head, "sentences": _sentence, "checkpoints": _checkpoint}[mode](view)
+    except (CheckpointError, ValueError) as error:
+        st.text(f"{error} Until then both sides are the sidebar's.")
+        return view
+
+
+def _head(view: View) -> View:
+    notes: list[str] = []
+    options = {"same": "Same kind"} | KINDS
+    drop_impossible("side_kind", options, notes)
+    with st.container(horizontal=True):
+        chosen = st.selectbox(
+            "Attention, right", list(options), key="side_kind", format_func=options.__getitem__, width=250, **KEPT
+        )
+        kind = view.kind if chosen in (None, "same") else chosen
+        layer = _number("Layer, right", "side_layer", "same", (_layers(view.translator, kind), view.layer), notes)
+        heads = view.translator.model.config.n_heads
+        head = _number("Head, right", "side_head", "next", (heads, (view.head + 1) % heads), notes)
+    _say(notes)
+    if (kind, layer, head) == (view.kind, view.layer, view.head):
+        st.info("Both sides are the same head: choose another one for the right.", icon=":material/info:")
+    return replace(view, kind=kind, layer=layer, head=head)
+
+
+def _sentence(view: View) -> View:
+    sentence = text_field("Sentence, right", SENTENCE, "Type another English sentence")
+    st.selectbox(
+        "Pairs of sentences",
+        list(PAIRS),
+        index=None,
+        key="side_example",
+        format_func=lambda name: f"{name}: {' | '.join(PAIRS[name])}",
+        placeholder="… or take a pair, for both sides",
+        label_visibility="collapsed",
+        on_change=_take_pair,
+    )
+    source = view.translator.leading(sentence)
+    if source != sentence:
+        st.info(
+            f"The right sentence has {len(sentence):,} characters; this page shows its beginning, {len(source):,}.",
+            icon=":material/content_cut:",
+        )
+    trace = run(view.translator, Request(source, None, view.beam_size, view.trace.interventions))
+    return replace(view, trace=trace, source=sentence, typed=None)
+
+
+def _take_pair() -> None:
+    state = st.session_state
+    if name := state["side_example"]:
+        state["source"], state[SENTENCE] = PAIRS[name]
+        state["side_example"] = None
+        for example in SHOWING:
+            if example.sentence == state["source"]:
+                state.update(place(example))
+
+
+def _checkpoint(view: View) -> View:
+    others = [name for name in available_checkpoints() if name != view.translator.name]
+    if not others:
+        st.info("There is no other checkpoint here: both sides are the sidebar's. python -m model.train makes one.")
+        return view
+    notes: list[str] = []
+    drop_impossible("side_checkpoint", {name: name for name in others}, notes)
+    with st.container(horizontal=True):
+        name = st.selectbox("Checkpoint, right", others, key="side_checkpoint", width=250, **KEPT) or others[0]
+        translator = open_translator(name, view.translator.device)
+        layers, heads = _layers(translator, view.kind), translator.model.config.n_heads
+        layer = _number("Layer, right", "side_other_layer", "same", (layers, min(view.layer, layers - 1)), notes)
+        head = _number("Head, right", "side_other_head", "same", (heads, min(view.head, heads - 1)), notes)
+    _say(notes)
+    forced = st.toggle(
+        "The left translation on both sides",
+        key="side_forced",
+        help="Both models read the same target: then their decoders have the same words to compare.",
+        **KEPT,
+    )
+    typed = forced or view.target == "typed"
+    target = view.trace.translation if typed else None
+    trace = run(translator, Request(view.trace.source, target, view.beam_size, view.trace.interventions))
+    return replace(view, translator=translator, trace=trace, typed=target, layer=layer, head=head)
+
+
+def _layers(translator: Translator, kind: str) -> int:
+    config = translator.model.config
+    return config.n_encoder_layers if kind == "encoder_self" else config.n_decoder_layers
+
+
+def _number(label: str, key: str, first: str, numbers: tuple[int, int], notes: list[str]) -> int:
+    """A layer or a head.
+
+    Args:
+        label: above it.
+        key: of the widget.
+        first: what stands for the left's own, or the one after it.
+        numbers: how many there are, and what `first` means.
+        notes: what a link asks for in vain is added here.
+    """
+    count, meant = numbers
+    chosen = _choice(label, key, {first: first.capitalize()} | {i: str(i) for i in range(count)}, notes)
+    return min(meant, count - 1) if chosen == first else int(chosen)
+
+
+def _choice(label: str, key: str, options: dict, notes: list[str]) -> str | int:
+    drop_impossible(key, options, notes)
+    first = next(iter(options))
+    chosen = st.segmented_control(
+        label, list(options), default=first, required=True, format_func=options.__getitem__, key=key, **KEPT
+    )
+    return first if chosen is None else chosen
+
+
+def _say(notes: list[str]) -> None:
+    for note in notes:
+        st.info(note.replace("side_", "right "), icon=":material/info:")

@@ -1,0 +1,194 @@
+"""What the page on decoding shows of chance and of cost: sampling, the two temperatures, the cache."""
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.generation.sampling import Drawn, Sampling
+from model.generation.step_cost import cached_step, uncached_step
+from pages.frame.open_page import View
+from pages.parts.decoding import drawn, entropy, pieces_of, tempered, text_of, timed
+from pages.parts.positional_encoding import KEPT
+from pages.widgets.chart import chart
+from pages.widgets.explain import explain
+from viz.charts.decoding import before_after, step_costs, two_temperatures
+
+SAMPLES = 5
+LONGEST, REPETITIONS = 96, 3
+SEED = "decoding-seed"
+LARGEST_SEED = 999_999
+
+
+def show_sampling(view: View, step: int) -> None:
+    """Translations drawn at random, and the distribution that one of their tokens was drawn from."""
+    sampling, seed = _settings(view.trace.logits.shape[-1])
+    found = drawn(view, sampling, seed, SAMPLES)
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "sample": range(1, len(found) + 1),
+                "translation": [text_of(view, one.tokens) for one in found],
+                "tokens": [len(one.tokens) for one in found],
+                "log p(Y | X)": [one.log_probability for one in found],
+            }
+        ),
+        hide_index=True,
+    )
+    st.caption("log p is the model's own, at temperature 1 and with every token allowed, however the sample was drawn.")
+    _show_draw(view, found, step)
+    explain(
+        "The temperature T divides the **logits**. Top-k then keeps the k most probable tokens, top-p the fewest that "
+        "together have probability p (the nucleus); what is left is divided by its sum and drawn from. "
+        "T → 0 is greedy.",
+        r"\begin{gathered} p_i = \frac{e^{z_i / T}}{\sum_j e^{z_j / T}} \\ "
+        r"V^{(p)} = \text{smallest } V' \text{ with } \textstyle\sum_{i \in V'} p_i \ge p \end{gathered}",
+    )
+    st.caption(
+        "Top-p: Holtzman et al. 2020, “The Curious Case of Neural Text Degeneration”. The paper of 2017 has none."
+    )
+
+
+def _settings(vocabulary: int) -> tuple[Sampling, int]:
+    columns = st.columns([3, 2, 3, 2, 2], vertical_alignment="bottom")
+    temperature = columns[0].slider("Output temperature T", 0.1, 3.0, 1.0, 0.1, key="decoding-temperature", **KEPT)
+    if (state := st.session_state).get("decoding-top-k") is not None:
+        state["decoding-top-k"] = min(max(state["decoding-top-k"], 0), vocabulary)
+    top_k = columns[1].number_input("Top-k (0: all)", 0, vocabulary, 0, key="decoding-top-k", **KEPT)
+    top_p = columns[2].slider("Top-p (1: all)", 0.05, 1.0, 1.0, 0.05, key="decoding-top-p", **KEPT)
+    seed = columns[3].number_input("Seed", 0, LARGEST_SEED, 0, key=SEED, **KEPT)
+    columns[4].button("Sample again", icon=":material/casino:", on_click=_next_seed, width="stretch")
+    return Sampling(temperature, int(top_k or 0), top_p), int(seed or 0)
+
+
+def _next_seed() -> None:
+    st.session_state[SEED] = ((st.session_state.get(SEED) or 0) + 1) % (LARGEST_SEED + 1)
+
+
+def _show_draw(view: View, found: tuple[Drawn, ...], step: int) -> None:
+    which = st.segmented_control(
+        "The draw of sample",
+        range(1, len(found) + 1),
+        default=1,
+        required=True,
+        key="decoding-sample",
+        persist_state="session",
+    )
+    one = found[(which or 1) - 1]
+    place = min(step, len(one.looks) - 1)
+    look = one.looks[place]
+    vocabulary = view.trace.logits.shape[-1]
+    before = text_of(view, one.tokens[:place])
+    st.text(f"Step {place}, after: {before}" if before else f"Step {place}, at the start")
+    chart(
+        before_after(pieces_of(view, look.ids), look.before, look.after, look.drawn, vocabulary - len(look.ids)),
+        key="decoding-draw",
+        alt="The model's probabilities, and those that the token was drawn from",
+    )
+    ended = f" This sample has {len(one.looks)} steps: its last one is shown." if place < step else ""
+    st.caption(
+        f"▸ the token that came. It was drawn from {look.kept:,} of {vocabulary:,} tokens, to which the model itself "
+        f"gives {look.kept_before:.2%}. The start, the unknown and the padding token can never come.{ended}"
+    )
+
+
+def show_temperatures(view: View, step: int) -> None:
+    """The same number as temperature of the output and of all attentions."""
+    value = st.slider("Temperature, of either", 0.2, 5.0, 2.0, 0.1, key="decoding-either", **KEPT)
+    logits = view.trace.logits[step].astype(np.float64)
+    inside = tempered(view, value)[step].astype(np.float64)
+    ways = {
+        "this run": _softmax(logits),
+        f"output: logits / {value:g}": _softmax(logits / value),
+        f"attention: scores / {value:g} everywhere, run again": _softmax(inside),
+    }
+    best = {int(i) for p in ways.values() for i in np.argsort(-p)[:5]}
+    listed = sorted(best, key=lambda i: -ways["this run"][i])
+    pieces = pieces_of(view, tuple(listed))
+    figure = two_temperatures(pieces, {name: p[listed] for name, p in ways.items()}, len(logits) - len(listed))
+    chart(figure, key="decoding-two-temperatures", alt="One step under two temperatures")
+    st.caption(
+        "Entropy of this step: "
+        + ", ".join(
+            f"{name} **{entropy(p):.3f} bits**"
+            for name, p in zip(("in this run", "output tempered", "attention tempered"), ways.values(), strict=True)
+        )
+        + ". Hatched, plain and crossed bars are in the order of the legend."
+    )
+    plain, _, tempered_run = ways.values()
+    same = "the same" if plain.argmax() == tempered_run.argmax() else "another"
+    explain(
+        "**Output temperature** divides the logits, after everything else: it sharpens or flattens what the model "
+        "already thinks, and never changes the order of the tokens. **Attention temperature** divides the scores "
+        "inside each head, before the softmax that says where to look: all that follows is computed from other "
+        f"mixtures, so the order may change. Here the most probable token is then {same} one. Both are 1 in the paper.",
+        r"\begin{aligned} \text{output:}\quad & \mathrm{softmax}\!\left(\frac{h_t W}{T}\right) \\ "
+        r"\text{attention:}\quad & \mathrm{softmax}\!\left(\frac{QK^{\top}}{\tau \sqrt{d_k}}\right)V \end{aligned}",
+    )
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    powers = np.exp(logits - logits.max())
+    return powers / powers.sum()
+
+
+def show_cost(view: View, step: int) -> None:
+    """What a step costs with and without the cache: counted, and measured on request."""
+    del step  # the cost of all lengths is drawn
+    config, n_src = view.translator.model.config, len(view.trace.src_ids)
+    steps = min(LONGEST, config.max_len - 1)
+    lengths = np.arange(1, steps + 1)
+    counts = [np.array([count(config, n_src, int(t)) for t in lengths]) for count in (cached_step, uncached_step)]
+    left, right = st.columns(2, gap="large")
+    with left:
+        figure = step_costs(lengths, *counts, "multiply-adds of a step, counted", "multiply-adds")
+        chart(figure, key="decoding-counted", alt="Multiply-adds of each step with and without the cache")
+    with right:
+        measured, said = _measured(view, steps)
+        if measured is None:
+            with st.container(height=340, border=True, vertical_alignment="center", horizontal_alignment="center"):
+                st.markdown(f"Measure {2 * REPETITIONS} decodings of {steps} tokens on this machine.")
+                st.button("Measure", icon=":material/timer:", on_click=_ask, args=(view.trace.src_ids,))
+        else:
+            figure = step_costs(lengths, *measured, "time of a step, ms, measured", "ms")
+            chart(figure, key="decoding-measured", alt="Measured time of each step with and without the cache")
+    ratio = counts[1].sum() / counts[0].sum()
+    st.caption(said)
+    st.caption(
+        f"Source: {n_src} tokens. For all {steps} steps together the model multiplies and adds {ratio:.1f} times as "
+        "often without the cache. One multiply-add is two floating-point operations."
+    )
+    explain(
+        "A key or value of an earlier token never changes: the causal mask keeps it from seeing what comes later. So "
+        "the decoder keeps them, and computes each step for the newest token alone; the memory's keys and values "
+        f"(2 n d² a layer) are projected once, at the first step. Here N = {config.n_decoder_layers} layers, "
+        f"d = {config.d_model}, d_ff = {config.d_ff}, V = {config.vocab_size:,} tokens, n = {n_src} of the source.",
+        r"\begin{aligned} \text{cache:}\quad & N\,[\,6d^2 + 2d\,(t+n) + 2d\,d_{ff}\,] + dV \\ "
+        r"\text{none:}\quad & N\,[\,(6t+2n)\,d^2 + 2td\,(t+n) + 2td\,d_{ff}\,] + tdV \end{aligned}",
+    )
+
+
+def _ask(src_ids: tuple[int, ...]) -> None:
+    st.session_state["decoding-asked"] = src_ids
+
+
+def _measured(view: View, steps: int) -> tuple[tuple[np.ndarray, np.ndarray] | None, str]:
+    """Milliseconds a step, cached and not, the fastest of the repetitions, and a sentence on it; None until asked."""
+    if st.session_state.get("decoding-asked") != view.trace.src_ids:
+        return None, "Timings are taken when you ask for them, and then kept."
+    bar = st.progress(0.0, "Measuring …")
+    tokens: set[tuple[int, ...]] = set()
+    seconds: dict[bool, list[tuple[float, ...]]] = {True: [], False: []}
+    for number in range(2 * REPETITIONS):
+        use_cache = number % 2 == 0
+        written, times = timed(view, steps, use_cache, number // 2)
+        tokens.add(written)
+        seconds[use_cache].append(times)
+        bar.progress((number + 1) / (2 * REPETITIONS), f"{number + 1} of {2 * REPETITIONS} decodings")
+    bar.empty()
+    cached, uncached = (1000 * np.array(seconds[use_cache]).min(axis=0) for use_cache in (True, False))
+    same = "the same tokens" if len(tokens) == 1 else "**not** the same tokens (rounding tipped a tie)"
+    return (cached, uncached), (
+        f"On {view.trace.device}, the fastest of {REPETITIONS}: {cached.sum():,.0f} ms with the cache, "
+        f"{uncached.sum():,.0f} ms without, for all {steps} steps. Both ways wrote **{same}**. The end token was "
+        "forbidden, so that the sentence grows this long; the attention is as trained."
+    )

@@ -1,0 +1,215 @@
+"""The division by sqrt(d_k), with and without; and the translation at many temperatures, on request."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import streamlit as st
+
+from model.analysis.softmax import (
+    entropy,
+    mean_entropy,
+    product_statistics,
+    softmax_at,
+    target_log_probabilities,
+)
+from model.checkpoints.translator import Translator
+from model.interventions import AttentionTemperature, Intervention
+from model.trace import Attention, Trace
+from pages.compute.cache import kept
+from pages.compute.runs import Request, run
+from pages.frame.open_page import View
+from pages.parts.masks import names
+from pages.parts.temperature import (
+    comparable,
+    forced,
+    plain_run,
+    show_probabilities,
+    show_translations,
+    target_of,
+)
+from pages.widgets.chart import chart
+from viz.charts.masks import weight_maps
+from viz.charts.scaling import products_chart, runs_chart, runs_table, variances_chart
+
+MANY = (0.05, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 20.0)
+
+
+def show_scaling(view: View, row: int) -> None:
+    """The real products of q and k, their variance beside d_k, and the run without the division."""
+    del row
+    attention, head = view.attention, view.head
+    mask = attention.mask[head]
+    found = [product_statistics(attention, i) for i in range(attention.n_heads)]
+    variances, independent = (np.array([getattr(f, n) for f in found]) for n in ("variance", "if_independent"))
+    left, right = st.columns(2)
+    with left:
+        figure = products_chart(attention.scores[head][mask], attention.scaled[head][mask])
+        chart(
+            figure,
+            key="temperature-products",
+            alt="How the products of q and k are spread, before and after the division",
+        )
+    with right:
+        figure = variances_chart(variances, independent, attention.d_k, head)
+        chart(figure, key="temperature-variances", alt="Variance of the products, per head")
+    st.markdown(_statistics_text(attention, head))
+    st.divider()
+    _without_division(view)
+
+
+def _statistics_text(attention: Attention, head: int) -> str:
+    found, d_k = product_statistics(attention, head), attention.d_k
+    table = (
+        "| head {head} | mean | variance |\n|---|---:|---:|\n"
+        "| components of q | {q_mean:.3f} | {q_variance:.3f} |\n| components of k | {k_mean:.3f} | {k_variance:.3f} |\n"
+        "| q·k, were the components independent | | {if_independent:.3g} |\n"
+        "| **q·k, measured** | | **{variance:.3g}** |\n| q·k / √d_k, measured | | {scaled_variance:.3g} |\n"
+    ).format(head=head, **vars(found))
+    return (
+        "Footnote 4 of the paper: were the components of q and k independent, with mean 0 and variance 1, then q·k, "
+        f"the sum of {d_k} products, would have mean 0 and variance d_k = **{d_k}**, and q·k / √d_k variance 1. "
+        f"A trained model keeps to no such rule:\n\n{table}\n"
+        "The components are not independent either: learning lines queries up with the keys that they should find, "
+        "which is what moves the measured variance away from the independent one. All cells that the mask allows, "
+        "of this sentence only."
+    )
+
+
+def _without_division(view: View) -> None:
+    d_k, head = view.attention.d_k, view.head
+    tau = 1 / math.sqrt(d_k)
+    st.markdown(
+        f"**Without the division.** softmax(q·k) is softmax((q·k / √d_k) / τ) with τ = 1/√d_k = {tau:.4g}: leaving the "
+        "division out is a temperature, and the model can run with it, in every attention."
+        + (" Both runs here are without the sidebar's own τ." if view.tau != 1 else "")
+    )
+    undivided = (AttentionTemperature(tau),)
+    plain = plain_run(view)
+    other = run(view.translator, Request(view.trace.source, target_of(view), view.beam_size, undivided))
+    show_translations({"With the division": plain.translation, "Without it, run again": other.translation})
+    if not comparable(view, plain):
+        return
+    before, after = (forced(view, plain.translation, changes) for changes in ((), undivided))
+    old, new = (trace.attention(view.kind, view.layer) for trace in (before, after))
+    rows, keys = names(replace(view, trace=before), old)
+    drawn = softmax_at(old.scores[head], old.mask[head], 1.0).astype(np.float32)
+    maps = {"with: the run": old.pattern[head], "without: drawn again": drawn, "without: run again": new.pattern[head]}
+    figure = weight_maps(rows, keys, old.mask[head], maps)
+    chart(figure, key="temperature-undivided", alt="Attention weights with and without the division", roomy=True)
+    nats = [float(entropy(weights).mean()) for weights in maps.values()]
+    st.caption(
+        f"Mean entropy of this head's rows, in nats: {nats[0]:.3f} with the division, {nats[1]:.3f} without it, drawn "
+        f"again, {nats[2]:.3f} run again; of all heads {mean_entropy(before):.3f} with, {mean_entropy(after):.3f} "
+        f"without. Drawn again and run again differ by at most {np.abs(drawn - new.pattern[head]).max():.1e}: "
+        + ("nothing comes before this head. " if np.array_equal(old.scaled, new.scaled) else "its inputs changed too. ")
+        + "All three maps read the plain translation. The model was trained with the division: this shows what it "
+        "would lose now, not what it would have learned without it."
+    )
+    show_probabilities(view, plain, undivided, ("divided by √d_k", "not divided"))
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What one run at one temperature came to."""
+
+    translation: str
+    total: float
+    """ln probability of the plain translation"""
+    tokens: int
+    all_heads: float
+    """mean entropy, nats"""
+    this_head: float
+
+
+def show_many(view: View, row: int) -> None:
+    """The translation at many temperatures, once the person asks for it."""
+    del row
+    scope = {
+        "head": f"in head {view.head} of layer {view.layer}",
+        "layer": f"in all heads of layer {view.layer}",
+        "everywhere": "in every attention",
+    }[view.scope]
+    st.markdown(
+        f"The model runs at {len(MANY)} temperatures, at work **{scope}** (the sidebar's “Temperature acts on”), and "
+        "translates each time. That takes some seconds."
+    )
+    asked = (view.trace.checkpoint_hash, view.trace.source, target_of(view), view.beam_size, _address(view))
+    st.button(
+        f"Run the model at {len(MANY)} temperatures",
+        key="temperature-run-many",
+        icon=":material/play_arrow:",
+        on_click=_ask,
+        args=(asked,),
+    )
+    if st.session_state.get("temperature-asked") != asked:
+        return
+    plain = plain_run(view)
+    if not comparable(view, plain):
+        return
+    outcomes = _outcomes(view, plain)
+    _show_outcomes(outcomes, plain)
+
+
+def _ask(asked: tuple) -> None:
+    st.session_state["temperature-asked"] = asked
+
+
+def _address(view: View) -> tuple[tuple[str, str | int], ...]:
+    """Where the sidebar's scope lets a temperature work, as keyword arguments."""
+    place = {"kind": view.kind, "layer": view.layer, "head": view.head}
+    kept = {"head": ("kind", "layer", "head"), "layer": ("kind", "layer"), "everywhere": ()}[view.scope]
+    return tuple((name, place[name]) for name in kept)
+
+
+def _outcomes(view: View, plain: Trace) -> list[_Outcome]:
+    bar, found = st.progress(0.0, "The model is translating …"), []
+    place = (view.kind, view.layer, view.head)
+    for done, tau in enumerate(MANY):
+        bar.progress(done / len(MANY), f"The model is translating with τ = {tau:g} …")
+        changes = () if tau == 1 else (AttentionTemperature(tau, **dict(_address(view))),)
+        texts = (view.trace.source, plain.translation)
+        found.append(_outcome(view.translator, texts, view.beam_size, changes, place))
+    bar.progress(1.0, f"{len(MANY)} runs done.")
+    return found
+
+
+def _show_outcomes(outcomes: list[_Outcome], plain: Trace) -> None:
+    totals, tokens, everywhere, here = (
+        np.array([getattr(outcome, name) for outcome in outcomes])
+        for name in ("total", "tokens", "all_heads", "this_head")
+    )
+    chart(
+        runs_chart(MANY, totals / tokens, everywhere),
+        key="temperature-runs",
+        alt="Log-probability of the translation at many temperatures",
+    )
+    translations = [outcome.translation for outcome in outcomes]
+    table = runs_table(MANY, translations, totals, everywhere, here)
+    st.dataframe(table, hide_index=True, key="temperature-runs-table")
+    same = sum(text == plain.translation for text in translations)
+    st.caption(
+        f"{same} of {len(MANY)} runs find the plain translation (τ = 1). Its ln probability, a sum of {tokens[0]} "
+        "tokens with </s>, is taken with it forced on the model. Entropies in nats, of those runs."
+    )
+
+
+def _weights(translator: Translator) -> tuple[str, str]:
+    return translator.hash, str(translator.model.output.weight.device)
+
+
+@kept(max_entries=256, hash_funcs={Translator: _weights})
+def _outcome(
+    translator: Translator,
+    texts: tuple[str, str],
+    beam_size: int,
+    interventions: tuple[Intervention, ...],
+    place: tuple[str, int, int],
+) -> _Outcome:
+    source, target = texts
+    kind, layer, head = place
+    translation = translator.translate([source], beam_size, interventions=interventions)[0]
+    trace = translator.trace(source, target, interventions=interventions)
+    logs = target_log_probabilities(trace)
+    this_head = float(entropy(trace.attention(kind, layer).pattern[head]).mean())
+    return _Outcome(translation, float(logs.sum()), len(logs), mean_entropy(trace), this_head)

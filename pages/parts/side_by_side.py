@@ -1,0 +1,275 @@
+"""What "Side by side" shows of its two sides: maps, rows, numbers, and the texts with what differs marked."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.analysis.two_heads import Joined, Side, join, largest, mean_entropy, of_pieces, of_words
+from model.analysis.words import word_groups
+from model.trace import Array
+from pages.frame.fields import KINDS
+from pages.frame.open_page import View
+from pages.parts.masks import names
+from pages.widgets.chart import chart
+from pages.widgets.snippet import Recipe, literal
+from viz.charts.before_after import word_diff
+from viz.charts.heads_and_layers import cells as one_table
+from viz.charts.heads_and_layers import decoder_names, texts_of
+from viz.charts.heads_and_layers import names as word_names
+from viz.charts.side_by_side import ARROW, Panel, Shared, both, cells_table, distance_bars, side_maps
+from viz.tokens import labels
+
+MAPS = "side-maps"
+LONG, MOST_NAMED = 160, 12
+"""characters of a text that scrolls; tokens that are named in one line"""
+FIELDS = {"": "weights", "_mask": "mask"}
+"""of a Side, by the ending of its array's name"""
+BY_WORDS = "checkpoints"
+"""the mode that compares whole words"""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Left and right, and how they belong together."""
+
+    views: tuple[View, View]
+    sides: tuple[Side, Side]
+    panels: tuple[Panel, Panel]
+    joined: Joined | None
+    """None: `why` says so"""
+    why: str
+    mode: str
+
+    @property
+    def shared(self) -> Shared | None:
+        joined = self.joined
+        return None if joined is None else Shared(joined.rows, joined.keys, joined.difference)
+
+    def rows(self, short: bool = False) -> list[str]:
+        """The queries of both sides, as the third map names them."""
+        found = [panel.ticks if short else panel.rows for panel in self.panels]
+        return both(self.joined.rows, *found) if self.joined else []
+
+
+def beside(view: View, right: View, mode: str) -> Sides:
+    """Both sides as tables; of two checkpoints, whose vocabularies differ, by whole words."""
+    by_words = mode == BY_WORDS
+    cut = of_words if by_words else of_pieces
+    sides = cut(view.attention, view.head), cut(right.attention, right.head)
+    panels = _panel(view, sides[0], by_words), _panel(right, sides[1], by_words)
+    why = _why_not(view, right, sides, by_words)
+    return Sides((view, right), sides, panels, None if why else join(*sides), why, mode)
+
+
+def _why_not(view: View, right: View, sides: tuple[Side, Side], by_words: bool) -> str:
+    if view.kind != right.kind:
+        return (
+            f"No difference is drawn: {KINDS[view.kind].lower()} and {KINDS[right.kind].lower()} have other "
+            "tokens for rows or columns, so no two cells are the same pair of words."
+        )
+    if by_words and sides[0].keys != sides[1].keys and view.kind != "decoder_self":
+        return "No difference is drawn: the two vocabularies spell the source in different words."
+    if by_words and (sides[0].queries, sides[0].keys) != (sides[1].queries, sides[1].keys):
+        return (
+            "No difference is drawn: the two models wrote different words. With “The left translation on both sides” "
+            "they read the same ones, unless a vocabulary lacks some of their characters."
+        )
+    return ""
+
+
+def _panel(view: View, side: Side, by_words: bool) -> Panel:
+    attention = view.attention
+    read, following = attention.query_tokens, view.trace.next_tokens
+    if not by_words:
+        rows, keys = names(view, attention)
+        cells = [read, following]
+        short = [labels(tokens) for tokens in cells] if view.kind != "encoder_self" else []
+    else:
+        queries, columns = word_groups(read), word_groups(attention.key_tokens)
+        keys = word_names(attention.key_tokens, columns)
+        decodes = view.kind != "encoder_self"
+        rows = decoder_names(read, following, queries) if decodes else word_names(read, queries)
+        short = [texts_of(tokens, queries) for tokens in (read, following)] if decodes else []
+    ticks = [f"{i} {a}{ARROW}{b}" for i, (a, b) in enumerate(zip(*short, strict=True))] if short else rows
+    return Panel(rows, ticks, keys, side.weights, side.mask)
+
+
+def show_texts(sides: Sides) -> None:
+    """Source and translation of both runs, what differs struck out or underlined on the right."""
+    if sides.mode == "heads":
+        return
+    left, right = (view.trace for view in sides.views)
+    long = max(len(text) for trace in (left, right) for text in (trace.source, trace.translation)) > LONG
+    for column, name, trace in zip(st.columns(2), ("Left", "Right"), (left, right), strict=True):
+        with column.container(border=True, height=240 if long else "stretch"):
+            st.caption(f"{name}: source and translation")
+            # Of the left beside itself nothing differs: the same type, no marks.
+            st.html(word_diff(left.source, trace.source))
+            st.html(word_diff(left.translation, trace.translation))
+    if left.translation == right.translation:
+        st.caption("The two translations are the same, word for word.")
+    else:
+        st.caption(
+            "On the right: struck out with −, what only the left has; underlined with +, what only the right has."
+        )
+
+
+def show_maps(sides: Sides) -> Any:
+    """Left, right and difference; returns the figure."""
+    titles = _title("Left", sides.views[0], sides), _title("Right", sides.views[1], sides)
+    figure = side_maps(*sides.panels, sides.shared, titles)
+    with st.container(key="side-frame"):
+        chart(figure, key=MAPS, alt="Attention weights of the left, of the right, and right minus left")
+    decodes = any(view.kind != "encoder_self" for view in sides.views)
+    st.caption(
+        "Rows are queries, columns keys"
+        + (
+            ", a decoder row names what it reads → what it predicts, between the maps only what it reads"
+            if decodes
+            else ""
+        )
+        + ". Left and right share one range, 0 to 1; the difference is centred on 0. The pointer on any cell shows "
+        "both weights and their difference."
+        + (" Pieces are put together as words: summed over keys, averaged over queries." * (sides.mode == BY_WORDS))
+    )
+    if sides.why:
+        st.info(sides.why, icon=":material/info:")
+    show_unmatched(sides)
+    return figure
+
+
+def _title(name: str, view: View, sides: Sides) -> str:
+    checkpoint = f"{view.trace.checkpoint}, " if sides.mode == BY_WORDS else ""
+    kind = f"{KINDS[view.kind].lower()}, " if sides.views[0].kind != sides.views[1].kind else ""
+    return f"{name}: {checkpoint}{kind}layer {view.layer}, head {view.head}"
+
+
+def show_unmatched(sides: Sides) -> None:
+    """The rows and columns that only one side has: hatched in the third map."""
+    if sides.joined is None:
+        return
+    left, right = sides.panels
+    lacking = {}
+    for name, pairs, called in (
+        ("Queries", sides.joined.rows, (left.rows, right.rows)),
+        ("Keys", sides.joined.keys, (left.keys, right.keys)),
+    ):
+        alone = [text for pair, text in zip(pairs, both(pairs, *called), strict=True) if None in pair]
+        if len(alone) > MOST_NAMED:
+            alone[MOST_NAMED:] = [f"and {len(alone) - MOST_NAMED} more"]
+        lacking.setdefault(", ".join(alone), []).append(name)
+    for alone, found in lacking.items():
+        if alone:
+            st.text(f"{' and '.join(found).capitalize()} that one side lacks (− only left, + only right): {alone}")
+
+
+def show_rows(sides: Sides) -> None:
+    """How far apart the two sides' weights are, query by query."""
+    joined = sides.joined
+    if joined is None or np.isnan(joined.distances).all():
+        st.info(sides.why or "The two sides share no query: there is nothing to subtract.")
+        return
+    figure = distance_bars(sides.rows(), sides.rows(short=True), joined.distances)
+    chart(figure, key="side-rows", alt="Total variation distance of each query's weights")
+    st.caption(
+        "Half the sum of |right − left| over a query's keys: the share of its weight that would have to move to turn "
+        "the left row into the right one. A key that one side lacks counts with all its weight. No bar: a query that "
+        "one side lacks."
+    )
+    row = int(np.nanargmax(joined.distances))
+    st.text(f"Furthest apart, {joined.distances[row]:.4f}: {sides.rows()[row]}")
+
+
+def show_numbers(sides: Sides) -> None:
+    """Entropy, largest cell and distances of both sides, as a table: cells are plain text."""
+    st.dataframe(numbers_table(sides), hide_index=True, width="stretch")
+    st.caption("Entropy in bits, the mean of all rows: 0 where each row looks at one key only.")
+
+
+def numbers_table(sides: Sides) -> pd.DataFrame:
+    """One line a measure: left, right, and right − left where that makes sense."""
+    entropies = [mean_entropy(side) for side in sides.sides]
+    places = [largest(side) for side in sides.sides]
+    weights = [float(side.weights[place]) for side, place in zip(sides.sides, places, strict=True)]
+    lines = [
+        ("Mean entropy of a row, bits", *map(_text, entropies), _signed(entropies[1] - entropies[0])),
+        ("Largest weight", *map(_text, weights), _signed(weights[1] - weights[0])),
+        ("… of query", *(panel.rows[place[0]] for panel, place in zip(sides.panels, places, strict=True)), ""),
+        ("… on key", *(panel.keys[place[1]] for panel, place in zip(sides.panels, places, strict=True)), ""),
+        ("Queries, keys", *(" × ".join(map(str, side.weights.shape)) for side in sides.sides), ""),
+    ]
+    if sides.joined is not None and not np.isnan(sides.joined.distances).all():
+        lines.append(("Total variation distance, mean of rows", "", "", _text(np.nanmean(sides.joined.distances))))
+    if sides.joined is not None and not np.isnan(sides.joined.difference).all():
+        lines.append(("Largest difference of a cell", "", "", _signed(_furthest(sides.joined.difference))))
+    return pd.DataFrame(lines, columns=["measure", "left", "right", "right − left"])
+
+
+def _furthest(difference: Array) -> float:
+    return float(difference.ravel()[np.nanargmax(np.abs(difference))])
+
+
+def _text(value: float) -> str:
+    return f"{value:.4f}"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.4f}".replace("-", "−")
+
+
+def arrays(sides: Sides) -> dict[str, Array]:
+    """What the NPZ holds: both sides, named, and their difference with the positions that it joins; −1: none."""
+    found = {}
+    for name, view, side, panel in zip(("left", "right"), sides.views, sides.sides, sides.panels, strict=True):
+        found |= {name: side.weights, f"{name}_mask": side.mask, f"{name}_source": np.array(view.trace.source)}
+        found |= {f"{name}_queries": np.array(panel.rows), f"{name}_keys": np.array(panel.keys)}
+        found |= {f"{name}_translation": np.array(view.trace.translation), f"{name}_head": np.array(_address(view))}
+        found |= {f"{name}_checkpoint": np.array(f"{view.trace.checkpoint} {view.trace.checkpoint_hash}")}
+    if joined := sides.joined:
+        pairs = {"rows": joined.rows, "keys": joined.keys}
+        found |= {
+            f"joined_{name}": np.array([[-1 if i is None else i for i in p] for p in pairs[name]]) for name in pairs
+        }
+        found |= {"difference": joined.difference, "distances": joined.distances}
+    return found
+
+
+def table(sides: Sides) -> pd.DataFrame:
+    """What the CSV holds: every cell of both sides beside each other, or one side's after the other's."""
+    if sides.shared is not None:
+        return cells_table(sides.shared, *sides.panels)
+    found = {
+        name: one_table(panel.rows, panel.keys, side.weights, side.mask)
+        for name, side, panel in zip(("left", "right"), sides.sides, sides.panels, strict=True)
+    }
+    return pd.concat(found, names=["side", "cell"]).reset_index("side").reset_index(drop=True)
+
+
+def recipe(sides: Sides) -> Recipe:
+    """How both sides and their difference are computed again."""
+    left, right = sides.views
+    cut = "of_words" if sides.mode == BY_WORDS else "of_pieces"
+    steps = [f"left = {cut}(attention, head)"]
+    if right.trace is left.trace:
+        steps.append("other = trace")
+    else:
+        trace = right.trace
+        steps += [
+            f"other = load_checkpoint({literal(trace.checkpoint)}, {literal(trace.device)})",
+            f"assert other.hash == {literal(trace.checkpoint_hash)}, 'other weights'",
+            f"other = other.trace({literal(trace.source)}, {literal(right.typed)}, {right.beam_size}, "
+            f"{literal(trace.interventions)})",
+        ]
+    steps.append(f"right = {cut}(other.attention({literal(right.kind)}, {right.layer}), {right.head})")
+    arrays = {f"{name}{ending}": f"{name}.{field}" for name in ("left", "right") for ending, field in FIELDS.items()}
+    if sides.joined:
+        steps.append("joined = join(left, right)")
+        arrays |= {"difference": "joined.difference", "distances": "joined.distances"}
+    return Recipe(arrays, (f"from model.analysis.two_heads import join, {cut}",), tuple(steps))
+
+
+def _address(view: View) -> str:
+    return f"{view.kind} layer {view.layer} head {view.head}"

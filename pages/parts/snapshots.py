@@ -1,0 +1,178 @@
+"""One head, and one translation, while the model was still learning: the tab of the training page, and its caches."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.checkpoints.snapshots import forced, open_snapshot, snapshots
+from model.checkpoints.store import CheckpointError, available_checkpoints, checkpoint_path
+from model.checkpoints.translator import Translator
+from model.trace import Array, Attention, Trace
+from model.training.loss import cross_entropies
+from pages.compute.cache import kept
+from pages.compute.runs import translate
+from pages.frame.fields import KINDS
+from pages.parts.positional_encoding import KEPT
+from pages.widgets.chart import chart
+from pages.widgets.explain import explain
+from viz import html
+from viz.charts.training import pattern_map
+from viz.tokens import decoder_rows, labels
+
+if TYPE_CHECKING:
+    from pages.frame.open_page import View
+
+END = "end"
+"""of the slider: the weights that the checkpoint ships"""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a snapshot makes of the sentence on the page."""
+
+    hash: str
+    """SHA-256 of its weights"""
+    greedy: str
+    """its own greedy translation"""
+    loss: float
+    """nats a token of the final translation, without smoothing"""
+
+
+def show_snapshots(view: "View", last_step: int | None) -> dict[str, Array]:
+    """The chosen head at the step of the slider; returns what the page exports.
+
+    Args:
+        view: the run of the page.
+        last_step: of log.csv, None where it does not say.
+    """
+    steps = snapshots(checkpoint_path(view.translator.name))
+    if not steps:
+        _say_where(view)
+        return {}
+    chosen = _slider(steps, last_step)
+    try:
+        moment, attention = _moment_and_attention(view, chosen)
+    except CheckpointError as error:
+        with st.container(border=True):
+            st.text(str(error))
+        return {}
+    st.html(html.sentence(moment.greedy))
+    st.caption(
+        f"Its greedy translation {_name(chosen, last_step)}. To the final translation (that of the page) it gave a "
+        f"cross-entropy of {moment.loss:.3f} nats a token; equal chances for all "
+        f"{view.trace.logits.shape[-1]:,} tokens would be {np.log(view.trace.logits.shape[-1]):.3f}. "
+        f"Weights {moment.hash[:12]}."
+    )
+    show_pattern(view, attention, _name(chosen, last_step))
+    if st.toggle("All steps, one below the other", key="all-steps", **KEPT):
+        _show_all(view, (*map(str, steps), END), last_step)
+    explain(
+        "Every picture is a run with the weights that training kept at that step, **teacher-forced**: the decoder "
+        "reads the final translation, so rows and columns stay the same and only the weights differ. The first steps "
+        "look even: fresh queries and keys are nearly unrelated, and the softmax of nearly equal scores is nearly "
+        "uniform. Snapshots are the weights of one moment; what the checkpoint ships may be the mean of several.",
+        r"\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V",
+        "3.2.1",
+    )
+    return {"snapshot_pattern": attention.pattern}
+
+
+def show_pattern(view: "View", attention: Attention, when: str) -> None:
+    """The head of the sidebar at a snapshot, and how far it is from the shipped weights'."""
+    keys = labels(attention.key_tokens)
+    rows = labels(attention.query_tokens)
+    if view.kind != "encoder_self":
+        rows = decoder_rows(view.trace.tgt_tokens, view.trace.next_tokens)
+    pattern, mask = attention.pattern[view.head], attention.mask[view.head]
+    what = f"{KINDS[view.kind]}, layer {view.layer}, head {view.head}, {when}"
+    st.markdown(f"**{what}**")
+    chart(pattern_map(pattern, mask, rows, keys), key="snapshot-pattern", alt=f"Attention weights: {what}")
+    even = mask / mask.sum(axis=-1, keepdims=True)
+    moved = np.abs(pattern - view.attention.pattern[view.head]).sum(axis=-1).mean() / 2
+    spread = np.abs(pattern - even).sum(axis=-1).mean() / 2
+    st.caption(
+        f"A row is a query, a column a key; masked cells are blank. On average {moved:.1%} of a row's weight lies "
+        f"elsewhere than with the shipped weights, and {spread:.1%} elsewhere than if it were spread evenly. Kind, "
+        "layer and head are chosen in the sidebar."
+    )
+
+
+def _slider(steps: tuple[int, ...], last_step: int | None) -> str:
+    options = [*map(str, steps), END]
+    if st.session_state.get("snapshot", END) not in options:
+        st.session_state["snapshot"] = END
+
+    def label(option: str) -> str:
+        # Without commas: a link writes what is shown, and a comma there parts two values.
+        return str(last_step or END) if option == END else option
+
+    return st.select_slider("After training step", options, value=END, format_func=label, key="snapshot", **KEPT)
+
+
+def _name(chosen: str, last_step: int | None) -> str:
+    if chosen != END:
+        return f"after {int(chosen):,} training steps"
+    return f"at the end of training{f', step {last_step:,}' if last_step else ''} (the shipped weights)"
+
+
+def _say_where(view: "View") -> None:
+    """This checkpoint has none: what they are, and which one has them."""
+    others = [name for name in available_checkpoints() if snapshots(checkpoint_path(name))]
+    remedy = f"Pick {' or '.join(others)} as checkpoint in the sidebar: it has them." if others else ""
+    with st.container(border=True):
+        st.text(
+            f"{view.translator.name} ships no snapshots: the weights of its training's earlier steps were not kept, so "
+            f"its attention can be shown only as it is now. {remedy} python -m model.train writes them to snapshots/."
+        )
+
+
+def _show_all(view: "View", chosen: tuple[str, ...], last_step: int | None) -> None:
+    with st.spinner("Opening the snapshots …", show_time=True):
+        moments = [_moment_and_attention(view, step)[0] for step in chosen]
+    table = {
+        "step": [f"{int(step):,}" if step != END else f"{last_step:,}" if last_step else END for step in chosen],
+        "greedy translation": [moment.greedy for moment in moments],
+        "nats a token, final translation": [moment.loss for moment in moments],
+    }
+    st.dataframe(
+        pd.DataFrame(table),
+        hide_index=True,
+        height="content",
+        column_config={
+            "greedy translation": st.column_config.TextColumn(width="large"),
+            "nats a token, final translation": st.column_config.NumberColumn(format="%.3f"),
+        },
+    )
+
+
+def _moment_and_attention(view: "View", chosen: str) -> tuple[Moment, Attention]:
+    """Raises CheckpointError where the snapshot's file is not whole."""
+    translator, trace = view.translator, view.trace
+    if chosen != END:
+        with st.spinner(f"Opening the weights of step {int(chosen):,} …"):
+            translator = _snapshot(view.translator, int(chosen))
+            trace = _forced(translator, view.trace)
+    (greedy,) = translate(translator, (view.trace.source,), 1, view.trace.interventions)
+    loss = float(cross_entropies(trace.logits, trace.next_ids, 0.0).mean())
+    return Moment(translator.hash, greedy, loss), trace.attention(view.kind, view.layer)
+
+
+def _weights(translator: Translator) -> tuple[str, str, str]:
+    return translator.name, translator.hash, str(translator.model.output.weight.device)
+
+
+def _run(trace: Trace) -> tuple[object, ...]:
+    return trace.checkpoint_hash, trace.source, trace.src_ids, trace.next_ids, trace.interventions
+
+
+@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs={Translator: _weights})
+def _snapshot(translator: Translator, step: int) -> Translator:
+    return open_snapshot(translator, step)
+
+
+@kept(max_entries=4, hash_funcs={Translator: _weights, Trace: _run})
+def _forced(translator: Translator, trace: Trace) -> Trace:
+    return forced(translator, trace)

@@ -1,0 +1,177 @@
+"""Is attention an explanation? The experiment that people argue about, on this sentence, when a button is pressed."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.analysis.swapped_weights import HeadsMoved, Moved, every_head, rank_correlation, swapped, value_zeroing
+from model.interventions import UniformAttention
+from pages.compute.on_request import asked, kept_result
+from pages.compute.queue import in_turns
+from pages.frame.fields import KINDS
+from pages.frame.open_page import View
+from pages.parts.positional_encoding import KEPT
+from pages.widgets.chart import chart
+from pages.widgets.explain import explain, show_code
+from viz.charts.swapped_weights import MEASURES, moved_scatter, zeroing_bars, zeroing_table
+
+SEEDS = tuple(range(20))
+WAYS = {"uniform": "Uniform", "permuted": "Shuffled"}
+SHORT = {"tv": "Total variation", "jsd": "Jensen-Shannon"}
+Progress = Iterator[tuple[float, Any]]
+"""share that is done, and what is known so far; the result last"""
+Work = Callable[[View], Progress]
+
+
+def show_explanation(view: View) -> None:
+    """Weights swapped and values zeroed: what the output does, and what follows from it."""
+    explain(
+        "**Jain and Wallace (2019)** gave a model *other weights* and often got *the same output*: then a picture of "
+        "the weights is not the one reason for what the model said. **Wiegreffe and Pinter (2019)** answered that it "
+        "depends on the definition: that other weights would do as well does not make these wrong, and weights that "
+        "are swapped under a model that never learned them are no fair rival. What is certain: a head's weights say "
+        "exactly how its result was mixed from the values. They do not say why the model wrote this word.",
+        r"\mathrm{TV}(p, q) = \tfrac{1}{2} \textstyle\sum_i |p_i - q_i|, \qquad \mathrm{JSD}(p, q) = \tfrac{1}{2}"
+        r"\mathrm{KL}(p \,\|\, m) + \tfrac{1}{2}\mathrm{KL}(q \,\|\, m),\quad m = \tfrac{p + q}{2}",
+    )
+    _show_swaps(view)
+    _show_zeroing(view)
+    show_code(swapped, every_head, value_zeroing, rank_correlation)
+
+
+@st.fragment
+def _show_swaps(view: View) -> None:
+    st.markdown(
+        f"**1. Other weights, same output?** {KINDS[view.kind]}: a head's weights are replaced, by uniform ones or by "
+        "its own in shuffled order, and the same translation is read again. How far did the picture move, and how far "
+        "the distribution of the next token?"
+    )
+    one, many = st.columns(2)
+    with one:
+        alone = _worked_out(view, f"Layer {view.layer}, head {view.head}", "explain_head", _swap_one)
+    with many:
+        heads = _worked_out(view, "Every head of this kind", "explain_kind", _swap_all)
+    if alone:
+        _show_one(alone)
+    if heads:
+        _show_all(view, heads)
+
+
+def _show_one(runs: list[Moved]) -> None:
+    means = [run.means for run in runs]
+    uniform = [isinstance(run.intervention, UniformAttention) for run in runs]
+    rows = {
+        "uniform weights": means[uniform.index(True)],
+        f"shuffled, median of {len(SEEDS)}": pd.DataFrame(means[1:]).median().to_dict(),
+    }
+    names = {f"{what}_{measure}": (what, measure) for measure in MEASURES for what in ("pattern", "output")}
+    columns = {
+        f"{'weights' if what == 'pattern' else 'output'} moved, {measure.upper()}": [row[name] for row in rows.values()]
+        for name, (what, measure) in names.items()
+    }
+    st.dataframe(pd.DataFrame({"swapped for": list(rows), **columns}), hide_index=True, key="explain_table")
+    st.caption(
+        "Means over the head's rows, and over the positions of the translation. TV, total variation: 0, the same, to "
+        "1, nothing in common; JSD, Jensen-Shannon divergence: 0 to ln 2 = 0.693 nats."
+    )
+
+
+def _show_all(view: View, heads: HeadsMoved) -> None:
+    left, right = st.columns(2)
+    way = _choice(left, "Swapped for", "explain_way", WAYS)
+    measure = _choice(right, "Distance", "explain_distance", SHORT)
+    found = getattr(heads, way)
+    picture, output = found[f"pattern_{measure}"], found[f"output_{measure}"]
+    title = f"{KINDS[view.kind]}: a point a head, its weights {'made uniform' if way == 'uniform' else 'shuffled'}"
+    chart(
+        moved_scatter(picture, output, measure, (view.layer, view.head), title),
+        key="explain-scatter",
+        alt="How far each head's weights moved, and how far the output moved with them",
+    )
+    below = int((output < picture).sum())
+    strongest = np.unravel_index(np.nanargmax(output), output.shape)
+    st.caption(
+        f"{below} of {output.size} heads lie below the dotted line: their picture moved further than the output. The "
+        f"output moved most for layer {strongest[0]}, head {strongest[1]}: {output.max():.3f}. Diamond: the sidebar's "
+        "head. Colours repeat from layer to layer; the hover names the head."
+    )
+    st.markdown(
+        "- **What follows:** where a point lies low and far right, this head's picture may be redrawn almost at will "
+        "and the model says the same: the picture alone does not tell why it said so.\n"
+        "- **What does not:** that attention does not matter. A point high up is a head whose weights the output "
+        "needs; and a low one may be made up for by other heads, or by the residual stream, in this one sentence.\n"
+        "- No one trained a model to have these other weights, and they were swapped one head at a time: Wiegreffe "
+        "and Pinter's tests, which train a rival model, are not repeated here."
+    )
+
+
+@st.fragment
+def _show_zeroing(view: View) -> None:
+    st.markdown(
+        "**2. What does each key give?** Value zeroing (Mohebbi et al. 2023): the value of one key after another is "
+        f"set to 0 in layer {view.layer}, head {view.head}, and we see how far the layer's outputs turn. A weight says "
+        "how much of a value is taken; this, how much that value mattered."
+    )
+    found = _worked_out(view, "Zero each key's value", "explain_zero", _zero)
+    if not found:
+        return
+    keys = view.attention.key_tokens
+    weights, shares = view.attention.pattern[view.head].mean(axis=0), found.share.mean(axis=0)
+    chart(zeroing_bars(keys, weights, shares), key="explain-zeroing", alt="Attention weight and value zeroing per key")
+    rank = rank_correlation(weights, shares)
+    said = "has no rank correlation to state" if np.isnan(rank) else f"Spearman's rank correlation **{rank:+.3f}**"
+    st.markdown(f"Weights beside value zeroing, {len(keys)} keys: {said}.")
+    st.caption(
+        "Both are means over all rows. Value zeroing: 1 − cosine between the layer's output with and without the "
+        "value, each row brought to sum 1 as the weights' rows are. "
+        + "A causal row sees no later key, so early keys lead in both. " * (view.kind == "decoder_self")
+        + "The paper zeroes the value in all heads at once; here it is this head's alone."
+    )
+    table = zeroing_table(keys, weights, shares, found.change)
+    st.dataframe(table, hide_index=True, height=240, key="explain_zero_table")
+
+
+def _choice(place: DeltaGenerator, label: str, key: str, options: dict[str, str]) -> str:
+    first = next(iter(options))
+    chosen = place.segmented_control(
+        label, list(options), default=first, required=True, format_func=options.__getitem__, key=key, **KEPT
+    )
+    return chosen or first
+
+
+def _worked_out(view: View, label: str, key: str, work: Work) -> Any:
+    """What `work` finds, once somebody has asked for it; its last yield is the result, the others are progress."""
+    trace = view.trace
+    case = (trace.checkpoint_hash, trace.device, trace.src_ids, trace.next_ids, trace.interventions, view.kind)
+    place = () if work is _swap_all else (view.layer, view.head)
+    holder = kept_result(key, *case, *place)
+    pressed = asked(label, key, ":material/play_arrow:")
+    if pressed and not holder:
+        bar = st.progress(0.0, "The model is running …")
+        found: object = None
+        for share, found in in_turns(work(view)):  # noqa: B007 - the last one is the result
+            bar.progress(share, f"{share:.0%}")
+        bar.empty()
+        holder.append(found)
+    return holder[0] if holder else None
+
+
+def _swap_one(view: View) -> Progress:
+    runs: list[Moved] = []
+    for run in swapped(view.translator, view.trace, view.kind, view.layer, view.head, SEEDS):
+        runs.append(run)
+        yield len(runs) / (1 + len(SEEDS)), runs
+
+
+def _swap_all(view: View) -> Progress:
+    for found in every_head(view.translator, view.trace, view.kind):
+        yield found.done, found
+
+
+def _zero(view: View) -> Progress:
+    for found in value_zeroing(view.translator, view.trace, view.kind, view.layer, view.head):
+        yield float(np.isfinite(found.change).mean()), found

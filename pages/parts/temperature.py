@@ -1,0 +1,200 @@
+"""What the page on temperature shows: the live picture, the run before and after, one row at many temperatures."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import streamlit as st
+
+from model.analysis.softmax import entropies, entropy, flattest, sharpest, softmax_at
+from model.interventions import Intervention
+from model.trace import Array, Trace
+from pages.compute.runs import Request, run
+from pages.frame.fields import KINDS, TAUS
+from pages.frame.open_page import View
+from pages.parts.masks import names
+from pages.parts.positional_encoding import KEPT
+from pages.widgets.canvas import draw
+from pages.widgets.chart import chart
+from viz.charts.masks import probability_bars
+from viz.charts.temperature import entropy_chart, live_payload, row_panels
+from viz.drawing import Drawing
+from viz.tokens import labels, numbered
+
+CURVE = np.logspace(-2, 2, 81)
+PANELS = (0.05, 0.5, 1.0, 2.0, 20.0)
+ROW = "temperature-row"
+
+
+def choose_row(view: View) -> int:
+    """The query whose weights are shown as bars; a click in the live picture chooses it too."""
+    last = len(view.attention.query_tokens) - 1
+    if st.session_state.get(ROW) is not None:
+        st.session_state[ROW] = min(max(st.session_state[ROW], 0), last)
+    found = st.number_input(
+        f"Row (query), 0 to {last}",
+        0,
+        last,
+        last // 2,
+        key=ROW,
+        width=240,
+        help="A click on a row of the picture chooses it too.",
+        **KEPT,
+    )
+    return found or 0
+
+
+def live(view: View, row: int) -> Drawing:
+    """The head's weights, drawn again in the browser while τ moves; on release the model runs with it."""
+    attention, head = view.attention, view.head
+    following = () if view.kind == "encoder_self" else [f"predicts {word}" for word in labels(view.trace.next_tokens)]
+    payload = live_payload(
+        (numbered(attention.query_tokens), numbered(attention.key_tokens)),
+        following,
+        {name: getattr(attention, name)[head] for name in ("mask", "scaled", "pattern")},
+        title=f"{KINDS[view.kind]}, layer {view.layer}, head {head}",
+        temperature=view.tau,
+        taus=TAUS,
+        row=row,
+        scope={"head": "this head", "layer": "all heads of this layer", "everywhere": "every attention"}[view.scope],
+    )
+    drawing = Drawing("temperature", payload)
+    return draw(drawing, "temperature", on_tau_change=_take_tau, on_row_change=_take_row)
+
+
+def _take_tau() -> None:
+    """The sidebar's slider, and so the run, takes over where the picture's slider was let go."""
+    asked = st.session_state["temperature"].get("tau")
+    if asked:
+        st.session_state["tau"] = min(TAUS, key=lambda tau: abs(math.log(tau / float(asked))))
+
+
+def _take_row() -> None:
+    row = st.session_state["temperature"].get("row")
+    if row is not None:
+        st.session_state[ROW] = int(row)
+
+
+def target_of(view: View) -> str | None:
+    """What a run with another temperature is to translate into: None lets the model find its own."""
+    return view.trace.translation if view.target == "typed" else None
+
+
+def plain_run(view: View) -> Trace:
+    """The run as trained: without the temperature."""
+    return run(view.translator, Request(view.trace.source, target_of(view), view.beam_size, ()))
+
+
+def forced(view: View, target: str, interventions: tuple[Intervention, ...]) -> Trace:
+    """A run with `target` forced, so that its rows can be compared with another's."""
+    return run(view.translator, Request(view.trace.source, target, 1, interventions))
+
+
+def comparable(view: View, plain: Trace) -> bool:
+    """Whether the plain translation can be forced on a run; where it cannot, a sentence says why."""
+    try:
+        forced(view, plain.translation, ())
+    except ValueError as error:
+        st.text(f"The plain translation cannot be read again as text, to compare probabilities: {error}")
+        return False
+    return True
+
+
+def show_run_again(view: View, row: int) -> None:
+    """The sidebar's temperature inside the model: translation and probabilities before and after."""
+    del row
+    if view.tau == 1:
+        st.info("Let the slider go at another τ than 1, and the model runs again with it: before and after stand here.")
+        return
+    plain = plain_run(view)
+    st.markdown(f"**Run again** with τ = {view.tau:g}; before it, τ = 1, as trained.")
+    show_translations({"Before, τ = 1": plain.translation, f"After, τ = {view.tau:g}": view.trace.translation})
+    if not comparable(view, plain):
+        return
+    show_probabilities(view, plain, view.trace.interventions, ("τ = 1", f"τ = {view.tau:g}"))
+    before, after = (forced(view, plain.translation, changes) for changes in ((), view.trace.interventions))
+    st.markdown(_agreement(view, before, after))
+
+
+def show_translations(texts: Mapping[str, str]) -> None:
+    """Side by side, as plain text: it may quote what a person typed."""
+    for column, (title, text) in zip(st.columns(len(texts)), texts.items(), strict=True):
+        with column.container(border=True):
+            st.caption(title)
+            st.text(text or "(an empty translation)")
+    if len(set(texts.values())) == 1:
+        st.caption("The translation is the same, word for word; its probabilities need not be.")
+
+
+def show_probabilities(
+    view: View, plain: Trace, interventions: tuple[Intervention, ...], said: tuple[str, str]
+) -> None:
+    """The probability of each token of the plain translation, before and after a change."""
+    runs = [forced(view, plain.translation, changes) for changes in ((), interventions)]
+    right = [trace.probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)] for trace in runs]
+    chart(
+        probability_bars(runs[0].next_tokens, *right, said),
+        key="temperature-probabilities",
+        alt="Probability of each token before and after",
+    )
+    total = [float(np.log(np.maximum(values, 1e-300)).sum()) for values in right]
+    st.caption(
+        "The probability that both runs give each token of the plain translation, which is forced on both: each row "
+        f"reads the same tokens. Their product, as ln: {_signed(total[0])} before, {_signed(total[1])} after."
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:.3f}".replace("-", "−")
+
+
+def _agreement(view: View, before: Trace, after: Trace) -> str:
+    """How far what is drawn again lies from what is run again, for the chosen head."""
+    plain, hot = (trace.attention(view.kind, view.layer) for trace in (before, after))
+    drawn = softmax_at(plain.scaled[view.head], plain.mask[view.head], float(hot.temperature[view.head]))
+    apart = float(np.abs(drawn - hot.pattern[view.head]).max())
+    inputs = float(np.abs(plain.scaled[view.head] - hot.scaled[view.head]).max())
+    text = (
+        f"**Drawn again beside run again**, head {view.head} of layer {view.layer}: the weights drawn from the scores "
+        f"of the plain run differ from those of the run with τ = {view.tau:g} by at most **{apart:.1e}**. "
+    )
+    if inputs == 0:
+        return text + "Nothing before this head changed: its scores are the same numbers, and what is left is rounding."
+    return text + (
+        "Drawing again keeps the scores as they were. In the run the temperature was at work before this head too, so "
+        f"its queries and keys changed, and its scores by up to {inputs:.3g}."
+    )
+
+
+def show_row(view: View, row: int) -> None:
+    """One query's weights at several temperatures and in both limits, and its entropy at all of them."""
+    attention, head = view.attention, view.head
+    rows, keys = names(view, attention)
+    scaled, mask = attention.scaled[head], attention.mask[head]
+    st.text(f"Row {rows[row]}")
+    chart(
+        row_panels(keys, mask[row], panels_of(scaled[row], mask[row])),
+        key="temperature-row-panels",
+        alt="One row's weights at six temperatures",
+    )
+    ties = int((sharpest(scaled[row], mask[row]) > 0).sum())
+    shared = f", shared here by {ties} equal ones" if ties > 1 else ""
+    st.caption(
+        "**Drawn again** from the scores of this run, softmax(scaled / τ); grey keys are masked. τ → 0 puts all weight "
+        f"on the highest score{shared}: attention becomes a look-up. "
+        "τ → ∞ gives every key that may be seen the same weight: attention becomes the mean of the values."
+    )
+    curves = entropies(scaled, mask, CURVE)
+    figure = entropy_chart(
+        CURVE, curves[:, row], curves.mean(axis=1), int(mask[row].sum()), float(attention.temperature[head])
+    )
+    chart(figure, key="temperature-entropy", alt="Entropy against temperature")
+    st.caption("Entropy never falls as τ rises. Where it is H, the weights are as spread as over e^H equal keys.")
+
+
+def panels_of(scaled: Array, mask: Array) -> dict[str, tuple[Array, float]]:
+    """Title -> weights of one row and their entropy, from one limit to the other."""
+    weights = {"τ → 0": sharpest(scaled, mask)}
+    weights |= {f"τ = {tau:g}": softmax_at(scaled, mask, tau) for tau in PANELS}
+    weights |= {"τ → ∞": flattest(mask)}
+    return {title: (found, float(entropy(found))) for title, found in weights.items()}

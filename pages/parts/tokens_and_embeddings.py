@@ -1,0 +1,174 @@
+"""What the page on tokens and embeddings lets the person choose, and shows below its strips, a view a tab."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.analysis import vocabulary
+from model.analysis.vocabulary import Piece
+from model.trace import Array, Embedded
+from pages.frame.open_page import View
+from pages.parts.positional_encoding import KEPT
+from pages.widgets.chart import chart
+from pages.widgets.snippet import Recipe
+from viz import theme
+from viz.charts.positional_encoding import sum_maps
+from viz.charts.tokens_and_embeddings import length_bars, neighbour_bars, signed, sum_equation
+from viz.html import meaning, piece_table
+
+SIDES = {"source": "Source", "target": "Target"}
+TITLES = {
+    "source": "Source: the pieces that the encoder reads, their ids and UTF-8 bytes",
+    "target": "Target: the pieces that the decoder reads, the start token first, their ids and UTF-8 bytes",
+}
+HUES = {"source": theme.ENCODER, "target": theme.DECODER}
+LENGTH_CHART = "tokens-lengths"
+"""key of the chart whose bars are the tokens"""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One side of the run, and the token and dimension chosen there."""
+
+    side: str
+    embedded: Embedded
+    tokens: tuple[str, ...]
+    pieces: tuple[Piece, ...]
+    position: int
+    dimension: int
+
+    @property
+    def piece(self) -> Piece:
+        return self.pieces[self.position]
+
+
+def choose(view: View) -> Shown:
+    """Side, token and dimension; what a shorter sentence or a smaller model lacks becomes the nearest it has."""
+    trace = view.trace
+    left, middle, right, _ = st.columns([2, 1, 1, 2])
+    side = left.segmented_control(
+        "Sentence", list(SIDES), default="source", required=True, format_func=SIDES.get, key="side", **KEPT
+    )
+    embedded, tokens, ids = {
+        "source": (trace.src_embedded, trace.src_tokens, trace.src_ids),
+        "target": (trace.tgt_embedded, trace.tgt_tokens, trace.tgt_ids),
+    }[side]
+    position = _kept_number(middle, "Token", len(tokens) - 1, "tokens_position")
+    dimension = _kept_number(right, "Dimension", embedded.sum.shape[-1] - 1, "tokens_dimension")
+    return Shown(side, embedded, tokens, vocabulary.spell(view.translator.tokenizer, ids), position, dimension)
+
+
+def _kept_number(place: DeltaGenerator, label: str, last: int, key: str) -> int:
+    if st.session_state.get(key) is not None:
+        st.session_state[key] = min(max(st.session_state[key], 0), last)
+    return place.number_input(f"{label}, 0 to {last}", 0, last, key=key, **KEPT) or 0
+
+
+def token_clicked() -> None:
+    """A click on a bar of the lengths chooses its token."""
+    points = st.session_state[LENGTH_CHART]["selection"]["points"]
+    if points:
+        st.session_state["tokens_position"] = points[0]["point_index"]
+
+
+def show_arithmetic(view: View, shown: Shown) -> None:
+    """The chosen token and dimension in numbers: the weight, the root, the position's number, and their sum."""
+    at, piece, embedded = (shown.position, shown.dimension), shown.piece, shown.embedded
+    row = vocabulary.embedding_rows(view.translator.model, shown.side, [piece.id])[0]
+    scale = vocabulary.input_embedding(view.translator.model, shown.side).scale
+    numbers = {"weight": row[shown.dimension], "scale": scale}
+    numbers |= {name: getattr(embedded, name)[at] for name in ("embedding", "positional", "sum")}
+    st.latex(sum_equation(numbers, piece.id, *at, len(row)))
+    redone = row * np.float32(scale) + embedded.positional[shown.position]
+    off = np.abs(redone - embedded.sum[shown.position]).max()
+    lengths = vocabulary.lengths(embedded)
+    e, p, x = (lengths[name][shown.position] for name in ("embedding", "positional", "sum"))
+    st.caption(
+        f"Worked out again from the weights, all {len(row)} dimensions differ from what the model read by at most "
+        f"{off:g}. Lengths of the three vectors: embedding {e:.4f}, position {p:.4f}, input {x:.4f}."
+    )
+
+
+def show_neighbours(view: View, shown: Shown) -> None:
+    translator, piece = view.translator, shown.piece
+    similarities = vocabulary.cosines(translator.model, shown.side, piece.id)
+    found = vocabulary.neighbours(translator.tokenizer, similarities, piece.id)
+    st.text(f"Nearest to token {shown.position}, {meaning(piece)} (id {piece.id}):")
+    bars = neighbour_bars(found, HUES[shown.side])
+    chart(bars, key="tokens-neighbours", alt="The tokens whose embeddings have the largest cosine with the chosen one")
+    others = np.delete(similarities, piece.id)
+    st.caption(
+        f"Cosine of the two rows of E, which takes no notice of their lengths; the nearest {len(found)} of all "
+        f"{len(others):,} other tokens, whose mean is {others.mean():.4f} and lowest {others.min():.4f}. "
+        "A hyphen: the piece continues a word. Hatched: no text, but a byte or a special token. "
+        + _sharing(translator.model.config.tie_embeddings)
+    )
+
+
+def show_lengths(shown: Shown) -> None:
+    lengths = vocabulary.lengths(shown.embedded)
+    bars = length_bars(lengths, shown.tokens, shown.position)
+    chart(bars, key=LENGTH_CHART, on_select=token_clicked, alt="Length of embedding, position and input of each token")
+    means = {name: values.mean() for name, values in lengths.items()}
+    root = shown.embedded.sum.shape[-1] ** 0.5
+    st.caption(
+        f"On average over these tokens the embeddings are {means['embedding']:.4f} long, the positions "
+        f"{means['positional']:.4f}, their sums {means['sum']:.4f}. Without the factor {root:.4g} the embeddings would "
+        f"be {means['embedding'] / root:.4f} long. Click on a bar to choose its token."
+    )
+
+
+def show_all(shown: Shown, limits: tuple[float, float]) -> None:
+    parts = shown.embedded.embedding, shown.embedded.positional, shown.embedded.sum
+    chart(sum_maps(*parts, shown.tokens), key="tokens-all", alt="Heat maps of all tokens: embedding, position, input")
+    st.caption(
+        "A row a token, a column a dimension; one colour range for all three, "
+        f"{signed(limits[0])} to {signed(limits[1])}."
+    )
+
+
+def show_table(shown: Shown) -> None:
+    st.dataframe(piece_table(shown.pieces), hide_index=True, width="stretch")
+    st.caption("␣: a space, which the vocabulary writes as ▁. Bytes are hexadecimal.")
+
+
+def rows_of(shown: Shown) -> dict[str, Array]:
+    """(d_model,) each: the chosen token's embedding, positional encoding and sum."""
+    return {name: array[shown.position] for name, array in vars(shown.embedded).items()}
+
+
+def recipe(shown: Shown) -> Recipe:
+    """How `export_arrays` come about."""
+    side, short = shown.side, {"source": "src", "target": "tgt"}[shown.side]
+    return Recipe(
+        {
+            f"{side}_ids": "np.array(ids)",
+            "embedding_rows": f"embedding_rows(translator.model, {side!r}, ids)",
+            **{f"{side}_{name}": f"trace.{short}_embedded.{name}" for name in vars(shown.embedded)},
+            "chosen_position": f"np.array({shown.position})",
+            "cosines_with_chosen": f"cosines(translator.model, {side!r}, ids[{shown.position}])",
+        },
+        ("from model.analysis.vocabulary import cosines, embedding_rows",),
+        (f"ids = list(trace.{short}_ids)",),
+    )
+
+
+def export_arrays(view: View, shown: Shown) -> dict[str, Any]:
+    """What the NPZ holds: ids, rows of E, the three arrays, and the chosen token's cosines."""
+    ids = [piece.id for piece in shown.pieces]
+    return {
+        f"{shown.side}_ids": np.array(ids),
+        "embedding_rows": vocabulary.embedding_rows(view.translator.model, shown.side, ids),
+        **{f"{shown.side}_{name}": array for name, array in vars(shown.embedded).items()},
+        "chosen_position": np.array(shown.position),
+        "cosines_with_chosen": vocabulary.cosines(view.translator.model, shown.side, shown.piece.id),
+    }
+
+
+def _sharing(tied: bool) -> str:
+    if tied:
+        return "Both languages, encoder, decoder and output layer share this one matrix (section 3.4)."
+    return "This model has a matrix for the encoder, one for the decoder and one for the output: this is this side's."

@@ -1,0 +1,148 @@
+"""What the training page shows: the run's curves, and a tab each for the learning rate and label smoothing."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.checkpoints.card import Card
+from model.trace import Array
+from model.training.loss import cross_entropies, smoothed_shares, target_entropy
+from model.training.schedule import Measured, measured_schedule, noam
+from pages.parts.positional_encoding import KEPT, kept_slider
+from pages.parts.translate import target_position
+from pages.widgets.chart import chart
+from pages.widgets.explain import explain
+from viz.charts.training import OVER, PANELS, run_curves, schedule_chart, smoothing_chart
+from viz.charts.translate import ranking
+from viz.tokens import decoder_rows
+
+if TYPE_CHECKING:
+    from pages.frame.open_page import View
+
+PAPER_WARMUP, PAPER_SMOOTHING = 4000, 0.1
+DRAWN = 600
+"""Points of the schedule's curve."""
+
+
+def log_table(card: Card) -> pd.DataFrame:
+    """log.csv as a table, NaN where a cell is empty; no rows where there is no log."""
+    return pd.DataFrame([dict(row) for row in card.log])
+
+
+def show_curves(card: Card, log: pd.DataFrame) -> object | None:
+    """The run's own curves, and what its folder does not say; returns the figure, None without a log."""
+    over = [column for column in OVER if column in log and log[column].notna().any()]
+    drawn = [column for panel in PANELS for column in panel.columns]
+    missing = [column for column in drawn if column not in log or log[column].isna().all()]
+    if not over or len(missing) == len(drawn):
+        st.info(card.missing.get("log.csv", "This checkpoint's log.csv holds no curve."), icon=":material/info:")
+        return None
+    chosen = over[0]
+    if len(over) > 1:
+        if st.session_state.get("over", over[0]) not in over:
+            st.session_state["over"] = over[0]
+        chosen = st.segmented_control(
+            "Over", over, default=over[0], required=True, format_func=OVER.get, key="over", **KEPT
+        )
+    columns = {column: log[column].to_numpy(float) for column in (chosen, *drawn) if column not in missing}
+    figure = run_curves(columns, chosen)
+    chart(figure, key="curves", alt="Loss, BLEU and tokens a second over the training.", roomy=True)
+    st.caption(
+        "**The two losses are not the same measure**: the training loss is taken against the smoothed target, with "
+        "dropout, as the mean since the row before; the development loss against the right token alone, without "
+        "dropout, with the mean of the last evaluations' weights. So the lower curve of the two need not be the "
+        "easier text. Speed counts target tokens over the whole time of training until there. "
+        + (f"log.csv lacks: {', '.join(missing)}. " if missing else "")
+        + "The folder's data files keep neither the smoothing nor the batch size of the run; its README.md may say."
+    )
+    return figure
+
+
+def show_schedule(view: "View", log: pd.DataFrame) -> dict[str, Array]:
+    """Equation 3 for a warm-up of one's choice, with this model's width, beside the rates that the run had."""
+    d_model = view.translator.model.config.d_model
+    points = None
+    if {"step", "learning_rate"} <= set(log):
+        found = log[["step", "learning_rate"]].dropna()
+        points = (found["step"].to_numpy(float), found["learning_rate"].to_numpy(float)) if len(found) else None
+    measured = measured_schedule(*points, d_model) if points else None
+    warmup = kept_slider(st, "Warm-up steps", (100, 20_000), PAPER_WARMUP, "warmup", step=100)
+    end = max(3 * warmup, 1.1 * points[0].max() if points else 0)
+    steps = np.unique(np.append(np.linspace(1, end, DRAWN).astype(int), warmup))
+    curves = {f"equation 3, warm-up {warmup:,}": np.array([noam(s, d_model, warmup) for s in steps.tolist()])}
+    if measured:
+        own = max(round(measured.warmup), 1)
+        rates = [noam(s, d_model, own, measured.factor) for s in steps.tolist()]
+        curves[f"equation 3 as read back, warm-up {own:,}"] = np.array(rates)
+    peak = (warmup, noam(warmup, d_model, warmup))
+    chart(schedule_chart(steps, curves, points, peak), key="schedule", alt="Learning rate over the training steps.")
+    st.caption(_of_the_run(points, measured))
+    explain(
+        f"With d_model = {d_model}. The rate rises in a line for the warm-up's steps, then falls as the inverse "
+        "square root of the step: Adam's averages need time before large steps are safe, and a wider model gets "
+        f"smaller ones. The peak is (d_model · warmup)^−½ = {peak[1]:.4g}. The paper's warm-up is "
+        f"{PAPER_WARMUP:,} steps.",
+        r"lrate = d_{model}^{-0.5} \cdot \min\!\left(step^{-0.5},\; step \cdot warmup^{-1.5}\right)",
+        "5.3, equation 3",
+    )
+    return {"schedule_step": steps, "schedule_rate": next(iter(curves.values()))}
+
+
+def show_smoothing(view: "View") -> dict[str, Array]:
+    """The smoothed target at one position, beside what the model says there, and both cross-entropies."""
+    trace, vocabulary = view.trace, view.trace.logits.shape[-1]
+    left, right = st.columns(2)
+    with left:
+        position = target_position(decoder_rows(trace.tgt_tokens, trace.next_tokens))
+    epsilon = right.slider("Label smoothing ε", 0.0, 0.5, PAPER_SMOOTHING, 0.01, key="epsilon", **KEPT)
+    share, other = smoothed_shares(vocabulary, epsilon)
+    probabilities = trace.probabilities[position]
+    written = (trace.next_tokens[position], trace.next_ids[position], float(probabilities[trace.next_ids[position]]))
+    names, model, chosen = ranking(trace.candidates[position], written)
+    target = np.full(len(names), other)
+    target[chosen] = share
+    plain = cross_entropies(trace.logits, trace.next_ids, 0.0)
+    smoothed = cross_entropies(trace.logits, trace.next_ids, epsilon)
+    places = st.columns(5)
+    places[0].metric("Target, right token", f"{share:.4%}", help=f"1 − ε + ε/V = {share!r}")
+    places[1].metric("Target, each other", f"{other:.3g}", help=f"ε/V = {other!r}, V = {vocabulary:,}")
+    places[2].metric("Model, right token", f"{written[2]:.4%}", help=f"{written[2]!r}")
+    places[3].metric("Nats, one-hot", f"{plain[position]:.4f}", help=f"Cross-entropy {plain[position]!r} nats")
+    places[4].metric("Nats, smoothed", f"{smoothed[position]:.4f}", help=f"Cross-entropy {smoothed[position]!r} nats")
+    figure = smoothing_chart(names, target, model, chosen, vocabulary)
+    chart(figure, key="smoothing", alt=f"Smoothed target and model's probabilities at position {position}")
+    st.caption(
+        "Bold: the token that this translation has, taken as the right one. On a logarithmic axis a probability of 0 "
+        f"has no place. Over all {len(plain)} positions: {plain.mean():.4f} nats a token against the one-hot target, "
+        f"{smoothed.mean():.4f} against the smoothed one, of which {target_entropy(vocabulary, epsilon):.4f} are the "
+        "target's own entropy, which no model can go below. Computed from this run's logits in double precision."
+    )
+    explain(
+        f"The right token gets 1 − ε + ε/V, every other of the V = {vocabulary:,} tokens ε/V: being "
+        "ever more certain no longer pays, since a share of 0 for the others would cost without limit. "
+        "The paper, with ε = 0.1: it “hurts perplexity, as the model learns to be more unsure, but improves accuracy "
+        "and BLEU score”.",
+        r"q(v) = (1-\varepsilon)\,[v = y] + \frac{\varepsilon}{V} \qquad "
+        r"H(q, p) = -(1-\varepsilon)\log p(y) - \frac{\varepsilon}{V}\sum_v \log p(v)",
+        "5.4",
+    )
+    return {"cross_entropy": plain, "cross_entropy_smoothed": smoothed, "epsilon": np.array(epsilon)}
+
+
+def _of_the_run(points: tuple[Array, Array] | None, measured: Measured | None) -> str:
+    if points is None:
+        return "This checkpoint's folder does not say which learning rates its run had."
+    if measured is None:
+        return "Dots: the run's own rates. They do not hold both the rise and the fall of equation 3: no warm-up read."
+    text = (
+        f"Dots: the {len(points[0])} rates in this run's log.csv. They are equation 3 with a warm-up of "
+        f"{measured.warmup:,.0f} steps and a factor of {measured.factor:.4g}, both read back from the dots; "
+        f"the largest difference is {measured.error:.1e} of the rate, the log's rounding to six digits. "
+    )
+    if measured.lowered_from:
+        text += f"From step {measured.lowered_from:,} on the run lowered its rate below the equation, a cooldown. "
+    if measured.restarted_at:
+        text += f"By step {measured.restarted_at:,} a second run has gone on with the weights, warmed up once more. "
+    return text

@@ -1,0 +1,169 @@
+"""The claims about every picture, measured on the run that is shown, and the cache of what was found."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.checkpoints.translator import Translator
+from model.proof.claims import CLAIMS, Claim, Measured, double_case, measured
+from model.proof.measures import Case
+from model.trace import Trace
+from pages.widgets.snippet import Recipe
+from viz.charts.verification import Row, errors_table
+
+if TYPE_CHECKING:
+    from pages.frame.open_page import View
+
+MEASURABLE = tuple(claim for claim in CLAIMS if claim.measure)
+WAITING = "waits for the button"
+NOTHING = "this run has nothing to measure"
+
+
+def measure(view: "View", slow: bool) -> dict[Claim, Measured]:
+    """What is known of the run on this page, in the claims' order; the quick claims are always measured.
+
+    Args:
+        view: the run, and the head that claim 10 silences.
+        slow: measure those as well that run the model many times.
+    """
+    wanted = [claim for claim in MEASURABLE if not _kept(view, claim) and (slow or not claim.slow)]
+    if wanted:
+        _work(view, wanted)
+    return {claim: _kept(view, claim)[0] for claim in MEASURABLE if _kept(view, claim)}
+
+
+def _work(view: "View", claims: list[Claim]) -> None:
+    bar = st.progress(0.0, "Running once more in double precision …")
+    case = Case(view.translator, view.trace, view.kind, view.layer, view.head)
+    double = double_case(case)
+    for number, claim in enumerate(claims):
+        bar.progress(number / len(claims), f"Measuring claim {claim.number}: {claim.title} …")
+        # Another visitor may have been quicker.
+        _kept(view, claim)[:] = [measured(claim, case, double)]
+    bar.empty()
+
+
+def rows(found: dict[Claim, Measured]) -> list[Row]:
+    """What the picture draws: a row for each claim that can be measured at all, in every run the same ones."""
+    return [_row(claim, found.get(claim)) for claim in MEASURABLE]
+
+
+def _row(claim: Claim, result: Measured | None) -> Row:
+    error, double = (result.error, result.double) if result else (None, None)
+    note = WAITING if result is None else NOTHING if error is None else ""
+    return Row(claim.number, claim.title, error, claim.tolerance, double, claim.double_tolerance, note)
+
+
+def show_summary(found: dict[Claim, Measured]) -> None:
+    """How many hold, in a sentence."""
+    told = [result for result in found.values() if result.error is not None]
+    broken = [result.claim for result in told if not result.holds]
+    if broken:
+        names = "; ".join(f"{claim.number}, {claim.title}" for claim in broken)
+        st.markdown(f":red[**✗ {len(broken)} of {len(told)} measured on this very run fail**]: {names}.")
+        return
+    exact = sum(result.error == 0 for result in told)
+    worst = max((result.error for result in told), default=0.0)
+    st.markdown(
+        f":green[**✓ All {len(told)} that were measured on this very run hold**]: {exact} of them without one "
+        f"differing bit, the others within {worst:.1e}; the same run in double precision is within "
+        f"{max((result.double or 0.0 for result in told), default=0.0):.1e}."
+    )
+
+
+def table(found: dict[Claim, Measured]) -> pd.DataFrame:
+    """One line a measurable claim."""
+    seconds = [found[claim].seconds if claim in found else None for claim in MEASURABLE]
+    return errors_table(rows(found), seconds)
+
+
+def show_table(found: dict[Claim, Measured]) -> None:
+    """Every error with what is allowed."""
+    number = st.column_config.NumberColumn
+    said = {"error": "error", "allowed": "allowed", "error, double": "in double", "allowed, double": "allowed"}
+    config = {name: number(label, format="%.1e", width="small") for name, label in said.items()}
+    config |= {"seconds": number(format="%.3f", width="small"), "claim": number(width="small")}
+    st.dataframe(table(found), hide_index=True, height="content", column_config=config, placeholder="–")
+    st.caption(
+        "Allowed 0 means that not one bit may differ. Errors of claims 3, 4, 7, 8, 10 and 12 are relative to the "
+        "largest number of their matrix where that is above 1. Claim 20 counts hexadecimal digits. Seconds are of both "
+        "precisions together, on this machine."
+    )
+
+
+def show_words(found: dict[Claim, Measured]) -> None:
+    """All twenty, each with what is compared and the tests that hold it for other models and sentences."""
+    for claim in CLAIMS:
+        tests = ", ".join(f"`{path}`" for path in claim.tests)
+        st.markdown(
+            f"**{claim.number}. {claim.title}** — {_verdict(claim, found)}  \n{claim.compared}  \n:small[{tests}]"
+        )
+    st.caption(
+        "The tests draw random small models, sentences and changes and ask the same of every one of them; their names "
+        "begin with the claim's number. `pytest -k test_6_` runs those of claim 6."
+    )
+
+
+def _verdict(claim: Claim, found: dict[Claim, Measured]) -> str:
+    result = found.get(claim)
+    if claim.measure is None:
+        return "about the drawing: held by tests"
+    if result is None:
+        return WAITING
+    if result.error is None:
+        return NOTHING
+    return ":green[✓ measured]" if result.holds else ":red[✗ fails]"
+
+
+def waiting(found: dict[Claim, Measured]) -> int:
+    """How many claims wait for the button."""
+    return len(MEASURABLE) - len(found)
+
+
+def numbers(found: dict[Claim, Measured]) -> dict[str, np.ndarray]:
+    """What the export holds; NaN where nothing was measured."""
+    drawn = rows(found)
+    columns = {"error": [row.error for row in drawn], "error_double": [row.double for row in drawn]}
+    arrays = {name: np.array(values, dtype=float) for name, values in columns.items()}
+    return {"claim": np.array([row.number for row in drawn])} | arrays
+
+
+def recipe(found: dict[Claim, Measured]) -> Recipe:
+    """How these are measured again; those that were not stay as they are."""
+    asked = [claim.number for claim in found]
+    return Recipe(
+        {
+            "claim": "np.array([claim.number for claim in claims])",
+            "error": "np.array([result and result.error for result in results], dtype=float)",
+            "error_double": "np.array([result and result.double for result in results], dtype=float)",
+        },
+        ("from model.proof.claims import CLAIMS, double_case, measured", "from model.proof.measures import Case"),
+        (
+            "case = Case(translator, trace, kind, layer, head)",
+            "double = double_case(case)",
+            "claims = [claim for claim in CLAIMS if claim.measure]",
+            f"asked = {asked}",
+            "results = [measured(claim, case, double) if claim.number in asked else None for claim in claims]",
+        ),
+    )
+
+
+def _kept(view: "View", claim: Claim) -> list[Measured]:
+    place = (view.kind, view.layer, view.head) if claim.placed else ()
+    return _results(claim.title, view.translator, view.trace, place)
+
+
+def _weights(translator: Translator) -> tuple[str, str, str]:
+    return translator.name, translator.hash, str(translator.model.output.weight.device)
+
+
+def _run(trace: Trace) -> tuple[object, ...]:
+    return trace.checkpoint_hash, trace.device, trace.src_ids, trace.next_ids, trace.interventions
+
+
+@st.cache_resource(max_entries=600, show_spinner=False, hash_funcs={Translator: _weights, Trace: _run})
+def _results(title: str, translator: Translator, trace: Trace, place: tuple) -> list[Measured]:  # noqa: ARG001
+    """Empty until it has been measured; shared by all."""
+    return []

@@ -1,0 +1,231 @@
+"""Before, after and difference under the changes that a person made: the runs, and what the page shows of them."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.analysis.softmax import moved_mass
+from model.analysis.two_runs import identical, largest_changes, token_log_probabilities, top_tokens
+from model.interventions import Intervention, MaskEdit
+from model.trace import Trace
+from pages.compute.runs import Request, again, run
+from pages.frame.fields import KINDS
+from pages.frame.open_page import View
+from pages.parts.change_list import edition, toggle
+from pages.parts.masks import names
+from pages.parts.positional_encoding import KEPT
+from pages.widgets.chart import chart
+from pages.widgets.snippet import Recipe
+from viz.charts.before_after import pattern_maps, word_diff
+from viz.charts.what_if import candidate_bars, head_maps, token_bars
+from viz.tokens import decoder_rows
+
+CLICKS = {"head": "this head", "layer": "this layer", "kind": "every layer"}
+MAPS = "what-if-maps"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The same tokens on both sides of the changes."""
+
+    before: Trace
+    """the page's run: the model without the changes"""
+    after: Trace
+    """with the changes, on the same source and the same target tokens"""
+
+
+def compare(view: View, changes: tuple[Intervention, ...]) -> Comparison:
+    """Run the model with the changes on the same target; where it cannot, say why."""
+    try:
+        return Comparison(view.trace, again(view.translator, view.trace, (*view.trace.interventions, *changes)))
+    except ValueError as error:
+        st.text(f"The model cannot run with these changes: {error} You see it without them.")
+        return Comparison(view.trace, view.trace)
+
+
+def show_same(runs: Comparison) -> DeltaGenerator:
+    """The same target, scored again; returns the place beside it, for what the model writes now."""
+    left, right = st.columns(2)
+    with left.container(border=True, height="stretch"):
+        st.markdown("**Same target**: the old translation, teacher-forced")
+        st.html(word_diff(runs.before.translation, runs.before.translation))
+        before, after = _log_probability(runs.before), _log_probability(runs.after)
+        _numbers({"log p before": before, "log p after": after}, after - before)
+        if identical(runs.before, runs.after):
+            st.caption("Bit for bit the same run: every weight and every logit.")
+        else:
+            st.caption(
+                f"The changed model finds it {_times(after - before)}. {len(runs.before.next_ids)} tokens, in nats."
+            )
+    place = right.container(border=True, height="stretch")
+    place.markdown("**Decode again**: what the changed model writes")
+    return place
+
+
+def show_new(view: View, runs: Comparison) -> Trace:
+    """What the changed model writes; the search takes longest, so it is drawn last. Returns the run on the new text."""
+    translator, plain = view.translator, runs.before.interventions
+    # A typed target is nobody's translation: the plain model's own is what the changed one's is held against.
+    asked = Request(runs.before.source, None, view.beam_size, plain)
+    own = run(translator, asked)
+    new = run(translator, replace(asked, interventions=runs.after.interventions))
+    changed, unchanged = _log_probability(new), _log_probability(again(translator, new, plain))
+    st.html(word_diff(own.translation, new.translation))
+    _numbers({"log p, plain model": unchanged, "log p, changed": changed}, changed - unchanged)
+    if new.next_ids == own.next_ids:
+        st.caption("The same words as without the changes.")
+    else:
+        st.caption("Struck out with −: gone. Underlined with +: new. Both models score the new text.")
+    return new
+
+
+def _numbers(values: dict[str, float], difference: float) -> None:
+    shown = {name: f"{value:.3f}" for name, value in values.items()} | {"difference": f"{difference:+.3f}"}
+    with st.container(horizontal=True):
+        for name, value in shown.items():
+            st.metric(name, value.replace("-", "−"), width="content")
+
+
+def _signed(number: float) -> str:
+    return f"{number:.3f}".replace("-", "−")
+
+
+def _times(difference: float) -> str:
+    if abs(difference) < 0.0005:
+        return "as probable as before"
+    factor = float(np.exp(min(abs(difference), 700)))
+    return f"{factor:,.3g} times {'more' if difference > 0 else 'less'} probable"
+
+
+def _log_probability(trace: Trace) -> float:
+    return float(token_log_probabilities(trace).sum())
+
+
+def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -> object:
+    """The chosen head's weights before, after and as a difference; a click on a cell forbids or allows it."""
+    before, after = (trace.attention(view.kind, view.layer) for trace in (runs.before, runs.after))
+    scope = st.segmented_control(
+        "A click on a cell acts on",
+        list(CLICKS),
+        default="head",
+        required=True,
+        format_func=CLICKS.__getitem__,
+        key="what_if_click",
+        **KEPT,
+    )
+    parts = ("kind", "layer", "head")[: {"head": 3, "layer": 2, "kind": 1}[scope or "head"]]
+    address = {part: getattr(view, part) for part in parts}
+    edited = _edited(changes, address)
+    rows, keys = names(view, before)
+    weights = before.pattern[view.head], after.pattern[view.head]
+    figure = pattern_maps(rows, keys, weights, (before.mask[view.head], after.mask[view.head]), edited)
+    # A new name after each change: a chart that keeps its selection would not notice a second click on a cell.
+    key = map_key()
+    with st.container(key=MAPS):
+        clicked = partial(_clicked, key, before.mask[view.head], address)
+        chart(figure, key=key, alt="Attention weights before and after, and their difference", on_select=clicked)
+    st.caption(
+        f"{KINDS[view.kind]}, layer {view.layer}, head {view.head}, **same target**: rows are queries, columns keys. "
+        "Click on a cell of the first map to forbid it, on a hatched one to allow it, once more to take it back. "
+        "Drag over a part of a map to see it larger; a double click shows all of it." + _still(weights, changes)
+    )
+    return figure
+
+
+def map_key() -> str:
+    """Of the chart with the maps."""
+    return f"{MAPS}-{edition()}"
+
+
+def _still(weights: tuple[np.ndarray, np.ndarray], changes: tuple[Intervention, ...]) -> str:
+    if not changes or not np.array_equal(*weights):
+        return ""
+    return " **This head's own weights did not move**: the tab “Where it moved” shows whose did."
+
+
+def _clicked(key: str, mask: np.ndarray, address: dict) -> None:
+    points = st.session_state[key]["selection"]["points"]
+    if points:
+        cell = divmod(points[0]["point_index"], mask.shape[1])
+        toggle(cell, "forbid" if mask[cell] else "allow", address)
+
+
+def _edited(changes: tuple[Intervention, ...], address: dict) -> list[tuple[int, int]]:
+    place = MaskEdit(**address)
+    edits = [c for c in changes if isinstance(c, MaskEdit) and replace(c, forbid=(), allow=()) == place]
+    return [cell for edit in edits for cell in (*edit.forbid, *edit.allow)]
+
+
+def show_tokens(runs: Comparison) -> None:
+    """Log-probability of each token of the same target."""
+    before, after = token_log_probabilities(runs.before), token_log_probabilities(runs.after)
+    chart(token_bars(runs.before.next_tokens, before, after), key="what-if-tokens", alt="Log-probability of each token")
+    lost = int((after - before).argmin())
+    loss = float((after - before)[lost])
+    st.caption(
+        f"Same target, teacher-forced: every row reads the old translation. The bars add up to {_signed(before.sum())} "
+        f"before and {_signed(after.sum())} after. "
+        + (f"The largest loss is {_signed(loss)} nats, at position {lost}." if loss < 0 else "No token lost anything.")
+    )
+
+
+@st.fragment
+def show_candidates(view: View, runs: Comparison) -> None:
+    """The most probable next tokens at one position of the same target."""
+    last, state = len(runs.before.next_ids) - 1, st.session_state
+    if state.get("what_if_position") is not None:
+        state["what_if_position"] = min(max(state["what_if_position"], 0), last)
+    label = f"Position, 0 to {last}"
+    position = st.number_input(label, 0, last, 0, key="what_if_position", width=200, **KEPT) or 0
+    st.text(f"This row {decoder_rows(runs.before.tgt_tokens, runs.before.next_tokens)[position]}.")
+    before, after = runs.before.probabilities[position], runs.after.probabilities[position]
+    written = runs.before.next_ids[position]
+    top = top_tokens(before, after, with_ids=(written,))
+    tokens = [*view.translator.tokenizer.tokens(top.ids), f"all {len(before) - len(top.ids):,} others"]
+    shares = (np.append(values, rest) for values, rest in zip((top.before, top.after), top.rest, strict=True))
+    figure = candidate_bars(tokens, *shares, written=top.ids.index(written))
+    chart(figure, key="what-if-candidates", alt="Probabilities of the next token before and after")
+    st.caption(
+        "The most probable tokens of either run; bold: the old translation's. "
+        f"{float(moved_mass(before, after)):.2%} of the probability went from some tokens to others."
+    )
+
+
+def show_heads(view: View, runs: Comparison) -> None:
+    """Where the weights moved: every head of every layer."""
+    changed = largest_changes(runs.before, runs.after)
+    figure = head_maps(changed, KINDS, (view.kind, view.layer, view.head))
+    chart(figure, key="what-if-heads", alt="Largest change of an attention weight in every head")
+    count, total = sum(int((values > 0).sum()) for values in changed.values()), sum(v.size for v in changed.values())
+    st.caption(
+        f"The largest change of any single weight in each head, same target. {count} of {total} heads moved at all: "
+        "those that were changed, and those that read what comes after them. Framed: the sidebar's head."
+    )
+
+
+def recipe(changed: View) -> Recipe:
+    """How `arrays` come about; without changes before and after are the same run."""
+    found, runs = {}, {"before": "before" if changed.changes else "trace", "after": "trace"}
+    for name, trace in runs.items():
+        found |= {f"{part}_{name}": f"{trace}.attention(kind, layer).{part}[head]" for part in ("pattern", "mask")}
+        found |= {f"log_probability_{name}": f"token_log_probabilities({trace})", f"logits_{name}": f"{trace}.logits"}
+    return Recipe(
+        found | {"new_translation": "np.array(new.translation)", "log_probability_new": "token_log_probabilities(new)"},
+        ("from model.analysis.two_runs import token_log_probabilities",),
+        (f"new = translator.trace(source, None, {changed.beam_size}, trace.interventions)",),
+    )
+
+
+def arrays(view: View, runs: Comparison, new: Trace) -> dict[str, np.ndarray]:
+    """What the NPZ holds: before and after of the chosen head and of the probabilities."""
+    found = {}
+    for name, trace in (("before", runs.before), ("after", runs.after)):
+        attention = trace.attention(view.kind, view.layer)
+        found |= {f"pattern_{name}": attention.pattern[view.head], f"mask_{name}": attention.mask[view.head]}
+        found |= {f"log_probability_{name}": token_log_probabilities(trace), f"logits_{name}": trace.logits}
+    found["new_translation"] = np.array(new.translation)
+    found["log_probability_new"] = token_log_probabilities(new)
+    return found

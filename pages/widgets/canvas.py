@@ -1,0 +1,49 @@
+"""Our own pictures in the browser: the files of viz/components as a Streamlit component."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import streamlit as st
+
+from viz.drawing import Drawing, sources
+
+
+@cache
+def component(name: str) -> Any:
+    """The component of viz/canvas/js/*/`name`.js and `name`.css, with the files that the script says it needs."""
+    script, style = sources(name)
+    return st.components.v2.component(name, html=f'<div class="{name}"></div>\n', css=style, js=script)
+
+
+def draw(drawing: Drawing, key: str, **on_change: Any) -> Drawing:
+    """Put a picture on the page; it is handed back for the page's export."""
+    component(drawing.component)(key=key, data=drawing.data, **on_change)
+    return drawing
+
+
+def mosaic_picture(payload: bytes, key: str, on_choose: Callable[[str, int, int], None]) -> Drawing:
+    """Draw every head of every layer; a click, or Enter, chooses one.
+
+    Args:
+        payload: from viz.canvas.mosaic.mosaic.
+        key: unique in the app.
+        on_choose: called with kind, layer and head before the page runs again: the place to set widgets.
+    """
+
+    def choose() -> None:
+        place = st.session_state[key].get("choose")
+        if place:
+            on_choose(str(place["kind"]), int(place["layer"]), int(place["head"]))
+
+    return draw(Drawing("mosaic", payload), key, on_choose_change=choose)
+
+
+def token_lines(payload: bytes, key: str) -> Drawing:
+    """Draw the lines; which heads are shown and which token is isolated stays in the browser.
+
+    Args:
+        payload: from viz.canvas.lines.lines.
+        key: unique in the app.
+    """
+    return draw(Drawing("lines", payload), key)

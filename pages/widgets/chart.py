@@ -1,0 +1,40 @@
+"""How every Plotly figure is put on a page, and how its file is called."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import streamlit as st
+
+RUN = "files_of"
+"""in the session: what names of files say of the run"""
+
+
+def name_files(checkpoint: str, weights: str) -> None:
+    """Let the files of all charts end in checkpoint and hash, until the next run."""
+    st.session_state[RUN] = f"{checkpoint}-{weights[:8]}"
+
+
+def chart(
+    figure: Any, key: str, *, alt: str, on_select: str | Callable[[], None] = "ignore", roomy: bool = False
+) -> Any:
+    """Draw a Plotly figure over the full width.
+
+    Args:
+        figure: from viz.figure: it brings its look, and the style sheet makes that fit the person's theme.
+        key: unique on the page.
+        alt: what the figure shows, for people who cannot see it: the name that a screen reader gives it.
+        on_select: "rerun", or a function to call first, makes a click on a point run the page again; what
+            was chosen is returned, and is in st.session_state[key].
+        roomy: several maps beside each other: on a phone they keep the room that they need, and scroll.
+    """
+    config = {
+        "displaylogo": False,
+        # Where an axis has a range of its own, autoscaling would turn it the other way round.
+        "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"],
+        "doubleClick": "reset",
+        "toImageButtonOptions": {"format": "png", "scale": 2, "filename": f"{key}-{st.session_state.get(RUN, '')}"},
+    }
+    shown = {"key": key, "theme": None, "config": config, "alt": alt}
+    with st.container(key=f"roomy-{key}") if roomy else nullcontext():
+        return st.plotly_chart(figure, **shown, on_select=on_select, selection_mode="points")

@@ -1,0 +1,136 @@
+"""Downloads of exactly what a page shows; each file names the checkpoint and its hash."""
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode, urlsplit
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.frame.fields import KINDS
+from pages.widgets.canvas import component
+from pages.widgets.snippet import Asked, Recipe, snippet
+from viz.drawing import Drawing, standalone_html
+
+if TYPE_CHECKING:
+    from pages.frame.open_page import View
+
+LONGEST = 110
+"""characters of the source under a saved picture"""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of the page, by the key that it was drawn with."""
+
+    title: str
+    key: str
+    content: Any
+    """a Plotly figure or a Drawing"""
+
+
+def export(
+    view: "View",
+    name: str,
+    arrays: dict[str, np.ndarray],
+    table: pd.DataFrame | None,
+    pictures: tuple[Picture, ...],
+    recipe: Recipe,
+) -> None:
+    """Offer the page's pictures (PNG, SVG, HTML), its numbers (CSV, NPZ) and the Python that computes these again.
+
+    Args:
+        view: the run they came from.
+        name: of the files, without ending.
+        arrays: what the NPZ holds, besides the run's own tokens.
+        table: what the CSV holds; None where there is none.
+        pictures: those that the page leads with.
+        recipe: how the arrays are read from the run.
+    """
+    # The files are made when they are asked for, and then there is no address any more.
+    run, trace = _run_of(view), view.trace
+    tokens = {"src_tokens": trace.src_tokens, "tgt_tokens": trace.tgt_tokens}
+    stem = f"{name}-{trace.checkpoint}-{trace.checkpoint_hash[:8]}"
+    files = {"HTML: the pictures, to open without a network": ("html", lambda: _html(run, name, pictures))}
+    if table is not None:
+        files["CSV: the table, for a spreadsheet"] = ("csv", lambda: _csv(run, table))
+    files["NPZ: all arrays, for numpy.load"] = ("npz", lambda: _npz(run | tokens, arrays))
+    with st.expander("Export", icon=":material/download:"):
+        if pictures:
+            _save_buttons(view, stem, pictures)
+        with st.container(horizontal=True):
+            for label, (ending, content) in files.items():
+                key = f"export-{name}-{ending}"
+                st.download_button(label, data=content, file_name=f"{stem}.{ending}", key=key, on_click="ignore")
+        st.caption("Python that computes these numbers again, to be run in the project's folder:")
+        st.code(_snippet(view, name, recipe), language="python", height=320)
+
+
+def _save_buttons(view: "View", stem: str, pictures: tuple[Picture, ...]) -> None:
+    targets = [
+        {
+            "title": picture.title,
+            "key": picture.key,
+            "component": picture.content.component if isinstance(picture.content, Drawing) else "",
+            "file": stem if number == 0 else f"{picture.key}-{stem}",
+        }
+        for number, picture in enumerate(pictures)
+    ]
+    data = {"targets": targets, "caption": _caption(view)}
+    component("save")(key=f"save-{stem}", data=data)
+
+
+def _caption(view: "View") -> list[str]:
+    """What stands under a saved picture, line by line."""
+    trace = view.trace
+    source = " ".join(trace.source.split())
+    place = f"{KINDS[view.kind]}, layer {view.layer}, head {view.head}, τ = {view.tau:g}"
+    changes = f", {len(trace.interventions)} changes in the model" if trace.interventions else ""
+    return [
+        source if len(source) <= LONGEST else f"{source[:LONGEST]}…",
+        f"Checkpoint {trace.checkpoint}, SHA-256",
+        trace.checkpoint_hash,
+        f"In the sidebar: {place}{changes}",
+    ]
+
+
+def _snippet(view: "View", name: str, recipe: Recipe) -> str:
+    interventions = view.trace.interventions
+    kept = len(interventions) - view.changes
+    asked = Asked(view.trace.source, view.typed, view.beam_size, interventions[:kept], interventions[kept:])
+    about = f"Attention Explorer: the numbers of {name}\nThis view: {_link()}"
+    return snippet(view.trace, asked, (view.kind, view.layer, view.head), recipe, about)
+
+
+def _link() -> str:
+    """The view's address below the app's; ASCII without blanks."""
+    return f"{urlsplit(st.context.url or '').path}?{urlencode(st.query_params.to_dict())}"
+
+
+def _run_of(view: "View") -> dict[str, str]:
+    trace = view.trace
+    return {
+        "checkpoint": trace.checkpoint,
+        "checkpoint_sha256": trace.checkpoint_hash,
+        "source": trace.source,
+        "translation": trace.translation,
+        "interventions": "; ".join(map(repr, trace.interventions)) or "none",
+        "view": _link(),
+    }
+
+
+def _csv(run: dict[str, str], table: pd.DataFrame) -> bytes:
+    return table.assign(**run).to_csv(index=False).encode()
+
+
+def _npz(run: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    file = io.BytesIO()
+    np.savez_compressed(file, **{key: np.array(value) for key, value in run.items()}, **arrays)
+    return file.getvalue()
+
+
+def _html(run: dict[str, str], name: str, pictures: tuple[Picture, ...]) -> bytes:
+    contents = [picture.content for picture in pictures]
+    return standalone_html(f"Attention Explorer: {name}", contents, run).encode()

@@ -1,0 +1,80 @@
+"""What `make bench` says about the pictures: verdicts, sentences of a given length, exponents, what is recorded."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from model.checkpoints.translator import Translator
+from model.network.config import EOS
+from tests.bench.__main__ import main
+from tests.bench.growth import exponent
+from tests.bench.recording import forward
+from tests.bench.sentences import text_of, trace_of
+from tests.bench.standalone import component_page
+from tests.bench.table import HEADINGS, Row, markdown, text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "least", "verdict"), [(1.3, False, "OK"), (1.31, False, "MISSED"), (1.3, True, "OK")]
+)
+def test_a_budget_is_kept_up_to_and_with_its_limit(ratio: float, least: bool, verdict: str) -> None:
+    assert Row("a picture", "1 ms", ratio=ratio, budget=1.3, least=least).verdict == verdict
+
+
+def test_too_small_a_lead_is_missed_and_what_has_no_budget_has_no_verdict() -> None:
+    assert Row("a picture", "1 ms", ratio=1.2, budget=1.3, least=True).verdict == "MISSED"
+    assert Row("a picture", "1 ms", ratio=9.9).verdict == ""
+
+
+def test_both_tables_hold_every_row_under_the_headings() -> None:
+    rows = [Row("mosaic", "90 ms", "empty 80 ms", 1.125, 1.3), Row("lines", "70 ms")]
+    plain, marked = text("Title", rows), markdown(rows)
+    assert [line.split()[0] for line in plain[2:4]] == ["mosaic", "lines"]
+    assert "1.12 ×" in marked[2]
+    assert marked[2].endswith("| OK |")
+    assert {line.count("|") for line in marked} == {len(HEADINGS) + 1}
+
+
+@pytest.mark.parametrize("tokens", [20, 60, 128])
+def test_a_sentence_has_just_the_tokens_asked_for(translator: Translator, tokens: int) -> None:
+    assert len(translator.tokenizer.encode(text_of(translator.tokenizer, tokens))) + 1 == tokens
+
+
+def test_a_run_has_so_many_tokens_on_either_side(translator: Translator) -> None:
+    trace = trace_of(translator, 20)
+    assert trace.attention("cross", 0).pattern.shape[1:] == (20, 20)
+    assert trace.next_ids[-1] == EOS
+
+
+def test_the_unrecorded_pass_goes_through_the_hook_points_all_the_same(translator: Translator) -> None:
+    import torch
+
+    seen = []
+    point = translator.model.encoder.layers[0].self_attn.pattern
+    handle = point.register_forward_hook(lambda *_: seen.append(point.observed))
+    try:
+        forward(translator.model, torch.tensor([[5, EOS]]))
+    finally:
+        handle.remove()
+    assert seen == [True]
+
+
+def test_the_exponent_of_a_power_is_found() -> None:
+    lengths = np.array([32, 64, 128, 256])
+    found = [exponent(dict(zip(lengths.tolist(), 3.0 * lengths**power, strict=True))) for power in (1, 1.5, 2)]
+    assert found == pytest.approx([1, 1.5, 2])
+    assert all(one < other for one, other in pairwise(found))
+
+
+def test_a_component_on_its_own_carries_its_payload_and_its_name() -> None:
+    page = component_page("lines", b"bytes")
+    assert page.data == "Ynl0ZXM="
+    assert 'class="lines"' in page.draw
+    assert "export default" not in page.libraries
+
+
+def test_an_unknown_part_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--only", "views,speeed"])
+    assert "speeed" in capsys.readouterr().err

@@ -1,0 +1,84 @@
+"""Heads switched off, and a forced prefix, in Chromium: clicks reach the model, and links bring them back."""
+
+import re
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import numpy as np
+import pytest
+
+from model.analysis.head_importance import head_scores
+from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
+from tests.browser.conftest import Visitor
+
+SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
+
+
+@pytest.fixture
+def saved(checkpoint_folder: object) -> Translator:
+    """What the server's checkpoint holds: stored numbers have less precision than the tiny model's."""
+    assert checkpoint_folder
+    return load_checkpoint(device="cpu")
+
+
+def visit(server: str, visitor: Visitor, page: str = "what_if", **query: str) -> None:
+    visitor.visit(f"{server}/{page}?{urlencode({'source': SOURCE, 'target': 'Typed', 'typed': TEXT} | query)}")
+
+
+def click_in(visitor: Visitor, plot: str, x: float, y: float) -> None:
+    """Click into the first panel of a plot; (0, 0) is its top left, (1, 1) its bottom right."""
+    area = visitor.page.locator(f"{plot} .nsewdrag").first
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    place = box["x"] + x * box["width"], box["y"] + y * box["height"]
+    visitor.page.mouse.move(*place)
+    visitor.page.mouse.click(*place)
+
+
+def test_a_click_on_a_cell_of_the_map_chooses_its_head(server: str, visitor: Visitor, saved: Translator) -> None:
+    visit(server, visitor, part="Which heads matter", kind="Cross-attention")
+    visitor.page.get_by_role("button", name="Switch off each of 8 heads").click()
+    plot = visitor.page.locator(".st-key-which-maps-figure .js-plotly-plot")
+    drawn = plot.evaluate("plot => Array.from(plot._fullData[0].z, row => Array.from(row))")
+    trace = saved.trace(SOURCE, TEXT)
+    *_, right = head_scores(saved.model, [(trace.src_ids, trace.next_ids)], "cross")
+    assert np.array(drawn) == pytest.approx(right.change, abs=1e-4)
+    click_in(visitor, ".st-key-which-maps-figure", 2.5 / 4, 1.5 / 2)
+    visitor.page.wait_for_url(re.compile("layer=1"))
+    visitor.settle()
+    asked = parse_qs(urlsplit(visitor.page.url).query)
+    assert (asked["layer"], asked["head"]) == (["1"], ["2"])
+
+
+def test_a_click_on_an_alternative_forces_it_and_the_link_brings_it_back(
+    server: str, visitor: Visitor, saved: Translator
+) -> None:
+    visit(server, visitor, part="Force a prefix", prefix_at="2")
+    trace = saved.trace(SOURCE, TEXT)
+    rank, other = next(
+        (rank, c.id) for rank, c in enumerate(trace.candidates[2]) if c.id not in (*range(4), trace.next_ids[2])
+    )
+    bars = visitor.page.locator(".st-key-prefix-alternatives .js-plotly-plot")
+    assert bars.evaluate("plot => plot._fullData[0].x[0]") == pytest.approx(
+        trace.candidates[2][0].probability, abs=1e-5
+    )
+    click_in(
+        visitor, ".st-key-prefix-alternatives", 0.5, (rank + 0.5) / bars.evaluate("plot => plot._fullData[0].x.length")
+    )
+    visitor.page.wait_for_url(re.compile("prefix=[0-9]"))
+    visitor.settle()
+    wanted = "-".join(map(str, (*trace.next_ids[:2], other)))
+    assert parse_qs(urlsplit(visitor.page.url).query)["prefix"] == [wanted]
+    visitor.visit(visitor.page.url)
+    assert visitor.page.get_by_label("Forced so far, token ids").input_value() == wanted
+
+
+def test_the_model_cards_experiment_runs_to_its_end(server: str, visitor: Visitor) -> None:
+    visit(server, visitor, "model_card", card="Is attention an explanation?", kind="Cross-attention")
+    for name, key in (("Every head of this kind", "explain-scatter"), ("Zero each key", "explain-zeroing")):
+        visitor.page.get_by_role("button", name=name).click()
+        visitor.page.wait_for_selector(f".st-key-{key} .js-plotly-plot")
+    points = visitor.page.locator(".st-key-explain-scatter .js-plotly-plot").evaluate(
+        "plot => plot._fullData[0].x.length"
+    )
+    assert points == 8

@@ -1,0 +1,137 @@
+"""The beam search that keeps its whole tree finds what the plain one finds, and its back-pointers tell the truth."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.checkpoints.translator import Translator
+from model.generation.beam_tree import FATES, BeamTree, beam_tree
+from model.generation.search import beam_search, greedy, length_limits
+from model.hooks import editing, recording
+from model.interventions import AttentionTemperature, applied
+from model.network.config import BOS, EOS, PAD, UNK
+from model.network.encoder_decoder import Transformer
+from tests.model.strategies import configs, few
+from tests.model.tiny import random_model
+
+sources = st.lists(st.integers(4, 359), min_size=0, max_size=6).map(lambda ids: [*ids, EOS])
+beam_sizes = st.integers(1, 8)
+
+
+def short_model(config) -> Transformer:
+    """In double precision, with 12 positions, so that searches end soon, by </s> or by the limit."""
+    return random_model(replace(config, max_len=12), 0, torch.float64)
+
+
+def ended_by_chance(model: Transformer):
+    """A random model seldom writes </s>: here it may."""
+
+    def edit(logits: torch.Tensor) -> torch.Tensor:
+        end = logits.amax(-1, keepdim=True) + logits[..., 7:8] - 0.5
+        return torch.cat([logits[..., :EOS], end, logits[..., EOS + 1 :]], dim=-1)
+
+    return editing(model, {"logits": edit})
+
+
+def at_step(tree: BeamTree, step: int) -> list:
+    return [node for node in tree.nodes if node.step == step]
+
+
+@few
+@given(configs(), sources, beam_sizes, st.floats(0, 2))
+def test_it_finds_what_the_plain_search_finds(config, source, beam_size, alpha):
+    model = short_model(config)
+    with ended_by_chance(model):
+        tree = beam_tree(model, source, beam_size)
+        (expected,) = beam_search(model, [source], beam_size, alpha)
+    found = [tree.hypothesis(tree.ends[place], alpha) for place in tree.ranking(alpha)[:beam_size]]
+    assert [h.tokens for h in found] == [h.tokens for h in expected]
+    for ours, plain in zip(found, expected, strict=True):
+        assert ours.log_probability == pytest.approx(plain.log_probability, abs=1e-5)
+        assert ours.score == pytest.approx(plain.score, abs=1e-5)
+
+
+@few
+@given(configs(), sources)
+def test_a_beam_of_one_is_greedy(config, source):
+    model = short_model(config)
+    with ended_by_chance(model):
+        tree = beam_tree(model, source, 1)
+        (expected,) = greedy(model, [source])
+    assert tree.hypothesis(tree.ends[0], 0.6).tokens == expected.tokens
+
+
+@few
+@given(configs(), sources, beam_sizes)
+def test_every_candidate_is_its_parent_and_one_token_more(config, source, beam_size):
+    model = short_model(config)
+    with ended_by_chance(model):
+        tree = beam_tree(model, source, beam_size)
+    for node in tree.nodes:
+        before = tree.nodes[node.parent].log_probability if node.parent >= 0 else 0.0
+        assert node.log_probability == pytest.approx(before + node.token_log_probability, abs=1e-4)
+        assert (node.parent == -1) == (node.step == 0)
+        if node.parent >= 0:
+            parent = tree.nodes[node.parent]
+            assert parent.step == node.step - 1
+            assert parent.fate == "kept"
+        assert node.token not in (PAD, UNK, BOS)
+        assert node.fate in FATES
+    for step in range(tree.nodes[-1].step + 1):
+        found = at_step(tree, step)
+        assert [node.rank for node in found] == list(range(2 * beam_size))
+        assert found == sorted(found, key=lambda node: -node.log_probability)
+        assert sum(node.fate == "kept" for node in found) <= beam_size
+
+
+@few
+@given(configs(), sources, beam_sizes)
+def test_what_is_pruned_or_finished_never_grows_and_what_is_kept_does(config, source, beam_size):
+    model = short_model(config)
+    with ended_by_chance(model):
+        tree = beam_tree(model, source, beam_size)
+    (limit,) = length_limits(model, [source])
+    last = tree.nodes[-1].step
+    for step in range(last):
+        assert sum(node.fate == "kept" for node in at_step(tree, step)) == beam_size
+    assert not any(node.fate == "kept" for node in at_step(tree, last))
+    assert len(tree.ends) >= beam_size
+    for end in tree.ends:
+        assert tree.nodes[end].token == EOS or tree.nodes[end].step == limit - 1
+
+
+@pytest.mark.parametrize("beam_size", [1, 3, 4])
+def test_attention_along_the_back_pointers_is_that_of_the_finished_sentence_read_once(translator, beam_size):
+    """Claim 8: the weights of the search's own steps are the rows of a teacher-forced run."""
+    source = [*translator.tokenizer.encode("a dog and a cat"), EOS]
+    tree = beam_tree(translator.model, source, beam_size)
+    paths = [path for (kind, _), (path, _) in translator.model.attentions().items() if kind == "cross"]
+    for end, attention in zip(tree.ends, tree.attention, strict=True):
+        tokens = tree.hypothesis(end, 0).tokens
+        with torch.inference_mode(), recording(translator.model) as activations:
+            translator.model(torch.tensor([source]), torch.tensor([[BOS, *tokens[:-1]]]))
+        for layer, path in enumerate(paths):
+            expected = activations[f"{path}.pattern"][0].numpy()
+            np.testing.assert_allclose(attention[layer], expected, atol=5e-5)
+
+
+def test_interventions_around_it_take_part(translator: Translator):
+    source = [*translator.tokenizer.encode("a dog and a cat"), EOS]
+    with applied(translator.model, [AttentionTemperature(20.0)]):
+        tree = beam_tree(translator.model, source, 2)
+        (expected,) = beam_search(translator.model, [source], 2)
+    assert tree.hypothesis(tree.ends[tree.ranking(0.6)[0]], 0.6).tokens == expected[0].tokens
+    flat = tree.attention[0]
+    assert flat.max() < beam_tree(translator.model, source, 2).attention[0].max()
+
+
+def test_the_length_penalty_ranks_and_never_prunes(translator: Translator):
+    source = [*translator.tokenizer.encode("a dog"), EOS]
+    tree = beam_tree(translator.model, source, 4)
+    by_probability = [tree.nodes[tree.ends[place]].log_probability for place in tree.ranking(0)]
+    assert by_probability == sorted(by_probability, reverse=True)
+    assert sorted(tree.ranking(2)) == sorted(tree.ranking(0))

@@ -1,0 +1,134 @@
+"""Sampling keeps what it says, and draws what it keeps as often as it should."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from model.checkpoints.translator import Translator
+from model.generation.sampling import Sampling, draw, draw_translations, filtered, sample, tempered_inside
+from model.generation.search import greedy, length_limits
+from model.interventions import AttentionTemperature
+from model.network.config import BOS, EOS, PAD, UNK
+from tests.model.strategies import few
+
+logits = arrays(np.float32, (3, 20), elements=st.floats(-30, 30, width=32)).map(torch.tensor)
+
+
+def ids_of(translator: Translator, text: str = "a dog and a cat") -> list[int]:
+    return [*translator.tokenizer.encode(text), EOS]
+
+
+@few
+@given(logits, st.integers(1, 20), st.floats(0.1, 5))
+def test_top_k_keeps_the_k_most_probable(values, k, temperature):
+    plain, cut = filtered(values, Sampling(temperature)), filtered(values, Sampling(temperature, top_k=k))
+    for before, after in zip(plain, cut, strict=True):
+        kept = after > 0
+        assert kept.sum() == k
+        assert before[kept].min() >= before[~kept].max() if k < 20 else True
+        assert after.sum() == pytest.approx(1)
+
+
+@few
+@given(logits, st.floats(0.01, 0.999))
+def test_top_p_keeps_the_fewest_tokens_that_have_p(values, p):
+    plain, cut = filtered(values, Sampling()), filtered(values, Sampling(top_p=p))
+    for before, after in zip(plain, cut, strict=True):
+        kept = before[after > 0]
+        assert kept.sum() >= p - 1e-9
+        assert kept.sum() - kept.min() < p + 1e-9, "without its least probable token it would not have p"
+        assert after.sum() == pytest.approx(1)
+        np.testing.assert_allclose(after[after > 0], kept / kept.sum(), rtol=1e-9)
+
+
+@few
+@given(logits, st.floats(0.2, 5))
+def test_temperature_divides_the_logits(values, temperature):
+    expected = (values.double() / temperature).softmax(-1)
+    np.testing.assert_allclose(filtered(values, Sampling(temperature)), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("temperature", [1e-3, 1e-30, 1e30])
+def test_extreme_temperatures_do_not_overflow(temperature):
+    values = torch.tensor([[3.0, 1.0, -torch.inf, 2.9]])
+    found = filtered(values, Sampling(temperature))
+    assert torch.isfinite(found).all()
+    assert found[0, 2] == 0
+    assert found.sum() == pytest.approx(1)
+    assert found[0].argmax() == 0
+
+
+def test_temperature_towards_zero_is_greedy(translator: Translator):
+    source = ids_of(translator)
+    (expected,) = greedy(translator.model, [source])
+    steps = list(sample(translator.model, source, Sampling(1e-4), seed=3, n=2))
+    for row in range(2):
+        drawn = [int(step.tokens[row]) for step in steps if step.alive[row]]
+        assert tuple(drawn) == expected.tokens
+
+
+def test_tokens_come_as_often_as_they_are_probable():
+    probabilities = torch.tensor([0.5, 0.3, 0.15, 0.05, 0.0], dtype=torch.float64)
+    n = 20_000
+    drawn = draw(probabilities.expand(n, -1), torch.Generator().manual_seed(1))
+    frequencies = torch.bincount(drawn, minlength=5) / n
+    # Five standard deviations of a binomial share.
+    bound = 5 * (probabilities * (1 - probabilities) / n).sqrt()
+    assert ((frequencies - probabilities).abs() <= bound).all()
+
+
+def test_a_seed_draws_the_same_again_and_another_seed_something_else(translator: Translator):
+    source = ids_of(translator)
+    one, same, other = (
+        [tuple(step.tokens) for step in sample(translator.model, source, Sampling(), seed, 3)] for seed in (1, 1, 2)
+    )
+    assert one == same != other
+
+
+def test_every_step_states_both_distributions_and_draws_from_the_second(translator: Translator):
+    source = ids_of(translator)
+    for step in sample(translator.model, source, Sampling(1.5, 10, 0.9), seed=0, n=3):
+        np.testing.assert_allclose(step.before.sum(-1), 1)
+        np.testing.assert_allclose(step.after.sum(-1), 1)
+        assert not step.before[:, [PAD, UNK, BOS]].any()
+        assert ((step.after > 0).sum(-1) <= 10).all()
+        assert (step.after[np.arange(3), step.tokens] > 0).all()
+
+
+def test_samples_end_at_their_limit(translator: Translator):
+    source = ids_of(translator, "a")
+    steps = list(sample(translator.model, source, Sampling(), seed=0, n=2))
+    assert len(steps) <= length_limits(translator.model, [source])[0]
+    assert steps[0].alive.all()
+
+
+@pytest.mark.parametrize("bad", [{"temperature": 0.0}, {"top_k": -1}, {"top_p": 0.0}, {"top_p": 1.1}])
+def test_impossible_settings_are_refused(bad):
+    with pytest.raises(ValueError, match="temperature must be above 0"):
+        Sampling(**bad)
+
+
+def test_temperature_inside_is_the_intervention_in_every_attention(translator: Translator):
+    trace = translator.trace("a dog", "Ein Hund")
+    expected = translator.trace("a dog", "Ein Hund", interventions=(AttentionTemperature(2.0),))
+    np.testing.assert_array_equal(tempered_inside(translator.model, trace, 2.0), expected.logits)
+    assert np.array_equal(tempered_inside(translator.model, expected, 1.0), trace.logits)
+
+
+def test_what_a_figure_shows_of_a_draw_is_the_draw(translator: Translator):
+    source, sampling = ids_of(translator), Sampling(1.3, 50, 0.8)
+    steps = list(sample(translator.model, source, sampling, 4, 3))
+    for row, drawn in enumerate(draw_translations(translator.model, source, sampling, 4, 3)):
+        alive = [step for step in steps if step.alive[row]]
+        assert drawn.tokens == tuple(int(step.tokens[row]) for step in alive)
+        for step, look in zip(alive, drawn.looks, strict=True):
+            assert np.array_equal(look.before, step.before[row][list(look.ids)])
+            assert np.array_equal(look.after, step.after[row][list(look.ids)])
+            assert look.kept == (step.after[row] > 0).sum()
+            assert look.ids[look.drawn] == step.tokens[row]
+            assert look.kept_before == pytest.approx(step.before[row][step.after[row] > 0].sum())
+        expected = sum(np.log(step.before[row, step.tokens[row]]) for step in alive)
+        assert drawn.log_probability == pytest.approx(expected)

@@ -1,0 +1,222 @@
+"""What holds for every change to the model: in decoding, in batches, in links, between visitors, at extremes."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+import torch
+
+from model.checkpoints.translator import Translator
+from model.generation.search import beam_search, greedy
+from model.interventions import (
+    AttentionTemperature,
+    ForbidSource,
+    FrozenPattern,
+    HeadGate,
+    Intervention,
+    LiftCausalMask,
+    MaskEdit,
+    PatternEdit,
+    PermutedAttention,
+    PositionsOff,
+    PositionsShuffled,
+    ResidualOff,
+    SublayerOff,
+    UniformAttention,
+    Unscaled,
+    ValueZeroing,
+    applied,
+    describe,
+)
+from model.network.config import BOS
+from model.network.masks import padding_mask
+from model.proof.checks import prove
+from tests.model.strategies import arrays, assert_bit_equal
+from tests.model.tiny import random_model
+
+SOURCE, TARGET = "Two dogs play", "Zwei Hunde rennen"
+THREE_ROWS = ((0.0, 0.5, 0.5), (0.25, 0.75, 0.0), (0.2, 0.3, 0.5))
+EVERY = (
+    AttentionTemperature(0.4),
+    Unscaled(),
+    MaskEdit(((2, 0), (1, 1)), (), head=1),
+    ForbidSource((0, 3)),
+    LiftCausalMask(),
+    HeadGate(0.3, head=2),
+    HeadGate(0.0, mode="mean", layer=0),
+    PatternEdit(2, (0.0, 3.0, 1.0)),
+    UniformAttention(layer=0),
+    PermutedAttention(5),
+    PermutedAttention(order=(1, 2, 0)),
+    FrozenPattern((THREE_ROWS,), kind="decoder_self"),
+    ValueZeroing((0, 2)),
+    ValueZeroing((0, 2), kind="cross"),
+    PositionsOff(),
+    PositionsShuffled((3, 1, 0, 2), "source"),
+    PositionsShuffled((3, 1, 0, 2), "target"),
+    SublayerOff("decoder", 0, "self_attn"),
+    ResidualOff("encoder", 1, "feed_forward"),
+)
+every = pytest.mark.parametrize("change", EVERY, ids=lambda change: repr(change)[:60])
+
+
+@pytest.fixture(scope="module")
+def double(tiny_config, tokenizer) -> Translator:
+    return Translator("tiny", "0" * 64, random_model(tiny_config, dtype=torch.float64), tokenizer)
+
+
+@every
+@torch.inference_mode()
+def test_step_t_of_decoding_is_row_t_of_the_trace(double, change):
+    """Cached, where the change says that it may be; and then no row has learned of a later one."""
+    trace, model = double.trace(SOURCE, TARGET, interventions=(change,)), double.model
+    src, tgt = torch.tensor([trace.src_ids]), torch.tensor([trace.tgt_ids])
+    # With the mask lifted, only the last row has seen no more than its own step has.
+    first = len(trace.tgt_ids) - 1 if isinstance(change, LiftCausalMask) else 0
+    with applied(model, (change,)):
+        src_mask, cache = padding_mask(src), model.new_cache()
+        memory = model.encode(src, src_mask)
+        for t in range(first, tgt.shape[1]):
+            whole = model.decode(tgt[:, : t + 1], memory, src_mask)[0, -1]
+            np.testing.assert_allclose(whole, trace.logits[t], rtol=0, atol=1e-10)
+            if change.position_free:
+                step = model.decode_next(tgt[:, t], t, memory, src_mask, cache)[0]
+                np.testing.assert_allclose(step, trace.logits[t], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("change", [change for change in EVERY if change.position_free], ids=lambda c: repr(c)[:60])
+def test_searches_with_and_without_a_cache_find_the_same(double, change):
+    sources = [[*double.tokenizer.encode(text), 3] for text in (SOURCE, "The cat sat on the mat.")]
+    with applied(double.model, (change,)):
+        for search in (greedy, lambda *args, **kwargs: [found[0] for found in beam_search(*args, **kwargs)]):
+            cached, whole = (search(double.model, sources, use_cache=use_cache) for use_cache in (True, False))
+            assert [h.tokens for h in cached] == [h.tokens for h in whole]
+            np.testing.assert_allclose(
+                [h.log_probability for h in cached], [h.log_probability for h in whole], atol=1e-3
+            )
+
+
+@every
+def test_a_trace_under_it_is_proved(translator, change):
+    trace = translator.trace(SOURCE, TARGET, interventions=(change,))
+    for check in prove(translator, trace):
+        assert check.passed, (check.title, check.error)
+    assert not np.array_equal(trace.logits, translator.trace(SOURCE, TARGET).logits), "and it does change something"
+
+
+@every
+def test_what_is_decoded_under_it_is_what_is_traced(translator, change):
+    trace = translator.trace(SOURCE, beam_size=1, interventions=(change,))
+    assert translator.translate([SOURCE], 1, interventions=(change,)) == [trace.translation]
+
+
+@every
+def test_it_is_described_in_one_sentence_frozen_and_hashable(change):
+    sentence = describe(change)
+    assert sentence[0].isupper()
+    assert sentence.endswith(".")
+    assert sentence.count(". ") == 0
+    assert hash(change) == hash(eval(repr(change)))
+    with pytest.raises(FrozenInstanceError):
+        change.layer = 3
+
+
+def test_every_change_has_words_of_its_own():
+    assert len({describe(change) for change in EVERY}) == len(EVERY)
+
+
+def test_a_search_with_a_frozen_pattern_puts_each_row_as_soon_as_it_is_there(double):
+    pattern = double.trace(SOURCE, TARGET).attention("decoder_self", 0).pattern
+    frozen = FrozenPattern.of(pattern, "decoder_self", 0)
+    found = double.trace("A man rides a red bicycle", beam_size=1, interventions=(frozen,))
+    rows = min(len(pattern[0]), len(found.tgt_ids))
+    shown = found.attention("decoder_self", 0).pattern
+    np.testing.assert_allclose(shown[:, :rows, :rows], pattern[:, :rows, :rows], rtol=0, atol=1e-12)
+    assert not np.triu(shown, 1).any()
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "cross"])
+def test_a_frozen_pattern_that_does_not_fit_is_refused_in_a_sentence(double, kind):
+    frozen = FrozenPattern.of(double.trace(SOURCE, TARGET).attention(kind, 0).pattern, kind, 0)
+    with pytest.raises(ValueError, match=r"the frozen pattern has \d+ rows and \d+ keys, which does not fit"):
+        double.trace("A man rides a red bicycle", TARGET, interventions=(frozen,))
+    two_heads = FrozenPattern(((*THREE_ROWS,), (*THREE_ROWS,)), kind)
+    with pytest.raises(ValueError, match="the pattern has 2 heads; the model has 4"):
+        double.trace(SOURCE, TARGET, interventions=(two_heads,))
+
+
+EXTREMES = (
+    PatternEdit(1, (1e-300, 1e300)),
+    PatternEdit(0, (5e-324,)),
+    PermutedAttention(2**32 - 1),
+    ForbidSource(tuple(range(300))),
+    ValueZeroing(tuple(range(300))),
+    PositionsShuffled(tuple(reversed(range(100)))),
+    MaskEdit(forbid=tuple((q, k) for q in range(30) for k in range(30))),
+    SublayerOff(),
+    ResidualOff(),
+)
+
+
+@pytest.mark.parametrize("change", EXTREMES, ids=lambda change: repr(change)[:40])
+@pytest.mark.parametrize("beside", [(), (Unscaled(), AttentionTemperature(1e-30)), (SublayerOff(), ResidualOff())])
+@pytest.mark.parametrize("text", ["a", "A dog runs through the white snow. " * 2])
+def test_extremes_neither_overflow_nor_break(translator, change, beside, text):
+    trace = translator.trace(text, text, interventions=(change, *beside))
+    assert all(np.isfinite(array).all() for _, array in arrays(trace))
+    assert all(check.passed for check in prove(translator, trace))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (lambda: PatternEdit(0, (0.0, 0.0)), "at least one above 0"),
+        (lambda: PatternEdit(0, ()), "at least one above 0"),
+        (lambda: PatternEdit(0, (1.0, -1.0)), "none below 0"),
+        (lambda: PatternEdit(0, (float("nan"),)), "weights are finite"),
+        (lambda: PatternEdit(-1, (1.0,)), "positions count from 0"),
+        (lambda: ForbidSource((-1,)), "positions count from 0"),
+        (lambda: ForbidSource((0,), "decoder_self"), "kind must be one of encoder_self, cross"),
+        (lambda: ValueZeroing((0.5,)), "positions count from 0"),
+        (lambda: PermutedAttention(-1), "seed must be"),
+        (lambda: PermutedAttention(order=(0, 2)), "each position from 0 on once"),
+        (lambda: PositionsShuffled((1, 1)), "each position from 0 on once"),
+        (lambda: PositionsShuffled((0,), None), "side must be source or target"),
+        (lambda: PositionsOff("both"), "side must be one of"),
+        (lambda: SublayerOff("middle"), "stack must be one of"),
+        (lambda: FrozenPattern(((),)), "a pattern has heads, rows and keys"),
+        (lambda: FrozenPattern((((0.5,), (0.5, 0.5)),)), "a pattern has heads, rows and keys"),
+        (lambda: FrozenPattern((((float("inf"),),),)), "are finite"),
+        (lambda: FrozenPattern.of(np.ones((2, 2))), "a pattern is"),
+    ],
+)
+def test_what_means_nothing_is_refused_in_a_sentence(wrong, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        wrong()
+
+
+def test_an_address_that_the_model_lacks_is_refused(translator):
+    for change in (SublayerOff("encoder", 0, "cross_attn"), ResidualOff(layer=9), ForbidSource((0,), layer=7)):
+        with pytest.raises(ValueError, match="the model has no"):
+            translator.trace(SOURCE, TARGET, interventions=(change,))
+    with pytest.raises(ValueError, match="the order has 200 positions; the model has 128"):
+        translator.trace(SOURCE, TARGET, interventions=(PositionsShuffled(tuple(range(200))),))
+
+
+def test_16_visitors_with_16_lists_get_what_each_gets_alone(translator):
+    lists: list[tuple[Intervention, ...]] = [(EVERY[i], EVERY[(i + 7) % len(EVERY)]) for i in range(16)]
+    start = threading.Barrier(16)
+
+    def visit(changes: tuple[Intervention, ...]) -> list:
+        start.wait()
+        return [translator.trace(SOURCE, TARGET, interventions=changes) for _ in range(5)]
+
+    alone = [translator.trace(SOURCE, TARGET, interventions=changes) for changes in lists]
+    with ThreadPoolExecutor(16) as pool:
+        for expected, traces in zip(alone, pool.map(visit, lists), strict=True):
+            for found in traces:
+                assert_bit_equal(expected, found)
+    assert len({trace.logits.tobytes() for trace in alone}) == 16
+    assert alone[0].tgt_ids[0] == BOS

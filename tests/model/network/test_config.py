@@ -1,0 +1,101 @@
+"""The configuration: the paper's own sizes, and a sentence for every value that makes no sense."""
+
+import dataclasses
+import math
+
+import pytest
+import torch
+
+from model.network.config import BOS, EOS, PAD, PRESETS, SPECIAL_TOKENS, UNK, TransformerConfig
+from model.network.encoder_decoder import Transformer
+
+
+def test_base_and_big_are_the_papers_table_3():
+    base, big = PRESETS["base"], PRESETS["big"]
+    assert (base.n_encoder_layers, base.d_model, base.d_ff, base.n_heads, base.d_k) == (6, 512, 2048, 8, 64)
+    assert (big.n_decoder_layers, big.d_model, big.d_ff, big.n_heads, big.d_k) == (6, 1024, 4096, 16, 64)
+    assert (base.dropout, big.dropout) == (0.1, 0.3)
+    assert base.norm == "post"
+    assert base.positions == "sinusoidal"
+    assert base.activation == "relu"
+    assert base.tie_embeddings
+
+
+def test_tiny_is_wu_et_al_2021():
+    tiny = PRESETS["tiny"]
+    assert (tiny.n_encoder_layers, tiny.n_decoder_layers, tiny.d_model, tiny.n_heads, tiny.d_ff) == (4, 4, 128, 4, 256)
+
+
+def test_base_with_37000_pieces_has_63_million_parameters():
+    """The paper's table 3 rounds base to 65 million. Counted by part, with one matrix for both embeddings
+    and the output (section 3.4) and biases throughout, it is 63.1 million: 3% fewer. The paper gives its
+    vocabulary only as "about 37000"; each further thousand pieces would add half a million."""
+    with torch.device("meta"):
+        model = Transformer(PRESETS["base"])
+    assert model.parameters_by_part() == {
+        "embeddings": 37_000 * 512,
+        "positions": 0,
+        "encoder": 6 * (4 * (512 * 512 + 512) + 2 * 512 * 2048 + 2048 + 512 + 2 * 2 * 512),
+        "decoder": 6 * (8 * (512 * 512 + 512) + 2 * 512 * 2048 + 2048 + 512 + 3 * 2 * 512),
+        "output": 0,
+    }
+    total = sum(model.parameters_by_part().values())
+    assert total == 63_082_496 == sum(parameter.numel() for parameter in model.parameters())
+    assert abs(total / 65e6 - 1) < 0.03
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_parts_add_up_to_all_parameters_of_any_model(tiny_config, tied, positions):
+    config = dataclasses.replace(tiny_config, tie_embeddings=tied, positions=positions, norm="pre")
+    model = Transformer(config)
+    parts = model.parameters_by_part()
+    assert sum(parts.values()) == sum(parameter.numel() for parameter in model.parameters())
+    matrix = config.vocab_size * config.d_model
+    assert (parts["embeddings"], parts["output"]) == ((matrix, 0) if tied else (2 * matrix, matrix))
+    assert parts["positions"] == (2 * config.max_len * config.d_model if positions == "learned" else 0)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("vocab_size", 0),
+        ("d_model", -8),
+        ("n_heads", 2.0),
+        ("d_ff", "64"),
+        ("max_len", None),
+        ("n_encoder_layers", True),
+        ("n_decoder_layers", 0),
+        ("norm", "middle"),
+        ("positions", "rotary"),
+        ("activation", ["relu"]),
+        ("tie_embeddings", 1),
+        ("dropout", 1.0),
+        ("dropout", -0.1),
+        ("dropout", math.nan),
+        ("dropout", "0.1"),
+    ],
+)
+def test_a_value_out_of_range_gets_a_sentence_that_names_field_and_value(field, value):
+    with pytest.raises(ValueError, match=f"^{field} must .*got ") as error:
+        TransformerConfig(**{field: value})
+    assert repr(value) in str(error.value)
+
+
+def test_heads_must_divide_the_model_and_the_model_must_be_even():
+    with pytest.raises(ValueError, match=r"d_model \(512\) must be a multiple of n_heads \(7\)"):
+        TransformerConfig(n_heads=7)
+    with pytest.raises(ValueError, match=r"d_model \(9\) must be even"):
+        TransformerConfig(d_model=9, n_heads=3)
+
+
+def test_a_configuration_is_frozen_and_hashable():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        PRESETS["base"].d_model = 1
+    with pytest.raises(TypeError):
+        PRESETS["mine"] = PRESETS["base"]
+    assert hash(TransformerConfig()) == hash(PRESETS["base"])
+
+
+def test_special_tokens_come_first():
+    assert [SPECIAL_TOKENS[i] for i in (PAD, UNK, BOS, EOS)] == ["<pad>", "<unk>", "<s>", "</s>"]

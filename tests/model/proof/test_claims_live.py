@@ -1,0 +1,234 @@
+"""The measures of the page "How it is known": they hold for any honest run, and every one of them can fail."""
+
+import ast
+import dataclasses
+import math
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
+from model.interventions import AttentionTemperature, HeadGate, LiftCausalMask
+from model.proof.claims import CLAIMS, Claim, double_case, measured
+from model.proof.measures import Case
+from model.trace import Trace
+from tests.model.proof.test_checks import altered, nudged
+from tests.model.strategies import KINDS, Run, few, runs
+
+ROOT = Path(__file__).parents[3]
+MEASURABLE = [claim for claim in CLAIMS if claim.measure]
+
+
+def case_of(run: Run, kind: str = "cross", layer: int = 0, head: int = 0) -> Case:
+    return Case(run.translator, run.trace, kind, layer, head)
+
+
+def assert_holds(number: int, case: Case) -> None:
+    """In the run's own precision and in double."""
+    double = double_case(case)
+    for claim in MEASURABLE:
+        if claim.number == number:
+            found = measured(claim, case, double)
+            assert found.holds, (claim.title, found.error, found.double)
+
+
+def of(number: int) -> Claim:
+    return next(claim for claim in MEASURABLE if claim.number == number)
+
+
+@few
+@given(runs(), st.sampled_from((1, 2, 3, 4, 5, 6, 7, 8, 9)))
+def test_what_the_page_measures_of_the_first_nine_claims_holds_for_every_run(run, number):
+    assert_holds(number, case_of(run))
+
+
+@few
+@given(runs(), st.sampled_from(KINDS))
+def test_10_a_gated_head_takes_away_its_own_contribution_and_its_mean_puts_the_mean_there(run, kind):
+    head = run.translator.model.config.n_heads - 1
+    assert_holds(10, case_of(run, kind, head=head))
+
+
+@few
+@given(runs(changed=False), st.sampled_from(KINDS))
+def test_10_zero_and_mean_are_told_apart(run, kind):
+    gates = (HeadGate(0.0, kind=kind, layer=0, head=0, mode=mode) for mode in ("zero", "mean"))
+    zero, mean = (
+        run.translator.trace(run.source, run.target, interventions=(gate,)).attention(kind, 0) for gate in gates
+    )
+    assert not zero.z[0].any()
+    assert mean.z[0].any()
+    assert np.array_equal(zero.z[1:], mean.z[1:]), "and no other head of that attention changes"
+
+
+@few
+@given(runs())
+def test_12_rows_are_queries_columns_keys_and_the_start_token_is_there(run):
+    assert_holds(12, case_of(run))
+
+
+@few
+@given(runs())
+def test_14_probabilities_are_over_the_whole_vocabulary(run):
+    assert_holds(14, case_of(run))
+    assert run.trace.logits.shape[-1] == run.translator.model.config.vocab_size
+
+
+@few
+@given(runs())
+def test_15_what_hidden_tokens_take_along_is_told(run):
+    assert_holds(15, case_of(run))
+
+
+def test_15_renormalising_the_smallest_numbers_does_not_overflow(translator):
+    cold = translator.trace("Two dogs", "Zwei Hunde", interventions=(AttentionTemperature(0.02),))
+    assert_holds(15, Case(translator, cold, "cross", 0, 0))
+
+
+@few
+@given(runs())
+def test_16_rows_of_words_still_sum_to_one(run):
+    assert_holds(16, case_of(run))
+
+
+@few
+@given(runs())
+def test_17_positions_are_the_table_and_the_table_is_the_papers(run):
+    assert_holds(17, case_of(run))
+
+
+@few
+@given(runs())
+def test_19_layers_and_heads_are_the_codes(run):
+    assert_holds(19, case_of(run))
+
+
+def test_20_the_hash_that_exports_name_is_that_of_the_file(checkpoint_folder):
+    assert checkpoint_folder.is_dir()
+    opened = load_checkpoint(device="cpu")
+    case = Case(opened, opened.trace("Two dogs", "Zwei Hunde"), "cross", 0, 0)
+    assert of(20).measure(case) == 0
+    other = dataclasses.replace(case, trace=dataclasses.replace(case.trace, checkpoint_hash="x" * 64))
+    assert of(20).measure(other) == 64
+
+
+@pytest.fixture(scope="module")
+def honest(translator: Translator) -> Case:
+    return Case(translator, translator.trace("Two dogs play.", "Zwei Hunde spielen."), "cross", 1, 0)
+
+
+def with_first(trace: Trace, kind: str, name: str, turned) -> Trace:
+    return altered(trace, kind, **{name: turned(getattr(trace.attention(kind, 1), name))})
+
+
+def swapped(array: np.ndarray) -> np.ndarray:
+    """The first two heads in each other's place."""
+    return array[[1, 0, *range(2, len(array))]]
+
+
+def wrong_head(trace: Trace) -> Trace:
+    learned = trace.attention("cross", 1).projections
+    return altered(trace, "cross", projections=dataclasses.replace(learned, w_q=swapped(learned.w_q)))
+
+
+def bias_twice(trace: Trace) -> Trace:
+    attention = trace.attention("cross", 1)
+    return altered(trace, "cross", out=attention.out + attention.projections.b_o)
+
+
+def shifted_positions(trace: Trace) -> Trace:
+    embedded = trace.src_embedded
+    return dataclasses.replace(trace, src_embedded=dataclasses.replace(embedded, positional=embedded.positional + 1e-4))
+
+
+def likelier(trace: Trace) -> Trace:
+    first = dataclasses.replace(trace.candidates[0][0], probability=trace.candidates[0][0].probability + 1e-6)
+    return dataclasses.replace(trace, candidates=((first, *trace.candidates[0][1:]), *trace.candidates[1:]))
+
+
+nudged_pattern = partial(with_first, kind="decoder_self", name="pattern", turned=partial(nudged, by=1e-4))
+LIES = {
+    1: nudged_pattern,
+    2: lambda trace: dataclasses.replace(trace, logits=nudged(trace.logits, 1e-4)),
+    3: partial(with_first, kind="encoder_self", name="scores", turned=lambda a: np.array(a.swapaxes(1, 2))),
+    4: bias_twice,
+    5: nudged_pattern,
+    7: lambda trace: dataclasses.replace(trace, logits=nudged(trace.logits)),
+    8: lambda trace: dataclasses.replace(trace, logits=nudged(trace.logits)),
+    9: nudged_pattern,
+    10: partial(with_first, kind="cross", name="z", turned=swapped),
+    12: partial(with_first, kind="encoder_self", name="scores", turned=lambda a: np.array(a.swapaxes(1, 2))),
+    14: likelier,
+    16: nudged_pattern,
+    17: shifted_positions,
+    19: wrong_head,
+}
+
+
+@pytest.mark.parametrize("number", LIES)
+def test_a_lie_is_noticed_by_the_claim_that_forbids_it(honest, number):
+    claim, lie = of(number), dataclasses.replace(honest, trace=LIES[number](honest.trace))
+    assert claim.measure(honest) <= claim.tolerance
+    assert not claim.measure(lie) <= claim.tolerance
+
+
+def test_6_a_row_that_sees_the_future_is_noticed(honest, monkeypatch):
+    """The mask on screen says causal, the model is not: only running it again with another future can tell."""
+    model = honest.translator.model
+
+    def lifted(*_args):
+        return torch.ones(1, 1, 1, 1, dtype=torch.bool)
+
+    monkeypatch.setattr("model.network.encoder_decoder.causal_mask", lifted)
+    assert of(6).measure(honest) > 1e-3
+    assert model is honest.translator.model
+
+
+def test_6_says_nothing_where_the_mask_was_lifted(translator):
+    trace = translator.trace("Two dogs", "Zwei Hunde", interventions=(LiftCausalMask(),))
+    assert of(6).measure(Case(translator, trace, "cross", 0, 0)) is None
+
+
+def test_1_training_mode_is_noticed(tiny_config, translator):
+    from tests.model.tiny import random_model
+
+    model = random_model(tiny_config)
+    loud = dataclasses.replace(translator, model=model)
+    trace = loud.trace("Two dogs", "Zwei Hunde")
+    model.decoder.layers[0].train()
+    assert of(1).measure(Case(loud, trace, "cross", 0, 0)) == math.inf
+
+
+def test_20_is_not_asked_of_a_model_that_no_file_holds(honest):
+    assert of(20).measure(honest) is None
+
+
+def test_a_mistake_is_as_large_in_double_precision_and_rounding_is_not(honest):
+    double = double_case(honest)
+    claim = of(4)
+    assert claim.measure(double) < 1e-6 * max(claim.measure(honest), 1e-9)
+    for case in (honest, double):
+        lie = dataclasses.replace(case, trace=bias_twice(case.trace))
+        assert claim.measure(lie) > 0.01
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.number} {claim.title}")
+def test_every_claim_has_tests_of_its_number_in_the_files_that_the_page_names(claim):
+    first, *others = claim.tests
+    assert any(name.startswith(f"test_{claim.number}_") for name in names_in(first))
+    assert all(names_in(path) for path in others)
+
+
+def test_the_claims_are_the_twenty():
+    assert sorted({claim.number for claim in CLAIMS}) == list(range(1, 21))
+
+
+def names_in(path: str) -> list[str]:
+    nodes = ast.walk(ast.parse((ROOT / path).read_text("utf-8")))
+    return [node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]

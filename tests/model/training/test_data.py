@@ -1,0 +1,144 @@
+"""Parallel files and batches."""
+
+import gzip
+import lzma
+import re
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.network.batch import token_batches
+from model.network.config import BOS, EOS, PAD
+from model.training.data import Batch, Text, drawn, encode_pairs, read_pairs
+from tests.model.strategies import few
+from tests.model.tiny import SENTENCES
+
+TEXT = "A dog.\tEin Hund.\nTwo dogs.\tZwei Hunde.\n"
+PAIRS = [("A dog.", "Ein Hund."), ("Two dogs.", "Zwei Hunde.")]
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)])
+def test_files_are_read_plain_or_compressed(tmp_path, suffix, pack):
+    path = tmp_path / f"pairs.tsv{suffix}"
+    path.write_bytes(pack(TEXT.encode()))
+    assert read_pairs([path, str(path)]) == PAIRS * 2
+
+
+def test_the_last_line_needs_no_line_feed_and_windows_line_ends_are_taken(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_bytes(TEXT.replace("\n", "\r\n").strip().encode())
+    assert read_pairs([path]) == PAIRS
+
+
+def test_only_a_line_feed_ends_a_line(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    odd = ("one\u2028two\x85three\x0bfour\x1cfive", "eins")
+    path.write_text("\t".join(odd) + "\n", encoding="utf-8")
+    assert read_pairs([path]) == [odd]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.tsv", b"A dog.\tEin Hund.\nno tab\n", "line 2: expected source<TAB>target, found 1 field"),
+        ("a.tsv", b"a\tb\tc\n", "line 1: expected source<TAB>target, found 3 field"),
+        ("a.tsv", b"A dog.\tEin Hund.\n\n", "line 2: expected source<TAB>target, found 1 field"),
+        ("a.tsv", b"", "holds no line"),
+        ("a.tsv", b"\xff\xfe\t\n", "is not UTF-8"),
+        ("a.tsv.gz", b"not gzip", "is cut off or no .gz file"),
+        ("a.tsv.gz", gzip.compress(TEXT.encode() * 50, mtime=0)[:-20], "is cut off or no .gz file"),
+        ("a.tsv.xz", b"not xz", "is cut off or no .xz file"),
+        ("a.tsv.xz", lzma.compress(TEXT.encode() * 50)[:-20], "is cut off or no .xz file"),
+    ],
+)
+def test_a_broken_file_gets_a_sentence_that_names_the_place(tmp_path, name, content, sentence):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=re.escape(sentence)) as error:
+        read_pairs([path])
+    assert str(path) in str(error.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"missing\.tsv"):
+        read_pairs([tmp_path / "missing.tsv"])
+
+
+def test_the_source_ends_and_the_target_starts_and_ends(tokenizer):
+    ((src, tgt),) = encode_pairs(tokenizer, [("Two dogs", "Zwei Hunde")], max_len=100)
+    assert src == [*tokenizer.encode("Two dogs"), EOS]
+    assert tgt == [BOS, *tokenizer.encode("Zwei Hunde"), EOS]
+
+
+def test_pairs_that_are_too_long_on_either_side_are_left_out(tokenizer):
+    pairs = [("a dog", "b"), ("a", "x" * 50), ("x" * 50, "b")]
+    assert len(encode_pairs(tokenizer, pairs, max_len=20)) == 1
+    src, tgt = encode_pairs(tokenizer, pairs[:1], max_len=100)[0]
+    assert encode_pairs(tokenizer, pairs[:1], max_len=max(len(src), len(tgt)))
+    assert not encode_pairs(tokenizer, pairs[:1], max_len=max(len(src), len(tgt)) - 1)
+
+
+@few
+@given(st.lists(st.integers(1, 40), max_size=60), st.integers(1, 120), st.text(max_size=3))
+def test_every_index_is_in_one_batch_and_no_batch_is_too_large(lengths, max_tokens, seed):
+    batches = token_batches(lengths, max_tokens, seed)
+    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert batch
+        assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= max_tokens
+
+
+@few
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=60), st.text(max_size=3))
+def test_batches_hold_neighbours_in_length(lengths, seed):
+    ranges = sorted((min(lengths[i] for i in b), max(lengths[i] for i in b)) for b in token_batches(lengths, 80, seed))
+    assert all(longest <= shortest for (_, longest), (shortest, _) in pairwise(ranges))
+
+
+def test_the_seed_decides_who_meets_whom():
+    lengths = [5] * 40
+    assert token_batches(lengths, 20, "0-0") == token_batches(lengths, 20, "0-0")
+    assert token_batches(lengths, 20, "0-0") != token_batches(lengths, 20, "0-1")
+
+
+def test_a_batch_is_padded_and_the_target_shifted_by_one(tokenizer):
+    pairs = encode_pairs(tokenizer, SENTENCES, max_len=100)
+    batch = Batch.of(pairs)
+    assert batch.src.shape == (len(pairs), max(len(src) for src, _ in pairs))
+    assert batch.tgt_in.shape == batch.tgt_out.shape == (len(pairs), max(len(tgt) for _, tgt in pairs) - 1)
+    assert torch.equal(batch.tgt_in[:, 1:], batch.tgt_out[:, :-1])
+    for row, (src, tgt) in enumerate(pairs):
+        assert batch.src[row].tolist() == src + [PAD] * (batch.src.shape[1] - len(src))
+        assert batch.tgt_in[row, 0] == BOS
+        assert batch.tgt_out[row][batch.tgt_out[row] != PAD].tolist() == tgt[1:]
+
+
+@few
+@given(weight=st.floats(0.05, 3), seed=st.text(max_size=3))
+def test_an_epoch_reads_each_text_as_often_as_its_weight_says(weight, seed):
+    text, other = Text([(str(i), "") for i in range(40)], weight), Text([("other", "")])
+    pairs = drawn([text, other], seed)
+    counts = Counter(pairs)
+    assert counts.pop(("other", "")) == 1
+    assert sum(counts.values()) == int(weight) * 40 + round((weight - int(weight)) * 40)
+    assert all(int(weight) <= counts[pair] <= int(weight) + 1 for pair in text.pairs)
+    assert pairs == drawn([text, other], seed)
+
+
+def test_another_epoch_draws_other_pairs():
+    text = Text([(str(i), "") for i in range(100)], 0.5)
+    assert drawn([text], "0") != drawn([text], "1")
+
+
+def test_a_file_may_be_named_with_its_weight(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text(TEXT, encoding="utf-8")
+    assert Text.read(str(path)) == Text(PAIRS, 1.0)
+    assert Text.read(f"{path}:0.3") == Text(PAIRS, 0.3)
+    assert Text.read(f"{path}:2") == Text(PAIRS, 2.0)
+    with pytest.raises(ValueError, match="weight must be above 0"):
+        Text.read(f"{path}:0")

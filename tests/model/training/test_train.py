@@ -1,0 +1,166 @@
+"""The training command line: killed and resumed, in several processes, and its refusals."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+from model import train
+from model.checkpoints.store import load_checkpoint
+from model.network.batch import token_batches
+from model.training.data import encode_pairs, read_pairs
+from tests.model.tiny import SENTENCES
+from tests.model.training.test_trainer import assert_same_files
+
+TWO_BATCHES, ONE_BATCH = 150, 2000
+"""Tokens a batch, so that all sentences make this many batches."""
+ROOT = Path(__file__).parents[3]
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": str(ROOT),
+    "OMP_NUM_THREADS": "1",
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "CUDA_VISIBLE_DEVICES": "",
+}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """As the subprocesses have: sums in another order would end in other last bits."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def command(tmp_path: Path):
+    """A function of an output folder and more options that gives train's arguments."""
+    data = tmp_path / "pairs.tsv"
+    data.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in SENTENCES), encoding="utf-8")
+    development = tmp_path / "development.tsv"
+    development.write_text("A dog runs.\tEin Hund rennt.\n", encoding="utf-8")
+
+    def arguments(out: str, **options: object) -> list[str]:
+        options = {"steps": 15, "max_tokens": 60, "evaluate_every": 5, "vocab_size": 360, "max_len": 40} | options
+        fixed = ["--train", str(data), "--dev", str(development), "--out", str(tmp_path / out), "--device", "cpu"]
+        return fixed + [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+
+    return arguments
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system cannot kill a process outright")
+def test_a_run_killed_outright_and_resumed_ends_as_the_uninterrupted_one(command, tmp_path):
+    options = {"sampling": 0.2, "dropout": 0.3, "average": 2}
+    killed = subprocess.Popen([sys.executable, "-m", "model.train", *command("killed", **options)], env=ENVIRONMENT)
+    state, deadline = tmp_path / "killed" / "state.pt", time.monotonic() + 120
+    while not state.exists() and killed.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    assert killed.wait() == -signal.SIGKILL
+    assert 0 < torch.load(state, weights_only=True)["progress"]["step"] < 15, "in mid-run"
+
+    train.main([*command("killed", **options), "--resume"])
+    train.main(command("whole", **options))
+    assert_same_files(tmp_path / "killed", tmp_path / "whole")
+    one, other = (torch.load(tmp_path / name / "state.pt", weights_only=True) for name in ("killed", "whole"))
+    for name, tensor in one["model"].items():
+        assert torch.equal(tensor, other["model"][name]), name
+    for number, moments in one["optimizer"]["state"].items():
+        for name, tensor in moments.items():
+            assert torch.equal(tensor, other["optimizer"]["state"][number][name]), (number, name)
+
+
+def test_two_processes_hold_the_same_weights_and_learn_what_one_learns(command, tmp_path):
+    """Without dropout, and with two batches an epoch for two processes where one process has both in one batch."""
+    options = {"dropout": 0.0, "steps": 3, "evaluate_every": 3, "warmup": 100}
+    script = Path(__file__).with_name("rank_weights.py")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
+    subprocess.run(
+        [*torchrun, *command("two", max_tokens=TWO_BATCHES, **options)], env=ENVIRONMENT, check=True, timeout=240
+    )
+    train.main(command("one", max_tokens=ONE_BATCH, **options))
+
+    ranks = [torch.load(tmp_path / "two" / f"rank-{rank}.pt", weights_only=True) for rank in (0, 1)]
+    alone = torch.load(tmp_path / "one" / "state.pt", weights_only=True)
+    start = train._trainer(train._parse([*command("two", **options), "--resume"]), "cpu")
+    lengths = [max(map(len, pair)) for pair in encode_pairs(start.tokenizer, start.texts[0].pairs, 40)]
+    assert [len(token_batches(lengths, size, "")) for size in (TWO_BATCHES, ONE_BATCH)] == [2, 1], (
+        "the test's own premise"
+    )
+    for name, tensor in ranks[0].items():
+        assert torch.equal(tensor, ranks[1][name]), name
+        # A key's bias moves a whole row of scores, which softmax does not see: its gradient is rounding alone.
+        if not name.endswith("w_k.bias"):
+            torch.testing.assert_close(tensor, alone["model"][name], rtol=0, atol=1e-5)
+    logs = [pd.read_csv(tmp_path / name / "log.csv") for name in ("one", "two")]
+    assert logs[0]["train_loss"].tolist() == pytest.approx(logs[1]["train_loss"].tolist(), rel=1e-4)
+
+
+def test_what_it_leaves_can_be_opened_and_its_log_tells_of_loss_and_bleu(command, tmp_path):
+    train.main(command("run", steps=2, evaluate_every=1, minutes=5))
+    translator = load_checkpoint(str(tmp_path / "run"), device="cpu")
+    assert translator.model.config.d_model == 128
+    assert len(translator.tokenizer) == translator.model.config.vocab_size == 360
+    log = pd.read_csv(tmp_path / "run" / "log.csv")
+    assert {"train_loss", "dev_loss", "dev_bleu", "tokens_per_second", "learning_rate"} <= set(log.columns)
+    assert log["step"].tolist() == [1, 2]
+
+
+def test_development_pairs_that_do_not_fit_are_left_out_of_loss_and_bleu(command, tmp_path):
+    arguments, development = command("run", steps=1, evaluate_every=1), tmp_path / "dev.tsv"
+    development.write_text(f"{'x' * 60}\ty\nA dog.\tEin Hund.\n", encoding="utf-8")
+    arguments[arguments.index("--dev") + 1] = str(development)
+    train.main(arguments)
+    development.write_text(f"{'x' * 60}\ty\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="holds no sentence pair of at most max_len = 40 tokens"):
+        train.main([*arguments, "--resume"])
+
+
+def test_a_run_may_start_from_another_s_weights_and_vocabulary(command, tmp_path):
+    train.main(command("first", steps=1, evaluate_every=1))
+    first = load_checkpoint(str(tmp_path / "first"), device="cpu")
+    arguments = [*command("second", dropout=0.25), "--start-from", str(tmp_path / "first")]
+    trainer = train._trainer(train._parse(arguments), "cpu")
+    assert trainer.tokenizer.serialized == first.tokenizer.serialized
+    assert trainer.model.config == replace(first.model.config, dropout=0.25)
+    for name, tensor in first.model.state_dict().items():
+        assert torch.equal(trainer.model.state_dict()[name], tensor), name
+    assert trainer.progress.step == 0
+
+
+def test_a_run_is_not_started_over_another(command, tmp_path, capsys):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "state.pt").touch()
+    with pytest.raises(SystemExit):
+        train.main(command("run"))
+    assert re.search(r"run holds a run already: add --resume", capsys.readouterr().err)
+
+
+def test_a_vocabulary_of_another_size_is_refused(command, tmp_path, tokenizer):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "tokenizer.model").write_bytes(tokenizer.serialized)
+    with pytest.raises(ValueError, match=r"tokenizer\.model has 360 pieces: pass --vocab-size 360"):
+        train.main(command("run", vocab_size=370))
+
+
+@pytest.mark.parametrize(("name", "value"), [("preset", "huge"), ("steps", "many"), ("precision", "low")])
+def test_a_wrong_option_is_refused_by_name(command, capsys, name, value):
+    with pytest.raises(SystemExit):
+        train.main(command("run", **{name: value}))
+    assert f"--{name.replace('_', '-')}: invalid" in capsys.readouterr().err
+
+
+def test_the_trained_pairs_are_those_of_all_files_named(command):
+    arguments = command("run")
+    data = arguments[1]
+    arguments.insert(2, data)
+    assert read_pairs(train._parse(arguments).train) == list(SENTENCES) * 2

@@ -1,0 +1,110 @@
+"""The tab that forces a prefix: what is shown is what the model goes on with, and nonsense in a link does no harm."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from model.analysis.two_runs import token_log_probabilities
+from model.generation.forced_prefix import continue_from
+from model.network.config import EOS
+from model.tracer import build_trace
+from tests.pages.figures import figure, numbers
+
+if TYPE_CHECKING:
+    from model.checkpoints.translator import Translator
+
+PAGE, PART = "pages/what_if.py", "Force a prefix"
+SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
+
+
+@pytest.fixture
+def saved(checkpoint_folder: Path) -> "Translator":
+    """The tiny model as the page opens it."""
+    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
+
+    assert checkpoint_folder.is_dir()
+    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+
+
+def joined(ids) -> str:
+    return "-".join(map(str, ids))
+
+
+def numbers_shown(app) -> list[str]:
+    return [
+        metric.value for metric in app.metric if metric.label in ("log p, original", "log p, now", "now − original")
+    ]
+
+
+def said(value: float, signed: bool = False) -> str:
+    return f"{value:{'+' if signed else ''}.3f}".replace("-", "−")
+
+
+def test_a_prefix_of_the_original_goes_on_to_the_same_translation(open_app: Callable, saved: "Translator") -> None:
+    own = saved.trace(SOURCE, beam_size=1)
+    total = token_log_probabilities(own).sum()
+    app = open_app(PAGE, source=SOURCE, target="Greedy", part=PART, prefix=joined(own.next_ids[:3]))
+    assert not app.exception
+    assert numbers_shown(app) == [said(total), said(total), "+0.000"]
+    drawn = numbers(figure(app, "prefix-certainty")["data"][0]["y"])
+    assert drawn == pytest.approx(np.exp(token_log_probabilities(own)), abs=1e-6)
+
+
+def test_another_word_is_forced_and_can_be_taken_back(open_app: Callable, saved: "Translator") -> None:
+    app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, part=PART, prefix_at="2")
+    trace = saved.trace(SOURCE, TEXT)
+    other = next(c for c in trace.candidates[2] if c.id not in (*range(4), trace.next_ids[2]))
+    bars = numbers(figure(app, "prefix-alternatives-0-2")["data"][0]["x"])
+    listed = [c.probability for c in trace.candidates[2]]
+    assert bars[: len(listed)] == pytest.approx(listed, abs=1e-6)
+    assert bars.sum() == pytest.approx(1), "the rest of the vocabulary is stated"
+    app.selectbox(key="prefix-choice-0-2").set_value(other.id).run()
+    app.button(key="prefix_force").click().run()
+    assert not app.exception
+    prefix = (*trace.next_ids[:2], other.id)
+    assert app.text_input(key="prefix").value == joined(prefix)
+    assert app.number_input(key="prefix_at").value == 3
+    found = continue_from(saved, SOURCE, prefix, 4)
+    after = build_trace(saved, SOURCE, found.tokens)
+    before, now = (token_log_probabilities(run).sum() for run in (trace, after))
+    assert numbers_shown(app) == [said(before), said(now), said(now - before, signed=True)]
+    app.button(key="prefix_force").click().run()
+    assert app.text_input(key="prefix").value.startswith(joined((*found.tokens[:3], "")))
+    app.button(key="prefix_undo").click().run()
+    assert app.text_input(key="prefix").value == joined(prefix)
+    app.button(key="prefix_reset").click().run()
+    assert app.text_input(key="prefix").value == ""
+    assert numbers_shown(app)[2] == "+0.000"
+
+
+def test_the_end_can_be_forced_too(open_app: Callable, saved: "Translator") -> None:
+    first = saved.trace(SOURCE, beam_size=1).next_ids[0]
+    app = open_app(PAGE, source=SOURCE, target="Greedy", part=PART, prefix=f"{first}-{EOS}")
+    ended = build_trace(saved, SOURCE, (first, EOS))
+    assert numbers_shown(app)[1] == said(token_log_probabilities(ended).sum())
+
+
+def test_another_sentence_begins_without_the_prefix(open_app: Callable) -> None:
+    app = open_app(PAGE, source=SOURCE, target="Greedy", part=PART, prefix="40-41")
+    app.text_area(key="source").set_value("a cat").run()
+    assert not app.exception
+    assert app.text_input(key="prefix").value == ""
+
+
+@pytest.mark.parametrize("prefix", ["<b>", "0-1", "99999999", "3-40", "٣", "40-" * 250, "12.5", "1e3"])
+def test_nonsense_in_the_link_forces_nothing(open_app: Callable, prefix: str) -> None:
+    app = open_app(PAGE, source=SOURCE, target="Greedy", part=PART, prefix=prefix, prefix_at="-7")
+    assert not app.exception
+    assert any("forced" in note.value for note in app.info)
+    assert "+0.000" in numbers_shown(app)
+
+
+@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
+def test_one_word_and_a_hundred_tokens(open_app: Callable, source: str) -> None:
+    app = open_app(PAGE, source=source, target="Greedy", part=PART, prefix_at="300")
+    app.button(key="prefix_force").click().run()
+    assert not app.exception
+    assert app.text_input(key="prefix").value

@@ -1,0 +1,138 @@
+"""RoPE, ALiBi and the order experiment on their page: figures are computed from the run's tensors, inputs fall back."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope_by_offset, rope_scores
+from model.analysis.word_order import SIDES, order_run, order_translations, reordered, shuffled
+from tests.pages.figures import figure, numbers
+
+if TYPE_CHECKING:
+    from model.checkpoints.translator import Translator
+
+PAGE = "pages/positional_encoding.py"
+SCHEMES, ORDER = "Learned, RoPE, ALiBi", "Word order"
+SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
+KINDS = {"encoder_self": "Encoder self-attention", "decoder_self": "Decoder self-attention", "cross": "Cross-attention"}
+
+
+@pytest.fixture
+def saved(checkpoint_folder: Path) -> "Translator":
+    """The tiny model as the page opens it."""
+    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
+
+    assert checkpoint_folder.is_dir()
+    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+
+
+@pytest.fixture
+def shown(open_app: Callable) -> Callable:
+    """Opens the page on the sentence pair, without an exception."""
+
+    def open_page(**query: str):
+        app = open_app(PAGE, **({"source": SOURCE, "target": "Typed", "typed": TEXT} | query))
+        assert not app.exception
+        return app
+
+    return open_page
+
+
+def words(app) -> str:
+    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
+
+
+def drawn(app, key: str) -> list[np.ndarray]:
+    return [numbers(heat["z"]) for heat in figure(app, key)["data"] if "masked" not in heat["hovertemplate"]]
+
+
+def softmax(scaled: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    powers = np.exp(np.where(mask, scaled, -np.inf) - scaled.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self"])
+def test_rope_is_drawn_from_the_heads_own_queries_and_keys(shown: Callable, saved: "Translator", kind: str) -> None:
+    app = shown(part=SCHEMES, pe_scheme="RoPE", kind=KINDS[kind], layer="1", head="2")
+    attention = saved.trace(SOURCE, TEXT).attention(kind, 1)
+    mask, q, k = attention.mask[2], attention.q[2], attention.k[2]
+    rotated = rope_scores(q, k)
+    expected = (attention.scores[2], rotated, attention.pattern[2], softmax(rotated / attention.d_k**0.5, mask))
+    for found, values in zip(drawn(app, "pe-rope"), expected, strict=True):
+        assert found == pytest.approx(np.where(mask, values, np.nan), abs=1e-5, nan_ok=True)
+    curve = figure(app, "pe-rope-offsets")["data"][0]
+    assert numbers(curve["y"]) == pytest.approx(rope_by_offset(q[0], k[1], numbers(curve["x"])))
+    app.slider(key="pe_shift").set_value(512).run()
+    assert "all positions moved 512 further on" in words(app)
+
+
+def test_alibi_adds_its_bias_to_the_heads_own_scaled_scores(shown: Callable, saved: "Translator") -> None:
+    app = shown(part=SCHEMES, pe_scheme="ALiBi", kind=KINDS["decoder_self"], head="1")
+    attention = saved.trace(SOURCE, TEXT).attention("decoder_self", 0)
+    mask, scaled = attention.mask[1], attention.scaled[1]
+    bias = alibi_bias(*scaled.shape, alibi_slopes(4)[1])
+    expected = (scaled, scaled + bias, attention.pattern[1], softmax(scaled + bias, mask))
+    for found, values in zip(drawn(app, "pe-alibi"), expected, strict=True):
+        assert found == pytest.approx(np.where(mask, values, np.nan), abs=1e-5, nan_ok=True)
+    assert drawn(app, "pe-alibi-bias")[0] == pytest.approx(np.where(mask, bias, np.nan), nan_ok=True)
+
+
+@pytest.mark.parametrize("scheme", ["RoPE", "ALiBi"])
+def test_cross_attention_has_no_distance(shown: Callable, scheme: str) -> None:
+    app = shown(part=SCHEMES, pe_scheme=scheme, kind=KINDS["cross"])
+    assert "their distance means nothing" in words(app)
+
+
+def test_without_a_learned_table_the_page_says_what_the_paper_found(shown: Callable) -> None:
+    app = shown(part=SCHEMES, pe_scheme="Learned table")
+    assert "no learned table to draw" in words(app)
+    assert "25.7" in words(app)
+
+
+@pytest.mark.parametrize(("off", "side"), [("Encoder", "encoder"), ("Encoder and decoder", "both")])
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_orders_are_real_runs(shown: Callable, saved: "Translator", kind: str, off: str, side: str) -> None:
+    app = shown(part=ORDER, pe_order="4 1, 2 3 0", pe_off=off, kind=KINDS[kind], layer="1", head="3")
+    trace = saved.trace(SOURCE, TEXT)
+    permutation = reordered(trace.src_tokens, (4, 1, 2, 3, 0))
+    runs = [order_run(saved, trace, permutation, sides, (kind, 1)) for sides in ((), SIDES[side])]
+    for bar, run in zip(figure(app, "pe-moved")["data"], runs, strict=True):
+        assert numbers(bar["y"]) == pytest.approx(run.moved, abs=1e-6)
+    own, other, off_own, off_other = drawn(app, "pe-order-weights")
+    assert np.nan_to_num(own) == pytest.approx(runs[0].weights[0][3], abs=1e-6)
+    assert np.nan_to_num(off_own) == pytest.approx(np.nan_to_num(off_other), abs=1e-5)
+    assert np.abs(np.nan_to_num(own) - np.nan_to_num(other)).max() > 1e-3
+    for pair in (order_translations(saved, trace, permutation, sides) for sides in ((), SIDES[side])):
+        assert set(pair) <= {text.value for text in app.text}
+    assert "get the same translation" in words(app)
+
+
+def test_shuffling_takes_the_next_seed_and_a_typed_order_goes_first(shown: Callable, saved: "Translator") -> None:
+    app = shown(part=ORDER, pe_order="0 1 2 4 3")
+    app.button(key="pe_shuffle").click().run()
+    assert not app.exception
+    assert (app.number_input(key="pe_seed").value, app.text_input(key="pe_order").value) == (2, "")
+    trace = saved.trace(SOURCE, TEXT)
+    run = order_run(saved, trace, reordered(trace.src_tokens, shuffled(5, 2)), (), ("encoder_self", 0))
+    assert numbers(figure(app, "pe-moved")["data"][0]["y"]) == pytest.approx(run.moved, abs=1e-6)
+    app.button(key="pe_example").click().run()
+    assert app.text_area(key="source").value == "The dog bites the man."
+    assert any(text.value == "The man bites the dog." for text in app.text)
+
+
+@pytest.mark.parametrize("order", ["0 0 1 2 3", "1 2", "x", "９ 1 2 3 4", "-1 0 1 2 3", "9" * 400])
+def test_an_order_that_is_none_falls_back_to_a_shuffle(shown: Callable, order: str) -> None:
+    app = shown(part=ORDER, pe_order=order)
+    assert "you see a shuffle instead" in words(app)
+    assert figure(app, "pe-moved")["data"]
+
+
+@pytest.mark.parametrize("part", [SCHEMES, ORDER])
+@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
+def test_one_word_and_a_hundred_tokens(shown: Callable, part: str, source: str) -> None:
+    for scheme in ("RoPE", "ALiBi"):
+        app = shown(source=source, target="Greedy", part=part, pe_scheme=scheme)
+        assert sum("holds" in element.value for element in app.markdown) == 3

@@ -1,0 +1,78 @@
+"""The model card's experiment: its points and bars are what the model computes, and it waits to be asked."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from model.analysis.swapped_weights import every_head, rank_correlation, value_zeroing
+from tests.pages.figures import figure, numbers
+
+if TYPE_CHECKING:
+    from model.checkpoints.translator import Translator
+
+PAGE, TAB = "pages/model_card.py", "Is attention an explanation?"
+SOURCE, TEXT, CROSS = "a dog and a cat", "Ein Hund mit einer Katze.", "Cross-attention"
+
+
+@pytest.fixture
+def saved(checkpoint_folder: Path) -> "Translator":
+    """The tiny model as the page opens it."""
+    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
+
+    assert checkpoint_folder.is_dir()
+    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+
+
+def charts(app) -> list[str]:
+    return [chart.proto.id for chart in app.get("plotly_chart") if "-explain-" in chart.proto.id]
+
+
+def test_the_points_are_the_heads_swapped_one_by_one(open_app: Callable, saved: "Translator") -> None:
+    app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, kind=CROSS, layer="1", head="2", card=TAB)
+    assert not app.exception
+    assert not charts(app), "nothing runs unasked"
+    app.button(key="explain_kind").click().run()
+    *_, right = every_head(saved, saved.trace(SOURCE, TEXT), "cross")
+    for way, measure in (("uniform", "tv"), ("permuted", "jsd")):
+        app.segmented_control(key="explain_way").set_value(way).run()
+        app.segmented_control(key="explain_distance").set_value(measure).run()
+        points = figure(app, "explain-scatter")["data"][0]
+        found = getattr(right, way)
+        assert numbers(points["x"]) == pytest.approx(found[f"pattern_{measure}"].ravel(), abs=1e-5)
+        assert numbers(points["y"]) == pytest.approx(found[f"output_{measure}"].ravel(), abs=1e-5)
+        assert points["text"][4 + 2] == "1.2"
+
+
+def test_one_head_is_swapped_for_uniform_weights_and_for_shuffled_ones(open_app: Callable, saved) -> None:
+    app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, kind=CROSS, head="1", card=TAB)
+    app.button(key="explain_head").click().run()
+    assert not app.exception
+    *_, right = every_head(saved, saved.trace(SOURCE, TEXT), "cross")
+    table = next(frame.value for frame in app.dataframe if "swapped for" in frame.value)
+    assert table.iloc[0, 1] == pytest.approx(right.uniform["pattern_tv"][0, 1], abs=1e-5)
+    assert table.iloc[0, 2] == pytest.approx(right.uniform["output_tv"][0, 1], abs=1e-5)
+
+
+def test_value_zeroing_stands_beside_the_weights(open_app: Callable, saved: "Translator") -> None:
+    app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, kind=CROSS, head="3", card=TAB)
+    app.button(key="explain_zero").click().run()
+    assert not app.exception
+    trace = saved.trace(SOURCE, TEXT)
+    *_, right = value_zeroing(saved, trace, "cross", 0, 3)
+    weights, shares = trace.attention("cross", 0).pattern[3].mean(axis=0), right.share.mean(axis=0)
+    drawn = [numbers(bar["y"]) for bar in figure(app, "explain-zeroing")["data"]]
+    assert np.array_equal(drawn[0], weights)
+    assert drawn[1] == pytest.approx(shares, abs=1e-4)
+    assert any(f"**{rank_correlation(weights, shares):+.3f}**" in text.value for text in app.markdown)
+
+
+@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
+def test_one_word_and_a_hundred_tokens(open_app: Callable, source: str) -> None:
+    app = open_app(PAGE, source=source, target="Greedy", kind="Decoder self-attention", card=TAB, explain_way="?")
+    for key in ("explain_head", "explain_zero", "explain_kind"):
+        app.button(key=key).click().run(timeout=120)
+        assert not app.exception
+    assert len(charts(app)) == 2

@@ -1,0 +1,200 @@
+"""Predict, then reveal: every answer is the run's own number, and the picture waits for a guess and no longer."""
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.pages.test_pages import holds
+
+pytest.importorskip("streamlit")
+
+if TYPE_CHECKING:
+    from model.checkpoints.translator import Translator
+    from model.trace import Trace
+
+PAGES = {
+    "steps": "pages/attention_step_by_step.py",
+    "heads": "pages/heads_and_layers.py",
+    "masks": "pages/masks.py",
+    "temperature": "pages/temperature.py",
+}
+KINDS = ("encoder_self", "decoder_self", "cross")
+HERE = {"source": "a dog and a cat", "target": "Greedy", "kind": "Decoder self-attention", "layer": "1", "head": "2"}
+places = st.tuples(st.sampled_from(KINDS), st.integers(0, 1), st.integers(0, 3), st.integers(0, 40))
+few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(scope="module")
+def trace(translator: "Translator") -> "Trace":
+    return translator.trace("a dog and a cat on the mat", "Ein Hund mit einer Katze.")
+
+
+def question(trace: "Trace", page: str, place: tuple) -> Any:
+    from pages.frame.open_page import View
+    from pages.widgets.guess_first import QUESTIONS
+
+    kind, layer, head, number = place
+    view = View(None, trace, trace.source, kind, layer, head, 1.0, "head", "beam")
+    found = QUESTIONS[page](view, number)
+    assert found is None or 2 <= len(found.options) <= 12
+    assert found is None or found.right
+    return found
+
+
+def row_named(asked: Any) -> int:
+    """The row that a question quotes."""
+    return int(re.search("“([0-9]+) ", asked.text)[1])
+
+
+@few
+@given(places)
+def test_the_key_that_is_looked_at_most_is_the_argmax_of_the_pattern(trace: "Trace", place: tuple) -> None:
+    asked = question(trace, "steps", place)
+    attention = trace.attention(place[0], place[1])
+    row = row_named(asked)
+    best = int(attention.pattern[place[2], row].argmax())
+    right = [asked.options[i] for i in asked.right]
+    numbers = [option.split()[0] for option in asked.options]
+    assert (
+        right == [next(o for o in asked.options if o.startswith(f"{best} "))] if str(best) in numbers else ["another"]
+    )
+    assert f"{attention.pattern[place[2], row, best]:.3f}" in asked.answer
+    shown = [int(number) for number in numbers if number.isdigit()]
+    assert attention.mask[place[2], row][shown].all(), "a masked key is no choice"
+
+
+@few
+@given(places)
+def test_the_head_that_has_most_of_a_measure_is_the_summaries_argmax(trace: "Trace", place: tuple) -> None:
+    from model.analysis.head_summary import summarise
+
+    asked = question(trace, "heads", place)
+    column = re.search("Column “([a-z]+)", asked.answer)[1]
+    values = np.array([getattr(head, column) for head in summarise(trace.attention(place[0], place[1]))])
+    assert [asked.options[i] for i in asked.right] == [f"head {int(values.argmax())}"]
+    assert f"{values.max():.3f}" in asked.answer
+
+
+@few
+@given(places)
+def test_counts_and_weights_of_masked_cells_are_the_masks_own(trace: "Trace", place: tuple) -> None:
+    asked = question(trace, "masks", place)
+    attention = trace.attention(place[0], place[1])
+    mask, pattern = attention.mask[place[2]], attention.pattern[place[2]]
+    if "At how many" in asked.text:
+        assert [asked.options[i] for i in asked.right] == [str(int(mask[row_named(asked)].sum()))]
+    else:
+        assert pattern[~mask].max() == 0
+        assert [asked.options[i] for i in asked.right] == ["exactly 0"]
+
+
+@few
+@given(places)
+def test_above_or_below_is_what_the_softmax_at_that_temperature_says(trace: "Trace", place: tuple) -> None:
+    from model.analysis.softmax import softmax_at
+
+    asked = question(trace, "temperature", place)
+    attention, row = trace.attention(place[0], place[1]), row_named(asked)
+    tau = float(re.search(r"at τ = ([0-9.]+)\?", asked.text)[1])
+    weight = softmax_at(attention.scaled[place[2], row], attention.mask[place[2], row], tau).max()
+    line = float(asked.options[0].split()[1])
+    assert [asked.options[i].split()[0] for i in asked.right] == ["Above" if weight > line else "Below"]
+    assert f"It is {weight:.3f}" in asked.answer
+
+
+def test_a_long_sentence_offers_few_keys_and_another(translator: "Translator") -> None:
+    trace = translator.trace("A dog runs. " * 12, beam_size=1)
+    found = [question(trace, "steps", ("encoder_self", 0, 0, number)) for number in range(30)]
+    assert all(len(asked.options) == 12 and asked.options[-1] == "another" for asked in found)
+    assert {asked.options[i] == "another" for asked in found for i in asked.right} == {True, False}
+
+
+def words(app) -> str:
+    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
+
+
+def pictures(app) -> int:
+    """What the main pictures of the four pages are drawn with."""
+    own = [element.proto.id for element in app.get("bidi_component")]
+    charts = [chart.proto.id for chart in app.get("plotly_chart")]
+    return sum(
+        any(name in found for name in ("matrices", "mosaic", "masks-maps", "temperature")) for found in own + charts
+    )
+
+
+def opened(app) -> Any:
+    return app.session_state["guesses"]
+
+
+def choice(app) -> Any:
+    return next(group for group in app.main.button_group if str(group.key).startswith("guess-"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_right_wrong_and_skip(page: str, open_app: Callable) -> None:
+    app = open_app(PAGES[page], **HERE)
+    shown = pictures(app)
+    assert "waits for your guess" not in words(app)
+    app.toggle(key="guess_first").set_value(True).run()
+    assert not app.exception
+    assert "The picture waits for your guess" in words(app)
+    assert pictures(app) < shown
+    asked = opened(app)[page].question
+    choice(app).set_value(asked.right[0]).run()
+    assert not app.exception
+    assert pictures(app) == shown
+    assert asked.answer in words(app)
+    assert "✓ Right" in words(app)
+    assert "1 of 1 right" in words(app)
+    app.button(key=f"guess-next-{page}").click().run()
+    other = opened(app)[page].question
+    assert pictures(app) < shown
+    wrong = next(i for i in range(len(other.options)) if i not in other.right)
+    choice(app).set_value(wrong).run()
+    assert other.answer in words(app)
+    assert "✗ Not this one" in words(app)
+    assert "1 of 2 right" in words(app)
+    app.button(key=f"guess-next-{page}").click().run()
+    app.button(key=f"guess-skip-{page}").click().run()
+    assert pictures(app) == shown
+    assert "1 of 2 right" in words(app)
+    assert not app.exception
+    assert holds(app) == 3
+
+
+def test_a_teachers_link_asks_first(open_app: Callable) -> None:
+    app = open_app(PAGES["heads"], **HERE, guess_first="true")
+    assert not app.exception
+    assert "The picture waits for your guess" in words(app)
+
+
+def test_another_place_is_another_question_and_an_old_guess_does_not_answer_it(open_app: Callable) -> None:
+    app = open_app(PAGES["steps"], **HERE)
+    app.toggle(key="guess_first").set_value(True).run()
+    choice(app).set_value(0).run()
+    app.segmented_control(key="head").set_value(3).run()
+    assert "The picture waits for your guess" in words(app)
+    assert opened(app)["asked"] == 1
+    app.toggle(key="guess_first").set_value(False).run()
+    assert "waits for your guess" not in words(app)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_one_word_has_a_question_or_says_that_there_is_none(page: str, open_app: Callable) -> None:
+    app = open_app(PAGES[page], **(HERE | {"source": "A"}))
+    app.toggle(key="guess_first").set_value(True).run()
+    assert not app.exception
+    assert ("The picture waits" in words(app)) != ("Nothing to guess here" in words(app))
+
+
+def test_a_token_is_never_markup_in_a_choice(open_app: Callable) -> None:
+    app = open_app(PAGES["steps"], **(HERE | {"source": "*a* :red[b] `c` $d$", "kind": "Encoder self-attention"}))
+    app.toggle(key="guess_first").set_value(True).run()
+    assert not app.exception
+    texts = [option.content for option in choice(app).proto.options]
+    assert not [text for text in texts if re.search(r"(?<!\\)[*`$\[<]", text)]

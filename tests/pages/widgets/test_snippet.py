@@ -1,0 +1,115 @@
+"""A run as a Python program: it computes the same numbers, and runs nothing that was typed."""
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from model import interventions
+from model.checkpoints.store import load_checkpoint
+from model.interventions import AttentionTemperature, FrozenPattern, HeadGate, MaskEdit, PermutedAttention
+from model.tracer import build_trace
+from pages.widgets.snippet import Asked, Recipe, literal, of_head, snippet
+
+if TYPE_CHECKING:
+    from model.checkpoints.translator import Translator
+    from model.trace import Trace
+
+PLACE = ("cross", 1, 2)
+HOSTILE = (
+    "'); import os; os.abort()  #",
+    '"""\nraise SystemExit\n"""',
+    "a\\",
+    "\\N{DOG} \\x41 {source!r} %s",
+    "\u202eאבג\u2066 مرحبا",
+    "👩‍👩‍👧 🐕",
+    "one\ntwo\rthree\u2028four\x00\x1b[31m",
+)
+CHANGES = (HeadGate(0.0, mode="mean", kind="cross", layer=1), MaskEdit(forbid=((0, 1),), kind="cross", layer=0, head=3))
+
+
+@pytest.fixture
+def opened(checkpoint_folder: Any) -> "Translator":
+    assert checkpoint_folder.is_dir()
+    return load_checkpoint(device="cpu")
+
+
+def result_of(program: str) -> dict[str, Any]:
+    namespace: dict[str, Any] = {}
+    exec(compile(program, "snippet", "exec"), namespace)
+    return namespace
+
+
+def program_of(trace: "Trace", asked: Asked, about: str = "a test", recipe: Recipe | None = None) -> str:
+    return snippet(trace, asked, PLACE, recipe or of_head("pattern", "scores"), about)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(source=st.text(min_size=1, max_size=12), target=st.text(min_size=1, max_size=12), tau=st.floats(1e-30, 1e30))
+@example(source=HOSTILE[0], target=HOSTILE[1], tau=0.5)
+@example(source=HOSTILE[2], target=HOSTILE[3], tau=0.5)
+@example(source=HOSTILE[4], target=HOSTILE[5], tau=0.5)
+@example(source=HOSTILE[6], target=HOSTILE[0], tau=0.5)
+def test_the_program_computes_the_numbers_of_any_sentence(
+    source: str, target: str, tau: float, opened: "Translator"
+) -> None:
+    asked = Asked(source, target, 1, (AttentionTemperature(tau),))
+    try:
+        trace = opened.trace(source, target, 1, asked.interventions)
+    except ValueError:
+        return
+    found = result_of(program_of(trace, asked, f"of {source}"))
+    assert (found["source"], found["target"]) == (source, target)
+    for name in ("pattern", "scores"):
+        np.testing.assert_array_equal(found["arrays"][name], getattr(trace.attention("cross", 1), name)[2])
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_was_typed_stands_in_the_program_as_one_literal(text: str, opened: "Translator") -> None:
+    trace = opened.trace("A dog.", None, 1)
+    plain = program_of(trace, Asked("A dog.", "x", 1))
+    typed = program_of(replace(trace, source=text), Asked(text, text, 1), text.split("\n")[0])
+    assert [type(node) for node in ast.walk(ast.parse(typed))] == [type(node) for node in ast.walk(ast.parse(plain))]
+
+
+def test_changes_are_made_on_the_tokens_of_the_run_before(opened: "Translator") -> None:
+    before = opened.trace("A dog runs.", None, 4)
+    after = build_trace(opened, before.source, before.next_ids, CHANGES)
+    found = result_of(program_of(after, Asked("A dog runs.", None, 4, (), CHANGES)))
+    assert found["after"].next_ids == before.next_ids
+    np.testing.assert_array_equal(found["after"].logits, after.logits)
+    np.testing.assert_array_equal(found["before"].logits, before.logits)
+
+
+def test_other_weights_are_refused(opened: "Translator") -> None:
+    trace = opened.trace("A dog.", None, 1)
+    with pytest.raises(AssertionError, match="other weights"):
+        result_of(program_of(replace(trace, checkpoint_hash="0" * 64), Asked("A dog.", None, 1)))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        AttentionTemperature(np.float64(0.5), layer=int(np.int64(1))),
+        PermutedAttention(7, order=(1, 0)),
+        FrozenPattern((((0.5, 0.5),),), kind="cross"),
+        *CHANGES,
+        (),
+        (1,),
+        float("inf"),
+        None,
+        True,
+    ],
+    ids=repr,
+)
+def test_a_literal_is_equal_to_its_value(value: Any) -> None:
+    assert eval(literal(value), {name: getattr(interventions, name) for name in interventions.__all__}) == value
+
+
+def test_what_has_no_literal_is_refused() -> None:
+    with pytest.raises(TypeError, match="object has no literal"):
+        literal(object())

@@ -1,0 +1,63 @@
+"""Small versions of `make soak`; that a killed training loses nothing is in tests/model/training/test_train.py."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("streamlit")
+pytest.importorskip("websockets")
+
+from model.checkpoints.store import load_checkpoint, save_checkpoint
+from model.checkpoints.translator import Translator
+from tests.soak import closed, faults, load
+from tests.soak.server import Server, serving
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to look at the server")
+
+
+@pytest.fixture(scope="module")
+def server(saved_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("soak") / "log.txt", saved_checkpoints) as server:
+        yield server
+
+
+def test_six_sessions_at_once_each_get_their_own_answers(server: Server, checkpoint_folder: Path) -> None:
+    assert checkpoint_folder
+    tally, opened = load.crowd(server, 6, 6.0, load_checkpoint(device="cpu"))
+    for session in opened:
+        session.close()
+    assert tally.errors == []
+    assert tally.crossed == 0
+    assert len(tally.seconds) >= 6
+    assert server.complaints() == []
+
+
+def test_the_load_notices_an_answer_that_is_somebody_else_s(translator: Translator) -> None:
+    (one, *_), (other, *_) = (load.cases(number, translator) for number in (0, 1))
+    first, second = (load.Answer.expected(case.traced(translator)) for case in (one, other))
+    assert first.same(first)
+    assert not first.same(second)
+
+
+def test_work_is_dropped_when_the_sessions_close(server: Server) -> None:
+    _, idle = closed.ask_and_leave(server, sessions=3, clauses=1)
+    assert idle < closed.AT_MOST
+    assert server.complaints() == []
+
+
+def test_a_link_brings_the_view_back_from_a_server_that_was_killed(saved_checkpoints: Path, tmp_path: Path) -> None:
+    assert faults.server_killed(tmp_path, saved_checkpoints, sessions=2) == []
+
+
+def test_a_full_disk_leaves_the_old_checkpoint_whole(translator: Translator, tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoint"
+    save_checkpoint(folder, translator.model, translator.tokenizer, dict(translator.model.named_parameters()))
+    assert faults.disk_full(folder, 4096) == []
+    load_checkpoint(str(folder), "cpu")
+
+
+def test_a_disk_with_room_is_noticed(translator: Translator, tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoint"
+    save_checkpoint(folder, translator.model, translator.tokenizer, dict(translator.model.named_parameters()))
+    assert any("did not fail" in problem for problem in faults.disk_full(folder, 10**9))

@@ -1,0 +1,95 @@
+"""The payload of the lines holds the run's own weights, every digit, and who is who."""
+
+import json
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from viz.canvas.lines import MOST_HEADS, lines
+from viz.theme import OKABE_ITO
+from viz.tokens import labels
+
+if TYPE_CHECKING:
+    from model.trace import Trace
+
+Array = np.ndarray
+QUERIES, KEYS = list("abc"), list("wxyz")
+
+
+def decode(payload: bytes) -> tuple[dict, Array]:
+    """The header, and float32 (heads, query, key)."""
+    (length,) = struct.unpack("<I", payload[:4])
+    header = json.loads(payload[4 : 4 + length])
+    shape = len(header["heads"]), len(header["queries"]), len(header["keys"])
+    assert length % 4 == 0
+    return header, np.frombuffer(payload[4 + length :], "<f4").reshape(shape)
+
+
+@pytest.fixture
+def weights() -> Array:
+    return np.random.default_rng(2).dirichlet(np.ones(4), (8, 3)).astype(np.float32)
+
+
+def test_the_bytes_are_the_weights_of_the_run(trace: "Trace") -> None:
+    attention = trace.attention("decoder_self", 1)
+    read, predicted = labels(attention.query_tokens), labels(trace.next_tokens)
+    header, found = decode(lines(attention.pattern, read, read, allowed=attention.mask, predicts=predicted))
+    assert np.array_equal(np.isnan(found), ~attention.mask)
+    assert np.array_equal(found[attention.mask], attention.pattern[attention.mask])
+    assert header["queries"] == header["keys"] == read
+    assert header["predicts"] == predicted
+    assert header["shown"] == header["heads"] == [0, 1, 2, 3]
+
+
+def test_what_was_given_is_left_as_it_was(weights: Array) -> None:
+    before = weights.copy()
+    lines(weights, QUERIES, KEYS, allowed=np.zeros((3, 4), bool))
+    assert np.array_equal(weights, before)
+
+
+def test_a_head_keeps_its_look_whichever_others_stand_beside_it(weights: Array) -> None:
+    looks = {
+        heads: decode(lines(weights[: len(heads)], QUERIES, KEYS, heads=heads, shown=heads[:1]))[0]
+        for heads in ((0, 1, 2), (2, 7), (5,), (8, 9))
+    }
+    assert [header["looks"] for header in looks.values()] == [[0, 1, 2], [2, 7], [5], [0, 1]]
+    assert looks[2, 7]["shown"] == [2]
+    assert looks[2, 7]["colours"] == list(OKABE_ITO)
+
+
+def test_no_two_heads_look_the_same(weights: Array) -> None:
+    header, _ = decode(lines(weights[:3], QUERIES, KEYS, heads=(0, 8, 1)))
+    assert len(set(header["looks"])) == 3
+
+
+def test_numbers_that_are_no_shares_have_a_range_of_their_own(weights: Array) -> None:
+    header, found = decode(lines(weights * 7, QUERIES, KEYS, high=7, measure="length"))
+    assert np.array_equal(found, weights * 7)
+    assert (header["high"], header["measure"]) == (7, "length")
+    assert header["least"] == pytest.approx(7 * decode(lines(weights, QUERIES, KEYS))[0]["least"])
+
+
+def test_tokens_are_text_in_the_header(weights: Array) -> None:
+    nasty = ["<img src=x onerror=alert(1)>", "$x$", '"']
+    assert decode(lines(weights, nasty, KEYS))[0]["queries"] == nasty
+
+
+def test_what_cannot_be_drawn_is_said_in_words(weights: Array) -> None:
+    with pytest.raises(ValueError, match="have shape"):
+        lines(weights, QUERIES, KEYS[1:])
+    with pytest.raises(ValueError, match="have shape"):
+        lines(weights, QUERIES, KEYS, heads=[1])
+    with pytest.raises(ValueError, match="have shape"):
+        lines(weights[:0], QUERIES, KEYS)
+    with pytest.raises(ValueError, match=f"1 to {MOST_HEADS} different heads"):
+        lines(np.concatenate([weights, weights]), QUERIES, KEYS)
+    with pytest.raises(ValueError, match="different heads"):
+        lines(weights[:2], QUERIES, KEYS, heads=[3, 3])
+    with pytest.raises(ValueError, match="Weights run from 0"):
+        lines(weights - 1, QUERIES, KEYS)
+    with pytest.raises(ValueError, match="Weights run from 0"):
+        lines(weights * 3, QUERIES, KEYS)
+    with pytest.raises(ValueError, match="2 predicted tokens"):
+        lines(weights, QUERIES, KEYS, predicts=["a", "b"])

@@ -1,0 +1,147 @@
+"""The payload of the mosaic holds the run's own weights, and says what they are."""
+
+import json
+import struct
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from viz.canvas.mosaic import CHUNK, HALF_BYTE, MOST_CELLS, ONE_BYTE, Group, mosaic, thousandths
+from viz.tokens import labels
+
+if TYPE_CHECKING:
+    from model.trace import Trace
+
+Array = np.ndarray
+
+
+def decode(payload: bytes) -> tuple[dict, list[Array]]:
+    """The header, and each group's weights, as the component reads them, with NaN where they are masked."""
+    (length,) = struct.unpack("<I", payload[:4])
+    header = json.loads(payload[4 : 4 + length])
+    parts = np.frombuffer(payload[4 + length :], np.uint8)
+    found = []
+    for group in header["groups"]:
+        shape = group["layers"], group["heads"], len(group["queries"]), len(group["keys"])
+        halves, first, second, mask, parts = np.split(parts, np.cumsum(group["bytes"]))
+        bits = np.unpackbits(mask, bitorder="little")[: group["masks"]].astype(bool)
+        masked = np.resize(bits, shape) if bits.size else np.zeros(shape, bool)
+        excess = first.astype(int)
+        long = first >= ONE_BYTE
+        excess[long] = ONE_BYTE + (excess[long] - ONE_BYTE) * 256 + second
+        counted = np.stack([halves & 15, halves >> 4], axis=1).reshape(-1)[: np.sum(~masked)].astype(int)
+        counted[counted == HALF_BYTE] += excess
+        weights = np.full(shape, np.nan)
+        weights[~masked] = counted / 1000 * 10.0 ** header["power"]
+        found.append(weights)
+    assert not parts.size
+    return header, found
+
+
+def group_of(trace: "Trace", kind: str) -> Group:
+    layers = [trace.attention(kind, layer) for layer in (0, 1)]
+    stacked = (np.stack([getattr(layer, name) for layer in layers]) for name in ("pattern", "mask"))
+    weights, allowed = stacked
+    return Group(kind, kind, weights, labels(layers[0].query_tokens), labels(layers[0].key_tokens), allowed)
+
+
+@pytest.fixture
+def group() -> Group:
+    weights = np.random.default_rng(1).random((2, 3, 4, 5), dtype=np.float32)
+    return Group("cross", "Cross-attention", weights, list("abcd"), list("vwxyz"))
+
+
+def test_what_is_sent_is_the_weights_of_the_run_to_three_decimals(trace: "Trace") -> None:
+    groups = [group_of(trace, kind) for kind in ("encoder_self", "decoder_self", "cross")]
+    header, found = decode(mosaic(groups, ("cross", 1, 2)))
+    for group, described, sent in zip(groups, header["groups"], found, strict=True):
+        assert described["kind"] == group.kind
+        assert (described["queries"], described["keys"]) == (group.queries, group.keys)
+        seen = ~np.isnan(sent)
+        assert np.array_equal(seen, group.allowed)
+        np.testing.assert_allclose(sent[seen], group.weights[seen], rtol=0, atol=0.5001e-3)
+    assert header["chosen"] == ["cross", 1, 2]
+    assert header["high"] == 1
+
+
+@given(st.floats(0, 1, width=32), st.floats(0, 1, width=32), st.integers(0, 6))
+def test_thousandths_are_in_the_order_of_the_weights(one: float, other: float, power: int) -> None:
+    smaller, larger = thousandths(np.float32(10.0**power) * np.float32(sorted((one, other))), power)
+    assert smaller <= larger <= HALF_BYTE + ONE_BYTE + 4 * 256 - 1
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["a mask for each head", "one mask for all heads"])
+@given(st.integers(1, 3), st.integers(1, 9), st.integers(0, 2**32 - 1))
+def test_any_mask_arrives_whole(own: bool, heads: int, tokens: int, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    weights = draw.random((2, heads, tokens, tokens), dtype=np.float32)
+    allowed = np.broadcast_to(draw.random(weights.shape if own else weights.shape[2:]) < 0.5, weights.shape)
+    group = Group("cross", "Cross-attention", weights, ["a"] * tokens, ["b"] * tokens, allowed)
+    _, (sent,) = decode(mosaic([group]))
+    assert np.array_equal(np.isnan(sent), ~allowed)
+    np.testing.assert_allclose(sent, np.where(allowed, weights, np.nan), atol=0.5001e-3)
+
+
+def test_heads_of_very_long_texts_arrive_in_their_places() -> None:
+    side = 150
+    assert 3 * side**2 > CHUNK
+    weights = np.random.default_rng(0).dirichlet(np.full(side, 0.05), (1, 3, side)).astype(np.float32)
+    tokens = ["a"] * side
+    _, (sent,) = decode(mosaic([Group("cross", "Cross-attention", weights, tokens, tokens)]))
+    np.testing.assert_allclose(sent, weights, rtol=0, atol=0.5001e-3)
+
+
+def test_numbers_beyond_1_are_counted_in_tens_and_a_rounded_1_is_not(group: Group) -> None:
+    header, (sent,) = decode(mosaic([replace(group, weights=group.weights * 37)], high=None))
+    assert header["power"] == 2
+    np.testing.assert_allclose(sent, group.weights * 37, atol=0.5001e-1)
+    group.weights[0, 0, 0, :2] = [1 + 2**-23, -0.0]
+    header, (sent,) = decode(mosaic([group]))
+    assert header["power"] == 0
+    assert sent[0, 0, 0, 0] == 1
+    assert sent[0, 0, 0, 1] == 0
+
+
+def test_the_colours_may_go_up_to_the_largest_number(group: Group) -> None:
+    double = replace(group, weights=group.weights * 2)
+    header, _ = decode(mosaic([group, double], high=None, measure="length"))
+    assert header["high"] == double.weights.max()
+    assert header["measure"] == "length"
+    nothing = replace(group, weights=np.zeros_like(group.weights))
+    assert decode(mosaic([nothing], high=None))[0]["high"] == 1
+
+
+def test_all_may_be_masked(group: Group) -> None:
+    _, (sent,) = decode(mosaic([replace(group, allowed=np.array(False))]))
+    assert np.isnan(sent).all()
+
+
+def test_tokens_are_text_in_the_header(group: Group) -> None:
+    nasty = ["<img src=x onerror=alert(1)>", "$x$", '"', "ü"]
+    header, _ = decode(mosaic([replace(group, queries=nasty)]))
+    assert header["groups"][0]["queries"] == nasty
+
+
+def test_what_cannot_be_drawn_is_said_in_words(group: Group) -> None:
+    with pytest.raises(ValueError, match="1 to 3 kinds"):
+        mosaic([])
+    with pytest.raises(ValueError, match="1 to 3 kinds"):
+        mosaic([group] * 4)
+    with pytest.raises(ValueError, match="name 2 queries and 5 keys"):
+        replace(group, queries=["a", "b"])
+    with pytest.raises(ValueError, match="nothing to draw"):
+        replace(group, weights=group.weights[:, :0])
+    with pytest.raises(ValueError, match="numbers from -0"):
+        mosaic([replace(group, weights=group.weights - 1)])
+    with pytest.raises(ValueError, match="numbers from"):
+        mosaic([replace(group, weights=group.weights + np.inf)])
+    with pytest.raises(ValueError, match="positive number"):
+        mosaic([group], high=0)
+    side = int(MOST_CELLS**0.5) + 1
+    large = Group("cross", "Cross", np.broadcast_to(np.float32(0), (1, 1, side, side)), ["a"] * side, ["b"] * side)
+    with pytest.raises(ValueError, match="fewer kinds or layers"):
+        mosaic([large])

@@ -1,0 +1,101 @@
+"""Figures of decoding show the numbers they were given, and no token becomes markup."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from model.generation.beam_tree import beam_tree
+from model.network.config import EOS
+from viz.canvas.beam_tree import hypotheses_table, tree_payload
+from viz.charts.decoding import before_after, race, source_weights, step_costs, two_temperatures, written_line
+
+EVIL = "\u2581<img src=x>"
+
+
+def test_the_line_tells_written_chosen_and_coming_apart() -> None:
+    line = written_line(("\u2581Ein", "\u2581Hund", EVIL), 1)
+    assert line.count('class="past"') == line.count('class="now"') == line.count('class="later"') == 1
+    assert line.index('class="past"') < line.index('class="now"') < line.index('class="later"')
+    assert "<img" not in line
+
+
+def test_source_weights_are_the_row() -> None:
+    weights = np.array([0.25, 0.75])
+    figure = source_weights(weights, (EVIL, "</s>"), "Layer 0 <b>")
+    assert np.array_equal(figure.data[0].y, weights)
+    assert tuple(figure.layout.yaxis.range) == (0, 1)
+    assert "<img" not in figure.data[0].customdata[0]
+    assert "<b>" not in figure.layout.title.text
+
+
+def test_a_hundred_source_tokens_have_at_most_thirty_labels() -> None:
+    figure = source_weights(np.full(100, 0.01), ["a"] * 100, "")
+    assert len(figure.layout.xaxis.tickvals) <= 30
+
+
+def test_the_race_has_a_line_each() -> None:
+    totals = np.array([-0.1, -0.4])
+    figure = race({"greedy": (("a", EVIL), totals), "beam 4": (("a",), totals[:1])})
+    assert [list(line.y) for line in figure.data] == [[-0.1, -0.4], [-0.1]]
+    assert figure.data[0].line.dash != figure.data[1].line.dash, "colour alone tells nothing"
+    assert "<img" not in figure.data[0].customdata[1]
+
+
+def test_bars_before_and_after_state_the_rest_and_what_was_cut() -> None:
+    before, after = np.array([0.5, 0.2, 0.1]), np.array([0.7, 0.3, 0.0])
+    figure = before_after(("a", EVIL, "c"), before, after, 1, 97)
+    own, drawn = figure.data
+    assert list(own.x) == pytest.approx([0.5, 0.2, 0.1, 0.2])
+    assert list(drawn.x) == pytest.approx([0.7, 0.3, 0.0, 0.0])
+    assert drawn.text[2] == "cut"
+    names = figure.layout.yaxis.ticktext
+    assert names[1].startswith("<b>▸ &lt;img")
+    assert names[-1] == "all 97 others"
+
+
+def test_three_ways_share_one_axis_and_state_the_rest() -> None:
+    ways = {name: np.array([0.6, share]) for name, share in (("run", 0.3), ("output", 0.1), ("attention", 0.4))}
+    figure = two_temperatures(("a", "b"), ways, 98)
+    assert [bar.name for bar in figure.data] == list(ways)
+    for bar, values in zip(figure.data, ways.values(), strict=True):
+        assert sum(bar.x) == pytest.approx(1)
+        assert list(bar.x[:2]) == list(values)
+
+
+def test_costs_are_drawn_over_their_lengths_from_zero() -> None:
+    lengths = np.arange(1, 4)
+    figure = step_costs(lengths, lengths * 2, lengths * 5, "ms", "ms")
+    assert [list(line.y) for line in figure.data] == [[5, 10, 15], [2, 4, 6]]
+    assert figure.layout.yaxis.rangemode == "tozero"
+
+
+def test_the_payload_is_the_tree(translator) -> None:
+    tree = beam_tree(translator.model, [*translator.tokenizer.encode("a dog"), EOS], 2)
+    pieces = translator.tokenizer.tokens([node.token for node in tree.nodes])
+    scores = [node.log_probability / 2 for node in tree.nodes]
+    paths = tree.path(tree.ends[0]), tree.path(tree.ends[1])
+    payload = tree_payload(tree.nodes, pieces, scores, paths, 3)
+    for drawn, node, score in zip(payload["nodes"], tree.nodes, scores, strict=True):
+        assert (drawn["step"], drawn["rank"], drawn["parent"], drawn["fate"]) == (
+            node.step,
+            node.rank,
+            node.parent,
+            node.fate,
+        )
+        assert (drawn["token"], drawn["total"]) == (node.token_log_probability, node.log_probability)
+        assert drawn["score"] == score
+    assert payload["winner"] == list(paths[0])
+    assert payload["chosen"] == list(paths[1])
+
+
+def test_a_payload_writes_invisible_characters_out() -> None:
+    node = SimpleNamespace(step=0, rank=0, parent=-1, token_log_probability=-1, log_probability=-1, fate="kept")
+    payload = tree_payload([node], ["\u202ex"], [-1.0], ([0], [0]), 0)
+    assert payload["nodes"][0]["label"] == "-U+202Ex"
+
+
+def test_the_table_divides_by_the_penalty() -> None:
+    table = hypotheses_table(["a", "b"], [-2.0, -6.0], [3, 7], [1.0, 2.0])
+    assert list(table["score"]) == [-2.0, -3.0]
+    assert list(table["rank"]) == [1, 2]

@@ -1,0 +1,68 @@
+"""Figures of training show the numbers that they were given, and nothing that is masked or missing."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from viz.charts.training import PANELS, pattern_map, run_curves, schedule_chart, smoothing_chart
+
+STEPS = np.array([10.0, 20.0, 30.0])
+DRAWN = [column for panel in PANELS for column in panel.columns]
+
+
+@pytest.mark.parametrize("lacking", [None, *DRAWN])
+def test_every_curve_is_its_column_and_a_missing_column_is_no_curve(lacking: str | None) -> None:
+    log = {name: np.array([i + 3.0, np.nan, i + 1.0]) for i, name in enumerate(DRAWN) if name != lacking}
+    figure = run_curves({"step": STEPS, **log}, "step")
+    assert len(figure.data) == len(log)
+    for drawn, values in zip(figure.data, log.values(), strict=True):
+        assert np.array_equal(drawn.x, STEPS)
+        assert np.array_equal(drawn.y, values, equal_nan=True)
+
+
+def test_the_losses_share_a_panel_and_say_which_is_smoothed() -> None:
+    figure = run_curves({"step": STEPS, "train_loss": STEPS, "dev_loss": STEPS, "dev_bleu": STEPS}, "step")
+    axes = {drawn.name: drawn.yaxis for drawn in figure.data}
+    assert axes["training, with label smoothing"] == axes["development, without it"]
+    assert axes["development, greedy"] != axes["development, without it"]
+
+
+def test_the_schedule_has_the_curves_the_runs_dots_and_the_peak() -> None:
+    curves = {"chosen": STEPS / 7, "own": STEPS / 9}
+    figure = schedule_chart(STEPS, curves, (STEPS[:2], STEPS[1:]), (20, 0.5))
+    assert [drawn.mode for drawn in figure.data] == ["lines", "lines", "markers"]
+    for drawn, values in zip(figure.data, [*curves.values(), STEPS[1:]], strict=True):
+        assert np.array_equal(drawn.y, values)
+    assert figure.layout.shapes[0].x0 == 20
+    assert len(schedule_chart(STEPS, {"chosen": STEPS}, None, (20, 0.5)).data) == 1
+
+
+@given(st.lists(st.floats(1e-12, 1), min_size=1, max_size=11), st.floats(0, 0.5))
+def test_target_and_model_each_sum_to_one_with_all_others(weights: list[float], epsilon: float) -> None:
+    model = np.array(weights) / (sum(weights) + 0.5)
+    target = np.full(len(model), epsilon / 100)
+    target[0] += 1 - epsilon
+    figure = smoothing_chart(["▁<b>x</b>"] * len(model), target, model, 0, 100)
+    for drawn, values in zip(figure.data, (target, model), strict=True):
+        assert np.array_equal(drawn.x[:-1], values)
+        assert drawn.x.sum() == pytest.approx(1)
+    assert figure.layout.yaxis.ticktext[0] == "<b>&lt;b&gt;x&lt;/b&gt;</b>"
+    assert figure.layout.yaxis.ticktext[-1] == f"all {100 - len(model)} others"
+    low, high = figure.layout.xaxis.range
+    assert all(low <= np.log10(value) <= high for value in (*target, *model) if value)
+    assert len(figure.layout.xaxis.tickvals) <= 17
+
+
+@pytest.mark.parametrize("length", [1, 3, 100])
+def test_a_pattern_keeps_its_rows_and_columns_and_leaves_masked_cells_out(length: int) -> None:
+    pattern = np.random.default_rng(0).random((length, length + 2))
+    mask = np.tril(np.ones_like(pattern, dtype=bool))
+    rows, keys = [f"<q{i}>" for i in range(length)], [f"k{i}" for i in range(length + 2)]
+    figure = pattern_map(pattern, mask, rows, keys)
+    (heat,) = figure.data
+    assert np.array_equal(heat.z[mask], pattern[mask])
+    assert np.isnan(heat.z[~mask]).all()
+    assert (heat.zmin, heat.zmax) == (0, 1)
+    assert heat.customdata[length - 1][0] == f"&lt;q{length - 1}&gt;<br>looks at k0"
+    assert len(figure.layout.xaxis.tickvals) == len(figure.layout.xaxis.ticktext) <= 30

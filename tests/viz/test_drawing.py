@@ -1,0 +1,58 @@
+"""Pictures as one file: nothing is asked of a network, and nothing that was typed becomes part of the page."""
+
+import re
+from html.parser import HTMLParser
+
+import plotly.graph_objects as go
+import pytest
+
+from viz.drawing import SCRIPTS, Drawing, sources, standalone_html
+
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+
+class Tags(HTMLParser):
+    """Start tags of a page, in order."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        del attrs
+        self.found.append(tag)
+
+
+@pytest.mark.parametrize("data", [b"\x00\xff</script>", {"text": HOSTILE}], ids=["bytes", "values"])
+def test_a_page_has_the_tags_that_it_has_without_what_was_typed(data: bytes | dict) -> None:
+    plain = standalone_html("Title", [Drawing("mosaic", b"")], {"source": "A dog."})
+    typed = standalone_html(HOSTILE, [Drawing("mosaic", data)], {"source": HOSTILE})
+    assert Tags(typed).found == Tags(plain).found
+    assert "img" not in Tags(typed).found
+
+
+def test_a_page_may_ask_nobody_for_anything() -> None:
+    page = standalone_html("Title", [go.Figure(go.Bar(y=[1])), Drawing("lines", b"")], {})
+    assert "default-src 'none'" in page
+    assert not re.search(r"<(script|link|img)[^>]*(src|href)=", page)
+
+
+def test_plotly_comes_along_only_with_a_plotly_figure() -> None:
+    drawing = Drawing("lines", b"")
+    alone = standalone_html("Title", [drawing], {})
+    both = standalone_html("Title", [drawing, go.Figure()], {})
+    assert len(alone) < 100_000 < len(both)
+
+
+def test_the_facts_stand_on_the_page() -> None:
+    page = standalone_html("Title", [], {"checkpoint": "en-de", "view": "/masks?layer=1&head=2"})
+    assert "<dt>checkpoint</dt><dd dir='auto'>en-de</dd>" in page
+    assert "/masks?layer=1&amp;head=2" in page
+
+
+def test_what_a_script_needs_stands_before_it() -> None:
+    script, style = sources("mosaic")
+    assert script.endswith((SCRIPTS / "mosaic/mosaic.js").read_text(encoding="utf-8"))
+    assert script.startswith((SCRIPTS / "shared/header.js").read_text(encoding="utf-8"))
+    assert style.startswith((SCRIPTS / "shared/toolbar.css").read_text(encoding="utf-8"))

@@ -1,0 +1,1 @@
+"""Payloads of our own pictures; js/ has their scripts."""

@@ -1,0 +1,135 @@
+// needs: shared/colours.js shared/svg_pen.js shared/save_picture.js arithmetic/arithmetic_picture.js
+// The arithmetic component: the chosen cell's number after each step, and the terms of its sums, number by number.
+// It is one module with colours.js, svg_pen.js, save_picture.js and arithmetic_picture.js before it.
+
+const CELL = 50; // pixels a column needs
+const LABEL = 124; // and the row labels
+const MOST_WRAPPED = 64; // columns: longer strips scroll instead
+const drawn = new WeakMap();
+const latest = new WeakMap();
+
+export default function mount({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".arithmetic");
+  const draw = () => render(root, data, setTriggerValue);
+  if (!drawn.has(root)) offerPicture(root, (canvas, caption) => paintArithmetic(root, latest.get(root), canvas, caption));
+  latest.set(root, data);
+  drawn.get(root)?.disconnect();
+  let width = root.clientWidth;
+  const watcher = new ResizeObserver(() => {
+    if (root.clientWidth !== width) draw();
+    width = root.clientWidth;
+  });
+  watcher.observe(root);
+  drawn.set(root, watcher);
+  draw();
+  return () => drawn.get(root).disconnect();
+}
+
+function render(root, data, setTriggerValue) {
+  const tables = lookupTables(data.scales);
+  const strips = data.strips.map((strip) => stripOf(strip, tables, root.clientWidth));
+  root.replaceChildren(chainOf(data, setTriggerValue), ...strips);
+  for (const chosen of root.querySelectorAll("th.chosen")) centre(chosen);
+  for (const frame of root.querySelectorAll(".frame")) reachable(frame);
+}
+
+function chainOf({ chain, step }, setTriggerValue) {
+  const list = element("ol", "chain");
+  list.append(
+    ...chain.map(([name, value], index) => {
+      const item = element("li");
+      const link = element("button", index > step ? "later" : index === step ? "now" : "");
+      link.append(element("span", "name", name), " ", element("span", "value", value));
+      // As it is written on the button, so that it can be spoken to as well.
+      link.setAttribute("aria-label", `Step ${index + 1}: ${name} ${value}`);
+      link.addEventListener("click", () => setTriggerValue("step", index));
+      item.append(link);
+      return item;
+    }),
+  );
+  return list;
+}
+
+function stripOf(strip, tables, width) {
+  const figure = element("figure");
+  const frame = element("div", "frame");
+  const table = element("table");
+  for (const [from, to] of pieces(strip.columns.length, width)) {
+    const head = element("tr");
+    const names = strip.columns.slice(from, to);
+    head.append(element("td"), ...names.map((name, index) => heading(name, from + index === strip.chosen)));
+    table.append(head, ...strip.rows.flatMap((row) => rowsOf(row, strip.chosen, tables, from, to)));
+  }
+  frame.setAttribute("aria-label", strip.title);
+  frame.append(table);
+  figure.append(element("figcaption", "", strip.title), frame, element("p", "result", strip.result));
+  return figure;
+}
+
+// [from, to) of the columns that stand under each other, so that nothing needs to scroll.
+function pieces(size, width) {
+  const fitting = Math.max(Math.floor((width - LABEL) / CELL), 1);
+  const count = size > MOST_WRAPPED ? 1 : Math.ceil(size / fitting);
+  const each = Math.ceil(size / count);
+  return Array.from({ length: count }, (_, piece) => [piece * each, Math.min((piece + 1) * each, size)]);
+}
+
+function heading(name, chosen) {
+  const cell = element("th", chosen ? "chosen" : "", name);
+  cell.scope = "col";
+  cell.title = name;
+  return cell;
+}
+
+function rowsOf(row, chosen, tables, from, to) {
+  const numbers = element("tr");
+  const [low, plain] = row.scale === "viridis" ? [0, true] : [-row.limit, false];
+  const label = element("th", "label", row.label);
+  label.scope = "row";
+  label.title = `colours from ${low} to ${row.limit}`;
+  if (row.colour) label.style.borderColor = row.colour;
+  numbers.append(label);
+  for (let column = from; column < to; column += 1) {
+    const cell = element("td", column === chosen ? "chosen" : "", row.texts[column]);
+    const value = row.values[column];
+    if (value === null || row.masked[column]) cell.classList.add("masked");
+    else {
+      const colour = colourOf(tables[row.scale], value, low, row.limit);
+      cell.style.background = `rgb(${colour.join(",")})`;
+      cell.style.color = inkOn(colour);
+      cell.title = exactly(Math.fround(value));
+    }
+    numbers.append(cell);
+  }
+  return row.bars ? [barsOf(row, plain, from, to), numbers] : [numbers];
+}
+
+// Bars up for what adds, down for what takes away, all to one scale.
+function barsOf(row, plain, from, to) {
+  const bars = element("tr", "bars");
+  bars.setAttribute("aria-hidden", "true");
+  const largest = Math.max(...row.values.map((value) => Math.abs(value))) || 1;
+  const signs = row.values.some((value) => value < 0);
+  bars.append(element("td"));
+  for (const value of row.values.slice(from, to)) {
+    const cell = element("td");
+    const bar = element("i", plain ? "plain" : value < 0 ? "down" : "up");
+    bar.style.height = `${(Math.abs(value) / largest) * (signs ? 50 : 100)}%`;
+    bar.style[value < 0 ? "top" : "bottom"] = signs ? "50%" : "0";
+    cell.append(bar);
+    bars.append(cell);
+  }
+  return bars;
+}
+
+// What scrolls is a stop of the Tab key, for the arrow keys to move it.
+function reachable(frame) {
+  if (frame.scrollWidth <= frame.clientWidth) return;
+  frame.tabIndex = 0;
+  frame.setAttribute("role", "region");
+}
+
+function centre(cell) {
+  const frame = cell.closest(".frame");
+  frame.scrollLeft = cell.offsetLeft - frame.clientWidth / 2;
+}

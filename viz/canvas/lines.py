@@ -1,0 +1,93 @@
+"""Lines between two columns of tokens, as the payload of the lines component: the run's own weights, in bytes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from viz.canvas.mosaic import packed
+from viz.theme import KEY, OKABE_ITO, QUERY
+
+Array = np.ndarray
+
+MOST_HEADS = len(OKABE_ITO)
+LEAST = 0.004
+"""of the largest possible: lines of smaller weights are not drawn: they would be as good as transparent"""
+
+STYLE = {"colours": OKABE_ITO, "query_colour": QUERY, "key_colour": KEY}
+
+
+def lines(
+    weights: Array,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    *,
+    heads: Sequence[int] | None = None,
+    shown: Sequence[int] | None = None,
+    allowed: Array | None = None,
+    predicts: Sequence[str] | None = None,
+    high: float = 1.0,
+    measure: str = "attention weight",
+    title: str = "",
+) -> bytes:
+    """The payload: viz.canvas.mosaic.packed with float32 weights as given, by head, query, key; a masked cell is a NaN.
+
+    Args:
+        weights: (heads, query, key), 0 to `high`; NaN is masked.
+        queries: plain-text label of each query, without its position (viz.tokens.labels).
+        keys: plain-text label of each key.
+        heads: the head's number in the model, one a row of `weights`; None: 0, 1, 2, ...
+        shown: numbers of the heads drawn at first; None: all. A person's choice stays while this does.
+        allowed: bool, to be broadcast to the shape of weights: False is masked.
+        predicts: in the decoder, label of the token that each row predicts.
+        high: the weight of the thickest, opaque line: 1, or the largest of numbers that are no shares.
+        measure: what the numbers are.
+        title: what the picture shows, for people who cannot see it: `measure` where there is nothing to add.
+
+    Raises:
+        ValueError: labels that do not fit, more than eight heads, weights outside 0 to `high`.
+    """
+    weights = np.asarray(weights, dtype="<f4")
+    heads = [int(head) for head in (range(len(weights)) if heads is None else heads)]
+    _check_names(weights, heads, queries, keys)
+    seen = np.broadcast_to(True if allowed is None else allowed, weights.shape)
+    weights = np.where(seen, weights, np.nan).astype("<f4")
+    _check_range(weights, high)
+    shown = heads if shown is None else [head for head in heads if head in set(shown)]
+    header = {"heads": heads, "shown": shown, "looks": _looks(heads), "least": LEAST * high, "high": high}
+    header |= {"measure": measure, "title": title or measure}
+    return packed(header | _names(queries, keys, predicts) | STYLE, [weights])
+
+
+def _names(queries: Sequence[str], keys: Sequence[str], predicts: Sequence[str] | None) -> dict:
+    if predicts is not None and len(predicts) != len(queries):
+        raise ValueError(f"{len(predicts)} predicted tokens do not fit {len(queries)} queries.")
+    return {
+        "queries": list(queries),
+        "keys": list(keys),
+        "predicts": None if predicts is None else list(predicts),
+    }
+
+
+def _check_names(weights: Array, heads: Sequence[int], queries: Sequence[str], keys: Sequence[str]) -> None:
+    expected = (len(heads), len(queries), len(keys))
+    if weights.shape != expected or not weights.size:
+        raise ValueError(f"The weights have shape {weights.shape}; heads, queries and keys say {expected}.")
+    if len(heads) > MOST_HEADS or len(set(heads)) < len(heads):
+        raise ValueError(f"Lines are drawn for 1 to {MOST_HEADS} different heads at once, not for {heads}.")
+
+
+def _check_range(weights: Array, high: float) -> None:
+    seen = weights[~np.isnan(weights)]
+    # In float32 the weights of a row may add up to a hair above 1, and a lone key's weight with them.
+    if not high > 0 or (seen.size and (seen.min() < 0 or seen.max() > high * (1 + 1e-5))):
+        span = f"from {seen.min():.4g} to {seen.max():.4g}" if seen.size else "nowhere: all are masked"
+        raise ValueError(f"Weights run from 0 to a positive number, here {high:.4g}; these run {span}.")
+
+
+def _looks(heads: Sequence[int]) -> list[int]:
+    """Which of the eight looks, a colour and dashes, each head has: its own number's, where no other has it yet."""
+    free, looks = list(range(MOST_HEADS)), []
+    for head in heads:
+        wanted = head % MOST_HEADS
+        looks.append(free.pop(free.index(wanted) if wanted in free else 0))
+    return looks

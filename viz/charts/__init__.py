@@ -1,0 +1,1 @@
+"""Plotly figures, a file a page."""

@@ -1,0 +1,100 @@
+"""Pictures as one file that opens without a network: Plotly's figures, and our own components with what they draw."""
+
+import base64
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plotly.offline import get_plotlyjs
+
+SCRIPTS = Path(__file__).parent / "canvas/js"
+"""a folder for each component; `shared` has what several need"""
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+"""the file may run its own scripts and ask nobody for anything"""
+STYLE = """
+:root { --st-text-color: #31333f; --st-background-color: #ffffff; --st-secondary-background-color: #f0f2f6;
+  --st-primary-color: #1c6fd1; --st-border-color: rgba(49, 51, 63, 0.25); --st-font: system-ui, sans-serif;
+  color-scheme: light; }
+body { max-width: 1200px; margin: 24px auto; padding: 0 16px; color: #31333f; background: #ffffff;
+  font: 15px/1.5 system-ui, sans-serif; }
+h1 { font-size: 22px; }
+section { margin: 20px 0; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; font-size: 13px; }
+dt { opacity: 0.75; }
+dd { margin: 0; overflow-wrap: anywhere; white-space: pre-wrap; }
+"""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture that one of our components draws."""
+
+    component: str
+    """its name: that of its files"""
+    data: bytes | Mapping[str, Any]
+    """the payload"""
+
+
+def sources(component: str) -> tuple[str, str]:
+    """Script and style of a component: the files that its script's first line `// needs:` names, then its own."""
+    (own,) = SCRIPTS.glob(f"*/{component}.js")
+    first, _, _ = own.read_text(encoding="utf-8").partition("\n")
+    needed = first.removeprefix("// needs:").split() if first.startswith("// needs:") else []
+    files = [*(SCRIPTS / name for name in needed), own, own.with_suffix(".css")]
+    script, style = (
+        "\n".join(file.read_text(encoding="utf-8") for file in files if file.suffix == ending)
+        for ending in (".js", ".css")
+    )
+    return script, style
+
+
+def standalone_html(title: str, pictures: Sequence[Any], facts: Mapping[str, str]) -> str:
+    """A page with the pictures, all that draws them, and `facts` under them.
+
+    Args:
+        title: above the pictures.
+        pictures: Plotly figures and Drawings, in the order of the page.
+        facts: name -> text; like the title plain text, escaped here.
+    """
+    plotly = any(not isinstance(picture, Drawing) for picture in pictures)
+    body = "".join(
+        f"<section>{_drawn(picture, number) if isinstance(picture, Drawing) else _plotted(picture)}</section>\n"
+        for number, picture in enumerate(pictures)
+    )
+    entries = ((html.escape(name), html.escape(text)) for name, text in facts.items())
+    told = "".join(f"<dt>{name}</dt><dd dir='auto'>{text}</dd>" for name, text in entries)
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{html.escape(title)}</title><style>{STYLE}</style>"
+        f"{f'<script>{get_plotlyjs()}</script>' if plotly else ''}</head>\n"
+        f"<body><h1>{html.escape(title)}</h1>\n{body}<dl>{told}</dl></body></html>\n"
+    )
+
+
+def _plotted(figure: Any) -> str:
+    config = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}
+    return figure.to_html(full_html=False, include_plotlyjs=False, config=config)
+
+
+def _drawn(drawing: Drawing, number: int) -> str:
+    """The component in a shadow root of its own, as in the app; what it would tell the app goes nowhere."""
+    script, style = sources(drawing.component)
+    if isinstance(drawing.data, bytes):
+        code = base64.b64encode(drawing.data).decode()
+        data = f"Uint8Array.from(atob('{code}'), (letter) => letter.charCodeAt(0)).buffer"
+    else:
+        # As part of a script: what a person typed must not end it.
+        data = json.dumps(drawing.data).replace("<", "\\u003c")
+    inside = json.dumps(f"<style>{style}</style><div class='{drawing.component}'></div>")
+    return (
+        f'<div id="picture-{number}"></div><script type="module">\n{script}\n'
+        f"const host = document.getElementById('picture-{number}');\n"
+        "const parentElement = host.attachShadow({ mode: 'open' });\n"
+        f"parentElement.innerHTML = {inside};\n"
+        f"mount({{ parentElement, data: {data}, setTriggerValue() {{}}, setStateValue() {{}} }});\n</script>"
+    )

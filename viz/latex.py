@@ -1,0 +1,124 @@
+"""Formulas of attention in LaTeX, with Q, K and V in their colours and one step lit; numbers as text."""
+
+import math
+from collections.abc import Mapping
+
+from viz.canvas.matrices import Array
+from viz.theme import KEY, QUERY, VALUE
+
+DIMMED = "#8C8C8C"
+"""what has not happened yet: readable on light and on dark"""
+
+
+def coloured(colour: str, latex: str) -> str:
+    return rf"\textcolor{{{colour}}}{{{latex}}}"
+
+
+def number(value: float, digits: int = 4) -> str:
+    """`digits` significant digits, a true minus sign, infinity as its symbol."""
+    if math.isinf(value):
+        return "−∞" if value < 0 else "∞"
+    text = f"{value:#.{digits}g}" if value else "0"
+    return text.removesuffix(".").replace("-", "−")
+
+
+def latex_number(value: float, digits: int = 5) -> str:
+    """The same number as LaTeX, powers of ten written out."""
+    mantissa, _, exponent = number(value, digits).replace("−", "-").replace("∞", r"\infty").partition("e")
+    return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa
+
+
+def sum_of_products(left: Array, right: Array) -> str:
+    """The first two products of a sum, and that there are more."""
+    shown = [rf"{bracketed(a, 3)} \cdot {bracketed(b, 3)}" for a, b in zip(left[:2], right[:2], strict=True)]
+    return " + ".join(shown) + (r" + \cdots" if len(left) > 2 else "")
+
+
+def bracketed(value: float, digits: int = 4) -> str:
+    """The number, in brackets if it is negative."""
+    text = latex_number(value, digits)
+    return f"({text})" if value < 0 else text
+
+
+def dot_product(query: int, key: int) -> str:
+    """q_i . k_j in their colours."""
+    return rf"{coloured(QUERY, 'q')}_{{{query}}} \cdot {coloured(KEY, 'k')}_{{{key}}}"
+
+
+def entry(symbol: str, row: int | str, column: int | str, colour: str) -> str:
+    """One entry of Q, K or V: x_{row,column}."""
+    return rf"{coloured(colour, symbol)}_{{{row},{column}}}"
+
+
+def attention_formula(step: int, n_heads: int, head: int, crosses: bool) -> str:
+    """The whole computation of one head, with the part of `step` (0 to 6) framed and later parts dimmed."""
+    source = "Y" if crosses else "X"
+
+    def piece(of: int, latex: str) -> str:
+        return latex if of <= step else coloured(DIMMED, latex)
+
+    def framed(of: int, latex: str) -> str:
+        return rf"\boxed{{{latex}}}" if of == step else latex
+
+    q, k, v = coloured(QUERY, "Q"), coloured(KEY, "K"), coloured(VALUE, "V") if step >= 5 else coloured(DIMMED, "V")
+    first = r",\quad ".join(
+        f"{coloured(colour, name)} = {x}{coloured(colour, f'W_{name}')} + {coloured(colour, f'b_{name}')}"
+        for name, x, colour in (("Q", "X", QUERY), ("K", source, KEY), ("V", source, VALUE))
+    )
+    product = framed(1, q + k + r"^{\top}") if step >= 1 else coloured(DIMMED, r"QK^{\top}")
+    root = piece(2, r"\sqrt{d_k}")
+    scaled = framed(2, piece(2, rf"\frac{{{product}}}{{{root}}}"))
+    masked = framed(3, piece(3, r"\mathrm{mask}\Big(") + scaled + piece(3, r"\Big)"))
+    weights = framed(4, piece(4, r"\mathrm{softmax}\Big(") + masked + piece(4, r"\Big/\,\tau") + piece(4, r"\Big)"))
+    z = framed(5, rf"{weights}\,{v}")
+    heads = r"\,|\,".join(
+        [r"z_{0}", r"\cdots", rf"z_{{{n_heads - 1}}}"] if n_heads > 3 else [f"z_{{{i}}}" for i in range(n_heads)]
+    )
+    out = framed(6, piece(6, rf"\mathrm{{out}} = [\,{heads}\,]\,W_O + b_O"))
+    equation = rf"{piece(5, f'z_{{{head}}} =')} {z}"
+    # Room for the frames of every step, so that nothing moves between them.
+    lines = (
+        framed(0, first) + r"\vphantom{\boxed{W_Q}}",
+        rf"{equation} \qquad {out}" + r"\vphantom{\boxed{\frac{\boxed{QK^{\top}}}{\sqrt{d_k}}}}",
+    )
+    return r"\begin{gathered}" + r"\\[6pt]".join(lines) + r"\end{gathered}"
+
+
+DIGITS = 6
+
+
+def block_equation(numbers: Mapping[str, float], dimension: int, pre: bool) -> str:
+    """s = x + Sublayer(x), then gamma (s - mu) / sigma + beta; with pre-norm the norm, of x, comes first.
+
+    Args:
+        numbers: `before`, `out`, `added` and `normed` of the dimension, and `mean`, `std`, `gamma` and `beta`.
+        dimension: which.
+        pre: pre-norm.
+    """
+    lines = [_sum(numbers, dimension, pre), _norm(numbers, dimension, pre)]
+    body = r" \\[6pt] ".join(reversed(lines) if pre else lines)
+    return rf"\begin{{aligned}} {body} \end{{aligned}}"
+
+
+def _sum(numbers: Mapping[str, float], j: int, pre: bool) -> str:
+    read = r"\mathrm{LayerNorm}(x)" if pre else "x"
+    x, added = (latex_number(numbers[name], DIGITS) for name in ("before", "added"))
+    return (
+        rf"s_{{{j}}} &= x_{{{j}}} + \mathrm{{Sublayer}}({read})_{{{j}}} = {x} + {_in(numbers['out'])} "
+        rf"= \mathbf{{{added}}}"
+    )
+
+
+def _norm(numbers: Mapping[str, float], j: int, pre: bool) -> str:
+    symbol, source = ("x", "before") if pre else ("s", "added")
+    read, normed = (latex_number(numbers[name], DIGITS) for name in (source, "normed"))
+    gamma, mean, std, beta = (_in(numbers[name]) for name in ("gamma", "mean", "std", "beta"))
+    return (
+        rf"\mathrm{{LayerNorm}}({symbol})_{{{j}}} &= \gamma_{{{j}}}\,\frac{{{symbol}_{{{j}}} - \mu}}{{\sigma}} "
+        rf"+ \beta_{{{j}}} \\[6pt] &= {gamma} \cdot \frac{{{read} - {mean}}}{{{std}}} + {beta} "
+        rf"= \mathbf{{{normed}}}"
+    )
+
+
+def _in(value: float) -> str:
+    return bracketed(float(value), DIGITS)

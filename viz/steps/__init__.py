@@ -1,0 +1,1 @@
+"""The seven steps of one head."""

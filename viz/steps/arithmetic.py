@@ -1,0 +1,210 @@
+"""The arithmetic of one chosen cell, number by number: what each of the seven steps does to it."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from viz.canvas.matrices import Array
+from viz.latex import bracketed, coloured, dot_product, entry, latex_number, number, sum_of_products
+from viz.steps.head import Choice, Head
+from viz.steps.strips import Arithmetic, Row, Strip, row
+from viz.theme import KEY, QUERY, VALUE, WEIGHTS
+
+COLOURS = {"Q": QUERY, "K": KEY, "V": VALUE}
+
+
+def worked_out(step: int, head: Head, choice: Choice) -> Arithmetic:
+    """What `step` (0 to 6) does at the chosen cell."""
+    return (_projection, _score, _scaling, _masking, _softmax, _weighted_sum, _output)[step](head, choice)
+
+
+def chain(head: Head, choice: Choice) -> list[tuple[str, str]]:
+    """The chosen cell's number after each of the seven steps, with what it is called."""
+    i, j, c, o = choice.query, choice.key, choice.dimension, choice.output
+    entries = (head.projected["Q"][i, c], head.projected["K"][j, c], head.projected["V"][j, c])
+    return [
+        (f"q[{c}], k[{c}], v[{c}]", ", ".join(number(entry, 3) for entry in entries)),
+        ("q · k", number(head.scores[i, j])),
+        (f"÷ √{head.d_k}", number(head.scaled[i, j])),
+        ("mask", "may look" if head.mask[i, j] else "masked: −∞"),
+        ("weight", number(head.pattern[i, j])),
+        (f"weight × v[{c}]", number(float(head.pattern[i, j]) * float(head.projected["V"][j, c]))),
+        (f"out[{o}]", number(head.out[i, o])),
+    ]
+
+
+def _projection(head: Head, choice: Choice) -> Arithmetic:
+    name, c = choice.projection, choice.dimension
+    position, axis = (choice.query, head.queries) if name == "Q" else (choice.key, head.keys)
+    x, w, b = head.inputs[name][position], head.weights[name][:, c], head.biases[name][c]
+    products = _double(x) * w
+    value, colour = head.projected[name][position, c], COLOURS[name]
+    source = "Y" if head.crosses and name != "Q" else "X"
+    latex = (
+        rf"{entry(name.lower(), position, c, colour)} = \sum_{{m=0}}^{{{head.d_model - 1}}} {source}_{{{position},m}}\,"
+        rf"({coloured(colour, f'W_{name}')})_{{m,{c}}} + ({coloured(colour, f'b_{name}')})_{{{c}}}"
+        rf" = {latex_number(products.sum())} + {bracketed(b)} = {latex_number(value)}"
+    )
+    strip = Strip(
+        f"{head.d_model} products: row {position} of {source} ({axis.labels[position]}) times column {c} of W_{name}",
+        _count(head.d_model),
+        (
+            row(f"{source}, row {position}", x),
+            row(f"W_{name}, column {c}", w, colour),
+            row("product", products, bars=True),
+        ),
+        f"sum {number(products.sum())}, plus bias {number(b)} = {number(value)}",
+    )
+    return Arithmetic(latex, (strip,))
+
+
+def _score(head: Head, choice: Choice) -> Arithmetic:
+    i, j = choice.query, choice.key
+    q, k = head.projected["Q"][i], head.projected["K"][j]
+    products = _double(q) * k
+    both = max(abs(q).max(), abs(k).max())
+    latex = (
+        rf"{dot_product(i, j)} = \sum_{{c=0}}^{{{head.d_k - 1}}} {entry('q', i, 'c', QUERY)}\,{entry('k', j, 'c', KEY)}"
+        rf" = {sum_of_products(q, k)} = {latex_number(head.scores[i, j])}"
+    )
+    strip = Strip(
+        f"{head.d_k} products: query {i} ({head.queries.labels[i]}) times key {j} ({head.keys.labels[j]})",
+        _count(head.d_k),
+        (
+            row(f"q, row {i}", q, QUERY, limit=both),
+            row(f"k, row {j}", k, KEY, limit=both),
+            row("product", products, bars=True),
+        ),
+        f"sum = score = {number(head.scores[i, j], 5)}",
+    )
+    return Arithmetic(latex, (strip,))
+
+
+def _scaling(head: Head, choice: Choice) -> Arithmetic:
+    i, j = choice.query, choice.key
+    root = math.sqrt(head.d_k)
+    latex = (
+        rf"\frac{{{dot_product(i, j)}}}{{\sqrt{{d_k}}}} = "
+        rf"\frac{{{latex_number(head.scores[i, j])}}}{{\sqrt{{{head.d_k}}}}} = "
+        rf"\frac{{{latex_number(head.scores[i, j])}}}{{{latex_number(root)}}} = {latex_number(head.scaled[i, j])}"
+    )
+    limit = abs(head.scores[i]).max()
+    rows = (row("score", head.scores[i], limit=limit), row(f"÷ {root:.3f}", head.scaled[i], limit=limit))
+    return Arithmetic(latex, (_key_strip(head, choice, rows, f"scaled = {number(head.scaled[i, j], 5)}"),))
+
+
+def _masking(head: Head, choice: Choice) -> Arithmetic:
+    i, j = choice.query, choice.key
+    masked = np.where(head.mask[i], head.scaled[i], -np.inf)
+    verb = "may" if head.mask[i, j] else "may not"
+    latex = (
+        rf"\text{{query {i} {verb} look at key {j}:}}\quad {latex_number(head.scaled[i, j])} "
+        rf"\;\longrightarrow\; {latex_number(masked[j])}"
+    )
+    limit = abs(head.scaled[i]).max()
+    rows = (row("scaled", head.scaled[i], limit=limit), row("masked", masked, limit=limit))
+    seen = int(head.mask[i].sum())
+    return Arithmetic(latex, (_key_strip(head, choice, rows, f"query {i} sees {seen} of {head.keys.size} keys"),))
+
+
+def _softmax(head: Head, choice: Choice) -> Arithmetic:
+    i, j, tau = choice.query, choice.key, head.temperature
+    allowed = head.mask[i]
+    if not allowed.any():
+        return Arithmetic(rf"\text{{query {i} may look at no key: all its weights are 0}}")
+    cooled = np.where(allowed, _double(head.scaled[i]) / tau, -np.inf)
+    largest = cooled.max()
+    powers = np.exp(cooled - largest)
+    rows = (
+        row("masked", np.where(allowed, head.scaled[i], -np.inf)),
+        row(f"÷ τ = {tau:g}", cooled),
+        row(f"− largest, {number(largest)}", cooled - largest),
+        row("e to that power", powers, bars=True, scale=WEIGHTS, allowed=allowed),
+        row("weight", head.pattern[i], scale=WEIGHTS, allowed=allowed),
+    )
+    total = latex_number(powers.sum())
+    exponent = (
+        rf"{latex_number(head.scaled[i, j])}/{tau:g} - {bracketed(largest, 5)}" if head.mask[i, j] else r"-\infty"
+    )
+    latex = (
+        rf"\alpha_{{{i},{j}}} = \frac{{e^{{x_{{{i},{j}}}/\tau - \max}}}}{{\sum_{{j'}} e^{{x_{{{i},j'}}/\tau - \max}}}}"
+        rf" = \frac{{e^{{{exponent}}}}}{{{total}}} = \frac{{{latex_number(powers[j])}}}{{{total}}}"
+        rf" = {latex_number(head.pattern[i, j])}"
+    )
+    result = f"the row's sum of powers is {number(powers.sum(), 5)}; weight = {number(head.pattern[i, j], 5)}"
+    title = "subtracting the largest value first keeps e to the power from overflowing, and the ratio as it is"
+    strip = _key_strip(head, choice, rows, result)
+    return Arithmetic(latex, (replace(strip, title=f"{strip.title}; {title}"),))
+
+
+def _weighted_sum(head: Head, choice: Choice) -> Arithmetic:
+    i, j, c = choice.query, choice.key, choice.dimension
+    v, weights = head.projected["V"], head.pattern[i]
+    both = max(abs(v).max(), abs(head.z).max())
+    latex = (
+        rf"z_{{{i},{c}}} = \sum_{{j=0}}^{{{head.keys.size - 1}}} \alpha_{{{i},j}}\,{entry('v', 'j', c, VALUE)} = "
+        rf"{sum_of_products(weights, v[:, c])} = {latex_number(head.z[i, c])}"
+    )
+    vectors = Strip(
+        f"the value of key {j} ({head.keys.labels[j]}) times its weight {number(weights[j])}, inside z of query {i}",
+        _count(head.d_k),
+        (
+            row(f"v, row {j}", v[j], VALUE, limit=both),
+            row("weight × v", _double(v[j]) * weights[j], limit=both),
+            row(f"z, row {i}", head.z[i], limit=both),
+        ),
+        f"in dimension {c}: {number(float(weights[j]) * float(v[j, c]))} of {number(head.z[i, c])}",
+        c,
+    )
+    products = _double(weights) * v[:, c]
+    sums = (
+        row("weight", weights, scale=WEIGHTS),
+        row(f"v, column {c}", v[:, c], VALUE, limit=both),
+        row("product", products, bars=True),
+    )
+    return Arithmetic(latex, (vectors, _key_strip(head, choice, sums, f"sum = z = {number(head.z[i, c], 5)}")))
+
+
+def _output(head: Head, choice: Choice) -> Arithmetic:
+    i, o, h = choice.query, choice.output, head.index
+    parts = head.contributions(i)[:, 0, o]
+    z, w = head.z[i], head.w_o[h][:, o]
+    latex = (
+        rf"\mathrm{{out}}_{{{i},{o}}} = \sum_{{h=0}}^{{{head.n_heads - 1}}} z^{{(h)}}_{{{i}}}\, W_O^{{(h)}} + b_O"
+        rf" = {' + '.join(bracketed(part) for part in parts)} + {bracketed(head.b_o[o])} = "
+        rf"{latex_number(head.out[i, o])}"
+    )
+    own = Strip(
+        f"{head.d_k} products: z of head {h}, row {i} ({head.queries.labels[i]}), times column {o} of its rows of W_O",
+        _count(head.d_k),
+        (
+            row(f"z, row {i}", z),
+            row(f"W_O, column {o}", w),
+            row("product", _double(z) * w, bars=True),
+        ),
+        f"sum = head {h}'s part = {number(parts[h], 5)}",
+    )
+    everyone = Strip(
+        f"all heads' parts of output dimension {o}, and the bias",
+        (*(f"head {n}" for n in range(head.n_heads)), "b_O"),
+        (row("part", np.append(parts, head.b_o[o]), bars=True),),
+        f"sum = out = {number(head.out[i, o], 5)}",
+        h,
+    )
+    return Arithmetic(latex, (own, everyone))
+
+
+def _key_strip(head: Head, choice: Choice, rows: tuple[Row, ...], result: str) -> Strip:
+    """One column a key, for the chosen query."""
+    i = choice.query
+    columns = tuple(f"{position} {label}" for position, label in enumerate(head.keys.labels))
+    return Strip(f"query {i} ({head.queries.labels[i]}) over all keys", columns, rows, result, choice.key)
+
+
+def _count(size: int) -> tuple[str, ...]:
+    return tuple(str(position) for position in range(size))
+
+
+def _double(values: Array) -> Array:
+    return values.astype(np.float64)

@@ -1,0 +1,113 @@
+"""One attention head of a run as plain matrices: what the step-by-step pictures and their arithmetic read."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from viz import tokens
+from viz.canvas.matrices import Array, Axis
+
+PROJECTIONS = ("Q", "K", "V")
+
+
+@dataclass(frozen=True)
+class Head:
+    """What one head of one attention computed; each array is a slice of the run's own tensor."""
+
+    index: int
+    n_heads: int
+    crosses: bool
+    """whether keys and values come from the encoder while queries come from the decoder"""
+    queries: Axis
+    keys: Axis
+    inputs: dict[str, Array]
+    """by Q, K, V: (position, d_model), what each projection is applied to"""
+    weights: dict[str, Array]
+    """by Q, K, V: (d_model, d_k)"""
+    biases: dict[str, Array]
+    """by Q, K, V: (d_k,)"""
+    projected: dict[str, Array]
+    """by Q, K, V: (position, d_k) = input W + b"""
+    scores: Array
+    """(query, key) = Q K^T"""
+    scaled: Array
+    """(query, key) = scores / sqrt(d_k)"""
+    mask: Array
+    """bool (query, key): True = may look"""
+    temperature: float
+    pattern: Array
+    """(query, key): the attention weights"""
+    z: Array
+    """(query, d_k) = weights V"""
+    concat: Array
+    """(query, heads * d_k): z of every head side by side"""
+    w_o: Array
+    """(heads, d_k, d_model)"""
+    b_o: Array
+    """(d_model,)"""
+    out: Array
+    """(query, d_model) = concat W_O + b_O"""
+
+    @property
+    def d_k(self) -> int:
+        return self.z.shape[-1]
+
+    @property
+    def d_model(self) -> int:
+        return self.out.shape[-1]
+
+    def contributions(self, query: int | slice = slice(None)) -> Array:
+        """(heads, query, d_model) in double precision: z of each head times its rows of W_O."""
+        z = self.concat[query].reshape(-1, self.n_heads, self.d_k).astype(float)
+        return z.transpose(1, 0, 2) @ self.w_o.astype(float)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The cell whose arithmetic is worked out."""
+
+    query: int = 0
+    key: int = 0
+    dimension: int = 0
+    """column of Q, K, V and z"""
+    output: int = 0
+    """column of the attention's output"""
+    projection: str = "Q"
+    """which projection the first step works out"""
+
+
+def head_of(attention: Any, index: int, row_notes: tuple[str, ...] = ()) -> Head:
+    """Head `index` of `attention` (a model.trace.Attention, or anything with its fields).
+
+    Args:
+        row_notes: what hovering adds to each query: in the decoder, what the row reads and predicts.
+
+    Raises:
+        ValueError: the attention has no such head.
+    """
+    if not 0 <= index < attention.n_heads:
+        raise ValueError(f"there is no head {index}; heads are 0 to {attention.n_heads - 1}")
+    learned, labels = attention.projections, tokens.labels
+    inputs = (attention.query_input, attention.key_input, attention.key_input)
+    return Head(
+        index=index,
+        n_heads=attention.n_heads,
+        crosses=attention.kind == "cross",
+        queries=Axis(
+            "query", "queries", len(attention.query_tokens), tuple(labels(attention.query_tokens)), tuple(row_notes)
+        ),
+        keys=Axis("key", "keys", len(attention.key_tokens), tuple(labels(attention.key_tokens))),
+        inputs=dict(zip(PROJECTIONS, inputs, strict=True)),
+        weights={name: getattr(learned, f"w_{name.lower()}")[index] for name in PROJECTIONS},
+        biases={name: getattr(learned, f"b_{name.lower()}")[index] for name in PROJECTIONS},
+        projected={name: getattr(attention, name.lower())[index] for name in PROJECTIONS},
+        scores=attention.scores[index],
+        scaled=attention.scaled[index],
+        mask=attention.mask[index],
+        temperature=float(attention.temperature[index]),
+        pattern=attention.pattern[index],
+        z=attention.z[index],
+        concat=attention.concat,
+        w_o=learned.w_o,
+        b_o=learned.b_o,
+        out=attention.out,
+    )
