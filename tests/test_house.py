@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MODEL, VIZ = sorted(ROOT.glob("model/**/*.py")), sorted(ROOT.glob("viz/**/*.py"))
 PAGES = sorted(set(ROOT.glob("pages/*.py")) - {ROOT / "pages/__init__.py"})
-COMPONENTS = sorted(ROOT.glob("pages/frame/**/*.py"))
+COMPONENTS = sorted(ROOT.glob("pages/*/*.py"))
 TESTS = sorted(ROOT.glob("tests/**/*.py"))
 SCRIPTS = sorted(ROOT.glob("viz/canvas/js/*/*.js")) + sorted(ROOT.glob("viz/canvas/js/*/*.css"))
 LIBRARY = [*MODEL, *VIZ, ROOT / "pages/__init__.py", *COMPONENTS]

@@ -10,6 +10,7 @@ import pytest
 from model.background.scoring_functions import multiplicative, scoring_costs
 from model.background.stopwatch import LENGTHS
 from model.background.table_1 import layer_costs, paths
+from pages.compute import on_request
 from pages.compute.queue import gate
 from tests.pages.figures import figure, numbers
 
