@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from model.cancel import still_wanted
-from model.checkpoints.tokenizer import Tokenizer
 from model.hooks import recording
 from model.interventions import Intervention, applied, temperatures
 from model.network.attention import MultiHeadAttention
@@ -19,6 +18,7 @@ from model.network.encoder_decoder import Transformer
 from model.trace import Array, Attention, Candidate, Embedded, Projections, SubLayer, Trace
 
 if TYPE_CHECKING:
+    from model.checkpoints.tokenizer import Tokenizer
     from model.checkpoints.translator import Translator
 
 N_CANDIDATES = 10
@@ -147,7 +147,7 @@ def _projections(module: MultiHeadAttention) -> Projections:
     return Projections(**cut, w_o=_numpy(module.w_o.weight.T.unflatten(0, (heads, d_k))), b_o=_numpy(module.w_o.bias))
 
 
-def _candidates(logits: Array, tokenizer: Tokenizer) -> tuple[tuple[Candidate, ...], ...]:
+def _candidates(logits: Array, tokenizer: "Tokenizer") -> tuple[tuple[Candidate, ...], ...]:
     """The most probable next tokens of each row, of the whole vocabulary."""
     probabilities, ids = torch.tensor(logits).double().softmax(-1).topk(min(N_CANDIDATES, logits.shape[-1]))
     return tuple(

@@ -144,10 +144,6 @@ def test_a_page_first_opens_itself():
     assert broken(PAGES, lambda text, _: first(text) != "view = run(__file__)") == {}
 
 
-def test_a_file_has_at_most_300_lines():
-    assert broken([*PYTHON, *SCRIPTS], lambda text, _: max(len(text.splitlines()) - 300, 0)) == {}
-
-
 def test_a_function_has_at_most_40_lines():
     assert broken(PYTHON, lambda text, _: long_functions(text)) == {}
 
