@@ -1,29 +1,29 @@
-"""Work that nobody waits for any more: searches ask at every step, and stop.
+"""Cancelling work whose result nobody needs any more: searches and model runs check before every step.
 
-Like what a run records (see hooks.py), the question is held in a `ContextVar`: it belongs to the thread that asked.
+The check is held in a `ContextVar`, like recordings (see hooks.py), so it belongs to the thread that set it.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_ASK: ContextVar[Callable[[], None] | None] = ContextVar("ask", default=None)
+_CHECK: ContextVar[Callable[[], None] | None] = ContextVar("check", default=None)
 
 
 @contextmanager
-def stoppable(ask: Callable[[], None] | None) -> Iterator[None]:
-    """While the block runs, `ask` is called before each step of a search and each run of the model.
+def cancellable(check: Callable[[], None] | None) -> Iterator[None]:
+    """Call `check` before each step of a search and each run of the model inside the block.
 
-    It returns where the work is still wanted, and raises where it is not; the exception ends the work. None: go on.
+    `check` cancels the work by raising; the exception leaves the block. None: nothing is cancelled.
     """
-    token = _ASK.set(ask)
+    token = _CHECK.set(check)
     try:
         yield
     finally:
-        _ASK.reset(token)
+        _CHECK.reset(token)
 
 
-def still_wanted() -> None:
-    """Ask whoever waits for this work; raises what they raise."""
-    if ask := _ASK.get():
-        ask()
+def check_cancelled() -> None:
+    """Raise what the surrounding `cancellable` block's check raises, if it does."""
+    if check := _CHECK.get():
+        check()

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.cancel import still_wanted
+from model.cancel import check_cancelled
 from model.hooks import recording
 from model.interventions import Intervention, applied, temperatures
 from model.network.attention import MultiHeadAttention
@@ -39,7 +39,7 @@ def record(
         tgt_ids: what the decoder reads: <s>, then the target but for its last token.
         interventions: what to change during the run.
     """
-    still_wanted()
+    check_cancelled()
     device = model.output.weight.device
     src, tgt = (torch.tensor([list(ids)], device=device) for ids in (src_ids, tgt_ids))
     with applied(model, interventions), recording(model) as activations:

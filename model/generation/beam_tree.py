@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.cancel import still_wanted
+from model.cancel import check_cancelled
 from model.generation.search import Hypothesis, length_limits, length_penalty
 from model.hooks import recording
 from model.network.batch import pad_batch
@@ -185,7 +185,7 @@ class _State:
 
     def next_token(self) -> tuple[Tensor, Array]:
         """log p(next token | prefix), (beam, vocabulary), and the cross-attention weights it was read with."""
-        still_wanted()
+        check_cancelled()
         paths = [path for (kind, _), (path, _) in self.model.attentions().items() if kind == "cross"]
         position = self.prefixes.shape[1] - 1
         with recording(self.model, [f"{path}.pattern" for path in paths]) as activations:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.cancel import still_wanted
+from model.cancel import check_cancelled
 from model.generation.search import length_limits
 from model.interventions import AttentionTemperature, Intervention
 from model.network.batch import pad_batch
@@ -94,7 +94,7 @@ def sample(model: Transformer, source: list[int], sampling: Sampling, seed: int,
     forbidden = torch.tensor([PAD, UNK, BOS], device=device)
     (limit,) = length_limits(model, [source])
     for position in range(limit):
-        still_wanted()
+        check_cancelled()
         logits = model.decode_next(tokens.to(device), position, memory, src_mask, cache)
         logits = logits.float().index_fill(-1, forbidden, -torch.inf)
         after = filtered(logits, sampling)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from model.cancel import still_wanted
+from model.cancel import check_cancelled
 from model.generation.fast_steps import PackedSteps, PackedTransformer
 from model.hooks import observed
 from model.network.batch import pad_batch
@@ -70,7 +70,7 @@ class _NextToken:
 
     def __call__(self, prefixes: Tensor) -> Tensor:
         """Prefixes (rows, length), <s> first, one token longer at each call -> (rows, vocabulary)."""
-        still_wanted()
+        check_cancelled()
         if self.step is None:
             logits = self.model.decode(prefixes, self.memory, self.src_mask)[:, -1]
         else:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from model.background.sizes import multiply_adds
-from model.cancel import still_wanted
+from model.cancel import check_cancelled
 from model.network.batch import pad_batch
 from model.network.config import BOS, EOS, PAD, UNK, TransformerConfig
 from model.network.encoder_decoder import Transformer
@@ -59,7 +59,7 @@ def timed_steps(
     tokens: list[int] = []
     seconds: list[float] = []
     for position in range(min(steps, model.config.max_len - 1)):
-        still_wanted()
+        check_cancelled()
         started = time.perf_counter()
         if use_cache:
             logits = model.decode_next(prefix[:, -1], position, memory, src_mask, cache)

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.cancel import still_wanted
+from model.cancel import check_cancelled
 from model.checkpoints.translator import Translator
 from model.hooks import Edit, explicit_path
 from model.interventions import Reading, applied
@@ -40,7 +40,7 @@ class Check:
 
 def prove(translator: Translator, trace: Trace) -> tuple[Check, ...]:
     """Check that hooks change nothing, that the chain of results closes, and that rows sum to 1."""
-    still_wanted()
+    check_cancelled()
     return (hooks_change_nothing(translator, trace), chain_closes(translator, trace), rows_sum_to_one(trace))
 
 

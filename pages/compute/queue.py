@@ -12,7 +12,7 @@ from typing import TypeVar
 import streamlit as st
 from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yield_check
 
-from model.cancel import stoppable
+from model.cancel import cancellable
 from model.checkpoints.devices import OutOfMemory, free_memory
 
 RUNS_VARIABLE = "ATTENTION_EXPLORER_RUNS"
@@ -162,7 +162,7 @@ def turn(wanted: object = None, done: Callable[[], bool] = lambda: False) -> Ite
 def _at_work(ask: Callable[[], None] | None) -> Iterator[None]:
     token = _HAS_TURN.set(True)
     try:
-        with stoppable(ask):
+        with cancellable(ask):
             yield
     finally:
         _HAS_TURN.reset(token)

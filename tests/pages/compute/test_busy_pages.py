@@ -124,7 +124,7 @@ def test_a_session_that_closes_while_the_model_decodes_ends_the_work(
                 runners[-1].request_stop()
             ask()
 
-        with cancel.stoppable(closing):
+        with cancel.cancellable(closing):
             return decode(self, *args, **kwargs)
 
     monkeypatch.setattr(Translator, "trace", trace)

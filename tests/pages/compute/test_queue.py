@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from model.cancel import stoppable
+from model.cancel import cancellable
 from model.generation.search import greedy
 
 st = pytest.importorskip("streamlit")
@@ -163,7 +163,7 @@ def test_a_search_that_nobody_waits_for_stops_at_its_next_step(tiny_model, use_c
         if len(steps) == 3:
             raise Left
 
-    with pytest.raises(Left), stoppable(ask):
+    with pytest.raises(Left), cancellable(ask):
         greedy(tiny_model, [[5, 6, 7, 3]], use_cache)
     assert len(steps) == 3
     greedy(tiny_model, [[5, 6, 7, 3]], use_cache)
