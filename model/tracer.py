@@ -1,9 +1,9 @@
 """The one place that builds a Trace: run the model once, teacher-forced, and read its hook points."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -17,14 +17,20 @@ from model.network.config import BOS, EOS
 from model.network.encoder_decoder import Transformer
 from model.trace import Array, Attention, Candidate, Embedded, Projections, SubLayer, Trace
 
-if TYPE_CHECKING:
-    from model.checkpoints.tokenizer import Tokenizer
-    from model.checkpoints.translator import Translator
-
 N_CANDIDATES = 10
 """Most probable next tokens that a Trace lists for each position."""
 
 Activations = Mapping[str, Array]
+
+
+class Vocabulary(Protocol):
+    """What the tracer needs of a tokenizer."""
+
+    def encode(self, text: str) -> list[int]: ...
+
+    def decode(self, ids: list[int]) -> str: ...
+
+    def tokens(self, ids: Iterable[int]) -> list[str]: ...
 
 
 @torch.inference_mode()
@@ -105,17 +111,30 @@ class _Reader:
 
 
 def build_trace(
-    translator: "Translator", source: str, tgt_out: Sequence[int], interventions: Sequence[Intervention] = ()
+    model: Transformer,
+    tokenizer: Vocabulary,
+    checkpoint: tuple[str, str],
+    source: str,
+    tgt_out: Sequence[int],
+    interventions: Sequence[Intervention] = (),
 ) -> Trace:
-    """Run the model on `source` and the finished target `tgt_out` (ids, </s> included), and keep what it did."""
-    model, tokenizer = translator.model, translator.tokenizer
+    """Run the model once, teacher-forced, and return everything that it computed.
+
+    Args:
+        model: in evaluation mode.
+        tokenizer: the model's vocabulary.
+        checkpoint: its name and the SHA-256 of its weights, which the Trace carries.
+        source: one sentence.
+        tgt_out: ids of the finished target, </s> included.
+        interventions: what to change during the run.
+    """
     src_ids, tgt_ids = (*tokenizer.encode(source), EOS), (BOS, *tgt_out[:-1])
     activations = record(model, src_ids, tgt_ids, interventions)
     src_tokens, tgt_tokens = tuple(tokenizer.tokens(src_ids)), tuple(tokenizer.tokens(tgt_ids))
     reader = _Reader(model, interventions, activations, src_tokens, tgt_tokens)
     return Trace(
-        checkpoint=translator.name,
-        checkpoint_hash=translator.hash,
+        checkpoint=checkpoint[0],
+        checkpoint_hash=checkpoint[1],
         device=str(model.output.weight.device),
         interventions=tuple(interventions),
         source=source,
@@ -147,7 +166,7 @@ def _projections(module: MultiHeadAttention) -> Projections:
     return Projections(**cut, w_o=_numpy(module.w_o.weight.T.unflatten(0, (heads, d_k))), b_o=_numpy(module.w_o.bias))
 
 
-def _candidates(logits: Array, tokenizer: "Tokenizer") -> tuple[tuple[Candidate, ...], ...]:
+def _candidates(logits: Array, tokenizer: Vocabulary) -> tuple[tuple[Candidate, ...], ...]:
     """The most probable next tokens of each row, of the whole vocabulary."""
     probabilities, ids = torch.tensor(logits).double().softmax(-1).topk(min(N_CANDIDATES, logits.shape[-1]))
     return tuple(

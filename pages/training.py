@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.checkpoints.snapshots import forced, open_snapshot
+from model.checkpoints.snapshots import open_snapshot
 from model.training.loss import cross_entropies, label_smoothed_loss, smoothed_shares
 from model.training.schedule import measured_schedule, noam
 from pages.frame.open_page import View, open_page
@@ -39,7 +39,7 @@ for tab, show in zip(st.tabs(list(views), key="training", bind="query-params"), 
     if tab.open:
         with tab:
             arrays |= show()
-show_code(noam, measured_schedule, label_smoothed_loss, smoothed_shares, cross_entropies, open_snapshot, forced)
+show_code(noam, measured_schedule, label_smoothed_loss, smoothed_shares, cross_entropies, open_snapshot)
 export(
     view,
     "training",

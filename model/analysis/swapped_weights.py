@@ -20,7 +20,6 @@ from model.interventions.base import at_head
 from model.network.encoder_decoder import Transformer
 from model.network.masks import padding_mask
 from model.trace import Array, Trace, probabilities
-from model.tracer import record
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def moved(translator: Translator, trace: Trace, kind: str, layer: int, change: I
 
     Only the heads whose weights `change` addresses are compared.
     """
-    found = record(translator.model, trace.src_ids, trace.tgt_ids, (*trace.interventions, change))
+    found = translator.record(trace, (*trace.interventions, change))
     path, _ = translator.model.attentions()[kind, layer]
     head = getattr(change, "head", None)
     heads = slice(None) if head is None else slice(head, head + 1)

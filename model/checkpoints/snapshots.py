@@ -7,8 +7,6 @@ from pathlib import Path
 from model.checkpoints.store import CheckpointError, checkpoint_path, load_weights, sha256
 from model.checkpoints.translator import Translator
 from model.network.encoder_decoder import Transformer
-from model.trace import Trace
-from model.tracer import build_trace
 
 _NAME = re.compile(r"step-(\d{6,12})\.safetensors", re.ASCII)
 
@@ -39,11 +37,6 @@ def open_snapshot(translator: Translator, step: int) -> Translator:
         raise CheckpointError(str(error).replace(str(path), f"snapshots/{path.name}")) from error
     model = model.to(translator.model.output.weight.device).eval().requires_grad_(False)
     return replace(translator, hash=weights_hash, model=model)
-
-
-def forced(snapshot: Translator, trace: Trace) -> Trace:
-    """The run of `trace` with other weights: the same source, target tokens and interventions, teacher-forced."""
-    return build_trace(snapshot, trace.source, list(trace.next_ids), trace.interventions)
 
 
 def _path(folder: Path, step: int) -> Path:

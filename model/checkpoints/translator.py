@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 from model.checkpoints.tokenizer import Tokenizer
+from model.generation import forced_prefix
 from model.generation.fast_steps import PackedTransformer
 from model.generation.long_text import leading, split_sentences
 from model.generation.search import Hypothesis, beam_search, greedy
@@ -15,7 +16,7 @@ from model.network.batch import token_batches
 from model.network.config import EOS
 from model.network.encoder_decoder import Transformer
 from model.trace import Array, Trace
-from model.tracer import build_trace
+from model.tracer import build_trace, record
 
 TOKENS_PER_BATCH = 2048
 MAX_TRACE_TOKENS = 256
@@ -134,7 +135,36 @@ class Translator:
             tgt_out = list(self._decode([src_ids], beam_size, 0.6, interventions)[0].tokens)
         else:
             tgt_out = self._ids(target, "target")
-        return build_trace(self, source, tgt_out[:MAX_TRACE_TOKENS], interventions)
+        return self.trace_ids(source, tgt_out[:MAX_TRACE_TOKENS], interventions)
+
+    def continue_from(
+        self,
+        source: str,
+        prefix_ids: Sequence[int],
+        beam_size: int = 4,
+        interventions: Sequence[Intervention] = (),
+    ) -> Hypothesis:
+        """The translation that starts with the target tokens `prefix_ids`: `model.generation.forced_prefix`.
+
+        Raises:
+            ValueError: blank or too long a source, or a prefix that no translation can start with.
+        """
+        src_ids = self._ids(source, "source")
+        return forced_prefix.continue_from(self.model, src_ids, prefix_ids, beam_size, interventions)
+
+    def trace_ids(self, source: str, tgt_out: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
+        """The teacher-forced run on a finished target given as token ids, </s> included."""
+        return build_trace(self.model, self.tokenizer, (self.name, self.hash), source, tgt_out, interventions)
+
+    def rerun(self, trace: Trace, interventions: Sequence[Intervention]) -> Trace:
+        """The run on the same source and target tokens as `trace`, under these interventions instead of its own."""
+        return self.trace_ids(trace.source, trace.next_ids, interventions)
+
+    def record(
+        self, trace: Trace, interventions: Sequence[Intervention], tgt_ids: Sequence[int] | None = None
+    ) -> dict[str, Array]:
+        """All activations of a rerun by hook point path; `tgt_ids`: what the decoder reads instead of the trace's."""
+        return record(self.model, trace.src_ids, trace.tgt_ids if tgt_ids is None else tgt_ids, interventions)
 
     def positional_encoding(self, side: Literal["source", "target"] = "source") -> Array:
         """What the model adds for each position (paper, section 3.5): a copy of its table, (max_len, d_model)."""

@@ -6,11 +6,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from model.checkpoints.translator import Translator
 from model.generation.search import Hypothesis, beam_search, greedy, length_limits, length_penalty
 from model.hooks import editing
 from model.interventions import Intervention, applied
 from model.network.config import BOS, EOS, PAD, UNK
+from model.network.encoder_decoder import Transformer
 
 FORBIDDEN = 1e6
 """What is taken off every other token's logit while the prefix is forced: exp of it is 0 in any precision."""
@@ -20,8 +20,8 @@ ALPHA = 0.6
 
 @torch.inference_mode()
 def continue_from(
-    translator: Translator,
-    source: str,
+    model: Transformer,
+    src_ids: Sequence[int],
     prefix_ids: Sequence[int],
     beam_size: int = 4,
     interventions: Sequence[Intervention] = (),
@@ -31,8 +31,8 @@ def continue_from(
     The search takes every step, of the prefix too, with all but the prefix's own token ruled out.
 
     Args:
-        translator: the model and its vocabulary.
-        source: one sentence.
+        model: in evaluation mode.
+        src_ids: source tokens, </s> last.
         prefix_ids: target tokens without start and end; empty for the model's own translation.
         beam_size: hypotheses kept at each step; 1 is greedy decoding.
         interventions: what to change in the model while it decodes.
@@ -41,10 +41,9 @@ def continue_from(
         all tokens, the prefix's among them; log_probability is of them all.
 
     Raises:
-        ValueError: blank or too long a source; a prefix too long, or with a token that no translation holds.
+        ValueError: the prefix is too long, or holds a token that no translation does.
     """
-    model = translator.model
-    src_ids = _source_ids(translator, source)
+    src_ids = list(src_ids)
     prefix = list(prefix_ids)
     _check_prefix(prefix, model.config.vocab_size, length_limits(model, [src_ids])[0])
     if beam_size < 1:
@@ -89,14 +88,6 @@ def _with_prefix(hypothesis: Hypothesis, log_probability: float, alpha: float) -
     """The search has counted the forced tokens as certain: their own log-probability comes back in."""
     total = hypothesis.log_probability + log_probability
     return replace(hypothesis, log_probability=total, score=total / length_penalty(len(hypothesis.tokens), alpha))
-
-
-def _source_ids(translator: Translator, source: str) -> list[int]:
-    if not source.strip():
-        raise ValueError("The source sentence is empty: there is nothing to translate. Type at least one word.")
-    if translator.leading(source) != source:
-        raise ValueError(f"The source is too long; at most {translator.token_limit} tokens fit. Shorten it.")
-    return [*translator.tokenizer.encode(source), EOS]
 
 
 def _check_prefix(prefix: list[int], vocab_size: int, limit: int) -> None:

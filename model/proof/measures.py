@@ -18,7 +18,6 @@ from model.interventions import Intervention, SublayerOff
 from model.network.config import BOS, SPECIAL_TOKENS
 from model.proof.checks import chain_closes, hooks_change_nothing, relative_error, rows_sum_to_one
 from model.trace import Array, Attention, Trace
-from model.tracer import build_trace
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,7 @@ class Case:
 
     def again(self, *more: Intervention) -> Trace:
         """The same tokens once more, under the run's interventions and `more`."""
-        trace = self.trace
-        return build_trace(self.translator, trace.source, trace.next_ids, (*trace.interventions, *more))
+        return self.translator.rerun(self.trace, (*self.trace.interventions, *more))
 
     @property
     def position_free(self) -> bool:

@@ -15,7 +15,6 @@ from model.network.masks import padding_mask
 from model.proof.checks import relative_error
 from model.proof.measures import Case, arrays, is_off
 from model.trace import Array, Trace
-from model.tracer import build_trace, record
 
 MOST_PADS = 4
 EXTREMES = (1e-3, 1e3)
@@ -34,17 +33,17 @@ def two_runs(case: Case) -> float:
 
 def causality(case: Case) -> float | None:
     """Every target token in turn becomes another one; rows before it must keep every bit."""
-    model, trace = case.translator.model, case.trace
+    translator, trace = case.translator, case.trace
     decoder = [a.mask for (kind, _), a in trace.attentions.items() if kind == "decoder_self"]
     if len(trace.tgt_ids) < 2 or any(np.triu(mask, 1).any() for mask in decoder):
         return None
-    before = record(model, trace.src_ids, trace.tgt_ids, trace.interventions)
-    ordinary, size = len(SPECIAL_TOKENS), model.config.vocab_size - len(SPECIAL_TOKENS)
+    before = translator.record(trace, trace.interventions)
+    ordinary, size = len(SPECIAL_TOKENS), translator.model.config.vocab_size - len(SPECIAL_TOKENS)
     errors = []
     for j in range(1, len(trace.tgt_ids)):
         other = ordinary + (trace.tgt_ids[j] - ordinary + 1) % size
         tgt_ids = (*trace.tgt_ids[:j], other, *trace.tgt_ids[j + 1 :])
-        after = record(model, trace.src_ids, tgt_ids, trace.interventions)
+        after = translator.record(trace, trace.interventions, tgt_ids)
         errors += [float(np.abs(_first(before, path, j) - _first(after, path, j)).max()) for path in _rowwise(before)]
     return float(np.max(errors))
 
@@ -102,7 +101,7 @@ def searches(case: Case) -> float | None:
         winner = beam_search(model, [source], BEAMS, ALPHA)[0][0]
         tree = beam_tree(model, source, BEAMS)
     grown = tree.hypothesis(tree.ends[tree.ranking(ALPHA)[0]], ALPHA)
-    captured = build_trace(case.translator, trace.source, best.tokens, trace.interventions).logits.copy()
+    captured = case.translator.trace_ids(trace.source, best.tokens, trace.interventions).logits.copy()
     captured[:, [PAD, UNK, BOS]] = -np.inf
     chosen = captured[np.arange(len(best.tokens)), list(best.tokens)]
     errors = (

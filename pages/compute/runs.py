@@ -10,7 +10,6 @@ from model.checkpoints.translator import Translator
 from model.interventions import Intervention
 from model.proof.checks import Check, prove
 from model.trace import Trace
-from model.tracer import build_trace
 from pages.compute.cache import kept
 
 
@@ -99,7 +98,7 @@ def _trace(translator: Translator, request: Request) -> Trace:
 
 @kept(max_entries=24, hash_funcs={Translator: _weights, Trace: _run}, doing="The changed model is running …")
 def _again(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
-    return build_trace(translator, trace.source, trace.next_ids, interventions)
+    return translator.rerun(trace, interventions)
 
 
 @kept(max_entries=512, hash_funcs={Translator: _weights})

@@ -10,7 +10,6 @@ from model.generation.forced_prefix import continue_from
 from model.interventions import Intervention
 from model.network.config import BOS, EOS, PAD, UNK
 from model.trace import Trace
-from model.tracer import build_trace
 from pages.compute.cache import kept
 from pages.frame.open_page import View
 from pages.parts.positional_encoding import KEPT
@@ -199,5 +198,5 @@ def _continued(
 ) -> Trace:
     """The finished translation that begins with `forced`; one that ends with </s> is finished already."""
     ended = forced[-1] == EOS
-    found = continue_from(translator, source, forced[:-1] if ended else forced, beam_size, interventions)
-    return build_trace(translator, source, (forced if ended else found.tokens)[:MAX_TRACE_TOKENS], interventions)
+    found = translator.continue_from(source, forced[:-1] if ended else forced, beam_size, interventions)
+    return translator.trace_ids(source, (forced if ended else found.tokens)[:MAX_TRACE_TOKENS], interventions)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.checkpoints.snapshots import forced, open_snapshot, snapshots
+from model.checkpoints.snapshots import open_snapshot, snapshots
 from model.checkpoints.store import CheckpointError, available_checkpoints, checkpoint_path
 from model.checkpoints.translator import Translator
 from model.trace import Array, Attention, Trace
@@ -154,7 +154,7 @@ def _moment_and_attention(view: "View", chosen: str) -> tuple[Moment, Attention]
     if chosen != END:
         with st.spinner(f"Opening the weights of step {int(chosen):,} …"):
             translator = _snapshot(view.translator, int(chosen))
-            trace = _forced(translator, view.trace)
+            trace = _rerun(translator, view.trace)
     (greedy,) = translate(translator, (view.trace.source,), 1, view.trace.interventions)
     loss = float(cross_entropies(trace.logits, trace.next_ids, 0.0).mean())
     return Moment(translator.hash, greedy, loss), trace.attention(view.kind, view.layer)
@@ -174,5 +174,5 @@ def _snapshot(translator: Translator, step: int) -> Translator:
 
 
 @kept(max_entries=4, hash_funcs={Translator: _weights, Trace: _run})
-def _forced(translator: Translator, trace: Trace) -> Trace:
-    return forced(translator, trace)
+def _rerun(translator: Translator, trace: Trace) -> Trace:
+    return translator.rerun(trace, trace.interventions)

@@ -107,8 +107,6 @@ def _imports(asked: Asked, recipe: Recipe) -> list[str]:
     lines = {"from model.checkpoints import load_checkpoint", *recipe.imports}
     if names:
         lines.add(f"from model.interventions import {', '.join(names)}")
-    if asked.changes:
-        lines.add("from model.tracer import build_trace")
     return sorted(lines)
 
 
@@ -121,7 +119,7 @@ def _run(asked: Asked) -> list[str]:
     ]
     if asked.changes:
         lines += _listed("changes", asked.changes)
-        lines += ["trace = after = build_trace(translator, source, before.next_ids, (*interventions, *changes))"]
+        lines += ["trace = after = translator.rerun(before, (*interventions, *changes))"]
     return lines
 
 

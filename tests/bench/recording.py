@@ -9,7 +9,7 @@ from model.checkpoints.store import load_checkpoint
 from model.hooks import explicit_path
 from model.network.config import EOS
 from model.network.encoder_decoder import Transformer
-from model.tracer import build_trace, record
+from model.tracer import record
 from tests.bench.rounds import measured
 from tests.bench.sentences import TOKENS, text_of
 from tests.bench.table import Row
@@ -29,7 +29,7 @@ def recording(checkpoint: str, sizes: Sequence[int] = TOKENS, rounds: int = ROUN
         work = {
             "forward": _once(lambda ids=ids: forward(model, ids)),
             "recorded": _once(lambda target=target: record(model, target, target)),
-            "trace": _once(lambda text=text, target=target: build_trace(translator, text, target)),
+            "trace": _once(lambda text=text, target=target: translator.trace_ids(text, target)),
         }
         measured(work, 3)
         found = {name: 1000 / statistics.median(rates) for name, rates in measured(work, rounds).items()}

@@ -6,7 +6,6 @@ from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
 from model.network.config import EOS
 from model.trace import Trace
-from model.tracer import build_trace
 from pages.frame.examples import EXAMPLES
 
 TOKENS = (20, 60, 128)
@@ -27,4 +26,4 @@ def text_of(tokenizer: Tokenizer, tokens: int) -> str:
 def trace_of(translator: Translator, tokens: int) -> Trace:
     """A teacher-forced run with so many tokens on either side, whose weights are the checkpoint's own."""
     text = text_of(translator.tokenizer, tokens)
-    return build_trace(translator, text, [*translator.tokenizer.encode(text), EOS])
+    return translator.trace_ids(text, [*translator.tokenizer.encode(text), EOS])

@@ -8,7 +8,7 @@ import pytest
 import streamlit
 from streamlit.testing.v1 import AppTest
 
-from model.checkpoints.snapshots import forced, open_snapshot
+from model.checkpoints.snapshots import open_snapshot
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, load_checkpoint, save_weights
 from model.network.config import TransformerConfig
 from model.training.loss import cross_entropies
@@ -93,7 +93,7 @@ def test_the_pattern_is_the_snapshots_own_on_the_final_translation(kind: str, sn
     translator = load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
     trace = translator.trace("a dog")
     weights = open_snapshot(translator, 10) if snapshot != "end" else translator
-    attention = forced(weights, trace).attention(kind, 1)
+    attention = weights.rerun(trace, trace.interventions).attention(kind, 1)
     shown = numbers(figure(page, "snapshot-pattern")["data"][0]["z"]).astype(float)
     assert np.array_equal(np.isnan(shown), ~attention.mask[2])
     assert np.array_equal(shown[attention.mask[2]], attention.pattern[2][attention.mask[2]])

@@ -10,7 +10,6 @@ import pytest
 from model.analysis.two_runs import token_log_probabilities
 from model.interventions import HeadGate, MaskEdit, UniformAttention
 from model.interventions.link import decode, encode
-from model.tracer import build_trace
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def test_maps_and_numbers_are_those_of_the_two_runs(open_app: Callable, saved: "
         for number in (f"{first.sum():.3f}", f"{second.sum():.3f}", f"{(second - first).sum():+.3f}")
     ]
     new = saved.trace(SOURCE, interventions=changes)
-    unchanged = build_trace(saved, SOURCE, new.next_ids)
+    unchanged = saved.trace_ids(SOURCE, new.next_ids)
     assert [metric.value for metric in app.metric][3:5] == [
         f"{token_log_probabilities(trace).sum():.3f}".replace("-", "−") for trace in (unchanged, new)
     ]

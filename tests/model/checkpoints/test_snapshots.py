@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.checkpoints.snapshots import forced, open_snapshot, snapshots
+from model.checkpoints.snapshots import open_snapshot, snapshots
 from model.checkpoints.store import (
     CHECKPOINTS_VARIABLE,
     DEFAULT_CHECKPOINT,
@@ -74,11 +74,11 @@ def test_opening_a_snapshot_leaves_the_checkpoint_as_it_is(opened: Translator) -
 
 def test_the_forced_run_reads_the_same_tokens_and_is_the_snapshots_own(opened: Translator) -> None:
     trace, snapshot = opened.trace("a dog and a cat", beam_size=1), open_snapshot(opened, 1000)
-    found = forced(snapshot, trace)
+    found = snapshot.rerun(trace, trace.interventions)
     assert (found.src_ids, found.tgt_ids, found.next_ids) == (trace.src_ids, trace.tgt_ids, trace.next_ids)
     assert found.checkpoint_hash == snapshot.hash
     assert not np.array_equal(found.logits, trace.logits)
-    assert np.array_equal(forced(opened, trace).logits, trace.logits)
+    assert np.array_equal(opened.rerun(trace, trace.interventions).logits, trace.logits)
 
 
 def test_a_step_that_was_not_kept_is_refused_with_those_that_were(opened: Translator) -> None:

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from model.checkpoints.translator import Translator
-from model.generation.forced_prefix import continue_from
 from model.interventions import HeadGate, PermutedAttention
 from model.network.config import BOS, EOS, PAD, UNK
 from tests.model.tiny import random_model
@@ -22,10 +21,10 @@ def double(tiny_config, tokenizer) -> Translator:
 @pytest.mark.parametrize("interventions", [(), (HeadGate(0.0, head=1),), (PermutedAttention(3),)])
 def test_a_prefix_of_the_greedy_translation_goes_on_to_that_translation(double, interventions):
     own = double.trace(SOURCE, beam_size=1, interventions=interventions).next_ids
-    whole = continue_from(double, SOURCE, [], 1, interventions)
+    whole = double.continue_from(SOURCE, [], 1, interventions)
     assert whole.tokens == own
     for length in (1, 2, len(own) // 2, len(own) - 1):
-        found = continue_from(double, SOURCE, own[:length], 1, interventions)
+        found = double.continue_from(SOURCE, own[:length], 1, interventions)
         assert found.tokens == own
         assert found.log_probability == pytest.approx(whole.log_probability, abs=1e-3)
 
@@ -33,7 +32,7 @@ def test_a_prefix_of_the_greedy_translation_goes_on_to_that_translation(double, 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_any_prefix_stays_and_its_log_probability_counts(double, beam_size):
     prefix = double.tokenizer.encode("Ein Hund rennt")
-    found = continue_from(double, SOURCE, prefix, beam_size)
+    found = double.continue_from(SOURCE, prefix, beam_size)
     assert list(found.tokens[: len(prefix)]) == prefix
     assert len(found.tokens) > len(prefix)
     src, tgt = torch.tensor([[*double.tokenizer.encode(SOURCE), EOS]]), torch.tensor([[BOS, *found.tokens[:-1]]])
@@ -44,13 +43,13 @@ def test_any_prefix_stays_and_its_log_probability_counts(double, beam_size):
 
 def test_without_a_prefix_it_is_translate(double):
     for beam_size in (1, 3):
-        found = continue_from(double, SOURCE, [], beam_size)
+        found = double.continue_from(SOURCE, [], beam_size)
         assert double.tokenizer.decode(list(found.tokens)) == double.translate([SOURCE], beam_size)[0]
 
 
 def test_a_beam_of_a_few_finds_no_worse_than_greedy_after_the_same_prefix(double):
     prefix = double.tokenizer.encode("Ein")
-    greedy, beam = (continue_from(double, SOURCE, prefix, size) for size in (1, 6))
+    greedy, beam = (double.continue_from(SOURCE, prefix, size) for size in (1, 6))
     assert beam.log_probability / len(beam.tokens) >= greedy.log_probability / len(greedy.tokens) - 0.5
     assert list(beam.tokens[: len(prefix)]) == prefix
 
@@ -59,7 +58,7 @@ def test_a_beam_of_a_few_finds_no_worse_than_greedy_after_the_same_prefix(double
     ("source", "prefix", "beam_size", "sentence"),
     [
         (" ", [5], 1, "source sentence is empty"),
-        ("dog " * 500, [5], 1, "source is too long"),
+        ("dog " * 500, [5], 1, "source has 2,000 characters"),
         (SOURCE, [5, EOS], 1, "holds the token 3"),
         (SOURCE, [UNK], 1, "which no translation can go on from"),
         (SOURCE, [10**6], 1, "which no translation can go on from"),
@@ -69,4 +68,4 @@ def test_a_beam_of_a_few_finds_no_worse_than_greedy_after_the_same_prefix(double
 )
 def test_what_cannot_be_gone_on_from_is_refused_in_a_sentence(double, source, prefix, beam_size, sentence):
     with pytest.raises(ValueError, match=sentence):
-        continue_from(double, source, prefix, beam_size)
+        double.continue_from(source, prefix, beam_size)

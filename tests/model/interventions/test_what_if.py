@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from model.checkpoints.translator import Translator
-from model.generation.forced_prefix import continue_from
 from model.interventions import (
     AttentionTemperature,
     ForbidSource,
@@ -258,7 +257,7 @@ def test_cells_forbidden_in_the_encoder_mean_the_same_in_a_batch_and_with_the_ca
     assert together == [double.translate([text], interventions=(slow,))[0] for text in texts]
     for text in texts:
         cached, whole, plain = (
-            continue_from(double, text, (), 1, changes).log_probability for changes in ((change,), (slow,), ())
+            double.continue_from(text, (), 1, changes).log_probability for changes in ((change,), (slow,), ())
         )
         assert cached == pytest.approx(whole, abs=1e-9)
         assert abs(cached - plain) > 1e-6

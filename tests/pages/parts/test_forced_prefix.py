@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from model.analysis.two_runs import token_log_probabilities
-from model.generation.forced_prefix import continue_from
 from model.network.config import EOS
-from model.tracer import build_trace
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
@@ -67,8 +65,8 @@ def test_another_word_is_forced_and_can_be_taken_back(open_app: Callable, saved:
     prefix = (*trace.next_ids[:2], other.id)
     assert app.text_input(key="prefix").value == joined(prefix)
     assert app.number_input(key="prefix_at").value == 3
-    found = continue_from(saved, SOURCE, prefix, 4)
-    after = build_trace(saved, SOURCE, found.tokens)
+    found = saved.continue_from(SOURCE, prefix, 4)
+    after = saved.trace_ids(SOURCE, found.tokens)
     before, now = (token_log_probabilities(run).sum() for run in (trace, after))
     assert numbers_shown(app) == [said(before), said(now), said(now - before, signed=True)]
     app.button(key="prefix_force").click().run()
@@ -83,7 +81,7 @@ def test_another_word_is_forced_and_can_be_taken_back(open_app: Callable, saved:
 def test_the_end_can_be_forced_too(open_app: Callable, saved: "Translator") -> None:
     first = saved.trace(SOURCE, beam_size=1).next_ids[0]
     app = open_app(PAGE, source=SOURCE, target="Greedy", part=PART, prefix=f"{first}-{EOS}")
-    ended = build_trace(saved, SOURCE, (first, EOS))
+    ended = saved.trace_ids(SOURCE, (first, EOS))
     assert numbers_shown(app)[1] == said(token_log_probabilities(ended).sum())
 
 

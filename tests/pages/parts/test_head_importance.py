@@ -10,7 +10,6 @@ import pytest
 from model.analysis.head_importance import head_scores, prune
 from model.analysis.head_pruning import pruning_curve
 from model.analysis.two_runs import token_log_probabilities
-from model.tracer import build_trace
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def test_pruning_none_changes_nothing_and_pruning_some_is_the_models(open_app: C
     own = saved.trace(SOURCE, beam_size=1)
     *_, right = head_scores(saved.model, [(own.src_ids, own.next_ids)], "cross")
     gates = prune([right], 5)
-    changed = build_trace(saved, SOURCE, own.next_ids, gates)
+    changed = saved.trace_ids(SOURCE, own.next_ids, gates)
     assert f"{token_log_probabilities(changed).sum():.3f} without these" in words(app)
     app.button(key="which_curve").click().run()
     *_, curve = pruning_curve(saved.model, (own.src_ids, own.next_ids), own.next_ids, prune([right], 8))

@@ -80,7 +80,7 @@ def test_the_python_computes_the_arrays_of_a_view_that_was_changed(
     app = open_app(page, source=SOURCE, **query)
     assert not app.exception
     if "changes" in query:
-        assert "build_trace" in "".join(programs_of(app).values())
+        assert "translator.rerun" in "".join(programs_of(app).values())
     assert len(programs_of(app)) == 1 + (query.get("part") == "Beam")
     for name, program in programs_of(app).items():
         (file,) = [file for file in files if file.startswith(f"{name}-en-de-") and file.endswith(".npz")]

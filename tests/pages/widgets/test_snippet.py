@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from model import interventions
 from model.checkpoints.store import load_checkpoint
 from model.interventions import AttentionTemperature, FrozenPattern, HeadGate, MaskEdit, PermutedAttention
-from model.tracer import build_trace
 from pages.widgets.snippet import Asked, Recipe, literal, of_head, snippet
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def test_what_was_typed_stands_in_the_program_as_one_literal(text: str, opened: 
 
 def test_changes_are_made_on_the_tokens_of_the_run_before(opened: "Translator") -> None:
     before = opened.trace("A dog runs.", None, 4)
-    after = build_trace(opened, before.source, before.next_ids, CHANGES)
+    after = opened.trace_ids(before.source, before.next_ids, CHANGES)
     found = result_of(program_of(after, Asked("A dog runs.", None, 4, (), CHANGES)))
     assert found["after"].next_ids == before.next_ids
     np.testing.assert_array_equal(found["after"].logits, after.logits)
