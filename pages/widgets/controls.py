@@ -1,0 +1,220 @@
+"""The controls of every page. Each keeps its value when the page is left, puts it in the link, and can be reset.
+
+A value that another sentence or checkpoint no longer offers becomes the nearest number, or the default choice.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+DEFAULTS = "defaults"
+"""in the session: the default of each control drawn so far, by key"""
+
+Options = Mapping[Any, str] | Sequence[Any]
+"""values with the label of each, or values that are their own labels"""
+
+
+def register(key: str, default: Any) -> None:
+    """Let a reset set st.session_state[key] to `default`."""
+    st.session_state.setdefault(DEFAULTS, {})[key] = default
+
+
+def reset_controls(keep: Sequence[str] = ()) -> None:
+    """Set every control of every page to its default, clear the link, and forget the rest of the session.
+
+    Args:
+        keep: keys of the session that stay as they are.
+    """
+    state = st.session_state
+    defaults = state.get(DEFAULTS, {})
+    for key in [key for key in state if key not in (DEFAULTS, *keep, *defaults)]:
+        del state[key]
+    # A deleted control would get its value back from the browser.
+    state.update(defaults)
+    st.query_params.from_dict({})
+
+
+def number(
+    label: str,
+    limits: tuple[int, int],
+    default: int,
+    key: str,
+    *,
+    place: Any = st,
+    in_link: bool = True,
+    **options: Any,
+) -> int:
+    """An integer in a box.
+
+    Args:
+        label: above it.
+        limits: the smallest and the largest that can be chosen.
+        default: at first, and after a reset.
+        key: of the session and, with `in_link`, of the URL.
+        place: a column or container; the page itself if not given.
+        in_link: whether the URL holds the value.
+        **options: of `st.number_input`.
+    """
+    _clamp(key, limits)
+    register(key, default)
+    found = place.number_input(label, *limits, default, key=key, **_keep(in_link), **options)
+    return default if found is None else int(found)
+
+
+def slider(
+    label: str,
+    limits: tuple[float, float],
+    default: float,
+    key: str,
+    *,
+    step: float = 1,
+    place: Any = st,
+    in_link: bool = True,
+    **options: Any,
+) -> Any:
+    """A number on a slider, an int where limits, default and step are ints; arguments as in `number`."""
+    _clamp(key, limits)
+    register(key, default)
+    return place.slider(label, *limits, default, step, key=key, **_keep(in_link), **options)
+
+
+def choice(label: str, options: Options, key: str, *, default: Any = None, place: Any = st, **others: Any) -> Any:
+    """One of a few options side by side.
+
+    Args:
+        label: above them.
+        options: values and their labels; the URL holds the label.
+        key: of the session and, unless `in_link=False`, of the URL.
+        default: the value at first; the first option if not given.
+        place: a column or container; the page itself if not given.
+        **others: of `st.segmented_control`; `notes`, a list that gets a sentence where the URL or the session names
+            something that is not among the options.
+    """
+    default = next(iter(options)) if default is None else default
+    return _one_of(place.segmented_control, label, options, default, key, default=default, required=True, **others)
+
+
+def select(label: str, options: Options, key: str, *, default: Any = None, place: Any = st, **others: Any) -> Any:
+    """One of many options in a menu; arguments as in `choice`."""
+    default = next(iter(options)) if default is None else default
+    return _one_of(place.selectbox, label, options, default, key, index=list(options).index(default), **others)
+
+
+def steps(label: str, options: Options, key: str, *, default: Any = None, place: Any = st, **others: Any) -> Any:
+    """One of the options on a slider; arguments as in `choice`."""
+    default = next(iter(options)) if default is None else default
+    return _one_of(place.select_slider, label, options, default, key, value=default, **others)
+
+
+def several(
+    label: str,
+    options: Options,
+    default: Sequence[Any],
+    key: str,
+    *,
+    place: Any = st,
+    in_link: bool = True,
+    **others: Any,
+) -> list[Any]:
+    """Any number of options; those that are no longer offered are dropped. Arguments as in `choice`."""
+    if key in st.session_state:
+        st.session_state[key] = [value for value in st.session_state[key] if value in options]
+    register(key, list(default))
+    labels = options.__getitem__ if isinstance(options, Mapping) else str
+    return place.multiselect(label, list(options), default, format_func=labels, key=key, **_keep(in_link), **others)
+
+
+def toggle(label: str, key: str, *, place: Any = st, **options: Any) -> bool:
+    """A switch, off at first."""
+    register(key, False)
+    return place.toggle(label, key=key, **_keep(True), **options)
+
+
+def text(label: str, key: str, *, place: Any = st, **options: Any) -> str:
+    """A line of text, empty at first."""
+    register(key, "")
+    return place.text_input(label, key=key, **_keep(True), **options) or ""
+
+
+def tabs(views: Mapping[str, Callable[..., Any]], key: str, *args: Any, default: str | None = None) -> Any:
+    """One tab per view; only the open tab's function runs.
+
+    Args:
+        views: title -> function that draws the tab.
+        key: of the session and of the URL.
+        *args: what each function is called with.
+        default: the tab that is open at first; the first one if not given.
+
+    Returns:
+        what the open tab's function returned.
+    """
+    register(key, default or next(iter(views)))
+    for tab, show in zip(
+        st.tabs(list(views), default=default, key=key, bind="query-params"), views.values(), strict=True
+    ):
+        if tab.open:
+            with tab:
+                return show(*args)
+    return None
+
+
+def table(frame: pd.DataFrame, *, floats: str = "%.3g", height: int | str = "content", **columns: Any) -> None:
+    """A table of plain text and numbers, whole unless `height` is given in pixels.
+
+    Args:
+        frame: its columns of integers get thousands separators.
+        floats: format of its columns of floats.
+        height: of the table.
+        **columns: `st.column_config` of single columns.
+    """
+    formats = dict.fromkeys(frame.select_dtypes("float"), floats)
+    formats |= dict.fromkeys(frame.select_dtypes("integer"), "localized")
+    config = {name: st.column_config.NumberColumn(format=form) for name, form in formats.items()}
+    st.dataframe(frame, hide_index=True, height=height, column_config=config | columns, placeholder="")
+
+
+def replace_missing(key: str, options: Options, default: Any, notes: list[str] | None = None) -> None:
+    """Before its control is drawn: a value that is not among the options becomes the default.
+
+    Args:
+        key: of the control.
+        options: as in `choice`.
+        default: one of them.
+        notes: gets a sentence on each such value.
+    """
+    notes = [] if notes is None else notes
+    labels = options if isinstance(options, Mapping) else {option: str(option) for option in options}
+    state, asked = st.session_state, st.query_params.get(key)
+    if key not in state and asked is not None and asked not in labels.values():
+        notes.append(f"The link asks for a {key} that is not there; you see {labels[default]} instead.")
+    elif state.get(key) is not None and state[key] not in labels:
+        notes.append(f"There is no {key} {state[key]} here; you see {labels[default]} instead.")
+        state[key] = default
+
+
+def _one_of(
+    draw: Callable[..., Any],
+    label: str,
+    options: Options,
+    first: Any,
+    key: str,
+    notes: list[str] | None = None,
+    in_link: bool = True,
+    **others: Any,
+) -> Any:
+    replace_missing(key, options, first, notes)
+    register(key, first)
+    labels = options.__getitem__ if isinstance(options, Mapping) else str
+    found = draw(label, list(options), key=key, **({"format_func": labels} | _keep(in_link) | others))
+    return first if found is None else found
+
+
+def _clamp(key: str, limits: tuple[float, float]) -> None:
+    if st.session_state.get(key) is not None:
+        st.session_state[key] = min(max(st.session_state[key], limits[0]), limits[1])
+
+
+def _keep(in_link: bool) -> dict[str, str]:
+    return {"persist_state": "session"} | ({"bind": "query-params"} if in_link else {})

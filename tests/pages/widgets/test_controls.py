@@ -1,0 +1,138 @@
+"""Controls read their value from the link, fall back where it is not offered, and can be reset.
+
+The browser writes the link, so tests/browser checks that.
+"""
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("streamlit")
+from streamlit.testing.v1 import AppTest
+
+
+def page() -> None:
+    import pandas as pd
+    import streamlit as st
+
+    from pages.widgets import controls
+
+    notes: list[str] = []
+    last = st.session_state.get("last", 9)
+    st.session_state["read"] = {
+        "number": controls.number("Number", (0, last), 3, "number"),
+        "slider": controls.slider("Slider", (0.0, 1.0), 0.5, "slider", step=0.1),
+        "choice": controls.choice("Choice", {0: "zero", last: "last"}, "choice", notes=notes),
+        "select": controls.select("Select", ["a", "b"], "select", default="b"),
+        "steps": controls.steps("Steps", {0.5: "half", 2.0: "two"}, "steps", default=2.0),
+        "several": controls.several("Several", range(last + 1), [1], "several"),
+        "toggle": controls.toggle("Toggle", "toggle"),
+        "text": controls.text("Text", "text"),
+        "unlinked": controls.number("Unlinked", (0, 9), 0, "unlinked", in_link=False),
+    }
+    st.session_state["tab"] = controls.tabs(
+        {"One": lambda x: ("one", x), "Two": lambda x: ("two", x)}, "part", 5, default="Two"
+    )
+    controls.table(pd.DataFrame({"n": [1000], "x": [0.12345]}), floats="%.1f")
+    st.session_state["notes"] = notes
+    st.button("Reset", on_click=controls.reset_controls, args=(["last"],))
+
+
+FIRST = {
+    "number": 3,
+    "slider": 0.5,
+    "choice": 0,
+    "select": "b",
+    "steps": 2.0,
+    "several": [1],
+    "toggle": False,
+    "text": "",
+    "unlinked": 0,
+}
+OTHER = {
+    "number": 9,
+    "slider": 0.7,
+    "choice": 9,
+    "select": "a",
+    "steps": 0.5,
+    "several": [2, 9],
+    "toggle": True,
+    "text": "x",
+    "unlinked": 4,
+}
+LINK = {
+    "number": ["9"],
+    "slider": ["0.7"],
+    "choice": ["last"],
+    "select": ["a"],
+    "steps": ["half"],
+    "several": ["2", "9"],
+    "toggle": ["true"],
+    "text": ["x"],
+}
+
+
+def set_all(app: AppTest) -> Any:
+    app.number_input(key="number").set_value(9)
+    app.slider(key="slider").set_value(0.7)
+    app.segmented_control(key="choice").set_value(9)
+    app.selectbox(key="select").set_value("a")
+    app.select_slider(key="steps").set_value(0.5)
+    app.multiselect(key="several").set_value([2, 9])
+    app.toggle(key="toggle").set_value(True)
+    app.text_input(key="text").set_value("x")
+    app.number_input(key="unlinked").set_value(4)
+    return app.run()
+
+
+def test_a_control_returns_its_value_and_a_reset_sets_the_default() -> None:
+    app = AppTest.from_function(page, default_timeout=60).run()
+    assert not app.exception
+    assert app.session_state["read"] == FIRST
+    app.session_state["own"] = "forgotten"
+    set_all(app)
+    assert app.session_state["read"] == OTHER
+    app.button[0].click().run()
+    assert not app.exception
+    assert app.session_state["read"] == FIRST
+    assert not app.query_params
+    assert "own" not in app.session_state
+
+
+def test_the_link_sets_every_value() -> None:
+    app = AppTest.from_function(page, default_timeout=60)
+    app.query_params.update(LINK)
+    app.run()
+    assert not app.exception
+    assert app.session_state["read"] == OTHER | {"unlinked": 0}
+
+
+def test_what_is_no_longer_offered_falls_back() -> None:
+    app = set_all(AppTest.from_function(page, default_timeout=60).run())
+    app.session_state["last"] = 5
+    app.run()
+    assert not app.exception
+    assert {key: app.session_state["read"][key] for key in ("number", "choice", "several")} == {
+        "number": 5,
+        "choice": 0,
+        "several": [2],
+    }
+    assert app.session_state["notes"] == ["There is no choice 9 here; you see zero instead."]
+    app.button[0].click().run()
+    assert app.session_state["last"] == 5
+
+
+def test_a_link_to_nothing_says_so() -> None:
+    app = AppTest.from_function(page, default_timeout=60)
+    app.query_params["choice"] = "third"
+    app.run()
+    assert not app.exception
+    assert app.session_state["notes"] == ["The link asks for a choice that is not there; you see zero instead."]
+
+
+def test_only_the_open_tab_runs() -> None:
+    app = AppTest.from_function(page, default_timeout=60).run()
+    assert app.session_state["tab"] == ("two", 5)
+    other = AppTest.from_function(page, default_timeout=60)
+    other.query_params["part"] = "One"
+    assert other.run().session_state["tab"] == ("one", 5)
