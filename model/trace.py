@@ -205,12 +205,29 @@ class Trace:
         """(target position, vocabulary): softmax of the logits, in double precision."""
         return probabilities(self.logits)
 
+    @property
+    def target_probabilities(self) -> Array:
+        """(target position,): p(next target token | source, target up to here), in double precision."""
+        return self.probabilities[np.arange(len(self.next_ids)), list(self.next_ids)]
+
+    @property
+    def target_log_probabilities(self) -> Array:
+        """(target position,): the same as natural logarithms; their sum is log p(target | source)."""
+        return log_probabilities(self.logits)[np.arange(len(self.next_ids)), list(self.next_ids)]
+
 
 def probabilities(logits: Array) -> Array:
-    """Softmax over the last axis, in double precision: the vocabulary's, given a run's logits."""
+    """Softmax over the last axis, in double precision; the shape of `logits`."""
     shifted = logits.astype(np.float64)
     weights = np.exp(shifted - shifted.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def log_probabilities(logits: Array) -> Array:
+    """Natural logarithm of the softmax over the last axis, in double precision; the shape of `logits`."""
+    shifted = logits.astype(np.float64)
+    shifted -= shifted.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
 def _check_shapes(record: object, shapes: Mapping[str, tuple[int, ...]], tokens: str) -> None:

@@ -1,6 +1,5 @@
 """Decoding: a translation step by step, greedy, as a beam, by chance, and what the cache saves."""
 
-import numpy as np
 import streamlit as st
 
 from model.generation.beam_tree import BeamTree, beam_steps
@@ -42,12 +41,11 @@ explain(
     "3.1 and 6.1",
 )
 show_code(greedy, beam_steps, BeamTree, length_penalty, filtered, draw, sample, cached_step, uncached_step, timed_steps)
-written = probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)]
 export(
     view,
     f"decoding-step-{step}",
     {"probabilities": probabilities[step], "cross_weights": weights, "logits": trace.logits},
-    probability_table(trace.next_tokens, trace.next_ids, written),
+    probability_table(trace.next_tokens, trace.next_ids, trace.target_probabilities),
     (Picture(f"Next token at step {step}", "decoding-next", figure),),
     Recipe(
         {

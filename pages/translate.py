@@ -1,6 +1,5 @@
 """Home: a sentence, its translation, where the model looked, and how sure it was of each word."""
 
-import numpy as np
 import streamlit as st
 
 from model.generation.search import beam_search, greedy
@@ -30,7 +29,7 @@ view = open_page(__file__)
 trace = view.trace
 rows = decoder_rows(trace.tgt_tokens, trace.next_tokens)
 probabilities = trace.probabilities
-written = probabilities[np.arange(len(rows)), list(trace.next_ids)]
+written = trace.target_probabilities
 
 st.html(html.sentence(trace.translation))
 whole_translation(view)
@@ -93,7 +92,7 @@ export(
     Recipe(
         {
             "alignment": alignment_code(view),
-            "probability": "trace.probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)]",
+            "probability": "trace.target_probabilities",
             "logits": "trace.logits",
         }
     ),

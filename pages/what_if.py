@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import streamlit as st
 
-from model.analysis.two_runs import largest_changes, token_log_probabilities
+from model.analysis.two_runs import largest_changes
 from model.interventions import MaskEdit, applied
+from model.trace import log_probabilities
 from model.tracer import build_trace
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
@@ -67,9 +68,7 @@ explain(
     "3.4",
 )
 changed = replace(view, trace=runs.after, changes=len(runs.after.interventions) - len(runs.before.interventions))
-show_code(
-    *dict.fromkeys(map(type, changes or (MaskEdit(),))), applied, build_trace, token_log_probabilities, largest_changes
-)
+show_code(*dict.fromkeys(map(type, changes or (MaskEdit(),))), applied, build_trace, log_probabilities, largest_changes)
 rows, keys = names(view, view.attention)
 weights = (trace.attention(view.kind, view.layer).pattern[view.head] for trace in (runs.before, runs.after))
 stem = f"what-if-{view.kind}-layer-{view.layer}-head-{view.head}"

@@ -88,14 +88,6 @@ def product_statistics(attention: Attention, head: int) -> ProductStatistics:
     return ProductStatistics(*map(float, measured))
 
 
-def target_log_probabilities(trace: Trace) -> Array:
-    """(target position,): ln of the probability of the target's own next token, softmax of the logits."""
-    logits = trace.logits.astype(np.float64)
-    highest = logits.max(axis=-1, keepdims=True)
-    totals = (highest + np.log(np.exp(logits - highest).sum(axis=-1, keepdims=True)))[:, 0]
-    return logits[np.arange(len(logits)), list(trace.next_ids)] - totals
-
-
 def _seen(scaled: Array, mask: Array) -> Array:
     return np.where(mask, scaled.astype(np.float64), -np.inf)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.trace import Array, Trace
-from model.training.loss import log_probabilities
 
 
 @dataclass(frozen=True)
@@ -24,15 +23,6 @@ class TopTokens:
         """Probability of all other tokens of the vocabulary together, before and after."""
         before, after = (max(1.0 - float(shares.sum()), 0.0) for shares in (self.before, self.after))
         return before, after
-
-
-def token_log_probabilities(trace: Trace) -> Array:
-    """(target position,): log p(target token | those before it, source), natural logarithm, double precision.
-
-    Their sum is the log-probability of the whole target, over the whole vocabulary at each position.
-    """
-    positions = np.arange(len(trace.next_ids))
-    return log_probabilities(trace.logits)[positions, list(trace.next_ids)]
 
 
 def largest_changes(before: Trace, after: Trace) -> dict[str, Array]:

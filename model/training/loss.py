@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model.network.config import PAD
-from model.trace import Array
+from model.trace import Array, log_probabilities
 
 
 def label_smoothed_loss(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
@@ -43,13 +43,6 @@ def target_entropy(vocabulary: int, smoothing: float) -> float:
     right, other = smoothed_shares(vocabulary, smoothing)
     others = (vocabulary - 1) * other * math.log(other) if other else 0.0
     return -(right * math.log(right) + others)
-
-
-def log_probabilities(logits: Array) -> Array:
-    """Logarithm of the softmax over the last axis, in double precision; the shape of `logits`."""
-    shifted = logits.astype(np.float64)
-    shifted -= shifted.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
 def cross_entropies(logits: Array, targets: Sequence[int], smoothing: float) -> Array:

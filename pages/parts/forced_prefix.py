@@ -4,7 +4,6 @@ from functools import partial
 
 import streamlit as st
 
-from model.analysis.two_runs import token_log_probabilities
 from model.checkpoints.translator import MAX_TRACE_TOKENS, Translator
 from model.generation.forced_prefix import continue_from
 from model.interventions import Intervention
@@ -99,7 +98,7 @@ def _run(view: View, forced: tuple[int, ...], beam_size: int) -> tuple[tuple[int
 
 
 def _show_result(view: View, trace: Trace, forced: tuple[int, ...], beam_size: int) -> None:
-    before, after = (float(token_log_probabilities(run).sum()) for run in (view.trace, trace))
+    before, after = (float(run.target_log_probabilities.sum()) for run in (view.trace, trace))
     with st.container(border=True):
         st.html(word_diff(view.trace.translation, trace.translation))
         shown = {

@@ -7,7 +7,6 @@ import streamlit as st
 
 from model.analysis.head_importance import HeadScores, Pair, head_scores, prune
 from model.analysis.head_pruning import PruningCurve, pruning_curve, sentence_pair
-from model.analysis.two_runs import token_log_probabilities
 from model.interventions import HeadGate
 from pages.compute.on_request import asked, kept_result
 from pages.compute.queue import in_turns
@@ -191,7 +190,7 @@ def _each_step(view: View, gates: tuple[HeadGate, ...]) -> Iterator[PruningCurve
 
 
 def _log_probability(view: View, interventions: tuple) -> float:
-    return float(token_log_probabilities(again(view.translator, view.trace, interventions)).sum())
+    return float(again(view.translator, view.trace, interventions).target_log_probabilities.sum())
 
 
 def _named(gate: HeadGate) -> str:

@@ -123,8 +123,7 @@ def show_lift(view: View) -> None:
 
 
 def _show_leak(view: View, before: Trace, after: Trace) -> None:
-    positions = np.arange(len(before.next_ids))
-    right = tuple(trace.probabilities[positions, list(trace.next_ids)] for trace in (before, after))
+    right = (before.target_probabilities, after.target_probabilities)
     st.markdown(
         "**Run again** with the same target, teacher-forced: each row reads the same tokens as before, and may now "
         "look at the ones after it, among them the very token that it should predict."
@@ -132,10 +131,10 @@ def _show_leak(view: View, before: Trace, after: Trace) -> None:
     chart(probability_bars(before.next_tokens, *right), key="masks-lift", alt="Probability of each right next token")
     rose, fell = int((right[1] > right[0]).sum()), int((right[1] < right[0]).sum())
     st.caption(
-        f"The right token became more probable at {rose} of {len(positions)} positions, less at {fell}; the mean went "
-        f"from {right[0].mean():.4f} to {right[1].mean():.4f}. The model was trained with the mask and never learned "
-        "to copy from the future; trained without it, it could do just that, and would fail where there is no future "
-        "yet: in translating."
+        f"The right token became more probable at {rose} of {len(before.next_ids)} positions, less at {fell}; the mean "
+        f"went from {right[0].mean():.4f} to {right[1].mean():.4f}. The model was trained with the mask and never "
+        "learned to copy from the future. Trained without it, the model could do just that, and would then fail in "
+        "translation, where there is no future yet."
     )
     mass = future_mass(after.attention("decoder_self", view.layer).pattern)
     kept = future_mass(before.attention("decoder_self", view.layer).pattern).max()

@@ -11,7 +11,6 @@ from model.analysis.softmax import (
     mean_entropy,
     product_statistics,
     softmax_at,
-    target_log_probabilities,
 )
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
@@ -210,6 +209,6 @@ def _outcome(
     kind, layer, head = place
     translation = translator.translate([source], beam_size, interventions=interventions)[0]
     trace = translator.trace(source, target, interventions=interventions)
-    logs = target_log_probabilities(trace)
+    logs = trace.target_log_probabilities
     this_head = float(entropy(trace.attention(kind, layer).pattern[head]).mean())
     return _Outcome(translation, float(logs.sum()), len(logs), mean_entropy(trace), this_head)

@@ -11,7 +11,6 @@ from model.checkpoints.snapshots import open_snapshot, snapshots
 from model.checkpoints.store import CheckpointError, available_checkpoints, checkpoint_path
 from model.checkpoints.translator import Translator
 from model.trace import Array, Attention, Trace
-from model.training.loss import cross_entropies
 from pages.compute.cache import kept
 from pages.compute.runs import translate
 from pages.frame.fields import KINDS
@@ -156,7 +155,7 @@ def _moment_and_attention(view: "View", chosen: str) -> tuple[Moment, Attention]
             translator = _snapshot(view.translator, int(chosen))
             trace = _rerun(translator, view.trace)
     (greedy,) = translate(translator, (view.trace.source,), 1, view.trace.interventions)
-    loss = float(cross_entropies(trace.logits, trace.next_ids, 0.0).mean())
+    loss = float(-trace.target_log_probabilities.mean())
     return Moment(translator.hash, greedy, loss), trace.attention(view.kind, view.layer)
 
 

@@ -131,13 +131,13 @@ def show_probabilities(
 ) -> None:
     """The probability of each token of the plain translation, before and after a change."""
     runs = [forced(view, plain.translation, changes) for changes in ((), interventions)]
-    right = [trace.probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)] for trace in runs]
+    right = [trace.target_probabilities for trace in runs]
     chart(
         probability_bars(runs[0].next_tokens, *right, said),
         key="temperature-probabilities",
         alt="Probability of each token before and after",
     )
-    total = [float(np.log(np.maximum(values, 1e-300)).sum()) for values in right]
+    total = [float(trace.target_log_probabilities.sum()) for trace in runs]
     st.caption(
         "The probability that both runs give each token of the plain translation, which is forced on both: each row "
         f"reads the same tokens. Their product, as ln: {_signed(total[0])} before, {_signed(total[1])} after."

@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.softmax import moved_mass
-from model.analysis.two_runs import identical, largest_changes, token_log_probabilities, top_tokens
+from model.analysis.two_runs import identical, largest_changes, top_tokens
 from model.interventions import Intervention, MaskEdit
 from model.trace import Trace
 from pages.compute.runs import Request, again, run
@@ -101,7 +101,7 @@ def _times(difference: float) -> str:
 
 
 def _log_probability(trace: Trace) -> float:
-    return float(token_log_probabilities(trace).sum())
+    return float(trace.target_log_probabilities.sum())
 
 
 def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -> object:
@@ -161,7 +161,7 @@ def _edited(changes: tuple[Intervention, ...], address: dict) -> list[tuple[int,
 
 def show_tokens(runs: Comparison) -> None:
     """Log-probability of each token of the same target."""
-    before, after = token_log_probabilities(runs.before), token_log_probabilities(runs.after)
+    before, after = runs.before.target_log_probabilities, runs.after.target_log_probabilities
     chart(token_bars(runs.before.next_tokens, before, after), key="what-if-tokens", alt="Log-probability of each token")
     lost = int((after - before).argmin())
     loss = float((after - before)[lost])
@@ -211,10 +211,10 @@ def recipe(changed: View) -> Recipe:
     found, runs = {}, {"before": "before" if changed.changes else "trace", "after": "trace"}
     for name, trace in runs.items():
         found |= {f"{part}_{name}": f"{trace}.attention(kind, layer).{part}[head]" for part in ("pattern", "mask")}
-        found |= {f"log_probability_{name}": f"token_log_probabilities({trace})", f"logits_{name}": f"{trace}.logits"}
+        found |= {f"log_probability_{name}": f"{trace}.target_log_probabilities", f"logits_{name}": f"{trace}.logits"}
     return Recipe(
-        found | {"new_translation": "np.array(new.translation)", "log_probability_new": "token_log_probabilities(new)"},
-        ("from model.analysis.two_runs import token_log_probabilities",),
+        found | {"new_translation": "np.array(new.translation)", "log_probability_new": "new.target_log_probabilities"},
+        (),
         (f"new = translator.trace(source, None, {changed.beam_size}, trace.interventions)",),
     )
 
@@ -225,7 +225,7 @@ def arrays(view: View, runs: Comparison, new: Trace) -> dict[str, np.ndarray]:
     for name, trace in (("before", runs.before), ("after", runs.after)):
         attention = trace.attention(view.kind, view.layer)
         found |= {f"pattern_{name}": attention.pattern[view.head], f"mask_{name}": attention.mask[view.head]}
-        found |= {f"log_probability_{name}": token_log_probabilities(trace), f"logits_{name}": trace.logits}
+        found |= {f"log_probability_{name}": trace.target_log_probabilities, f"logits_{name}": trace.logits}
     found["new_translation"] = np.array(new.translation)
-    found["log_probability_new"] = token_log_probabilities(new)
+    found["log_probability_new"] = new.target_log_probabilities
     return found

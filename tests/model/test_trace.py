@@ -77,6 +77,19 @@ def test_probabilities_are_of_the_whole_vocabulary(trace):
     np.testing.assert_allclose(trace.probabilities, expected, rtol=1e-12)
 
 
+def test_the_targets_probabilities_are_those_of_the_tokens_that_follow_each_row(trace):
+    chosen = [row[token] for row, token in zip(trace.probabilities, trace.next_ids, strict=True)]
+    np.testing.assert_array_equal(trace.target_probabilities, chosen)
+    assert trace.target_log_probabilities.sum() == pytest.approx(np.log(np.prod(chosen)), rel=1e-9)
+
+
+def test_a_probability_too_small_for_a_double_still_has_a_logarithm(trace):
+    logits = np.zeros_like(trace.logits)
+    logits[:, trace.next_ids] = -2000.0
+    changed = dataclasses.replace(trace, logits=logits)
+    assert np.isfinite(changed.target_log_probabilities).all()
+
+
 def test_candidates_are_the_most_probable_tokens_best_first(trace, tokenizer):
     for row, candidates in zip(trace.probabilities, trace.candidates, strict=True):
         probabilities = [candidate.probability for candidate in candidates]

@@ -87,7 +87,7 @@ def test_lifting_the_mask_runs_the_model_again_with_the_same_target(open_app: Ca
     for place, layer in (("all", None), ("layer", 1)):
         app.segmented_control(key="lift").set_value(place).run()
         lifted = saved.trace("a dog and a cat", TEXT, interventions=(LiftCausalMask(layer),))
-        right = [t.probabilities[np.arange(len(t.next_ids)), list(t.next_ids)] for t in (plain, lifted)]
+        right = [t.target_probabilities for t in (plain, lifted)]
         before, after, difference = (numbers(bar["y"]) for bar in figure(app, "masks-lift")["data"])
         assert before == pytest.approx(right[0])
         assert after == pytest.approx(right[1])

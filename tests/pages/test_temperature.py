@@ -16,7 +16,6 @@ from model.analysis.softmax import (
     product_statistics,
     sharpest,
     softmax_at,
-    target_log_probabilities,
 )
 from model.interventions import AttentionTemperature
 from tests.pages.figures import figure, numbers
@@ -51,7 +50,7 @@ def payload(app) -> tuple:
 
 
 def right(trace) -> np.ndarray:
-    return trace.probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)]
+    return trace.target_probabilities
 
 
 @pytest.mark.parametrize(("kind", "name"), [("encoder_self", "Encoder self-attention"), ("decoder_self", DECODER)])
@@ -123,7 +122,7 @@ def test_many_temperatures_run_only_when_asked_for(open_app: Callable, saved: "T
         trace = saved.trace(SOURCE, TEXT, interventions=changes)
         assert table["τ"][line] == f"{tau:g}"
         assert table["translation"][line] == saved.translate([SOURCE], 4, interventions=changes)[0]
-        total = target_log_probabilities(trace).sum()
+        total = trace.target_log_probabilities.sum()
         assert table["ln probability of the plain translation"][line] == pytest.approx(total)
         assert table["mean entropy, all heads"][line] == pytest.approx(mean_entropy(trace))
         here = entropy(trace.attention("encoder_self", 0).pattern[0]).mean()

@@ -49,7 +49,7 @@ def test_rows_say_what_they_read_and_predict(open_app: Callable, trace: Trace) -
 def test_probabilities_are_of_the_whole_vocabulary_and_the_rest_is_stated(open_app: Callable, trace: Trace) -> None:
     app = open_app(source=SENTENCE, position="1")
     bars = numbers(figure(app, "certainty")["data"][0]["y"])
-    expected = trace.probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)]
+    expected = trace.target_probabilities
     np.testing.assert_array_equal(bars, expected)
     best = figure(app, "runners-up")
     shares = numbers(best["data"][0]["x"])

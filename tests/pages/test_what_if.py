@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.two_runs import token_log_probabilities
 from model.interventions import HeadGate, MaskEdit, UniformAttention
 from model.interventions.link import decode, encode
 from tests.pages.figures import figure, numbers
@@ -60,7 +59,7 @@ def test_maps_and_numbers_are_those_of_the_two_runs(open_app: Callable, saved: "
     assert np.array_equal(before, one.pattern[2])
     assert np.array_equal(after, np.where(other.mask[2], other.pattern[2], np.nan), equal_nan=True)
     assert np.array_equal(difference, other.pattern[2] - one.pattern[2])
-    first, second = token_log_probabilities(plain), token_log_probabilities(changed)
+    first, second = plain.target_log_probabilities, changed.target_log_probabilities
     bars = [numbers(bar["y"]) for bar in figure(app, "what-if-tokens")["data"]]
     assert np.array_equal(bars[0], first)
     assert np.array_equal(bars[1], second)
@@ -71,7 +70,7 @@ def test_maps_and_numbers_are_those_of_the_two_runs(open_app: Callable, saved: "
     new = saved.trace(SOURCE, interventions=changes)
     unchanged = saved.trace_ids(SOURCE, new.next_ids)
     assert [metric.value for metric in app.metric][3:5] == [
-        f"{token_log_probabilities(trace).sum():.3f}".replace("-", "−") for trace in (unchanged, new)
+        f"{trace.target_log_probabilities.sum():.3f}".replace("-", "−") for trace in (unchanged, new)
     ]
 
 

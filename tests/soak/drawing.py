@@ -47,7 +47,7 @@ def draw_figures(trace: Trace) -> None:
     """Every Plotly figure of tokens; raises AssertionError where one holds live markup or cannot be sent."""
     rows = decoder_rows(trace.tgt_tokens, trace.next_tokens)
     cross, own = trace.attention("cross", 0), trace.attention("decoder_self", 0)
-    chance = trace.probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)]
+    chance = trace.target_probabilities
     first = (trace.next_tokens[0], trace.next_ids[0], float(chance[0]))
     names, shares, chosen = translate.ranking(trace.candidates[0], first)
     named = heatmap.row_names(own.query_tokens, trace.next_tokens)

@@ -57,7 +57,7 @@ class Answer:
 
     @classmethod
     def expected(cls, trace: Trace) -> "Answer":
-        written = trace.probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)]
+        written = trace.target_probabilities
         last = max(layer for kind, layer in trace.attentions if kind == "cross")
         alignment = trace.attention("cross", last).pattern.mean(axis=0)
         return cls(html.sentence(trace.translation), written, alignment)

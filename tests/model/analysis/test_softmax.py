@@ -18,7 +18,6 @@ from model.analysis.softmax import (
     product_statistics,
     sharpest,
     softmax_at,
-    target_log_probabilities,
 )
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
@@ -126,12 +125,6 @@ def test_statistics_leave_masked_products_out(translator: Translator) -> None:
     assert found.variance == pytest.approx(seen.var())
     assert found.scaled_variance == pytest.approx(found.variance / attention.d_k, rel=1e-5)
     assert found.q_variance == pytest.approx(attention.q[2].astype(float).var())
-
-
-def test_log_probabilities_of_the_target_are_those_of_the_whole_vocabulary(translator: Translator) -> None:
-    trace = translator.trace(SOURCE, TARGET)
-    right = trace.probabilities[np.arange(len(trace.next_ids)), list(trace.next_ids)]
-    assert target_log_probabilities(trace) == pytest.approx(np.log(right))
 
 
 def test_the_mean_entropy_counts_every_row_of_every_head_once(translator: Translator) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from model.analysis.two_runs import identical, largest_changes, token_log_probabilities, top_tokens
+from model.analysis.two_runs import identical, largest_changes, top_tokens
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, HeadGate, MaskEdit
 from model.trace import Trace
@@ -15,19 +15,6 @@ SOURCE, TARGET = "a dog and a cat", "Ein Hund mit einer Katze."
 @pytest.fixture(scope="module")
 def plain(translator: Translator) -> Trace:
     return translator.trace(SOURCE, TARGET)
-
-
-def test_the_sum_over_tokens_is_the_log_of_the_product_of_their_probabilities(plain: Trace) -> None:
-    rows = np.arange(len(plain.next_ids))
-    chosen = plain.probabilities[rows, list(plain.next_ids)]
-    assert token_log_probabilities(plain).sum() == pytest.approx(np.log(chosen.prod()), rel=1e-9)
-
-
-def test_a_probability_too_small_for_a_double_still_has_a_logarithm(plain: Trace) -> None:
-    logits = np.zeros_like(plain.logits)
-    logits[:, plain.next_ids] = -2000.0
-    object.__setattr__(changed := Trace(**vars(plain)), "logits", logits)
-    assert np.isfinite(token_log_probabilities(changed)).all()
 
 
 def test_identities_give_the_same_bits_in_trace_and_translation(translator: Translator, plain: Trace) -> None:

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.training.loss import cross_entropies, label_smoothed_loss, log_probabilities, smoothed_shares, target_entropy
+from model.trace import log_probabilities
+from model.training.loss import cross_entropies, label_smoothed_loss, smoothed_shares, target_entropy
 from model.training.schedule import cooldown, measured_schedule, noam
 
 epsilons = st.floats(0, 1)

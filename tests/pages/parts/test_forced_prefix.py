@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.two_runs import token_log_probabilities
 from model.network.config import EOS
 from tests.pages.figures import figure, numbers
 
@@ -43,12 +42,12 @@ def said(value: float, signed: bool = False) -> str:
 
 def test_a_prefix_of_the_original_goes_on_to_the_same_translation(open_app: Callable, saved: "Translator") -> None:
     own = saved.trace(SOURCE, beam_size=1)
-    total = token_log_probabilities(own).sum()
+    total = own.target_log_probabilities.sum()
     app = open_app(PAGE, source=SOURCE, target="Greedy", part=PART, prefix=joined(own.next_ids[:3]))
     assert not app.exception
     assert numbers_shown(app) == [said(total), said(total), "+0.000"]
     drawn = numbers(figure(app, "prefix-certainty")["data"][0]["y"])
-    assert drawn == pytest.approx(np.exp(token_log_probabilities(own)), abs=1e-6)
+    assert drawn == pytest.approx(np.exp(own.target_log_probabilities), abs=1e-6)
 
 
 def test_another_word_is_forced_and_can_be_taken_back(open_app: Callable, saved: "Translator") -> None:
@@ -67,7 +66,7 @@ def test_another_word_is_forced_and_can_be_taken_back(open_app: Callable, saved:
     assert app.number_input(key="prefix_at").value == 3
     found = saved.continue_from(SOURCE, prefix, 4)
     after = saved.trace_ids(SOURCE, found.tokens)
-    before, now = (token_log_probabilities(run).sum() for run in (trace, after))
+    before, now = (run.target_log_probabilities.sum() for run in (trace, after))
     assert numbers_shown(app) == [said(before), said(now), said(now - before, signed=True)]
     app.button(key="prefix_force").click().run()
     assert app.text_input(key="prefix").value.startswith(joined((*found.tokens[:3], "")))
@@ -82,7 +81,7 @@ def test_the_end_can_be_forced_too(open_app: Callable, saved: "Translator") -> N
     first = saved.trace(SOURCE, beam_size=1).next_ids[0]
     app = open_app(PAGE, source=SOURCE, target="Greedy", part=PART, prefix=f"{first}-{EOS}")
     ended = saved.trace_ids(SOURCE, (first, EOS))
-    assert numbers_shown(app)[1] == said(token_log_probabilities(ended).sum())
+    assert numbers_shown(app)[1] == said(ended.target_log_probabilities.sum())
 
 
 def test_another_sentence_begins_without_the_prefix(open_app: Callable) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from model.analysis.head_importance import head_scores, prune
 from model.analysis.head_pruning import pruning_curve
-from model.analysis.two_runs import token_log_probabilities
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def test_pruning_none_changes_nothing_and_pruning_some_is_the_models(open_app: C
     *_, right = head_scores(saved.model, [(own.src_ids, own.next_ids)], "cross")
     gates = prune([right], 5)
     changed = saved.trace_ids(SOURCE, own.next_ids, gates)
-    assert f"{token_log_probabilities(changed).sum():.3f} without these" in words(app)
+    assert f"{changed.target_log_probabilities.sum():.3f} without these" in words(app)
     app.button(key="which_curve").click().run()
     *_, curve = pruning_curve(saved.model, (own.src_ids, own.next_ids), own.next_ids, prune([right], 8))
     drawn = figure(app, "which-curve")["data"][0]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from model.analysis.two_runs import largest_changes, token_log_probabilities
+from model.analysis.two_runs import largest_changes
 from model.checkpoints.translator import Translator
 from model.interventions import ForbidSource, MaskEdit
 from model.trace import Trace
@@ -92,7 +92,7 @@ def test_two_empty_sentences_say_so() -> None:
 
 
 def test_bars_of_tokens_are_log_probabilities_and_their_difference(trace: Trace, changed: Trace) -> None:
-    before, after = token_log_probabilities(trace), token_log_probabilities(changed)
+    before, after = trace.target_log_probabilities, changed.target_log_probabilities
     bars = token_bars(trace.next_tokens, before, after).data
     for bar, values in zip(bars, (before, after, after - before), strict=True):
         assert np.array_equal(bar.y, values)
