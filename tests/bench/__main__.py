@@ -57,8 +57,8 @@ PARTS = {
 }
 SPEED = Part(
     "Translation and training",
-    "Sentences a second beside CTranslate2 and Hugging Face, target tokens a second beside torch.nn.Transformer, all with "
-    "the same weights and the same output, which is checked before anything is timed.",
+    "Sentences a second beside CTranslate2 and Hugging Face, target tokens a second beside torch.nn.Transformer, all "
+    "with the same weights and the same output, which is checked before anything is timed.",
     lambda _: (),
 )
 
