@@ -4,7 +4,7 @@ import streamlit as st
 
 from model.trace import Array
 from pages.compute.runs import translate
-from pages.frame.examples import SHOWING, Example, largest_weight
+from pages.frame.examples import Example, examples_of, largest_weight
 from pages.frame.fields import KINDS, SEE
 from pages.frame.open_page import View
 from pages.widgets.canvas import token_lines
@@ -133,9 +133,9 @@ def _ask_for_all(text: str) -> None:
 
 
 def show_example(view: View) -> None:
-    """Where the sentence is one of the ten and the run looks where it should: that weight, and the ways to its head."""
-    for example in SHOWING:
-        if example.sentence == view.source and (found := largest_weight(example, view.trace)):
+    """Where an example's largest weight is where it says: that weight, with links to its head."""
+    for example in examples_of(view.translator.name).of(view.source):
+        if found := largest_weight(example, view.trace):
             _show(example, *found)
 
 

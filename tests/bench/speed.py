@@ -18,7 +18,7 @@ from model.network.encoder_decoder import Transformer
 from model.training.data import Batch, Pair, encode_pairs, read_pairs
 from model.training.loss import label_smoothed_loss
 from model.training.trainer import TrainingOptions
-from pages.frame.examples import EXAMPLES
+from pages.frame.examples import examples_of
 from tests.bench.head_scoring import head_scoring
 from tests.bench.proof import (
     SMALLEST_AGREEMENT,
@@ -86,7 +86,8 @@ def print_lines(lines: Iterator[str] | list[str]) -> list[str]:
 
 def _texts(translator: Translator, data: Path | None) -> list[tuple[str, str]]:
     """Sentence pairs; what the examples lack, a target, is our own translation."""
-    return read_pairs([data]) if data else list(zip(EXAMPLES, translator.translate(EXAMPLES), strict=True))
+    sentences = examples_of(translator.name).sentences
+    return read_pairs([data]) if data else list(zip(sentences, translator.translate(sentences), strict=True))
 
 
 def _same_function(translator: Translator, compared: Mapping[str, "Engine"], pairs: Sequence[Pair]) -> Iterator[str]:
