@@ -1,4 +1,4 @@
-"""Heads and layers: every head of every layer in one picture, one of them opened, and what each one does in numbers."""
+"""Heads and layers: every head of every layer in one picture, one of them opened, and each one's statistics."""
 
 import numpy as np
 import streamlit as st

@@ -1,4 +1,4 @@
-"""The measures of the page "How it is known": they hold for any honest run, and every one of them can fail."""
+"""The measures of the page "Verification": they hold for any honest run, and every one of them can fail."""
 
 import ast
 import dataclasses
