@@ -55,7 +55,7 @@ def choose_position(rows: list[str]) -> int:
     last = len(rows) - 1
     asked = st.query_params.get("position", "0")
     if "position" not in st.session_state and asked not in map(str, range(len(rows))):
-        st.info(f"The link asks for a position that does not exist; valid ones are 0 to {last}.", icon=":material/info:")
+        st.info(f"The link asks for a position that is not there; they are 0 to {last}.", icon=":material/info:")
     if st.session_state.get("position") is not None:
         st.session_state["position"] = min(st.session_state["position"], last)
     chosen = st.number_input(f"Position, 0 to {last}", 0, last, key="position", bind="query-params", width=200) or 0
