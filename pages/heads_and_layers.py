@@ -51,11 +51,11 @@ show_code(
     tables.rollout,
     words.merge,
     words.word_groups,
-    words.without_keys,
+    words.hide_keys,
     head_tables,
     head_summary.summarise,
-    head_summary._measured,
-    head_summary._named,
+    head_summary._measure,
+    head_summary._name_type,
 )
 tables = shown.tables
 export(

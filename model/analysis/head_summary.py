@@ -61,7 +61,7 @@ class HeadSummary:
 
 def summarise(attention: Attention) -> tuple[HeadSummary, ...]:
     """The numbers and the name of each head of one attention."""
-    return tuple(_named(_measured(attention, head)) for head in range(attention.n_heads))
+    return tuple(_name_type(_measure(attention, head)) for head in range(attention.n_heads))
 
 
 def entropies(pattern: Array) -> Array:
@@ -79,7 +79,7 @@ def distances(kind: str, queries: int, keys: int) -> Array:
     return np.abs(rows[:, None] - np.arange(keys))
 
 
-def _measured(attention: Attention, head: int) -> HeadSummary:
+def _measure(attention: Attention, head: int) -> HeadSummary:
     pattern, mask = attention.pattern[head].astype(np.float64), attention.mask[head]
     crosses = attention.kind == "cross"
     entropy, allowed = entropies(pattern), mask.sum(axis=-1)
@@ -118,7 +118,7 @@ def _order(pattern: Array) -> float:
     return float(np.corrcoef(np.arange(len(means)), means)[0, 1])
 
 
-def _named(head: HeadSummary) -> HeadSummary:
+def _name_type(head: HeadSummary) -> HeadSummary:
     """The first rule that fits names the head."""
     rules = _CROSS_RULES if head.kind == "cross" else _SELF_RULES
     found = next(filter(None, (rule(head) for rule in (_no_choice, *rules))), None)

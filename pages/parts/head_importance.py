@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from model.analysis.head_importance import HeadScores, Pair, head_scores, prune
-from model.analysis.head_pruning import PruningCurve, pruning_curve, sentence_pair
+from model.analysis.head_pruning import PruningCurve, pruning_curve, encode_pair
 from model.interventions import HeadGate
 from pages.compute.on_request import asked, kept_result
 from pages.compute.queue import in_turns
@@ -112,7 +112,7 @@ def _each_pass(view: View, pairs: list[Pair], kind: str, mode: str) -> Iterator[
 def _example_pairs(view: View) -> list[Pair]:
     sentences = examples_of(view.translator.name).sentences[:SENTENCES]
     translations = translate(view.translator, sentences, 4, view.trace.interventions)
-    return [sentence_pair(view.translator, *pair) for pair in zip(sentences, translations, strict=True)]
+    return [encode_pair(view.translator, *pair) for pair in zip(sentences, translations, strict=True)]
 
 
 def _show_list(scores: list[HeadScores]) -> None:

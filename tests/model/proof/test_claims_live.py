@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, HeadGate, LiftCausalMask
-from model.proof.claims import CLAIMS, Claim, double_case, measured
+from model.proof.claims import CLAIMS, Claim, double_case, measure_claim
 from model.proof.measures import Case
 from model.trace import Trace
 from tests.model.proof.test_checks import altered, nudged
@@ -34,7 +34,7 @@ def assert_holds(number: int, case: Case) -> None:
     double = double_case(case)
     for claim in MEASURABLE:
         if claim.number == number:
-            found = measured(claim, case, double)
+            found = measure_claim(claim, case, double)
             assert found.holds, (claim.title, found.error, found.double)
 
 
