@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from model.analysis.head_importance import HeadScores, Pair, head_scores, prune
-from model.analysis.head_pruning import PruningCurve, pruning_curve, encode_pair
+from model.analysis.head_pruning import PruningCurve, encode_pair, pruning_curve
 from model.interventions import HeadGate
 from pages.compute.on_request import asked, kept_result
 from pages.compute.queue import in_turns
