@@ -29,7 +29,7 @@ st.caption(
     "Click on a point or a cell to choose its token and step. Dotted lines part the layers. The sidebar's kind, "
     "layer and head matter here only for an attention temperature."
 )
-pre = view.translator.model.config.norm == "pre"
+pre = view.trace.sublayers[0].placement == "pre"
 explain(
     "**x** is a token's vector between two sub-layers, the residual stream. Each sub-layer reads it and adds its own "
     "vector"

@@ -38,7 +38,7 @@ class StreamMeasures:
 
 
 @dataclass(frozen=True)
-class Norm:
+class NormSteps:
     """LayerNorm(x) = gamma (x - mean) / sqrt(variance + eps) + beta of one vector (Ba et al. 2016)."""
 
     gamma: Array
@@ -99,16 +99,14 @@ def mean_cosine(vectors: Array) -> float:
     return float((similarities.sum() - np.trace(similarities)) / (n * (n - 1))) if n > 1 else float("nan")
 
 
-def layer_norm(model: Transformer, sublayer: SubLayer, position: int) -> Norm:
+def layer_norm(sublayer: SubLayer, position: int) -> NormSteps:
     """The norm of a sub-layer worked out by hand for one token, from the weights and the run's own input of it.
 
     Its input is x + Sublayer(x) with post-norm, as in the paper, and x with pre-norm.
     """
-    norm = getattr(getattr(model, sublayer.stack).layers[sublayer.layer], f"{sublayer.name}_residual").norm
-    gamma, beta = (parameter.detach().cpu().numpy() for parameter in (norm.weight, norm.bias))
-    x = (sublayer.before if model.config.norm == "pre" else sublayer.added)[position].astype(np.float64)
+    norm, x = sublayer.norm, sublayer.norm_input[position].astype(np.float64)
     mean, std = x.mean(), np.sqrt(x.var() + norm.eps)
-    return Norm(gamma, beta, float(mean), float(std), gamma * (x - mean) / std + beta)
+    return NormSteps(norm.gamma, norm.beta, float(mean), float(std), norm(x))
 
 
 @dataclass(frozen=True)

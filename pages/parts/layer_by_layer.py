@@ -116,8 +116,9 @@ def show_path(shown: Shown) -> object:
 @st.fragment
 def show_inside(view: View, shown: Shown) -> None:
     """One sub-layer at the chosen token, vector by vector, and one dimension of it in numbers."""
-    sublayer, pre = _sublayer(view, shown), view.translator.model.config.norm == "pre"
-    norm = residual_stream.layer_norm(view.translator.model, sublayer, shown.position)
+    sublayer = _sublayer(view, shown)
+    pre = sublayer.placement == "pre"
+    norm = residual_stream.layer_norm(sublayer, shown.position)
     vectors = _vectors(sublayer, shown.position, pre)
     last = len(norm.gamma) - 1
     if st.session_state.get("layers_dimension") is not None:

@@ -63,7 +63,7 @@ def test_one_sublayer_shows_the_four_vectors_and_its_norm(open_app: Callable, sa
     app.number_input(key="layers_dimension").set_value(7).run()
     assert not app.exception
     sublayer = sublayers_in(saved.trace(SOURCE, TEXT), "decoder")[4]
-    norm = layer_norm(saved.model, sublayer, 2)
+    norm = layer_norm(sublayer, 2)
     (strips,) = figure(app, "layers-strips")["data"]
     vectors = [getattr(sublayer, name)[2] for name in ("before", "out", "added", "normed")]
     assert np.array_equal(numbers(strips["z"]), [*vectors, norm.gamma, norm.beta])

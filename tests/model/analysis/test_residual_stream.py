@@ -48,7 +48,7 @@ def test_the_layer_norm_by_hand_is_the_models(of_norm: Translator) -> None:
     trace = of_norm.trace("a dog and a cat", TARGET)
     for sublayer in trace.sublayers:
         for position in range(len(sublayer.out)):
-            norm = layer_norm(of_norm.model, sublayer, position)
+            norm = layer_norm(sublayer, position)
             assert norm.normed == pytest.approx(sublayer.normed[position], abs=5e-6)
             plain = (norm.normed - norm.beta) / norm.gamma
             assert plain.mean() == pytest.approx(0, abs=1e-9)

@@ -19,7 +19,7 @@ from model.proof.claims import CLAIMS, Claim, double_case, measure_claim
 from model.proof.measures import Case
 from model.trace import Trace
 from tests.model.proof.test_checks import altered, nudged
-from tests.model.strategies import KINDS, Run, few, runs
+from tests.model.strategies import KINDS, Run, few, runs, with_stream
 
 ROOT = Path(__file__).parents[3]
 MEASURABLE = [claim for claim in CLAIMS if claim.measure]
@@ -144,7 +144,7 @@ def bias_twice(trace: Trace) -> Trace:
 
 def shifted_positions(trace: Trace) -> Trace:
     embedded = trace.src_embedded
-    return dataclasses.replace(trace, src_embedded=dataclasses.replace(embedded, positional=embedded.positional + 1e-4))
+    return with_stream(trace, "encoder", embedded=dataclasses.replace(embedded, positional=embedded.positional + 1e-4))
 
 
 def likelier(trace: Trace) -> Trace:
