@@ -2,15 +2,17 @@
 
 import streamlit as st
 
-from model.generation.beam_tree import BeamTree, beam_steps
-from model.generation.sampling import draw, filtered, sample
-from model.generation.search import greedy, length_penalty
-from model.generation.step_cost import cached_step, timed_steps, uncached_step
+from model.generation.beam_tree import BeamTree
+from model.generation.sampling import draw, sample, sampling_distribution
+from model.generation.search import beam_steps, greedy, length_penalty
+from model.generation.step_cost import cached_step, time_steps, uncached_step
+from model.generation.steps import Steps
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts.beam_search import show_beam, show_greedy
 from pages.parts.decoding import choose_step, show_step
 from pages.parts.sampling import show_cost, show_sampling, show_temperatures
+from pages.parts.translate import alignment_code
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.snippet import Recipe
@@ -27,7 +29,7 @@ TABS = {
 view = open_page(__file__)
 trace = view.trace
 step = choose_step(view)
-figure, probabilities, alignment = show_step(view, step)
+figure, probabilities, weights = show_step(view, step)
 for tab, show in zip(st.tabs(list(TABS), default="Beam", key="part", bind="query-params"), TABS.values(), strict=True):
     if tab.open:
         with tab:
@@ -39,17 +41,29 @@ explain(
     r"\log p(Y \mid X) = \sum_{t} \log p(y_t \mid y_1 \dots y_{t-1},\, X)",
     "3.1 and 6.1",
 )
-show_code(greedy, beam_steps, BeamTree, length_penalty, filtered, draw, sample, cached_step, uncached_step, timed_steps)
+show_code(
+    Steps,
+    greedy,
+    beam_steps,
+    BeamTree,
+    length_penalty,
+    sampling_distribution,
+    draw,
+    sample,
+    cached_step,
+    uncached_step,
+    time_steps,
+)
 export(
     view,
     f"decoding-step-{step}",
-    {"probabilities": probabilities[step], "cross_weights": alignment.weights, "logits": trace.logits},
+    {"probabilities": probabilities[step], "cross_weights": weights, "logits": trace.logits},
     probability_table(trace.next_tokens, trace.next_ids, trace.target_probabilities),
     (Picture(f"Next token at step {step}", "decoding-next", figure),),
     Recipe(
         {
             "probabilities": f"trace.probabilities[{step}]",
-            "cross_weights": alignment.code,
+            "cross_weights": alignment_code(view),
             "logits": "trace.logits",
         }
     ),

@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import Literal
 
 from model.checkpoints.tokenizer import Tokenizer
-from model.generation import forced_prefix
-from model.generation.fast_steps import PackedTransformer
-from model.generation.long_text import leading, split_sentences
+from model.generation.fast_steps import FastTransformer
+from model.generation.long_text import first_sentences, split_sentences
 from model.generation.search import Hypothesis, beam_search, greedy
+from model.generation.steps import length_limits
 from model.interventions import Intervention, applied
 from model.network.batch import token_batches
-from model.network.config import EOS
+from model.network.config import BOS, EOS, PAD, UNK
 from model.network.encoder_decoder import Transformer
 from model.trace import Array, Trace
 from model.tracer import build_trace, record
@@ -46,9 +46,9 @@ class Translator:
         return replace(self, model=copy.deepcopy(self.model).to(device))
 
     @cached_property
-    def packed(self) -> PackedTransformer:
-        """The model for searches that nobody watches, packed when the first one begins."""
-        return PackedTransformer(self.model)
+    def fast(self) -> FastTransformer:
+        """The same model laid out for speed, built when the first search needs it."""
+        return FastTransformer(self.model)
 
     def translate(
         self,
@@ -96,12 +96,12 @@ class Translator:
             return [text]
         return [part for part in split_sentences(text, self._fits) if part.strip()]
 
-    def leading(self, text: str) -> str:
+    def truncate(self, text: str) -> str:
         """`text` if a Trace can hold it, else as many of its first sentences as one can."""
         if self._fits(text):
             return text
         # A piece is shorter than that: what lies behind cannot fit, however it is cut.
-        return leading(text.lstrip()[: CHARACTERS_PER_TOKEN * self.token_limit], self._fits)
+        return first_sentences(text.lstrip()[: CHARACTERS_PER_TOKEN * self.token_limit], self._fits)
 
     @property
     def token_limit(self) -> int:
@@ -144,13 +144,28 @@ class Translator:
         beam_size: int = 4,
         interventions: Sequence[Intervention] = (),
     ) -> Hypothesis:
-        """The translation that starts with the target tokens `prefix_ids`: `model.generation.forced_prefix`.
+        """The translation that starts with the target tokens `prefix_ids`, found by the same search as `translate`.
+
+        Args:
+            source: one sentence.
+            prefix_ids: target tokens without start and end; empty for the model's own translation.
+            beam_size: prefixes kept at each step; 1 is greedy decoding.
+            interventions: what to change in the model while it decodes.
+
+        Returns:
+            all tokens, including the prefix; log_probability is that of all of them.
 
         Raises:
-            ValueError: blank or too long a source, or a prefix that no translation can start with.
+            ValueError: the source is blank or too long; the prefix is too long or has a token that cannot be forced.
         """
-        src_ids = self._ids(source, "source")
-        return forced_prefix.continue_from(self.model, src_ids, prefix_ids, beam_size, interventions)
+        src_ids, prefix = self._ids(source, "source"), list(prefix_ids)
+        for token in prefix:
+            if token in (PAD, UNK, BOS, EOS) or not 0 <= token < self.model.config.vocab_size:
+                raise ValueError(f"The prefix contains the token {token}, after which no translation can continue.")
+        (limit,) = length_limits(self.model, [src_ids])
+        if len(prefix) >= limit:
+            raise ValueError(f"The prefix has {len(prefix)} tokens; a translation of this source has at most {limit}.")
+        return self._decode([src_ids], beam_size, 0.6, interventions, prefix)[0]
 
     def trace_ids(self, source: str, tgt_out: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
         """The teacher-forced run on a finished target given as token ids, </s> included."""
@@ -184,15 +199,21 @@ class Translator:
         return ids
 
     def _decode(
-        self, sources: list[list[int]], beam_size: int, alpha: float, interventions: Sequence[Intervention]
+        self,
+        sources: list[list[int]],
+        beam_size: int,
+        alpha: float,
+        interventions: Sequence[Intervention],
+        prefix: Sequence[int] = (),
     ) -> list[Hypothesis]:
         if beam_size < 1:
             raise ValueError(f"beam_size must be at least 1, got {beam_size}")
         cached = _position_free(interventions)
         with applied(self.model, interventions):
             if beam_size == 1:
-                return greedy(self.model, sources, cached, self.packed)
-            return [found[0] for found in beam_search(self.model, sources, beam_size, alpha, cached, self.packed)]
+                return greedy(self.model, sources, cached, self.fast, prefix)
+            found = beam_search(self.model, sources, beam_size, alpha, cached, self.fast, prefix)
+        return [hypotheses[0] for hypotheses in found]
 
 
 def _position_free(interventions: Sequence[Intervention]) -> bool:

@@ -1,7 +1,7 @@
-"""The model's equations once more, for speed: matrices that meet the same input side by side, and nobody watching.
+"""The model's equations again, optimised for decoding: fused matrices and no hook points.
 
-`Transformer.encode` and `decode_next` are the readable form, with a hook point on every result; a search
-takes this one while no hook point is observed. A test holds the two together.
+`Transformer.encode` and `decode_next` are the readable form, with a hook point on every result. `Steps` uses this one
+while nothing observes the model. A test compares the two.
 """
 
 from collections.abc import Callable
@@ -14,20 +14,20 @@ from model.network.encoder_decoder import Transformer
 from model.network.layers import DecoderLayer, EncoderLayer
 from model.network.residual import Residual
 
-FIRST_ROOM = 32
-"""Positions that fresh keys and values have room for; it doubles when they are used up."""
+INITIAL_CAPACITY = 32
+"""Positions allocated for keys and values at first; doubled whenever they are full."""
 
 FEW_ROWS = 5
-"""Up to so many rows, and more than one, go through a matrix as columns."""
+"""Two to this many rows are multiplied as columns."""
 
 BLOCK = 128
-"""Most rows of a matrix that a single column meets at a time."""
+"""Maximum rows of a matrix block that a single column is multiplied with at a time."""
 
-Map = Callable[[Tensor], Tensor]
+Function = Callable[[Tensor], Tensor]
 
 
-class PackedTransformer:
-    """A Transformer whose weights stay as they are; many threads may share it."""
+class FastTransformer:
+    """A copy of a Transformer's weights, laid out for decoding; threads may share it."""
 
     def __init__(self, model: Transformer) -> None:
         self.model, config = model, model.config
@@ -40,20 +40,22 @@ class PackedTransformer:
         self.memory_keys_values = _affine(*(linear for cross in crosses for linear in (cross.w_k, cross.w_v)))
         self.output = _product(model.output.weight)
 
-    def start(self, src: Tensor, src_mask: Tensor, copies: int) -> "PackedSteps":
-        """What decoding `copies` hypotheses of each sentence begins with.
+    def start(self, src: Tensor, src_mask: Tensor, copies: int) -> "FastSteps":
+        """Encode the sources and prepare to decode `copies` hypotheses of each.
 
         Args:
             src: token ids (sentence, source position).
-            src_mask: bool (sentence, 1, 1, source position); True = may look.
-            copies: rows that belong to each sentence; they stand together.
+            src_mask: bool (sentence, 1, 1, source position); True = may attend.
+            copies: adjacent rows per sentence.
         """
         mask = None if bool(src_mask.all()) else src_mask
         keys_values = self.memory_keys_values(self._encode(src, mask))
         split = (*src.shape, len(self.decoder), 2, self.n_heads, self.d_k)
         keys_values = keys_values.view(split).permute(2, 3, 0, 4, 1, 5).contiguous()
-        own = keys_values.new_empty(len(self.decoder), 2, len(src) * copies, self.n_heads, FIRST_ROOM, self.d_k)
-        return PackedSteps(self, keys_values, mask, own, copies)
+        target = keys_values.new_empty(
+            len(self.decoder), 2, len(src) * copies, self.n_heads, INITIAL_CAPACITY, self.d_k
+        )
+        return FastSteps(self, keys_values, mask, target, copies)
 
     def _encode(self, src: Tensor, mask: Tensor | None) -> Tensor:
         """The memory, (sentence * source position, d_model)."""
@@ -65,42 +67,41 @@ class PackedTransformer:
         return self.encoder_norm(x)
 
 
-class PackedSteps:
-    """One search: keys and values so far, of all layers in one tensor, so that beams are gathered in one go."""
+class FastSteps:
+    """Decoding state. The keys and values of all layers share one tensor, so beams are reordered in one operation."""
 
     def __init__(
-        self, packed: PackedTransformer, memory: Tensor, src_mask: Tensor | None, own: Tensor, copies: int
+        self, transformer: FastTransformer, memory: Tensor, src_mask: Tensor | None, target: Tensor, copies: int
     ) -> None:
-        self.packed = packed
+        self.transformer = transformer
         self.memory = memory
         """(layer, keys and values, sentence, head, source position, d_k)"""
         self.src_mask = src_mask
-        """None: no sentence has padding"""
-        self.own = own
-        """(layer, keys and values, row, head, room for positions, d_k)"""
+        """None if no sentence is padded"""
+        self.target = target
+        """(layer, keys and values, row, head, position capacity, d_k)"""
         self.copies = copies
         self.length = 0
 
     def __call__(self, tokens: Tensor) -> Tensor:
         """Logits (row, vocabulary) after one more token in each row (row,)."""
-        if self.length == self.own.shape[4]:
-            self.own = torch.cat([self.own, torch.empty_like(self.own)], dim=4)
-        embedding = self.packed.model.tgt_embedding
+        if self.length == self.target.shape[4]:
+            self.target = torch.cat([self.target, torch.empty_like(self.target)], dim=4)
+        embedding = self.transformer.model.tgt_embedding
         x = embedding.tokens.weight[tokens] * embedding.scale + embedding.positions[self.length]
-        for number, layer in enumerate(self.packed.decoder):
+        for number, layer in enumerate(self.transformer.decoder):
             x = layer(x, self, number)
         self.length += 1
-        return self.packed.output(self.packed.decoder_norm(x))
+        return self.transformer.output(self.transformer.decoder_norm(x))
 
-    def keep(self, rows: Tensor) -> None:
-        """Go on with these rows, in this order; each sentence's rows stand together."""
-        going_on = torch.arange(len(rows), device=rows.device)
-        moved = (rows != going_on).nonzero().flatten()
+    def reorder(self, rows: Tensor) -> None:
+        """Keep these rows, in this order; each sentence's rows stay adjacent."""
+        moved = (rows != torch.arange(len(rows), device=rows.device)).nonzero().flatten()
         if len(moved):
-            # In place: a fresh tensor for everything at every step costs more than the step.
-            used = self.own[..., : self.length, :]
+            # In place, because allocating everything anew at every step costs more than the step itself.
+            used = self.target[..., : self.length, :]
             used.index_copy_(2, moved, used.index_select(2, rows[moved]))
-        self.own = self.own[:, :, : len(rows)]
+        self.target = self.target[:, :, : len(rows)]
         if len(rows) < self.memory.shape[2] * self.copies:
             sentences = rows[:: self.copies] // self.copies
             self.memory = self.memory[:, :, sentences]
@@ -108,12 +109,12 @@ class PackedSteps:
 
 
 class _EncoderLayer:
-    """One layer; rows (sentence * position, d_model) in, rows out."""
+    """One layer: (sentence * position, d_model) in and out."""
 
     def __init__(self, layer: EncoderLayer | DecoderLayer) -> None:
-        own, forward = layer.self_attn, layer.feed_forward
-        self.n_heads, self.d_k = own.n_heads, own.d_k
-        self.q_k_v, self.out = _affine(own.w_q, own.w_k, own.w_v), _affine(own.w_o)
+        attention, forward = layer.self_attn, layer.feed_forward
+        self.n_heads, self.d_k = attention.n_heads, attention.d_k
+        self.q_k_v, self.out = _affine(attention.w_q, attention.w_k, attention.w_v), _affine(attention.w_o)
         self.w_1, self.w_2, self.activation = _affine(forward.w_1), _affine(forward.w_2), forward.activation
         self.add_self, self.add_forward = _residual(layer.self_attn_residual), _residual(layer.feed_forward_residual)
 
@@ -131,45 +132,45 @@ class _EncoderLayer:
 
 
 class _DecoderLayer(_EncoderLayer):
-    """One layer; rows (row, d_model) of one new position each in, rows out."""
+    """One layer at one new position: (row, d_model) in and out."""
 
     def __init__(self, layer: DecoderLayer) -> None:
         super().__init__(layer)
         self.cross_q, self.cross_out = _affine(layer.cross_attn.w_q), _affine(layer.cross_attn.w_o)
         self.add_cross = _residual(layer.cross_attn_residual)
 
-    def __call__(self, x: Tensor, state: PackedSteps, number: int) -> Tensor:
-        x = self.add_self(x, lambda x: self._own(x, state.own[number], state.length))
-        x = self.add_cross(x, lambda x: self._cross(x, state.memory[number], state))
+    def __call__(self, x: Tensor, state: FastSteps, number: int) -> Tensor:
+        x = self.add_self(x, lambda x: self._self_attention(x, state.target[number], state.length))
+        x = self.add_cross(x, lambda x: self._cross_attention(x, state.memory[number], state))
         return self.add_forward(x, self._feed_forward)
 
-    def _own(self, x: Tensor, keys_values: Tensor, position: int) -> Tensor:
-        """Self-attention over the row's earlier positions and this one: nothing behind it exists yet."""
+    def _self_attention(self, x: Tensor, keys_values: Tensor, position: int) -> Tensor:
+        """Self-attention to the row's positions so far; later ones do not exist yet, so no mask is needed."""
         q_k_v = self.q_k_v(x).view(len(x), 3, self.n_heads, self.d_k)
         keys_values[:, :, :, position] = q_k_v[:, 1:].transpose(0, 1)
         k, v = keys_values[:, :, :, : position + 1]
         z = F.scaled_dot_product_attention(q_k_v[:, 0, :, None], k, v)
         return self.out(z.flatten(1))
 
-    def _cross(self, x: Tensor, keys_values: Tensor, state: PackedSteps) -> Tensor:
-        """The rows of one sentence are its queries: what they look at need not be repeated for each."""
+    def _cross_attention(self, x: Tensor, keys_values: Tensor, state: FastSteps) -> Tensor:
+        """The rows of one sentence are its queries, so the memory is not repeated for each row."""
         q = self.cross_q(x).view(-1, state.copies, self.n_heads, self.d_k).transpose(1, 2)
         z = F.scaled_dot_product_attention(q, *keys_values, attn_mask=state.src_mask)
         return self.cross_out(z.transpose(1, 2).reshape(len(x), -1))
 
 
-def _affine(*linears: nn.Linear) -> Map:
+def _affine(*linears: nn.Linear) -> Function:
     """x -> [x W_1 + b_1, x W_2 + b_2, ...] in one product."""
     weight, bias = (torch.cat([getattr(linear, name).detach() for linear in linears]) for name in ("weight", "bias"))
     return _product(weight, bias)
 
 
-def _product(weight: Tensor, bias: Tensor | None = None) -> Map:
+def _product(weight: Tensor, bias: Tensor | None = None) -> Function:
     """x -> x W^T + b for nn.Linear's weight (out, in).
 
-    The matrix is kept both ways: many rows are fastest as rows that meet (in, out), a beam's few as the columns that
-    (out, in) is multiplied with. One row is such a column too, and meets (out, in) block by block: that takes two
-    thirds of the time of a product of matrix and vector.
+    The matrix is stored in both orders. Many rows are fastest as x times (in, out), the few rows of a beam as (out, in)
+    times columns. A single row is multiplied block by block, which takes two thirds of the time of a matrix-vector
+    product.
     """
     by_column, by_row = weight.detach().contiguous(), weight.detach().T.contiguous()
     row = torch.zeros_like(by_row[0]) if bias is None else bias
@@ -177,7 +178,7 @@ def _product(weight: Tensor, bias: Tensor | None = None) -> Map:
     column, columns = row[:, None], row.view(*blocks.shape[:2], 1)
 
     def map_rows(x: Tensor) -> Tensor:
-        if len(x) == 1 and blocks.shape[1] > 1:  # a prime number of rows has no blocks
+        if len(x) == 1 and blocks.shape[1] > 1:  # a prime number of outputs cannot be divided into blocks
             return torch.baddbmm(columns, blocks, x.T.expand(len(blocks), -1, -1)).view(1, -1)
         if 1 < len(x) <= FEW_ROWS:
             return (by_column @ x.T).T if bias is None else torch.addmm(column, by_column, x.T).T.contiguous()
@@ -187,18 +188,18 @@ def _product(weight: Tensor, bias: Tensor | None = None) -> Map:
 
 
 def _block(rows: int) -> int:
-    """Rows of a block: an equal share, as large as may be."""
+    """The largest divisor of `rows` that is at most BLOCK."""
     return next(block for block in range(min(BLOCK, rows), 0, -1) if rows % block == 0)
 
 
-def _norm(norm: nn.Module) -> Map:
+def _norm(norm: nn.Module) -> Function:
     if isinstance(norm, nn.Identity):
         return lambda x: x
     shape, weight, bias, eps = norm.normalized_shape, norm.weight, norm.bias, norm.eps
     return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
 
 
-def _residual(block: Residual) -> Callable[[Tensor, Map], Tensor]:
+def _residual(block: Residual) -> Callable[[Tensor, Function], Tensor]:
     norm = _norm(block.norm)
     if block.pre_norm:
         return lambda x, sublayer: x + sublayer(norm(x))

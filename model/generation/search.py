@@ -1,33 +1,28 @@
-"""Turning logits into a translation: greedy and beam search (paper, section 6.1), cached step by step."""
+"""From logits to a translation: greedy decoding and beam search (paper, section 6.1)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from model.cancel import check_cancelled
-from model.generation.fast_steps import PackedSteps, PackedTransformer
-from model.hooks import observed
-from model.network.batch import pad_batch
-from model.network.config import BOS, EOS, PAD, UNK
+from model.generation.fast_steps import FastTransformer
+from model.generation.steps import Steps, length_limits, log_probabilities
+from model.network.config import EOS
 from model.network.encoder_decoder import Transformer
-from model.network.masks import padding_mask
-
-EXTRA_LENGTH = 50
-"""A translation may be this much longer than its source (section 6.1)."""
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A translation that a search has finished."""
+    """A finished translation."""
 
     tokens: tuple[int, ...]
-    """from the first word to </s>, if it was reached within the length limit"""
+    """ending with </s>, unless the length limit came first"""
     log_probability: float
     """log p(tokens | source), natural logarithm, summed over tokens"""
     score: float
-    """log_probability / length penalty: what the search ranks by"""
+    """log_probability / length penalty: what beam search ranks by"""
 
 
 def length_penalty(length: int, alpha: float) -> float:
@@ -35,181 +30,148 @@ def length_penalty(length: int, alpha: float) -> float:
     return ((5 + length) / 6) ** alpha
 
 
-def length_limits(model: Transformer, sources: Sequence[Sequence[int]]) -> list[int]:
-    """Most tokens a translation of each source may have: input + 50, within the model's max_len."""
-    return [min(len(source) + EXTRA_LENGTH, model.config.max_len - 1) for source in sources]
-
-
-class _NextToken:
-    """log p(next token | prefix, source) for rows of prefixes.
-
-    `step`, where it is not None, goes on from keys and values that it keeps; else every step computes its
-    whole prefix again. The packed model's steps are the model's own, but for the time they take.
-    """
-
-    def __init__(
-        self,
-        model: Transformer,
-        sources: Sequence[list[int]],
-        use_cache: bool,
-        copies: int = 1,
-        packed: PackedTransformer | None = None,
-    ) -> None:
-        src = pad_batch(list(sources), model.output.weight.device)
-        src_mask = padding_mask(src)
-        self.device, self.model = src.device, model
-        self.step: PackedSteps | _CachedSteps | None = None
-        if use_cache and not observed(packed.modules if packed else model.modules()):
-            self.step = (packed or PackedTransformer(model)).start(src, src_mask, copies)
-        else:
-            memory = model.encode(src, src_mask)
-            self.memory, self.src_mask = (t.repeat_interleave(copies, 0) for t in (memory, src_mask))
-            self.step = _CachedSteps(model, self.memory, self.src_mask) if use_cache else None
-        # No translation holds padding, an unknown token or a second start.
-        self.forbidden = torch.tensor([PAD, UNK, BOS], device=src.device)
-
-    def __call__(self, prefixes: Tensor) -> Tensor:
-        """Prefixes (rows, length), <s> first, one token longer at each call -> (rows, vocabulary)."""
-        check_cancelled()
-        if self.step is None:
-            logits = self.model.decode(prefixes, self.memory, self.src_mask)[:, -1]
-        else:
-            logits = self.step(prefixes[:, -1])
-        return logits.float().index_fill_(-1, self.forbidden, -torch.inf).log_softmax(-1)
-
-    def keep(self, rows: Tensor) -> None:
-        """Go on with these rows, in this order; each sentence's rows stand together."""
-        if self.step is None:
-            self.memory, self.src_mask = self.memory[rows], self.src_mask[rows]
-        else:
-            self.step.keep(rows)
-
-
-class _CachedSteps:
-    """The model's own decoder, one position after the other: what hooks and interventions see."""
-
-    def __init__(self, model: Transformer, memory: Tensor, src_mask: Tensor) -> None:
-        self.model, self.memory, self.src_mask = model, memory, src_mask
-        self.cache, self.position = model.new_cache(), 0
-
-    def __call__(self, tokens: Tensor) -> Tensor:
-        logits = self.model.decode_next(tokens, self.position, self.memory, self.src_mask, self.cache)
-        self.position += 1
-        return logits
-
-    def keep(self, rows: Tensor) -> None:
-        self.memory, self.src_mask = self.memory[rows], self.src_mask[rows]
-        for layer in self.cache:
-            layer.reorder(rows)
-
-
 @torch.inference_mode()
 def greedy(
-    model: Transformer, sources: Sequence[list[int]], use_cache: bool = True, packed: PackedTransformer | None = None
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    use_cache: bool = True,
+    fast: FastTransformer | None = None,
+    prefix: Sequence[int] = (),
 ) -> list[Hypothesis]:
-    """The most probable token at each step, for a batch of source ids that end with </s>."""
-    next_token = _NextToken(model, sources, use_cache, packed=packed)
+    """Decode each source with the most probable token at every step. Arguments as in `beam_search`."""
+    steps = Steps(model, sources, 1, use_cache, fast)
     limits = length_limits(model, sources)
-    prefixes = torch.full((len(sources), 1), BOS, device=next_token.device)
-    growing, totals = set(range(len(sources))), []
-    while growing:
-        log_probabilities, tokens = next_token(prefixes).max(dim=-1)
-        totals.append(totals[-1] + log_probabilities if totals else log_probabilities)
-        # A finished row goes on beside the others; what it says then is left out below.
-        prefixes = torch.cat([prefixes, tokens[:, None]], dim=1)
-        ended = {row for row, token in enumerate(tokens.tolist()) if token == EOS or len(totals) >= limits[row]}
-        growing -= ended
-    rows = zip(prefixes[:, 1:].tolist(), torch.stack(totals, dim=1).tolist(), limits, strict=True)
-    found = [(_until_end(tokens[:limit]), values) for tokens, values, limit in rows]
-    return [_hypothesis(tokens, values[len(tokens) - 1], alpha=0.0) for tokens, values in found]
-
-
-def _until_end(tokens: list[int]) -> list[int]:
-    """The tokens up to the first </s>, with it."""
-    return tokens[: tokens.index(EOS) + 1] if EOS in tokens else tokens
-
-
-@dataclass
-class _Search:
-    """One sentence's beam: what it has finished, and how long it may still grow."""
-
-    limit: int
-    finished: list[Hypothesis] = field(default_factory=list)
+    totals = [steps.force(prefix)]
+    unfinished = set(range(len(sources)))
+    for logits in steps:
+        # Finished rows keep growing beside the others; what they add is cut off below.
+        best, tokens = log_probabilities(logits).max(dim=-1)
+        totals.append(totals[-1] + best)
+        steps.extend(tokens)
+        length = steps.prefixes.shape[1] - 1
+        unfinished -= {row for row, token in enumerate(tokens.tolist()) if token == EOS or length >= limits[row]}
+        if not unfinished:
+            break
+    found = []
+    rows = zip(steps.prefixes[:, 1:].tolist(), torch.stack(totals, dim=1).tolist(), limits, strict=True)
+    for tokens, row_totals, limit in rows:
+        length = min(tokens.index(EOS) + 1 if EOS in tokens else limit, limit)
+        found.append(hypothesis(tokens[:length], row_totals[length - len(prefix)], alpha=0.0))
+    return found
 
 
 @torch.inference_mode()
 def beam_search(
     model: Transformer,
-    sources: Sequence[list[int]],
+    sources: Sequence[Sequence[int]],
     beam_size: int = 4,
     alpha: float = 0.6,
     use_cache: bool = True,
-    packed: PackedTransformer | None = None,
+    fast: FastTransformer | None = None,
+    prefix: Sequence[int] = (),
 ) -> list[list[Hypothesis]]:
-    """The `beam_size` best translations of each source, best first (beam 4, alpha 0.6 in the paper).
-
-    A sentence is done when `beam_size` hypotheses have reached </s>; its rows then leave the batch.
+    """The `beam_size` best translations found for each source, best first (the paper: beam 4, alpha 0.6).
 
     Args:
-        model: the Transformer.
-        sources: ids of each sentence, ending with </s>.
-        beam_size: hypotheses kept at each step.
+        model: in evaluation mode.
+        sources: token ids of each sentence, ending with </s>.
+        beam_size: prefixes kept at each step.
         alpha: exponent of the length penalty; 0 ranks by log-probability alone.
-        use_cache: False computes every step from its whole prefix again.
-        packed: of this model, if it is at hand: packing takes as long as a short sentence.
+        use_cache: False recomputes the whole prefix at every step.
+        fast: the same model without hook points; used while nothing observes or edits the model.
+        prefix: tokens that every translation must start with; they count in its log-probability.
     """
-    next_token = _NextToken(model, sources, use_cache, beam_size, packed)
-    device = next_token.device
-    active = searches = [_Search(limit) for limit in length_limits(model, sources)]
-    prefixes = torch.full((len(sources) * beam_size, 1), BOS, device=device)
-    # At the first step all beams are the same sentence: let only one of them speak.
-    scores = torch.full((len(sources), beam_size), -torch.inf, device=device)
-    scores[:, 0] = 0.0
-    while active:
-        candidates = scores[:, :, None] + next_token(prefixes).unflatten(0, (-1, beam_size))
-        values, indices = candidates.flatten(1).topk(2 * beam_size)
-        best = (values.tolist(), indices.tolist())
-        grown = _advance(active, prefixes.tolist(), best, beam_size, alpha, candidates.shape[2])
-        active = [search for search, _ in grown]
-        if active:
-            beams = [beam for _, beams in grown for beam in beams]
-            rows, words, grown_to = (torch.tensor(column, device=device) for column in zip(*beams, strict=True))
-            scores = grown_to.unflatten(0, (-1, beam_size))
-            prefixes = torch.cat([prefixes[rows], words[:, None]], dim=1)
-            next_token.keep(rows)
-    return [sorted(search.finished, key=lambda h: -h.score)[:beam_size] for search in searches]
+    steps = Steps(model, sources, beam_size, use_cache, fast)
+    finished: list[list[Hypothesis]] = [[] for _ in sources]
+    for candidates, _ in beam_steps(steps, length_limits(model, sources), beam_size, prefix):
+        for sentence, extended in candidates.items():
+            for candidate in extended:
+                if candidate.fate == "finished":
+                    tokens = [*steps.prefixes[candidate.row, 1:].tolist(), candidate.token]
+                    finished[sentence].append(hypothesis(tokens, candidate.log_probability, alpha))
+    return [sorted(found, key=lambda h: -h.score)[:beam_size] for found in finished]
 
 
-def _advance(
-    searches: list[_Search],
-    prefixes: list[list[int]],
-    candidates: tuple[list[list[float]], list[list[int]]],
-    beam_size: int,
-    alpha: float,
-    vocab_size: int,
-) -> list[tuple[_Search, list[tuple[int, int, float]]]]:
-    """Sort each sentence's 2 * beam candidates into finished hypotheses and beams that still grow.
-
-    Returns:
-        the searches that go on, each with its beams: row of `prefixes`, next token, log-probability.
-    """
-    going_on = []
-    for number, (search, values, indices) in enumerate(zip(searches, *candidates, strict=True)):
-        growing: list[tuple[int, int, float]] = []
-        for rank, (value, index) in enumerate(zip(values, indices, strict=True)):
-            beam, word = divmod(index, vocab_size)
-            row = number * beam_size + beam
-            if word != EOS:
-                growing.append((row, word, value))
-            elif rank < beam_size:
-                search.finished.append(_hypothesis([*prefixes[row][1:], EOS], value, alpha))
-        growing = growing[:beam_size]
-        if len(prefixes[0]) >= search.limit:
-            search.finished += [_hypothesis([*prefixes[row][1:], word], value, alpha) for row, word, value in growing]
-        elif len(search.finished) < beam_size:
-            going_on.append((search, growing))
-    return going_on
-
-
-def _hypothesis(tokens: list[int], log_probability: float, alpha: float) -> Hypothesis:
+def hypothesis(tokens: Sequence[int], log_probability: float, alpha: float) -> Hypothesis:
+    """A finished translation with its score."""
     return Hypothesis(tuple(tokens), log_probability, log_probability / length_penalty(len(tokens), alpha))
+
+
+FATES = ("kept", "finished", "pruned", "left")
+"""kept: grows on; finished: ended, by </s> or at the length limit; pruned: not among the best; left: among the best,
+but enough sentences were finished"""
+
+
+class Candidate(NamedTuple):
+    """A prefix and one token more."""
+
+    row: int
+    """of the prefix, among those of the step"""
+    token: int
+    log_probability: float
+    """log p(prefix and token | source)"""
+    fate: str
+    """one of FATES"""
+
+
+def beam_steps(
+    steps: Steps, limits: Sequence[int], beam_size: int, prefix: Sequence[int] = ()
+) -> Iterator[tuple[dict[int, list[Candidate]], Tensor]]:
+    """The beam search itself, one step at a time. A sentence whose search is over leaves the batch.
+
+    Args:
+        steps: `beam_size` prefixes per sentence.
+        limits: maximum number of tokens for each sentence.
+        beam_size, prefix: as in `beam_search`.
+
+    Yields:
+        sentence -> its 2 * beam_size most probable candidates, best first; and log p(next token), (row, vocabulary).
+    """
+    device = steps.prefixes.device
+    # All rows of a sentence start as the same prefix, so only the first one competes.
+    scores = torch.full((len(limits), beam_size), -torch.inf, device=device)
+    scores[:, 0] = steps.force(prefix)[::beam_size]
+    missing = dict.fromkeys(range(len(limits)), beam_size)
+    for logits in steps:
+        following = log_probabilities(logits)
+        totals = (scores[:, :, None] + following.unflatten(0, (-1, beam_size))).flatten(1)
+        values, indices = totals.topk(2 * beam_size)
+        beams, tokens = indices // following.shape[1], indices % following.shape[1]
+        rows = beams + beam_size * torch.arange(len(beams), device=device)[:, None]
+        length, survivors, candidates = steps.prefixes.shape[1], [], {}
+        extended = zip(rows.tolist(), tokens.tolist(), values.tolist(), strict=True)
+        for sentence, columns in zip(list(missing), extended, strict=True):
+            candidates[sentence] = _decide(columns, missing[sentence], beam_size, length >= limits[sentence])
+            missing[sentence] -= sum(candidate.fate == "finished" for candidate in candidates[sentence])
+            if kept := [candidate for candidate in candidates[sentence] if candidate.fate == "kept"]:
+                # A tiny vocabulary may leave fewer than beam_size: fill up with rows that cannot win.
+                survivors += kept + [kept[0]._replace(log_probability=-torch.inf)] * (beam_size - len(kept))
+            else:
+                del missing[sentence]
+        yield candidates, following
+        if not survivors:
+            return
+        scores = torch.tensor([c.log_probability for c in survivors], device=device).unflatten(0, (-1, beam_size))
+        rows, tokens = (torch.tensor([c[field] for c in survivors], device=device) for field in (0, 1))
+        steps.extend(tokens, rows)
+
+
+def _decide(columns: tuple[list, ...], missing: int, beam_size: int, at_limit: bool) -> list[Candidate]:
+    """What becomes of one sentence's candidates: lists of rows, tokens and log-probabilities, best first.
+
+    An end counts if it is among the first `beam_size` candidates; of the others the first `beam_size` are kept. The
+    search is over when nothing is kept, or once `missing` more hypotheses have finished.
+    """
+    candidates, n_growing = [], 0
+    for rank, (row, token, log_probability) in enumerate(zip(*columns, strict=True)):
+        if log_probability == -torch.inf:
+            break
+        if token == EOS:
+            fate = "finished" if rank < beam_size else "pruned"
+        else:
+            n_growing += 1
+            fate = "pruned" if n_growing > beam_size else "finished" if at_limit else "kept"
+        candidates.append(Candidate(row, token, log_probability, fate))
+    if sum(candidate.fate == "finished" for candidate in candidates) >= missing:
+        return [c._replace(fate="left") if c.fate == "kept" else c for c in candidates]
+    return candidates

@@ -81,7 +81,7 @@ def open_page(file: str) -> View:
 
 def _shown(side: str, text: str, inputs: Inputs) -> str:
     """What fits the views; where that is not all, the page says so."""
-    shown = inputs.translator.leading(text)
+    shown = inputs.translator.truncate(text)
     if shown != text and (side == "source" or inputs.target == "typed"):
         st.info(
             f"The {side} has {len(text):,} characters; one run of the model holds "

@@ -106,14 +106,11 @@ def _sidebar() -> Inputs:
     take_place()
     with st.sidebar:
         st.markdown("#### Attention Explorer")
-        source = text_field("Source sentence, English", "source", "Type an English sentence")
-        examples = st.container()
+        source = _source()
         target, typed = _target(notes)
         look = st.container()
         checkpoint, device = _engine(notes)
         translator, problem = _open(checkpoint, device)
-        with examples:
-            notes += filter(None, [example_menu(checkpoint)])
         with look:
             kind, layer, head = _place(translator, notes)
             tau, scope = _temperature(notes)
@@ -126,6 +123,12 @@ def _open(checkpoint: str, device: str) -> tuple[Translator | None, str]:
         return open_translator(checkpoint, device), ""
     except CheckpointError as error:
         return None, str(error)
+
+
+def _source() -> str:
+    text = text_field("Source sentence, English", "source", "Type an English sentence")
+    example_menu()
+    return text
 
 
 def _target(notes: list[str]) -> tuple[str, str]:
@@ -144,7 +147,7 @@ def _offer_own_translation() -> None:
             translator = open_translator(
                 state.get("checkpoint") or DEFAULT_CHECKPOINT, state.get("device") or available_devices()[0]
             )
-            state["typed"] = run(translator, Request(translator.leading(state["source"]), None, 4, ())).translation
+            state["typed"] = run(translator, Request(translator.truncate(state["source"]), None, 4, ())).translation
 
 
 def _engine(notes: list[str]) -> tuple[str, str]:

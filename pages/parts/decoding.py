@@ -5,14 +5,14 @@ import streamlit as st
 
 from model.checkpoints.translator import Translator
 from model.generation.beam_tree import BeamTree, beam_tree
-from model.generation.sampling import Drawn, Sampling, draw_translations, tempered_inside
-from model.generation.step_cost import timed_steps
+from model.generation.sampling import SampledTranslation, Sampling, logits_at_attention_temperature, sample_translations
+from model.generation.step_cost import time_steps
 from model.interventions import Intervention, applied
 from model.trace import Array, Trace
 from pages.compute.cache import kept
 from pages.frame.open_page import View
 from pages.parts.positional_encoding import kept_slider
-from pages.parts.translate import Alignment, choose_alignment
+from pages.parts.translate import alignment_weights
 from pages.widgets.chart import chart
 from viz.charts.decoding import source_weights, written_line
 from viz.charts.translate import ranking, runners_up
@@ -36,15 +36,14 @@ def choose_step(view: View) -> int:
     return step
 
 
-def show_step(view: View, step: int) -> tuple[object, Array, Alignment]:
+def show_step(view: View, step: int) -> tuple[object, Array, Array]:
     """The next-token distribution of `step` beside where it looked; returns the first figure and both rows' numbers."""
     trace = view.trace
     probabilities = trace.probabilities
-    alignment = choose_alignment(view)
+    weights, what = alignment_weights(view)
     left, right = st.columns(2, gap="large")
     with right:
-        figure = source_weights(alignment.weights[step], trace.src_tokens, alignment.what)
-        chart(figure, key="decoding-source", alt=alignment.what)
+        chart(source_weights(weights[step], trace.src_tokens, what), key="decoding-source", alt=what)
     with left:
         st.text(f"Step {step}: the decoder {decoder_rows(trace.tgt_tokens, trace.next_tokens)[step]}.")
         here = (trace.next_tokens[step], trace.next_ids[step], probabilities[step, trace.next_ids[step]])
@@ -58,7 +57,7 @@ def show_step(view: View, step: int) -> tuple[object, Array, Alignment]:
         f"{note}. Hatched: all other tokens of the vocabulary together. The row was read from one run over the "
         "finished translation; it is what this step of cached decoding computes, up to rounding."
     )
-    return figure, probabilities, alignment
+    return figure, probabilities, weights
 
 
 def search(view: View, beam_size: int) -> BeamTree:
@@ -66,7 +65,7 @@ def search(view: View, beam_size: int) -> BeamTree:
     return _tree(view.translator, view.trace.src_ids, view.trace.interventions, beam_size)
 
 
-def drawn(view: View, sampling: Sampling, seed: int, n: int) -> tuple[Drawn, ...]:
+def drawn(view: View, sampling: Sampling, seed: int, n: int) -> tuple[SampledTranslation, ...]:
     """Sampled translations of this source."""
     return _drawn(view.translator, view.trace.src_ids, view.trace.interventions, sampling, seed, n)
 
@@ -121,14 +120,14 @@ def _drawn(
     sampling: Sampling,
     seed: int,
     n: int,
-) -> tuple[Drawn, ...]:
+) -> tuple[SampledTranslation, ...]:
     with applied(translator.model, interventions):
-        return draw_translations(translator.model, list(src_ids), sampling, seed, n)
+        return sample_translations(translator.model, list(src_ids), sampling, seed, n)
 
 
 @kept(max_entries=8, hash_funcs={Translator: _weights, Trace: _run}, doing="The model is running again …")
 def _tempered(translator: Translator, trace: Trace, tau: float) -> Array:
-    return tempered_inside(translator.model, trace, tau)
+    return logits_at_attention_temperature(translator.model, trace, tau)
 
 
 @kept(max_entries=96, hash_funcs={Translator: _weights})
@@ -136,4 +135,4 @@ def _timed(
     translator: Translator, src_ids: tuple[int, ...], steps: int, use_cache: bool, repetition: int
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
     del repetition  # part of the key alone: each one is a measurement of its own
-    return timed_steps(translator.model, src_ids, steps, use_cache)
+    return time_steps(translator.model, src_ids, steps, use_cache)

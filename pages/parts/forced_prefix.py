@@ -5,7 +5,8 @@ from functools import partial
 import streamlit as st
 
 from model.checkpoints.translator import MAX_TRACE_TOKENS, Translator
-from model.generation.forced_prefix import continue_from
+from model.generation.search import beam_search
+from model.generation.steps import Steps
 from model.interventions import Intervention
 from model.network.config import BOS, EOS, PAD, UNK
 from model.trace import Trace
@@ -32,7 +33,7 @@ def show_prefix(view: View) -> None:
         "model decodes on from there. Do it again in the new translation as often as you like."
     )
     _show(view, view.beam_size)
-    show_code(continue_from)
+    show_code(beam_search, Steps)
 
 
 @st.fragment

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.generation.sampling import Drawn, Sampling
+from model.generation.sampling import SampledTranslation, Sampling
 from model.generation.step_cost import cached_step, uncached_step
 from pages.frame.open_page import View
 from pages.parts.decoding import drawn, entropy, pieces_of, tempered, text_of, timed
@@ -64,7 +64,7 @@ def _next_seed() -> None:
     st.session_state[SEED] = ((st.session_state.get(SEED) or 0) + 1) % (LARGEST_SEED + 1)
 
 
-def _show_draw(view: View, found: tuple[Drawn, ...], step: int) -> None:
+def _show_draw(view: View, found: tuple[SampledTranslation, ...], step: int) -> None:
     which = st.segmented_control(
         "The draw of sample",
         range(1, len(found) + 1),
@@ -74,17 +74,17 @@ def _show_draw(view: View, found: tuple[Drawn, ...], step: int) -> None:
         persist_state="session",
     )
     one = found[(which or 1) - 1]
-    place = min(step, len(one.looks) - 1)
-    look = one.looks[place]
+    place = min(step, len(one.draws) - 1)
+    look = one.draws[place]
     vocabulary = view.trace.logits.shape[-1]
     before = text_of(view, one.tokens[:place])
     st.text(f"Step {place}, after: {before}" if before else f"Step {place}, at the start")
     chart(
-        before_after(pieces_of(view, look.ids), look.before, look.after, look.drawn, vocabulary - len(look.ids)),
+        before_after(pieces_of(view, look.ids), look.before, look.after, look.chosen, vocabulary - len(look.ids)),
         key="decoding-draw",
         alt="The model's probabilities, and those that the token was drawn from",
     )
-    ended = f" This sample has {len(one.looks)} steps: its last one is shown." if place < step else ""
+    ended = f" This sample has {len(one.draws)} steps: its last one is shown." if place < step else ""
     st.caption(
         f"▸ the token that came. It was drawn from {look.kept:,} of {vocabulary:,} tokens, to which the model itself "
         f"gives {look.kept_before:.2%}. The start, the unknown and the padding token can never come.{ended}"

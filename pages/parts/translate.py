@@ -1,13 +1,10 @@
-"""The home page: which cross-attention weights it draws, which position it looks at, and long texts."""
-
-from dataclasses import dataclass
+"""What the home page lets the person pick inside its run."""
 
 import streamlit as st
 
-from model.analysis.aligned_head import best_aligned_head
 from model.trace import Array
 from pages.compute.runs import translate
-from pages.frame.examples import Example, examples_of, largest_weight
+from pages.frame.examples import SHOWING, Example, largest_weight
 from pages.frame.fields import KINDS, SEE
 from pages.frame.open_page import View
 from pages.widgets.canvas import token_lines
@@ -19,34 +16,16 @@ from viz.tokens import labels
 ALIGNMENT_LINES = "alignment-lines"
 POSITION_CHART = "certainty"
 """key of the chart whose bars are the positions of the translation"""
-SENTENCES_AT_ONCE = 16
-MANY = 200
-"""from this many sentences on, a long text is translated greedily"""
 
 
-@dataclass(frozen=True)
-class Alignment:
-    """Cross-attention weights that are read as an alignment of target and source tokens."""
-
-    weights: Array
-    """(target position, source position)"""
-    what: str
-    """they are, in words"""
-    code: str
-    """a Python expression that reads them from `trace`"""
-    layer: int
-    head: int | None
-    """None: the mean of the layer's heads"""
-
-
-def clicked_position() -> None:
+def position_clicked() -> None:
     """A click on a bar of the chart chooses its position."""
     points = st.session_state[POSITION_CHART]["selection"]["points"]
     if points:
         st.session_state["position"] = points[0]["point_index"]
 
 
-def choose_position(rows: list[str]) -> int:
+def target_position(rows: list[str]) -> int:
     """A position of the translation.
 
     Args:
@@ -63,59 +42,69 @@ def choose_position(rows: list[str]) -> int:
     return chosen
 
 
-def choose_alignment(view: View) -> Alignment:
-    """One head's cross-attention weights, the best-aligned one's at first, or a mean over a layer's heads."""
-    (last, best), heads = best_aligned_head(view.trace), view.translator.model.config.n_heads
+def alignment_weights(view: View) -> tuple[Array, str]:
+    """Cross-attention weights (target position, source position), and what they are in words."""
+    last = view.translator.model.config.n_decoder_layers - 1
     layer = min(view.layer, last)
-    choices: dict[str, tuple[str, int, int | None]] = {
-        "best": (f"Layer {last}, head {best}", last, best),
-        "head": (f"Sidebar: layer {layer}, head {view.head}", layer, view.head),
-        "layer": (f"Layer {layer}, mean of its {heads} heads", layer, None),
-        "last": (f"Layer {last}, mean of its {heads} heads", last, None),
+    n_heads = view.translator.model.config.n_heads
+    names = {
+        "last": f"Last layer, mean of its {n_heads} heads",
+        "layer": f"Layer {layer}, mean of its {n_heads} heads",
+        "head": f"Layer {layer}, head {view.head}",
     }
     which = st.segmented_control(
-        "Cross-attention weights",
-        list(choices),
-        default="best",
+        "Heads",
+        list(names),
+        default="last",
         required=True,
-        format_func=lambda name: choices[name][0],
+        format_func=names.__getitem__,
         key="alignment",
         persist_state="session",
-        help="The first choice is the best-aligned head of the last layer: the one in which each target token has its "
-        "weight on one source token, and each source token gets it from some target token.",
+        label_visibility="collapsed",
     )
-    _, layer, head = choices[which or "best"]
+    if which == "head":
+        pattern = view.trace.attention("cross", layer).pattern
+        return pattern[view.head], f"Cross-attention weights of layer {layer}, head {view.head}"
+    layer = last if which == "last" else layer
     pattern = view.trace.attention("cross", layer).pattern
-    code = f"trace.attention('cross', {layer}).pattern"
-    if head is None:
-        what = f"Attention weights of cross-attention, layer {layer}, mean of its {heads} heads"
-        return Alignment(pattern.mean(axis=0), what, f"{code}.mean(axis=0)", layer, None)
-    what = f"Attention weights of cross-attention, layer {layer}, head {head}"
-    return Alignment(pattern[head], what, f"{code}[{head}]", layer, head)
+    return pattern.mean(axis=0), f"Cross-attention weights of layer {layer}, averaged over its {n_heads} heads"
 
 
-def draw_alignment_lines(view: View, alignment: Alignment) -> Drawing:
-    """The alignment as lines between source and target tokens."""
+def alignment_code(view: View) -> str:
+    """The Python expression of what `alignment_weights` chose."""
+    which, last = st.session_state.get("alignment") or "last", view.translator.model.config.n_decoder_layers - 1
+    layer = last if which == "last" else min(view.layer, last)
+    return f"trace.attention('cross', {layer}).pattern" + ("[head]" if which == "head" else ".mean(axis=0)")
+
+
+def alignment_lines(view: View, weights: Array, what: str) -> Drawing:
+    """The alignment as lines, for those who come first: it is there before the map is.
+
+    Args:
+        view: the run.
+        weights: (target position, source position).
+        what: they are, in words.
+    """
     attention = view.trace.attention("cross", 0)
     payload = lines(
-        alignment.weights[None],
+        weights[None],
         labels(attention.query_tokens),
         labels(attention.key_tokens),
         predicts=labels(view.trace.next_tokens),
-        measure=alignment.what,
+        measure=what,
     )
     return token_lines(payload, ALIGNMENT_LINES)
 
 
-def link_to_alignment(alignment: Alignment) -> None:
-    """A link that opens the drawn head on "Heads and layers"; nothing for a mean."""
-    if alignment.head is not None:
-        place = f"cross.{alignment.layer}.{alignment.head}"
-        way(f"Open cross-attention, layer {alignment.layer}, head {alignment.head}", "heads_and_layers", **{SEE: place})
+SENTENCES_AT_ONCE = 16
 
 
-def translate_long_text(view: View) -> None:
-    """On request, translate a text of which the page shows only the beginning, sentence by sentence with progress."""
+MANY = 200
+"""sentences from which on the search is greedy"""
+
+
+def whole_translation(view: View) -> None:
+    """On request, sentence by sentence, with progress; nothing where the views show everything."""
     if view.source == view.trace.source:
         return
     parts = tuple(part.strip() for part in view.translator.parts(view.source))
@@ -135,8 +124,7 @@ def translate_long_text(view: View) -> None:
         translated += translate(view.translator, some, beam_size, view.trace.interventions)
         bar.progress(len(translated) / len(parts), f"{len(translated):,} of {len(parts):,} sentences")
     bar.empty()
-    how = "with beam search, beam size 4" if beam_size == 4 else "greedily, because there are so many"
-    st.caption(f"Each sentence was translated separately, {how}.")
+    st.caption("Each sentence by itself, " + ("beam 4." if beam_size == 4 else "greedy, because they are many."))
     st.code(" ".join(translated), language=None, wrap_lines=True, height=240)
 
 
@@ -145,13 +133,13 @@ def _ask_for_all(text: str) -> None:
 
 
 def show_example(view: View) -> None:
-    """A note on an example sentence, with links to its head; only where this run puts the weight where it says."""
-    for example in examples_of(view.translator.name).of(view.source):
-        if found := largest_weight(example, view.trace):
-            _show_note(example, *found)
+    """Where the sentence is one of the ten and the run looks where it should: that weight, and the ways to its head."""
+    for example in SHOWING:
+        if example.sentence == view.source and (found := largest_weight(example, view.trace)):
+            _show(example, *found)
 
 
-def _show_note(example: Example, query: int, key: int, weight: float) -> None:
+def _show(example: Example, query: int, key: int, weight: float) -> None:
     row = f"“{example.query[0]}”" if example.kind == "encoder_self" else f"the step that predicts “{example.query[0]}”"
     with st.container(border=True, key="example-note"):
         st.text(

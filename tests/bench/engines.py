@@ -11,7 +11,7 @@ from transformers import MarianMTModel
 
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
-from model.generation.search import length_limits
+from model.generation.steps import length_limits
 from model.network.batch import pad_batch
 from model.network.config import EOS, PAD, SPECIAL_TOKENS
 from model.network.encoder_decoder import Transformer

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from model.generation.beam_tree import beam_tree
-from model.generation.sampling import Sampling, draw_translations, tempered_inside
+from model.generation.sampling import Sampling, logits_at_attention_temperature, sample_translations
 from model.generation.search import beam_search, length_penalty
 from model.generation.step_cost import cached_step, uncached_step
 from model.network.config import EOS
@@ -97,11 +97,11 @@ def test_greedy_and_beam_stand_side_by_side(open_app: Callable, saved: "Translat
 def test_samples_are_the_seeds_and_again_takes_the_next(open_app: Callable, saved: "Translator") -> None:
     app = typed(open_app, part="Sampling", **{"decoding-step": "2"})
     for seed in (0, 1):
-        expected = draw_translations(saved.model, ids_of(saved), Sampling(), seed, 5)
+        expected = sample_translations(saved.model, ids_of(saved), Sampling(), seed, 5)
         assert list(table(app, "sample")["log p(Y | X)"]) == pytest.approx([d.log_probability for d in expected])
         own, after = (numbers(bar["x"]) for bar in figure(app, "decoding-draw")["data"])
-        assert own[:-1] == pytest.approx(expected[0].looks[2].before)
-        assert after[:-1] == pytest.approx(expected[0].looks[2].after)
+        assert own[:-1] == pytest.approx(expected[0].draws[2].before)
+        assert after[:-1] == pytest.approx(expected[0].draws[2].after)
         next(button for button in app.button if button.label == "Sample again").click().run()
 
 
@@ -116,7 +116,7 @@ def test_top_k_cuts_all_but_k(open_app: Callable) -> None:
 def test_two_temperatures_are_told_apart(open_app: Callable, saved: "Translator") -> None:
     app = typed(open_app, part="Two temperatures", **{"decoding-step": "1"})
     trace = saved.trace(SOURCE, TEXT)
-    inside = tempered_inside(saved.model, trace, 2.0)[1]
+    inside = logits_at_attention_temperature(saved.model, trace, 2.0)[1]
     run, output, attention = (bar for bar in figure(app, "decoding-two-temperatures")["data"])
     for bar, logits in ((run, trace.logits[1]), (output, trace.logits[1] / 2), (attention, inside)):
         powers = np.exp(logits.astype(np.float64))

@@ -175,9 +175,9 @@ def _through_everything(translator: Translator, source: str, target: str, figure
             translator.trace(side, other)
         except ValueError as error:
             _check_sentence(translator, error, side, other)
-    shown = translator.leading(source)
+    shown = translator.truncate(source)
     if shown.strip():
-        trace = translator.trace(shown, translator.leading(target).strip() or "Ein Hund")
+        trace = translator.trace(shown, translator.truncate(target).strip() or "Ein Hund")
         draw(trace, translator.tokenizer)
         if figures:
             draw_figures(trace)
@@ -188,7 +188,7 @@ def _check_sentence(translator: Translator, error: ValueError, source: str, targ
     said = str(error)
     texts = [text for text in (source, target) if text is not None]
     blank = any(not text.strip() for text in texts) and "is empty: there is nothing to look at. Type at least" in said
-    long = any(translator.leading(text) != text for text in texts) and said.endswith("fit. Shorten it.")
+    long = any(translator.truncate(text) != text for text in texts) and said.endswith("fit. Shorten it.")
     if not (blank or long) or type(error) is not ValueError:
         raise AssertionError(f"refused without the documented sentence: {said}") from error
 

@@ -94,11 +94,11 @@ def test_text_that_is_too_long_is_translated_sentence_by_sentence(translator):
 
 def test_a_trace_can_hold_the_leading_sentences_of_any_text(translator):
     for text in (HUGE, "x" * 100_000, "Two dogs. " * 40, "\U0001f600" * 1000, " " * 9000 + "Two dogs."):
-        shown = translator.leading(text)
+        shown = translator.truncate(text)
         assert shown
         assert text.lstrip().startswith(shown)
         assert translator.trace(shown, target="Zwei").source == shown
-    assert translator.leading(" Two dogs. ") == " Two dogs. "
+    assert translator.truncate(" Two dogs. ") == " Two dogs. "
 
 
 @pytest.mark.parametrize("beam_size", [0, -1])

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.checkpoints.translator import Translator
-from model.generation.beam_tree import FATES, BeamTree, beam_tree
-from model.generation.search import beam_search, greedy, length_limits
+from model.generation.beam_tree import BeamTree, beam_tree
+from model.generation.search import FATES, beam_search, greedy
+from model.generation.steps import length_limits
 from model.hooks import editing, recording
 from model.interventions import AttentionTemperature, applied
 from model.network.config import BOS, EOS, PAD, UNK

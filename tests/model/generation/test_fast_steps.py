@@ -1,4 +1,4 @@
-"""The packed model computes what the readable one computes, and steps aside when somebody watches."""
+"""The fast model computes what the readable one computes, and is not used while anything observes the model."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.generation.fast_steps import FIRST_ROOM, PackedTransformer
+from model.generation.fast_steps import INITIAL_CAPACITY, FastTransformer
 from model.generation.search import beam_search, greedy
 from model.hooks import observed, recording
 from model.interventions import AttentionTemperature, applied
@@ -31,14 +31,14 @@ def readable(model: Transformer, prefixes: torch.Tensor, sources: list[list[int]
 
 @few
 @given(configs(), SOURCES, st.sampled_from((1, 3)), st.integers(0, 99))
-def test_packed_steps_are_the_models_rows_also_when_beams_change_places_and_sentences_leave(
+def test_fast_steps_are_the_models_rows_also_when_beams_change_places_and_sentences_leave(
     config, sources, copies, seed
 ):
     model = random_model(config, dtype=torch.float64)
     numbers = torch.Generator().manual_seed(seed)
     src = pad_batch(sources)
     with torch.inference_mode():
-        steps = PackedTransformer(model).start(src, padding_mask(src), copies)
+        steps = FastTransformer(model).start(src, padding_mask(src), copies)
         prefixes = torch.full((len(sources) * copies, 1), BOS)
         alive = list(range(len(sources)))
         for number in range(5):
@@ -48,7 +48,7 @@ def test_packed_steps_are_the_models_rows_also_when_beams_change_places_and_sent
             chosen = torch.randint(copies, (len(left), copies), generator=numbers)
             rows = (chosen + copies * torch.arange(len(left))[:, None]).flatten()
             words = torch.randint(4, config.vocab_size, (len(rows), 1), generator=numbers)
-            steps.keep(rows)
+            steps.reorder(rows)
             prefixes, alive = torch.cat([prefixes[rows], words], dim=1), left
 
 
@@ -58,17 +58,17 @@ def test_any_number_of_rows_meets_an_output_of_any_size(vocab_size: int, copies:
     model = random_model(TransformerConfig(vocab_size, d_model=16, n_heads=2, d_ff=384), dtype=torch.float64)
     src, tokens = pad_batch([[5, 6, EOS]]), torch.arange(4, 4 + copies)
     with torch.inference_mode():
-        found = PackedTransformer(model).start(src, padding_mask(src), copies)(tokens)
+        found = FastTransformer(model).start(src, padding_mask(src), copies)(tokens)
         expected = model(src.expand(copies, -1), tokens[:, None])[:, 0]
     torch.testing.assert_close(found, expected, atol=1e-10, rtol=0)
 
 
-def test_single_precision_agrees_far_beyond_the_first_room(tiny_model: Transformer) -> None:
-    length = FIRST_ROOM + 9
+def test_single_precision_agrees_beyond_the_initial_capacity(tiny_model: Transformer) -> None:
+    length = INITIAL_CAPACITY + 9
     tokens = torch.randint(4, 300, (2, length), generator=torch.Generator().manual_seed(0))
     src = pad_batch([[5, 6, 7, EOS], [8, EOS]])
     with torch.inference_mode():
-        steps = PackedTransformer(tiny_model).start(src, padding_mask(src), 1)
+        steps = FastTransformer(tiny_model).start(src, padding_mask(src), 1)
         found = torch.stack([steps(column) for column in tokens.T], dim=1)
         torch.testing.assert_close(found, tiny_model(src, tokens), atol=5e-5, rtol=0)
 
@@ -77,9 +77,10 @@ def test_single_precision_agrees_far_beyond_the_first_room(tiny_model: Transform
 @given(configs(), SOURCES)
 def test_a_search_finds_the_same_whether_it_is_watched_or_not(config: TransformerConfig, sources):
     model = random_model(replace(config, max_len=12), dtype=torch.float64)
-    unwatched = [greedy(model, sources), *beam_search(model, sources, 3)]
+    fast = FastTransformer(model)
+    unwatched = [greedy(model, sources, fast=fast), *beam_search(model, sources, 3, fast=fast)]
     with recording(model, ["logits"]):
-        watched = [greedy(model, sources), *beam_search(model, sources, 3)]
+        watched = [greedy(model, sources, fast=fast), *beam_search(model, sources, 3, fast=fast)]
     for found, expected in zip(unwatched, watched, strict=True):
         assert [h.tokens for h in found] == [h.tokens for h in expected]
         assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-9)
@@ -91,11 +92,11 @@ def test_whoever_watches_sees_every_step_and_an_intervention_works_in_it(tiny_mo
     handle = tiny_model.decoder.layers[0].feed_forward.w_1.register_forward_hook(lambda *_: seen.append(1))
     try:
         assert observed(tiny_model.modules())
-        steps = len(greedy(tiny_model, [[5, 6, EOS]])[0].tokens)
+        steps = len(greedy(tiny_model, [[5, 6, EOS]], fast=FastTransformer(tiny_model))[0].tokens)
     finally:
         handle.remove()
     assert len(seen) == steps
     with applied(tiny_model, [AttentionTemperature(0.01)]):
         assert observed(tiny_model.modules())
-        changed = greedy(tiny_model, [[5, 6, EOS]])
+        changed = greedy(tiny_model, [[5, 6, EOS]], fast=FastTransformer(tiny_model))
     assert changed[0].log_probability != greedy(tiny_model, [[5, 6, EOS]])[0].log_probability

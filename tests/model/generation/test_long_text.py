@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.generation.long_text import leading, split_sentences
+from model.generation.long_text import first_sentences, split_sentences
 
 TEXTS = st.text(alphabet=st.sampled_from("aB .!?\n\"'\U0001f600"), max_size=200) | st.text(max_size=100)
 
@@ -22,7 +22,7 @@ def test_the_parts_joined_are_the_text_and_each_fits(text, limit):
 
 @given(text=TEXTS, limit=st.integers(1, 50))
 def test_what_leads_is_a_beginning_that_fits_and_the_next_sentence_does_not(text, limit):
-    shown = leading(text, lambda part: len(part) <= limit)
+    shown = first_sentences(text, lambda part: len(part) <= limit)
     assert text.lstrip().startswith(shown)
     assert len(shown) <= limit
     assert bool(shown) == bool(text.strip())

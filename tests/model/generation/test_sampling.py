@@ -8,8 +8,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from model.checkpoints.translator import Translator
-from model.generation.sampling import Sampling, draw, draw_translations, filtered, sample, tempered_inside
-from model.generation.search import greedy, length_limits
+from model.generation.sampling import (
+    Sampling,
+    draw,
+    logits_at_attention_temperature,
+    sample,
+    sample_translations,
+    sampling_distribution,
+)
+from model.generation.search import greedy
+from model.generation.steps import length_limits
 from model.interventions import AttentionTemperature
 from model.network.config import BOS, EOS, PAD, UNK
 from tests.model.strategies import few
@@ -24,7 +32,10 @@ def ids_of(translator: Translator, text: str = "a dog and a cat") -> list[int]:
 @few
 @given(logits, st.integers(1, 20), st.floats(0.1, 5))
 def test_top_k_keeps_the_k_most_probable(values, k, temperature):
-    plain, cut = filtered(values, Sampling(temperature)), filtered(values, Sampling(temperature, top_k=k))
+    plain, cut = (
+        sampling_distribution(values, Sampling(temperature)),
+        sampling_distribution(values, Sampling(temperature, top_k=k)),
+    )
     for before, after in zip(plain, cut, strict=True):
         kept = after > 0
         assert kept.sum() == k
@@ -35,7 +46,7 @@ def test_top_k_keeps_the_k_most_probable(values, k, temperature):
 @few
 @given(logits, st.floats(0.01, 0.999))
 def test_top_p_keeps_the_fewest_tokens_that_have_p(values, p):
-    plain, cut = filtered(values, Sampling()), filtered(values, Sampling(top_p=p))
+    plain, cut = sampling_distribution(values, Sampling()), sampling_distribution(values, Sampling(top_p=p))
     for before, after in zip(plain, cut, strict=True):
         kept = before[after > 0]
         assert kept.sum() >= p - 1e-9
@@ -48,13 +59,13 @@ def test_top_p_keeps_the_fewest_tokens_that_have_p(values, p):
 @given(logits, st.floats(0.2, 5))
 def test_temperature_divides_the_logits(values, temperature):
     expected = (values.double() / temperature).softmax(-1)
-    np.testing.assert_allclose(filtered(values, Sampling(temperature)), expected, atol=1e-12)
+    np.testing.assert_allclose(sampling_distribution(values, Sampling(temperature)), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 1e-30, 1e30])
 def test_extreme_temperatures_do_not_overflow(temperature):
     values = torch.tensor([[3.0, 1.0, -torch.inf, 2.9]])
-    found = filtered(values, Sampling(temperature))
+    found = sampling_distribution(values, Sampling(temperature))
     assert torch.isfinite(found).all()
     assert found[0, 2] == 0
     assert found.sum() == pytest.approx(1)
@@ -93,7 +104,7 @@ def test_every_step_states_both_distributions_and_draws_from_the_second(translat
     for step in sample(translator.model, source, Sampling(1.5, 10, 0.9), seed=0, n=3):
         np.testing.assert_allclose(step.before.sum(-1), 1)
         np.testing.assert_allclose(step.after.sum(-1), 1)
-        assert not step.before[:, [PAD, UNK, BOS]].any()
+        assert not step.after[:, [PAD, UNK, BOS]].any()
         assert ((step.after > 0).sum(-1) <= 10).all()
         assert (step.after[np.arange(3), step.tokens] > 0).all()
 
@@ -114,21 +125,21 @@ def test_impossible_settings_are_refused(bad):
 def test_temperature_inside_is_the_intervention_in_every_attention(translator: Translator):
     trace = translator.trace("a dog", "Ein Hund")
     expected = translator.trace("a dog", "Ein Hund", interventions=(AttentionTemperature(2.0),))
-    np.testing.assert_array_equal(tempered_inside(translator.model, trace, 2.0), expected.logits)
-    assert np.array_equal(tempered_inside(translator.model, expected, 1.0), trace.logits)
+    np.testing.assert_array_equal(logits_at_attention_temperature(translator.model, trace, 2.0), expected.logits)
+    assert np.array_equal(logits_at_attention_temperature(translator.model, expected, 1.0), trace.logits)
 
 
 def test_what_a_figure_shows_of_a_draw_is_the_draw(translator: Translator):
     source, sampling = ids_of(translator), Sampling(1.3, 50, 0.8)
     steps = list(sample(translator.model, source, sampling, 4, 3))
-    for row, drawn in enumerate(draw_translations(translator.model, source, sampling, 4, 3)):
+    for row, drawn in enumerate(sample_translations(translator.model, source, sampling, 4, 3)):
         alive = [step for step in steps if step.alive[row]]
         assert drawn.tokens == tuple(int(step.tokens[row]) for step in alive)
-        for step, look in zip(alive, drawn.looks, strict=True):
+        for step, look in zip(alive, drawn.draws, strict=True):
             assert np.array_equal(look.before, step.before[row][list(look.ids)])
             assert np.array_equal(look.after, step.after[row][list(look.ids)])
             assert look.kept == (step.after[row] > 0).sum()
-            assert look.ids[look.drawn] == step.tokens[row]
+            assert look.ids[look.chosen] == step.tokens[row]
             assert look.kept_before == pytest.approx(step.before[row][step.after[row] > 0].sum())
         expected = sum(np.log(step.before[row, step.tokens[row]]) for step in alive)
         assert drawn.log_probability == pytest.approx(expected)

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.generation.search import Hypothesis, beam_search, greedy, length_limits, length_penalty
+from model.generation.search import Hypothesis, beam_search, greedy, length_penalty
+from model.generation.steps import length_limits
 from model.hooks import editing, recording
 from model.network.config import BOS, EOS, PAD, UNK
 from model.network.encoder_decoder import Transformer
@@ -36,9 +37,8 @@ def ended_by_chance(model: Transformer):
 
 
 def log_probabilities(model: Transformer, source: list[int], tokens: tuple[int, ...]) -> np.ndarray:
-    """Of each token, from one teacher-forced run over the tokens that a translation may hold."""
+    """Of each token, over the whole vocabulary, from one teacher-forced run."""
     logits = model(torch.tensor([source]), torch.tensor([[BOS, *tokens[:-1]]]))[0]
-    logits[:, [PAD, UNK, BOS]] = -torch.inf
     return logits.log_softmax(-1)[range(len(tokens)), list(tokens)].numpy()
 
 
@@ -119,8 +119,8 @@ def test_beam_search_is_the_one_written_with_lists(config, source, beam_size, al
             candidates = []
             for tokens, score in beams:
                 logits = model(torch.tensor([source]), torch.tensor([[BOS, *tokens]]))[0, -1].float()
-                logits[[PAD, UNK, BOS]] = -torch.inf
-                candidates += [((*tokens, i), score + p) for i, p in enumerate(logits.log_softmax(-1).tolist())]
+                following = logits.log_softmax(-1).tolist()
+                candidates += [((*tokens, i), score + p) for i, p in enumerate(following) if i not in (PAD, UNK, BOS)]
             candidates.sort(key=lambda candidate: -candidate[1])
             finished += [(t, p) for t, p in candidates[:beam_size] if t[-1] == EOS]
             beams = [(t, p) for t, p in candidates if t[-1] != EOS][:beam_size]

@@ -5,7 +5,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from model.generation.search import greedy
-from model.generation.step_cost import cached_step, timed_steps, uncached_step
+from model.generation.step_cost import cached_step, time_steps, uncached_step
 from model.hooks import explicit_path
 from model.network.config import BOS, EOS
 from model.network.masks import padding_mask
@@ -38,8 +38,8 @@ def test_the_formulas_count_what_pytorch_counts(tiny_model, length):
 
 
 def test_both_ways_write_the_same_tokens_and_time_each(tiny_model):
-    cached, seconds = timed_steps(tiny_model, SOURCE, 20, use_cache=True)
-    uncached, _ = timed_steps(tiny_model, SOURCE, 20, use_cache=False)
+    cached, seconds = time_steps(tiny_model, SOURCE, 20, use_cache=True)
+    uncached, _ = time_steps(tiny_model, SOURCE, 20, use_cache=False)
     assert cached == uncached
     assert len(cached) == len(seconds) == 20
     assert min(seconds) > 0
@@ -47,7 +47,7 @@ def test_both_ways_write_the_same_tokens_and_time_each(tiny_model):
 
 
 def test_until_its_end_it_is_greedy_decoding(tiny_model):
-    tokens, _ = timed_steps(tiny_model, SOURCE, 10, use_cache=True)
+    tokens, _ = time_steps(tiny_model, SOURCE, 10, use_cache=True)
     (expected,) = greedy(tiny_model, [SOURCE])
     ended = expected.tokens.index(EOS) if EOS in expected.tokens else len(expected.tokens)
     same = min(ended, 10)
@@ -55,5 +55,5 @@ def test_until_its_end_it_is_greedy_decoding(tiny_model):
 
 
 def test_it_ends_where_the_models_positions_end(tiny_model):
-    tokens, _ = timed_steps(tiny_model, SOURCE, 10_000, use_cache=True)
+    tokens, _ = time_steps(tiny_model, SOURCE, 10_000, use_cache=True)
     assert len(tokens) == tiny_model.config.max_len - 1

@@ -1,4 +1,4 @@
-"""A forced prefix stays, and what follows is what the model itself goes on with."""
+"""A forced prefix stays, and what follows is the model's own continuation."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import torch
 
 from model.checkpoints.translator import Translator
 from model.interventions import HeadGate, PermutedAttention
-from model.network.config import BOS, EOS, PAD, UNK
+from model.network.config import BOS, EOS, UNK
 from tests.model.tiny import random_model
 
 SOURCE = "Two dogs play."
@@ -19,7 +19,7 @@ def double(tiny_config, tokenizer) -> Translator:
 
 
 @pytest.mark.parametrize("interventions", [(), (HeadGate(0.0, head=1),), (PermutedAttention(3),)])
-def test_a_prefix_of_the_greedy_translation_goes_on_to_that_translation(double, interventions):
+def test_a_prefix_of_the_greedy_translation_continues_to_that_translation(double, interventions):
     own = double.trace(SOURCE, beam_size=1, interventions=interventions).next_ids
     whole = double.continue_from(SOURCE, [], 1, interventions)
     assert whole.tokens == own
@@ -36,7 +36,7 @@ def test_any_prefix_stays_and_its_log_probability_counts(double, beam_size):
     assert list(found.tokens[: len(prefix)]) == prefix
     assert len(found.tokens) > len(prefix)
     src, tgt = torch.tensor([[*double.tokenizer.encode(SOURCE), EOS]]), torch.tensor([[BOS, *found.tokens[:-1]]])
-    logits = double.model(src, tgt)[0].index_fill(-1, torch.tensor([PAD, UNK, BOS]), -torch.inf)
+    logits = double.model(src, tgt)[0]
     total = sum(row[token].item() for row, token in zip(logits.log_softmax(-1), found.tokens, strict=True))
     assert found.log_probability == pytest.approx(total, abs=1e-3)
 
@@ -59,13 +59,13 @@ def test_a_beam_of_a_few_finds_no_worse_than_greedy_after_the_same_prefix(double
     [
         (" ", [5], 1, "source sentence is empty"),
         ("dog " * 500, [5], 1, "source has 2,000 characters"),
-        (SOURCE, [5, EOS], 1, "holds the token 3"),
-        (SOURCE, [UNK], 1, "which no translation can go on from"),
-        (SOURCE, [10**6], 1, "which no translation can go on from"),
+        (SOURCE, [5, EOS], 1, "contains the token 3"),
+        (SOURCE, [UNK], 1, "after which no translation can continue"),
+        (SOURCE, [10**6], 1, "after which no translation can continue"),
         (SOURCE, [5] * 23, 1, "The prefix has 23 tokens"),
         (SOURCE, [5], 0, "beam_size must be at least 1"),
     ],
 )
-def test_what_cannot_be_gone_on_from_is_refused_in_a_sentence(double, source, prefix, beam_size, sentence):
+def test_an_impossible_prefix_is_refused_in_a_sentence(double, source, prefix, beam_size, sentence):
     with pytest.raises(ValueError, match=sentence):
         double.continue_from(source, prefix, beam_size)

@@ -1,0 +1,110 @@
+"""Decoding one token at a time: every search, sampler and measurement in this package reads its logits from here."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from model.cancel import check_cancelled
+from model.generation.fast_steps import FastTransformer
+from model.hooks import observed
+from model.network.batch import pad_batch
+from model.network.config import BOS, EOS
+from model.network.encoder_decoder import Transformer
+from model.network.masks import padding_mask
+
+EXTRA_LENGTH = 50
+"""A translation may be at most this much longer than its source (section 6.1)."""
+
+
+class Steps(Iterator[Tensor]):
+    """Growing target prefixes, and the logits of the token that follows each of them.
+
+    Iterate for logits (row, vocabulary); call `extend` once before asking for the next ones:
+
+        steps = Steps(model, [source])
+        for logits in steps:
+            steps.extend(logits.argmax(dim=-1))
+
+    The iteration ends where the model has no further positions. Interventions of a surrounding `applied` block take
+    part; with the cache they must be position-free.
+
+    Args:
+        model: in evaluation mode.
+        sources: token ids of each sentence, ending with </s>.
+        copies: prefixes per sentence; their rows are adjacent.
+        use_cache: False recomputes the whole prefix at every step.
+        fast: the same model without hook points; used while nothing observes or edits the model.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        sources: Sequence[Sequence[int]],
+        copies: int = 1,
+        use_cache: bool = True,
+        fast: FastTransformer | None = None,
+    ) -> None:
+        src = pad_batch([list(source) for source in sources], model.output.weight.device)
+        src_mask = padding_mask(src)
+        self.model = model
+        self.prefixes = torch.full((len(sources) * copies, 1), BOS, device=src.device)
+        """(row, length), <s> first"""
+        self._fast = self._cache = None
+        if fast and use_cache and not observed(fast.modules):
+            self._fast = fast.start(src, src_mask, copies)
+        else:
+            memory = model.encode(src, src_mask)
+            self._memory, self._src_mask = (tensor.repeat_interleave(copies, 0) for tensor in (memory, src_mask))
+            self._cache = model.new_cache() if use_cache else None
+
+    def __next__(self) -> Tensor:
+        check_cancelled()
+        newest, length = self.prefixes[:, -1], self.prefixes.shape[1]
+        if length >= self.model.config.max_len:
+            raise StopIteration
+        if self._fast:
+            logits = self._fast(newest)
+        elif self._cache:
+            logits = self.model.decode_next(newest, length - 1, self._memory, self._src_mask, self._cache)
+        else:
+            logits = self.model.decode(self.prefixes, self._memory, self._src_mask)[:, -1]
+        return logits.float()
+
+    def extend(self, tokens: Tensor, rows: Tensor | None = None) -> None:
+        """Append one token (row,) to each prefix; `rows` first selects and reorders the prefixes (None: all stay).
+
+        Each sentence's rows must stay adjacent, and its number of copies the same.
+        """
+        if rows is not None:
+            self.prefixes = self.prefixes[rows]
+            if self._fast:
+                self._fast.reorder(rows)
+            else:
+                self._memory, self._src_mask = self._memory[rows], self._src_mask[rows]
+                for layer in self._cache or ():
+                    layer.reorder(rows)
+        self.prefixes = torch.cat([self.prefixes, tokens[:, None]], dim=1)
+
+    def force(self, prefix: Sequence[int]) -> Tensor:
+        """Extend every row with the same tokens; returns log p(prefix | source) of each row, (row,)."""
+        total = torch.zeros(len(self.prefixes), device=self.prefixes.device)
+        for token in prefix:
+            total += log_probabilities(next(self))[:, token]
+            self.extend(torch.full_like(self.prefixes[:, 0], token))
+        return total
+
+
+def log_probabilities(logits: Tensor) -> Tensor:
+    """log p(next token), the softmax taken over the whole vocabulary, as in training.
+
+    Tokens that no translation contains (<pad>, <unk>, <s>: the ids below </s>) are then ruled out with -inf.
+    """
+    found = logits.log_softmax(dim=-1)
+    found[..., :EOS] = -torch.inf
+    return found
+
+
+def length_limits(model: Transformer, sources: Sequence[Sequence[int]]) -> list[int]:
+    """Maximum number of tokens in a translation of each source: input length + 50, within the model's max_len."""
+    return [min(len(source) + EXTRA_LENGTH, model.config.max_len - 1) for source in sources]
