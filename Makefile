@@ -1,10 +1,11 @@
-# make run: the app in the browser.  make test: the tests.  Each makes .venv by itself, and installs the
-# pinned requirements into it when these files have changed.  PORT=8502 make run: another port.
-# make bench: how fast we translate and learn, beside CTranslate2, Hugging Face and torch.nn.Transformer with the same
-# weights, and how fast the pictures follow, beside BertViz; DATA=pairs.tsv CHECKPOINT=name make bench: other sentences,
-# another checkpoint; make bench ARGS="--only views,peers": some parts (speed, views, pages, peers, recording, growth, coldstart).
-# make soak: fifty people at once for five minutes, people who leave, servers and trainings that are killed, hostile
-# text, a full disk.  ARGS="load --minutes 1" make soak: one part, shorter.
+# make run     opens the app in the browser; PORT=8502 make run: on another port
+# make test    runs every test; ARGS="tests/viz -k heads" make test: some of them
+# make lint    formatter, linter and import rules; make format applies the first two
+# make bench   measures speed and writes docs/speed.md; ARGS="--only views,peers" make bench: some parts
+#              (speed, views, pages, peers, recording, growth, coldstart); DATA=pairs.tsv, CHECKPOINT=name
+# make soak    fifty people at once, people who leave, killed servers and trainings, hostile text, a full disk;
+#              ARGS="load --minutes 1" make soak: one part, shorter
+# Each makes .venv by itself and installs the pinned requirements into it when they have changed.
 # Another interpreter: make run PYTHON=/path/to/python3.12
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,\

@@ -1,16 +1,55 @@
-"""What one run of the model looked like inside: frozen numpy arrays and strings, no torch.
+"""What one run of the model looked like, inside: numpy arrays, strings and tuples, each with its shape.
 
-Positions count from 0, layers and heads are numbered as in the code, from 0. A "piece" is a token of
-the vocabulary as text; U+2581 at its start marks the start of a word.
+Positions, layers and heads count from 0, as in the code. Tokens are pieces of the vocabulary as text; U+2581 at the
+start of a piece marks the start of a word.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 
 Array = np.ndarray
+StackName = Literal["encoder", "decoder"]
+
+KIND_TITLES: Mapping[str, str] = MappingProxyType(
+    {
+        "encoder_self": "Encoder self-attention",
+        "decoder_self": "Decoder self-attention",
+        "cross": "Cross-attention",
+    }
+)
+"""On-screen title of each kind of attention, in the order of the menus."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of attention that a model has."""
+
+    name: str
+    """encoder_self, decoder_self or cross"""
+    queries: StackName
+    """the stream that the queries come from"""
+    keys: StackName
+    """the stream that keys and values come from"""
+    causal: bool
+    """whether a query sees no key after its own position"""
+    layers: tuple[int, ...]
+    """numbers of the layers that have it"""
+    heads: int
+    kv_heads: int
+    """heads of keys and values; fewer than `heads` where several query heads share them"""
+
+    @property
+    def title(self) -> str:
+        return KIND_TITLES[self.name]
+
+    @property
+    def crosses(self) -> bool:
+        """Whether queries and keys belong to two different texts."""
+        return self.queries != self.keys
 
 
 @dataclass(frozen=True)
@@ -37,15 +76,19 @@ class Projections:
 
 @dataclass(frozen=True)
 class Attention:
-    """One multi-head attention of the run: equation 1 of the paper, with every result on the way."""
+    """One multi-head attention of the run: equation 1 of the paper, with every intermediate result.
+
+    scores = q k^T; scaled = scores * scale; pre_softmax = softcap(scaled) + bias;
+    pattern = softmax(pre_softmax / temperature) over the keys that the mask allows; z = pattern v.
+    """
 
     kind: str
     """encoder_self, decoder_self or cross"""
     layer: int
     query_tokens: tuple[str, ...]
-    """piece of each query position; in the decoder, what that row reads"""
+    """piece at each query position; in the decoder, the token that the row reads"""
     key_tokens: tuple[str, ...]
-    """piece of each key position"""
+    """piece at each key position"""
     query_input: Array
     """(query, d_model): what W_Q is applied to"""
     key_input: Array
@@ -60,17 +103,38 @@ class Attention:
     scores: Array
     """(heads, query, key): q k^T, unscaled"""
     scaled: Array
-    """(heads, query, key): scores / sqrt(d_k), before mask and temperature"""
+    """(heads, query, key): scores * scale, before mask and temperature"""
     mask: Array
     """bool (heads, query, key): True = may look"""
     temperature: Array
-    """(heads,): tau inside the run; 1 unless an intervention set it"""
+    """(heads,): tau, by which the run divided what its softmax reads; 1 unless an intervention changed it"""
     pattern: Array
-    """(heads, query, key): softmax(scaled / tau) over the keys that the mask allows; the attention weights"""
+    """(heads, query, key): the attention weights"""
     z: Array
     """(heads, query, d_k): pattern v"""
     out: Array
     """(query, d_model): concat(z) W_O + b_O"""
+    scale: float
+    """1 / sqrt(d_k) in the paper"""
+    causal: bool = False
+    """whether a query sees no key after its own position"""
+    crosses: bool = False
+    """whether queries and keys belong to two different texts"""
+    predicts: tuple[str, ...] | None = None
+    """the token that each query's row should predict; None where rows predict nothing"""
+    query_special: tuple[bool, ...] | None = None
+    """whether each query token stands for no text, such as <s>; None: none does"""
+    key_special: tuple[bool, ...] | None = None
+    softcap: float | None = None
+    """softcap(x) = softcap * tanh(x / softcap); None: no soft cap"""
+    bias: Array | None = None
+    """(heads, query, key): added before the softmax, such as a relative position bias; None: nothing is"""
+    sink: Array | None = None
+    """(heads,): a logit that takes a share of each row without being a key; None: rows sum to 1"""
+    window: int | None = None
+    """sliding window: the most positions that a query sees, its own included; `mask` contains it already"""
+    kv_head: tuple[int, ...] | None = None
+    """(heads,): the key/value head that each query head reads; k, v, W_K and W_V are repeated accordingly"""
 
     def __post_init__(self) -> None:
         heads, (queries, keys) = len(self.q), (len(self.query_tokens), len(self.key_tokens))
@@ -79,6 +143,8 @@ class Attention:
         shapes = {"q": per_query, "k": per_key, "v": per_key, "z": per_query, "temperature": (heads,)}
         shapes |= dict.fromkeys(("scores", "scaled", "mask", "pattern"), square)
         shapes |= {"query_input": (queries, d_model), "key_input": (keys, d_model), "out": (queries, d_model)}
+        shapes |= {"bias": square} if self.bias is not None else {}
+        shapes |= {"sink": (heads,)} if self.sink is not None else {}
         _check_shapes(
             self, shapes, f"{queries} query tokens {self.query_tokens} and {keys} key tokens {self.key_tokens}"
         )
@@ -96,6 +162,12 @@ class Attention:
         """(query, heads * d_k): the heads' z side by side, head 0 first."""
         return self.z.transpose(1, 0, 2).reshape(len(self.query_tokens), -1)
 
+    @property
+    def pre_softmax(self) -> Array:
+        """(heads, query, key): what the softmax reads, before mask and temperature; `scaled` itself in the paper."""
+        x = self.scaled if self.softcap is None else self.softcap * np.tanh(self.scaled / self.softcap)
+        return x if self.bias is None else x + self.bias
+
 
 @dataclass(frozen=True)
 class Embedded:
@@ -110,11 +182,29 @@ class Embedded:
 
 
 @dataclass(frozen=True)
+class Norm:
+    """gamma (x - mean) / sqrt(variance + eps) + beta (LayerNorm), or gamma x / sqrt(mean of x^2 + eps) (RMSNorm)."""
+
+    kind: Literal["LayerNorm", "RMSNorm"]
+    gamma: Array
+    """(d_model,): learned factor of each dimension"""
+    beta: Array | None
+    """(d_model,): learned offset; None: there is none"""
+    eps: float
+
+    def __call__(self, x: Array) -> Array:
+        """(..., d_model), in double precision."""
+        x = x.astype(np.float64)
+        centred = x - x.mean(axis=-1, keepdims=True) if self.kind == "LayerNorm" else x
+        normed = self.gamma * centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + self.eps)
+        return normed if self.beta is None else normed + self.beta
+
+
+@dataclass(frozen=True)
 class SubLayer:
     """One residual block: LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x)) with pre-norm."""
 
-    stack: str
-    """encoder or decoder"""
+    stack: StackName
     layer: int
     name: str
     """self_attn, cross_attn or feed_forward"""
@@ -125,11 +215,65 @@ class SubLayer:
     added: Array
     """(position, d_model): x + out"""
     normed: Array
-    """(position, d_model): LayerNorm of `added` (post-norm) or of `before` (pre-norm)"""
+    """(position, d_model): norm of `added` (post-norm) or of `before` (pre-norm)"""
     after: Array
     """(position, d_model): the residual stream that goes on"""
     hidden: Array | None
-    """(position, d_ff): activations inside a feed-forward, None elsewhere"""
+    """(position, d_ff): what W_2 is applied to in a feed-forward; None elsewhere"""
+    placement: Literal["post", "pre"]
+    """whether the norm follows the sum, as in the paper, or precedes the sub-layer"""
+    norm: Norm
+    """the norm that made `normed`"""
+    gate: Array | None = None
+    """(position, d_ff): activation of a gated feed-forward's gate; None where there is none"""
+
+    @property
+    def norm_input(self) -> Array:
+        """(position, d_model): what `norm` is applied to."""
+        return self.before if self.placement == "pre" else self.added
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A text as the model reads or writes it, token by token."""
+
+    text: str
+    ids: tuple[int, ...]
+    labels: tuple[str, ...]
+    """the pieces; U+2581 starts a word"""
+    special: tuple[bool, ...]
+    """whether each token stands for no text: start, end, padding"""
+    spans: tuple[tuple[int, int] | None, ...]
+    """first character of `text` that each token covers, and the one after its last; None for special tokens"""
+    words: tuple[int | None, ...]
+    """number of the word that each token belongs to; None for special tokens"""
+    segments: tuple[int, ...] | None = None
+    """token type, such as BERT's sentence A and B"""
+    roles: tuple[str, ...] | None = None
+    """of a chat: system, user, assistant or template"""
+    prompt_length: int | None = None
+    """how many tokens were given; the others were generated"""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One stack of layers with what it read: the encoder's, or the decoder's."""
+
+    name: StackName
+    label: str
+    """what its text is called on screen"""
+    tokens: Tokens
+    """what each row reads"""
+    predicts: Tokens | None
+    """what each row should predict; None where it predicts nothing"""
+    embedded: Embedded
+    sublayers: tuple[SubLayer, ...]
+    """in the order in which they ran"""
+    final: Array
+    """(position, d_model): what the stack hands on, after its last norm"""
 
 
 @dataclass(frozen=True)
@@ -144,7 +288,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Trace:
-    """One teacher-forced run on a source and a finished target, with everything inside.
+    """One teacher-forced run with everything inside.
 
     Row t of the decoder reads target token t (the start token at t = 0) and predicts the next one.
     """
@@ -155,45 +299,46 @@ class Trace:
     device: str
     interventions: tuple[Any, ...]
     """what was changed in the model for this run, in order"""
-    source: str
-    translation: str
-    """the target as text: decoded by the model, or typed"""
-    src_tokens: tuple[str, ...]
-    """source pieces, the end token last"""
-    src_ids: tuple[int, ...]
-    tgt_tokens: tuple[str, ...]
-    """what each decoder row reads: the start token, then the target but for its last token"""
-    tgt_ids: tuple[int, ...]
-    next_tokens: tuple[str, ...]
-    """the target token that follows each decoder row: what it should predict"""
-    next_ids: tuple[int, ...]
-    src_embedded: Embedded
-    tgt_embedded: Embedded
+    kinds: tuple[Kind, ...]
+    """the kinds of attention that the model has"""
+    streams: Mapping[str, Stream]
+    """by name: encoder, decoder, or both"""
     attentions: Mapping[tuple[str, int], Attention]
     """by (kind, layer)"""
-    sublayers: tuple[SubLayer, ...]
-    """in the order in which they ran"""
-    memory: Array
-    """(source position, d_model): the encoder's output"""
     logits: Array
-    """(target position, vocabulary)"""
+    """(row, vocabulary): a row is a target position"""
     candidates: tuple[tuple[Candidate, ...], ...]
-    """for each target position the most probable next tokens, best first"""
+    """for each row the most probable next tokens, best first"""
+    notes: tuple[str, ...] = ()
+    """what could not be read of this model, in sentences for the screen"""
+    exact: Mapping[str, float] = field(default_factory=dict)
+    """how far each step, computed again, is from what was recorded: the largest difference"""
 
     def __post_init__(self) -> None:
-        rows = len(self.tgt_tokens)
-        shapes = {"logits": (rows, self.logits.shape[-1]), "memory": (len(self.src_tokens), self.memory.shape[-1])}
-        _check_shapes(self, shapes, f"source tokens {self.src_tokens} and target tokens {self.tgt_tokens}")
-        if not len(self.next_tokens) == len(self.candidates) == rows:
-            raise ValueError(
-                f"{len(self.next_tokens)} next tokens {self.next_tokens} for {rows} rows {self.tgt_tokens}"
-            )
+        rows = self._predicting
+        _check_shapes(self, {"logits": (len(rows.tokens), self.logits.shape[-1])}, f"rows {rows.tokens.labels}")
+        for stream in self.streams.values():
+            shape = (len(stream.tokens), stream.final.shape[-1])
+            _check_shapes(stream, {"final": shape}, f"{stream.name} tokens {stream.tokens.labels}")
+        if not len(self.next_tokens) == len(self.candidates) == len(rows.tokens):
+            raise ValueError(f"{len(self.next_tokens)} next tokens {self.next_tokens} for {rows.tokens.labels}")
+
+    def kind(self, name: str) -> Kind:
+        """The kind of attention called `name`.
+
+        Raises:
+            ValueError: the model has no such kind; the sentence lists those that it has.
+        """
+        for kind in self.kinds:
+            if kind.name == name:
+                return kind
+        raise ValueError(f"no kind of attention {name!r}; there are {', '.join(kind.name for kind in self.kinds)}")
 
     def attention(self, kind: str, layer: int) -> Attention:
         """The attention of `kind` (encoder_self, decoder_self, cross) in `layer`.
 
         Raises:
-            ValueError: the model has no such attention; the sentence lists what it has.
+            ValueError: the model has no such attention; the sentence lists those that it has.
         """
         if (kind, layer) not in self.attentions:
             found = ", ".join(f"{kind} {layer}" for kind, layer in self.attentions)
@@ -201,19 +346,79 @@ class Trace:
         return self.attentions[kind, layer]
 
     @property
+    def sublayers(self) -> tuple[SubLayer, ...]:
+        """Of all streams, in the order in which they ran."""
+        return tuple(sublayer for stream in self.streams.values() for sublayer in stream.sublayers)
+
+    @property
+    def source(self) -> str:
+        """The encoder's text; empty in a model without encoder."""
+        return self.streams["encoder"].tokens.text if "encoder" in self.streams else ""
+
+    @property
+    def translation(self) -> str:
+        """The predicted text, generated by the model or typed."""
+        return self._predicting.predicts.text
+
+    @property
+    def src_tokens(self) -> tuple[str, ...]:
+        """Source pieces, the end token last; empty in a model without encoder."""
+        return self.streams["encoder"].tokens.labels if "encoder" in self.streams else ()
+
+    @property
+    def src_ids(self) -> tuple[int, ...]:
+        return self.streams["encoder"].tokens.ids if "encoder" in self.streams else ()
+
+    @property
+    def tgt_tokens(self) -> tuple[str, ...]:
+        """What each decoder row reads: the start token, then the target but for its last token."""
+        return self.streams["decoder"].tokens.labels if "decoder" in self.streams else ()
+
+    @property
+    def tgt_ids(self) -> tuple[int, ...]:
+        return self.streams["decoder"].tokens.ids if "decoder" in self.streams else ()
+
+    @property
+    def next_tokens(self) -> tuple[str, ...]:
+        """The token that each row of the logits should predict: in the decoder, the one that follows."""
+        return self._predicting.predicts.labels
+
+    @property
+    def next_ids(self) -> tuple[int, ...]:
+        return self._predicting.predicts.ids
+
+    @property
+    def src_embedded(self) -> Embedded | None:
+        return self.streams["encoder"].embedded if "encoder" in self.streams else None
+
+    @property
+    def tgt_embedded(self) -> Embedded | None:
+        return self.streams["decoder"].embedded if "decoder" in self.streams else None
+
+    @property
+    def memory(self) -> Array | None:
+        """(source position, d_model): the encoder's output; None in a model without encoder."""
+        return self.streams["encoder"].final if "encoder" in self.streams else None
+
+    @property
     def probabilities(self) -> Array:
-        """(target position, vocabulary): softmax of the logits, in double precision."""
+        """(row, vocabulary): softmax of the logits, in double precision."""
         return probabilities(self.logits)
 
     @property
     def target_probabilities(self) -> Array:
-        """(target position,): p(next target token | source, target up to here), in double precision."""
+        """(row,): p(next token | source, target up to here), in double precision."""
         return self.probabilities[np.arange(len(self.next_ids)), list(self.next_ids)]
 
     @property
     def target_log_probabilities(self) -> Array:
-        """(target position,): the same as natural logarithms; their sum is log p(target | source)."""
+        """(row,): the same as natural logarithms; their sum is log p(target | source)."""
         return log_probabilities(self.logits)[np.arange(len(self.next_ids)), list(self.next_ids)]
+
+    @property
+    def _predicting(self) -> Stream:
+        """The stream whose rows predict tokens: the last one."""
+        return list(self.streams.values())[-1]
 
 
 def probabilities(logits: Array) -> Array:

@@ -1,21 +1,34 @@
 """The one place that builds a Trace: run the model once, teacher-forced, and read its hook points."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from model.cancel import check_cancelled
 from model.hooks import recording
-from model.interventions import Intervention, applied, temperatures
+from model.interventions import Intervention, applied
 from model.network.attention import MultiHeadAttention
 from model.network.config import BOS, EOS
 from model.network.encoder_decoder import Transformer
-from model.trace import Array, Attention, Candidate, Embedded, Projections, SubLayer, Trace
+from model.network.residual import Residual
+from model.trace import (
+    Array,
+    Attention,
+    Candidate,
+    Embedded,
+    Kind,
+    Norm,
+    Projections,
+    StackName,
+    Stream,
+    SubLayer,
+    Tokens,
+    Trace,
+)
 
 N_CANDIDATES = 10
 """Most probable next tokens that a Trace lists for each position."""
@@ -28,9 +41,9 @@ class Vocabulary(Protocol):
 
     def encode(self, text: str) -> list[int]: ...
 
-    def decode(self, ids: list[int]) -> str: ...
-
     def tokens(self, ids: Iterable[int]) -> list[str]: ...
+
+    def describe(self, ids: Sequence[int], text: str | None = None) -> Tokens: ...
 
 
 @torch.inference_mode()
@@ -58,56 +71,73 @@ class _Reader:
     """Cuts one run's activations into the parts of a Trace."""
 
     model: Transformer
-    interventions: Sequence[Intervention]
     activations: Activations
-    src_tokens: tuple[str, ...]
-    tgt_tokens: tuple[str, ...]
+    tokens: Mapping[str, Tokens]
+    """by stream: what its rows read"""
+    predicts: Mapping[str, Tokens | None]
+    """by stream: what its rows should predict"""
 
-    def attention(self, kind: str, layer: int) -> Attention:
-        path, module = self.model.attentions()[kind, layer]
-        query_input = self._sublayer_input(f"{path}_residual")
+    def attention(self, kind: Kind, layer: int) -> Attention:
+        path, module = self.model.attentions()[kind.name, layer]
+        residual = self.model.get_submodule(f"{path}_residual")
+        query_input = self.activations[f"{path}_residual.{'normed' if residual.pre_norm else 'before'}"]
+        queries, keys, predicts = self.tokens[kind.queries], self.tokens[kind.keys], self.predicts[kind.queries]
         names = ("q", "k", "v", "scores", "scaled", "mask", "pattern", "z", "out")
         return Attention(
-            kind=kind,
+            kind=kind.name,
             layer=layer,
-            query_tokens=self.src_tokens if kind == "encoder_self" else self.tgt_tokens,
-            key_tokens=self.tgt_tokens if kind == "decoder_self" else self.src_tokens,
+            query_tokens=queries.labels,
+            key_tokens=keys.labels,
             query_input=query_input,
-            key_input=self.activations["memory"] if kind == "cross" else query_input,
+            key_input=self.activations["memory"] if kind.crosses else query_input,
             projections=_projections(module),
-            temperature=np.array(
-                temperatures(self.interventions, kind, layer, module.n_heads), self.activations[f"{path}.scaled"].dtype
-            ),
+            temperature=self.activations[f"{path}.temperature"][:, 0, 0],
+            scale=1 / math.sqrt(module.d_k),
+            causal=kind.causal,
+            crosses=kind.crosses,
+            predicts=None if predicts is None else predicts.labels,
+            query_special=queries.special,
+            key_special=keys.special,
             **{name: self.activations[f"{path}.{name}"] for name in names},
         )
 
-    def sublayers(self) -> Iterator[SubLayer]:
-        """Every residual block, in the order in which they run."""
-        post_norm = self.model.config.norm == "post"
-        for stack, names in (
-            ("encoder", ("self_attn", "feed_forward")),
-            ("decoder", ("self_attn", "cross_attn", "feed_forward")),
-        ):
-            for layer, name in product(range(len(getattr(self.model, stack).layers)), names):
-                path = f"{stack}.layers.{layer}.{name}"
-                added, normed = self.activations[f"{path}_residual.added"], self.activations[f"{path}_residual.normed"]
-                yield SubLayer(
-                    stack=stack,
-                    layer=layer,
-                    name=name,
-                    before=self.activations[f"{path}_residual.before"],
-                    out=self.activations[f"{path}.out"],
-                    added=added,
-                    normed=normed,
-                    after=normed if post_norm else added,
-                    hidden=self.activations.get(f"{path}.hidden"),
-                )
+    def stream(self, name: StackName, label: str, embedding: str, final: str) -> Stream:
+        """One stack: the hook points of its input are under `embedding`, its output is at `final`."""
+        parts = {point: self.activations[f"{embedding}.{point}"] for point in ("embedding", "positional", "sum")}
+        return Stream(
+            name=name,
+            label=label,
+            tokens=self.tokens[name],
+            predicts=self.predicts[name],
+            embedded=Embedded(**parts),
+            sublayers=tuple(self._sublayers(name)),
+            final=self.activations[final],
+        )
 
-    def embedded(self, name: str) -> Embedded:
-        return Embedded(**{point: self.activations[f"{name}.{point}"] for point in ("embedding", "positional", "sum")})
+    def _sublayers(self, stack: StackName) -> Iterator[SubLayer]:
+        for layer, block in enumerate(getattr(self.model, stack).layers):
+            for name in ("self_attn", "cross_attn", "feed_forward"):
+                if hasattr(block, name):
+                    yield self._sublayer(stack, layer, name, getattr(block, f"{name}_residual"))
 
-    def _sublayer_input(self, residual: str) -> Array:
-        return self.activations[f"{residual}.{'normed' if self.model.config.norm == 'pre' else 'before'}"]
+    def _sublayer(self, stack: StackName, layer: int, name: str, residual: Residual) -> SubLayer:
+        path = f"{stack}.layers.{layer}.{name}"
+        before, added, normed = (
+            self.activations[f"{path}_residual.{point}"] for point in ("before", "added", "normed")
+        )
+        return SubLayer(
+            stack=stack,
+            layer=layer,
+            name=name,
+            before=before,
+            out=self.activations[f"{path}.out"],
+            added=added,
+            normed=normed,
+            after=added if residual.pre_norm else normed,
+            hidden=self.activations.get(f"{path}.hidden"),
+            placement="pre" if residual.pre_norm else "post",
+            norm=Norm("LayerNorm", _numpy(residual.norm.weight), _numpy(residual.norm.bias), residual.norm.eps),
+        )
 
 
 def build_trace(
@@ -128,28 +158,23 @@ def build_trace(
         tgt_out: ids of the finished target, </s> included.
         interventions: what to change during the run.
     """
-    src_ids, tgt_ids = (*tokenizer.encode(source), EOS), (BOS, *tgt_out[:-1])
-    activations = record(model, src_ids, tgt_ids, interventions)
-    src_tokens, tgt_tokens = tuple(tokenizer.tokens(src_ids)), tuple(tokenizer.tokens(tgt_ids))
-    reader = _Reader(model, interventions, activations, src_tokens, tgt_tokens)
+    tokens = {
+        "encoder": tokenizer.describe((*tokenizer.encode(source), EOS), source),
+        "decoder": tokenizer.describe((BOS, *tgt_out[:-1])),
+    }
+    activations = record(model, tokens["encoder"].ids, tokens["decoder"].ids, interventions)
+    reader = _Reader(model, activations, tokens, {"encoder": None, "decoder": tokenizer.describe(tgt_out)})
     return Trace(
         checkpoint=checkpoint[0],
         checkpoint_hash=checkpoint[1],
         device=str(model.output.weight.device),
         interventions=tuple(interventions),
-        source=source,
-        translation=tokenizer.decode(list(tgt_out)),
-        src_tokens=src_tokens,
-        src_ids=src_ids,
-        tgt_tokens=tgt_tokens,
-        tgt_ids=tgt_ids,
-        next_tokens=tuple(tokenizer.tokens(tgt_out)),
-        next_ids=tuple(tgt_out),
-        src_embedded=reader.embedded("src_embedding"),
-        tgt_embedded=reader.embedded("tgt_embedding"),
-        attentions={address: reader.attention(*address) for address in model.attentions()},
-        sublayers=tuple(reader.sublayers()),
-        memory=activations["memory"],
+        kinds=model.kinds,
+        streams={
+            "encoder": reader.stream("encoder", "Source", "src_embedding", "memory"),
+            "decoder": reader.stream("decoder", "Target", "tgt_embedding", "final"),
+        },
+        attentions={(kind.name, layer): reader.attention(kind, layer) for kind in model.kinds for layer in kind.layers},
         logits=activations["logits"],
         candidates=_candidates(activations["logits"], tokenizer),
     )
@@ -176,7 +201,7 @@ def _candidates(logits: Array, tokenizer: Vocabulary) -> tuple[tuple[Candidate, 
 
 
 def _numpy(tensor: Tensor) -> Array:
-    """Read-only: on a CPU it may share its memory with the weights that every visitor's run uses."""
+    """Read-only: on a CPU the array may share its memory with the weights, which all sessions use."""
     array = tensor.detach().cpu().numpy()
     array.flags.writeable = False
     return array

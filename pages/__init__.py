@@ -1,4 +1,4 @@
-"""The pages of the app. A page is one file here and one line in PAGES; menu, cards and tests follow from it."""
+"""The pages of the app. A page is one file here and one entry in PAGES; menu, cards and tests follow from it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class Page:
-    """One page, as the menu, the home page's cards and the page's own header show it."""
+    """A page as it appears in the menu, in the home page's cards and in its own header."""
 
     path: str
-    """of its file, from the folder of app.py"""
+    """of its file, relative to app.py"""
     title: str
     icon: str
     """Material symbol, `:material/name:`"""
     summary: str
-    """what the person does and sees there, for the card"""
+    """what one does and sees there, for the card"""
     look_for: str
     """one sentence under the title: where to look first"""
 
@@ -27,24 +27,25 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/translate.py",
                 title="Translate",
                 icon=":material/translate:",
-                summary="Type a sentence, read the translation, and see how sure the model was of every word.",
-                look_for="Type an English sentence in the sidebar: a small Transformer, the model of “Attention Is All "
-                "You Need”, translates it into German, and every number below was read out of that run.",
+                summary="Type a sentence, read its translation, and see how sure the model was of every token.",
+                look_for="Type an English sentence in the sidebar. A small Transformer, the model of “Attention Is All "
+                "You Need”, translates it into German, and every number below is read from that run.",
             ),
             Page(
                 path="pages/attention_step_by_step.py",
                 title="Attention, step by step",
                 icon=":material/footprint:",
-                summary="Follow one head from queries and keys to its output, down to every product and sum.",
-                look_for="Go through the seven steps of one head: each step's matrix is made from the one before it.",
+                summary="Follow one head from queries and keys to its output, down to each multiplication and sum.",
+                look_for="Step through the seven stages of one head: each matrix is computed from the previous one.",
             ),
             Page(
                 path="pages/heads_and_layers.py",
                 title="Heads and layers",
                 icon=":material/grid_view:",
-                summary="See every head of every layer at once, open one, and find out by numbers what it does.",
-                look_for="Each small square is one head: stripes beside the diagonal look at neighbours, columns at "
-                "one word from everywhere; click a square to open it.",
+                summary="See every head of every layer at once, open one, and measure what it does.",
+                look_for="Each small square is one head. A diagonal stripe means that every token attends to a "
+                "neighbour; a bright column means that all tokens attend to the same one. Click a square to open "
+                "it.",
             ),
         ),
         "Understand": (
@@ -52,49 +53,51 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/tokens_and_embeddings.py",
                 title="Tokens and embeddings",
                 icon=":material/token:",
-                summary="Cut a sentence into pieces, see the numbers that stand for each, and who its neighbours are.",
-                look_for="Choose a token: its row of the embedding matrix and the row of its position are added, "
-                "number by number, and that sum is all that the model ever reads of it.",
+                summary="Split a sentence into tokens, see the vector behind each, and find its nearest neighbours.",
+                look_for="Choose a token: its row of the embedding matrix and the encoding of its position are added "
+                "element by element, and that sum is all the model ever sees of it.",
             ),
             Page(
                 path="pages/positional_encoding.py",
                 title="Positional encoding",
                 icon=":material/waves:",
-                summary="How a model that sees all words at once learns which one came first.",
-                look_for="Each position gets its own pattern of waves: fast ones on the left, slow ones on the right.",
+                summary="How a model that reads all tokens at once knows their order.",
+                look_for="Each row is one position, made of sine waves: high frequencies on the left, low ones on the "
+                "right.",
             ),
             Page(
                 path="pages/masks.py",
                 title="Masks",
                 icon=":material/visibility_off:",
-                summary="What a word may not look at, why it is hidden before the softmax, and what leaks otherwise.",
-                look_for="Choose decoder self-attention: half of its square is hatched, and the weights of each row "
-                "are shared among the cells that remain.",
+                summary="What a token may not attend to, why masking comes before the softmax, and what leaks "
+                "without it.",
+                look_for="Choose decoder self-attention: the upper half of its matrix is masked, and each row's "
+                "weights sum to 1 over the remaining cells.",
             ),
             Page(
                 path="pages/temperature.py",
                 title="Temperature",
                 icon=":material/thermostat:",
-                summary="Make attention sharper or flatter, live, and see why the scores are divided by √d_k.",
-                look_for="Pull τ to the left and each row's weight runs together on one key; pull it to the right and "
-                "it spreads over all of them.",
+                summary="Make attention sharper or flatter, live, and see why the paper divides the scores by √d_k.",
+                look_for="Lower τ and each row concentrates on one key; raise it and the row spreads over all keys.",
             ),
             Page(
                 path="pages/layer_by_layer.py",
                 title="Layer by layer",
                 icon=":material/layers:",
-                summary="Follow one token through every sub-layer: what is added, what the norm does, what it says.",
-                look_for="Follow the chosen token from left to right: each sub-layer adds a vector to it, and step by "
-                "step less is left of the word that went in.",
+                summary="Follow one token's residual stream through every sub-layer: what is added, what the norm "
+                "does, what it predicts.",
+                look_for="Follow the chosen token from left to right: each sub-layer adds a vector to its residual "
+                "stream, and on the whole the stream drifts away from the input embedding.",
             ),
             Page(
                 path="pages/decoding.py",
                 title="Decoding",
                 icon=":material/account_tree:",
-                summary="How a sentence comes out, token by token: greedy, beam search as a tree, sampling, and the "
-                "cache that makes it fast.",
-                look_for="Follow the thick path through the tree: at each step beam search keeps a few prefixes, drops "
-                "the others, and only the finished sentences show which was best.",
+                summary="How the translation is generated token by token: greedy decoding, the beam search tree, "
+                "sampling, and the key-value cache.",
+                look_for="Follow the thick path through the tree: at each step beam search keeps a few prefixes and "
+                "drops the rest, and only the finished sentences show which was best.",
             ),
         ),
         "Experiment": (
@@ -102,19 +105,18 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/what_if.py",
                 title="What if",
                 icon=":material/science:",
-                summary="Change the running model: silence heads, edit masks and weights, drop positions; see what the "
-                "translation does.",
-                look_for="Change something, and compare: how probable the old translation still is, what the model "
-                "writes instead, and where its attention weights moved.",
+                summary="Change the running model: switch off heads, edit masks and weights, remove positions; see how "
+                "the translation changes.",
+                look_for="Change something and compare: how probable the old translation still is, what the model "
+                "writes instead, and where its attention weights changed.",
             ),
             Page(
                 path="pages/side_by_side.py",
                 title="Side by side",
                 icon=":material/compare:",
-                summary="Put two heads, two sentences or two models beside each other, on one colour scale, with the "
-                "difference.",
-                look_for="Left is what the sidebar says, right is what you choose here: in the third map, red cells "
-                "have more weight on the right, blue ones more on the left.",
+                summary="Compare two heads, two sentences or two models on one colour scale, with their difference.",
+                look_for="Left is what the sidebar selects, right is what you choose here. In the third map, red cells "
+                "have more weight on the right, blue cells more on the left.",
             ),
         ),
         "Background": (
@@ -122,35 +124,38 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/training.py",
                 title="Training",
                 icon=":material/trending_up:",
-                summary="How the model learned: its loss and score, its learning rate, what it aimed at, and a head "
-                "while it formed.",
-                look_for="Follow the development loss down and BLEU up; the tabs below show what steered them, and "
-                "what one head looked like on the way.",
+                summary="How the model was trained: loss and BLEU, learning rate, label smoothing, and one head's "
+                "weights at several steps.",
+                look_for="Watch the development loss fall and BLEU rise. The tabs below show the learning rate, the "
+                "smoothed targets, and one head at several training steps.",
             ),
             Page(
                 path="pages/why_attention.py",
                 title="Why attention",
                 icon=":material/speed:",
-                summary="What a layer costs and how far information travels in it: attention beside recurrence and "
+                summary="What a layer costs and how far information travels in it: attention, recurrence and "
                 "convolution, counted and timed.",
-                look_for="Find your sentence on the lines: left of the circle, where n = d, self-attention takes fewer "
-                "operations than recurrence, and at any length it joins any two words in one step.",
+                look_for="Find your sentence on the lines: left of the circle, at n < d, the n² d of self-attention in "
+                "Table 1 is less than the n d² of recurrence, and at any length it connects any two tokens in "
+                "one step.",
             ),
             Page(
                 path="pages/verification.py",
-                title="How it is known",
+                title="Verification",
                 icon=":material/verified:",
-                summary="Twenty claims that make every picture here the model's own, measured on your sentence.",
-                look_for="Circles are this run's errors, diamonds the same run in double precision: where the diamond "
-                "lies nine digits further left, the circle was rounding; a mistake would not have moved.",
+                summary="Twenty claims that tie every picture to the running model, measured on your sentence.",
+                look_for="Circles are the errors of this run, diamonds those of the same run in double precision. "
+                "Where the diamond lies nine orders of magnitude further left, the error was rounding; a bug "
+                "would not have moved.",
             ),
             Page(
                 path="pages/model_card.py",
                 title="Model card",
                 icon=":material/id_card:",
-                summary="What this model is: scores, size beside the paper's, what attention costs, data and terms.",
-                look_for="One curve is steeper than the others: attention's own work grows with the square of the "
-                "sentence's length, all the rest in step with it.",
+                summary="What this model is: scores, size compared with the paper's, cost of attention, data and "
+                "licence.",
+                look_for="One curve is steeper than the others: the cost of Q Kᵀ and of the weighted sum grows with "
+                "the square of the sentence length, everything else linearly.",
             ),
         ),
     }

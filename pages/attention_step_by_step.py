@@ -1,4 +1,4 @@
-"""One attention head in seven steps: the formula, the matrices with the run's numbers, and a cell's arithmetic."""
+"""One attention head in seven steps: the formula, the matrices with this run's numbers, and one cell's arithmetic."""
 
 import streamlit as st
 
@@ -33,7 +33,7 @@ guess_first(view, "steps")
 stage = st.container()
 st.caption(shapes(head))
 
-st.header("The arithmetic of one cell", anchor=False, help="Choose it here, or click on a matrix.")
+st.header("The arithmetic of one cell", anchor=False, help="Choose the cell here, or click on a matrix.")
 choice = choose_cell(head, number)
 with stage:
     run = f"{view.trace.checkpoint} {view.trace.checkpoint_hash[:8]}"

@@ -12,7 +12,6 @@ from pages.frame.proof_strip import proof_strip
 from pages.parts.beam_search import show_beam, show_greedy
 from pages.parts.decoding import choose_step, show_step
 from pages.parts.sampling import show_cost, show_sampling, show_temperatures
-from pages.parts.translate import alignment_code
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.snippet import Recipe
@@ -29,7 +28,7 @@ TABS = {
 view = open_page(__file__)
 trace = view.trace
 step = choose_step(view)
-figure, probabilities, weights = show_step(view, step)
+figure, probabilities, alignment = show_step(view, step)
 for tab, show in zip(st.tabs(list(TABS), default="Beam", key="part", bind="query-params"), TABS.values(), strict=True):
     if tab.open:
         with tab:
@@ -57,13 +56,13 @@ show_code(
 export(
     view,
     f"decoding-step-{step}",
-    {"probabilities": probabilities[step], "cross_weights": weights, "logits": trace.logits},
+    {"probabilities": probabilities[step], "cross_weights": alignment.weights, "logits": trace.logits},
     probability_table(trace.next_tokens, trace.next_ids, trace.target_probabilities),
     (Picture(f"Next token at step {step}", "decoding-next", figure),),
     Recipe(
         {
             "probabilities": f"trace.probabilities[{step}]",
-            "cross_weights": alignment_code(view),
+            "cross_weights": alignment.code,
             "logits": "trace.logits",
         }
     ),

@@ -1,4 +1,4 @@
-"""Heads and layers: every head of every layer in one picture, one of them opened, and what each one does in numbers."""
+"""Heads and layers: every head of every layer in one picture, one of them opened, and each one's statistics."""
 
 import numpy as np
 import streamlit as st
@@ -51,11 +51,11 @@ show_code(
     tables.rollout,
     words.merge,
     words.word_groups,
-    words.without_keys,
+    words.hide_keys,
     head_tables,
     head_summary.summarise,
-    head_summary._measured,
-    head_summary._named,
+    head_summary._measure,
+    head_summary._name_type,
 )
 tables = shown.tables
 export(

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from model.analysis.logit_lens import lens, read_logits
-from model.analysis.residual_stream import cosines, layer_norm, neurons, path, stream
+from model.analysis.logit_lens import logit_lens, read_logits
+from model.analysis.residual_stream import cosines, layer_norm, measure_stream, neurons, residual_stream
 from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
 from pages.frame.open_page import open_page
@@ -29,7 +29,7 @@ st.caption(
     "Click on a point or a cell to choose its token and step. Dotted lines part the layers. The sidebar's kind, "
     "layer and head matter here only for an attention temperature."
 )
-pre = view.translator.model.config.norm == "pre"
+pre = view.trace.sublayers[0].placement == "pre"
 explain(
     "**x** is a token's vector between two sub-layers, the residual stream. Each sub-layer reads it and adds its own "
     "vector"
@@ -56,17 +56,17 @@ for tab, show in zip(st.tabs(list(views), key="layers_tab", bind="query-params")
     if tab.open:
         with tab:
             show()
-show_code(Residual, FeedForward, stream, path, layer_norm, neurons, read_logits, lens, cosines)
+show_code(Residual, FeedForward, residual_stream, measure_stream, layer_norm, neurons, read_logits, logit_lens, cosines)
 export(
     view,
     f"layers-{shown.stack}",
-    {"stream": stream(view.trace, shown.stack), **shown.measures},
+    {"stream": residual_stream(view.trace, shown.stack), **shown.measures},
     path_table(shown.measures, shown.path.steps, shown.rows),
     (Picture("One token's way", PATH_CHART, figure),),
     Recipe(
-        {"stream": f"stream(trace, {shown.stack!r})"} | {name: f"found.{name}" for name in shown.measures},
-        ("from model.analysis.residual_stream import path, stream",),
-        (f"found = path(trace, {shown.stack!r})",),
+        {"stream": f"residual_stream(trace, {shown.stack!r})"} | {name: f"found.{name}" for name in shown.measures},
+        ("from model.analysis.residual_stream import measure_stream, residual_stream",),
+        (f"found = measure_stream(trace, {shown.stack!r})",),
     ),
 )
 proof_strip(view)

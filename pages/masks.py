@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from model.analysis.padded_batch import padded_run
+from model.analysis.padded_batch import run_padded
 from model.analysis.softmax import future_mass, mask_orders
 from model.interventions import LiftCausalMask
 from model.network.attention import MultiHeadAttention
@@ -58,7 +58,7 @@ for tab, show in zip(st.tabs(list(TABS), key="part", bind="query-params"), TABS.
     if tab.open:
         with tab:
             show(view)
-show_code(padding_mask, causal_mask, MultiHeadAttention._explicit, padded_run, mask_orders, LiftCausalMask, future_mass)
+show_code(padding_mask, causal_mask, MultiHeadAttention._explicit, run_padded, mask_orders, LiftCausalMask, future_mass)
 export(
     view,
     f"masks-{view.kind}-layer-{view.layer}-head-{head}",

@@ -7,7 +7,7 @@ import streamlit as st
 
 from model.analysis import position_table
 from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope, rope_scores
-from model.analysis.word_order import order_run, positions_off
+from model.analysis.word_order import run_both_orders, without_positions
 from model.network.embedding import InputEmbedding, sinusoids
 from model.trace import Array
 from pages.frame.open_page import View, open_page
@@ -32,15 +32,15 @@ from viz.theme import symmetric_range
 CODE = (
     sinusoids,
     InputEmbedding,
-    position_table.measured_wavelengths,
+    position_table.wavelengths_in,
     position_table.similarity,
-    position_table.rotated,
+    position_table.rotate,
     rope,
     rope_scores,
     alibi_slopes,
     alibi_bias,
-    positions_off,
-    order_run,
+    without_positions,
+    run_both_orders,
 )
 
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from model.analysis.two_heads import aligned, join, of_words
+from model.analysis.two_heads import align_tokens, join, word_table
 from model.analysis.words import merge
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
@@ -45,7 +45,7 @@ explain(
     "3.2.2",
 )
 links(heads_and_layers="Every head of every layer", what_if="One sentence, before and after a change")
-show_code(aligned, join, of_words, merge)
+show_code(align_tokens, join, word_table, merge)
 export(
     view,
     f"side-by-side-{mode}-{view.kind}-layer-{view.layer}-head-{view.head}",

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from model.analysis.softmax import entropy, flattest, product_statistics, sharpest, softmax_at
+from model.analysis.softmax import entropy, one_hot_weights, product_statistics, softmax_at, uniform_weights
 from model.interventions import AttentionTemperature
 from model.network.attention import MultiHeadAttention
 from pages.frame.open_page import open_page
@@ -49,7 +49,13 @@ for tab, show in zip(st.tabs(list(TABS), key="part", bind="query-params"), TABS.
         with tab:
             show(view, row)
 show_code(
-    MultiHeadAttention._explicit, AttentionTemperature, softmax_at, sharpest, flattest, entropy, product_statistics
+    MultiHeadAttention._explicit,
+    AttentionTemperature,
+    softmax_at,
+    one_hot_weights,
+    uniform_weights,
+    entropy,
+    product_statistics,
 )
 rows, keys = names(view, attention)
 export(

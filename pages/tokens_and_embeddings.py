@@ -1,4 +1,4 @@
-"""Tokens and embeddings: the pieces of a sentence, and the vectors that the first layers read for them."""
+"""Tokens and embeddings: how a sentence is split into tokens, and the vectors that the first layers read for them."""
 
 import streamlit as st
 
@@ -35,8 +35,9 @@ st.html(piece_boxes(TITLES[shown.side], shown.pieces, HUES[shown.side], shown.po
 limits = symmetric_range(*vars(shown.embedded).values())
 figure = strips(rows_of(shown), meaning(shown.piece), shown.dimension, limits)
 st.caption(
-    f"The token's {config.d_model} numbers, three times; colours from {signed(limits[0])} to {signed(limits[1])}, "
-    "the largest magnitude in this sentence. The frame is the chosen dimension."
+    f"The token's {config.d_model} numbers in its embedding, its positional encoding and their sum. Colours run from "
+    f"{signed(limits[0])} to {signed(limits[1])}, the largest magnitude in this sentence. The frame marks the chosen "
+    "dimension."
 )
 chart(figure, key="tokens-strips", alt="Embedding, positional encoding and their sum for the chosen token")
 show_arithmetic(view, shown)
@@ -53,14 +54,16 @@ for tab, show in zip(st.tabs(list(views), key="tokens_tab", bind="query-params")
             show()
 
 explain(
-    "**E** has a row of d_model learned numbers for each token of the vocabulary. "
+    "**E** has one row of d_model learned numbers for each token of the vocabulary. "
     + (
-        "One matrix serves source, target and, transposed, the output layer: “we share the same weight matrix between "
+        "Source, target and, transposed, the output layer share one matrix: “we share the same weight matrix between "
         "the two embedding layers and the pre-softmax linear transformation”. "
         if config.tie_embeddings
-        else "In this model source, target and output layer have a matrix each, unlike the paper's, which share one. "
+        else "In this model source, target and output layer each have a matrix of their own; in the paper they share "
+        "one. "
     )
-    + "“In the embedding layers, we multiply those weights by √d_model”; then the row of its position is added.",
+    + "“In the embedding layers, we multiply those weights by √d_model”; then the encoding of the token's position "
+    "is added.",
     latex=rf"x_{{pos}} = E_{{token}}\cdot\sqrt{{d_{{model}}}} + PE_{{pos}},\qquad d_{{model}} = {config.d_model}",
     section="3.4",
 )

@@ -1,20 +1,21 @@
-"""Home: a sentence, its translation, where the model looked, and how sure it was of each word."""
+"""Home: a sentence, its translation, where the model looked, and how sure it was of each token."""
 
 import streamlit as st
 
+from model.analysis.aligned_head import alignment_scores
 from model.generation.search import beam_search, greedy
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts.translate import (
     ALIGNMENT_LINES,
     POSITION_CHART,
-    alignment_code,
-    alignment_lines,
-    alignment_weights,
-    position_clicked,
+    choose_alignment,
+    choose_position,
+    clicked_position,
+    draw_alignment_lines,
+    link_to_alignment,
     show_example,
-    target_position,
-    whole_translation,
+    translate_long_text,
 )
 from pages.widgets.chart import chart
 from pages.widgets.explain import explain, show_code
@@ -32,24 +33,25 @@ probabilities = trace.probabilities
 written = trace.target_probabilities
 
 st.html(html.sentence(trace.translation))
-whole_translation(view)
+translate_long_text(view)
 st.header("Where the model looked", anchor=False)
-weights, what = alignment_weights(view)
-alignment = translate.alignment(weights, trace.src_tokens, rows)
+alignment = choose_alignment(view)
+figure = translate.alignment(alignment.weights, trace.src_tokens, rows)
 left, right = st.columns([2, 3], gap="medium")
 with left:
-    between = alignment_lines(view, weights, what)
+    between = draw_alignment_lines(view, alignment)
 with right:
-    chart(alignment, key="alignment-map", alt=what, roomy=True)
+    chart(figure, key="alignment-map", alt=alignment.what, roomy=True)
 st.caption(
-    f"{what}. Each row is one step of the decoder; thick lines and bright cells are the source tokens that it read "
-    "from. Layer and head are chosen in the sidebar."
+    f"{alignment.what}. Each row is one step of the decoder; thick lines and bright cells mark the source tokens it "
+    "read from."
 )
+link_to_alignment(alignment)
 show_example(view)
 st.html(html.chips("Source tokens and their ids", trace.src_tokens, trace.src_ids, theme.ENCODER))
 st.html(
     html.chips(
-        "Target tokens, their ids, and how probable the model found each",
+        "Target tokens, their ids, and the probability the model gave each",
         trace.next_tokens,
         trace.next_ids,
         theme.DECODER,
@@ -60,14 +62,14 @@ st.html(
 st.header("How sure the model was", anchor=False)
 left, right = st.columns(2, gap="large")
 with left:
-    position = target_position(rows)
+    position = choose_position(rows)
     certainty = translate.certainty(trace.next_tokens, written, position)
-    chart(certainty, key=POSITION_CHART, on_select=position_clicked, alt="Probability of each token of the translation")
+    chart(certainty, key=POSITION_CHART, on_select=clicked_position, alt="Probability of each token of the translation")
 with right:
     here = (trace.next_tokens[position], trace.next_ids[position], written[position])
     names, shares, chosen = translate.ranking(trace.candidates[position], here)
     st.caption(
-        f"The most probable tokens at position {position}, and all the others together. Bold: the translation's."
+        f"The most probable tokens at position {position}, and all others combined. Bold: the token in the translation."
     )
     best = translate.runners_up(names, shares, chosen, trace.logits.shape[-1])
     chart(best, key="runners-up", alt=f"The most probable tokens at position {position}")
@@ -76,22 +78,24 @@ st.header("Look inside", anchor=False)
 cards(__file__)
 
 explain(
-    "At every step the decoder gives each token of the vocabulary a number, its logit; the softmax makes them "
-    "probabilities. Greedy decoding takes the most probable token of each step. Beam search looks for the sentence "
-    "that is most probable as a whole: a token of it need not be the first of its step, nor need one that you typed.",
+    "At every step the decoder gives each token of the vocabulary a score, its logit; the softmax turns the logits "
+    "into probabilities. Greedy decoding takes the most probable token at each step. Beam search keeps several "
+    "prefixes and returns the best finished sentence it found, ranked by log p(Y | X) / lp(Y) with a length penalty "
+    "lp (section 6.1): its tokens need not be the most probable ones at their steps, and neither need those of a "
+    "target that you type.",
     latex=r"p(y_{t+1} \mid y_1 \dots y_t,\, x) = \mathrm{softmax}(h_t W)_{y_{t+1}}",
     section="3.4",
 )
-show_code(greedy, beam_search)
+show_code(greedy, beam_search, alignment_scores)
 export(
     view,
     "translation",
-    {"alignment": weights, "probability": written, "logits": trace.logits},
+    {"alignment": alignment.weights, "probability": written, "logits": trace.logits},
     translate.probability_table(trace.next_tokens, trace.next_ids, written),
-    (Picture("Map", "alignment-map", alignment), Picture("Lines", ALIGNMENT_LINES, between)),
+    (Picture("Map", "alignment-map", figure), Picture("Lines", ALIGNMENT_LINES, between)),
     Recipe(
         {
-            "alignment": alignment_code(view),
+            "alignment": alignment.code,
             "probability": "trace.target_probabilities",
             "logits": "trace.logits",
         }

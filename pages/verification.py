@@ -3,7 +3,7 @@
 import streamlit as st
 
 from model.proof.checks import chain_closes, rows_sum_to_one
-from model.proof.claims import doubled, measured
+from model.proof.claims import in_double_precision, measure_claim
 from model.proof.rerun_measures import causality
 from pages.compute.on_request import asked
 from pages.frame.open_page import open_page
@@ -56,7 +56,7 @@ for tab, show in zip(st.tabs(list(TABS), key="claims", bind="query-params"), TAB
     if tab.open:
         with tab:
             show(found)
-show_code(measured, doubled, chain_closes, rows_sum_to_one, causality)
+show_code(measure_claim, in_double_precision, chain_closes, rows_sum_to_one, causality)
 export(
     view,
     "how-it-is-known",

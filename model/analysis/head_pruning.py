@@ -40,7 +40,7 @@ class PruningCurve:
         return float(np.isfinite(self.same).mean())
 
 
-def sentence_pair(translator: Translator, source: str, translation: str) -> Pair:
+def encode_pair(translator: Translator, source: str, translation: str) -> Pair:
     """Both as token ids with </s> last, cut to what the model holds."""
     ids = (translator.tokenizer.encode(text)[: translator.token_limit - 1] for text in (source, translation))
     src, tgt = ((*side, EOS) for side in ids)
@@ -70,16 +70,16 @@ def pruning_curve(
     for first in range(0, 1 + len(gates), ROWS):
         counts = torch.arange(first, min(first + ROWS, 1 + len(gates)))
         here = slice(first, first + len(counts))
-        logits = _pruned(model, pair, gates, counts, interventions)
+        logits = _pruned_logits(model, pair, gates, counts, interventions)
         following = torch.tensor(list(pair[1]), device=logits.device)
         found.log_probabilities[here] = [log_probability(row, following) for row in logits]
         if tuple(greedy_ids) != tuple(pair[1]):
-            logits = _pruned(model, (pair[0], greedy_ids), gates, counts, interventions)
-        found.same[here] = _says(logits, greedy_ids).cpu().numpy()
+            logits = _pruned_logits(model, (pair[0], greedy_ids), gates, counts, interventions)
+        found.same[here] = _decodes_to(logits, greedy_ids).cpu().numpy()
         yield PruningCurve(found.log_probabilities.copy(), found.same.copy())
 
 
-def _says(logits: Tensor, ids: Sequence[int]) -> Tensor:
+def _decodes_to(logits: Tensor, ids: Sequence[int]) -> Tensor:
     """(run,): whether each of `ids` is the most probable of the tokens that a translation may hold."""
     forbidden = torch.tensor([PAD, UNK, BOS], device=logits.device)
     best = logits.float().index_fill(-1, forbidden, -torch.inf).argmax(-1)
@@ -87,7 +87,7 @@ def _says(logits: Tensor, ids: Sequence[int]) -> Tensor:
 
 
 @torch.inference_mode()
-def _pruned(
+def _pruned_logits(
     model: Transformer, pair: Pair, gates: Sequence[HeadGate], counts: Tensor, interventions: Sequence[Intervention]
 ) -> Tensor:
     """(run, position, vocabulary): logits without the first counts[i] heads in run i."""

@@ -61,7 +61,7 @@ class HeadSummary:
 
 def summarise(attention: Attention) -> tuple[HeadSummary, ...]:
     """The numbers and the name of each head of one attention."""
-    return tuple(_named(_measured(attention, head)) for head in range(attention.n_heads))
+    return tuple(_name_type(_measure(attention, head)) for head in range(attention.n_heads))
 
 
 def entropies(pattern: Array) -> Array:
@@ -71,20 +71,20 @@ def entropies(pattern: Array) -> Array:
     return -(weights * logs).sum(axis=-1) + 0.0
 
 
-def distances(kind: str, queries: int, keys: int) -> Array:
+def distances(crosses: bool, queries: int, keys: int) -> Array:
     """(query, key): how many tokens apart; in cross-attention from the diagonal, corner to corner."""
     rows = np.arange(queries, dtype=np.float64)
-    if kind == "cross":
+    if crosses:
         rows *= (keys - 1) / max(queries - 1, 1)
     return np.abs(rows[:, None] - np.arange(keys))
 
 
-def _measured(attention: Attention, head: int) -> HeadSummary:
+def _measure(attention: Attention, head: int) -> HeadSummary:
     pattern, mask = attention.pattern[head].astype(np.float64), attention.mask[head]
-    crosses = attention.kind == "cross"
+    crosses = attention.crosses
     entropy, allowed = entropies(pattern), mask.sum(axis=-1)
     free = allowed > 1
-    apart = distances(attention.kind, *pattern.shape)
+    apart = distances(crosses, *pattern.shape)
     diagonals = (None,) * 3 if crosses else tuple(_share(np.diagonal(pattern, k), pattern) for k in (-1, 0, 1))
     return HeadSummary(
         kind=attention.kind,
@@ -118,9 +118,9 @@ def _order(pattern: Array) -> float:
     return float(np.corrcoef(np.arange(len(means)), means)[0, 1])
 
 
-def _named(head: HeadSummary) -> HeadSummary:
+def _name_type(head: HeadSummary) -> HeadSummary:
     """The first rule that fits names the head."""
-    rules = _CROSS_RULES if head.kind == "cross" else _SELF_RULES
+    rules = _CROSS_RULES if head.same is None else _SELF_RULES
     found = next(filter(None, (rule(head) for rule in (_no_choice, *rules))), None)
     name, why = found or ("mixed", _why_mixed(head))
     return HeadSummary(**(vars(head) | {"type": name, "rule": why}))
@@ -169,7 +169,7 @@ def _reached(name: str, share: float, threshold: float, of: str) -> tuple[str, s
 def _why_mixed(head: HeadSummary) -> str:
     sink = f"special tokens and punctuation {head.special + head.punctuation:.1%} < {SINK:.0%}"
     spread = f"entropy {head.spread:.1%} of that of equal weights < {BROAD:.0%}"
-    if head.kind == "cross":
+    if head.same is None:
         return f"no rule fits: {sink}; {spread}; order {head.order:.3f} < {MONOTONE}"
     near = (head.previous, head.same, head.next)
     local = f"previous, same and next token ≤ {max(near):.1%} < {POSITIONAL:.0%} each, "

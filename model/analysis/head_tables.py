@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from model.analysis.words import Groups, is_special, merge, merge_mask, without_keys, word_groups
+from model.analysis.words import Groups, hide_keys, is_special, merge, merge_mask, word_groups
 from model.trace import Array, Attention, Trace
 
 Values = Literal["weights", "norms", "rollout"]
@@ -67,7 +67,7 @@ def head_tables(trace: Trace, kind: str, look: Look) -> HeadTables:
         gone = _special(attentions[0].key_tokens, keys)
         # Rows of cross-attention stay: each predicts a target token, also the one that reads <s>.
         stays = ~_special(attentions[0].query_tokens, queries) if kind != "cross" else np.ones(len(queries), dtype=bool)
-        values, removed = without_keys(values[..., stays, :], gone, look.renormalise)
+        values, removed = hide_keys(values[..., stays, :], gone, look.renormalise)
         mask = mask[..., stays, :][..., ~gone]
         queries = tuple(group for group, kept in zip(queries, stays, strict=True) if kept)
         keys = tuple(group for group, left_out in zip(keys, gone, strict=True) if not left_out)

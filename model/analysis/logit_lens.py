@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.analysis.residual_stream import INPUT, step_name, stream, sublayers_of
+from model.analysis.residual_stream import INPUT, residual_stream, step_name, sublayers_in
 from model.network.encoder_decoder import Transformer
 from model.trace import Array, Trace
 
 
 @dataclass(frozen=True)
-class Lens:
+class LogitLens:
     """The output matrix on every step of the decoder; probabilities are of the whole vocabulary."""
 
     steps: tuple[str, ...]
@@ -43,7 +43,7 @@ def read_logits(model: Transformer, x: Array) -> Array:
     return model.output(model.decoder.final_norm(stream))[0].cpu().numpy()
 
 
-def lens(model: Transformer, trace: Trace, most: int = 5) -> Lens:
+def logit_lens(model: Transformer, trace: Trace, most: int = 5) -> LogitLens:
     """Read the decoder after every sub-layer.
 
     Args:
@@ -51,14 +51,14 @@ def lens(model: Transformer, trace: Trace, most: int = 5) -> Lens:
         trace: the run.
         most: how many tokens to keep a step and position.
     """
-    sublayers = sublayers_of(trace, "decoder")
+    sublayers = sublayers_in(trace, "decoder")
     predicted = trace.logits.argmax(axis=-1)
     read = []
-    for x in stream(trace, "decoder"):
+    for x in residual_stream(trace, "decoder"):
         logits = read_logits(model, x)
         read.append(_summary(logits, predicted, most))
     top, probabilities, probability, rank = (np.stack(found) for found in zip(*read, strict=True))
-    return Lens(
+    return LogitLens(
         steps=(INPUT, *map(step_name, sublayers)),
         ends=(True, *(sublayer.name == "feed_forward" for sublayer in sublayers)),
         top=top,

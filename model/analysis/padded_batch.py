@@ -54,7 +54,7 @@ def room_for_pads(translator: Translator, trace: Trace) -> int:
 
 
 @torch.inference_mode()
-def padded_run(translator: Translator, trace: Trace, kind: str, layer: int, pads: int) -> PaddedRun:
+def run_padded(translator: Translator, trace: Trace, kind: str, layer: int, pads: int) -> PaddedRun:
     """Run the trace's sentence again, in a batch of two whose other sentence is `pads` tokens longer.
 
     The longer sentence is the same one, begun again before its end. The trace's interventions are at work; one that

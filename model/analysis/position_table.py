@@ -16,7 +16,7 @@ def wavelengths(d_model: int) -> Array:
     return 2 * math.pi * 10_000 ** (np.arange(0, d_model, 2) / d_model)
 
 
-def measured_wavelengths(encoding: Array) -> Array:
+def wavelengths_in(encoding: Array) -> Array:
     """(pair,): the same, read off a sinusoidal table: 2 pi over the angle that each pair turns from row 0 to row 1."""
     sine, cosine = encoding[1, 0::2].astype(np.float64), encoding[1, 1::2].astype(np.float64)
     return 2 * math.pi / np.arctan2(sine, cosine)
@@ -39,7 +39,7 @@ def similarity_by_offset(similarities: Array) -> tuple[Array, Array]:
     return np.array([d.min() for d in diagonals]), np.array([d.max() for d in diagonals])
 
 
-def rotation(encoding: Array, k: int) -> Array:
+def rotation_blocks(encoding: Array, k: int) -> Array:
     """(pair, 2, 2): the blocks of M_k, which turns PE(pos) into PE(pos + k) whatever pos is.
 
     Block i is [[cos w k, sin w k], [-sin w k, cos w k]] with the pair's angle w for each position; these
@@ -49,11 +49,11 @@ def rotation(encoding: Array, k: int) -> Array:
     return np.stack([np.stack([cosine, sine], -1), np.stack([-sine, cosine], -1)], -2)
 
 
-def rotated(encoding: Array, k: int) -> Array:
+def rotate(encoding: Array, k: int) -> Array:
     """(position, d_model): M_k PE(pos) for every pos whose partner pos + k is in the table too."""
     start = encoding[: len(encoding) - k].astype(np.float64)
     pairs = start.reshape(len(start), -1, 2)
-    return np.einsum("irc,pic->pir", rotation(encoding, k), pairs).reshape(start.shape)
+    return np.einsum("irc,pic->pir", rotation_blocks(encoding, k), pairs).reshape(start.shape)
 
 
 def sinusoidal_encoding(max_len: int, d_model: int) -> Array:

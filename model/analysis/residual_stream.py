@@ -18,7 +18,7 @@ INPUT = "input"
 
 
 @dataclass(frozen=True)
-class Path:
+class StreamMeasures:
     """Measures of every token at every step of a stack: the input, then after each sub-layer in turn."""
 
     steps: tuple[str, ...]
@@ -38,7 +38,7 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Norm:
+class NormSteps:
     """LayerNorm(x) = gamma (x - mean) / sqrt(variance + eps) + beta of one vector (Ba et al. 2016)."""
 
     gamma: Array
@@ -53,7 +53,7 @@ class Norm:
     """(d_model,)"""
 
 
-def sublayers_of(trace: Trace, stack: str) -> tuple[SubLayer, ...]:
+def sublayers_in(trace: Trace, stack: str) -> tuple[SubLayer, ...]:
     """The sub-layers of "encoder" or "decoder", in the order in which they ran."""
     return tuple(sublayer for sublayer in trace.sublayers if sublayer.stack == stack)
 
@@ -63,19 +63,19 @@ def step_name(sublayer: SubLayer) -> str:
     return f"{sublayer.layer} {sublayer.name}"
 
 
-def stream(trace: Trace, stack: str) -> Array:
+def residual_stream(trace: Trace, stack: str) -> Array:
     """(step, position, d_model): the residual stream, the stack's input first, then what each sub-layer hands on."""
     start = trace.src_embedded.sum if stack == "encoder" else trace.tgt_embedded.sum
-    return np.stack([start, *(sublayer.after for sublayer in sublayers_of(trace, stack))])
+    return np.stack([start, *(sublayer.after for sublayer in sublayers_in(trace, stack))])
 
 
-def path(trace: Trace, stack: str) -> Path:
+def measure_stream(trace: Trace, stack: str) -> StreamMeasures:
     """Lengths, shares and cosines of all tokens through "encoder" or "decoder"."""
-    sublayers, x = sublayers_of(trace, stack), stream(trace, stack).astype(np.float64)
+    sublayers, x = sublayers_in(trace, stack), residual_stream(trace, stack).astype(np.float64)
     before, out, added = (
         np.stack([_lengths(getattr(sublayer, name)) for sublayer in sublayers]) for name in ("before", "out", "added")
     )
-    return Path(
+    return StreamMeasures(
         steps=(INPUT, *map(step_name, sublayers)),
         norm=_lengths(x).T,
         out=_from_first(out),
@@ -99,16 +99,14 @@ def mean_cosine(vectors: Array) -> float:
     return float((similarities.sum() - np.trace(similarities)) / (n * (n - 1))) if n > 1 else float("nan")
 
 
-def layer_norm(model: Transformer, sublayer: SubLayer, position: int) -> Norm:
+def layer_norm(sublayer: SubLayer, position: int) -> NormSteps:
     """The norm of a sub-layer worked out by hand for one token, from the weights and the run's own input of it.
 
     Its input is x + Sublayer(x) with post-norm, as in the paper, and x with pre-norm.
     """
-    norm = getattr(getattr(model, sublayer.stack).layers[sublayer.layer], f"{sublayer.name}_residual").norm
-    gamma, beta = (parameter.detach().cpu().numpy() for parameter in (norm.weight, norm.bias))
-    x = (sublayer.before if model.config.norm == "pre" else sublayer.added)[position].astype(np.float64)
+    norm, x = sublayer.norm, sublayer.norm_input[position].astype(np.float64)
     mean, std = x.mean(), np.sqrt(x.var() + norm.eps)
-    return Norm(gamma, beta, float(mean), float(std), gamma * (x - mean) / std + beta)
+    return NormSteps(norm.gamma, norm.beta, float(mean), float(std), norm(x))
 
 
 @dataclass(frozen=True)

@@ -23,19 +23,21 @@ def softmax_at(scaled: Array, mask: Array, tau: float) -> Array:
         ValueError: tau is not a number above 0.
     """
     if not tau > 0:
-        raise ValueError(f"tau must be a number above 0, got {tau!r}; the limits are in sharpest and flattest")
+        raise ValueError(
+            f"tau must be a number above 0, got {tau!r}; for the limits use one_hot_weights, uniform_weights"
+        )
     # The highest score becomes 0 before the division, so a small tau can overflow to -inf only, never to inf.
     with np.errstate(over="ignore"):
         powers = np.exp((_seen(scaled, mask) - _highest(scaled, mask)) / tau)
     return _shared(powers)
 
 
-def sharpest(scaled: Array, mask: Array) -> Array:
+def one_hot_weights(scaled: Array, mask: Array) -> Array:
     """The limit tau -> 0: 1 on the highest score that the mask allows; equal highest scores share it."""
     return _shared((_seen(scaled, mask) == _highest(scaled, mask)) & mask)
 
 
-def flattest(mask: Array) -> Array:
+def uniform_weights(mask: Array) -> Array:
     """The limit tau -> infinity: the same weight on every key that the mask allows."""
     return _shared(mask)
 
@@ -48,7 +50,7 @@ def entropy(pattern: Array) -> Array:
     return np.maximum(-(weights * logs).sum(axis=-1), 0.0)
 
 
-def entropies(scaled: Array, mask: Array, taus: Sequence[float]) -> Array:
+def entropy_by_temperature(scaled: Array, mask: Array, taus: Sequence[float]) -> Array:
     """(tau, ...): the entropy of every row at each temperature, in nats; arguments as in `softmax_at`."""
     return np.stack([entropy(softmax_at(scaled, mask, tau)) for tau in taus])
 

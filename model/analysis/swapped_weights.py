@@ -23,7 +23,7 @@ from model.trace import Array, Trace, probabilities
 
 
 @dataclass(frozen=True)
-class Moved:
+class Distances:
     """How far two runs lie apart, in the picture that is drawn and in what the model says."""
 
     intervention: Intervention
@@ -60,9 +60,9 @@ def _divergence(p: Array, q: Array) -> Array:
     return (p * np.log(ratio)).sum(axis=-1)
 
 
-def swapped(
+def swap_weights(
     translator: Translator, trace: Trace, kind: str, layer: int, head: int | None = None, seeds: Sequence[int] = (0,)
-) -> Iterator[Moved]:
+) -> Iterator[Distances]:
     """Swap the weights of one head (None: of all) for uniform ones, then for a permutation per seed.
 
     TV(p, q) = sum |p - q| / 2 (Jain and Wallace 2019, section 3). Yields one `Moved` after each run.
@@ -72,10 +72,10 @@ def swapped(
     """
     address = {"kind": kind, "layer": layer, "head": head}
     for change in (UniformAttention(**address), *(PermutedAttention(seed, **address) for seed in seeds)):
-        yield moved(translator, trace, kind, layer, change)
+        yield measure_change(translator, trace, kind, layer, change)
 
 
-def moved(translator: Translator, trace: Trace, kind: str, layer: int, change: Intervention) -> Moved:
+def measure_change(translator: Translator, trace: Trace, kind: str, layer: int, change: Intervention) -> Distances:
     """How far `change`, on top of the trace's own, moves this attention's pattern and the output.
 
     Only the heads whose weights `change` addresses are compared.
@@ -86,7 +86,7 @@ def moved(translator: Translator, trace: Trace, kind: str, layer: int, change: I
     heads = slice(None) if head is None else slice(head, head + 1)
     patterns = (trace.attention(kind, layer).pattern[heads], found[f"{path}.pattern"][heads])
     before, after = trace.probabilities, probabilities(found["logits"])
-    return Moved(
+    return Distances(
         change,
         moved_mass(*patterns),
         jensen_shannon(*patterns),
@@ -96,7 +96,7 @@ def moved(translator: Translator, trace: Trace, kind: str, layer: int, change: I
 
 
 @dataclass(frozen=True)
-class HeadsMoved:
+class HeadDistances:
     """Every head of a kind, its weights swapped alone: the means of `Moved`, as far as they are known."""
 
     uniform: Mapping[str, Array]
@@ -110,7 +110,7 @@ class HeadsMoved:
         return float(np.isfinite(self.permuted["output_tv"]).mean())
 
 
-def every_head(translator: Translator, trace: Trace, kind: str, seed: int = 0) -> Iterator[HeadsMoved]:
+def swap_every_head(translator: Translator, trace: Trace, kind: str, seed: int = 0) -> Iterator[HeadDistances]:
     """Swap the weights of each head of `kind` alone, as `swapped` does; yields after each head, the whole last.
 
     Raises:
@@ -119,9 +119,9 @@ def every_head(translator: Translator, trace: Trace, kind: str, seed: int = 0) -
     shape = (sum(k == kind for k, _ in trace.attentions), translator.model.config.n_heads)
     trace.attention(kind, 0)
     names = ("pattern_tv", "pattern_jsd", "output_tv", "output_jsd")
-    found = HeadsMoved(*({name: np.full(shape, np.nan) for name in names} for _ in range(2)))
+    found = HeadDistances(*({name: np.full(shape, np.nan) for name in names} for _ in range(2)))
     for layer, head in np.ndindex(shape):
-        runs = swapped(translator, trace, kind, layer, head, (seed,))
+        runs = swap_weights(translator, trace, kind, layer, head, (seed,))
         for distances, run in zip((found.uniform, found.permuted), runs, strict=True):
             for name, value in run.means.items():
                 distances[name][layer, head] = value
@@ -129,7 +129,7 @@ def every_head(translator: Translator, trace: Trace, kind: str, seed: int = 0) -
 
 
 @dataclass(frozen=True)
-class ValueZeroed:
+class ValueZeroing:
     """What each key's value gives: the runs in which it is 0, beside the run in which it is not."""
 
     distance: Array
@@ -144,9 +144,9 @@ class ValueZeroed:
         return np.divide(self.distance, total, out=np.zeros_like(self.distance), where=total > 0)
 
 
-def value_zeroing(
+def zero_values(
     translator: Translator, trace: Trace, kind: str, layer: int, head: int | None = None
-) -> Iterator[ValueZeroed]:
+) -> Iterator[ValueZeroing]:
     """Zero the value of one key after another in this attention; the runs stand side by side in a batch.
 
     Yields after each pass, NaN where not yet run; the whole result last.
@@ -166,7 +166,7 @@ def value_zeroing(
         plain, *others = (log_probability(row, following) for row in logits)
         distance[:, zeroed] = _cosine_distance(outputs[:1], outputs[1:]).T.cpu().numpy()
         change[zeroed] = np.array(others) - plain
-        yield ValueZeroed(distance.copy(), change.copy())
+        yield ValueZeroing(distance.copy(), change.copy())
 
 
 @torch.inference_mode()

@@ -41,12 +41,12 @@ class Joined:
     """(row,): total variation distance, 0 to 1, of the two sides' weights; NaN where a side lacks the row"""
 
 
-def of_pieces(attention: Attention, head: int) -> Side:
+def piece_table(attention: Attention, head: int) -> Side:
     """A head as it is: a row a query token, a column a key token."""
     return Side(attention.query_tokens, attention.key_tokens, attention.pattern[head], attention.mask[head])
 
 
-def of_words(attention: Attention, head: int) -> Side:
+def word_table(attention: Attention, head: int) -> Side:
     """A head with pieces merged into words: summed over a word's keys, averaged over its queries."""
     groups = [word_groups(tokens) for tokens in (attention.query_tokens, attention.key_tokens)]
     return Side(
@@ -57,7 +57,7 @@ def of_words(attention: Attention, head: int) -> Side:
     )
 
 
-def aligned(left: Sequence[str], right: Sequence[str]) -> tuple[Pair, ...]:
+def align_tokens(left: Sequence[str], right: Sequence[str]) -> tuple[Pair, ...]:
     """Every position of both, in order; those of equal tokens, as difflib matches them, are one pair."""
     pairs: list[Pair] = []
     for what, i, j, k, m in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
@@ -75,7 +75,7 @@ def join(left: Side, right: Side) -> Joined:
     A row's total variation distance is half the sum of |right - left| over the keys of both sides; a key that only
     one side has counts with all its weight.
     """
-    rows, keys = aligned(left.queries, right.queries), aligned(left.keys, right.keys)
+    rows, keys = align_tokens(left.queries, right.queries), align_tokens(left.keys, right.keys)
     one, other = (_spread(side.weights, rows, keys, at) for at, side in enumerate((left, right)))
     shared_rows, shared_keys = (np.array([None not in pair for pair in pairs], dtype=bool) for pairs in (rows, keys))
     difference = np.where(shared_rows[:, None] & shared_keys, other - one, np.nan)
@@ -88,7 +88,7 @@ def mean_entropy(side: Side) -> float:
     return float(entropies(side.weights).mean())
 
 
-def largest(side: Side) -> tuple[int, int]:
+def largest_weight(side: Side) -> tuple[int, int]:
     """Row and column of the largest weight; the first where several are equal."""
     row, key = np.unravel_index(int(side.weights.argmax()), side.weights.shape)
     return int(row), int(key)

@@ -61,7 +61,7 @@ def top_tokens(before: Array, after: Array, k: int = 6, with_ids: Sequence[int] 
     return TopTokens(tuple(ids), before[ids], after[ids])
 
 
-def identical(before: Trace, after: Trace) -> bool:
+def are_identical(before: Trace, after: Trace) -> bool:
     """Whether all attention weights and all logits hold the same bits."""
     return np.array_equal(before.logits, after.logits) and all(
         np.array_equal(attention.pattern, after.attentions[address].pattern)

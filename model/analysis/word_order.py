@@ -59,7 +59,7 @@ def _without_marks(word: list[int], tokens: Sequence[str]) -> list[int]:
     return word
 
 
-def reordered(tokens: Sequence[str], order: Sequence[int]) -> tuple[int, ...]:
+def reorder(tokens: Sequence[str], order: Sequence[int]) -> tuple[int, ...]:
     """Positions of the tokens once word `order[i]` stands where word i stood; all else keeps its place among them.
 
     Raises:
@@ -79,7 +79,7 @@ def reordered(tokens: Sequence[str], order: Sequence[int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def shuffled(n_words: int, seed: int) -> tuple[int, ...]:
+def shuffle_words(n_words: int, seed: int) -> tuple[int, ...]:
     """The words in another order than their own, where there is one; the same for the same seed."""
     own, rng = tuple(range(n_words)), random.Random(seed)
     while n_words > 1:
@@ -90,14 +90,14 @@ def shuffled(n_words: int, seed: int) -> tuple[int, ...]:
 
 
 @contextmanager
-def positions_off(model: Transformer, embeddings: Sequence[str]) -> Iterator[None]:
+def without_positions(model: Transformer, embeddings: Sequence[str]) -> Iterator[None]:
     """Add 0 instead of the positional encoding in these embeddings while the block runs."""
     with editing(model, {f"{name}.positional": torch.zeros_like for name in embeddings}):
         yield
 
 
 @torch.inference_mode()
-def order_run(
+def run_both_orders(
     translator: Translator, trace: Trace, permutation: Sequence[int], off: Sequence[str], address: tuple[str, int]
 ) -> OrderRun:
     """Run the trace's source in its own order and in that of `permutation`, in one batch, with the trace's target.
@@ -116,7 +116,7 @@ def order_run(
     cross = [f"{path}.out" for (kind, _), (path, _) in model.attentions().items() if kind == "cross"]
     pattern = f"{model.attentions()[address][0]}.pattern"
     asked = ["memory", "logits", pattern, *cross]
-    with applied(model, trace.interventions), positions_off(model, off), recording(model, asked) as found:
+    with applied(model, trace.interventions), without_positions(model, off), recording(model, asked) as found:
         model(src, tgt)
     pair = {name: tuple(tensor.cpu().numpy()) for name, tensor in found.items()}
     own, other = pair["memory"][0], pair["memory"][1][np.argsort(permutation)]
@@ -130,12 +130,12 @@ def order_run(
     )
 
 
-def order_translations(
+def translate_both_orders(
     translator: Translator, trace: Trace, permutation: Sequence[int], off: Sequence[str]
 ) -> tuple[str, str]:
     """What beam search with 4 beams makes of the source in its own order and in the other one."""
     orders = (trace.src_ids, tuple(trace.src_ids[i] for i in permutation))
-    with applied(translator.model, trace.interventions), positions_off(translator.model, off):
+    with applied(translator.model, trace.interventions), without_positions(translator.model, off):
         found = [beam_search(translator.model, [list(ids)])[0][0] for ids in orders]
     first, second = (translator.tokenizer.decode(list(hypothesis.tokens)) for hypothesis in found)
     return first, second

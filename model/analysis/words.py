@@ -63,7 +63,7 @@ def merge_mask(mask: Array, queries: Groups, keys: Groups) -> Array:
     return merge(mask.astype(float), queries, keys) > 0
 
 
-def without_keys(table: Array, hidden: Array, renormalise: bool = False) -> tuple[Array, Array]:
+def hide_keys(table: Array, hidden: Array, renormalise: bool = False) -> tuple[Array, Array]:
     """A table without some keys, and the share of each row that went with them.
 
     Args:

@@ -3,13 +3,14 @@
 import math
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from io import BytesIO
 from itertools import accumulate
 
 import sentencepiece as spm
 
 from model.network.config import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
+from model.trace import Tokens
 
 # SentencePiece writes a space as U+2581, so a U+2581 that someone typed would come back as a space.
 # It travels as a pair of Unicode's "for internal use" characters, as does the first of that pair.
@@ -80,6 +81,38 @@ class Tokenizer:
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The piece of each id; a leading U+2581 marks the start of a word."""
         return [self._pieces.id_to_piece(int(i)) for i in ids]
+
+    def describe(self, ids: Sequence[int], text: str | None = None) -> Tokens:
+        """The tokens `ids` of `text` (None: of what they decode to), with the place of each in it."""
+        labels, special = tuple(self.tokens(ids)), tuple(i in (PAD, BOS, EOS) for i in ids)
+        starts = (label.startswith("\u2581") and not mark for label, mark in zip(labels, special, strict=True))
+        words = [None if mark else max(number - 1, 0) for number, mark in zip(accumulate(starts), special, strict=True)]
+        return Tokens(
+            text=self.decode(list(ids)) if text is None else text,
+            ids=tuple(ids),
+            labels=labels,
+            special=special,
+            spans=self._spans(ids),
+            words=tuple(words),
+        )
+
+    def _spans(self, ids: Sequence[int]) -> tuple[tuple[int, int] | None, ...]:
+        """Characters of `decode(ids)` that each token covers; the bytes of one character all cover that one."""
+        kept = [i for i in ids if i not in (PAD, BOS, EOS)]
+        decoded = self._pieces.decode(kept, return_type="proto")
+        characters: list[int] = []
+        for number, match in enumerate(re.finditer(f"(?s){_ESCAPE}[\ufdd1\ufdd2]|.", decoded.text)):
+            characters += [number] * len(match[0].encode())
+        found: list[tuple[int, int]] = []
+        for piece, i in zip(reversed(decoded.pieces), reversed(kept), strict=True):
+            if piece.end > piece.begin:
+                found.append((characters[piece.begin], characters[piece.end - 1] + 1))
+            elif self._pieces.is_byte(i) and found:  # SentencePiece places a character at its last byte
+                found.append(found[-1])
+            else:
+                start = characters[piece.begin] if piece.begin < len(characters) else len(self.decode(kept))
+                found.append((start, start))
+        return tuple(None if i in (PAD, BOS, EOS) else found.pop() for i in ids)
 
 
 def _escaped(text: str) -> str:

@@ -1,7 +1,7 @@
 """Changes to the scores, the head results and the values of an attention (paper, section 3.2)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -9,16 +9,18 @@ import torch
 from torch import Tensor
 
 from model.hooks import Edit
-from model.interventions.base import Intervention, at_attentions, at_head, check_positions, per_head
+from model.interventions.base import at_attentions, at_head, check_positions, per_head
 from model.network.encoder_decoder import Transformer
+
+MIN_TAU, MAX_TAU = 1e-30, 1e30
 
 
 @dataclass(frozen=True)
 class AttentionTemperature:
-    """softmax(x / tau) instead of softmax(x): below 1 sharper, above 1 flatter.
+    """softmax(x / tau) instead of softmax(x): sharper below 1, flatter above 1. Several temperatures multiply.
 
     Raises:
-        ValueError: tau is outside [1e-30, 1e30], where single precision still holds x / tau.
+        ValueError: tau is outside [1e-30, 1e30], where x / tau still fits single precision.
     """
 
     tau: float
@@ -29,14 +31,15 @@ class AttentionTemperature:
     position_free: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 1e-30 <= self.tau <= 1e30:
+        if not MIN_TAU <= self.tau <= MAX_TAU:
             raise ValueError(f"tau must be a number above 0, within [1e-30, 1e30], got {self.tau!r}")
 
     def edits(self, model: Transformer) -> dict[str, Edit]:
-        def divide(masked: Tensor) -> Tensor:
-            return masked / per_head(masked.shape[1], self.head, self.tau, masked)
+        def multiply(temperature: Tensor) -> Tensor:
+            product = temperature * per_head(temperature.shape[1], self.head, self.tau, temperature)
+            return product.clamp(MIN_TAU, MAX_TAU)
 
-        return at_attentions(model, "masked", self.kind, self.layer, self.head, divide)
+        return at_attentions(model, "temperature", self.kind, self.layer, self.head, multiply)
 
 
 @dataclass(frozen=True)
@@ -139,14 +142,3 @@ class ValueZeroing:
             return at_head(self.head, v, silent)
 
         return at_attentions(model, "v", self.kind, self.layer, self.head, zero)
-
-
-def temperatures(interventions: Sequence[Intervention], kind: str, layer: int, n_heads: int) -> list[float]:
-    """The product of all temperatures at work on each head of one attention."""
-    taus = [1.0] * n_heads
-    for change in interventions:
-        if not isinstance(change, AttentionTemperature):
-            continue
-        if change.kind in (None, kind) and change.layer in (None, layer):
-            taus = [tau * change.tau if change.head in (None, head) else tau for head, tau in enumerate(taus)]
-    return taus

@@ -13,7 +13,7 @@ from model.network.config import TransformerConfig
 class KeyValueCache:
     """Keys and values that one attention has already projected, (batch, heads, key, d_k) each.
 
-    `fixed` caches (cross-attention) project the memory once; others grow by the new positions.
+    A `fixed` cache (cross-attention) projects the memory once; any other grows with each new position.
     """
 
     def __init__(self, fixed: bool = False) -> None:
@@ -22,7 +22,7 @@ class KeyValueCache:
         self.v: Tensor | None = None
 
     def update(self, attention: "MultiHeadAttention", x: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of everything seen so far, with those of `x` (batch, new, d_model) added."""
+        """Append the keys and values of `x`, (batch, new, d_model), and return all of them."""
         if self.k is None:
             self.k, self.v = attention.keys_and_values(x)
         elif not self.fixed:
@@ -31,7 +31,7 @@ class KeyValueCache:
         return self.k, self.v
 
     def reorder(self, rows: Tensor) -> None:
-        """Keep `rows` of the batch, in that order (beams that survive)."""
+        """Keep only `rows` of the batch, in that order: the surviving beams."""
         self.k, self.v = self.k[rows], self.v[rows]
 
 
@@ -47,10 +47,10 @@ class MultiHeadAttention(nn.Module):
         self.w_o = nn.Linear(config.d_model, config.d_model)
         self.q, self.k, self.v = HookPoint(), HookPoint(), HookPoint()
         self.mask, self.scores, self.scaled, self.masked = HookPoint(), HookPoint(), HookPoint(), HookPoint()
-        self.pattern, self.z, self.out = HookPoint(), HookPoint(), HookPoint()
+        self.temperature, self.pattern, self.z, self.out = HookPoint(), HookPoint(), HookPoint(), HookPoint()
 
     def forward(self, x: Tensor, source: Tensor, mask: Tensor, cache: KeyValueCache | None = None) -> Tensor:
-        """Let each position of `x` gather from the positions of `source` that `mask` allows.
+        """Attend from each position of `x` to the positions of `source` that `mask` allows.
 
         Args:
             x: (batch, query, d_model), where the queries come from.
@@ -78,7 +78,9 @@ class MultiHeadAttention(nn.Module):
         mask = self.mask(mask.expand(scores.shape))
         scaled = self.scaled(scores / math.sqrt(self.d_k))
         masked = self.masked(scaled.masked_fill(~mask, -torch.inf))
-        # A query that may look at nothing gathers nothing: softmax alone would give 0/0.
+        if self.temperature.observed:
+            masked = masked / self.temperature(masked.new_ones(1, self.n_heads, 1, 1))
+        # A query without any visible key gets weights of 0; softmax alone would give 0/0.
         pattern = self.pattern(masked.softmax(dim=-1).masked_fill(~mask.any(dim=-1, keepdim=True), 0.0))
         return self.z(pattern @ v)
 
@@ -87,9 +89,9 @@ class MultiHeadAttention(nn.Module):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
     def _explicit_needed(self, q: Tensor) -> bool:
-        """Whether someone watches, or the fused kernel would lose: on a CPU its forward and
-        backward pass together take fifteen times as long at a training batch's short sentences."""
-        inner = (self.mask, self.scores, self.scaled, self.masked, self.pattern, self.z)
+        """Whether a hook point is in use, or the fused kernel would be slower: on a CPU its forward and backward
+        pass together take fifteen times as long at the short sentences of a training batch."""
+        inner = (self.mask, self.scores, self.scaled, self.masked, self.temperature, self.pattern, self.z)
         return (q.requires_grad and not q.is_cuda) or any(point.observed for point in inner)
 
     def _split_heads(self, x: Tensor) -> Tensor:

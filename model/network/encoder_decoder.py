@@ -9,6 +9,7 @@ from model.network.config import TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.layers import DecoderLayer, EncoderLayer, LayerCache
 from model.network.masks import causal_mask, padding_mask
+from model.trace import Kind
 
 
 class Encoder(nn.Module):
@@ -55,7 +56,7 @@ class Transformer(nn.Module):
         self.output = nn.Linear(config.d_model, config.vocab_size, bias=False)
         if config.tie_embeddings:
             self.output.weight = src_tokens.weight
-        self.memory, self.logits = HookPoint(), HookPoint()
+        self.memory, self.final, self.logits = HookPoint(), HookPoint(), HookPoint()
         self._initialise()
 
     def _initialise(self) -> None:
@@ -92,7 +93,7 @@ class Transformer(nn.Module):
     def decode(self, tgt: Tensor, memory: Tensor, src_mask: Tensor) -> Tensor:
         """Logits (batch, target position, vocabulary) of each next token, all positions at once."""
         tgt_mask = padding_mask(tgt) & causal_mask(tgt.shape[1], tgt.device)
-        x = self.decoder(self.tgt_embedding(tgt), memory, tgt_mask, src_mask)
+        x = self.final(self.decoder(self.tgt_embedding(tgt), memory, tgt_mask, src_mask))
         return self.logits(self.output(x))
 
     def decode_next(
@@ -101,23 +102,31 @@ class Transformer(nn.Module):
         """One cached step: logits (batch, vocabulary) after `tokens` (batch,), which stand at `position`."""
         tgt_mask = torch.ones(1, 1, 1, position + 1, dtype=torch.bool, device=tokens.device)
         x = self.tgt_embedding(tokens[:, None], start=position)
-        x = self.decoder(x, memory, tgt_mask, src_mask, cache)
+        x = self.final(self.decoder(x, memory, tgt_mask, src_mask, cache))
         return self.logits(self.output(x))[:, 0]
 
     def new_cache(self) -> list[LayerCache]:
         """An empty key/value cache, one entry a decoder layer."""
         return [LayerCache() for _ in self.decoder.layers]
 
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The three kinds of attention (section 3.2.3)."""
+        heads = self.config.n_heads
+        encoder, decoder = tuple(range(len(self.encoder.layers))), tuple(range(len(self.decoder.layers)))
+        return (
+            Kind("encoder_self", "encoder", "encoder", causal=False, layers=encoder, heads=heads, kv_heads=heads),
+            Kind("decoder_self", "decoder", "decoder", causal=True, layers=decoder, heads=heads, kv_heads=heads),
+            Kind("cross", "decoder", "encoder", causal=False, layers=decoder, heads=heads, kv_heads=heads),
+        )
+
     def attentions(self) -> dict[tuple[str, int], tuple[str, MultiHeadAttention]]:
-        """(kind, layer) -> (path, module); the kinds are encoder_self, decoder_self and cross."""
+        """(kind, layer) -> (path, module)."""
         found = {}
-        for kind, stack, name in (
-            ("encoder_self", "encoder", "self_attn"),
-            ("decoder_self", "decoder", "self_attn"),
-            ("cross", "decoder", "cross_attn"),
-        ):
-            for layer, block in enumerate(getattr(self, stack).layers):
-                found[kind, layer] = (f"{stack}.layers.{layer}.{name}", getattr(block, name))
+        for kind in self.kinds:
+            for layer in kind.layers:
+                path = f"{kind.queries}.layers.{layer}.{'cross_attn' if kind.crosses else 'self_attn'}"
+                found[kind.name, layer] = (path, self.get_submodule(path))
         return found
 
     def parameters_by_part(self) -> dict[str, int]:

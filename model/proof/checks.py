@@ -115,9 +115,9 @@ def _chain(translator: Translator, trace: Trace) -> Iterator[tuple[Array, Array]
         yield stream[sublayer.stack], sublayer.before
         yield from _sublayer_chain(model, changes, sublayer)
         stream[sublayer.stack] = sublayer.after
-    final = {stack: _final(model, stack, x) for stack, x in stream.items()}
-    yield final["encoder"], trace.memory
-    yield final["decoder"] @ _double(model.output.weight).T, trace.logits
+    for name, x in stream.items():
+        yield _final(model, name, x), trace.streams[name].final
+    yield trace.streams["decoder"].final @ _double(model.output.weight).T, trace.logits
 
 
 def _attention_chain(model: Transformer, changes: Changes, attention: Attention) -> Iterator[tuple[Array, Array]]:
@@ -132,10 +132,13 @@ def _attention_chain(model: Transformer, changes: Changes, attention: Attention)
         yield changed(name, source @ w + b[:, None]), getattr(attention, name)
     q, k, z = (getattr(attention, name).astype(np.float64) for name in "qkz")
     yield q @ k.transpose(0, 2, 1), attention.scores
-    yield changed("scaled", attention.scores.astype(np.float64) / math.sqrt(attention.d_k)), attention.scaled
+    yield changed("scaled", attention.scores.astype(np.float64) * attention.scale), attention.scaled
+    taus = np.ones((attention.n_heads, 1, 1), attention.temperature.dtype)
+    yield changed("temperature", taus)[:, 0, 0], attention.temperature
     # Changed in the run's own precision: a small tau would magnify what double precision adds.
     minus_infinity = attention.scaled.dtype.type(-np.inf)
-    masked = changed("masked", np.where(attention.mask, attention.scaled, minus_infinity)).astype(np.float64)
+    masked = changed("masked", np.where(attention.mask, attention.pre_softmax, minus_infinity))
+    masked = (masked / attention.temperature[:, None, None]).astype(np.float64)
     weights = np.exp(masked - masked.max(axis=-1, keepdims=True, initial=np.finfo(np.float64).min))
     weights /= np.maximum(weights.sum(axis=-1, keepdims=True), np.finfo(np.float64).tiny)
     yield changed("pattern", weights), attention.pattern
@@ -160,16 +163,14 @@ def _changed(changes: Changes, path: str, computed: Array, earlier: Mapping[str,
 
 
 def _sublayer_chain(model: Transformer, changes: Changes, sublayer: SubLayer) -> Iterator[tuple[Array, Array]]:
-    config = model.config
     block = getattr(model, sublayer.stack).layers[sublayer.layer]
     path = f"{sublayer.stack}.layers.{sublayer.layer}.{sublayer.name}"
     added = sublayer.before + sublayer.out.astype(np.float64)
     yield _changed(changes, f"{path}_residual.added", added, {f"{path}.out": sublayer.out}), sublayer.added
-    norm_input = sublayer.before if config.norm == "pre" else sublayer.added
-    yield _norm(getattr(block, f"{sublayer.name}_residual").norm, norm_input), sublayer.normed
+    yield sublayer.norm(sublayer.norm_input), sublayer.normed
     if sublayer.hidden is not None:
         w_1, b_1, w_2, b_2 = (_double(parameter) for parameter in block.feed_forward.parameters())
-        x = torch.from_numpy((sublayer.normed if config.norm == "pre" else sublayer.before) @ w_1.T + b_1)
+        x = torch.from_numpy((sublayer.normed if sublayer.placement == "pre" else sublayer.before) @ w_1.T + b_1)
         yield block.feed_forward.activation(x).numpy(), sublayer.hidden
         yield _changed(changes, f"{path}.out", sublayer.hidden @ w_2.T + b_2), sublayer.out
 

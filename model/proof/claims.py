@@ -43,12 +43,12 @@ class Claim:
     """runs the model many times: waits for a button"""
     placed: bool = False
     """whether it is about one head: the one that is looked at"""
-    doubled: bool = True
+    double: bool = True
     """whether double precision says more"""
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """What one claim's measure found on one run."""
 
     claim: Claim
@@ -243,12 +243,12 @@ CLAIMS = (
         "The SHA-256 that exports carry against that of the weights' file, read again now: digits that differ.",
         (LIVE, DRAWN),
         measures.weights_file,
-        doubled=False,
+        double=False,
     ),
 )
 
 
-def doubled(translator: Translator) -> Translator:
+def in_double_precision(translator: Translator) -> Translator:
     """The same weights in double precision, on the same device."""
     model = copy.deepcopy(translator.model).double()
     config = model.config
@@ -261,11 +261,11 @@ def doubled(translator: Translator) -> Translator:
 
 def double_case(case: Case) -> Case:
     """The case's run once more, with the same tokens and interventions, in double precision."""
-    twin = replace(case, translator=doubled(case.translator))
+    twin = replace(case, translator=in_double_precision(case.translator))
     return replace(twin, trace=twin.again())
 
 
-def measured(claim: Claim, case: Case, double: Case) -> Measured:
+def measure_claim(claim: Claim, case: Case, double: Case) -> Measurement:
     """The claim's error on a run, and on the same run in double precision (`double_case`).
 
     Raises:
@@ -275,5 +275,5 @@ def measured(claim: Claim, case: Case, double: Case) -> Measured:
         raise ValueError(f"claim {claim.number} is about what is drawn; {', '.join(claim.tests)} holds it")
     start = perf_counter()
     error = claim.measure(case)
-    again = claim.measure(double) if claim.doubled and error is not None else None
-    return Measured(claim, error, again, perf_counter() - start)
+    again = claim.measure(double) if claim.double and error is not None else None
+    return Measurement(claim, error, again, perf_counter() - start)

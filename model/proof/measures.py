@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
 
-from model.analysis.words import is_special, merge, without_keys, word_groups
+from model.analysis.words import hide_keys, is_special, merge, word_groups
 from model.checkpoints.store import checkpoint_path, sha256
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention, SublayerOff
@@ -95,10 +95,10 @@ def hidden_tokens(case: Case) -> float:
     for attention in case.trace.attentions.values():
         pattern, hidden = attention.pattern, is_special(attention.key_tokens)
         before = pattern.sum(axis=-1)
-        kept, removed = without_keys(pattern, hidden)
+        kept, removed = hide_keys(pattern, hidden)
         errors.append(float(np.abs(kept.sum(axis=-1) + removed * before - before).max()))
         if kept.shape[-1]:
-            scaled = without_keys(pattern, hidden, renormalise=True)[0].sum(axis=-1)
+            scaled = hide_keys(pattern, hidden, renormalise=True)[0].sum(axis=-1)
             left = kept.sum(axis=-1) > 0
             errors.append(float(np.abs(scaled - before)[left].max(initial=0)))
     return float(np.max(errors))

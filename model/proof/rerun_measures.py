@@ -5,7 +5,7 @@ import math
 import numpy as np
 import torch
 
-from model.analysis.padded_batch import padded_run, room_for_pads
+from model.analysis.padded_batch import room_for_pads, run_padded
 from model.generation.beam_tree import beam_tree
 from model.generation.search import beam_search, greedy
 from model.hooks import explicit_path
@@ -68,7 +68,7 @@ def padding(case: Case) -> float | None:
     pads = min(room_for_pads(case.translator, case.trace), MOST_PADS)
     if pads < 1 or not case.position_free:
         return None
-    found = padded_run(case.translator, case.trace, case.kind, case.layer, pads)
+    found = run_padded(case.translator, case.trace, case.kind, case.layer, pads)
     if found.pad_weight:
         return math.inf
     loudest = max(1.0, float(np.abs(case.trace.logits).max()))

@@ -17,7 +17,7 @@ import streamlit as st
 
 from model.checkpoints.devices import OutOfMemory, free_memory
 from model.checkpoints.translator import Translator
-from model.trace import Projections
+from model.trace import Norm, Projections
 from pages.compute.queue import turn
 
 ROOM = 1_000_000_000
@@ -114,7 +114,7 @@ def footprint(result: object) -> int:
     """Bytes of the arrays in a result; the model's weights, which it shares with the model, are none of them."""
     if isinstance(result, np.ndarray):
         return result.nbytes
-    if isinstance(result, Projections | Translator):
+    if isinstance(result, Norm | Projections | Translator):
         return 0
     if is_dataclass(result):
         return sum(footprint(getattr(result, field.name)) for field in fields(result))

@@ -1,38 +1,19 @@
-"""Sentences to begin with: ten that show something, each with the head that shows it, and everyday ones."""
+"""Example sentences of a checkpoint, read from its examples.json: some with a head worth a look, some everyday ones."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
+from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path
 from model.trace import Trace
 from viz.tokens import word
 
-EXAMPLES = (
-    "The animal didn't cross the street because it was too tired.",
-    "How are you?",
-    "I have never seen such a beautiful sunset.",
-    "She told me that she would come back tomorrow.",
-    "Can you help me find my keys?",
-    "The bank is closed today, but the shop is open.",
-    "My brother wants to buy a new car.",
-    "If it rains tomorrow, we will stay at home.",
-    "Why didn't you call me last night?",
-    "The children are playing in the garden.",
-    "He speaks German better than I do.",
-    "I don't know what you are talking about.",
-    "Tom gave Mary the book that he had bought.",
-    "What time does the next train leave?",
-    "We went to the cinema, and then we had dinner.",
-    "The old man who lives next door has two dogs.",
-    "I would like a cup of coffee, please.",
-    "They had to wait because the doctor was late.",
-    "Good morning! Did you sleep well?",
-    "Nobody knows where she has gone.",
-    "Two young men are cooking in a kitchen.",
-    "A woman is reading a book while her son sleeps on the bench.",
-)
-"""everyday sentences"""
+SHIPPED = Path(__file__).parents[2] / "checkpoints" / DEFAULT_CHECKPOINT
+"""its sentences are also offered with checkpoints that have no examples.json"""
 
 Word = tuple[str, int]
 """a token without its word-start marker, and which of its occurrences, from 0"""
@@ -40,171 +21,77 @@ Word = tuple[str, int]
 
 @dataclass(frozen=True)
 class Example:
-    """A sentence, and a row of attention weights whose largest one is worth a look."""
+    """A sentence, and a row of attention weights whose largest weight is worth a look."""
 
     sentence: str
     label: str
-    """what it shows, in a few words: for the menu"""
+    """what it shows, in a few words, for the menu"""
     why: str
-    """one sentence more, true of the sentence whatever the model does"""
+    """one more sentence, which holds whatever the model does"""
     kind: str
     layer: int
     head: int
     query: Word
-    """the row: in the encoder its own token, in the decoder the one that it predicts"""
+    """the row: in the encoder the token it reads, in the decoder the token it predicts"""
     key: Word
-    """where the row's largest weight is"""
+    """the token with the row's largest weight"""
+
+    @property
+    def place(self) -> dict[str, str | int]:
+        """The values of the sidebar's controls that show its head."""
+        return {"kind": self.kind, "layer": self.layer, "head": self.head}
 
 
-SHOWING = (
-    Example(
-        sentence=EXAMPLES[0],
-        label="“it”: the animal or the street?",
-        why="People know that a street is never tired. This small model cannot tell: its head divides itself among "
-        "“tired”, animal and street, and German, which says “es” for the one and “sie” for the other, makes no "
-        "difference to it.",
-        kind="encoder_self",
-        layer=1,
-        head=1,
-        query=("it", 0),
-        key=("tired", 0),
-    ),
-    Example(
-        sentence="The girl likes the dog because it is friendly.",
-        label="Who is “it”?",
-        why="Four words back, past a “because”: the same head as in the sentence with the animal, and here it is sure.",
-        kind="encoder_self",
-        layer=1,
-        head=1,
-        query=("it", 0),
-        key=("dog", 0),
-    ),
-    Example(
-        sentence="The woman who has three children works in a hospital.",
-        label="Agreement over a distance.",
-        why="The verb has to agree with a noun that a whole relative clause, with a plural in it, stands between.",
-        kind="decoder_self",
-        layer=3,
-        head=5,
-        query=("arbeitet", 0),
-        key=("Frau", 0),
-    ),
-    Example(
-        sentence="Tomorrow I will read the long book.",
-        label="The verb goes to the end.",
-        why="German splits “will read”: “werde” comes second, “lesen” last.",
-        kind="cross",
-        layer=3,
-        head=3,
-        query=("lesen", 0),
-        key=("read", 0),
-    ),
-    Example(
-        sentence="I have not seen the dog.",
-        label="“not” moves.",
-        why="In German the negation comes after the object.",
-        kind="cross",
-        layer=2,
-        head=1,
-        query=("nicht", 0),
-        key=("not", 0),
-    ),
-    Example(
-        sentence=EXAMPLES[12],
-        label="A name and its pronoun.",
-        why="Two names come before “he”; only one is usually a man's.",
-        kind="encoder_self",
-        layer=1,
-        head=0,
-        query=("he", 0),
-        key=("Tom", 0),
-    ),
-    Example(
-        sentence="He sat on the bank of the river.",
-        label="Which “bank”?",
-        why="A head that finds the clue is no promise: “Bank” in German is a bench or a bank for money, a river has "
-        "an “Ufer”.",
-        kind="encoder_self",
-        layer=2,
-        head=2,
-        query=("bank", 0),
-        key=("river", 0),
-    ),
-    Example(
-        sentence="The dog chased the cat, and the cat chased the dog.",
-        label="The same words twice.",
-        why="The source has two dogs with the same embedding: only their positions tell this one from the first.",
-        kind="cross",
-        layer=3,
-        head=2,
-        query=("Hund", 1),
-        key=("dog", 1),
-    ),
-    Example(
-        sentence="Please turn the light off.",
-        label="A verb in two parts.",
-        why="“turn … off” is one verb with its object in the middle, and so is “schalten … aus”.",
-        kind="encoder_self",
-        layer=2,
-        head=4,
-        query=("off", 0),
-        key=("turn", 0),
-    ),
-    Example(
-        sentence=EXAMPLES[13],
-        label="One verb becomes two words.",
-        why="“leave” is “abfahren”, which German takes apart: “fährt” stands second, “ab” last.",
-        kind="cross",
-        layer=3,
-        head=4,
-        query=("ab", 0),
-        key=("leave", 0),
-    ),
-    Example(
-        sentence="The cat that the dog that the boy owned chased ran away.",
-        label="Clauses in clauses.",
-        why="Who ran away, who chased, who owned? People lose count here too.",
-        kind="encoder_self",
-        layer=2,
-        head=7,
-        query=("that", 1),
-        key=("dog", 0),
-    ),
-)
-LABELS = {example.sentence: example.label for example in SHOWING}
-MENU = (*LABELS, *(sentence for sentence in EXAMPLES if sentence not in LABELS))
+@dataclass(frozen=True)
+class Examples:
+    """The examples of one checkpoint."""
+
+    showing: tuple[Example, ...] = ()
+    sentences: tuple[str, ...] = ()
+    """everyday ones; may repeat those of `showing`"""
+    problem: str = ""
+    """why examples.json could not be read; empty if it could"""
+
+    @property
+    def menu(self) -> tuple[str, ...]:
+        """Every sentence once, those that show something first."""
+        return tuple(dict.fromkeys((*(example.sentence for example in self.showing), *self.sentences)))
+
+    def of(self, sentence: str) -> tuple[Example, ...]:
+        """Those with this sentence."""
+        return tuple(example for example in self.showing if example.sentence == sentence)
 
 
-def example_menu() -> None:
-    """A menu of all sentences, those that show something first; taking one also goes to its head."""
-    st.selectbox(
-        "Example sentences",
-        MENU,
-        index=None,
-        key="example",
-        format_func=lambda text: f"{LABELS[text]} {text}" if text in LABELS else text,
-        placeholder="… or take an example",
-        label_visibility="collapsed",
-        on_change=_take,
-    )
+def examples_of(checkpoint: str) -> Examples:
+    """The examples of a checkpoint; one without examples.json gets the shipped sentences, without any head."""
+    folder = checkpoint_path(checkpoint)
+    if not (folder / "examples.json").exists():
+        shipped = read_examples(SHIPPED)
+        return replace(shipped, showing=(), sentences=shipped.menu)
+    return read_examples(folder)
 
 
-def _take() -> None:
-    state = st.session_state
-    if sentence := state["example"]:
-        state["source"], state["example"] = sentence, None
-        for example in SHOWING:
-            if example.sentence == sentence:
-                state.update(place(example))
-
-
-def place(example: Example) -> dict[str, str | int]:
-    """The values of the sidebar's widgets that show its head."""
-    return {"kind": example.kind, "layer": example.layer, "head": example.head}
+def example_menu(checkpoint: str) -> str:
+    """A menu of all sentences; choosing one also goes to its head. Returns why there is none, or an empty string."""
+    examples = examples_of(checkpoint)
+    labels = {example.sentence: f"{example.label} {example.sentence}" for example in examples.showing}
+    if examples.menu:
+        st.selectbox(
+            "Example sentences",
+            examples.menu,
+            index=None,
+            key="example",
+            format_func=lambda sentence: labels.get(sentence, sentence),
+            placeholder="… or take an example",
+            label_visibility="collapsed",
+            on_change=_take,
+            args=(examples,),
+        )
+    return examples.problem
 
 
 def largest_weight(example: Example, trace: Trace) -> tuple[int, int, float] | None:
-    """Query, key and weight that the example is about; None where this run looks elsewhere, or has other tokens."""
+    """Query, key and weight that the example is about; None where the row's largest weight is elsewhere in this run."""
     try:
         pattern = trace.attention(example.kind, example.layer).pattern[example.head]
         rows = trace.src_tokens if example.kind == "encoder_self" else trace.next_tokens
@@ -213,6 +100,42 @@ def largest_weight(example: Example, trace: Trace) -> tuple[int, int, float] | N
     except (LookupError, ValueError):
         return None
     return (query, key, float(pattern[query, key])) if int(np.argmax(pattern[query])) == key else None
+
+
+def read_examples(folder: Path) -> Examples:
+    """What examples.json in the folder holds; nothing if there is none, and `problem` says why it cannot be read."""
+    path = folder / "examples.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return Examples(tuple(map(_example, found["showing"])), tuple(_typed(s, str) for s in found["sentences"]))
+    except FileNotFoundError:
+        return Examples()
+    except KeyError as error:
+        problem = f"{error} is missing."
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        problem = str(error)
+    return Examples(problem=f"There are no example sentences: {path} cannot be read. {problem}")
+
+
+def _example(entry: dict[str, Any]) -> Example:
+    texts = (_typed(entry[name], str) for name in ("sentence", "label", "why", "kind"))
+    numbers = (_typed(entry[name], int) for name in ("layer", "head"))
+    words = ((_typed(entry[name][0], str), _typed(entry[name][1], int)) for name in ("query", "key"))
+    return Example(*texts, *numbers, *words)
+
+
+def _typed(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r} should be of type {kind.__name__}.")
+    return value
+
+
+def _take(examples: Examples) -> None:
+    state = st.session_state
+    if sentence := state["example"]:
+        state["source"], state["example"] = sentence, None
+        for example in examples.of(sentence):
+            state.update(example.place)
 
 
 def _position(tokens: tuple[str, ...], wanted: Word) -> int:

@@ -6,8 +6,6 @@ from typing import Any
 
 import streamlit as st
 
-from pages.frame.examples import EXAMPLES
-
 KINDS = {
     "encoder_self": "Encoder self-attention",
     "decoder_self": "Decoder self-attention",
@@ -17,7 +15,7 @@ TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
 SCOPES = {"head": "Head", "layer": "Layer", "everywhere": "Everywhere"}
 TAUS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 DEFAULTS = {
-    "source": EXAMPLES[0],
+    "source": "The animal didn't cross the street because it was too tired.",
     "target": "beam",
     "typed": "",
     "kind": "encoder_self",

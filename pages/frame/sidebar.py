@@ -106,11 +106,14 @@ def _sidebar() -> Inputs:
     take_place()
     with st.sidebar:
         st.markdown("#### Attention Explorer")
-        source = _source()
+        source = text_field("Source sentence, English", "source", "Type an English sentence")
+        examples = st.container()
         target, typed = _target(notes)
         look = st.container()
         checkpoint, device = _engine(notes)
         translator, problem = _open(checkpoint, device)
+        with examples:
+            notes += filter(None, [example_menu(checkpoint)])
         with look:
             kind, layer, head = _place(translator, notes)
             tau, scope = _temperature(notes)
@@ -123,12 +126,6 @@ def _open(checkpoint: str, device: str) -> tuple[Translator | None, str]:
         return open_translator(checkpoint, device), ""
     except CheckpointError as error:
         return None, str(error)
-
-
-def _source() -> str:
-    text = text_field("Source sentence, English", "source", "Type an English sentence")
-    example_menu()
-    return text
 
 
 def _target(notes: list[str]) -> tuple[str, str]:

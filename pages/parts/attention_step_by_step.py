@@ -1,4 +1,4 @@
-"""The matrices of one attention head, step by step: which step, which cell, and the components that draw them."""
+"""Attention, step by step: choosing the step and the cell, and the components that draw the matrices."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from viz.steps.head import PROJECTIONS, Choice, Head
 from viz.steps.steps import STEPS
 
 CELL = {"cell_query": 2, "cell_key": 1, "cell_dimension": 0, "cell_output": 0}
-"""the widgets that name the cell, and where it is at first"""
+"""key of each widget that names the cell, and its default"""
 DEFAULTS = {"step": 1} | CELL
 AXES = {"query": "cell_query", "key": "cell_key", "dimension": "cell_dimension", "model": "cell_output"}
-"""what a click on a matrix chooses -> the widget that shows it"""
+"""what a click on a matrix chooses -> key of the widget that shows it"""
 
 
 def stepper() -> int:
-    """Back, slider and next; the step that is shown, from 0. The arrow keys work through the component."""
+    """Draw back button, slider and next button; returns the step, from 0. The component handles the arrow keys."""
     _from_link()
     back, slider, forward = st.columns([1, 6, 1], vertical_alignment="bottom")
     step = slider.slider(
@@ -25,7 +25,7 @@ def stepper() -> int:
         1,
         len(STEPS),
         key="step",
-        help="The arrow keys ← → move it too.",
+        help="The arrow keys ← → also change the step.",
         on_change=_to_link,
         persist_state="session",
     )
@@ -45,7 +45,7 @@ def _go(step: int) -> None:
 
 
 def choose_cell(head: Head, step: int) -> Choice:
-    """The cell whose arithmetic is shown: by name here, or by a click on a matrix; the link brings it along."""
+    """The cell whose arithmetic is shown, chosen here or by a click on a matrix, and part of the link."""
     columns = st.columns([3, 3, 2, 2])
     query = _position(columns[0], "Query", "cell_query", head.queries.labels)
     key = _position(columns[1], "Key", "cell_key", head.keys.labels)
@@ -62,7 +62,7 @@ def choose_cell(head: Head, step: int) -> Choice:
 
 
 def _from_link() -> None:
-    """On the first run: the step and the cell that the link names, or a cell away from the diagonal."""
+    """On the first run take step and cell from the link, or a default cell away from the diagonal."""
     named = st.query_params.get("cell", "").split("-")
     asked = {"step": st.query_params.get("step", "")} | dict(zip(CELL, named, strict=False))
     for widget, default in DEFAULTS.items():
@@ -73,7 +73,7 @@ def _from_link() -> None:
 
 
 def _to_link() -> None:
-    """The address names step and cell; on a change even before the page runs, so that the sidebar's link does too."""
+    """Write step and cell to the URL; also called before a rerun, so that the sidebar's link is up to date."""
     state = {widget: st.session_state.get(widget, default) for widget, default in DEFAULTS.items()}
     cell = "-".join(str(state[widget]) for widget in CELL)
     for name, value, default in (
@@ -106,12 +106,12 @@ def _dimension(column: Any, label: str, key: str, size: int, used: bool) -> int:
 
 
 def _keep_below(key: str, size: int) -> None:
-    """Before its widget is drawn: another sentence or model may have fewer positions."""
+    """Clamp a widget's value before it is drawn: another sentence or model may have fewer positions."""
     st.session_state[key] = min(st.session_state[key] or 0, size - 1)
 
 
 def matrices(payload: bytes) -> Drawing:
-    """Draw equations (viz.canvas.matrices.encode); a click chooses a cell, the arrow keys a step."""
+    """Draw the equation of matrices (viz.steps.steps.picture); a click chooses a cell, the arrow keys the step."""
     return draw(
         Drawing("matrices", payload),
         "matrices",
@@ -121,7 +121,7 @@ def matrices(payload: bytes) -> Drawing:
 
 
 def arithmetic(payload: dict) -> Drawing:
-    """Draw the arithmetic of the chosen cell (viz.steps.strips.payload); a click on a number goes to its step."""
+    """Draw the arithmetic of the chosen cell (viz.steps.strips.payload); a click on a number opens its step."""
     return draw(Drawing("arithmetic", payload), "arithmetic", on_step_change=lambda: _take_step("arithmetic"))
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from model import interventions as change
-from model.analysis.word_order import shuffled
+from model.analysis.word_order import shuffle_words
 from model.interventions import Intervention, describe
 from pages.frame.fields import KINDS, TAUS
 from pages.frame.open_page import View
@@ -135,7 +135,7 @@ def _positions_off(_view: View) -> Intervention:
 def _positions_shuffled(view: View) -> Intervention:
     side = _pick(st, "Sentence", "side", list(SIDES), SIDES.__getitem__)
     tokens = view.trace.src_tokens if side == "source" else view.trace.tgt_tokens
-    return change.PositionsShuffled(shuffled(len(tokens), _seed()), side)
+    return change.PositionsShuffled(shuffle_words(len(tokens), _seed()), side)
 
 
 def _sublayer(made: type) -> Callable[[View], Intervention]:

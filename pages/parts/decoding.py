@@ -12,7 +12,7 @@ from model.trace import Array, Trace
 from pages.compute.cache import kept
 from pages.frame.open_page import View
 from pages.parts.positional_encoding import kept_slider
-from pages.parts.translate import alignment_weights
+from pages.parts.translate import Alignment, choose_alignment
 from pages.widgets.chart import chart
 from viz.charts.decoding import source_weights, written_line
 from viz.charts.translate import ranking, runners_up
@@ -36,14 +36,15 @@ def choose_step(view: View) -> int:
     return step
 
 
-def show_step(view: View, step: int) -> tuple[object, Array, Array]:
+def show_step(view: View, step: int) -> tuple[object, Array, Alignment]:
     """The next-token distribution of `step` beside where it looked; returns the first figure and both rows' numbers."""
     trace = view.trace
     probabilities = trace.probabilities
-    weights, what = alignment_weights(view)
+    alignment = choose_alignment(view)
     left, right = st.columns(2, gap="large")
     with right:
-        chart(source_weights(weights[step], trace.src_tokens, what), key="decoding-source", alt=what)
+        figure = source_weights(alignment.weights[step], trace.src_tokens, alignment.what)
+        chart(figure, key="decoding-source", alt=alignment.what)
     with left:
         st.text(f"Step {step}: the decoder {decoder_rows(trace.tgt_tokens, trace.next_tokens)[step]}.")
         here = (trace.next_tokens[step], trace.next_ids[step], probabilities[step, trace.next_ids[step]])
@@ -57,7 +58,7 @@ def show_step(view: View, step: int) -> tuple[object, Array, Array]:
         f"{note}. Hatched: all other tokens of the vocabulary together. The row was read from one run over the "
         "finished translation; it is what this step of cached decoding computes, up to rounding."
     )
-    return figure, probabilities, weights
+    return figure, probabilities, alignment
 
 
 def search(view: View, beam_size: int) -> BeamTree:

@@ -6,12 +6,12 @@ import numpy as np
 import streamlit as st
 
 from model.analysis.head_importance import HeadScores, Pair, head_scores, prune
-from model.analysis.head_pruning import PruningCurve, pruning_curve, sentence_pair
+from model.analysis.head_pruning import PruningCurve, encode_pair, pruning_curve
 from model.interventions import HeadGate
 from pages.compute.on_request import asked, kept_result
 from pages.compute.queue import in_turns
 from pages.compute.runs import Request, again, run, translate
-from pages.frame.examples import EXAMPLES
+from pages.frame.examples import examples_of
 from pages.frame.fields import KINDS
 from pages.frame.open_page import View
 from pages.parts.positional_encoding import KEPT, kept_slider
@@ -21,10 +21,10 @@ from viz.charts.before_after import word_diff
 from viz.charts.head_importance import effect_maps, effect_table, pruning_chart
 
 MAPS = "which-maps"
-SENTENCES = EXAMPLES[:10]
+SENTENCES = 10
 OF = {"kind": "this kind", "all": "all kinds"}
 MODES = {"zero": "by nothing (zero)", "mean": "by its mean"}
-ON = {"sentence": "this sentence", "examples": f"{len(SENTENCES)} example sentences"}
+ON = {"sentence": "this sentence", "examples": f"{SENTENCES} example sentences"}
 TOKENS_IN_A_PASS = 1024
 """batch rows times their length: what keeps the logits of one pass within 40 MB"""
 
@@ -110,8 +110,9 @@ def _each_pass(view: View, pairs: list[Pair], kind: str, mode: str) -> Iterator[
 
 
 def _example_pairs(view: View) -> list[Pair]:
-    translations = translate(view.translator, SENTENCES, 4, view.trace.interventions)
-    return [sentence_pair(view.translator, *pair) for pair in zip(SENTENCES, translations, strict=True)]
+    sentences = examples_of(view.translator.name).sentences[:SENTENCES]
+    translations = translate(view.translator, sentences, 4, view.trace.interventions)
+    return [encode_pair(view.translator, *pair) for pair in zip(sentences, translations, strict=True)]
 
 
 def _show_list(scores: list[HeadScores]) -> None:

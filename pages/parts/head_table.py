@@ -1,4 +1,4 @@
-"""The table of all heads of one kind, and what each number and each name in it means."""
+"""Heads and layers: the table of all heads of one kind, and the definitions of its numbers and names."""
 
 import streamlit as st
 
@@ -20,11 +20,11 @@ def summaries(view: View) -> tuple[HeadSummary, ...]:
 
 
 def say_what_it_does(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
-    """The opened head's name, the rule that gave it, and its numbers."""
+    """Name the opened head, with the rule behind the name and its statistics."""
     view = shown.view
     if shown.look.values == "rollout":
         st.markdown(
-            f"**Rollout, {shown.place}.** It averages all heads: which head the sidebar names makes no difference."
+            f"**Rollout, {shown.place}.** It averages all heads, so the head chosen in the sidebar makes no difference."
         )
         return
     head = next(s for s in found if (s.layer, s.head) == (view.layer, view.head))
@@ -37,7 +37,7 @@ def say_what_it_does(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
 
 
 def show_table(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
-    """All heads; a click on a column's title sorts, a click on a row opens its head."""
+    """The table of all heads; a click on a column title sorts, a click on a row opens its head."""
     view = shown.view
     removed = None
     if shown.look.hide and shown.look.values != "rollout":
@@ -56,10 +56,11 @@ def show_table(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
         alt=f"Numbers and names of all heads, {KINDS[view.kind]}",
     )
     st.caption(
-        f"{KINDS[view.kind]}, all heads, on this sentence: always the attention weights of pieces with special tokens, "
-        "whatever is drawn above. Click a column's title to sort, the box at the left of a row to open its head."
+        f"{KINDS[view.kind]}, all heads, on this sentence. The table always describes the attention weights between "
+        "tokens, special tokens included, whatever is drawn above. Click a column title to sort, or the box at the "
+        "left of a row to open its head."
         + (
-            " “Hidden”: what the left-out tokens had of a row, in the numbers drawn above."
+            " “Hidden”: the share of a row that the hidden tokens had in the numbers drawn above."
             if removed is not None
             else ""
         )
@@ -76,23 +77,24 @@ def _column(name: str) -> object:
 
 
 _HELP = {
-    "type": "Named after the first rule that fits; the last column has its numbers.",
-    "rule": "The rule that gave the name, with this head's numbers.",
-    "entropy (bits)": "Mean over the rows: 0 for one key alone, log₂ n for n equal weights.",
-    "confidence": "Mean of the rows' largest weights.",
-    "distance": "In tokens, weighted: from the row's own token, in cross-attention from the diagonal.",
-    "previous": "Share of all weights on the token before.",
-    "same": "Share of all weights on the row's own token.",
-    "next": "Share of all weights on the token after.",
-    "special": "Share of all weights on the start and the end token.",
-    "punctuation": "Share of all weights on pieces that are punctuation alone.",
-    "hidden": "What the hidden tokens had of a row, on average, in the numbers drawn above.",
-    "hidden, most": "What the hidden tokens had of the row that lost most.",
+    "type": "The first rule that applies; the last column gives its numbers.",
+    "rule": "The rule behind the name, with this head's numbers.",
+    "entropy (bits)": "Mean over rows: 0 if each row attends to a single key, log₂ n for n equal weights.",
+    "confidence": "Mean over rows of the largest weight.",
+    "distance": "Mean distance in tokens, weighted by attention: from the row's own token, or from the diagonal in "
+    "cross-attention.",
+    "previous": "Share of the weight on the previous token.",
+    "same": "Share of the weight on the row's own token.",
+    "next": "Share of the weight on the next token.",
+    "special": "Share of the weight on the start and end tokens.",
+    "punctuation": "Share of the weight on punctuation tokens.",
+    "hidden": "Mean share of a row that the hidden tokens had in the numbers drawn above.",
+    "hidden, most": "Share that the hidden tokens had in the row that lost most.",
 }
 
 
 def _open(places: list[tuple[int, int]]) -> None:
-    """Before the page runs again: the sidebar shows the row's head. A second click on a row opens it again."""
+    """Set the sidebar to the row's head before the page reruns. A second click on the same row opens it again."""
     state = st.session_state
     rows = state[TABLE]["selection"]["rows"] or [state.get("heads_row", -1)]
     if 0 <= rows[0] < len(places):
@@ -105,7 +107,7 @@ def _sentence(rule: str) -> str:
 
 
 def show_rules(kind: str) -> None:
-    """Every number of the table as a formula, and the rules that name a head, in their order."""
+    """The formula of every number in the table, and the rules that name a head, in order."""
     apart = r"\left|\,i\,\frac{K-1}{Q-1} - j\,\right|" if kind == "cross" else r"|i - j|"
     st.latex(
         r"\begin{aligned}"
@@ -116,27 +118,27 @@ def show_rules(kind: str) -> None:
         r"\end{aligned}"
     )
     relative = (
-        "Query and key count tokens of two sentences, so distance is from the diagonal that runs from corner to "
-        "corner, and there is no previous, same or next token."
+        "Queries and keys are tokens of two sentences, so distance is measured from the corner-to-corner diagonal, "
+        "and there is no previous, same or next token."
         if kind == "cross"
-        else "Distance is between the row's own token and the key, in tokens."
+        else "Distance is the number of tokens between the row's own token and the key."
     )
-    st.markdown(f"Q queries, K keys, α the attention weights. {relative} The first rule that fits names the head:")
+    st.markdown(f"Q queries, K keys, α the attention weights. {relative} The first rule that applies names the head:")
     st.markdown("\n".join(f"{number}. {rule}" for number, rule in enumerate(_rules(kind), start=1)))
     st.caption(
-        "After Voita et al. 2019 (positional heads, confidence), Clark et al. 2019 (separators, broad heads) and Vig & "
-        "Belinkov 2019 (distance); the thresholds are ours. They name what a head does on this one sentence: on "
-        "another one the name may differ, and no name says how much the translation depends on the head."
+        "After Voita et al. 2019 (positional heads, confidence), Clark et al. 2019 (separators, broad heads) and Vig "
+        "& Belinkov 2019 (distance); the thresholds are ours. They describe what a head does on this one sentence: "
+        "the name may differ on another, and it does not say how much the translation depends on the head."
     )
 
 
 def _rules(kind: str) -> tuple[str, ...]:
-    positional = f"**previous, same or next token**: at least {head_summary.POSITIONAL:.0%} of its mass there"
+    positional = f"**previous, same or next token**: at least {head_summary.POSITIONAL:.0%} of its weight there"
     sink = f"**sink**: at least {head_summary.SINK:.0%} on special tokens and punctuation together"
     local = f"**local**: at least {head_summary.LOCAL:.0%} on the previous, same and next token together"
     broad = f"**broad**: at least {head_summary.BROAD:.0%} of the entropy that equal weights would have"
     monotone = f"**monotone**: row number and mean key position correlate with at least {head_summary.MONOTONE}"
-    first, last = "**no choice**: each row may look at one key only", "**mixed**: no rule fits"
+    first, last = "**no choice**: every row has a single unmasked key", "**mixed**: no rule applies"
     if kind == "cross":
         return first, sink, broad, monotone, last
     return first, positional, sink, local, broad, last

@@ -1,4 +1,4 @@
-"""What the page on heads and layers lets the person choose, and the pictures of what was chosen."""
+"""Heads and layers: which numbers are shown, the mosaic of all heads, and the opened head as heat map and lines."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,18 +28,18 @@ LINES = {"head": "This head", "layer": "All heads of the layer"}
 
 @dataclass(frozen=True)
 class Shown:
-    """The tables on the page, and the one that is opened."""
+    """The tables on the page, and which of them is opened."""
 
     view: View
     groups: tuple[HeadTables, ...]
-    """one a kind in the mosaic"""
+    """one per kind in the mosaic"""
     tables: HeadTables
     """those of the chosen kind"""
     rows: list[str]
     """names of its queries"""
     keys: list[str]
     high: float
-    """end of the one colour range of all groups"""
+    """upper end of the colour range, which all groups share"""
 
     @property
     def look(self) -> Look:
@@ -47,7 +47,7 @@ class Shown:
 
     @property
     def column(self) -> int:
-        """The opened table's number in its layer: rollout has one a layer."""
+        """Index of the opened table in its layer; rollout has one per layer."""
         return 0 if self.look.values == "rollout" else self.view.head
 
     @property
@@ -73,7 +73,7 @@ class Shown:
 
 
 def choose_look(view: View) -> Shown:
-    """What the numbers are, whole words or pieces, with or without special tokens, one kind or all three."""
+    """Choose the numbers, words or tokens, with or without special tokens, one kind of attention or all three."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         values = st.segmented_control(
             "Numbers",
@@ -92,27 +92,27 @@ def choose_look(view: View) -> Shown:
     return _shown(view, _possible(view, asked), every)
 
 
-_WORDS = "Pieces become words: weights are summed over a word's keys and averaged over its queries."
+_WORDS = "Tokens are merged into words: weights are summed over a word's keys and averaged over its queries."
 
 
 def _possible(view: View, look: Look) -> Look:
-    """What this attention can show of what was asked; a sentence says what it cannot."""
+    """Replace what this attention cannot show, and say why."""
     if look.values == "rollout" and view.kind != "encoder_self":
         st.info(_NO_ROLLOUT[view.kind], icon=":material/info:")
         look = replace(look, values="weights")
     if look.hide and view.kind == "decoder_self" and len(view.trace.tgt_tokens) == 1:
-        st.info("The decoder reads <s> alone here: without it nothing would be left, so it stays.")
+        st.info("Here the decoder reads only <s>: hiding it would leave nothing, so it stays.")
         look = replace(look, hide=False, renormalise=False)
     return look
 
 
 _NO_ROLLOUT = {
-    "decoder_self": "Rollout follows the encoder's self-attention only. In the decoder every layer also takes in the "
-    "source through cross-attention, and a product of self-attention weights would leave that path out. Shown "
-    "instead: attention weights.",
-    "cross": "Rollout follows the encoder's self-attention only. Rows and columns of cross-attention are tokens of two "
-    "different sentences, so one layer's weights cannot be multiplied by the next one's. Shown instead: "
-    "attention weights.",
+    "decoder_self": "Rollout is defined for the encoder's self-attention only. Every decoder layer also reads the "
+    "source through cross-attention, which a product of self-attention weights would ignore. Showing attention "
+    "weights instead.",
+    "cross": "Rollout is defined for the encoder's self-attention only. The rows and columns of cross-attention are "
+    "tokens of two different sentences, so one layer's weights cannot be multiplied by the next one's. Showing "
+    "attention weights instead.",
 }
 
 
@@ -133,7 +133,7 @@ def _shown(view: View, look: Look, every: bool) -> Shown:
 
 
 def show_mosaic(shown: Shown) -> Drawing:
-    """Every head of every layer in one picture; a click opens one."""
+    """Draw every head of every layer in one picture; a click opens one."""
     view, trace = shown.view, shown.view.trace
     title = f"{trace.checkpoint} {trace.checkpoint_hash[:8]}, {VALUES[shown.look.values].lower()}"
     groups = [_group(view, tables) for tables in shown.groups]
@@ -149,7 +149,7 @@ def _group(view: View, tables: HeadTables) -> Group:
 
 
 def unnumbered(view: View, tables: HeadTables) -> tuple[list[str], list[str]]:
-    """Texts of queries and keys, for pictures that number them themselves."""
+    """Labels of queries and keys without positions, for pictures that add those themselves."""
     attention = view.trace.attention(tables.kind, 0)
     queries = texts_of(attention.query_tokens, tables.queries)
     if tables.kind != "encoder_self":
@@ -159,7 +159,7 @@ def unnumbered(view: View, tables: HeadTables) -> tuple[list[str], list[str]]:
 
 
 def _choose(kind: str, layer: int, head: int) -> None:
-    """Before the page runs again: the sidebar's widgets show the head that was clicked."""
+    """Set the sidebar's widgets to the clicked head, before the page reruns."""
     st.session_state.update(kind=kind, layer=layer, head=head)
 
 
@@ -168,7 +168,7 @@ def _choose_layer(_kind: str, layer: int, _head: int) -> None:
 
 
 def show_head(shown: Shown) -> tuple[Any, Drawing]:
-    """The opened head as a heat map beside its lines; returns both."""
+    """Draw the opened head as a heat map and as lines; returns both."""
     figure = head_map(shown.rows, shown.keys, shown.values, shown.mask, shown.called, shown.high)
     left, right = st.columns([3, 2])
     with left:
@@ -179,7 +179,7 @@ def show_head(shown: Shown) -> tuple[Any, Drawing]:
 
 
 def _show_lines(shown: Shown) -> Drawing:
-    """Lines of the opened head or of all in its layer; the buttons of the picture turn each on and off."""
+    """Draw the lines of the opened head or of all heads in its layer; buttons in the picture switch each on and off."""
     view, tables = shown.view, shown.tables
     layer = tables.values[view.layer]
     start = shown.column // MOST_HEADS * MOST_HEADS
@@ -207,7 +207,7 @@ def _show_lines(shown: Shown) -> Drawing:
 
 
 def recipe(shown: Shown) -> Recipe:
-    """How the tables are read from the run."""
+    """How the exported tables are computed from the run."""
     found = {name: f"tables.{name}" for name in ("values", "mask", "removed")}
     return Recipe(
         found | {"opened": f"tables.values[layer, {shown.column}]"},
@@ -217,58 +217,59 @@ def recipe(shown: Shown) -> Recipe:
 
 
 def removed_text(shown: Shown) -> str:
-    """What hiding special tokens took away from the opened head, and what became of its rows."""
+    """How much weight hiding special tokens removed from the opened head, and what its rows sum to now."""
     tables, view = shown.tables, shown.view
     hidden = [token for token in ("<s>", "</s>") if token in view.attention.key_tokens]
     if not shown.look.hide or not hidden:
         return ""
     removed = tables.removed[view.layer, shown.column]
-    text = f"Hidden: {hidden[0]}. It had {removed.mean():.2%} of a row on average"
-    text += f", {removed.max():.2%} of row “{shown.rows[int(removed.argmax())]}” at most. "
+    text = f"Hidden: {hidden[0]}. It received {removed.mean():.2%} of a row on average"
+    text += f", at most {removed.max():.2%}, in row “{shown.rows[int(removed.argmax())]}”. "
     return text + _rows_now(shown)
 
 
 def _rows_now(shown: Shown) -> str:
-    rows = "" if shown.view.kind == "cross" else " Its own row is hidden too."
+    rows = "" if shown.view.kind == "cross" else " Its own row is hidden as well."
     if not shown.look.renormalise:
-        return f"Rows were not renormalised: what is left of each does not sum to 1.{rows}"
+        return f"Rows were not renormalised, so they no longer sum to 1.{rows}"
     empty = int(np.isnan(shown.values).all(axis=-1).sum())
-    blank = f" {empty} of them had nothing left and stay blank." if empty else ""
-    return f"Rows were renormalised to the sum that they had.{blank}{rows}"
+    blank = f" {empty} of them had no weight left and are blank." if empty else ""
+    return f"Rows were renormalised to their original sum.{blank}{rows}"
 
 
 def explain_numbers(shown: Shown) -> None:
-    """What the numbers are: the formula, one equation a line."""
+    """Explain the numbers: their formula, one equation per line."""
     text, latex, section = _EXPLAINED[shown.look.values]
     if shown.look.values == "norms" and shown.look.words:
-        text += " A word's number is the sum of its pieces' lengths, which the length of their sum may fall short of."
+        text += " A word's value is the sum of its tokens' lengths, which can exceed the length of their sum."
     explain(text, latex, section)
 
 
 _EXPLAINED = {
     "weights": (
         "Each row of a square is one query, and its weights over the keys sum to 1. “Multi-head attention allows the "
-        "model to jointly attend to information from different representation subspaces at different positions”: "
-        "so each head has a square of its own. A large weight says where a head reads, not how much what it read "
-        "there matters: see “Norm-weighted”.",
+        "model to jointly attend to information from different representation subspaces at different positions”, so "
+        "every head has a square of its own. A large weight shows where a head reads, not how much the value it read "
+        "there contributes: for that, see “Norm-weighted”.",
         r"\alpha^{h} = \mathrm{softmax}\!\left(\frac{Q_h K_h^{\top}}{\sqrt{d_k}}\right)",
         "3.2",
     ),
     "norms": (
-        "$\\alpha_{ij}$ is the attention weight, $f(x_j)$ what key j offers through this head's values and its rows of "
-        "$W_O$. The product's length is how much key j really adds to row i: a key may have most of the weight and add "
-        "little, because its value is short. After Kobayashi et al. 2020, “Attention is Not Only a Weight”. Colours "
-        "run from 0 to the largest length in the mosaic, and rows need not sum to 1.",
+        "$\\alpha_{ij}$ is the attention weight, $f(x_j)$ the vector that key j contributes through this head's "
+        "$W_V$ and its rows of $W_O$. The norm of their product is how much key j actually adds to row i: a key may "
+        "have most of the weight and add little, because its value vector is short. After Kobayashi et al. 2020, "
+        "“Attention is Not Only a Weight”. Colours run from 0 to the largest norm in the mosaic; rows need not sum "
+        "to 1.",
         r"\begin{aligned} f(x_j) &= (x_j W_V^h + b_V^h)\, W_O^h \\"
         r"\text{shown} &= \lVert \alpha_{ij}\, f(x_j) \rVert \\"
         r"\mathrm{out}_i &= \textstyle\sum_h \sum_j \alpha^h_{ij}\, f^h(x_j) + b_O \end{aligned}",
         "3.2.2",
     ),
     "rollout": (
-        "How much of each input token reaches each position, if all mixing were by attention weights: half of "
-        "each layer's step is the residual connection, the other half the mean of its heads. Rows sum to 1. "
-        "It leaves out values, W_O, norms and feed-forward layers. After Abnar & Zuidema 2020, “Quantifying "
-        "Attention Flow in Transformers”; one square a layer, since the heads are averaged.",
+        "How much of each input token reaches each position if all mixing were done by attention weights. Each layer "
+        "counts as half identity, for the residual connection, plus half the mean of its heads' weights. Rows sum to "
+        "1. Values, W_O, norms and feed-forward layers are left out. After Abnar & Zuidema 2020, “Quantifying "
+        "Attention Flow in Transformers”; one square per layer, because the heads are averaged.",
         r"\begin{aligned} A_l &= \tfrac1H \textstyle\sum_h \alpha^{l,h} \\ \bar A_l &= 0.5\, A_l + 0.5\, I \\"
         r"\tilde A_l &= \bar A_l\, \tilde A_{l-1}, \qquad \tilde A_0 = \bar A_0 \end{aligned}",
         None,

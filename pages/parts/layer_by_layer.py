@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis import residual_stream
-from model.analysis.residual_stream import Path
+from model.analysis.residual_stream import StreamMeasures
 from model.background.sizes import parameters_by_block
 from model.trace import Array, SubLayer
 from pages.frame.open_page import View
@@ -34,7 +34,7 @@ class Shown:
     tokens: tuple[str, ...]
     rows: list[str]
     """names of the tokens, in the decoder with what each row predicts"""
-    path: Path
+    path: StreamMeasures
     position: int
     step: int
     """0 is the input, step s the stream after sub-layer s - 1"""
@@ -63,7 +63,7 @@ def choose(view: View) -> Shown:
     stack = stack or "decoder"
     tokens = view.trace.src_tokens if stack == "encoder" else view.trace.tgt_tokens
     rows = row_names(tokens, None if stack == "encoder" else view.trace.next_tokens)
-    path = residual_stream.path(view.trace, stack)
+    path = residual_stream.measure_stream(view.trace, stack)
     with middle:
         position = _select("Token", "layers_token", rows, min(1, len(rows) - 1), notes)
     with right:
@@ -116,8 +116,9 @@ def show_path(shown: Shown) -> object:
 @st.fragment
 def show_inside(view: View, shown: Shown) -> None:
     """One sub-layer at the chosen token, vector by vector, and one dimension of it in numbers."""
-    sublayer, pre = _sublayer(view, shown), view.translator.model.config.norm == "pre"
-    norm = residual_stream.layer_norm(view.translator.model, sublayer, shown.position)
+    sublayer = _sublayer(view, shown)
+    pre = sublayer.placement == "pre"
+    norm = residual_stream.layer_norm(sublayer, shown.position)
     vectors = _vectors(sublayer, shown.position, pre)
     last = len(norm.gamma) - 1
     if st.session_state.get("layers_dimension") is not None:
@@ -158,7 +159,7 @@ def _vectors(sublayer: SubLayer, position: int, pre: bool) -> dict[str, Array]:
 
 def show_similarity(view: View, shown: Shown) -> None:
     """Every two tokens at the chosen step: do they grow alike?"""
-    stream = residual_stream.stream(view.trace, shown.stack)
+    stream = residual_stream.residual_stream(view.trace, shown.stack)
     means = [residual_stream.mean_cosine(x) for x in stream]
     figure = similarity_map(residual_stream.cosines(stream[shown.step]), numbered(shown.tokens))
     chart(figure, key="layers-similarity", alt=f"Cosine of every two tokens at the step {shown.step_name}")
@@ -202,7 +203,7 @@ def _sublayer(view: View, shown: Shown) -> SubLayer:
     """The sub-layer that leads to the chosen step; for the input the one that reads it."""
     if shown.step == 0:
         st.caption("The input has no sub-layer before it: here is the first one, which reads it.")
-    return residual_stream.sublayers_of(view.trace, shown.stack)[max(shown.step - 1, 0)]
+    return residual_stream.sublayers_in(view.trace, shown.stack)[max(shown.step - 1, 0)]
 
 
 def _table(table: pd.DataFrame) -> None:

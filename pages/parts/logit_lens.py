@@ -3,8 +3,8 @@
 import numpy as np
 import streamlit as st
 
-from model.analysis.logit_lens import Lens, lens
-from model.analysis.residual_stream import Neurons, neurons, sublayers_of
+from model.analysis.logit_lens import LogitLens, logit_lens
+from model.analysis.residual_stream import Neurons, neurons, sublayers_in
 from model.checkpoints.translator import Translator
 from model.trace import Array, SubLayer, Trace
 from pages.compute.cache import kept
@@ -139,10 +139,10 @@ def _said(step: str, every: bool) -> str:
 
 def _feed_forward(view: View, shown: Shown) -> SubLayer:
     layer = 0 if shown.step == 0 else int(shown.step_name.split()[0])
-    return next(s for s in sublayers_of(view.trace, shown.stack) if s.hidden is not None and s.layer == layer)
+    return next(s for s in sublayers_in(view.trace, shown.stack) if s.hidden is not None and s.layer == layer)
 
 
-def _read(view: View) -> Lens:
+def _read(view: View) -> LogitLens:
     with st.spinner("Reading every step with the output matrix …"):
         return _lens(view.translator, view.trace)
 
@@ -160,5 +160,5 @@ def _run(trace: Trace) -> tuple[object, ...]:
 
 
 @kept(max_entries=24, hash_funcs={Translator: _weights, Trace: _run})
-def _lens(translator: Translator, trace: Trace) -> Lens:
-    return lens(translator.model, trace)
+def _lens(translator: Translator, trace: Trace) -> LogitLens:
+    return logit_lens(translator.model, trace)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from model.analysis.padded_batch import PaddedRun, padded_run, room_for_pads
+from model.analysis.padded_batch import PaddedRun, room_for_pads, run_padded
 from model.analysis.softmax import future_mass, mask_orders, moved_mass
 from model.checkpoints.translator import Translator
 from model.interventions import LiftCausalMask
@@ -206,4 +206,4 @@ def _run(trace: Trace) -> tuple[object, ...]:
 
 @kept(max_entries=24, hash_funcs={Translator: _weights, Trace: _run})
 def _padded_run(translator: Translator, trace: Trace, kind: str, layer: int, pads: int) -> PaddedRun:
-    return padded_run(translator, trace, kind, layer, pads)
+    return run_padded(translator, trace, kind, layer, pads)

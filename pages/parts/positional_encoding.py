@@ -83,7 +83,7 @@ def show_sentence(embedded: Embedded, tokens: tuple[str, ...]) -> None:
 
 def show_wavelengths(encoding: Array, rows: int) -> None:
     max_len, d_model = encoding.shape
-    formula, measured = position_table.wavelengths(d_model), position_table.measured_wavelengths(encoding)
+    formula, measured = position_table.wavelengths(d_model), position_table.wavelengths_in(encoding)
     if "waves" in st.session_state:
         st.session_state["waves"] = [dimension for dimension in st.session_state["waves"] if dimension < d_model]
     chosen = st.multiselect(
@@ -147,7 +147,7 @@ def show_rotation(encoding: Array) -> None:
     k = kept_slider(middle, "Offset k", (1, max_len // 2), min(10, max_len // 2), "offset")
     pair = kept_slider(right, "Pair i", (0, d_model // 2 - 1), d_model // 16, "pair")
     pairs = _pairs(d_model // 2, pair)
-    predicted, blocks = position_table.rotated(encoding, k), position_table.rotation(encoding, k)
+    predicted, blocks = position_table.rotate(encoding, k), position_table.rotation_blocks(encoding, k)
     errors = np.abs(predicted - encoding[k:])
     rows = {f"PE({pos})": encoding[pos], f"PE({pos + k})": encoding[pos + k]}
     turned = {f"M<sub>{k}</sub> PE({pos})": predicted[pos]}

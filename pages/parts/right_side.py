@@ -7,14 +7,14 @@ import streamlit as st
 from model.checkpoints.store import CheckpointError, available_checkpoints
 from model.checkpoints.translator import Translator
 from pages.compute.runs import Request, open_translator, run
-from pages.frame.examples import EXAMPLES, SHOWING, place
+from pages.frame.examples import examples_of
 from pages.frame.fields import DEFAULTS, KINDS, drop_impossible, text_field
 from pages.frame.open_page import View
 from pages.parts.positional_encoding import KEPT
 
 MODES = {"heads": "Heads", "sentences": "Sentences", "checkpoints": "Checkpoints"}
 PAIRS = {
-    "One word decides what “it” is": (EXAMPLES[0], DEFAULTS["side_sentence"]),
+    "One word decides what “it” is": (DEFAULTS["source"], DEFAULTS["side_sentence"]),
     "The other way round": ("The dog chased the cat.", "The cat chased the dog."),
     "One word more": ("I have seen the dog.", "I have not seen the dog."),
     "The same word twice": ("He sat on the bank of the river.", "He went to the bank in the city."),
@@ -70,6 +70,7 @@ def _sentence(view: View) -> View:
         placeholder="… or take a pair, for both sides",
         label_visibility="collapsed",
         on_change=_take_pair,
+        args=(view.translator.name,),
     )
     source = view.translator.truncate(sentence)
     if source != sentence:
@@ -81,14 +82,13 @@ def _sentence(view: View) -> View:
     return replace(view, trace=trace, source=sentence, typed=None)
 
 
-def _take_pair() -> None:
+def _take_pair(checkpoint: str) -> None:
     state = st.session_state
     if name := state["side_example"]:
         state["source"], state[SENTENCE] = PAIRS[name]
         state["side_example"] = None
-        for example in SHOWING:
-            if example.sentence == state["source"]:
-                state.update(place(example))
+        for example in examples_of(checkpoint).of(state["source"]):
+            state.update(example.place)
 
 
 def _checkpoint(view: View) -> View:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.analysis.two_heads import Joined, Side, join, largest, mean_entropy, of_pieces, of_words
+from model.analysis.two_heads import Joined, Side, join, largest_weight, mean_entropy, piece_table, word_table
 from model.analysis.words import word_groups
 from model.trace import Array
 from pages.frame.fields import KINDS
@@ -57,7 +57,7 @@ class Sides:
 def beside(view: View, right: View, mode: str) -> Sides:
     """Both sides as tables; of two checkpoints, whose vocabularies differ, by whole words."""
     by_words = mode == BY_WORDS
-    cut = of_words if by_words else of_pieces
+    cut = word_table if by_words else piece_table
     sides = cut(view.attention, view.head), cut(right.attention, right.head)
     panels = _panel(view, sides[0], by_words), _panel(right, sides[1], by_words)
     why = _why_not(view, right, sides, by_words)
@@ -192,7 +192,7 @@ def show_numbers(sides: Sides) -> None:
 def numbers_table(sides: Sides) -> pd.DataFrame:
     """One line a measure: left, right, and right − left where that makes sense."""
     entropies = [mean_entropy(side) for side in sides.sides]
-    places = [largest(side) for side in sides.sides]
+    places = [largest_weight(side) for side in sides.sides]
     weights = [float(side.weights[place]) for side, place in zip(sides.sides, places, strict=True)]
     lines = [
         ("Mean entropy of a row, bits", *map(_text, entropies), _signed(entropies[1] - entropies[0])),
@@ -251,7 +251,7 @@ def table(sides: Sides) -> pd.DataFrame:
 def recipe(sides: Sides) -> Recipe:
     """How both sides and their difference are computed again."""
     left, right = sides.views
-    cut = "of_words" if sides.mode == BY_WORDS else "of_pieces"
+    cut = "word_table" if sides.mode == BY_WORDS else "piece_table"
     steps = [f"left = {cut}(attention, head)"]
     if right.trace is left.trace:
         steps.append("other = trace")

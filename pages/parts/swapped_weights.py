@@ -8,7 +8,14 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from model.analysis.swapped_weights import HeadsMoved, Moved, every_head, rank_correlation, swapped, value_zeroing
+from model.analysis.swapped_weights import (
+    Distances,
+    HeadDistances,
+    rank_correlation,
+    swap_every_head,
+    swap_weights,
+    zero_values,
+)
 from model.interventions import UniformAttention
 from pages.compute.on_request import asked, kept_result
 from pages.compute.queue import in_turns
@@ -40,7 +47,7 @@ def show_explanation(view: View) -> None:
     )
     _show_swaps(view)
     _show_zeroing(view)
-    show_code(swapped, every_head, value_zeroing, rank_correlation)
+    show_code(swap_weights, swap_every_head, zero_values, rank_correlation)
 
 
 @st.fragment
@@ -61,7 +68,7 @@ def _show_swaps(view: View) -> None:
         _show_all(view, heads)
 
 
-def _show_one(runs: list[Moved]) -> None:
+def _show_one(runs: list[Distances]) -> None:
     means = [run.means for run in runs]
     uniform = [isinstance(run.intervention, UniformAttention) for run in runs]
     rows = {
@@ -80,7 +87,7 @@ def _show_one(runs: list[Moved]) -> None:
     )
 
 
-def _show_all(view: View, heads: HeadsMoved) -> None:
+def _show_all(view: View, heads: HeadDistances) -> None:
     left, right = st.columns(2)
     way = _choice(left, "Swapped for", "explain_way", WAYS)
     measure = _choice(right, "Distance", "explain_distance", SHORT)
@@ -161,17 +168,17 @@ def _worked_out(view: View, label: str, key: str, work: Work) -> Any:
 
 
 def _swap_one(view: View) -> Progress:
-    runs: list[Moved] = []
-    for run in swapped(view.translator, view.trace, view.kind, view.layer, view.head, SEEDS):
+    runs: list[Distances] = []
+    for run in swap_weights(view.translator, view.trace, view.kind, view.layer, view.head, SEEDS):
         runs.append(run)
         yield len(runs) / (1 + len(SEEDS)), runs
 
 
 def _swap_all(view: View) -> Progress:
-    for found in every_head(view.translator, view.trace, view.kind):
+    for found in swap_every_head(view.translator, view.trace, view.kind):
         yield found.done, found
 
 
 def _zero(view: View) -> Progress:
-    for found in value_zeroing(view.translator, view.trace, view.kind, view.layer, view.head):
+    for found in zero_values(view.translator, view.trace, view.kind, view.layer, view.head):
         yield float(np.isfinite(found.change).mean()), found

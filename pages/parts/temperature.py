@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 import streamlit as st
 
-from model.analysis.softmax import entropies, entropy, flattest, sharpest, softmax_at
+from model.analysis.softmax import entropy, entropy_by_temperature, one_hot_weights, softmax_at, uniform_weights
 from model.interventions import Intervention
 from model.trace import Array, Trace
 from pages.compute.runs import Request, run
@@ -177,14 +177,14 @@ def show_row(view: View, row: int) -> None:
         key="temperature-row-panels",
         alt="One row's weights at six temperatures",
     )
-    ties = int((sharpest(scaled[row], mask[row]) > 0).sum())
+    ties = int((one_hot_weights(scaled[row], mask[row]) > 0).sum())
     shared = f", shared here by {ties} equal ones" if ties > 1 else ""
     st.caption(
         "**Drawn again** from the scores of this run, softmax(scaled / τ); grey keys are masked. τ → 0 puts all weight "
         f"on the highest score{shared}: attention becomes a look-up. "
         "τ → ∞ gives every key that may be seen the same weight: attention becomes the mean of the values."
     )
-    curves = entropies(scaled, mask, CURVE)
+    curves = entropy_by_temperature(scaled, mask, CURVE)
     figure = entropy_chart(
         CURVE, curves[:, row], curves.mean(axis=1), int(mask[row].sum()), float(attention.temperature[head])
     )
@@ -194,7 +194,7 @@ def show_row(view: View, row: int) -> None:
 
 def panels_of(scaled: Array, mask: Array) -> dict[str, tuple[Array, float]]:
     """Title -> weights of one row and their entropy, from one limit to the other."""
-    weights = {"τ → 0": sharpest(scaled, mask)}
+    weights = {"τ → 0": one_hot_weights(scaled, mask)}
     weights |= {f"τ = {tau:g}": softmax_at(scaled, mask, tau) for tau in PANELS}
-    weights |= {"τ → ∞": flattest(mask)}
+    weights |= {"τ → ∞": uniform_weights(mask)}
     return {title: (found, float(entropy(found))) for title, found in weights.items()}

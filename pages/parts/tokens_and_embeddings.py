@@ -1,4 +1,4 @@
-"""What the page on tokens and embeddings lets the person choose, and shows below its strips, a view a tab."""
+"""Tokens and embeddings: the choice of side, token and dimension, and one function per tab."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +21,8 @@ from viz.html import meaning, piece_table
 
 SIDES = {"source": "Source", "target": "Target"}
 TITLES = {
-    "source": "Source: the pieces that the encoder reads, their ids and UTF-8 bytes",
-    "target": "Target: the pieces that the decoder reads, the start token first, their ids and UTF-8 bytes",
+    "source": "Source: the tokens that the encoder reads, their ids and UTF-8 bytes",
+    "target": "Target: the tokens that the decoder reads, start token first, their ids and UTF-8 bytes",
 }
 HUES = {"source": theme.ENCODER, "target": theme.DECODER}
 LENGTH_CHART = "tokens-lengths"
@@ -31,7 +31,7 @@ LENGTH_CHART = "tokens-lengths"
 
 @dataclass(frozen=True)
 class Shown:
-    """One side of the run, and the token and dimension chosen there."""
+    """One side of the run, and the chosen token and dimension."""
 
     side: str
     embedded: Embedded
@@ -46,7 +46,7 @@ class Shown:
 
 
 def choose(view: View) -> Shown:
-    """Side, token and dimension; what a shorter sentence or a smaller model lacks becomes the nearest it has."""
+    """Choose side, token and dimension; values out of range are clamped."""
     trace = view.trace
     left, middle, right, _ = st.columns([2, 1, 1, 2])
     side = left.segmented_control(
@@ -75,7 +75,7 @@ def token_clicked() -> None:
 
 
 def show_arithmetic(view: View, shown: Shown) -> None:
-    """The chosen token and dimension in numbers: the weight, the root, the position's number, and their sum."""
+    """The arithmetic of the chosen token and dimension: embedding weight times √d_model, plus positional encoding."""
     at, piece, embedded = (shown.position, shown.dimension), shown.piece, shown.embedded
     row = vocabulary.embedding_rows(view.translator.model, shown.side, [piece.id])[0]
     scale = vocabulary.input_embedding(view.translator.model, shown.side).scale
@@ -87,8 +87,8 @@ def show_arithmetic(view: View, shown: Shown) -> None:
     lengths = vocabulary.lengths(embedded)
     e, p, x = (lengths[name][shown.position] for name in ("embedding", "positional", "sum"))
     st.caption(
-        f"Worked out again from the weights, all {len(row)} dimensions differ from what the model read by at most "
-        f"{off:g}. Lengths of the three vectors: embedding {e:.4f}, position {p:.4f}, input {x:.4f}."
+        f"Recomputed from the weights, all {len(row)} dimensions agree with the model's input to within {off:g}. "
+        f"Norms of the three vectors: embedding {e:.4f}, positional encoding {p:.4f}, input {x:.4f}."
     )
 
 
@@ -96,28 +96,32 @@ def show_neighbours(view: View, shown: Shown) -> None:
     translator, piece = view.translator, shown.piece
     similarities = vocabulary.cosines(translator.model, shown.side, piece.id)
     found = vocabulary.neighbours(translator.tokenizer, similarities, piece.id)
-    st.text(f"Nearest to token {shown.position}, {meaning(piece)} (id {piece.id}):")
+    st.text(f"Nearest neighbours of token {shown.position}, {meaning(piece)} (id {piece.id}):")
     bars = neighbour_bars(found, HUES[shown.side])
     chart(bars, key="tokens-neighbours", alt="The tokens whose embeddings have the largest cosine with the chosen one")
     others = np.delete(similarities, piece.id)
     st.caption(
-        f"Cosine of the two rows of E, which takes no notice of their lengths; the nearest {len(found)} of all "
-        f"{len(others):,} other tokens, whose mean is {others.mean():.4f} and lowest {others.min():.4f}. "
-        "A hyphen: the piece continues a word. Hatched: no text, but a byte or a special token. "
-        + _sharing(translator.model.config.tie_embeddings)
+        f"Cosine similarity of the two rows of E: the {len(found)} nearest of all {len(others):,} other tokens, whose "
+        f"mean is {others.mean():.4f} and minimum {others.min():.4f}. A hyphen marks a token that continues a word. "
+        "Hatched: a byte or a special token, which has no text. " + _sharing(translator.model.config.tie_embeddings)
     )
 
 
 def show_lengths(shown: Shown) -> None:
     lengths = vocabulary.lengths(shown.embedded)
     bars = length_bars(lengths, shown.tokens, shown.position)
-    chart(bars, key=LENGTH_CHART, on_select=token_clicked, alt="Length of embedding, position and input of each token")
+    chart(
+        bars,
+        key=LENGTH_CHART,
+        on_select=token_clicked,
+        alt="Norms of embedding, positional encoding and input of each token",
+    )
     means = {name: values.mean() for name, values in lengths.items()}
     root = shown.embedded.sum.shape[-1] ** 0.5
     st.caption(
-        f"On average over these tokens the embeddings are {means['embedding']:.4f} long, the positions "
-        f"{means['positional']:.4f}, their sums {means['sum']:.4f}. Without the factor {root:.4g} the embeddings would "
-        f"be {means['embedding'] / root:.4f} long. Click on a bar to choose its token."
+        f"Mean norm over these tokens: embeddings {means['embedding']:.4f}, positional encodings "
+        f"{means['positional']:.4f}, their sums {means['sum']:.4f}. Without the factor {root:.4g} the embeddings' "
+        f"would be {means['embedding'] / root:.4f}. Click on a bar to choose its token."
     )
 
 
@@ -125,14 +129,14 @@ def show_all(shown: Shown, limits: tuple[float, float]) -> None:
     parts = shown.embedded.embedding, shown.embedded.positional, shown.embedded.sum
     chart(sum_maps(*parts, shown.tokens), key="tokens-all", alt="Heat maps of all tokens: embedding, position, input")
     st.caption(
-        "A row a token, a column a dimension; one colour range for all three, "
-        f"{signed(limits[0])} to {signed(limits[1])}."
+        f"One row per token, one column per dimension; all three share one colour range, {signed(limits[0])} to "
+        f"{signed(limits[1])}."
     )
 
 
 def show_table(shown: Shown) -> None:
     st.dataframe(piece_table(shown.pieces), hide_index=True, width="stretch")
-    st.caption("␣: a space, which the vocabulary writes as ▁. Bytes are hexadecimal.")
+    st.caption("␣ is a space, which the vocabulary writes as ▁. Bytes are in hexadecimal.")
 
 
 def rows_of(shown: Shown) -> dict[str, Array]:
@@ -141,7 +145,7 @@ def rows_of(shown: Shown) -> dict[str, Array]:
 
 
 def recipe(shown: Shown) -> Recipe:
-    """How `export_arrays` come about."""
+    """How the arrays of `export_arrays` are computed."""
     side, short = shown.side, {"source": "src", "target": "tgt"}[shown.side]
     return Recipe(
         {
@@ -157,7 +161,7 @@ def recipe(shown: Shown) -> Recipe:
 
 
 def export_arrays(view: View, shown: Shown) -> dict[str, Any]:
-    """What the NPZ holds: ids, rows of E, the three arrays, and the chosen token's cosines."""
+    """What the NPZ holds: ids, rows of E, the three arrays, and the chosen token's cosine similarities."""
     ids = [piece.id for piece in shown.pieces]
     return {
         f"{shown.side}_ids": np.array(ids),
@@ -170,5 +174,5 @@ def export_arrays(view: View, shown: Shown) -> dict[str, Any]:
 
 def _sharing(tied: bool) -> str:
     if tied:
-        return "Both languages, encoder, decoder and output layer share this one matrix (section 3.4)."
-    return "This model has a matrix for the encoder, one for the decoder and one for the output: this is this side's."
+        return "Encoder, decoder and output layer share this one matrix (section 3.4)."
+    return "This model has separate matrices for encoder, decoder and output; this is the one of the chosen side."

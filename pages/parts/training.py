@@ -11,7 +11,7 @@ from model.trace import Array
 from model.training.loss import cross_entropies, smoothed_shares, target_entropy
 from model.training.schedule import Measured, measured_schedule, noam
 from pages.parts.positional_encoding import KEPT, kept_slider
-from pages.parts.translate import target_position
+from pages.parts.translate import choose_position
 from pages.widgets.chart import chart
 from pages.widgets.explain import explain
 from viz.charts.training import OVER, PANELS, run_curves, schedule_chart, smoothing_chart
@@ -95,7 +95,7 @@ def show_smoothing(view: "View") -> dict[str, Array]:
     trace, vocabulary = view.trace, view.trace.logits.shape[-1]
     left, right = st.columns(2)
     with left:
-        position = target_position(decoder_rows(trace.tgt_tokens, trace.next_tokens))
+        position = choose_position(decoder_rows(trace.tgt_tokens, trace.next_tokens))
     epsilon = right.slider("Label smoothing ε", 0.0, 0.5, PAPER_SMOOTHING, 0.01, key="epsilon", **KEPT)
     share, other = smoothed_shares(vocabulary, epsilon)
     probabilities = trace.probabilities[position]

@@ -1,10 +1,13 @@
-"""What the home page lets the person pick inside its run."""
+"""The home page: which cross-attention weights it draws, which position it looks at, and long texts."""
+
+from dataclasses import dataclass
 
 import streamlit as st
 
+from model.analysis.aligned_head import best_aligned_head
 from model.trace import Array
 from pages.compute.runs import translate
-from pages.frame.examples import SHOWING, Example, largest_weight
+from pages.frame.examples import Example, examples_of, largest_weight
 from pages.frame.fields import KINDS, SEE
 from pages.frame.open_page import View
 from pages.widgets.canvas import token_lines
@@ -16,16 +19,34 @@ from viz.tokens import labels
 ALIGNMENT_LINES = "alignment-lines"
 POSITION_CHART = "certainty"
 """key of the chart whose bars are the positions of the translation"""
+SENTENCES_AT_ONCE = 16
+MANY = 200
+"""from this many sentences on, a long text is translated greedily"""
 
 
-def position_clicked() -> None:
+@dataclass(frozen=True)
+class Alignment:
+    """Cross-attention weights that are read as an alignment of target and source tokens."""
+
+    weights: Array
+    """(target position, source position)"""
+    what: str
+    """they are, in words"""
+    code: str
+    """a Python expression that reads them from `trace`"""
+    layer: int
+    head: int | None
+    """None: the mean of the layer's heads"""
+
+
+def clicked_position() -> None:
     """A click on a bar of the chart chooses its position."""
     points = st.session_state[POSITION_CHART]["selection"]["points"]
     if points:
         st.session_state["position"] = points[0]["point_index"]
 
 
-def target_position(rows: list[str]) -> int:
+def choose_position(rows: list[str]) -> int:
     """A position of the translation.
 
     Args:
@@ -42,69 +63,59 @@ def target_position(rows: list[str]) -> int:
     return chosen
 
 
-def alignment_weights(view: View) -> tuple[Array, str]:
-    """Cross-attention weights (target position, source position), and what they are in words."""
-    last = view.translator.model.config.n_decoder_layers - 1
+def choose_alignment(view: View) -> Alignment:
+    """One head's cross-attention weights, the best-aligned one's at first, or a mean over a layer's heads."""
+    (last, best), heads = best_aligned_head(view.trace), view.translator.model.config.n_heads
     layer = min(view.layer, last)
-    n_heads = view.translator.model.config.n_heads
-    names = {
-        "last": f"Last layer, mean of its {n_heads} heads",
-        "layer": f"Layer {layer}, mean of its {n_heads} heads",
-        "head": f"Layer {layer}, head {view.head}",
+    choices: dict[str, tuple[str, int, int | None]] = {
+        "best": (f"Layer {last}, head {best}", last, best),
+        "head": (f"Sidebar: layer {layer}, head {view.head}", layer, view.head),
+        "layer": (f"Layer {layer}, mean of its {heads} heads", layer, None),
+        "last": (f"Layer {last}, mean of its {heads} heads", last, None),
     }
     which = st.segmented_control(
-        "Heads",
-        list(names),
-        default="last",
+        "Cross-attention weights",
+        list(choices),
+        default="best",
         required=True,
-        format_func=names.__getitem__,
+        format_func=lambda name: choices[name][0],
         key="alignment",
         persist_state="session",
-        label_visibility="collapsed",
+        help="The first choice is the best-aligned head of the last layer: the one in which each target token has its "
+        "weight on one source token, and each source token gets it from some target token.",
     )
-    if which == "head":
-        pattern = view.trace.attention("cross", layer).pattern
-        return pattern[view.head], f"Cross-attention weights of layer {layer}, head {view.head}"
-    layer = last if which == "last" else layer
+    _, layer, head = choices[which or "best"]
     pattern = view.trace.attention("cross", layer).pattern
-    return pattern.mean(axis=0), f"Cross-attention weights of layer {layer}, averaged over its {n_heads} heads"
+    code = f"trace.attention('cross', {layer}).pattern"
+    if head is None:
+        what = f"Attention weights of cross-attention, layer {layer}, mean of its {heads} heads"
+        return Alignment(pattern.mean(axis=0), what, f"{code}.mean(axis=0)", layer, None)
+    what = f"Attention weights of cross-attention, layer {layer}, head {head}"
+    return Alignment(pattern[head], what, f"{code}[{head}]", layer, head)
 
 
-def alignment_code(view: View) -> str:
-    """The Python expression of what `alignment_weights` chose."""
-    which, last = st.session_state.get("alignment") or "last", view.translator.model.config.n_decoder_layers - 1
-    layer = last if which == "last" else min(view.layer, last)
-    return f"trace.attention('cross', {layer}).pattern" + ("[head]" if which == "head" else ".mean(axis=0)")
-
-
-def alignment_lines(view: View, weights: Array, what: str) -> Drawing:
-    """The alignment as lines, for those who come first: it is there before the map is.
-
-    Args:
-        view: the run.
-        weights: (target position, source position).
-        what: they are, in words.
-    """
+def draw_alignment_lines(view: View, alignment: Alignment) -> Drawing:
+    """The alignment as lines between source and target tokens."""
     attention = view.trace.attention("cross", 0)
     payload = lines(
-        weights[None],
+        alignment.weights[None],
         labels(attention.query_tokens),
         labels(attention.key_tokens),
         predicts=labels(view.trace.next_tokens),
-        measure=what,
+        measure=alignment.what,
     )
     return token_lines(payload, ALIGNMENT_LINES)
 
 
-SENTENCES_AT_ONCE = 16
+def link_to_alignment(alignment: Alignment) -> None:
+    """A link that opens the drawn head on "Heads and layers"; nothing for a mean."""
+    if alignment.head is not None:
+        place = f"cross.{alignment.layer}.{alignment.head}"
+        way(f"Open cross-attention, layer {alignment.layer}, head {alignment.head}", "heads_and_layers", **{SEE: place})
 
 
-MANY = 200
-"""sentences from which on the search is greedy"""
-
-
-def whole_translation(view: View) -> None:
-    """On request, sentence by sentence, with progress; nothing where the views show everything."""
+def translate_long_text(view: View) -> None:
+    """On request, translate a text of which the page shows only the beginning, sentence by sentence with progress."""
     if view.source == view.trace.source:
         return
     parts = tuple(part.strip() for part in view.translator.parts(view.source))
@@ -124,7 +135,8 @@ def whole_translation(view: View) -> None:
         translated += translate(view.translator, some, beam_size, view.trace.interventions)
         bar.progress(len(translated) / len(parts), f"{len(translated):,} of {len(parts):,} sentences")
     bar.empty()
-    st.caption("Each sentence by itself, " + ("beam 4." if beam_size == 4 else "greedy, because they are many."))
+    how = "with beam search, beam size 4" if beam_size == 4 else "greedily, because there are so many"
+    st.caption(f"Each sentence was translated separately, {how}.")
     st.code(" ".join(translated), language=None, wrap_lines=True, height=240)
 
 
@@ -133,13 +145,13 @@ def _ask_for_all(text: str) -> None:
 
 
 def show_example(view: View) -> None:
-    """Where the sentence is one of the ten and the run looks where it should: that weight, and the ways to its head."""
-    for example in SHOWING:
-        if example.sentence == view.source and (found := largest_weight(example, view.trace)):
-            _show(example, *found)
+    """A note on an example sentence, with links to its head; only where this run puts the weight where it says."""
+    for example in examples_of(view.translator.name).of(view.source):
+        if found := largest_weight(example, view.trace):
+            _show_note(example, *found)
 
 
-def _show(example: Example, query: int, key: int, weight: float) -> None:
+def _show_note(example: Example, query: int, key: int, weight: float) -> None:
     row = f"“{example.query[0]}”" if example.kind == "encoder_self" else f"the step that predicts “{example.query[0]}”"
     with st.container(border=True, key="example-note"):
         st.text(

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from model.checkpoints.translator import Translator
-from model.proof.claims import CLAIMS, Claim, Measured, double_case, measured
+from model.proof.claims import CLAIMS, Claim, Measurement, double_case, measure_claim
 from model.proof.measures import Case
 from model.trace import Trace
 from pages.widgets.snippet import Recipe
@@ -21,7 +21,7 @@ WAITING = "waits for the button"
 NOTHING = "this run has nothing to measure"
 
 
-def measure(view: "View", slow: bool) -> dict[Claim, Measured]:
+def measure(view: "View", slow: bool) -> dict[Claim, Measurement]:
     """What is known of the run on this page, in the claims' order; the quick claims are always measured.
 
     Args:
@@ -41,22 +41,22 @@ def _work(view: "View", claims: list[Claim]) -> None:
     for number, claim in enumerate(claims):
         bar.progress(number / len(claims), f"Measuring claim {claim.number}: {claim.title} …")
         # Another visitor may have been quicker.
-        _kept(view, claim)[:] = [measured(claim, case, double)]
+        _kept(view, claim)[:] = [measure_claim(claim, case, double)]
     bar.empty()
 
 
-def rows(found: dict[Claim, Measured]) -> list[Row]:
+def rows(found: dict[Claim, Measurement]) -> list[Row]:
     """What the picture draws: a row for each claim that can be measured at all, in every run the same ones."""
     return [_row(claim, found.get(claim)) for claim in MEASURABLE]
 
 
-def _row(claim: Claim, result: Measured | None) -> Row:
+def _row(claim: Claim, result: Measurement | None) -> Row:
     error, double = (result.error, result.double) if result else (None, None)
     note = WAITING if result is None else NOTHING if error is None else ""
     return Row(claim.number, claim.title, error, claim.tolerance, double, claim.double_tolerance, note)
 
 
-def show_summary(found: dict[Claim, Measured]) -> None:
+def show_summary(found: dict[Claim, Measurement]) -> None:
     """How many hold, in a sentence."""
     told = [result for result in found.values() if result.error is not None]
     broken = [result.claim for result in told if not result.holds]
@@ -73,13 +73,13 @@ def show_summary(found: dict[Claim, Measured]) -> None:
     )
 
 
-def table(found: dict[Claim, Measured]) -> pd.DataFrame:
+def table(found: dict[Claim, Measurement]) -> pd.DataFrame:
     """One line a measurable claim."""
     seconds = [found[claim].seconds if claim in found else None for claim in MEASURABLE]
     return errors_table(rows(found), seconds)
 
 
-def show_table(found: dict[Claim, Measured]) -> None:
+def show_table(found: dict[Claim, Measurement]) -> None:
     """Every error with what is allowed."""
     number = st.column_config.NumberColumn
     said = {"error": "error", "allowed": "allowed", "error, double": "in double", "allowed, double": "allowed"}
@@ -93,7 +93,7 @@ def show_table(found: dict[Claim, Measured]) -> None:
     )
 
 
-def show_words(found: dict[Claim, Measured]) -> None:
+def show_words(found: dict[Claim, Measurement]) -> None:
     """All twenty, each with what is compared and the tests that hold it for other models and sentences."""
     for claim in CLAIMS:
         tests = ", ".join(f"`{path}`" for path in claim.tests)
@@ -106,7 +106,7 @@ def show_words(found: dict[Claim, Measured]) -> None:
     )
 
 
-def _verdict(claim: Claim, found: dict[Claim, Measured]) -> str:
+def _verdict(claim: Claim, found: dict[Claim, Measurement]) -> str:
     result = found.get(claim)
     if claim.measure is None:
         return "about the drawing: held by tests"
@@ -117,12 +117,12 @@ def _verdict(claim: Claim, found: dict[Claim, Measured]) -> str:
     return ":green[✓ measured]" if result.holds else ":red[✗ fails]"
 
 
-def waiting(found: dict[Claim, Measured]) -> int:
+def waiting(found: dict[Claim, Measurement]) -> int:
     """How many claims wait for the button."""
     return len(MEASURABLE) - len(found)
 
 
-def numbers(found: dict[Claim, Measured]) -> dict[str, np.ndarray]:
+def numbers(found: dict[Claim, Measurement]) -> dict[str, np.ndarray]:
     """What the export holds; NaN where nothing was measured."""
     drawn = rows(found)
     columns = {"error": [row.error for row in drawn], "error_double": [row.double for row in drawn]}
@@ -130,7 +130,7 @@ def numbers(found: dict[Claim, Measured]) -> dict[str, np.ndarray]:
     return {"claim": np.array([row.number for row in drawn])} | arrays
 
 
-def recipe(found: dict[Claim, Measured]) -> Recipe:
+def recipe(found: dict[Claim, Measurement]) -> Recipe:
     """How these are measured again; those that were not stay as they are."""
     asked = [claim.number for claim in found]
     return Recipe(
@@ -139,18 +139,18 @@ def recipe(found: dict[Claim, Measured]) -> Recipe:
             "error": "np.array([result and result.error for result in results], dtype=float)",
             "error_double": "np.array([result and result.double for result in results], dtype=float)",
         },
-        ("from model.proof.claims import CLAIMS, double_case, measured", "from model.proof.measures import Case"),
+        ("from model.proof.claims import CLAIMS, double_case, measure_claim", "from model.proof.measures import Case"),
         (
             "case = Case(translator, trace, kind, layer, head)",
             "double = double_case(case)",
             "claims = [claim for claim in CLAIMS if claim.measure]",
             f"asked = {asked}",
-            "results = [measured(claim, case, double) if claim.number in asked else None for claim in claims]",
+            "results = [measure_claim(claim, case, double) if claim.number in asked else None for claim in claims]",
         ),
     )
 
 
-def _kept(view: "View", claim: Claim) -> list[Measured]:
+def _kept(view: "View", claim: Claim) -> list[Measurement]:
     place = (view.kind, view.layer, view.head) if claim.placed else ()
     return _results(claim.title, view.translator, view.trace, place)
 
@@ -164,6 +164,6 @@ def _run(trace: Trace) -> tuple[object, ...]:
 
 
 @st.cache_resource(max_entries=600, show_spinner=False, hash_funcs={Translator: _weights, Trace: _run})
-def _results(title: str, translator: Translator, trace: Trace, place: tuple) -> list[Measured]:  # noqa: ARG001
+def _results(title: str, translator: Translator, trace: Trace, place: tuple) -> list[Measurement]:  # noqa: ARG001
     """Empty until it has been measured; shared by all."""
     return []

@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.softmax import moved_mass
-from model.analysis.two_runs import identical, largest_changes, top_tokens
+from model.analysis.two_runs import are_identical, largest_changes, top_tokens
 from model.interventions import Intervention, MaskEdit
 from model.trace import Trace
 from pages.compute.runs import Request, again, run
@@ -54,7 +54,7 @@ def show_same(runs: Comparison) -> DeltaGenerator:
         st.html(word_diff(runs.before.translation, runs.before.translation))
         before, after = _log_probability(runs.before), _log_probability(runs.after)
         _numbers({"log p before": before, "log p after": after}, after - before)
-        if identical(runs.before, runs.after):
+        if are_identical(runs.before, runs.after):
             st.caption("Bit for bit the same run: every weight and every logit.")
         else:
             st.caption(

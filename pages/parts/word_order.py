@@ -5,11 +5,11 @@ import streamlit as st
 from model.analysis.word_order import (
     SIDES,
     OrderRun,
-    order_run,
-    order_translations,
-    reordered,
+    reorder,
     reordered_text,
-    shuffled,
+    run_both_orders,
+    shuffle_words,
+    translate_both_orders,
     words,
 )
 from model.checkpoints.translator import Translator
@@ -40,7 +40,7 @@ def show_order(view: View) -> None:
     if len(found) < 2:
         st.info("One word has no other order. Type a longer sentence, or take the example.")
         return
-    permutation = reordered(tokens, order)
+    permutation = reorder(tokens, order)
     with st.spinner("The model runs and translates both orders, with positions and without …", show_time=True):
         runs = [_run(view, permutation, sides) for sides in ((), SIDES[off])]
         translations = [_translations(view.translator, view.trace, permutation, sides) for sides in ((), SIDES[off])]
@@ -76,7 +76,7 @@ def _controls(count: int) -> tuple[tuple[int, ...], str]:
         if order is not None:
             return order, off
         st.text(f"The order must hold each of the numbers 0 to {count - 1} once; you see a shuffle instead.")
-    return shuffled(count, 1 if seed is None else seed), off
+    return shuffle_words(count, 1 if seed is None else seed), off
 
 
 def _parsed(typed: str, count: int) -> tuple[int, ...] | None:
@@ -180,11 +180,11 @@ def _trace(trace: Trace) -> tuple[object, ...]:
 def _order_run(
     translator: Translator, trace: Trace, permutation: tuple[int, ...], off: tuple[str, ...], address: tuple[str, int]
 ) -> OrderRun:
-    return order_run(translator, trace, permutation, off, address)
+    return run_both_orders(translator, trace, permutation, off, address)
 
 
 @kept(max_entries=48, hash_funcs={Translator: _weights, Trace: _trace})
 def _translations(
     translator: Translator, trace: Trace, permutation: tuple[int, ...], off: tuple[str, ...]
 ) -> tuple[str, str]:
-    return order_translations(translator, trace, permutation, off)
+    return translate_both_orders(translator, trace, permutation, off)

@@ -1,31 +1,73 @@
-"""Everything that is measured, part by part: python -m tests.bench [--only views,peers] [--checkpoint NAME]."""
+"""Measure everything, part by part, and write docs/speed.md: python -m tests.bench [--only views,peers]."""
 
 import argparse
-import os
-import platform
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from model.checkpoints.store import DEFAULT_CHECKPOINT
 from tests.bench import coldstart, growth, peers, recording, speed, views, whole_pages
+from tests.bench.report import write_section
 from tests.bench.speed import print_lines
 from tests.bench.table import Row, markdown, text
 
-PARTS: dict[str, tuple[str, Callable[[str], Iterable[Row]]]] = {
-    "views": ("From a slider's move to the painted picture", views.views),
-    "pages": ("From a move of the temperature to the last change of a whole page", whole_pages.pages),
-    "peers": ("Beside BertViz, the same weights", peers.peers),
-    "recording": ("Recording every activation, beside the same run unrecorded", recording.recording),
-    "growth": ("Growth with the length of the sentence", growth.growth),
-    "coldstart": ("From the start of the server to the first picture", coldstart.coldstart),
+
+@dataclass(frozen=True)
+class Part:
+    """One section of the report."""
+
+    title: str
+    explanation: str
+    measure: Callable[[str], Iterable[Row]]
+    """from a checkpoint's name to rows"""
+
+
+PARTS = {
+    "views": Part(
+        "From a slider's move to the painted picture",
+        "Beside a rerun of Streamlit that draws nothing; two animation frames (33 ms) are included. Every move brings "
+        "new data, at a random moment of a frame; the temperature is dragged with the pointer.",
+        views.views,
+    ),
+    "pages": Part(
+        "Whole pages",
+        "From a move of the temperature, whose run is cached, to the page's last change, the proof strip included.",
+        whole_pages.pages,
+    ),
+    "peers": Part(
+        "Beside BertViz",
+        "The same weights, built and painted. BertViz's libraries are loaded and compiled before the clock starts.",
+        peers.peers,
+    ),
+    "recording": Part(
+        "Recording every activation",
+        "Beside the same forward pass without recording.",
+        recording.recording,
+    ),
+    "growth": Part(
+        "Growth with the length of the sentence",
+        "The exponent with which time and memory grow from 128 to 512 tokens.",
+        growth.growth,
+    ),
+    "coldstart": Part(
+        "From the start of the server to the first picture",
+        "A new server process and a new browser window each time.",
+        coldstart.coldstart,
+    ),
 }
+SPEED = Part(
+    "Translation and training",
+    "Sentences a second beside CTranslate2 and Hugging Face, target tokens a second beside torch.nn.Transformer, all "
+    "with the same weights and the same output, which is checked before anything is timed.",
+    lambda _: (),
+)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure each part, print its table, and all tables as Markdown at the end."""
+    """Measure each chosen part, print its table, and write its section of docs/speed.md."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__, add_help=False)
     parser.add_argument("--help", action="store_true")
-    parser.add_argument("--only", default=",".join(["speed", *PARTS]), help="parts, with commas between them")
+    parser.add_argument("--only", default=",".join(["speed", *PARTS]), help="parts, separated by commas")
     parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT)
     args, rest = parser.parse_known_args(arguments)
     if args.help:
@@ -35,22 +77,18 @@ def main(arguments: list[str] | None = None) -> None:
     if unknown := set(chosen) - {"speed", *PARTS}:
         parser.error(f"there is no part {', '.join(sorted(unknown))}; there are speed, {', '.join(PARTS)}")
     if "speed" in chosen:
-        speed.main(["--checkpoint", args.checkpoint, *rest])
+        started = time.perf_counter()
+        lines = speed.main(["--checkpoint", args.checkpoint, *rest])
+        seconds = time.perf_counter() - started
+        write_section("speed", SPEED.title, SPEED.explanation, ["```", *lines, "```"], seconds)
     elif rest:
         parser.error(f"only the part speed knows {' '.join(rest)}")
-    tables = {part: _measured(part, args.checkpoint) for part in PARTS if part in chosen}
-    for part, rows in tables.items():
-        print_lines([f"### {PARTS[part][0]}", "", *markdown(rows), ""])
-
-
-def _measured(part: str, checkpoint: str) -> list[Row]:
-    title, measure = PARTS[part]
-    started = time.perf_counter()
-    rows = list(measure(checkpoint))
-    load = " ".join(f"{load:.1f}" for load in os.getloadavg())
-    machine = f"{os.cpu_count()} processors, {platform.machine()}, load {load}"
-    print_lines(["", *text(f"{title} ({machine}; {time.perf_counter() - started:.0f} s)", rows)])
-    return rows
+    for name, part in PARTS.items():
+        if name in chosen:
+            started = time.perf_counter()
+            rows = list(part.measure(args.checkpoint))
+            print_lines(["", *text(part.title, rows)])
+            write_section(name, part.title, part.explanation, markdown(rows), time.perf_counter() - started)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
 from model.network.config import EOS
 from model.trace import Trace
-from pages.frame.examples import EXAMPLES
+from pages.frame.examples import SHIPPED, read_examples
 
 TOKENS = (20, 60, 128)
 """what pictures and runs are measured at; </s> is one of them"""
@@ -15,7 +15,7 @@ TOKENS = (20, 60, 128)
 def text_of(tokenizer: Tokenizer, tokens: int) -> str:
     """The app's examples, one after the other, up to so many tokens with </s>."""
     text = ""
-    words = cycle([word for example in EXAMPLES for word in example.split()])
+    words = cycle([word for sentence in read_examples(SHIPPED).sentences for word in sentence.split()])
     while len(tokenizer.encode(text)) + 1 < tokens:
         longer = f"{text} {next(words)}".strip()
         # A word of several pieces may not fit at the end: a shorter one comes.

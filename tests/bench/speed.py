@@ -18,7 +18,7 @@ from model.network.encoder_decoder import Transformer
 from model.training.data import Batch, Pair, encode_pairs, read_pairs
 from model.training.loss import label_smoothed_loss
 from model.training.trainer import TrainingOptions
-from pages.frame.examples import EXAMPLES
+from pages.frame.examples import examples_of
 from tests.bench.head_scoring import head_scoring
 from tests.bench.proof import (
     SMALLEST_AGREEMENT,
@@ -39,8 +39,12 @@ MODES = (("greedy, one by one", 1, 1), ("beam 4, one by one", 4, 1), ("beam 4, b
 """label, beam size, sentences a batch"""
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Measure, and print: sentences translated per second, the cost of scoring heads, target tokens learned from."""
+def main(arguments: list[str] | None = None) -> list[str]:
+    """Measure sentences translated a second, the cost of scoring heads, and target tokens learned from a second.
+
+    Returns:
+        the lines that were printed.
+    """
     parser = argparse.ArgumentParser(prog="python -m tests.bench.speed", description="Speed beside other libraries.")
     parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT)
     parser.add_argument("--data", type=Path, help="source<TAB>target lines (.gz, .xz); else the app's examples")
@@ -55,27 +59,35 @@ def main(arguments: list[str] | None = None) -> None:
     translator = load_checkpoint(args.checkpoint, "cpu")
     texts = list(islice(cycle(_texts(translator, args.data)), args.sentences))
     pairs = encode_pairs(translator.tokenizer, texts, translator.model.config.max_len)
-    print_lines([f"{translator.name}: {len(texts)} sentences, {torch.get_num_threads()} threads, float32"])
-    print_lines([f"median of {args.rounds} rounds (slowest-fastest), everyone's turn in each round", ""])
+    lines = [f"{translator.name}: {len(texts)} sentences, {torch.get_num_threads()} threads, float32"]
+    lines += [f"median of {args.rounds} rounds (slowest-fastest), everyone's turn in each round", ""]
+    print_lines(lines)
     try:
         with tempfile.TemporaryDirectory() as folder:
             every = torch.get_num_threads()
-            print_lines(_same_function(translator, _with_threads(every, translator, Path(folder)), pairs[:PROVED_ON]))
-            print_lines(_translation(translator, Path(folder), [source for source, _ in texts], args.rounds))
-        print_lines([*head_scoring(translator.model, pairs, args.rounds), ""])
-        print_lines(_training(translator.model, pairs, args.max_tokens, args.rounds))
+            engines = _with_threads(every, translator, Path(folder))
+            lines += print_lines(_same_function(translator, engines, pairs[:PROVED_ON]))
+            lines += print_lines(_translation(translator, Path(folder), [source for source, _ in texts], args.rounds))
+        lines += print_lines([*head_scoring(translator.model, pairs, args.rounds), ""])
+        lines += print_lines(_training(translator.model, pairs, args.max_tokens, args.rounds))
     except DifferentError as error:
         raise SystemExit(f"Not the same function, so nothing to compare: {error}") from error
+    return lines
 
 
-def print_lines(lines: Iterator[str] | list[str]) -> None:
+def print_lines(lines: Iterator[str] | list[str]) -> list[str]:
+    """Print each line as soon as it is there, and return them all."""
+    printed = []
     for text in lines:
         print(text, flush=True)  # noqa: T201 - the table is what this program is for
+        printed.append(text)
+    return printed
 
 
 def _texts(translator: Translator, data: Path | None) -> list[tuple[str, str]]:
     """Sentence pairs; what the examples lack, a target, is our own translation."""
-    return read_pairs([data]) if data else list(zip(EXAMPLES, translator.translate(EXAMPLES), strict=True))
+    sentences = examples_of(translator.name).sentences
+    return read_pairs([data]) if data else list(zip(sentences, translator.translate(sentences), strict=True))
 
 
 def _same_function(translator: Translator, compared: Mapping[str, "Engine"], pairs: Sequence[Pair]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from model.analysis.residual_stream import path
+from model.analysis.residual_stream import measure_stream
 from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor
 
@@ -43,7 +43,7 @@ def test_a_click_on_a_cell_chooses_its_token_and_step(server: str, visitor: Visi
     at = {"x": 2.7 / 5 * box["width"], "y": 3.5 / tokens * box["height"]}
     cells.hover(position=at)
     hover = visitor.page.locator(f"{CHART} .hoverlayer .hovertext").text_content()
-    expected = path(translator.trace("a dog and a cat", beam_size=1), "encoder")
+    expected = measure_stream(translator.trace("a dog and a cat", beam_size=1), "encoder")
     shown = float(hover.split("input ")[1].split("token")[0].replace("−", "-"))
     assert shown == pytest.approx(expected.to_start[3, 2], abs=2e-2)
     cells.click(position=at)

@@ -4,7 +4,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from model.analysis.word_order import order_run, reordered
+from model.analysis.word_order import reorder, run_both_orders
 from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor
 
@@ -112,7 +112,7 @@ def test_a_link_opens_an_order_and_the_bars_are_its_run(server: str, visitor: Vi
     assert draws(visitor, "pe-moved")
     assert visitor.page.get_by_text("get the same translation").count() == 1
     trace = translator.trace("a dog and a cat", beam_size=1)
-    run = order_run(translator, trace, reordered(trace.src_tokens, (4, 1, 2, 3, 0)), (), ("encoder_self", 0))
+    run = run_both_orders(translator, trace, reorder(trace.src_tokens, (4, 1, 2, 3, 0)), (), ("encoder_self", 0))
     bars = visitor.page.locator(".st-key-pe-moved .js-plotly-plot").evaluate("plot => Array.from(plot._fullData[0].y)")
     # A checkpoint's file holds the weights in half precision.
     assert bars == pytest.approx(list(run.moved), rel=0.05, abs=0.01)

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 
-from model.analysis.two_heads import join, of_pieces
+from model.analysis.two_heads import join, piece_table
 from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor
 
@@ -49,7 +49,7 @@ def test_a_cell_under_the_pointer_tells_both_weights_and_their_difference(
 def test_two_sentences_by_link_typing_and_reset(server: str, visitor: Visitor, translator: Translator) -> None:
     visitor.visit(page(server, side_mode="Sentences", side_sentence="a dog and a ball"))
     sides = [
-        of_pieces(translator.trace(text, beam_size=1).attention("encoder_self", 1), 2)
+        piece_table(translator.trace(text, beam_size=1).attention("encoder_self", 1), 2)
         for text in (HERE["source"], "a dog and a ball")
     ]
     joined = join(*sides)

@@ -1,7 +1,7 @@
 """Random tiny models, sentences and interventions for hypothesis."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -139,6 +139,13 @@ def runs(draw: st.DrawFn, causal: bool = False, changed: bool = True, dtype: tor
     config = draw(configs())
     changes = draw(st.lists(interventions(config, causal), max_size=2)) if changed else []
     return Run(translator_for(config, dtype), draw(sentences(0)), draw(sentences(1)), tuple(changes))
+
+
+def with_stream(trace: Trace, name: str, **changes: object) -> Trace:
+    """`trace` with other fields of its stream `name`."""
+    streams = dict(trace.streams)
+    streams[name] = replace(streams[name], **changes)
+    return replace(trace, streams=streams)
 
 
 def arrays(record: object, path: str = "trace") -> Iterator[tuple[str, np.ndarray]]:

@@ -13,7 +13,7 @@ import model.trace
 from model.hooks import recording
 from model.network.config import BOS, EOS
 from model.trace import Trace
-from tests.model.strategies import KINDS, arrays
+from tests.model.strategies import KINDS, arrays, with_stream
 
 
 @pytest.fixture(scope="module")
@@ -134,10 +134,11 @@ def test_a_trace_that_does_not_fit_its_tokens_prints_both(trace):
     with pytest.raises(ValueError, match=r"Trace\.logits has shape \(2, 360\), expected") as error:
         dataclasses.replace(trace, logits=trace.logits[:2])
     assert repr(trace.tgt_tokens) in str(error.value)
-    with pytest.raises(ValueError, match=r"Trace\.memory has shape"):
-        dataclasses.replace(trace, memory=trace.memory[1:])
+    with pytest.raises(ValueError, match=r"Stream\.final has shape"):
+        with_stream(trace, "encoder", final=trace.memory[1:])
+    predicts = dataclasses.replace(trace.streams["decoder"].predicts, labels=("x",))
     with pytest.raises(ValueError, match=r"1 next tokens \('x',\) for"):
-        dataclasses.replace(trace, next_tokens=("x",))
+        with_stream(trace, "decoder", predicts=predicts)
 
 
 def test_an_attention_that_is_not_there_lists_those_that_are(trace):
@@ -150,12 +151,11 @@ def test_an_attention_that_is_not_there_lists_those_that_are(trace):
 
 def test_nothing_in_a_trace_can_be_changed_and_so_no_weight_of_the_shared_model(trace):
     with pytest.raises(dataclasses.FrozenInstanceError):
-        trace.source = "other"
+        trace.device = "other"
     with pytest.raises(dataclasses.FrozenInstanceError):
         trace.attention("cross", 0).layer = 1
     for path, array in arrays(trace):
-        if not path.endswith("temperature"):
-            assert not array.flags.writeable, path
+        assert not array.flags.writeable, path
     with pytest.raises(ValueError, match="read-only"):
         trace.attention("cross", 0).projections.b_o[0] = 1
 

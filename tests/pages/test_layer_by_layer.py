@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.logit_lens import lens
-from model.analysis.residual_stream import cosines, layer_norm, neurons, path, stream, sublayers_of
+from model.analysis.logit_lens import logit_lens
+from model.analysis.residual_stream import cosines, layer_norm, measure_stream, neurons, residual_stream, sublayers_in
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def test_the_path_shows_the_chosen_tokens_measures_and_everybodys_map(
     app.segmented_control(key="layers_measure").set_value("share").run()
     choose(app, 3, 2)
     assert not app.exception
-    expected = path(saved.trace(SOURCE, TEXT), stack)
+    expected = measure_stream(saved.trace(SOURCE, TEXT), stack)
     out, added, norm, share, start, previous, cells, points = figure(app, "layers-path")["data"]
     for drawn, name in ((out, "out"), (added, "added"), (norm, "norm")):
         assert np.array_equal(numbers(drawn["y"]).astype(float), getattr(expected, name)[3], equal_nan=True)
@@ -62,8 +62,8 @@ def test_one_sublayer_shows_the_four_vectors_and_its_norm(open_app: Callable, sa
     app = choose(open_app(PAGE, **TYPED, layers_tab=TABS[0]), 2, 5)
     app.number_input(key="layers_dimension").set_value(7).run()
     assert not app.exception
-    sublayer = sublayers_of(saved.trace(SOURCE, TEXT), "decoder")[4]
-    norm = layer_norm(saved.model, sublayer, 2)
+    sublayer = sublayers_in(saved.trace(SOURCE, TEXT), "decoder")[4]
+    norm = layer_norm(sublayer, 2)
     (strips,) = figure(app, "layers-strips")["data"]
     vectors = [getattr(sublayer, name)[2] for name in ("before", "out", "added", "normed")]
     assert np.array_equal(numbers(strips["z"]), [*vectors, norm.gamma, norm.beta])
@@ -78,7 +78,7 @@ def test_the_lens_shows_what_every_step_would_say(open_app: Callable, saved: "Tr
     app = choose(open_app(PAGE, **TYPED, layers_tab=TABS[1], layers_every="true"), 2, 1)
     assert not app.exception
     trace = saved.trace(SOURCE, TEXT)
-    expected = lens(saved.model, trace)
+    expected = logit_lens(saved.model, trace)
     (grid,) = figure(app, "layers-lens")["data"]
     assert np.array_equal(numbers(grid["z"]), expected.probabilities[:, 2].astype(np.float32))
     probability, rank = (numbers(line["y"]) for line in figure(app, "layers-lens-curves")["data"])
@@ -97,7 +97,7 @@ def test_neurons_are_those_of_the_chosen_layer(open_app: Callable, saved: "Trans
     choose(app, 1, 2)
     assert not app.exception
     trace = saved.trace(SOURCE, TEXT)
-    sublayer = next(s for s in sublayers_of(trace, stack) if s.layer == 0 and s.name == "feed_forward")
+    sublayer = next(s for s in sublayers_in(trace, stack) if s.layer == 0 and s.name == "feed_forward")
     expected = neurons(saved.model, sublayer, 1, 10)
     bars, top = figure(app, "layers-neurons")["data"]
     assert np.array_equal(numbers(bars["y"]), sublayer.hidden[1])
@@ -113,7 +113,7 @@ def test_neurons_are_those_of_the_chosen_layer(open_app: Callable, saved: "Trans
 def test_similarity_is_that_of_the_chosen_step(open_app: Callable, saved: "Translator") -> None:
     app = choose(open_app(PAGE, **TYPED, layers_tab=TABS[3], layers_stack="Encoder"), 0, 3)
     assert not app.exception
-    expected = cosines(stream(saved.trace(SOURCE, TEXT), "encoder")[3])
+    expected = cosines(residual_stream(saved.trace(SOURCE, TEXT), "encoder")[3])
     assert np.array_equal(numbers(figure(app, "layers-similarity")["data"][0]["z"]), expected.astype(np.float32))
 
 

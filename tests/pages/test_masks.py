@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.padded_batch import padded_run
+from model.analysis.padded_batch import run_padded
 from model.analysis.softmax import future_mass
 from model.interventions import LiftCausalMask
 from tests.pages.figures import figure, numbers
@@ -61,7 +61,7 @@ def test_the_maps_are_the_tensors_of_the_chosen_head(
 def test_the_padded_batch_is_the_models(open_app: Callable, saved: "Translator") -> None:
     app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind="Cross-attention", part=TABS[0])
     app.number_input(key="pads").set_value(2).run()
-    padded = padded_run(saved, saved.trace("a dog and a cat", TEXT), "cross", 0, 2)
+    padded = run_padded(saved, saved.trace("a dog and a cat", TEXT), "cross", 0, 2)
     alone, beside = drawn(app, "masks-padding")
     assert np.array_equal(beside[:, :-2], padded.pattern[0][:, :-2])
     assert np.isnan(beside[:, -2:]).all()

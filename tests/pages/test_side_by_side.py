@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.two_heads import join, of_pieces, of_words
+from model.analysis.two_heads import join, piece_table, word_table
 from tests.pages.figures import figure, numbers
 from tests.pages.test_pages import holds
 
@@ -95,7 +95,7 @@ def test_two_sentences_are_aligned_by_their_tokens(open_app: Callable, saved: "T
     app = open_app(PAGE, **here, side_mode="Sentences", side_sentence="a dog and a ball")
     assert not app.exception
     sides = [
-        of_pieces(saved.trace(text, beam_size=1).attention("encoder_self", 1), 2)
+        piece_table(saved.trace(text, beam_size=1).attention("encoder_self", 1), 2)
         for text in (SOURCE, "a dog and a ball")
     ]
     joined = join(*sides)
@@ -122,7 +122,7 @@ def test_two_checkpoints_are_compared_by_words(open_app: Callable, saved: "Trans
     app = open_app(PAGE, **HERE, side_mode="Checkpoints")
     assert not app.exception
     other = load_checkpoint(another, "cpu").trace(SOURCE, TEXT)
-    sides = of_words(saved.trace(SOURCE, TEXT).attention("cross", 1), 2), of_words(other.attention("cross", 0), 1)
+    sides = word_table(saved.trace(SOURCE, TEXT).attention("cross", 1), 2), word_table(other.attention("cross", 0), 1)
     assert other.src_tokens != saved.trace(SOURCE, TEXT).src_tokens
     left, right, difference = maps(app)
     assert np.array_equal(left, sides[0].weights.astype(np.float32))

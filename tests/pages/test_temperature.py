@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from model.analysis.softmax import (
-    entropies,
     entropy,
-    flattest,
+    entropy_by_temperature,
     mean_entropy,
+    one_hot_weights,
     product_statistics,
-    sharpest,
     softmax_at,
+    uniform_weights,
 )
 from model.interventions import AttentionTemperature
 from tests.pages.figures import figure, numbers
@@ -86,11 +86,11 @@ def test_one_row_is_drawn_at_every_temperature_and_at_the_limits(open_app: Calla
     attention = saved.trace(SOURCE, TEXT).attention("decoder_self", 1)
     scaled, mask = attention.scaled[1], attention.mask[1]
     middle = [softmax_at(scaled[3], mask[3], tau) for tau in (0.05, 0.5, 1, 2, 20)]
-    expected = [sharpest(scaled[3], mask[3]), *middle, flattest(mask[3])]
+    expected = [one_hot_weights(scaled[3], mask[3]), *middle, uniform_weights(mask[3])]
     bars = [numbers(bar["y"]) for bar in figure(app, "temperature-row-panels")["data"]]
     assert np.stack(bars) == pytest.approx(np.where(mask[3], np.stack(expected), np.nan), nan_ok=True)
     row, head = (numbers(line["y"]) for line in figure(app, "temperature-entropy")["data"])
-    curves = entropies(scaled, mask, np.logspace(-2, 2, 81))
+    curves = entropy_by_temperature(scaled, mask, np.logspace(-2, 2, 81))
     assert row == pytest.approx(curves[:, 3])
     assert head == pytest.approx(curves.mean(axis=1))
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from model.analysis.aligned_head import best_aligned_head
 from model.checkpoints.store import load_checkpoint
 from model.interventions import AttentionTemperature
 from model.trace import Trace
@@ -24,20 +25,33 @@ def trace(checkpoint_folder: object) -> Trace:
 def test_the_alignment_is_the_trace_s_cross_attention(open_app: Callable, trace: Trace) -> None:
     app = open_app(source=SENTENCE, layer="1", head="2")
     shown = {}
-    for which in ("last", "layer", "head"):
+    for which in ("best", "last", "layer", "head"):
         app.segmented_control(key="alignment").set_value(which).run()
         shown[which] = figure(app, "alignment-map")
+    layer, head = best_aligned_head(trace)
+    best = trace.attention("cross", layer).pattern[head]
+    np.testing.assert_array_equal(numbers(shown["best"]["data"][0]["z"]), best)
     last, chosen = trace.attention("cross", 1).pattern, trace.attention("cross", 1).pattern[2]
     np.testing.assert_array_equal(numbers(shown["last"]["data"][0]["z"]), last.mean(axis=0))
     np.testing.assert_array_equal(numbers(shown["head"]["data"][0]["z"]), chosen)
     assert (shown["head"]["data"][0]["zmin"], shown["head"]["data"][0]["zmax"]) == (0, 1)
 
 
-def test_the_labels_say_what_is_averaged(open_app: Callable) -> None:
-    app = open_app(layer="1", head="2")
-    assert any("layer 1, averaged over its 4 heads" in caption.value for caption in app.caption)
+def test_the_page_opens_with_one_head_named_and_linked_and_says_what_is_averaged(
+    open_app: Callable, trace: Trace
+) -> None:
+    app = open_app(source=SENTENCE, layer="1", head="2")
+    layer, head = best_aligned_head(trace)
+    name = f"cross-attention, layer {layer}, head {head}"
+    assert any(name in caption.value for caption in app.caption)
+    assert not any("mean of" in caption.value for caption in app.caption)
+    (link,) = [link.proto for link in app.main.get("page_link") if link.proto.label == f"Open {name}"]
+    assert f"see=cross.{layer}.{head}" in link.query_string
     app.segmented_control(key="alignment").set_value("head").run()
     assert any("layer 1, head 2" in caption.value for caption in app.caption)
+    app.segmented_control(key="alignment").set_value("layer").run()
+    assert any("layer 1, mean of its 4 heads" in caption.value for caption in app.caption)
+    assert not any(link.proto.label.startswith("Open cross") for link in app.main.get("page_link"))
 
 
 def test_rows_say_what_they_read_and_predict(open_app: Callable, trace: Trace) -> None:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from model.analysis.head_importance import head_scores, prune
-from model.analysis.head_pruning import ROWS, pruning_curve, sentence_pair
+from model.analysis.head_pruning import ROWS, encode_pair, pruning_curve
 from model.checkpoints.translator import Translator
 from model.interventions import HeadGate, Unscaled
 from model.network.config import EOS
@@ -50,7 +50,7 @@ def test_a_last_pass_of_one_run_is_a_pass_too(double):
 
 def test_a_pair_ends_as_a_traces_does_and_fits_the_model(double):
     trace = double.trace(*SENTENCES[0])
-    assert sentence_pair(double, trace.source, trace.translation) == (trace.src_ids, trace.next_ids)
-    src, tgt = sentence_pair(double, "dog " * 500, "")
+    assert encode_pair(double, trace.source, trace.translation) == (trace.src_ids, trace.next_ids)
+    src, tgt = encode_pair(double, "dog " * 500, "")
     assert len(src) == double.token_limit
     assert tgt == (EOS,)

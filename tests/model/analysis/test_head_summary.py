@@ -32,6 +32,7 @@ def attention(pattern: np.ndarray, kind: str = "encoder_self", tokens: tuple[str
     return Attention(
         kind, 0, rows, tokens, per_query[0], per_key[0], None, per_query, per_key, per_key, square, square,
         np.ones((1, queries, keys), dtype=bool), np.ones(1), pattern[None], per_query, per_query[0],
+        scale=1.0, crosses=kind == "cross", key_special=tuple(token in ("<s>", "</s>") for token in tokens),
     )  # fmt: skip
 
 
@@ -101,10 +102,10 @@ def test_a_head_without_a_choice_is_not_praised_for_it() -> None:
 
 
 def test_distance_in_cross_attention_is_from_the_diagonal_corner_to_corner() -> None:
-    apart = distances("cross", 3, 5)
+    apart = distances(True, 3, 5)
     assert [apart[0, 0], apart[1, 2], apart[2, 4]] == [0, 0, 0]
-    assert distances("cross", 1, 4)[0, 3] == 3
-    assert distances("encoder_self", 4, 4)[3, 1] == 2
+    assert distances(True, 1, 4)[0, 3] == 3
+    assert distances(False, 4, 4)[3, 1] == 2
 
 
 weights = st.integers(1, 6).flatmap(lambda n: arrays.arrays(np.float64, (n, n), elements=st.floats(0, 1)))

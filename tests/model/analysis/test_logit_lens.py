@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.analysis.logit_lens import lens, read_logits
-from model.analysis.residual_stream import stream
+from model.analysis.logit_lens import logit_lens, read_logits
+from model.analysis.residual_stream import residual_stream
 from model.interventions import AttentionTemperature
 from tests.model.tiny import random_model
 
@@ -18,8 +18,8 @@ TARGET = "Ein Hund und eine Katze."
 def test_the_last_step_is_the_models_logits_bit_for_bit(translator, tiny_config, changes, source) -> None:
     model = random_model(replace(tiny_config, **changes))
     trace = replace(translator, model=model).trace(source, TARGET, interventions=(AttentionTemperature(0.5),))
-    assert np.array_equal(read_logits(model, stream(trace, "decoder")[-1]), trace.logits)
-    found = lens(model, trace)
+    assert np.array_equal(read_logits(model, residual_stream(trace, "decoder")[-1]), trace.logits)
+    found = logit_lens(model, trace)
     assert found.difference == 0
     assert (found.rank[-1] == 1).all()
     assert np.array_equal(found.predicted, trace.logits.argmax(axis=-1))
@@ -28,7 +28,7 @@ def test_the_last_step_is_the_models_logits_bit_for_bit(translator, tiny_config,
 
 def test_every_step_lists_the_most_probable_tokens_of_the_whole_vocabulary(translator) -> None:
     trace = translator.trace("a dog and a cat", TARGET)
-    found = lens(translator.model, trace, most=4)
+    found = logit_lens(translator.model, trace, most=4)
     weight = translator.model.output.weight.numpy().astype(np.float64)
     assert len(found.steps) == len(found.ends) == 1 + 3 * translator.model.config.n_decoder_layers
     assert [step for step, end in zip(found.steps, found.ends, strict=True) if end] == [
@@ -36,7 +36,7 @@ def test_every_step_lists_the_most_probable_tokens_of_the_whole_vocabulary(trans
         "0 feed_forward",
         "1 feed_forward",
     ]
-    for step, x in enumerate(stream(trace, "decoder")):
+    for step, x in enumerate(residual_stream(trace, "decoder")):
         powers = np.exp(x @ weight.T)
         expected = powers / powers.sum(axis=-1, keepdims=True)
         own = expected[np.arange(len(x)), found.predicted]

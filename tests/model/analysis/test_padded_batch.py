@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.analysis.padded_batch import padded_run, room_for_pads
+from model.analysis.padded_batch import room_for_pads, run_padded
 from model.analysis.softmax import future_mass, mask_orders, moved_mass
 from model.interventions import LiftCausalMask
 from tests.model.by_hand import softmax
@@ -19,7 +19,7 @@ SCORES = st.lists(st.floats(-8, 8, width=32), min_size=1, max_size=9)
 def test_pads_get_exactly_nothing_and_change_nothing(run: Run, pads: int, data: st.DataObject) -> None:
     kind, layer = data.draw(st.sampled_from(list(run.trace.attentions)))
     lone = run.trace.attention(kind, layer)
-    padded = padded_run(run.translator, run.trace, kind, layer, pads)
+    padded = run_padded(run.translator, run.trace, kind, layer, pads)
     own = len(lone.key_tokens)
     assert padded.pattern.shape == (lone.n_heads, len(lone.query_tokens), own + pads)
     assert padded.pad_weight == 0
@@ -37,17 +37,17 @@ def test_pads_get_exactly_nothing_and_change_nothing(run: Run, pads: int, data: 
 def test_a_batch_that_the_positions_cannot_hold_is_refused(translator, kind):
     trace = translator.trace("a dog")
     room = room_for_pads(translator, trace)
-    assert padded_run(translator, trace, kind, 0, room).pads == room
+    assert run_padded(translator, trace, kind, 0, room).pads == room
     for pads in (0, room + 1):
         with pytest.raises(ValueError, match=f"can take 1 to {room} pads"):
-            padded_run(translator, trace, kind, 0, pads)
+            run_padded(translator, trace, kind, 0, pads)
 
 
 def test_a_temperature_is_at_work_in_the_batch_too(translator):
     from model.interventions import AttentionTemperature
 
     trace = translator.trace("a dog and a cat", "Ein Hund", interventions=(AttentionTemperature(0.5),))
-    padded = padded_run(translator, trace, "cross", 1, 3)
+    padded = run_padded(translator, trace, "cross", 1, 3)
     assert padded.difference < 1e-5
     assert (
         np.abs(

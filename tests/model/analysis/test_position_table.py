@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from model.analysis.position_table import (
-    measured_wavelengths,
-    rotated,
-    rotation,
+    rotate,
+    rotation_blocks,
     similarity,
     similarity_by_offset,
     sinusoidal_encoding,
     wavelengths,
+    wavelengths_in,
 )
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
@@ -66,16 +66,16 @@ def test_wavelengths_measured_in_the_table_are_those_of_the_formula(encoding: np
     formula = wavelengths(encoding.shape[1])
     assert formula[0] == pytest.approx(2 * math.pi)
     assert formula[-1] < 2 * math.pi * 10_000
-    assert measured_wavelengths(encoding) == pytest.approx(formula, rel=1e-6)
+    assert wavelengths_in(encoding) == pytest.approx(formula, rel=1e-6)
 
 
 def test_one_matrix_takes_every_position_k_steps_on(encoding: np.ndarray) -> None:
     for k in (*range(0, len(encoding), 16), len(encoding) - 1):
-        assert np.abs(rotated(encoding, k) - encoding[k:]).max() < 5e-7
+        assert np.abs(rotate(encoding, k) - encoding[k:]).max() < 5e-7
 
 
 def test_blocks_are_rotations(encoding: np.ndarray) -> None:
-    blocks = rotation(encoding, 10)
+    blocks = rotation_blocks(encoding, 10)
     assert blocks.shape == (encoding.shape[1] // 2, 2, 2)
     assert blocks @ blocks.transpose(0, 2, 1) == pytest.approx(np.broadcast_to(np.eye(2), blocks.shape), abs=1e-6)
     assert np.linalg.det(blocks) == pytest.approx(1, abs=1e-6)

@@ -11,11 +11,11 @@ from model.analysis.residual_stream import (
     cosines,
     layer_norm,
     mean_cosine,
+    measure_stream,
     neurons,
-    path,
+    residual_stream,
     step_name,
-    stream,
-    sublayers_of,
+    sublayers_in,
 )
 from model.background.sizes import parameters_by_block
 from model.checkpoints.translator import Translator
@@ -37,8 +37,8 @@ def of_norm(request, translator: Translator, tiny_config) -> Translator:
 def test_each_sublayer_adds_its_output_and_hands_on_the_next_ones_input(of_norm: Translator, source: str) -> None:
     trace = of_norm.trace(source, TARGET)
     for stack in STACKS:
-        x = stream(trace, stack)
-        for step, sublayer in enumerate(sublayers_of(trace, stack)):
+        x = residual_stream(trace, stack)
+        for step, sublayer in enumerate(sublayers_in(trace, stack)):
             assert np.array_equal(sublayer.before, x[step])
             assert np.array_equal(sublayer.added, sublayer.before + sublayer.out)
             assert np.array_equal(sublayer.after, x[step + 1])
@@ -48,7 +48,7 @@ def test_the_layer_norm_by_hand_is_the_models(of_norm: Translator) -> None:
     trace = of_norm.trace("a dog and a cat", TARGET)
     for sublayer in trace.sublayers:
         for position in range(len(sublayer.out)):
-            norm = layer_norm(of_norm.model, sublayer, position)
+            norm = layer_norm(sublayer, position)
             assert norm.normed == pytest.approx(sublayer.normed[position], abs=5e-6)
             plain = (norm.normed - norm.beta) / norm.gamma
             assert plain.mean() == pytest.approx(0, abs=1e-9)
@@ -59,7 +59,7 @@ def test_the_layer_norm_by_hand_is_the_models(of_norm: Translator) -> None:
 def test_a_path_measures_the_tensors_of_the_trace(translator: Translator, source: str) -> None:
     trace = translator.trace(source, TARGET)
     for stack in STACKS:
-        found, sublayers = path(trace, stack), sublayers_of(trace, stack)
+        found, sublayers = measure_stream(trace, stack), sublayers_in(trace, stack)
         assert found.steps == (INPUT, *map(step_name, sublayers))
         assert np.isnan(found.out[:, 0]).all()
         assert found.to_start[:, 0] == pytest.approx(1)

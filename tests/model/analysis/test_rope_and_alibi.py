@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.analysis.position_table import rotation, sinusoidal_encoding
+from model.analysis.position_table import rotation_blocks, sinusoidal_encoding
 from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope, rope_by_offset, rope_scores
 from tests.model.strategies import few, runs
 
@@ -47,7 +47,7 @@ def test_without_an_offset_a_runs_scores_stay(run) -> None:
 
 def test_the_angles_are_those_of_the_sinusoids() -> None:
     x = np.random.default_rng(0).normal(size=(1, 16))
-    blocks = rotation(sinusoidal_encoding(64, 16), 11)
+    blocks = rotation_blocks(sinusoidal_encoding(64, 16), 11)
     turned = np.einsum("prc,pc->pr", blocks.transpose(0, 2, 1), x.reshape(-1, 2)).ravel()
     assert rope(x, np.array([11]))[0] == pytest.approx(turned, abs=1e-6)
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from model.analysis.softmax import (
-    entropies,
     entropy,
-    flattest,
+    entropy_by_temperature,
     mean_entropy,
+    one_hot_weights,
     product_statistics,
-    sharpest,
     softmax_at,
+    uniform_weights,
 )
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
@@ -47,7 +47,7 @@ def test_weights_sum_to_one_and_masked_ones_are_zero(row: tuple, tau: float) -> 
 
 @given(rows(), st.sampled_from(list(pairwise(TAUS))))
 def test_entropy_never_falls_as_the_temperature_rises(row: tuple, taus: tuple[float, float]) -> None:
-    low, high = entropies(*row, taus)
+    low, high = entropy_by_temperature(*row, taus)
     assert 0 <= low <= high + 1e-12
     assert high <= math.log(row[1].sum()) + 1e-12
 
@@ -55,22 +55,22 @@ def test_entropy_never_falls_as_the_temperature_rises(row: tuple, taus: tuple[fl
 @given(rows())
 def test_the_limits_are_the_argmax_and_the_uniform_distribution(row: tuple) -> None:
     scores, mask = row
-    assert softmax_at(scores, mask, 1e-30) == pytest.approx(sharpest(scores, mask))
-    assert softmax_at(scores, mask, 1e30) == pytest.approx(flattest(mask))
-    assert entropy(flattest(mask)) == pytest.approx(math.log(mask.sum()), abs=1e-12)
+    assert softmax_at(scores, mask, 1e-30) == pytest.approx(one_hot_weights(scores, mask))
+    assert softmax_at(scores, mask, 1e30) == pytest.approx(uniform_weights(mask))
+    assert entropy(uniform_weights(mask)) == pytest.approx(math.log(mask.sum()), abs=1e-12)
 
 
 def test_equal_highest_scores_share_the_weight_and_masked_ones_get_none() -> None:
     scores, mask = np.array([2.0, 5.0, 5.0, 9.0]), np.array([True, True, True, False])
-    assert sharpest(scores, mask).tolist() == [0, 0.5, 0.5, 0]
-    assert flattest(mask) == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0])
-    assert entropy(sharpest(scores, mask)) == pytest.approx(math.log(2))
+    assert one_hot_weights(scores, mask).tolist() == [0, 0.5, 0.5, 0]
+    assert uniform_weights(mask) == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0])
+    assert entropy(one_hot_weights(scores, mask)) == pytest.approx(math.log(2))
 
 
 @pytest.mark.parametrize("tau", TAUS)
 def test_a_row_that_may_look_at_nothing_has_no_weights_and_no_entropy(tau: float) -> None:
     scores, mask = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[False, False], [True, False]])
-    for weights in (softmax_at(scores, mask, tau), sharpest(scores, mask), flattest(mask)):
+    for weights in (softmax_at(scores, mask, tau), one_hot_weights(scores, mask), uniform_weights(mask)):
         assert weights.tolist() == [[0, 0], [1, 0]]
         assert entropy(weights).tolist() == [0, 0]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from model.analysis.head_importance import ROWS
-from model.analysis.swapped_weights import every_head, jensen_shannon, rank_correlation, swapped, value_zeroing
+from model.analysis.swapped_weights import jensen_shannon, rank_correlation, swap_every_head, swap_weights, zero_values
 from model.checkpoints.translator import Translator
 from model.interventions import HeadGate, PermutedAttention, UniformAttention, ValueZeroing
 from model.trace import Trace
@@ -57,7 +57,7 @@ def test_what_has_nothing_in_common_is_furthest_apart():
 @pytest.mark.parametrize("head", [None, 2])
 def test_swapped_weights_move_picture_and_output_by_the_formulas(double, kind, head):
     plain = double.trace(SOURCE, TARGET)
-    found = list(swapped(double, plain, kind, 0, head, seeds=(3, 4)))
+    found = list(swap_weights(double, plain, kind, 0, head, seeds=(3, 4)))
     changes = [UniformAttention(kind, 0, head), *(PermutedAttention(seed, None, kind, 0, head) for seed in (3, 4))]
     assert [moved.intervention for moved in found] == changes
     for moved in found:
@@ -78,7 +78,7 @@ def test_swapped_weights_move_picture_and_output_by_the_formulas(double, kind, h
 def test_what_the_trace_itself_has_changed_stays_changed(double):
     silent = HeadGate(0.0, "cross", 0, 1)
     plain = double.trace(SOURCE, TARGET, interventions=(silent,))
-    uniform = next(swapped(double, plain, "cross", 0, 1))
+    uniform = next(swap_weights(double, plain, "cross", 0, 1))
     assert uniform.output_tv.max() < 1e-12, "a head that is switched off may look where it likes"
     assert uniform.pattern_tv.any()
 
@@ -96,7 +96,7 @@ def layer_output(trace: Trace, kind: str, layer: int) -> np.ndarray:
 @pytest.mark.parametrize("head", [None, 1])
 def test_zeroed_values_side_by_side_are_those_zeroed_one_by_one(double, kind, head):
     plain = double.trace(SOURCE, TARGET)
-    *_, found = value_zeroing(double, plain, kind, 0, head)
+    *_, found = zero_values(double, plain, kind, 0, head)
     following = range(len(plain.next_ids)), list(plain.next_ids)
     x = layer_output(plain, kind, 0)
     for key in range(len(plain.attention(kind, 0).key_tokens)):
@@ -113,7 +113,7 @@ def test_zeroed_values_side_by_side_are_those_zeroed_one_by_one(double, kind, he
 
 def test_a_long_sentence_is_zeroed_in_parts(double):
     plain = double.trace("A dog runs through the white snow. " * 5, "Ja")
-    steps = list(value_zeroing(double, plain, "cross", 1))
+    steps = list(zero_values(double, plain, "cross", 1))
     keys = len(plain.src_ids)
     assert keys > ROWS
     assert len(steps) == -(-keys // ROWS)
@@ -124,24 +124,24 @@ def test_a_long_sentence_is_zeroed_in_parts(double):
 def test_an_address_that_the_model_lacks_is_refused_in_a_sentence(double):
     plain = double.trace(SOURCE, TARGET)
     with pytest.raises(ValueError, match="heads are 0 to 3"):
-        next(value_zeroing(double, plain, "cross", 0, 4))
+        next(zero_values(double, plain, "cross", 0, 4))
     with pytest.raises(ValueError, match="no attention 'cross' in layer 5"):
-        next(value_zeroing(double, plain, "cross", 5))
+        next(zero_values(double, plain, "cross", 5))
     with pytest.raises(ValueError, match="the model has no attention"):
-        next(swapped(double, plain, "cross", 0, 4))
+        next(swap_weights(double, plain, "cross", 0, 4))
 
 
 def test_every_head_is_swapped_as_it_is_alone(double):
     trace = double.trace("a dog", "Ein Hund")
-    *_, found = every_head(double, trace, "cross", seed=3)
+    *_, found = swap_every_head(double, trace, "cross", seed=3)
     assert found.done == 1
     for layer, head in ((0, 1), (1, 3)):
-        alone = swapped(double, trace, "cross", layer, head, (3,))
+        alone = swap_weights(double, trace, "cross", layer, head, (3,))
         for distances, run in zip((found.uniform, found.permuted), alone, strict=True):
             for name, value in run.means.items():
                 assert distances[name][layer, head] == pytest.approx(value)
     with pytest.raises(ValueError, match="no attention"):
-        next(every_head(double, trace, "self"))
+        next(swap_every_head(double, trace, "self"))
 
 
 def test_ranks_agree_turn_round_and_share_their_ties():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.analysis.two_heads import Side, aligned, join, largest, mean_entropy, of_pieces, of_words
+from model.analysis.two_heads import Side, align_tokens, join, largest_weight, mean_entropy, piece_table, word_table
 from model.analysis.words import word_groups
 from model.checkpoints.translator import Translator
 
@@ -23,7 +23,7 @@ def sides(draw: st.DrawFn) -> Side:
 def test_each_position_of_both_sides_comes_once_in_order_and_pairs_are_equal_tokens(
     left: tuple[str, ...], right: tuple[str, ...]
 ) -> None:
-    pairs = aligned(left, right)
+    pairs = align_tokens(left, right)
     assert [one for one, _ in pairs if one is not None] == list(range(len(left)))
     assert [other for _, other in pairs if other is not None] == list(range(len(right)))
     assert all(left[one] == right[other] for one, other in pairs if None not in (one, other))
@@ -31,7 +31,7 @@ def test_each_position_of_both_sides_comes_once_in_order_and_pairs_are_equal_tok
 
 @given(tokens)
 def test_a_sentence_beside_itself_is_shared_altogether(sentence: tuple[str, ...]) -> None:
-    assert aligned(sentence, sentence) == tuple((i, i) for i in range(len(sentence)))
+    assert align_tokens(sentence, sentence) == tuple((i, i) for i in range(len(sentence)))
 
 
 @given(sides(), sides())
@@ -72,7 +72,7 @@ def test_nothing_differs_from_itself(side: Side) -> None:
 
 def test_changing_one_word_leaves_all_other_rows_shared(translator: Translator) -> None:
     one, other = (translator.trace(f"The {word} sat on the mat.", beam_size=1) for word in ("cat", "dog"))
-    left, right = (of_pieces(trace.attention("encoder_self", 1), 2) for trace in (one, other))
+    left, right = (piece_table(trace.attention("encoder_self", 1), 2) for trace in (one, other))
     joined = join(left, right)
     shared = [pair for pair in joined.rows if None not in pair]
     assert len(shared) >= min(len(left.queries), len(right.queries)) - 4
@@ -82,7 +82,7 @@ def test_changing_one_word_leaves_all_other_rows_shared(translator: Translator) 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
 def test_words_are_the_pieces_put_together_and_rows_still_sum_to_one(translator: Translator, kind: str) -> None:
     attention = translator.trace("a dog and a cat", "Ein Hund mit einer Katze.").attention(kind, 1)
-    side, pieces = of_words(attention, 3), of_pieces(attention, 3)
+    side, pieces = word_table(attention, 3), piece_table(attention, 3)
     assert "".join(side.queries) == "".join(pieces.queries)
     assert len(side.keys) == len(word_groups(attention.key_tokens))
     assert side.weights.sum(axis=1) == pytest.approx(1, abs=1e-5)
@@ -92,5 +92,5 @@ def test_words_are_the_pieces_put_together_and_rows_still_sum_to_one(translator:
 def test_the_largest_cell_and_the_entropy_are_those_of_the_weights() -> None:
     weights = np.array([[0.5, 0.5], [0.0, 1.0]])
     side = Side(("a", "b"), ("c", "d"), weights, np.ones((2, 2), dtype=bool))
-    assert largest(side) == (1, 1)
+    assert largest_weight(side) == (1, 1)
     assert mean_entropy(side) == pytest.approx(0.5)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from model.analysis.two_runs import identical, largest_changes, top_tokens
+from model.analysis.two_runs import are_identical, largest_changes, top_tokens
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, HeadGate, MaskEdit
 from model.trace import Trace
@@ -20,7 +20,7 @@ def plain(translator: Translator) -> Trace:
 def test_identities_give_the_same_bits_in_trace_and_translation(translator: Translator, plain: Trace) -> None:
     changes = (AttentionTemperature(1.0), HeadGate(1.0, "cross", 1, 0), MaskEdit(kind="cross"))
     same = translator.trace(SOURCE, TARGET, interventions=changes)
-    assert identical(plain, same)
+    assert are_identical(plain, same)
     object.__setattr__(same, "interventions", ())
     assert_bit_equal(plain, same)
     assert translator.translate([SOURCE], interventions=changes) == translator.translate([SOURCE])
@@ -30,7 +30,7 @@ def test_identities_give_the_same_bits_in_trace_and_translation(translator: Tran
 def test_a_silent_head_moves_nothing_before_it_and_something_after_it(translator: Translator, plain: Trace) -> None:
     silent = translator.trace(SOURCE, TARGET, interventions=(HeadGate(0.0, "cross", 0, 1),))
     changed = largest_changes(plain, silent)
-    assert not identical(plain, silent)
+    assert not are_identical(plain, silent)
     assert not changed["encoder_self"].any()
     assert not changed["cross"][0].any()
     assert not changed["decoder_self"][0].any()

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from model.analysis.word_order import (
     SIDES,
     OrderRun,
-    order_run,
-    order_translations,
-    positions_off,
-    reordered,
+    reorder,
     reordered_text,
-    shuffled,
+    run_both_orders,
+    shuffle_words,
+    translate_both_orders,
+    without_positions,
     words,
 )
 from model.checkpoints.translator import Translator
@@ -24,7 +24,7 @@ TOLERANCES = {torch.float64: 1e-10, torch.float32: 5e-5}
 
 
 def permutation_of(run, seed: int) -> tuple[int, ...]:
-    return reordered(run.trace.src_tokens, shuffled(len(words(run.trace.src_tokens)), seed))
+    return reorder(run.trace.src_tokens, shuffle_words(len(words(run.trace.src_tokens)), seed))
 
 
 def largest_error(found: OrderRun, run) -> float:
@@ -42,7 +42,7 @@ def test_without_positions_the_memory_moves_with_its_tokens_and_nothing_else_cha
     @given(runs(changed=False, dtype=dtype), st.randoms())
     def holds(run, rng) -> None:
         permutation = rng.sample(range(len(run.trace.src_ids)), len(run.trace.src_ids))
-        found = order_run(run.translator, run.trace, permutation, SIDES[side], ("encoder_self", 0))
+        found = run_both_orders(run.translator, run.trace, permutation, SIDES[side], ("encoder_self", 0))
         assert largest_error(found, run) < TOLERANCES[dtype]
         own, other = found.weights
         assert other == pytest.approx(own[:, permutation][:, :, permutation], abs=TOLERANCES[dtype])
@@ -53,7 +53,7 @@ def test_without_positions_the_memory_moves_with_its_tokens_and_nothing_else_cha
 @few
 @given(runs(changed=False))
 def test_with_positions_the_own_order_is_the_trace(run) -> None:
-    found = order_run(run.translator, run.trace, range(len(run.trace.src_ids)), (), ("cross", 0))
+    found = run_both_orders(run.translator, run.trace, range(len(run.trace.src_ids)), (), ("cross", 0))
     assert found.memory[0] == pytest.approx(run.trace.memory, rel=5e-5, abs=5e-5)
     assert found.weights[0] == pytest.approx(run.trace.attention("cross", 0).pattern, abs=5e-5)
     assert largest_error(found, run) < TOLERANCES[torch.float32]
@@ -61,8 +61,8 @@ def test_with_positions_the_own_order_is_the_trace(run) -> None:
 
 def test_with_positions_the_order_tells(translator: Translator) -> None:
     trace = translator.trace("A dog runs through the white snow.", "Ein Hund rennt.")
-    permutation = reordered(trace.src_tokens, (1, 0, 2, 3, 4, 5, 6))
-    found = order_run(translator, trace, permutation, (), ("encoder_self", 0))
+    permutation = reorder(trace.src_tokens, (1, 0, 2, 3, 4, 5, 6))
+    found = run_both_orders(translator, trace, permutation, (), ("encoder_self", 0))
     assert min(found.memory_error, found.cross_error, found.logits_error) > 1e-2
     assert (found.moved > 1e-3).all()
     put_back = found.memory[1][np.argsort(permutation)]
@@ -73,7 +73,7 @@ def test_with_positions_the_order_tells(translator: Translator) -> None:
 
 def test_positions_are_off_inside_the_block_only(translator: Translator) -> None:
     trace = translator.trace("A dog runs.", "Ein Hund.")
-    with positions_off(translator.model, SIDES["encoder"]):
+    with without_positions(translator.model, SIDES["encoder"]):
         inside = translator.trace("A dog runs.", "Ein Hund.")
     assert not inside.src_embedded.positional.any()
     assert inside.tgt_embedded.positional.any()
@@ -84,18 +84,20 @@ def test_positions_are_off_inside_the_block_only(translator: Translator) -> None
 
 def test_translations_are_those_of_the_reordered_tokens(translator: Translator) -> None:
     trace = translator.trace("dog bites man", "Hund")
-    permutation = reordered(trace.src_tokens, (2, 1, 0))
+    permutation = reorder(trace.src_tokens, (2, 1, 0))
     text = reordered_text(translator, trace, permutation)
     assert text == "man bites dog"
-    assert order_translations(translator, trace, permutation, ()) == tuple(translator.translate([trace.source, text]))
-    own, other = order_translations(translator, trace, permutation, SIDES["both"])
+    assert translate_both_orders(translator, trace, permutation, ()) == tuple(
+        translator.translate([trace.source, text])
+    )
+    own, other = translate_both_orders(translator, trace, permutation, SIDES["both"])
     assert own == other
 
 
 def test_words_keep_their_pieces_and_marks_their_place() -> None:
     tokens = ("▁The", "▁dog", "▁bit", "es", "▁John", "'", "s", "▁cat", ".", '"', "</s>")
     assert words(tokens) == ((0,), (1,), (2, 3), (4, 5, 6), (7,))
-    assert reordered(tokens, (0, 3, 2, 4, 1)) == (0, 4, 5, 6, 2, 3, 7, 1, 8, 9, 10)
+    assert reorder(tokens, (0, 3, 2, 4, 1)) == (0, 4, 5, 6, 2, 3, 7, 1, 8, 9, 10)
     assert words(("▁A", "</s>")) == ((0,),)
 
 
@@ -110,13 +112,13 @@ def test_every_token_stands_somewhere_and_the_end_at_the_end(run, seed: int) -> 
 @pytest.mark.parametrize("order", [(0, 1), (0, 1, 1), (1, 2, 3), ()])
 def test_an_order_names_each_word_once(order: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="each of the numbers 0 to 2 once"):
-        reordered(("▁a", "▁b", "▁c", "</s>"), order)
+        reorder(("▁a", "▁b", "▁c", "</s>"), order)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 20])
 def test_a_shuffle_changes_the_order_where_one_can(count: int) -> None:
     for seed in range(5):
-        order = shuffled(count, seed)
+        order = shuffle_words(count, seed)
         assert sorted(order) == list(range(count))
-        assert order == shuffled(count, seed)
+        assert order == shuffle_words(count, seed)
         assert (order == tuple(range(count))) == (count < 2)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from model.analysis.words import is_punctuation, is_special, merge, merge_mask, without_keys, word_groups
+from model.analysis.words import hide_keys, is_punctuation, is_special, merge, merge_mask, word_groups
 
 PIECES = ("▁a", "b", "▁", "'", ".", "▁(", "<0xE2>", "<0x9D>", "<s>", "</s>", "▁c", "…")
 sentences = st.lists(st.sampled_from(PIECES), min_size=1, max_size=12)
@@ -76,7 +76,7 @@ def test_a_word_may_look_where_any_of_its_pieces_may() -> None:
 def test_what_is_hidden_and_what_is_left_make_up_the_row(table: tuple[list[str], list[str], np.ndarray]) -> None:
     _, keys, pattern = table
     hidden = is_special(keys)
-    kept, removed = without_keys(pattern, hidden)
+    kept, removed = hide_keys(pattern, hidden)
     assert kept.shape[-1] == (~hidden).sum()
     assert kept.sum(axis=-1) + removed == pytest.approx(1)
     assert removed == pytest.approx(pattern[..., hidden].sum(axis=-1))
@@ -85,13 +85,13 @@ def test_what_is_hidden_and_what_is_left_make_up_the_row(table: tuple[list[str],
 @given(tables)
 def test_renormalised_rows_sum_to_one_again_or_are_blank(table: tuple[list[str], list[str], np.ndarray]) -> None:
     _, keys, pattern = table
-    kept, _ = without_keys(pattern, is_special(keys), renormalise=True)
+    kept, _ = hide_keys(pattern, is_special(keys), renormalise=True)
     sums = kept.sum(axis=-1)
     assert sums[~np.isnan(sums)] == pytest.approx(0 if is_special(keys).all() else 1)
 
 
 def test_a_row_of_which_nothing_is_left_is_blank_and_lost_everything() -> None:
-    kept, removed = without_keys(np.array([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25]]), np.array([True, False, False]), True)
+    kept, removed = hide_keys(np.array([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25]]), np.array([True, False, False]), True)
     assert np.isnan(kept[0]).all()
     assert kept[1] == pytest.approx([0.5, 0.5])
     assert list(removed) == [1, 0.5]

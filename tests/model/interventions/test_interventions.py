@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.interventions import AttentionTemperature, HeadGate, LiftCausalMask, MaskEdit, temperatures
+from model.interventions import AttentionTemperature, HeadGate, LiftCausalMask, MaskEdit
 from model.trace import Attention, Trace
 from tests.model.by_hand import PaperModel, softmax
 from tests.model.strategies import Run, assert_bit_equal, few, runs
@@ -133,8 +133,8 @@ def test_temperatures_multiply_and_order_does_not_matter(translator):
     np.testing.assert_allclose(
         cross.pattern, softmax(cross.scaled / np.array([6, 2, 2, 2])[:, None, None]), rtol=0, atol=1e-6
     )
-    assert temperatures((three, two), "cross", 1, 4) == temperatures((two, three), "cross", 1, 4)
-    assert temperatures((two, three), "encoder_self", 0, 4) == [1, 1, 1, 1]
+    assert trace.attention("encoder_self", 0).temperature.tolist() == [1, 1, 1, 1]
+    assert_bit_equal(trace, translator.trace("Two dogs", "Zwei Hunde", interventions=(three, two)))
 
 
 def test_a_decoding_under_an_intervention_is_the_changed_models(translator):

@@ -9,7 +9,7 @@ import pytest
 from model.interventions import AttentionTemperature, HeadGate
 from model.proof.checks import Check, chain_closes, hooks_change_nothing, prove, rows_sum_to_one
 from model.trace import Trace
-from tests.model.strategies import KINDS
+from tests.model.strategies import KINDS, with_stream
 from tests.model.tiny import random_model
 
 
@@ -49,20 +49,20 @@ def test_one_altered_number_breaks_the_chain(translator, trace, kind, name):
 def test_one_altered_number_in_a_sublayer_breaks_the_chain(translator, trace, number, name):
     sublayer = trace.sublayers[number]
     if getattr(sublayer, name) is None:
-        number, sublayer = 9, trace.sublayers[9]
+        sublayer = trace.sublayers[9]
     lie = dataclasses.replace(sublayer, **{name: nudged(getattr(sublayer, name))})
-    sublayers = (*trace.sublayers[:number], lie, *trace.sublayers[number + 1 :])
-    assert not chain_closes(translator, dataclasses.replace(trace, sublayers=sublayers)).passed
+    sublayers = tuple(lie if each is sublayer else each for each in trace.streams[sublayer.stack].sublayers)
+    assert not chain_closes(translator, with_stream(trace, sublayer.stack, sublayers=sublayers)).passed
 
 
-@pytest.mark.parametrize("name", ["memory", "logits"])
+@pytest.mark.parametrize("name", ["encoder", "decoder"])
 def test_the_chain_reaches_from_the_embeddings_to_the_logits(translator, trace, name):
-    assert not chain_closes(translator, dataclasses.replace(trace, **{name: nudged(getattr(trace, name))})).passed
-    for side in ("src_embedded", "tgt_embedded"):
-        for part in ("embedding", "positional", "sum"):
-            embedded = getattr(trace, side)
-            lie = dataclasses.replace(embedded, **{part: nudged(getattr(embedded, part))})
-            assert not chain_closes(translator, dataclasses.replace(trace, **{side: lie})).passed, (side, part)
+    stream = trace.streams[name]
+    assert not chain_closes(translator, with_stream(trace, name, final=nudged(stream.final))).passed
+    for part in ("embedding", "positional", "sum"):
+        lie = dataclasses.replace(stream.embedded, **{part: nudged(getattr(stream.embedded, part))})
+        assert not chain_closes(translator, with_stream(trace, name, embedded=lie)).passed, part
+    assert not chain_closes(translator, dataclasses.replace(trace, logits=nudged(trace.logits))).passed
 
 
 def test_the_last_bit_of_a_logit_is_enough_for_the_second_claim(translator, trace):

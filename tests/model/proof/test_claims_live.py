@@ -1,4 +1,4 @@
-"""The measures of the page "How it is known": they hold for any honest run, and every one of them can fail."""
+"""The measures of the page "Verification": they hold for any honest run, and every one of them can fail."""
 
 import ast
 import dataclasses
@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, HeadGate, LiftCausalMask
-from model.proof.claims import CLAIMS, Claim, double_case, measured
+from model.proof.claims import CLAIMS, Claim, double_case, measure_claim
 from model.proof.measures import Case
 from model.trace import Trace
 from tests.model.proof.test_checks import altered, nudged
-from tests.model.strategies import KINDS, Run, few, runs
+from tests.model.strategies import KINDS, Run, few, runs, with_stream
 
 ROOT = Path(__file__).parents[3]
 MEASURABLE = [claim for claim in CLAIMS if claim.measure]
@@ -34,7 +34,7 @@ def assert_holds(number: int, case: Case) -> None:
     double = double_case(case)
     for claim in MEASURABLE:
         if claim.number == number:
-            found = measured(claim, case, double)
+            found = measure_claim(claim, case, double)
             assert found.holds, (claim.title, found.error, found.double)
 
 
@@ -144,7 +144,7 @@ def bias_twice(trace: Trace) -> Trace:
 
 def shifted_positions(trace: Trace) -> Trace:
     embedded = trace.src_embedded
-    return dataclasses.replace(trace, src_embedded=dataclasses.replace(embedded, positional=embedded.positional + 1e-4))
+    return with_stream(trace, "encoder", embedded=dataclasses.replace(embedded, positional=embedded.positional + 1e-4))
 
 
 def likelier(trace: Trace) -> Trace:

@@ -1,5 +1,9 @@
-"""The sentences to begin with: what is said of each is so in the checkpoint that the project ships."""
+"""The examples of both shipped checkpoints: what is said of each holds in that checkpoint's own run."""
 
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,25 +15,33 @@ if TYPE_CHECKING:
 
 pytest.importorskip("streamlit")
 
-from pages.frame.examples import EXAMPLES, MENU, SHOWING, Example, largest_weight
+from pages.frame.examples import Example, Examples, examples_of, largest_weight, read_examples
 
 SHIPPED = Path(__file__).parents[3] / "checkpoints"
 BARELY = 0.02
 """how far a row's largest weight has to be above an equal share"""
+BY_CHECKPOINT = {name: read_examples(SHIPPED / name) for name in ("en-de", "multi30k-tiny")}
+SHOWING = BY_CHECKPOINT["en-de"].showing
+EACH = [(name, example) for name, examples in BY_CHECKPOINT.items() for example in examples.showing]
+
+
+@cache
+def opened(name: str) -> "Translator":
+    from model.checkpoints.store import load_checkpoint
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(SHIPPED))
+        return load_checkpoint(name, "cpu")
 
 
 @pytest.fixture(scope="module")
 def shipped() -> "Translator":
-    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(SHIPPED))
-        return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+    return opened("en-de")
 
 
-@pytest.mark.parametrize("example", SHOWING, ids=lambda example: example.label)
-def test_the_head_of_an_example_gives_its_largest_weight_where_it_says(example: Example, shipped: "Translator") -> None:
-    trace = shipped.trace(example.sentence)
+@pytest.mark.parametrize(("name", "example"), EACH, ids=[f"{name}: {example.label}" for name, example in EACH])
+def test_the_head_of_an_example_gives_its_largest_weight_where_it_says(name: str, example: Example) -> None:
+    trace = opened(name).trace(example.sentence)
     found = largest_weight(example, trace)
     assert found
     query, key, weight = found
@@ -60,22 +72,26 @@ def test_tired_or_wide_the_translation_says_the_same_pronoun(shipped: "Translato
     assert all("weil es zu" in translation for translation in translations)
 
 
-def test_what_is_said_of_the_translations_is_so(shipped: "Translator") -> None:
-    said = {
-        "The verb goes": "werde lesen.",
-        "Which": "Bank",
-        "A verb in": "Schalte aus.",
-        "One verb": "fährt ab?",
-    }
-    for label, words in said.items():
-        (example,) = (example for example in SHOWING if example.label.startswith(label))
-        translation = shipped.trace(example.sentence).translation
-        assert all(word in translation.split() for word in words.split()), translation
+@pytest.mark.parametrize(
+    ("name", "label", "words"),
+    [
+        ("en-de", "The verb goes", "werde lesen."),
+        ("en-de", "Which", "Bank"),
+        ("en-de", "A verb in", "Schalte aus."),
+        ("en-de", "One verb", "fährt ab?"),
+        ("multi30k-tiny", "The verb goes", "während schläft."),
+        ("multi30k-tiny", "One verb", "rennt hinterher."),
+        ("multi30k-tiny", "A verb in", "legt an."),
+        ("multi30k-tiny", "An article", "einer Leiter."),
+    ],
+)
+def test_what_is_said_of_the_translations_is_so(name: str, label: str, words: str) -> None:
+    (example,) = (example for example in BY_CHECKPOINT[name].showing if example.label.startswith(label))
+    translation = opened(name).trace(example.sentence).translation
+    assert [word for word in translation.split() if word in words.split()] == words.split(), translation
 
 
 def test_a_run_that_looks_elsewhere_is_not_claimed_to_look_there(translator: "Translator") -> None:
-    from dataclasses import replace
-
     trace = translator.trace("a dog and a cat")
     row = trace.attention("encoder_self", 0).pattern[0, 0]
     tokens = [token.removeprefix("\u2581") for token in trace.src_tokens]
@@ -87,9 +103,45 @@ def test_a_run_that_looks_elsewhere_is_not_claimed_to_look_there(translator: "Tr
     assert largest_weight(replace(example, query=("unicorn", 0)), trace) is None
 
 
-def test_the_menu_has_over_ten_sentences_that_show_something_and_the_everyday_ones_each_once() -> None:
-    assert len(SHOWING) == 11
-    assert len(EXAMPLES) >= 20
-    assert len(set(MENU)) == len(MENU)
-    assert set(MENU) == {example.sentence for example in SHOWING} | set(EXAMPLES)
-    assert MENU[: len(SHOWING)] == tuple(example.sentence for example in SHOWING)
+@pytest.mark.parametrize("name", BY_CHECKPOINT)
+def test_the_menu_has_every_sentence_once_and_those_that_show_something_first(name: str) -> None:
+    found = BY_CHECKPOINT[name]
+    assert not found.problem
+    assert len(found.sentences) >= 10
+    assert len(set(found.menu)) == len(found.menu)
+    assert set(found.menu) == {example.sentence for example in found.showing} | set(found.sentences)
+    assert found.menu[: len(found.showing)] == tuple(example.sentence for example in found.showing)
+
+
+def test_a_checkpoint_without_examples_gets_the_shipped_sentences_without_heads(checkpoint_folder: Path) -> None:
+    assert not (checkpoint_folder / "en-de" / "examples.json").exists()
+    assert examples_of("en-de") == Examples((), BY_CHECKPOINT["en-de"].menu)
+
+
+WHOLE = json.loads((SHIPPED / "en-de" / "examples.json").read_text(encoding="utf-8"))
+BROKEN = {
+    "not JSON": ("{", "Expecting property name"),
+    "no sentences": (json.dumps({"showing": []}), "'sentences' is missing."),
+    "no label": (json.dumps(WHOLE | {"showing": [{"sentence": "A dog."}]}), "'label' is missing."),
+    "a layer in words": (
+        json.dumps(WHOLE | {"showing": [WHOLE["showing"][0] | {"layer": "one"}]}),
+        "'one' should be of type int.",
+    ),
+    "a number for a sentence": (json.dumps(WHOLE | {"sentences": [1]}), "1 should be of type str."),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), BROKEN.values(), ids=list(BROKEN))
+def test_a_broken_file_says_what_is_wrong_with_it(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "examples.json").write_text(text, encoding="utf-8")
+    found = read_examples(tmp_path)
+    assert not found.menu
+    assert "examples.json cannot be read" in found.problem
+    assert said in found.problem
+
+
+def test_the_page_says_that_the_file_is_broken(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.frame.examples.examples_of", lambda _: Examples(problem="examples.json cannot be read."))
+    app = open_app(source="a dog")
+    assert not app.exception
+    assert "examples.json cannot be read." in [info.value for info in app.info]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope_by_offset, rope_scores
-from model.analysis.word_order import SIDES, order_run, order_translations, reordered, shuffled
+from model.analysis.word_order import SIDES, reorder, run_both_orders, shuffle_words, translate_both_orders
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
@@ -97,15 +97,15 @@ def test_without_a_learned_table_the_page_says_what_the_paper_found(shown: Calla
 def test_both_orders_are_real_runs(shown: Callable, saved: "Translator", kind: str, off: str, side: str) -> None:
     app = shown(part=ORDER, pe_order="4 1, 2 3 0", pe_off=off, kind=KINDS[kind], layer="1", head="3")
     trace = saved.trace(SOURCE, TEXT)
-    permutation = reordered(trace.src_tokens, (4, 1, 2, 3, 0))
-    runs = [order_run(saved, trace, permutation, sides, (kind, 1)) for sides in ((), SIDES[side])]
+    permutation = reorder(trace.src_tokens, (4, 1, 2, 3, 0))
+    runs = [run_both_orders(saved, trace, permutation, sides, (kind, 1)) for sides in ((), SIDES[side])]
     for bar, run in zip(figure(app, "pe-moved")["data"], runs, strict=True):
         assert numbers(bar["y"]) == pytest.approx(run.moved, abs=1e-6)
     own, other, off_own, off_other = drawn(app, "pe-order-weights")
     assert np.nan_to_num(own) == pytest.approx(runs[0].weights[0][3], abs=1e-6)
     assert np.nan_to_num(off_own) == pytest.approx(np.nan_to_num(off_other), abs=1e-5)
     assert np.abs(np.nan_to_num(own) - np.nan_to_num(other)).max() > 1e-3
-    for pair in (order_translations(saved, trace, permutation, sides) for sides in ((), SIDES[side])):
+    for pair in (translate_both_orders(saved, trace, permutation, sides) for sides in ((), SIDES[side])):
         assert set(pair) <= {text.value for text in app.text}
     assert "get the same translation" in words(app)
 
@@ -116,7 +116,7 @@ def test_shuffling_takes_the_next_seed_and_a_typed_order_goes_first(shown: Calla
     assert not app.exception
     assert (app.number_input(key="pe_seed").value, app.text_input(key="pe_order").value) == (2, "")
     trace = saved.trace(SOURCE, TEXT)
-    run = order_run(saved, trace, reordered(trace.src_tokens, shuffled(5, 2)), (), ("encoder_self", 0))
+    run = run_both_orders(saved, trace, reorder(trace.src_tokens, shuffle_words(5, 2)), (), ("encoder_self", 0))
     assert numbers(figure(app, "pe-moved")["data"][0]["y"]) == pytest.approx(run.moved, abs=1e-6)
     app.button(key="pe_example").click().run()
     assert app.text_area(key="source").value == "The dog bites the man."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.swapped_weights import every_head, rank_correlation, value_zeroing
+from model.analysis.swapped_weights import rank_correlation, swap_every_head, zero_values
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def test_the_points_are_the_heads_swapped_one_by_one(open_app: Callable, saved: 
     assert not app.exception
     assert not charts(app), "nothing runs unasked"
     app.button(key="explain_kind").click().run()
-    *_, right = every_head(saved, saved.trace(SOURCE, TEXT), "cross")
+    *_, right = swap_every_head(saved, saved.trace(SOURCE, TEXT), "cross")
     for way, measure in (("uniform", "tv"), ("permuted", "jsd")):
         app.segmented_control(key="explain_way").set_value(way).run()
         app.segmented_control(key="explain_distance").set_value(measure).run()
@@ -50,7 +50,7 @@ def test_one_head_is_swapped_for_uniform_weights_and_for_shuffled_ones(open_app:
     app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, kind=CROSS, head="1", card=TAB)
     app.button(key="explain_head").click().run()
     assert not app.exception
-    *_, right = every_head(saved, saved.trace(SOURCE, TEXT), "cross")
+    *_, right = swap_every_head(saved, saved.trace(SOURCE, TEXT), "cross")
     table = next(frame.value for frame in app.dataframe if "swapped for" in frame.value)
     assert table.iloc[0, 1] == pytest.approx(right.uniform["pattern_tv"][0, 1], abs=1e-5)
     assert table.iloc[0, 2] == pytest.approx(right.uniform["output_tv"][0, 1], abs=1e-5)
@@ -61,7 +61,7 @@ def test_value_zeroing_stands_beside_the_weights(open_app: Callable, saved: "Tra
     app.button(key="explain_zero").click().run()
     assert not app.exception
     trace = saved.trace(SOURCE, TEXT)
-    *_, right = value_zeroing(saved, trace, "cross", 0, 3)
+    *_, right = zero_values(saved, trace, "cross", 0, 3)
     weights, shares = trace.attention("cross", 0).pattern[3].mean(axis=0), right.share.mean(axis=0)
     drawn = [numbers(bar["y"]) for bar in figure(app, "explain-zeroing")["data"]]
     assert np.array_equal(drawn[0], weights)

@@ -71,7 +71,7 @@ def test_the_program_computes_the_numbers_of_any_sentence(
 def test_what_was_typed_stands_in_the_program_as_one_literal(text: str, opened: "Translator") -> None:
     trace = opened.trace("A dog.", None, 1)
     plain = program_of(trace, Asked("A dog.", "x", 1))
-    typed = program_of(replace(trace, source=text), Asked(text, text, 1), text.split("\n")[0])
+    typed = program_of(trace, Asked(text, text, 1), text.split("\n")[0])
     assert [type(node) for node in ast.walk(ast.parse(typed))] == [type(node) for node in ast.walk(ast.parse(plain))]
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from model.analysis.logit_lens import lens
-from model.analysis.residual_stream import cosines, neurons, path, stream, sublayers_of
+from model.analysis.logit_lens import logit_lens
+from model.analysis.residual_stream import cosines, measure_stream, neurons, residual_stream, sublayers_in
 from model.checkpoints.translator import Translator
 from model.trace import Trace
 from viz.charts.layer_by_layer import MEASURES, path_chart, similarity_map, strips
@@ -14,7 +14,7 @@ from viz.tokens import numbered
 
 
 def measured(trace: Trace, stack: str = "decoder") -> tuple:
-    found = path(trace, stack)
+    found = measure_stream(trace, stack)
     tokens = trace.src_tokens if stack == "encoder" else trace.tgt_tokens
     return {name: getattr(found, name) for name in (*MEASURES, "added")}, found.steps, (numbered(tokens), tokens)
 
@@ -63,7 +63,7 @@ def test_strips_share_one_range_and_frame_the_dimension() -> None:
 
 
 def test_similarities_keep_their_places(trace: Trace) -> None:
-    values = cosines(stream(trace, "encoder")[1])
+    values = cosines(residual_stream(trace, "encoder")[1])
     heat = similarity_map(values, numbered(trace.src_tokens)).data[0]
     assert np.array_equal(heat.z, values.astype(np.float32))
     assert (heat.zmin, heat.zmax) == (-1, 1)
@@ -78,7 +78,7 @@ def test_the_table_lists_tokens_first(trace: Trace) -> None:
 
 
 def test_the_lens_frames_the_token_it_follows(trace: Trace, translator: Translator) -> None:
-    found, tokens = lens(translator.model, trace), translator.tokenizer.tokens
+    found, tokens = logit_lens(translator.model, trace), translator.tokenizer.tokens
     tops = [tokens(ids) for ids in found.top[:, 1].tolist()]
     followed = tokens([int(found.predicted[1])])[0]
     grid = lens_grid(tops, found.probabilities[:, 1], found.steps, followed)
@@ -95,7 +95,7 @@ def test_the_lens_frames_the_token_it_follows(trace: Trace, translator: Translat
 
 
 def test_neurons_keep_their_numbers(trace: Trace, translator: Translator) -> None:
-    sublayer = sublayers_of(trace, "encoder")[1]
+    sublayer = sublayers_in(trace, "encoder")[1]
     found = neurons(translator.model, sublayer, 0, 5)
     bars, top = neuron_chart(found.hidden, found.top).data
     assert np.array_equal(bars.y, sublayer.hidden[0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from model.analysis.padded_batch import padded_run
+from model.analysis.padded_batch import run_padded
 from model.checkpoints.translator import Translator
 from model.trace import Trace
 from viz.charts.masks import (
@@ -92,7 +92,7 @@ def test_a_single_cell_is_drawn() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_padding_maps_stand_side_by_side_with_pads_uncoloured(trace: Trace, translator: Translator, kind: str) -> None:
     rows, keys, mask, _, alone = cells(trace, kind)
-    run = padded_run(translator, trace, kind, 1, 3)
+    run = run_padded(translator, trace, kind, 1, 3)
     figure = padding_maps(rows, keys, run.mask[1], alone, run.pattern[1])
     left, right = (heat for heat in figure.data if "masked" not in heat.hovertemplate)
     hidden = figure.data[-1]

@@ -8,12 +8,12 @@ import plotly.graph_objects as go
 import pytest
 
 from model.analysis.position_table import (
-    measured_wavelengths,
-    rotated,
-    rotation,
+    rotate,
+    rotation_blocks,
     similarity,
     similarity_by_offset,
     wavelengths,
+    wavelengths_in,
 )
 from model.checkpoints.translator import Translator
 from model.trace import Trace
@@ -121,7 +121,7 @@ def test_tokens_never_become_markup_and_ticks_stay_few() -> None:
 
 
 def test_wavelengths_are_drawn_as_measured_on_a_log_axis(encoding: np.ndarray, waves: np.ndarray) -> None:
-    measured = measured_wavelengths(encoding)
+    measured = wavelengths_in(encoding)
     figure = wavelength_chart(measured, waves, len(encoding), [5, 12])
     formula, table, first, second = figure.data
     assert np.array_equal(formula.y, waves)
@@ -156,7 +156,7 @@ def test_similarities_are_drawn_row_by_row(encoding: np.ndarray) -> None:
 @pytest.mark.parametrize("pair", [0, 3, 15])
 def test_clock_hands_end_where_the_table_says(encoding: np.ndarray, waves: np.ndarray, pair: int) -> None:
     rows = {"PE(5)": encoding[5], "PE(15)": encoding[15]}
-    figure = clocks(rows, {"M PE(5)": rotated(encoding, 10)[5]}, sorted({*spread(16), pair}), pair, waves)
+    figure = clocks(rows, {"M PE(5)": rotate(encoding, 10)[5]}, sorted({*spread(16), pair}), pair, waves)
     *hands, rings = figure.data
     pairs = hands[0].customdata[1::3, 2].astype(int)
     centres = 2.5 * np.arange(len(pairs))
@@ -169,7 +169,7 @@ def test_clock_hands_end_where_the_table_says(encoding: np.ndarray, waves: np.nd
 
 
 def test_the_equation_shows_the_blocks_own_numbers(encoding: np.ndarray) -> None:
-    block = rotation(encoding, 10)[3]
+    block = rotation_blocks(encoding, 10)[3]
     latex = block_equation(block, encoding[5, 6:8], encoding[15, 6:8], 5, 10, 3)
     for value in (*block.ravel(), *encoding[5, 6:8], *encoding[15, 6:8]):
         assert f"{value:.5f}" in latex
@@ -186,7 +186,7 @@ def test_learned_and_sinusoidal_tables_share_their_colours(encoding: np.ndarray)
 
 @pytest.mark.parametrize("pairs", [[0], [0, 3, 15]])
 def test_blocks_stand_on_the_diagonal_with_their_own_numbers(encoding: np.ndarray, pairs: list[int]) -> None:
-    blocks = rotation(encoding, 10)[pairs]
+    blocks = rotation_blocks(encoding, 10)[pairs]
     figure = block_map(blocks, pairs, 10)
     matrix = figure.data[0].z
     for i, block in enumerate(blocks):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from model.analysis.two_heads import Side, join, of_pieces
+from model.analysis.two_heads import Side, join, piece_table
 from model.checkpoints.translator import Translator
 from model.trace import Trace
 from viz.charts.side_by_side import Panel, Shared, both, cells_table, distance_bars, side_maps
@@ -14,7 +14,7 @@ from viz.tokens import numbered
 def drawn_from(trace: Trace, kind: str, head: int) -> tuple[Panel, Side]:
     attention = trace.attention(kind, 1)
     rows = row_names(attention.query_tokens, None if kind == "encoder_self" else trace.next_tokens)
-    side = of_pieces(attention, head)
+    side = piece_table(attention, head)
     return Panel(rows, rows, numbered(attention.key_tokens), side.weights, side.mask), side
 
 

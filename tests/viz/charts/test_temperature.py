@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from model.analysis.softmax import entropies, entropy, product_statistics, softmax_at
+from model.analysis.softmax import entropy, entropy_by_temperature, product_statistics, softmax_at
 from model.trace import Trace
 from tests.viz.payload import KINDS, decode
 from viz.charts.masks import probability_bars, weight_maps
@@ -55,7 +55,7 @@ def test_a_hundred_keys_get_few_ticks() -> None:
 @pytest.mark.parametrize("visible", [1, 3])
 def test_entropy_is_drawn_between_its_limits(trace: Trace, visible: int) -> None:
     attention = trace.attention("decoder_self", 0)
-    curves = entropies(attention.scaled[0], attention.mask[0], TAUS)
+    curves = entropy_by_temperature(attention.scaled[0], attention.mask[0], TAUS)
     figure = entropy_chart(TAUS, curves[:, visible - 1], curves.mean(axis=1), visible, 0.3)
     row, head = figure.data
     assert np.array_equal(row.y, curves[:, visible - 1])

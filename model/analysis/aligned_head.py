@@ -1,0 +1,31 @@
+"""Which head of a run's cross-attention reads most like a word alignment."""
+
+import numpy as np
+
+from model.analysis.words import is_special
+from model.trace import Array, Trace
+
+
+def alignment_scores(trace: Trace, layer: int) -> Array:
+    """How closely each cross-attention head of a layer resembles a word alignment, 0 to 1.
+
+    In an alignment every target token points at one source token, and every source token is pointed at. So the score
+    is the harmonic mean of two averages: over the predicted tokens, the largest weight that each puts on a source
+    token; over the source tokens, the largest weight that each receives. Special tokens do not count.
+
+    Returns:
+        (heads,); 0 where the source or the target consists of special tokens alone.
+    """
+    pattern = trace.attention("cross", layer).pattern
+    predicted, read = ~is_special(trace.next_tokens), ~is_special(trace.src_tokens)
+    if not predicted.any() or not read.any():
+        return np.zeros(len(pattern))
+    weights = pattern[:, predicted][:, :, read].astype(float)
+    given, received = weights.max(axis=2).mean(axis=1), weights.max(axis=1).mean(axis=1)
+    return np.divide(2 * given * received, given + received, out=np.zeros(len(pattern)), where=given + received > 0)
+
+
+def best_aligned_head(trace: Trace) -> tuple[int, int]:
+    """Layer and head: of the decoder's last layer, the cross-attention head with the highest alignment score."""
+    layer = max(layer for kind, layer in trace.attentions if kind == "cross")
+    return layer, int(np.argmax(alignment_scores(trace, layer)))
