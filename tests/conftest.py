@@ -1,9 +1,10 @@
-"""What all tests share: a tiny seeded model that needs no file and no network, and what to do without a package.
+"""What all tests share: the trained tiny model of tests/fixture, and what happens when a package is missing.
 
-Everything that needs a package is imported inside a fixture, so that a missing one skips only the tests it concerns.
+Everything that needs a package is imported inside a fixture, so that a missing one skips only the tests that need it.
 """
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from model.network.config import TransformerConfig
     from model.network.encoder_decoder import Transformer
 
+FIXTURE = Path(__file__).parent / "fixture"
 OURS = {"app", "model", "pages", "tests", "viz"}
 
 
@@ -69,54 +71,43 @@ def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def tokenizer() -> "Tokenizer":
-    """A vocabulary of 360 pieces, byte fallback included."""
-    from tests.model.tiny import tiny_tokenizer
-
-    return tiny_tokenizer()
-
-
-@pytest.fixture(scope="session")
-def tiny_config(tokenizer: "Tokenizer") -> "TransformerConfig":
-    """2 + 2 layers, 4 heads of 8 dimensions."""
-    from model.network.config import TransformerConfig
-
-    return TransformerConfig(
-        vocab_size=len(tokenizer), d_model=32, n_heads=4, d_ff=64, n_encoder_layers=2, n_decoder_layers=2, max_len=128
-    )
-
-
-@pytest.fixture(scope="session")
-def tiny_model(tiny_config: "TransformerConfig", tokenizer: "Tokenizer") -> "Transformer":
-    """Seeded, evaluation mode, no gradients; shared, so leave it as it is."""
-    from tests.model.tiny import random_model, taught
-
-    return taught(random_model(tiny_config), tokenizer)
-
-
-@pytest.fixture(scope="session")
-def translator(tiny_model: "Transformer", tokenizer: "Tokenizer") -> "Translator":
-    """The tiny model behind the public Python face."""
-    from model.checkpoints.translator import Translator
-
-    return Translator(name="tiny", hash="0" * 64, model=tiny_model, tokenizer=tokenizer)
-
-
-@pytest.fixture(scope="session")
-def saved_checkpoints(
-    tmp_path_factory: pytest.TempPathFactory, tiny_model: "Transformer", tokenizer: "Tokenizer"
-) -> Path:
-    """A folder of checkpoints that holds the tiny model under the default checkpoint's name."""
-    from model.checkpoints.store import DEFAULT_CHECKPOINT, save_checkpoint
+def saved_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of checkpoints that holds the trained tiny model under the default checkpoint's name."""
+    from model.checkpoints.store import DEFAULT_CHECKPOINT
 
     folder = tmp_path_factory.mktemp("checkpoints")
-    save_checkpoint(folder / DEFAULT_CHECKPOINT, tiny_model, tokenizer, dict(tiny_model.named_parameters()))
+    (folder / DEFAULT_CHECKPOINT).mkdir()
+    for name in ("config.json", "tokenizer.model", "model.safetensors"):
+        shutil.copy(FIXTURE / name, folder / DEFAULT_CHECKPOINT)
     return folder
+
+
+@pytest.fixture(scope="session")
+def translator(saved_checkpoints: Path) -> "Translator":
+    """The trained tiny model: 2 + 2 layers, 4 heads of 8 dimensions, 360 pieces. Shared, so do not change it."""
+    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
+
+    return load_checkpoint(str(saved_checkpoints / DEFAULT_CHECKPOINT), "cpu")
+
+
+@pytest.fixture(scope="session")
+def tokenizer(translator: "Translator") -> "Tokenizer":
+    return translator.tokenizer
+
+
+@pytest.fixture(scope="session")
+def tiny_config(translator: "Translator") -> "TransformerConfig":
+    return translator.model.config
+
+
+@pytest.fixture(scope="session")
+def tiny_model(translator: "Translator") -> "Transformer":
+    return translator.model
 
 
 @pytest.fixture
 def checkpoint_folder(saved_checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """`saved_checkpoints`, and for this test the place where the code looks for checkpoints."""
+    """`saved_checkpoints`, where the code looks for checkpoints during this test."""
     from model.checkpoints.store import CHECKPOINTS_VARIABLE
 
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(saved_checkpoints))

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
 
 import numpy as np
 import torch
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
 from model.interventions import (
     SUBLAYERS,
@@ -30,13 +32,19 @@ from model.interventions import (
 )
 from model.network.config import TransformerConfig
 from model.trace import Trace
-from tests.model.tiny import SENTENCES, random_model, tiny_tokenizer
+from tests import fixture
+from tests.model.tiny import SENTENCES, random_model
 
 KINDS = ("encoder_self", "decoder_self", "cross")
 few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """Enough examples to meet every choice of the configuration, few enough to wait for."""
 
-shared_tokenizer = lru_cache(tiny_tokenizer)
+
+@cache
+def shared_tokenizer() -> Tokenizer:
+    """The vocabulary of tests/fixture."""
+    return Tokenizer((Path(fixture.__file__).parent / "tokenizer.model").read_bytes())
+
 
 
 @lru_cache(maxsize=256)

@@ -34,10 +34,10 @@ def another(checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A second checkpoint beside the first: other weights, another vocabulary, fewer heads."""
     from model.checkpoints.store import CHECKPOINTS_VARIABLE, save_checkpoint
     from model.network.config import TransformerConfig
-    from tests.model.tiny import random_model, tiny_tokenizer
+    from tests.model.tiny import random_model, train_tiny_tokenizer
 
     shutil.copytree(checkpoint_folder, tmp_path / "both")
-    tokenizer = tiny_tokenizer(310)
+    tokenizer = train_tiny_tokenizer(310)
     sizes = {"d_model": 16, "n_heads": 2, "d_ff": 32, "n_encoder_layers": 1, "n_decoder_layers": 1, "max_len": 128}
     model = random_model(TransformerConfig(vocab_size=len(tokenizer), **sizes), seed=1)
     save_checkpoint(tmp_path / "both" / "other", model, tokenizer, dict(model.named_parameters()))

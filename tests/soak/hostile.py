@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
 from model.network.config import TransformerConfig
-from tests.model.tiny import random_model, tiny_tokenizer
+from tests.model.tiny import random_model, train_tiny_tokenizer
 from tests.soak.drawing import draw, draw_figures
 
 SEED = 2017
@@ -148,7 +148,7 @@ def strings(count: int, seed: int = SEED) -> Iterator[str]:
 
 
 def tiny_translator() -> Translator:
-    tokenizer: Tokenizer = tiny_tokenizer()
+    tokenizer: Tokenizer = train_tiny_tokenizer()
     config = TransformerConfig(
         vocab_size=len(tokenizer), d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1, max_len=48
     )

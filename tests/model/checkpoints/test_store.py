@@ -22,7 +22,7 @@ from model.checkpoints.store import (
     save_weights,
     sha256,
 )
-from tests.model.tiny import tiny_tokenizer
+from tests.model.tiny import random_model, train_tiny_tokenizer
 
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.model", "config.json"
 REMEDY = "Restore the folder (git checkout), or train it again with python -m model.train."
@@ -61,13 +61,15 @@ def error_of(_folder: Path) -> str:
     return str(error.value)
 
 
-def test_what_was_saved_comes_back_in_half_precision(folder, tiny_model, tokenizer):
+def test_what_was_saved_comes_back_in_half_precision(folder, tiny_config, tokenizer):
+    model = random_model(tiny_config)
+    save_checkpoint(folder, model, tokenizer, dict(model.named_parameters()))
     translator = load_checkpoint(device="cpu")
     assert (translator.name, translator.hash) == (DEFAULT_CHECKPOINT, sha256(folder / WEIGHTS))
-    assert translator.model.config == tiny_model.config
+    assert translator.model.config == tiny_config
     assert translator.tokenizer.serialized == tokenizer.serialized
     for (name, loaded), (_, saved) in zip(
-        translator.model.named_parameters(), tiny_model.named_parameters(), strict=True
+        translator.model.named_parameters(), model.named_parameters(), strict=True
     ):
         assert torch.equal(loaded, saved.half().float()), name
     assert not translator.model.training
@@ -168,7 +170,7 @@ def test_weights_that_do_not_fit_are_refused_though_their_hash_is_right(folder, 
 
 
 def test_a_vocabulary_of_another_size_is_refused(folder):
-    (folder / VOCABULARY).write_bytes(tiny_tokenizer(340).serialized)
+    (folder / VOCABULARY).write_bytes(train_tiny_tokenizer(340).serialized)
     sign(folder, VOCABULARY)
     message = error_of(folder)
     assert f"{folder / VOCABULARY} has 340 pieces, config.json says vocab_size 360" in message
