@@ -119,9 +119,9 @@ class TokenDraw:
     ids: tuple[int, ...]
     """the most probable tokens, best first, then the drawn one if it is not among them"""
     before: Array
-    """(listed,): the model's own probabilities"""
+    """(listed + 1,): the model's own probabilities; the last is the sum over all other tokens"""
     after: Array
-    """(listed,): the distribution it was drawn from"""
+    """(listed + 1,): the distribution it was drawn from; the last is the sum over all others, 0 if all were cut"""
     kept: int
     """number of tokens in the vocabulary that could be drawn"""
     kept_before: float
@@ -164,5 +164,7 @@ def _token_draw(before: Array, after: Array, token: int) -> TokenDraw:
     ids = np.argsort(-before, kind="stable")[:N_LISTED].tolist()
     if token not in ids:
         ids.append(token)
+    # A sum over the others: one minus the listed would leave a rounding error where every other token was cut.
+    shown_before, shown_after = (np.append(p[ids], np.delete(p, ids).sum()) for p in (before, after))
     kept = after > 0
-    return TokenDraw(tuple(ids), before[ids], after[ids], int(kept.sum()), float(before[kept].sum()), ids.index(token))
+    return TokenDraw(tuple(ids), shown_before, shown_after, int(kept.sum()), float(before[kept].sum()), ids.index(token))

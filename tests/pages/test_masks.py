@@ -19,6 +19,9 @@ PAGE = "pages/masks.py"
 TABS = ("Padding", "Before or after the softmax", "Lift the causal mask")
 DECODER = "Decoder self-attention"
 TEXT = "Ein Hund mit einer Katze."
+SOFTMAX = 100 * float(np.finfo(np.float32).eps)
+"""Relative error of a float32 softmax: scaled scores differ by less than 30, so each power is off by at most 30 eps, in
+the numerator and in the sum; adding up less than 40 terms is off by less than 40 eps."""
 
 
 @pytest.fixture
@@ -69,14 +72,28 @@ def test_the_padded_batch_is_the_models(open_app: Callable, saved: "Translator")
     assert "**exactly 0**" in words(app)
 
 
-@pytest.mark.parametrize("kind", ["Encoder self-attention", DECODER, "Cross-attention"])
-def test_three_ways_of_masking_state_their_sums(open_app: Callable, kind: str) -> None:
-    app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=kind, part=TABS[1])
+@pytest.mark.numbers
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("encoder_self", "Encoder self-attention"), ("decoder_self", DECODER), ("cross", "Cross-attention")],
+)
+def test_three_ways_of_masking_state_their_sums(
+    open_app: Callable, saved: "Translator", kind: str, name: str
+) -> None:
+    app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=name, part=TABS[1])
     assert not app.exception
     before, after, renormalised = (numbers(bar["y"]) for bar in figure(app, "masks-orders")["data"])
-    assert before.sum() == pytest.approx(1, abs=1e-6)
-    assert after.sum() < 1 - 1e-3
-    assert renormalised == pytest.approx(before, abs=1e-6)
+    trace = saved.trace("a dog and a cat", TEXT)
+    attention = trace.attention(kind, 0) if kind == "decoder_self" else padded_run(saved, trace, kind, 0, 4)
+    row = (attention.mask.shape[1] - 1) // 2
+    mask, scaled = attention.mask[0, row], attention.scaled[0, row].astype(np.float64)
+    assert not mask.all()
+    assert np.ptp(scaled) < 30
+    powers = np.exp(scaled - scaled.max())
+    assert before.sum() == pytest.approx(1, rel=SOFTMAX)
+    assert after.sum() == pytest.approx(powers[mask].sum() / powers.sum(), rel=SOFTMAX)
+    assert not after[~mask].any()
+    assert renormalised == pytest.approx(before, rel=SOFTMAX)
     assert f"**{after.sum():.7g}** zeroed after" in words(app)
 
 

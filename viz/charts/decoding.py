@@ -91,8 +91,8 @@ def before_after(pieces: Sequence[str], before: Array, after: Array, drawn: int,
 
     Args:
         pieces: listed tokens, the model's best first.
-        before: (listed,), 0 to 1.
-        after: (listed,), 0 to 1; 0 where the token was cut.
+        before: (listed + 1,), 0 to 1; the last is the sum over all other tokens.
+        after: (listed + 1,), likewise; 0 where tokens were cut.
         drawn: index of the token that came.
         others: tokens of the vocabulary that are not listed.
     """
@@ -105,14 +105,13 @@ def before_after(pieces: Sequence[str], before: Array, after: Array, drawn: int,
         ("the model's own", before, OKABE_ITO[7], "/"),
         ("drawn from", after, DECODER, ""),
     ):
-        whole = np.append(values, max(1 - float(values.sum()), 0.0))
         draft.add_bar(
-            x=whole,
+            x=values,
             y=places,
             orientation="h",
             name=name,
             customdata=hover,
-            text=["cut" if value == 0 else f"{value:.2%}" for value in whole],
+            text=["cut" if value == 0 else f"{value:.2%}" for value in values],
             textposition="outside",
             textfont={"size": 10},
             constraintext="none",

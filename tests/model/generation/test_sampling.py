@@ -136,10 +136,20 @@ def test_what_a_figure_shows_of_a_draw_is_the_draw(translator: Translator):
         alive = [step for step in steps if step.alive[row]]
         assert drawn.tokens == tuple(int(step.tokens[row]) for step in alive)
         for step, look in zip(alive, drawn.draws, strict=True):
-            assert np.array_equal(look.before, step.before[row][list(look.ids)])
-            assert np.array_equal(look.after, step.after[row][list(look.ids)])
+            for shown, whole in ((look.before, step.before[row]), (look.after, step.after[row])):
+                assert np.array_equal(shown[:-1], whole[list(look.ids)])
+                assert shown.sum() == pytest.approx(whole.sum())
             assert look.kept == (step.after[row] > 0).sum()
             assert look.ids[look.chosen] == step.tokens[row]
             assert look.kept_before == pytest.approx(step.before[row][step.after[row] > 0].sum())
         expected = sum(np.log(step.before[row, step.tokens[row]]) for step in alive)
         assert drawn.log_probability == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("sampling", [Sampling(top_k=3), Sampling(top_p=0.01)])
+def test_tokens_that_are_cut_have_a_probability_of_exactly_zero_together(translator: Translator, sampling: Sampling):
+    for drawn in sample_translations(translator.model, ids_of(translator), sampling, 0, 2):
+        for look in drawn.draws:
+            assert look.after[-1] == 0
+            assert (look.after > 0).sum() == look.kept <= 3
+            assert look.before[-1] > 0
