@@ -206,7 +206,8 @@ def test_1_training_mode_is_noticed(tiny_config, translator):
 
 
 def test_20_is_not_asked_of_a_model_that_no_file_holds(honest):
-    assert of(20).measure(honest) is None
+    unsaved = dataclasses.replace(honest, trace=dataclasses.replace(honest.trace, checkpoint="not-saved"))
+    assert of(20).measure(unsaved) is None
 
 
 def test_a_mistake_is_as_large_in_double_precision_and_rounding_is_not(honest):
