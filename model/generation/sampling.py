@@ -167,4 +167,6 @@ def _token_draw(before: Array, after: Array, token: int) -> TokenDraw:
     # A sum over the others: one minus the listed would leave a rounding error where every other token was cut.
     shown_before, shown_after = (np.append(p[ids], np.delete(p, ids).sum()) for p in (before, after))
     kept = after > 0
-    return TokenDraw(tuple(ids), shown_before, shown_after, int(kept.sum()), float(before[kept].sum()), ids.index(token))
+    return TokenDraw(
+        tuple(ids), shown_before, shown_after, int(kept.sum()), float(before[kept].sum()), ids.index(token)
+    )

@@ -46,7 +46,6 @@ def shared_tokenizer() -> Tokenizer:
     return Tokenizer((Path(fixture.__file__).parent / "tokenizer.model").read_bytes())
 
 
-
 @lru_cache(maxsize=256)
 def translator_for(config: TransformerConfig, dtype: torch.dtype = torch.float32) -> Translator:
     """The same random model for the same configuration."""

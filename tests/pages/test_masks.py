@@ -77,9 +77,7 @@ def test_the_padded_batch_is_the_models(open_app: Callable, saved: "Translator")
     ("kind", "name"),
     [("encoder_self", "Encoder self-attention"), ("decoder_self", DECODER), ("cross", "Cross-attention")],
 )
-def test_three_ways_of_masking_state_their_sums(
-    open_app: Callable, saved: "Translator", kind: str, name: str
-) -> None:
+def test_three_ways_of_masking_state_their_sums(open_app: Callable, saved: "Translator", kind: str, name: str) -> None:
     app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=name, part=TABS[1])
     assert not app.exception
     before, after, renormalised = (numbers(bar["y"]) for bar in figure(app, "masks-orders")["data"])

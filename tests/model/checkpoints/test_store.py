@@ -68,9 +68,7 @@ def test_what_was_saved_comes_back_in_half_precision(folder, tiny_config, tokeni
     assert (translator.name, translator.hash) == (DEFAULT_CHECKPOINT, sha256(folder / WEIGHTS))
     assert translator.model.config == tiny_config
     assert translator.tokenizer.serialized == tokenizer.serialized
-    for (name, loaded), (_, saved) in zip(
-        translator.model.named_parameters(), model.named_parameters(), strict=True
-    ):
+    for (name, loaded), (_, saved) in zip(translator.model.named_parameters(), model.named_parameters(), strict=True):
         assert torch.equal(loaded, saved.half().float()), name
     assert not translator.model.training
     assert not any(parameter.requires_grad for parameter in translator.model.parameters())
