@@ -82,7 +82,7 @@ def test_three_ways_of_masking_state_their_sums(open_app: Callable, saved: "Tran
     assert not app.exception
     before, after, renormalised = (numbers(bar["y"]) for bar in figure(app, "masks-orders")["data"])
     trace = saved.trace("a dog and a cat", TEXT)
-    attention = trace.attention(kind, 0) if kind == "decoder_self" else padded_run(saved, trace, kind, 0, 4)
+    attention = trace.attention(kind, 0) if kind == "decoder_self" else run_padded(saved, trace, kind, 0, 4)
     row = (attention.mask.shape[1] - 1) // 2
     mask, scaled = attention.mask[0, row], attention.scaled[0, row].astype(np.float64)
     assert not mask.all()
