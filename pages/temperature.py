@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from model.analysis.softmax import entropy, one_hot_weights, product_statistics, softmax_at, uniform_weights
+from model.analysis.distributions import entropy
+from model.analysis.softmax import one_hot_weights, product_statistics, softmax_at, uniform_weights
 from model.interventions import AttentionTemperature
 from model.network.attention import MultiHeadAttention
 from pages.frame.open_page import open_page

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from model.analysis.distributions import entropy
 from model.analysis.words import is_punctuation, is_special
 from model.trace import Array, Attention
 
@@ -64,13 +65,6 @@ def summarise(attention: Attention) -> tuple[HeadSummary, ...]:
     return tuple(_name_type(_measure(attention, head)) for head in range(attention.n_heads))
 
 
-def entropies(pattern: Array) -> Array:
-    """(..., query, key) -> (..., query): entropy of each row in bits, with 0 log 0 = 0."""
-    weights = pattern.astype(np.float64)
-    logs = np.log2(weights, out=np.zeros_like(weights), where=weights > 0)
-    return -(weights * logs).sum(axis=-1) + 0.0
-
-
 def distances(crosses: bool, queries: int, keys: int) -> Array:
     """(query, key): how many tokens apart; in cross-attention from the diagonal, corner to corner."""
     rows = np.arange(queries, dtype=np.float64)
@@ -82,7 +76,7 @@ def distances(crosses: bool, queries: int, keys: int) -> Array:
 def _measure(attention: Attention, head: int) -> HeadSummary:
     pattern, mask = attention.pattern[head].astype(np.float64), attention.mask[head]
     crosses = attention.crosses
-    entropy, allowed = entropies(pattern), mask.sum(axis=-1)
+    bits, allowed = entropy(pattern), mask.sum(axis=-1)
     free = allowed > 1
     apart = distances(crosses, *pattern.shape)
     diagonals = (None,) * 3 if crosses else tuple(_share(np.diagonal(pattern, k), pattern) for k in (-1, 0, 1))
@@ -90,7 +84,7 @@ def _measure(attention: Attention, head: int) -> HeadSummary:
         kind=attention.kind,
         layer=attention.layer,
         head=head,
-        entropy=float(entropy.mean()),
+        entropy=float(bits.mean()),
         confidence=float(pattern.max(axis=-1).mean()),
         distance=_share(pattern * apart, pattern),
         previous=diagonals[0],
@@ -98,7 +92,7 @@ def _measure(attention: Attention, head: int) -> HeadSummary:
         next=diagonals[2],
         special=_share(pattern[:, is_special(attention.key_tokens)], pattern),
         punctuation=_share(pattern[:, is_punctuation(attention.key_tokens)], pattern),
-        spread=float((entropy[free] / np.log2(allowed[free])).mean()) if free.any() else 0.0,
+        spread=float((bits[free] / np.log2(allowed[free])).mean()) if free.any() else 0.0,
         order=_order(pattern),
         choice=bool(free.any()),
     )

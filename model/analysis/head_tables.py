@@ -1,7 +1,6 @@
-"""Every head of one attention kind as tables, the way a person chose to look at them.
+"""Every head of one attention kind as tables: weights, norms or rollout, by piece or by word, with tokens hidden.
 
-The steps, in this order: the numbers (weights, norms or rollout), pieces merged into words, special tokens
-hidden, rows renormalised. Each is optional but the first.
+Merging pieces into words comes first, then hiding special tokens, then renormalising; each is optional.
 """
 
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from model.analysis.words import Groups, hide_keys, is_special, merge, merge_mask, word_groups
+from model.analysis.words import Groups, attention_words, hide_keys, is_special, merge, merge_mask
 from model.trace import Array, Attention, Trace
 
 Values = Literal["weights", "norms", "rollout"]
@@ -22,25 +21,29 @@ class Look:
 
     values: Values = "weights"
     words: bool = False
+    """merge pieces into words"""
     hide: bool = False
+    """leave out special tokens"""
     renormalise: bool = False
+    """scale each row back to its former sum after hiding"""
 
 
 @dataclass(frozen=True)
 class HeadTables:
-    """The tables of all heads of one kind; rollout has a single one a layer."""
+    """The tables of all heads of one kind; rollout has one table a layer."""
 
     kind: str
     look: Look
     values: Array
     """(layers, heads, query, key)"""
     mask: Array
-    """bool (layers, heads, query, key): True = may look"""
+    """bool (layers, heads, query, key): True = allowed"""
     removed: Array
-    """(layers, heads, query): share of the row's sum that went with the hidden keys"""
+    """(layers, heads, query): share of the row's sum on hidden keys"""
     queries: Groups
-    """the positions behind each row"""
+    """positions shown in each row"""
     keys: Groups
+    """positions shown in each column"""
 
     def __post_init__(self) -> None:
         rows, columns = len(self.queries), len(self.keys)
@@ -55,58 +58,53 @@ def head_tables(trace: Trace, kind: str, look: Look) -> HeadTables:
     """The tables of all heads of `kind`.
 
     Raises:
-        ValueError: rollout of another attention than the encoder's own.
+        ValueError: rollout of a kind other than encoder self-attention.
     """
     attentions = [attention for (name, _), attention in trace.attentions.items() if name == kind]
     values, mask = _values(attentions, look.values)
-    queries, keys = _groups(trace, attentions[0], look.words)
+    first = attentions[0]
     if look.words:
+        queries, keys = attention_words(first)
         values, mask = merge(values, queries, keys), merge_mask(mask, queries, keys)
+    else:
+        queries, keys = (tuple((i,) for i in range(len(tokens))) for tokens in (first.query_tokens, first.key_tokens))
     removed = np.zeros(values.shape[:-1])
     if look.hide:
-        gone = _special(attentions[0].key_tokens, keys)
+        hidden = _special_groups(first.key_tokens, keys)
         # Rows of cross-attention stay: each predicts a target token, also the one that reads <s>.
-        stays = ~_special(attentions[0].query_tokens, queries) if kind != "cross" else np.ones(len(queries), dtype=bool)
-        values, removed = hide_keys(values[..., stays, :], gone, look.renormalise)
-        mask = mask[..., stays, :][..., ~gone]
-        queries = tuple(group for group, kept in zip(queries, stays, strict=True) if kept)
-        keys = tuple(group for group, left_out in zip(keys, gone, strict=True) if not left_out)
+        rows = np.full(len(queries), True) if first.crosses else ~_special_groups(first.query_tokens, queries)
+        values, removed = hide_keys(values[..., rows, :], hidden, look.renormalise)
+        mask = mask[..., rows, :][..., ~hidden]
+        queries = tuple(queries[i] for i in np.flatnonzero(rows))
+        keys = tuple(keys[i] for i in np.flatnonzero(~hidden))
     return HeadTables(kind, look, values, mask, removed, queries, keys)
 
 
 def _values(attentions: list[Attention], values: Values) -> tuple[Array, Array]:
-    """(layers, heads, query, key): the numbers, and which cells have one."""
+    """(layers, heads, query, key): the values, and bool of the same shape: which cells have one."""
     mask = np.stack([attention.mask for attention in attentions])
     if values == "norms":
         return np.stack([norm_weighted(attention) for attention in attentions]), mask
     patterns = np.stack([attention.pattern for attention in attentions])
     if values == "weights":
         return patterns, mask
-    if attentions[0].kind != "encoder_self":
-        raise ValueError(f"rollout is of the encoder's self-attention, not of {attentions[0].kind}")
+    if attentions[0].crosses or attentions[0].causal:
+        raise ValueError(f"rollout is defined for encoder self-attention, not for {attentions[0].kind}")
     rolled = rollout(patterns)[:, None]
     return rolled, np.ones(rolled.shape, dtype=bool)
 
 
-def _groups(trace: Trace, attention: Attention, words: bool) -> tuple[Groups, Groups]:
-    if not words:
-        return tuple(tuple((i,) for i in range(len(t))) for t in (attention.query_tokens, attention.key_tokens))
-    # A row of cross-attention looks for the source of what it predicts, so its rows form the words predicted.
-    rows = trace.next_tokens if attention.kind == "cross" else attention.query_tokens
-    return word_groups(rows), word_groups(attention.key_tokens)
-
-
-def _special(tokens: tuple[str, ...], groups: Groups) -> Array:
-    """bool (group,): special tokens stand alone in their group."""
+def _special_groups(tokens: tuple[str, ...], groups: Groups) -> Array:
+    """bool (group,): True where the group is a special token, which always stands alone."""
     special = is_special(tokens)
-    return np.array([bool(special[list(group)].all()) for group in groups], dtype=bool)
+    return np.array([special[list(group)].all() for group in groups], dtype=bool)
 
 
 def norm_weighted(attention: Attention) -> Array:
     """The length of what each key adds to each query's output, per head (Kobayashi et al. 2020).
 
-    A weight can be large on a key whose value is small; this is the length of the product of the two.
-    b_O, which no key adds, is left out.
+    A weight can be large on a key whose value is small; this is the length of their product. b_O, which belongs to
+    no key, is left out.
 
     Returns:
         (heads, query, key), in double precision: ||alpha_ij v_j W_O||.
@@ -118,17 +116,19 @@ def norm_weighted(attention: Attention) -> Array:
 
 
 def rollout(patterns: Sequence[Array]) -> Array:
-    """How much of each input token reaches each position after each layer (Abnar & Zuidema 2020).
+    """Attention rollout: how much of each input token reaches each position (Abnar & Zuidema 2020).
+
+    Each layer passes on half its input unchanged (the residual connection) and half mixed by the mean of its heads.
 
     Args:
-        patterns: the self-attention weights of each layer, lowest first, (heads, position, position) each.
+        patterns: self-attention weights of each layer from the lowest up, (heads, position, position) each.
 
     Returns:
         (layers, position, position), in double precision: entry l is the product of layers l to 0; rows sum to 1.
     """
-    found: list[Array] = []
+    products: list[Array] = []
     for pattern in patterns:
         a = pattern.astype(np.float64).mean(axis=0)  # over the heads
-        a_bar = 0.5 * a + 0.5 * np.eye(len(a))  # the residual connection carries the other half
-        found.append(a_bar @ found[-1] if found else a_bar)
-    return np.stack(found)
+        a_bar = 0.5 * a + 0.5 * np.eye(len(a))
+        products.append(a_bar @ products[-1] if products else a_bar)
+    return np.stack(products)

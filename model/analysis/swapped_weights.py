@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from model.analysis.distributions import jensen_shannon, total_variation
 from model.analysis.head_importance import ROWS, log_probability
-from model.analysis.softmax import moved_mass
 from model.checkpoints.translator import Translator
 from model.hooks import editing, recording
 from model.interventions import Intervention, PermutedAttention, UniformAttention, applied
@@ -44,22 +44,6 @@ class Distances:
         return {name: float(getattr(self, name).mean()) for name in names}
 
 
-def jensen_shannon(p: Array, q: Array) -> Array:
-    """JSD(p, q) = KL(p || m) / 2 + KL(q || m) / 2 with m = (p + q) / 2, in nats: (..., token) each -> (...).
-
-    Jain and Wallace (2019), section 3; a token without probability adds nothing.
-    """
-    p, q = p.astype(np.float64), q.astype(np.float64)
-    middle = (p + q) / 2
-    return np.maximum(0.0, (_divergence(p, middle) + _divergence(q, middle)) / 2)
-
-
-def _divergence(p: Array, q: Array) -> Array:
-    """KL(p || q) = sum p ln(p / q)."""
-    ratio = np.divide(p, q, out=np.ones_like(p), where=p > 0)
-    return (p * np.log(ratio)).sum(axis=-1)
-
-
 def swap_weights(
     translator: Translator, trace: Trace, kind: str, layer: int, head: int | None = None, seeds: Sequence[int] = (0,)
 ) -> Iterator[Distances]:
@@ -88,9 +72,9 @@ def measure_change(translator: Translator, trace: Trace, kind: str, layer: int, 
     before, after = trace.probabilities, probabilities(found["logits"])
     return Distances(
         change,
-        moved_mass(*patterns),
+        total_variation(*patterns),
         jensen_shannon(*patterns),
-        moved_mass(before, after),
+        total_variation(before, after),
         jensen_shannon(before, after),
     )
 
@@ -129,7 +113,7 @@ def swap_every_head(translator: Translator, trace: Trace, kind: str, seed: int =
 
 
 @dataclass(frozen=True)
-class ValueZeroing:
+class ValueEffects:
     """What each key's value gives: the runs in which it is 0, beside the run in which it is not."""
 
     distance: Array
@@ -146,7 +130,7 @@ class ValueZeroing:
 
 def zero_values(
     translator: Translator, trace: Trace, kind: str, layer: int, head: int | None = None
-) -> Iterator[ValueZeroing]:
+) -> Iterator[ValueEffects]:
     """Zero the value of one key after another in this attention; the runs stand side by side in a batch.
 
     Yields after each pass, NaN where not yet run; the whole result last.
@@ -166,7 +150,7 @@ def zero_values(
         plain, *others = (log_probability(row, following) for row in logits)
         distance[:, zeroed] = _cosine_distance(outputs[:1], outputs[1:]).T.cpu().numpy()
         change[zeroed] = np.array(others) - plain
-        yield ValueZeroing(distance.copy(), change.copy())
+        yield ValueEffects(distance.copy(), change.copy())
 
 
 @torch.inference_mode()

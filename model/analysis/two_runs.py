@@ -1,4 +1,4 @@
-"""Two runs, before and after a change: how probable each found the target, and where their weights lie apart."""
+"""Two runs on the same tokens, before and after a change: where attention weights and predictions differ."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,49 +10,28 @@ from model.trace import Array, Trace
 
 @dataclass(frozen=True)
 class TopTokens:
-    """What either run found most probable at one position, the most probable of both first."""
+    """The tokens that either run finds most probable at one position, ordered by the larger probability."""
 
     ids: tuple[int, ...]
     before: Array
-    """(token,) probability, of the whole vocabulary"""
+    """(token,): probability in the first run, over the whole vocabulary"""
     after: Array
-    """(token,)"""
+    """(token,): probability in the second run"""
 
     @property
     def rest(self) -> tuple[float, float]:
-        """Probability of all other tokens of the vocabulary together, before and after."""
+        """Total probability of all other tokens of the vocabulary, before and after."""
         before, after = (max(1.0 - float(shares.sum()), 0.0) for shares in (self.before, self.after))
         return before, after
 
 
-def largest_changes(before: Trace, after: Trace) -> dict[str, Array]:
-    """Kind -> (layers, heads): the largest |difference| of any attention weight of each head.
-
-    Raises:
-        ValueError: the runs are not of the same tokens.
-    """
-    if (before.src_ids, before.tgt_ids) != (after.src_ids, after.tgt_ids):
-        raise ValueError("only runs on the same source and the same target have the same cells to compare")
-    kinds = dict.fromkeys(kind for kind, _ in before.attentions)
-    return {
-        kind: np.stack(
-            [
-                np.abs(after.attentions[address].pattern - attention.pattern).max(axis=(1, 2))
-                for address, attention in before.attentions.items()
-                if address[0] == kind
-            ]
-        )
-        for kind in kinds
-    }
-
-
 def top_tokens(before: Array, after: Array, k: int = 6, with_ids: Sequence[int] = ()) -> TopTokens:
-    """The `k` most probable tokens of each run at one position, and those of `with_ids`.
+    """The `k` most probable tokens of each run at one position.
 
     Args:
         before: (vocabulary,) probabilities.
         after: (vocabulary,) probabilities.
-        k: of each run.
+        k: how many of each run.
         with_ids: tokens to list in any case.
     """
     best = {int(token) for shares in (before, after) for token in np.argsort(-shares, kind="stable")[:k]}
@@ -61,8 +40,23 @@ def top_tokens(before: Array, after: Array, k: int = 6, with_ids: Sequence[int] 
     return TopTokens(tuple(ids), before[ids], after[ids])
 
 
+def largest_changes(before: Trace, after: Trace) -> dict[str, Array]:
+    """By kind, (layers, heads): the largest absolute change of any attention weight of each head.
+
+    Raises:
+        ValueError: the runs do not have the same tokens.
+    """
+    if (before.src_ids, before.tgt_ids) != (after.src_ids, after.tgt_ids):
+        raise ValueError("only runs on the same source and the same target have the same cells to compare")
+    changes: dict[str, list[Array]] = {}
+    for (kind, layer), attention in before.attentions.items():
+        difference = np.abs(after.attentions[kind, layer].pattern - attention.pattern)
+        changes.setdefault(kind, []).append(difference.max(axis=(1, 2)))
+    return {kind: np.stack(layers) for kind, layers in changes.items()}
+
+
 def are_identical(before: Trace, after: Trace) -> bool:
-    """Whether all attention weights and all logits hold the same bits."""
+    """Whether all attention weights and all logits are equal, bit for bit."""
     return np.array_equal(before.logits, after.logits) and all(
         np.array_equal(attention.pattern, after.attentions[address].pattern)
         for address, attention in before.attentions.items()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from model.analysis.words import split_at_word_starts
 from model.checkpoints.translator import Translator
 from model.generation.search import beam_search
 from model.hooks import editing, recording
@@ -20,7 +21,6 @@ from model.network.config import EOS
 from model.network.encoder_decoder import Transformer
 from model.trace import Array, Trace
 
-WORD_START = "\u2581"
 SIDES = {"encoder": ("src_embedding",), "both": ("src_embedding", "tgt_embedding")}
 """what "without positions" leaves out -> the embeddings whose positions become 0"""
 
@@ -43,14 +43,9 @@ class OrderRun:
     """the same of the logits"""
 
 
-def words(tokens: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """Positions of the pieces of each word; marks that stand behind a word, and </s>, belong to none."""
-    found: list[list[int]] = []
-    for position, token in enumerate(tokens[:-1]):
-        if token.startswith(WORD_START) or not position:
-            found.append([])
-        found[-1].append(position)
-    return tuple(tuple(_without_marks(word, tokens)) for word in found)
+def source_words(tokens: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """Positions of the pieces of each word that can move. Marks behind a word, and </s>, belong to no word."""
+    return tuple(tuple(_without_marks(word, tokens)) for word in split_at_word_starts(tokens[:-1]))
 
 
 def _without_marks(word: list[int], tokens: Sequence[str]) -> list[int]:
@@ -65,7 +60,7 @@ def reorder(tokens: Sequence[str], order: Sequence[int]) -> tuple[int, ...]:
     Raises:
         ValueError: `order` does not name each word once.
     """
-    parts = words(tokens)
+    parts = source_words(tokens)
     if sorted(order) != list(range(len(parts))):
         raise ValueError(f"The order must hold each of the numbers 0 to {len(parts) - 1} once.")
     starts = {word[0]: i for i, word in enumerate(parts)}

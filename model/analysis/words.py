@@ -1,6 +1,6 @@
-"""Pieces as words, and tables without their special tokens: two ways of looking at weights, in plain numpy.
+"""Merging pieces into words, and hiding special tokens, in a table of weights.
 
-A table here is (..., query, key); a group is the tuple of positions that stand together.
+A table is (..., query, key). A group is a tuple of neighbouring positions that are shown as one row or column.
 """
 
 import unicodedata
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from model.network.config import BOS, EOS, PAD, SPECIAL_TOKENS
-from model.trace import Array
+from model.trace import Array, Attention
 
 WORD_START = "\u2581"
 MARKS = frozenset(SPECIAL_TOKENS[i] for i in (PAD, BOS, EOS))
@@ -19,28 +19,47 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 def is_special(tokens: Sequence[str]) -> Array:
-    """bool (token,): whether it is <s>, </s> or <pad>."""
+    """bool (token,): True for <s>, </s> and <pad>."""
     return np.array([token in MARKS for token in tokens], dtype=bool)
 
 
 def is_punctuation(tokens: Sequence[str]) -> Array:
-    """bool (token,): whether the piece is punctuation and nothing else."""
+    """bool (token,): True for a piece that consists of punctuation only."""
     return np.array([_punctuation(token) for token in tokens], dtype=bool)
 
 
-def word_groups(tokens: Sequence[str]) -> Groups:
-    """The positions of each word: U+2581 starts one, and the pieces after it, bytes among them, belong to it.
-
-    Special tokens stay alone, and so does punctuation at either end of a word; within one ("didn't") it
-    belongs to it.
-    """
+def split_at_word_starts(tokens: Sequence[str]) -> list[list[int]]:
+    """Positions of each word with its punctuation: U+2581 starts a word; a special token stands alone."""
     groups: list[list[int]] = []
     for position, token in enumerate(tokens):
         alone = token in MARKS or (position > 0 and tokens[position - 1] in MARKS)
         if alone or not groups or token.startswith(WORD_START):
             groups.append([])
         groups[-1].append(position)
-    return tuple(part for group in groups for part in _without_edges(tokens, group))
+    return groups
+
+
+def word_groups(tokens: Sequence[str]) -> Groups:
+    """The positions of each word: its U+2581 piece and the pieces that follow, byte pieces included.
+
+    Special tokens stand alone, and so does punctuation at either end of a word; punctuation inside a word
+    ("didn't") belongs to it.
+    """
+    return tuple(part for group in split_at_word_starts(tokens) for part in _split_off_punctuation(tokens, group))
+
+
+def row_tokens(attention: Attention) -> tuple[str, ...]:
+    """The tokens that name the words of an attention's rows.
+
+    A row of cross-attention looks for the source of the token that it predicts, so its rows are grouped by the words
+    predicted; rows of self-attention are grouped by the words read.
+    """
+    return attention.predicts if attention.crosses and attention.predicts else attention.query_tokens
+
+
+def attention_words(attention: Attention) -> tuple[Groups, Groups]:
+    """The words that form the rows and the columns of an attention; rows as in `row_tokens`."""
+    return word_groups(row_tokens(attention)), word_groups(attention.key_tokens)
 
 
 def merge(table: Array, queries: Groups, keys: Groups) -> Array:
@@ -48,7 +67,7 @@ def merge(table: Array, queries: Groups, keys: Groups) -> Array:
 
     Args:
         table: (..., query, key).
-        queries, keys: groups of positions next to each other, which together are all positions, in order.
+        queries, keys: groups that cover all positions, in order.
 
     Returns:
         (..., query group, key group)
@@ -59,35 +78,35 @@ def merge(table: Array, queries: Groups, keys: Groups) -> Array:
 
 
 def merge_mask(mask: Array, queries: Groups, keys: Groups) -> Array:
-    """bool (..., query, key) -> bool (..., query group, key group): True where any of the pieces may look."""
+    """bool (..., query, key) -> bool (..., query group, key group): True where any pair of pieces is allowed."""
     return merge(mask.astype(float), queries, keys) > 0
 
 
 def hide_keys(table: Array, hidden: Array, renormalise: bool = False) -> tuple[Array, Array]:
-    """A table without some keys, and the share of each row that went with them.
+    """Remove some keys from a table, and return the share of each row that was removed.
 
     Args:
-        table: (..., query, key), no negative numbers.
+        table: (..., query, key), nonnegative.
         hidden: bool (key,).
-        renormalise: bring each row back to the sum that it had; a row of which nothing is left becomes NaN.
+        renormalise: scale each row back to its former sum; a row with nothing left becomes NaN.
 
     Returns:
-        (..., query, key that stays) and (..., query), 0 to 1; 0 for a row without any mass.
+        (..., query, remaining key), and (..., query) from 0 to 1: 0 for a row that summed to 0.
     """
     before = table.sum(axis=-1)
-    kept = table[..., ~hidden]
-    gone = table[..., hidden].sum(axis=-1)
-    removed = np.divide(gone, before, out=np.zeros_like(before), where=before > 0)
+    remaining = table[..., ~hidden]
+    hidden_sum = table[..., hidden].sum(axis=-1)
+    removed = np.divide(hidden_sum, before, out=np.zeros_like(before), where=before > 0)
     if not renormalise:
-        return kept, removed
-    left = kept.sum(axis=-1, keepdims=True)
-    # Shares first: what is left may be so small that one over it is no number any more.
-    shares = np.divide(kept, left, out=np.full_like(kept, np.nan), where=left > 0)
+        return remaining, removed
+    left = remaining.sum(axis=-1, keepdims=True)
+    # Divide first: `left` may be so small that before / left overflows.
+    shares = np.divide(remaining, left, out=np.full_like(remaining, np.nan), where=left > 0)
     return shares * before[..., None], removed
 
 
-def _without_edges(tokens: Sequence[str], group: Sequence[int]) -> list[tuple[int, ...]]:
-    """A word, with each punctuation piece at its start and end taken off."""
+def _split_off_punctuation(tokens: Sequence[str], group: Sequence[int]) -> list[tuple[int, ...]]:
+    """The group with each punctuation piece at its start and end as a group of its own."""
     core = [i for i, position in enumerate(group) if not _punctuation(tokens[position])]
     if not core:
         return [(position,) for position in group]

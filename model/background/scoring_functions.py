@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from model.analysis.softmax import softmax_at
 from model.background.stopwatch import Contender
 from model.trace import Array, Attention
 
@@ -76,10 +77,7 @@ def scoring_costs(n: int, m: int, d_k: int) -> Mapping[str, ScoringCost]:
 
 def softmax_peaks(scores: Array, mask: Array) -> Array:
     """(query,): the largest weight of each row's softmax over the keys that `mask` allows; 0 where it allows none."""
-    masked = np.where(mask, scores.astype(np.float64), -np.inf)
-    highest = masked.max(axis=-1, keepdims=True, initial=np.finfo(np.float64).min)
-    totals = np.exp(masked - highest).sum(axis=-1)
-    return np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0)
+    return softmax_at(scores, mask, 1.0).max(axis=-1)
 
 
 def scoring_contenders(q: Array, k: Array, device: str) -> Mapping[str, Contender]:

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from model.analysis.softmax import softmax
 from model.cancel import check_cancelled
 from model.checkpoints.translator import Translator
 from model.hooks import Edit, explicit_path
@@ -139,9 +140,7 @@ def _attention_chain(model: Transformer, changes: Changes, attention: Attention)
     minus_infinity = attention.scaled.dtype.type(-np.inf)
     masked = changed("masked", np.where(attention.mask, attention.pre_softmax, minus_infinity))
     masked = (masked / attention.temperature[:, None, None]).astype(np.float64)
-    weights = np.exp(masked - masked.max(axis=-1, keepdims=True, initial=np.finfo(np.float64).min))
-    weights /= np.maximum(weights.sum(axis=-1, keepdims=True), np.finfo(np.float64).tiny)
-    yield changed("pattern", weights), attention.pattern
+    yield changed("pattern", softmax(masked)), attention.pattern
     yield changed("z", attention.pattern.astype(np.float64) @ attention.v), attention.z
     yield changed("out", (z @ learned.w_o).sum(axis=0) + learned.b_o), attention.out
 

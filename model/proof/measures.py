@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
 
-from model.analysis.words import hide_keys, is_special, merge, word_groups
+from model.analysis.words import attention_words, hide_keys, is_special, merge
 from model.checkpoints.store import checkpoint_path, sha256
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention, SublayerOff
@@ -108,7 +108,7 @@ def words(case: Case) -> float:
     """Merged rows against the mean of their pieces' sums: 1, where every piece may look at something."""
     errors = []
     for attention in case.trace.attentions.values():
-        queries, keys = (word_groups(tokens) for tokens in (attention.query_tokens, attention.key_tokens))
+        queries, keys = attention_words(attention)
         merged = merge(attention.pattern, queries, keys).sum(axis=-1)
         sees = attention.mask.any(axis=-1)
         whole = np.stack([sees[:, list(group)].mean(axis=-1) for group in queries], axis=-1)

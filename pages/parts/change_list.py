@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from model.analysis.word_order import words
+from model.analysis.word_order import source_words
 from model.checkpoints.translator import Translator
 from model.interventions import (
     ForbidSource,
@@ -180,7 +180,7 @@ def show_experiments(view: View) -> None:
 
 def _longest_word(tokens: tuple[str, ...]) -> tuple[int, ...]:
     """Its positions."""
-    return max(words(tokens), key=lambda word: sum(len(tokens[i]) for i in word), default=(0,))
+    return max(source_words(tokens), key=lambda word: sum(len(tokens[i]) for i in word), default=(0,))
 
 
 def _button(

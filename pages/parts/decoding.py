@@ -1,6 +1,5 @@
 """One step of decoding, and what the page's tabs share: the searches of this run, kept for everybody."""
 
-import numpy as np
 import streamlit as st
 
 from model.checkpoints.translator import Translator
@@ -89,12 +88,6 @@ def text_of(view: View, tokens: tuple[int, ...]) -> str:
 def pieces_of(view: View, tokens: tuple[int, ...]) -> list[str]:
     """Token ids as pieces."""
     return view.translator.tokenizer.tokens(list(tokens))
-
-
-def entropy(probabilities: Array) -> float:
-    """In bits, of one distribution; 0 log 0 is 0."""
-    some = probabilities[probabilities > 0]
-    return float(-(some * np.log2(some)).sum())
 
 
 def _weights(translator: Translator) -> tuple[str, str]:

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
+from model.analysis.distributions import total_variation
 from model.analysis.padded_batch import PaddedRun, room_for_pads, run_padded
-from model.analysis.softmax import future_mass, mask_orders, moved_mass
+from model.analysis.softmax import future_mass, mask_orders
 from model.checkpoints.translator import Translator
 from model.interventions import LiftCausalMask
 from model.trace import Attention, Trace
@@ -145,7 +146,7 @@ def _show_leak(view: View, before: Trace, after: Trace) -> None:
         f"average, up to {mass.max():.1%}; with the mask it is {'exactly 0' if kept == 0 else f'{kept:.3g}'}. The last "
         "row has no later position."
     )
-    moved = moved_mass(before.probabilities, after.probabilities)
+    moved = total_variation(before.probabilities, after.probabilities)
     st.dataframe(leak_table(rows, *right, moved, mass.mean(axis=0)), hide_index=True)
     st.caption(
         "“Distribution moved”: how much of the whole vocabulary's probability went from some tokens to others. "

@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from model.analysis.distributions import entropy
 from model.generation.sampling import SampledTranslation, Sampling
 from model.generation.step_cost import cached_step, uncached_step
+from model.trace import probabilities
 from pages.frame.open_page import View
-from pages.parts.decoding import drawn, entropy, pieces_of, tempered, text_of, timed
+from pages.parts.decoding import drawn, pieces_of, tempered, text_of, timed
 from pages.parts.positional_encoding import KEPT
 from pages.widgets.chart import chart
 from pages.widgets.explain import explain
@@ -97,9 +99,9 @@ def show_temperatures(view: View, step: int) -> None:
     logits = view.trace.logits[step].astype(np.float64)
     inside = tempered(view, value)[step].astype(np.float64)
     ways = {
-        "this run": _softmax(logits),
-        f"output: logits / {value:g}": _softmax(logits / value),
-        f"attention: scores / {value:g} everywhere, run again": _softmax(inside),
+        "this run": probabilities(logits),
+        f"output: logits / {value:g}": probabilities(logits / value),
+        f"attention: scores / {value:g} everywhere, run again": probabilities(inside),
     }
     best = {int(i) for p in ways.values() for i in np.argsort(-p)[:5]}
     listed = sorted(best, key=lambda i: -ways["this run"][i])
@@ -109,7 +111,7 @@ def show_temperatures(view: View, step: int) -> None:
     st.caption(
         "Entropy of this step: "
         + ", ".join(
-            f"{name} **{entropy(p):.3f} bits**"
+            f"{name} **{float(entropy(p)):.3f} bits**"
             for name, p in zip(("in this run", "output tempered", "attention tempered"), ways.values(), strict=True)
         )
         + ". Hatched, plain and crossed bars are in the order of the legend."
@@ -124,11 +126,6 @@ def show_temperatures(view: View, step: int) -> None:
         r"\begin{aligned} \text{output:}\quad & \mathrm{softmax}\!\left(\frac{h_t W}{T}\right) \\ "
         r"\text{attention:}\quad & \mathrm{softmax}\!\left(\frac{QK^{\top}}{\tau \sqrt{d_k}}\right)V \end{aligned}",
     )
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    powers = np.exp(logits - logits.max())
-    return powers / powers.sum()
 
 
 def show_cost(view: View, step: int) -> None:

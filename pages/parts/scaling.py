@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import streamlit as st
 
+from model.analysis.distributions import entropy
 from model.analysis.softmax import (
-    entropy,
     mean_entropy,
     product_statistics,
     softmax_at,
@@ -96,10 +96,10 @@ def _without_division(view: View) -> None:
     maps = {"with: the run": old.pattern[head], "without: drawn again": drawn, "without: run again": new.pattern[head]}
     figure = weight_maps(rows, keys, old.mask[head], maps)
     chart(figure, key="temperature-undivided", alt="Attention weights with and without the division", roomy=True)
-    nats = [float(entropy(weights).mean()) for weights in maps.values()]
+    bits = [float(entropy(weights).mean()) for weights in maps.values()]
     st.caption(
-        f"Mean entropy of this head's rows, in nats: {nats[0]:.3f} with the division, {nats[1]:.3f} without it, drawn "
-        f"again, {nats[2]:.3f} run again; of all heads {mean_entropy(before):.3f} with, {mean_entropy(after):.3f} "
+        f"Mean entropy of this head's rows, in bits: {bits[0]:.3f} with the division, {bits[1]:.3f} without it, drawn "
+        f"again, {bits[2]:.3f} run again; of all heads {mean_entropy(before):.3f} with, {mean_entropy(after):.3f} "
         f"without. Drawn again and run again differ by at most {np.abs(drawn - new.pattern[head]).max():.1e}: "
         + ("nothing comes before this head. " if np.array_equal(old.scaled, new.scaled) else "its inputs changed too. ")
         + "All three maps read the plain translation. The model was trained with the division: this shows what it "
@@ -117,8 +117,9 @@ class _Outcome:
     """ln probability of the plain translation"""
     tokens: int
     all_heads: float
-    """mean entropy, nats"""
+    """mean entropy of all rows, bits"""
     this_head: float
+    """mean entropy of this head's rows, bits"""
 
 
 def show_many(view: View, row: int) -> None:
@@ -189,7 +190,7 @@ def _show_outcomes(outcomes: list[_Outcome], plain: Trace) -> None:
     same = sum(text == plain.translation for text in translations)
     st.caption(
         f"{same} of {len(MANY)} runs find the plain translation (τ = 1). Its ln probability, a sum of {tokens[0]} "
-        "tokens with </s>, is taken with it forced on the model. Entropies in nats, of those runs."
+        "tokens with </s>, is taken with it forced on the model. Entropies in bits, of those runs."
     )
 
 

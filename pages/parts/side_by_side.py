@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.analysis.two_heads import Joined, Side, join, largest_weight, mean_entropy, piece_table, word_table
-from model.analysis.words import word_groups
+from model.analysis.distributions import entropy
+from model.analysis.two_heads import Joined, Side, join, largest_weight, piece_table, word_table
+from model.analysis.words import attention_words
 from model.trace import Array
 from pages.frame.fields import KINDS
 from pages.frame.open_page import View
@@ -88,7 +89,7 @@ def _panel(view: View, side: Side, by_words: bool) -> Panel:
         cells = [read, following]
         short = [labels(tokens) for tokens in cells] if view.kind != "encoder_self" else []
     else:
-        queries, columns = word_groups(read), word_groups(attention.key_tokens)
+        queries, columns = attention_words(attention)
         keys = word_names(attention.key_tokens, columns)
         decodes = view.kind != "encoder_self"
         rows = decoder_names(read, following, queries) if decodes else word_names(read, queries)
@@ -133,7 +134,10 @@ def show_maps(sides: Sides) -> Any:
         )
         + ". Left and right share one range, 0 to 1; the difference is centred on 0. The pointer on any cell shows "
         "both weights and their difference."
-        + (" Pieces are put together as words: summed over keys, averaged over queries." * (sides.mode == BY_WORDS))
+        + (
+            " Pieces are merged into words: weights are summed over a word's keys and averaged over its queries; "
+            "rows of cross-attention form the words that they predict." * (sides.mode == BY_WORDS)
+        )
     )
     if sides.why:
         st.info(sides.why, icon=":material/info:")
@@ -191,7 +195,7 @@ def show_numbers(sides: Sides) -> None:
 
 def numbers_table(sides: Sides) -> pd.DataFrame:
     """One line a measure: left, right, and right − left where that makes sense."""
-    entropies = [mean_entropy(side) for side in sides.sides]
+    entropies = [float(entropy(side.weights).mean()) for side in sides.sides]
     places = [largest_weight(side) for side in sides.sides]
     weights = [float(side.weights[place]) for side, place in zip(sides.sides, places, strict=True)]
     lines = [

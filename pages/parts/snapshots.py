@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from model.analysis.distributions import total_variation
+from model.analysis.softmax import uniform_weights
 from model.checkpoints.snapshots import open_snapshot, snapshots
 from model.checkpoints.store import CheckpointError, available_checkpoints, checkpoint_path
 from model.checkpoints.translator import Translator
@@ -89,9 +91,8 @@ def show_pattern(view: "View", attention: Attention, when: str) -> None:
     what = f"{KINDS[view.kind]}, layer {view.layer}, head {view.head}, {when}"
     st.markdown(f"**{what}**")
     chart(pattern_map(pattern, mask, rows, keys), key="snapshot-pattern", alt=f"Attention weights: {what}")
-    even = mask / mask.sum(axis=-1, keepdims=True)
-    moved = np.abs(pattern - view.attention.pattern[view.head]).sum(axis=-1).mean() / 2
-    spread = np.abs(pattern - even).sum(axis=-1).mean() / 2
+    moved = total_variation(pattern, view.attention.pattern[view.head]).mean()
+    spread = total_variation(pattern, uniform_weights(mask)).mean()
     st.caption(
         f"A row is a query, a column a key; masked cells are blank. On average {moved:.1%} of a row's weight lies "
         f"elsewhere than with the shipped weights, and {spread:.1%} elsewhere than if it were spread evenly. Kind, "

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 import streamlit as st
 
-from model.analysis.softmax import entropy, entropy_by_temperature, one_hot_weights, softmax_at, uniform_weights
+from model.analysis.distributions import entropy
+from model.analysis.softmax import entropy_by_temperature, one_hot_weights, softmax_at, uniform_weights
 from model.interventions import Intervention
 from model.trace import Array, Trace
 from pages.compute.runs import Request, run
@@ -175,7 +176,7 @@ def show_row(view: View, row: int) -> None:
     chart(
         row_panels(keys, mask[row], panels_of(scaled[row], mask[row])),
         key="temperature-row-panels",
-        alt="One row's weights at six temperatures",
+        alt="One row's weights at five temperatures and in both limits",
     )
     ties = int((one_hot_weights(scaled[row], mask[row]) > 0).sum())
     shared = f", shared here by {ties} equal ones" if ties > 1 else ""
@@ -189,7 +190,7 @@ def show_row(view: View, row: int) -> None:
         CURVE, curves[:, row], curves.mean(axis=1), int(mask[row].sum()), float(attention.temperature[head])
     )
     chart(figure, key="temperature-entropy", alt="Entropy against temperature")
-    st.caption("Entropy never falls as τ rises. Where it is H, the weights are as spread as over e^H equal keys.")
+    st.caption("Entropy never falls as τ rises. At H bits the weights are as spread out as over 2^H equal keys.")
 
 
 def panels_of(scaled: Array, mask: Array) -> dict[str, tuple[Array, float]]:

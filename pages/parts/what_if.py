@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from model.analysis.softmax import moved_mass
+from model.analysis.distributions import total_variation
 from model.analysis.two_runs import are_identical, largest_changes, top_tokens
 from model.interventions import Intervention, MaskEdit
 from model.trace import Trace
@@ -190,7 +190,7 @@ def show_candidates(view: View, runs: Comparison) -> None:
     chart(figure, key="what-if-candidates", alt="Probabilities of the next token before and after")
     st.caption(
         "The most probable tokens of either run; bold: the old translation's. "
-        f"{float(moved_mass(before, after)):.2%} of the probability went from some tokens to others."
+        f"{float(total_variation(before, after)):.2%} of the probability went from some tokens to others."
     )
 
 

@@ -9,8 +9,8 @@ from model.analysis.word_order import (
     reordered_text,
     run_both_orders,
     shuffle_words,
+    source_words,
     translate_both_orders,
-    words,
 )
 from model.checkpoints.translator import Translator
 from model.trace import Trace
@@ -29,7 +29,7 @@ WAYS = ("with positions", "without positions")
 
 def show_order(view: View) -> None:
     """Shuffle the words; run and translate both orders, as trained and without positions."""
-    tokens, found = view.trace.src_tokens, words(view.trace.src_tokens)
+    tokens, found = view.trace.src_tokens, source_words(view.trace.src_tokens)
     st.markdown(
         "Attention takes its keys as a **set**. Without positions the encoder cannot tell “The dog bites the man” from "
         "“The man bites the dog”: put the words in another order, and see."

@@ -7,7 +7,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import numpy as np
 import pytest
 
-from model.analysis.softmax import entropy, softmax_at
+from model.analysis.distributions import entropy
+from model.analysis.softmax import softmax_at
 from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
@@ -64,8 +65,8 @@ def test_dragging_draws_again_without_a_run_and_letting_go_runs_the_model(
     assert tau < 0.5
     assert drawn(visitor) == pytest.approx(again.ravel(), abs=1e-6)
     assert pixels(visitor) != before
-    nats = float(visitor.page.locator(".temperature .entropy").nth(1).get_attribute("data-nats"))
-    assert nats == pytest.approx(entropy(again).mean(), abs=1e-5)
+    bits = float(visitor.page.locator(".temperature .entropy").nth(1).get_attribute("data-bits"))
+    assert bits == pytest.approx(entropy(again).mean(), abs=1e-5)
     time.sleep(1)
     assert asked_tau(visitor) == "1"
     assert visitor.page.get_by_test_id("stApp").get_attribute("data-test-script-state") == "notRunning"

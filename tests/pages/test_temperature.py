@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from model.analysis.distributions import entropy
 from model.analysis.softmax import (
-    entropy,
     entropy_by_temperature,
     mean_entropy,
     one_hot_weights,
@@ -124,9 +124,9 @@ def test_many_temperatures_run_only_when_asked_for(open_app: Callable, saved: "T
         assert table["translation"][line] == saved.translate([SOURCE], 4, interventions=changes)[0]
         total = trace.target_log_probabilities.sum()
         assert table["ln probability of the plain translation"][line] == pytest.approx(total)
-        assert table["mean entropy, all heads"][line] == pytest.approx(mean_entropy(trace))
+        assert table["mean entropy, all heads (bits)"][line] == pytest.approx(mean_entropy(trace))
         here = entropy(trace.attention("encoder_self", 0).pattern[0]).mean()
-        assert table["mean entropy, this head"][line] == pytest.approx(here)
+        assert table["mean entropy, this head (bits)"][line] == pytest.approx(here)
     app.text_area(key="source").set_value("a cat").run()
     assert not app.dataframe
 

@@ -83,18 +83,18 @@ def variances_chart(variances: Array, if_independent: Array, d_k: int, head: int
     return draft.figure()
 
 
-def runs_chart(taus: Sequence[float], per_token: Array, nats: Array) -> go.Figure:
+def runs_chart(taus: Sequence[float], per_token: Array, bits: Array) -> go.Figure:
     """One dot a run: ln probability of a fixed translation, a token, and mean entropy, against temperature.
 
     Args:
         taus: (tau,), logarithmic axis.
         per_token: (tau,) ln probability, the mean of the tokens.
-        nats: (tau,) mean entropy of all attention weights.
+        bits: (tau,) mean entropy of all attention weights.
     """
     draft = Draft()
     drawn = (
         ("ln probability of the plain translation, mean per token", per_token, OKABE_ITO[0], "circle", "y"),
-        ("mean entropy of all attention weights (right axis)", nats, OKABE_ITO[5], "diamond", "y2"),
+        ("mean entropy of all attention weights (right axis)", bits, OKABE_ITO[5], "diamond", "y2"),
     )
     for name, values, colour, symbol, axis in drawn:
         draft.add_scatter(
@@ -109,7 +109,7 @@ def runs_chart(taus: Sequence[float], per_token: Array, nats: Array) -> go.Figur
         )
     layout(draft, 360, "temperature τ (logarithmic)", "ln probability, nats")
     draft.update_xaxes(type="log", tickvals=list(taus), ticktext=[f"{tau:g}" for tau in taus], showgrid=False)
-    right = {"overlaying": "y", "side": "right", "title": "entropy, nats", "showgrid": False, "zeroline": False}
+    right = {"overlaying": "y", "side": "right", "title": "entropy, bits", "showgrid": False, "zeroline": False}
     draft.update_layout(
         yaxis2=right | {"rangemode": "tozero"},
         margin={"r": 60, "t": 70},
@@ -127,7 +127,7 @@ def runs_table(
             "τ": [f"{tau:g}" for tau in taus],
             "translation": translations,
             "ln probability of the plain translation": totals,
-            "mean entropy, all heads": all_heads,
-            "mean entropy, this head": this_head,
+            "mean entropy, all heads (bits)": all_heads,
+            "mean entropy, this head (bits)": this_head,
         }
     )

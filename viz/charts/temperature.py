@@ -41,10 +41,10 @@ def row_panels(keys: Sequence[str], mask: Array, panels: Mapping[str, tuple[Arra
     Args:
         keys: names of the keys, plain text.
         mask: bool (key,), True = may look.
-        panels: title -> weights (key,) and their entropy in nats.
+        panels: title -> weights (key,) and their entropy in bits.
     """
     places = np.arange(len(keys))
-    titles = [f"{title}:  entropy {nats:.3f} nats" for title, (_, nats) in panels.items()]
+    titles = [f"{title}:  entropy {bits:.3f} bits" for title, (_, bits) in panels.items()]
     draft = grid(len(panels), 1, shared_xaxes=True, titles=titles, vertical_spacing=0.045)
     for number, (title, (weights, _)) in enumerate(panels.items(), start=1):
         draft.add_bar(
@@ -80,26 +80,24 @@ def entropy_chart(taus: Array, row: Array, head: Array, visible: int, run_tau: f
 
     Args:
         taus: (tau,), on a logarithmic axis.
-        row: (tau,) entropy of the chosen row, in nats.
+        row: (tau,) entropy of the chosen row, in bits.
         head: (tau,) mean entropy of the head's rows.
         visible: number of keys that the row may look at.
         run_tau: the temperature in the run.
     """
     draft = Draft()
     drawn = (("the chosen row", row, OKABE_ITO[0], "solid"), ("mean of the head's rows", head, OKABE_ITO[1], "dash"))
-    for name, nats, colour, dash in drawn:
+    for name, bits, colour, dash in drawn:
         draft.add_scatter(
             x=taus,
-            y=nats,
+            y=bits,
             name=name,
             mode="lines",
-            customdata=nats / math.log(2),
             line={"color": colour, "dash": dash, "width": 2.5},
-            hovertemplate=f"{name}<br>τ = %{{x:.3g}}<br><b>%{{y:.5f}} nats</b>, "
-            "%{customdata:.5f} bits<extra></extra>",
+            hovertemplate=f"{name}<br>τ = %{{x:.3g}}<br><b>%{{y:.5f}} bits</b><extra></extra>",
         )
-    layout(draft, 380, "temperature τ (logarithmic)", "entropy, nats")
-    most = math.log(visible) if visible else 0.0
+    layout(draft, 380, "temperature τ (logarithmic)", "entropy, bits")
+    most = math.log2(visible) if visible else 0.0
     _limits(draft, visible, most)
     _run_line(draft, run_tau)
     top = max(most, float(head.max(initial=0.0)), 0.1)
@@ -115,7 +113,7 @@ def _limits(draft: Draft, visible: int, most: float) -> None:
     keys = "1 key" if visible == 1 else f"{visible} keys"
     limits = (
         (0.0, "0: all weight on one key (τ → 0, without ties)", "right"),
-        (most, f"ln {visible} = {most:.3f}: uniform over {keys} (τ → ∞)", "left"),
+        (most, f"log₂ {visible} = {most:.3f}: uniform over {keys} (τ → ∞)", "left"),
     )
     for height, text, side in limits[: 1 if most == 0 else 2]:
         draft.add_hline(height, line={"dash": "dot", "color": "#8C8C8C"})

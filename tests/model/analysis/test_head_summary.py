@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from model.analysis.head_summary import MONOTONE, POSITIONAL, HeadSummary, distances, entropies, summarise
+from model.analysis.head_summary import MONOTONE, POSITIONAL, HeadSummary, distances, summarise
 from model.analysis.head_tables import Look, head_tables, norm_weighted, rollout
 from model.analysis.words import is_special, merge, word_groups
 from model.checkpoints.translator import Translator
@@ -125,10 +125,6 @@ def test_numbers_stay_in_their_ranges(raw: np.ndarray, kind: str) -> None:
     assert head.rule
     if kind != "cross":
         assert head.previous + head.same + head.next <= slack
-
-
-def test_entropy_is_in_bits() -> None:
-    assert entropies(np.array([[0.5, 0.5, 0, 0], [1, 0, 0, 0], [0.25] * 4])) == pytest.approx([1, 0, 2])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.analysis.padded_batch import room_for_pads, run_padded
-from model.analysis.softmax import future_mass, mask_orders, moved_mass
+from model.analysis.softmax import future_mass, mask_orders
 from model.interventions import LiftCausalMask
 from tests.model.by_hand import softmax
 from tests.model.strategies import KINDS, Run, few, runs
@@ -99,8 +99,3 @@ def test_the_future_is_what_stands_after_each_query(translator):
         assert mass[head, query] == pytest.approx(pattern[head, query, query + 1 :].sum(), abs=1e-6)
     assert (mass[:, :-1] > 0).all()
     assert not mass[:, -1].any()
-
-
-def test_moved_mass_is_what_one_distribution_lost_to_the_other():
-    before, after = np.array([[0.5, 0.5, 0], [1, 0, 0]]), np.array([[0.2, 0.5, 0.3], [0, 1, 0]])
-    assert moved_mass(before, after) == pytest.approx([0.3, 1])

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from model.analysis.distributions import entropy
 from model.analysis.softmax import (
-    entropy,
     entropy_by_temperature,
     mean_entropy,
     one_hot_weights,
@@ -49,7 +49,7 @@ def test_weights_sum_to_one_and_masked_ones_are_zero(row: tuple, tau: float) -> 
 def test_entropy_never_falls_as_the_temperature_rises(row: tuple, taus: tuple[float, float]) -> None:
     low, high = entropy_by_temperature(*row, taus)
     assert 0 <= low <= high + 1e-12
-    assert high <= math.log(row[1].sum()) + 1e-12
+    assert high <= math.log2(row[1].sum()) + 1e-12
 
 
 @given(rows())
@@ -57,14 +57,14 @@ def test_the_limits_are_the_argmax_and_the_uniform_distribution(row: tuple) -> N
     scores, mask = row
     assert softmax_at(scores, mask, 1e-30) == pytest.approx(one_hot_weights(scores, mask))
     assert softmax_at(scores, mask, 1e30) == pytest.approx(uniform_weights(mask))
-    assert entropy(uniform_weights(mask)) == pytest.approx(math.log(mask.sum()), abs=1e-12)
+    assert entropy(uniform_weights(mask)) == pytest.approx(math.log2(mask.sum()), abs=1e-12)
 
 
 def test_equal_highest_scores_share_the_weight_and_masked_ones_get_none() -> None:
     scores, mask = np.array([2.0, 5.0, 5.0, 9.0]), np.array([True, True, True, False])
     assert one_hot_weights(scores, mask).tolist() == [0, 0.5, 0.5, 0]
     assert uniform_weights(mask) == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0])
-    assert entropy(one_hot_weights(scores, mask)) == pytest.approx(math.log(2))
+    assert entropy(one_hot_weights(scores, mask)) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("tau", TAUS)

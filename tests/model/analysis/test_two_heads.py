@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.analysis.two_heads import Side, align_tokens, join, largest_weight, mean_entropy, piece_table, word_table
+from model.analysis.head_tables import Look, head_tables
+from model.analysis.two_heads import Side, align_tokens, join, largest_weight, piece_table, word_table
 from model.analysis.words import word_groups
 from model.checkpoints.translator import Translator
 
@@ -81,16 +82,27 @@ def test_changing_one_word_leaves_all_other_rows_shared(translator: Translator) 
 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
 def test_words_are_the_pieces_put_together_and_rows_still_sum_to_one(translator: Translator, kind: str) -> None:
-    attention = translator.trace("a dog and a cat", "Ein Hund mit einer Katze.").attention(kind, 1)
-    side, pieces = word_table(attention, 3), piece_table(attention, 3)
-    assert "".join(side.queries) == "".join(pieces.queries)
+    trace = translator.trace("a dog and a cat", "Ein Hund mit einer Katze.")
+    attention = trace.attention(kind, 1)
+    side = word_table(attention, 3)
+    rows = trace.next_tokens if kind == "cross" else attention.query_tokens
+    assert "".join(side.queries) == "".join(rows)
+    assert len(side.queries) == len(word_groups(rows))
     assert len(side.keys) == len(word_groups(attention.key_tokens))
     assert side.weights.sum(axis=1) == pytest.approx(1, abs=1e-5)
     assert side.weights.shape == side.mask.shape == (len(side.queries), len(side.keys))
 
 
-def test_the_largest_cell_and_the_entropy_are_those_of_the_weights() -> None:
+def test_the_largest_cell_is_that_of_the_weights() -> None:
     weights = np.array([[0.5, 0.5], [0.0, 1.0]])
     side = Side(("a", "b"), ("c", "d"), weights, np.ones((2, 2), dtype=bool))
     assert largest_weight(side) == (1, 1)
-    assert mean_entropy(side) == pytest.approx(0.5)
+
+
+def test_two_heads_and_all_heads_merge_the_same_rows_into_words(translator: Translator) -> None:
+    trace = translator.trace("a dog and a cat", "Ein Hund mit einer Katze.")
+    for kind in ("encoder_self", "decoder_self", "cross"):
+        tables = head_tables(trace, kind, Look(words=True))
+        side = word_table(trace.attention(kind, 1), 3)
+        np.testing.assert_array_equal(side.weights, tables.values[1, 3])
+        np.testing.assert_array_equal(side.mask, tables.mask[1, 3])

@@ -13,9 +13,9 @@ from model.analysis.word_order import (
     reordered_text,
     run_both_orders,
     shuffle_words,
+    source_words,
     translate_both_orders,
     without_positions,
-    words,
 )
 from model.checkpoints.translator import Translator
 from tests.model.strategies import few, runs
@@ -24,7 +24,7 @@ TOLERANCES = {torch.float64: 1e-10, torch.float32: 5e-5}
 
 
 def permutation_of(run, seed: int) -> tuple[int, ...]:
-    return reorder(run.trace.src_tokens, shuffle_words(len(words(run.trace.src_tokens)), seed))
+    return reorder(run.trace.src_tokens, shuffle_words(len(source_words(run.trace.src_tokens)), seed))
 
 
 def largest_error(found: OrderRun, run) -> float:
@@ -96,9 +96,9 @@ def test_translations_are_those_of_the_reordered_tokens(translator: Translator) 
 
 def test_words_keep_their_pieces_and_marks_their_place() -> None:
     tokens = ("▁The", "▁dog", "▁bit", "es", "▁John", "'", "s", "▁cat", ".", '"', "</s>")
-    assert words(tokens) == ((0,), (1,), (2, 3), (4, 5, 6), (7,))
+    assert source_words(tokens) == ((0,), (1,), (2, 3), (4, 5, 6), (7,))
     assert reorder(tokens, (0, 3, 2, 4, 1)) == (0, 4, 5, 6, 2, 3, 7, 1, 8, 9, 10)
-    assert words(("▁A", "</s>")) == ((0,),)
+    assert source_words(("▁A", "</s>")) == ((0,),)
 
 
 @few

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from model.analysis.softmax import entropy, entropy_by_temperature, product_statistics, softmax_at
+from model.analysis.distributions import entropy
+from model.analysis.softmax import entropy_by_temperature, product_statistics, softmax_at
 from model.trace import Trace
 from tests.viz.payload import KINDS, decode
 from viz.charts.masks import probability_bars, weight_maps
@@ -41,8 +42,8 @@ def test_a_panel_a_temperature_shows_one_rows_weights_without_masked_keys(trace:
     for bars, expected in zip(figure.data, weights.values(), strict=True):
         assert np.array_equal(bars.y, np.where(mask, expected, np.nan), equal_nan=True)
         assert "<b>" not in bars.customdata[0]
-    for title, (_, nats) in panels.items():
-        assert f"{title}:  entropy {nats:.3f} nats" in [note.text for note in figure.layout.annotations]
+    for title, (_, bits) in panels.items():
+        assert f"{title}:  entropy {bits:.3f} bits" in [note.text for note in figure.layout.annotations]
     assert {tuple(axis.range) for axis in figure.select_yaxes()} == {(0, 1.02)}
 
 
@@ -60,9 +61,8 @@ def test_entropy_is_drawn_between_its_limits(trace: Trace, visible: int) -> None
     row, head = figure.data
     assert np.array_equal(row.y, curves[:, visible - 1])
     assert np.array_equal(head.y, curves.mean(axis=1))
-    assert row.customdata == pytest.approx(curves[:, visible - 1] / math.log(2))
     heights = {line.y0 for line in figure.layout.shapes if line.y0 == line.y1}
-    assert heights == {0, math.log(visible)}
+    assert heights == {0, math.log2(visible)}
     assert any("τ = 0.3" in note.text for note in figure.layout.annotations)
 
 
@@ -105,10 +105,10 @@ def test_probabilities_say_what_was_changed() -> None:
 
 
 def test_runs_at_many_temperatures_are_a_dot_and_a_line_each() -> None:
-    taus, logs, nats = (0.5, 1.0, 2.0), np.array([-2.0, -0.5, -4.0]), np.array([0.1, 1.0, 2.0])
-    left, right = runs_chart(taus, logs, nats).data
-    assert (list(left.x), list(left.y), list(right.y)) == (list(taus), list(logs), list(nats))
-    table = runs_table(taus, ["a", "b", "c"], logs, nats, nats)
+    taus, logs, bits = (0.5, 1.0, 2.0), np.array([-2.0, -0.5, -4.0]), np.array([0.1, 1.0, 2.0])
+    left, right = runs_chart(taus, logs, bits).data
+    assert (list(left.x), list(left.y), list(right.y)) == (list(taus), list(logs), list(bits))
+    table = runs_table(taus, ["a", "b", "c"], logs, bits, bits)
     assert list(table["translation"]) == ["a", "b", "c"]
     assert list(table["ln probability of the plain translation"]) == list(logs)
 

@@ -32,15 +32,14 @@ class RowBars {
     const allowed = matrix.allowed.subarray(this.chosen * size, (this.chosen + 1) * size);
     this.title.textContent = `Row ${nameOf(matrix.rows, this.chosen)}`;
     const visible = allowed.reduce((sum, seen) => sum + seen, 0);
-    const nats = entropyOf(weights);
-    const most = visible ? Math.log(visible) : 0;
-    const bits = (nats / Math.LN2).toFixed(3);
-    this.entropy.textContent = `Entropy ${nats.toFixed(3)} nats = ${bits} bits; at most ln ${visible} = ${most.toFixed(3)}`;
-    this.entropy.dataset.nats = nats;
+    const bits = entropyOf(weights);
+    const most = visible ? Math.log2(visible) : 0;
+    this.entropy.textContent = `Entropy ${bits.toFixed(3)} bits; at most log₂ ${visible} = ${most.toFixed(3)}`;
+    this.entropy.dataset.bits = bits;
     const rows = Array.from({ length: matrix.rows.size }, (_, row) => entropyOf(matrix.values, row * size, size));
     const mean = rows.reduce((sum, row) => sum + row, 0) / rows.length;
-    this.head.textContent = `Mean of the head's rows: ${mean.toFixed(3)} nats`;
-    this.head.dataset.nats = mean;
+    this.head.textContent = `Mean of the head's rows: ${mean.toFixed(3)} bits`;
+    this.head.dataset.bits = mean;
     const numbers = Array.from(weights, (weight, key) => (allowed[key] ? weight.toFixed(4) : "masked"));
     this.numbers.textContent = numbers.join("\n");
     this.name(matrix.columns.labels, numbers);
@@ -98,11 +97,11 @@ function barTop(key) {
   return key * KEY_LINE + (KEY_LINE - BAR_HEIGHT) / 2;
 }
 
-// In nats; 0 ln 0 = 0.
+// In bits; 0 log 0 = 0.
 function entropyOf(weights, start = 0, size = weights.length) {
   let sum = 0;
   for (let place = start; place < start + size; place += 1) {
-    if (weights[place] > 0) sum -= weights[place] * Math.log(weights[place]);
+    if (weights[place] > 0) sum -= weights[place] * Math.log2(weights[place]);
   }
   return Math.max(sum, 0);
 }
