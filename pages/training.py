@@ -8,7 +8,7 @@ import streamlit as st
 
 from model.checkpoints.snapshots import open_snapshot
 from model.training.loss import cross_entropies, label_smoothed_loss, smoothed_shares
-from model.training.schedule import measured_schedule, noam
+from model.training.schedule import fit_schedule, noam
 from pages.frame.open_page import View, open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts.model_card import card_of
@@ -31,7 +31,7 @@ def sections(view: View, log: pd.DataFrame, last_step: int | None) -> dict[str, 
 view = open_page(__file__)
 card = card_of(view)
 log = log_table(card)
-figure = show_curves(card, log)
+figure = show_curves(card, log, view.translator.model.config.d_model)
 last_step = int(log["step"].max()) if "step" in log and log["step"].notna().any() else None
 arrays = {f"log_{column}": log[column].to_numpy(float) for column in log}
 views = sections(view, log, last_step)
@@ -39,7 +39,7 @@ for tab, show in zip(st.tabs(list(views), key="training", bind="query-params"), 
     if tab.open:
         with tab:
             arrays |= show()
-show_code(noam, measured_schedule, label_smoothed_loss, smoothed_shares, cross_entropies, open_snapshot)
+show_code(noam, fit_schedule, label_smoothed_loss, smoothed_shares, cross_entropies, open_snapshot)
 export(
     view,
     "training",

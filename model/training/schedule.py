@@ -1,5 +1,6 @@
-"""The learning rate over time (paper, section 5.3, equation 3)."""
+"""The learning rate over time (paper, section 5.3, equation 3), and reading it back from a log."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,16 +11,19 @@ from model.trace import Array
 def noam(step: int, d_model: int, warmup: int, factor: float = 1.0) -> float:
     """factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5); steps count from 1.
 
+    A warm-up of 0 leaves only the decay: factor * d_model^-0.5 * step^-0.5.
+
     Raises:
-        ValueError: `step` or `warmup` is below 1.
+        ValueError: `step` is below 1 or `warmup` below 0.
     """
-    if step < 1 or warmup < 1:
-        raise ValueError(f"step and warmup count from 1, got {step} and {warmup}")
-    return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+    if step < 1 or warmup < 0:
+        raise ValueError(f"step must be at least 1 and warmup at least 0, got {step} and {warmup}")
+    rising = step * warmup**-1.5 if warmup else math.inf
+    return factor * d_model**-0.5 * min(step**-0.5, rising)
 
 
 def cooldown(step: int, steps: int, length: int) -> float:
-    """What the rate is multiplied by: 1, and over the last `length` of `steps` steps down to 0 in a line.
+    """Multiplier of the rate: 1, then over the last `length` of `steps` steps linearly down to 0.
 
     Not in the paper, which averages checkpoints instead; both settle the weights (Hägele et al. 2024).
     """
@@ -27,57 +31,61 @@ def cooldown(step: int, steps: int, length: int) -> float:
 
 
 ROUNDING = 1e-4
-"""Relative: a log keeps six digits of a rate."""
+"""Relative tolerance: a log keeps six digits of a rate."""
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What equation 3 must have been for the logged rates."""
+class FittedSchedule:
+    """Equation 3 as fitted to the logged rates of a run, and where the log departs from it."""
 
     warmup: float
     """steps"""
     factor: float
-    """what equation 3 was multiplied by; the paper has 1"""
+    """multiplies equation 3; 1 in the paper"""
+    n_followed: int
+    """logged rates that follow the equation, from the first on"""
     error: float
-    """largest relative difference between the equation with these two and the logged rates, before `lowered_from`"""
+    """largest relative difference between the equation and those rates"""
     lowered_from: int | None
-    """first logged step with a rate below the equation's at the end, where a run cooled down"""
+    """first logged step whose rate is below the equation, where the run cooled down"""
     restarted_at: int | None
-    """first logged step of a later run that went on with the weights and warmed up once more; not read here"""
+    """first logged step of a second run, which continued with the weights; its rates are not fitted"""
+    raised_at: tuple[int, ...]
+    """later logged steps at which the rate rose once more"""
 
 
-def measured_schedule(steps: Array, rates: Array, d_model: int) -> Measured | None:
-    """Warm-up and factor of a log; None where it does not hold both the rise and the fall of equation 3.
+def fit_schedule(steps: Array, rates: Array, d_model: int) -> FittedSchedule | None:
+    """Warm-up and factor of a log; None unless it shows both the rise and the decay of equation 3.
 
     Args:
-        steps: (row,) rising, from 1.
-        rates: (row,) the learning rate of each.
+        steps: (row,) increasing, from 1.
+        rates: (row,) learning rate at each.
         d_model: width of the model.
     """
-    usable = np.isfinite(steps) & np.isfinite(rates) & (steps >= 1) & (rates > 0)
+    usable = np.isfinite(steps) & np.isfinite(rates) & (steps >= 1) & (rates >= 0)
     steps, rates = steps[usable], rates[usable]
-    if not len(steps):
-        return None
     rises = np.diff(rates) > 0
-    again = np.flatnonzero(rises & (np.cumsum(~rises) > 0))
-    restarted_at = int(steps[again[0] + 1]) if len(again) else None
-    if len(again):
-        steps, rates = steps[: again[0] + 1], rates[: again[0] + 1]
+    begins = rises & ~np.append(False, rises[:-1]) & (np.cumsum(~rises) > 0)
+    starts = np.flatnonzero(begins) + 1
+    n_first = starts[0] if len(starts) else len(steps)
     # factor * min(1, (step / warmup)^1.5): flat where the rate falls as the inverse square root.
-    reduced = rates * np.sqrt(d_model * steps)
-    factor = float(reduced.max())
+    reduced = rates[:n_first] * np.sqrt(d_model * steps[:n_first])
+    factor = float(reduced.max(initial=0))
     flat = np.flatnonzero(reduced > factor * (1 - ROUNDING))
-    rising = np.arange(flat[0])
-    if len(flat) < 2 or not len(rising):
+    if len(flat) < 2 or not (rising := np.flatnonzero(reduced[: flat[0]])).size:
         return None
     warmup = float(np.median(steps[rising] / (reduced[rising] / factor) ** (2 / 3)))
-    followed = slice(0, flat[-1] + 1)
-    equation = np.array([noam(int(step), d_model, max(round(warmup), 1), factor) for step in steps[followed]])
-    after = steps[flat[-1] + 1 :]
-    return Measured(
+    n_followed = int(flat[-1]) + 1
+    equation = [noam(int(step), d_model, max(round(warmup), 1), factor) for step in steps[:n_followed]]
+    if len(starts) and n_first == n_followed + 1 and rates[n_followed] > 0:
+        # A single low rate right before a rise is no cooldown but the first row of the next run's warm-up.
+        starts[0] = n_first = n_followed
+    return FittedSchedule(
         warmup=warmup,
         factor=factor,
-        error=float(np.abs(rates[followed] / equation - 1).max()),
-        lowered_from=int(after[0]) if len(after) else None,
-        restarted_at=restarted_at,
+        n_followed=n_followed,
+        error=float(np.abs(rates[:n_followed] / equation - 1).max()),
+        lowered_from=int(steps[n_followed]) if n_followed < n_first else None,
+        restarted_at=int(steps[starts[0]]) if len(starts) else None,
+        raised_at=tuple(steps[starts[1:]].astype(int).tolist()),
     )

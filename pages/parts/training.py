@@ -9,7 +9,7 @@ import streamlit as st
 from model.checkpoints.card import Card
 from model.trace import Array
 from model.training.loss import cross_entropies, smoothed_shares, target_entropy
-from model.training.schedule import Measured, measured_schedule, noam
+from model.training.schedule import FittedSchedule, fit_schedule, noam
 from pages.parts.positional_encoding import KEPT, kept_slider
 from pages.parts.translate import choose_position
 from pages.widgets.chart import chart
@@ -31,7 +31,7 @@ def log_table(card: Card) -> pd.DataFrame:
     return pd.DataFrame([dict(row) for row in card.log])
 
 
-def show_curves(card: Card, log: pd.DataFrame) -> object | None:
+def show_curves(card: Card, log: pd.DataFrame, d_model: int) -> object | None:
     """The run's own curves, and what its folder does not say; returns the figure, None without a log."""
     over = [column for column in OVER if column in log and log[column].notna().any()]
     drawn = [column for panel in PANELS for column in panel.columns]
@@ -53,7 +53,8 @@ def show_curves(card: Card, log: pd.DataFrame) -> object | None:
         "**The two losses are not the same measure**: the training loss is taken against the smoothed target, with "
         "dropout, as the mean since the row before; the development loss against the right token alone, without "
         "dropout, with the mean of the last evaluations' weights. So the lower curve of the two need not be the "
-        "easier text. Speed counts target tokens over the whole time of training until there. "
+        "easier text. Speed counts the target tokens per second since the start of that run. "
+        + _describe_runs(_logged_rates(log), d_model)
         + (f"log.csv lacks: {', '.join(missing)}. " if missing else "")
         + "The folder's data files keep neither the smoothing nor the batch size of the run; its README.md may say."
     )
@@ -63,22 +64,19 @@ def show_curves(card: Card, log: pd.DataFrame) -> object | None:
 def show_schedule(view: "View", log: pd.DataFrame) -> dict[str, Array]:
     """Equation 3 for a warm-up of one's choice, with this model's width, beside the rates that the run had."""
     d_model = view.translator.model.config.d_model
-    points = None
-    if {"step", "learning_rate"} <= set(log):
-        found = log[["step", "learning_rate"]].dropna()
-        points = (found["step"].to_numpy(float), found["learning_rate"].to_numpy(float)) if len(found) else None
-    measured = measured_schedule(*points, d_model) if points else None
+    points = _logged_rates(log)
+    fitted = fit_schedule(*points, d_model) if points else None
     warmup = kept_slider(st, "Warm-up steps", (100, 20_000), PAPER_WARMUP, "warmup", step=100)
     end = max(3 * warmup, 1.1 * points[0].max() if points else 0)
     steps = np.unique(np.append(np.linspace(1, end, DRAWN).astype(int), warmup))
     curves = {f"equation 3, warm-up {warmup:,}": np.array([noam(s, d_model, warmup) for s in steps.tolist()])}
-    if measured:
-        own = max(round(measured.warmup), 1)
-        rates = [noam(s, d_model, own, measured.factor) for s in steps.tolist()]
+    if fitted:
+        own = max(round(fitted.warmup), 1)
+        rates = [noam(s, d_model, own, fitted.factor) for s in steps.tolist()]
         curves[f"equation 3 as read back, warm-up {own:,}"] = np.array(rates)
     peak = (warmup, noam(warmup, d_model, warmup))
     chart(schedule_chart(steps, curves, points, peak), key="schedule", alt="Learning rate over the training steps.")
-    st.caption(_of_the_run(points, measured))
+    st.caption(_describe_rates(points, fitted))
     explain(
         f"With d_model = {d_model}. The rate rises in a line for the warm-up's steps, then falls as the inverse "
         "square root of the step: Adam's averages need time before large steps are safe, and a wider model gets "
@@ -131,18 +129,43 @@ def show_smoothing(view: "View") -> dict[str, Array]:
     return {"cross_entropy": plain, "cross_entropy_smoothed": smoothed, "epsilon": np.array(epsilon)}
 
 
-def _of_the_run(points: tuple[Array, Array] | None, measured: Measured | None) -> str:
-    if points is None:
-        return "This checkpoint's folder does not say which learning rates its run had."
-    if measured is None:
-        return "Dots: the run's own rates. They do not hold both the rise and the fall of equation 3: no warm-up read."
-    text = (
-        f"Dots: the {len(points[0])} rates in this run's log.csv. They are equation 3 with a warm-up of "
-        f"{measured.warmup:,.0f} steps and a factor of {measured.factor:.4g}, both read back from the dots; "
-        f"the largest difference is {measured.error:.1e} of the rate, the log's rounding to six digits. "
+def _logged_rates(log: pd.DataFrame) -> tuple[Array, Array] | None:
+    """Steps and learning rates of a log; None if it has none."""
+    if not {"step", "learning_rate"} <= set(log):
+        return None
+    rows = log[["step", "learning_rate"]].dropna()
+    return (rows["step"].to_numpy(float), rows["learning_rate"].to_numpy(float)) if len(rows) else None
+
+
+def _describe_runs(points: tuple[Array, Array] | None, d_model: int) -> str:
+    """What a log of two runs shares between them and what it does not; empty for a single run."""
+    fitted = fit_schedule(*points, d_model) if points else None
+    if not (fitted and fitted.restarted_at):
+        return ""
+    return (
+        f"This log holds two runs, the second from step {fitted.restarted_at:,} on: the hours run on through both, the "
+        "speed starts over, so hours times speed is not the number of tokens. "
     )
-    if measured.lowered_from:
-        text += f"From step {measured.lowered_from:,} on the run lowered its rate below the equation, a cooldown. "
-    if measured.restarted_at:
-        text += f"By step {measured.restarted_at:,} a second run has gone on with the weights, warmed up once more. "
+
+
+def _describe_rates(points: tuple[Array, Array] | None, fitted: FittedSchedule | None) -> str:
+    if points is None:
+        return "This checkpoint's folder does not say which learning rates its training used."
+    if fitted is None:
+        return "Dots: the logged rates. They do not show both the rise and the decay of equation 3, so none is fitted."
+    text = (
+        f"Dots: the {len(points[0])} rates in log.csv. The first {fitted.n_followed} are equation 3 with a warm-up of "
+        f"{fitted.warmup:,.0f} steps and a factor of {fitted.factor:.4g}, both fitted to these dots; the largest "
+        f"difference is {fitted.error:.1e} of the rate, because the log keeps six digits. "
+    )
+    if fitted.lowered_from:
+        text += f"From step {fitted.lowered_from:,} the rate is below the equation: a cooldown. "
+    if fitted.restarted_at:
+        text += (
+            f"Step {fitted.restarted_at:,} is the first logged step of a second run, which continues with these "
+            "weights and warms up again. "
+        )
+    if fitted.raised_at:
+        jumps = " and ".join(f"{step:,}" for step in fitted.raised_at)
+        text += f"The rate jumps up again at step {jumps}. "
     return text

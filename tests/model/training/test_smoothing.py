@@ -1,4 +1,4 @@
-"""Label smoothing in numbers equals the loss that training takes, and a schedule is read back from its own rates."""
+"""Label smoothing in numbers equals the loss used in training."""
 
 import math
 
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from model.trace import log_probabilities
 from model.training.loss import cross_entropies, label_smoothed_loss, smoothed_shares, target_entropy
-from model.training.schedule import cooldown, measured_schedule, noam
 
 epsilons = st.floats(0, 1)
 sizes = st.integers(2, 300)
@@ -58,45 +57,3 @@ def test_extreme_logits_leave_the_input_alone_and_stay_finite() -> None:
     before = logits.copy()
     assert np.isfinite(log_probabilities(logits)).all()
     assert np.array_equal(logits, before)
-
-
-@given(st.integers(50, 5000), st.floats(0.1, 10), st.sampled_from([16, 128, 512]))
-def test_warm_up_and_factor_are_read_back_from_six_digits(warmup: int, factor: float, d_model: int) -> None:
-    steps = np.arange(1, 11) * max(warmup // 3, 1)
-    rates = np.array([float(f"{noam(int(s), d_model, warmup, factor):.6g}") for s in steps])
-    found = measured_schedule(steps, rates, d_model)
-    assert found is not None
-    assert found.warmup == pytest.approx(warmup, rel=1e-4)
-    assert found.factor == pytest.approx(factor, rel=1e-4)
-    # The warm-up that is drawn is a whole number of steps.
-    assert found.error < 1e-4 + 1 / warmup
-    assert found.lowered_from is None
-
-
-def test_a_cooldown_is_told_apart_from_the_equation() -> None:
-    steps = np.arange(100, 2001, 100)
-    rates = np.array([noam(int(s), 64, 450) * cooldown(int(s), 2000, 600) for s in steps])
-    found = measured_schedule(steps[:-1], rates[:-1], 64)
-    assert found is not None
-    assert (round(found.warmup), found.lowered_from) == (450, 1500)
-
-
-def test_a_second_run_in_the_log_is_told_and_not_taken_for_the_first() -> None:
-    steps = np.arange(100, 2001, 100)
-    first = np.array([noam(int(s), 64, 450) * cooldown(int(s), 2000, 600) for s in steps])
-    second = np.array([noam(int(s), 64, 300, 0.6) for s in steps])
-    both = measured_schedule(np.append(steps, steps + 2000), np.append(first, second), 64)
-    alone = measured_schedule(steps, first, 64)
-    assert both is not None
-    assert alone is not None
-    assert (both.restarted_at, alone.restarted_at) == (2100, None)
-    assert (both.warmup, both.factor, both.lowered_from) == (alone.warmup, alone.factor, alone.lowered_from)
-
-
-@pytest.mark.parametrize("warmup", [1, 10**6])
-def test_a_log_without_rise_or_without_fall_gives_no_schedule(warmup: int) -> None:
-    steps = np.arange(100.0, 1100, 100)
-    rates = np.array([noam(int(s), 64, warmup) for s in steps])
-    assert measured_schedule(steps, rates, 64) is None
-    assert measured_schedule(steps, np.full(10, np.nan), 64) is None
-    assert measured_schedule(steps[:0], rates[:0], 64) is None
