@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from model.analysis.logit_lens import logit_lens, read_logits
+from model.analysis.logit_lens import logit_lens
 from model.analysis.residual_stream import cosines, layer_norm, measure_stream, neurons, residual_stream
 from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
@@ -56,7 +56,17 @@ for tab, show in zip(st.tabs(list(views), key="layers_tab", bind="query-params")
     if tab.open:
         with tab:
             show()
-show_code(Residual, FeedForward, residual_stream, measure_stream, layer_norm, neurons, read_logits, logit_lens, cosines)
+show_code(
+    Residual,
+    FeedForward,
+    residual_stream,
+    measure_stream,
+    layer_norm,
+    neurons,
+    type(view.translator).read_logits,
+    logit_lens,
+    cosines,
+)
 export(
     view,
     f"layers-{shown.stack}",

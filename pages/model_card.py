@@ -81,7 +81,7 @@ def sections(view: View, card: Card, works: dict[str, Work]) -> dict[str, Callab
 
 
 view = open_page(__file__)
-config, trace = view.translator.model.config, view.trace
+config, trace = view.translator.config, view.trace
 card = card_of(view)
 works = multiply_adds(config, len(trace.src_tokens), len(trace.tgt_tokens))
 show_summary(view, card)
@@ -108,7 +108,7 @@ export(
     Recipe(
         {
             "n": "np.array(lengths)",
-            "multiply_adds": "np.array([work_of(multiply_adds(translator.model.config, n, n)) for n in lengths]).T",
+            "multiply_adds": "np.array([work_of(multiply_adds(translator.config, n, n)) for n in lengths]).T",
         },
         ("from model.background.sizes import multiply_adds",),
         (f"lengths = {lengths.tolist()}", *CURVES),

@@ -63,7 +63,7 @@ def sections(view: View, encoding: Array, rows: int, side: str, learned: bool) -
 
 
 view = open_page(__file__)
-config = view.translator.model.config
+config = view.translator.config
 learned = config.positions == "learned"
 shown, columns, side = controls(config.max_len, config.d_model)
 encoding = view.translator.positional_encoding(side)

@@ -28,7 +28,7 @@ from viz.html import meaning, piece_boxes, piece_table
 from viz.theme import symmetric_range
 
 view = open_page(__file__)
-config = view.translator.model.config
+config = view.translator.config
 shown = choose(view)
 st.html(piece_boxes(TITLES[shown.side], shown.pieces, HUES[shown.side], shown.position))
 

@@ -20,7 +20,7 @@ from viz.charts.model_card import lengths_to_draw
 from viz.charts.why_attention import operations_chart, table, times_apart
 
 view = open_page(__file__)
-n, d = len(view.trace.src_tokens), view.translator.model.config.d_model
+n, d = len(view.trace.src_tokens), view.translator.config.d_model
 left, right = st.columns(2)
 k = kept_slider(left, "Kernel width k of the convolution", (2, 15), 3, "kernel")
 r = kept_slider(right, "Neighbours r of restricted self-attention", (2, 64), 8, "neighbours")

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from model.analysis.residual_stream import INPUT, residual_stream, step_name, sublayers_in
-from model.network.encoder_decoder import Transformer
+from model.checkpoints.translator import Translator
 from model.trace import Array, Trace
 
 
@@ -32,22 +32,11 @@ class LogitLens:
     """largest difference between the last step's logits and those of the run"""
 
 
-@torch.inference_mode()
-def read_logits(model: Transformer, x: Array) -> Array:
-    """(position, d_model) -> (position, vocabulary): what the model's own last lines make of a residual stream.
-
-    With post-norm each step is normed already, so that is the output matrix alone; with pre-norm the decoder's final
-    norm comes first. On the last step these are the run's logits, bit for bit.
-    """
-    stream = torch.from_numpy(np.array(x))[None].to(model.output.weight.device)
-    return model.output(model.decoder.final_norm(stream))[0].cpu().numpy()
-
-
-def logit_lens(model: Transformer, trace: Trace, most: int = 5) -> LogitLens:
+def logit_lens(translator: Translator, trace: Trace, most: int = 5) -> LogitLens:
     """Read the decoder after every sub-layer.
 
     Args:
-        model: whose run it was.
+        translator: whose run it was.
         trace: the run.
         most: how many tokens to keep a step and position.
     """
@@ -55,7 +44,7 @@ def logit_lens(model: Transformer, trace: Trace, most: int = 5) -> LogitLens:
     predicted = trace.logits.argmax(axis=-1)
     read = []
     for x in residual_stream(trace, "decoder"):
-        logits = read_logits(model, x)
+        logits = translator.read_logits(x)
         read.append(_summary(logits, predicted, most))
     top, probabilities, probability, rank = (np.stack(found) for found in zip(*read, strict=True))
     return LogitLens(

@@ -50,7 +50,7 @@ class PaddedRun:
 
 def room_for_pads(translator: Translator, trace: Trace) -> int:
     """How many pads fit behind the run's longer side."""
-    return translator.model.config.max_len - max(len(trace.src_ids), len(trace.tgt_ids))
+    return translator.config.max_len - max(len(trace.src_ids), len(trace.tgt_ids))
 
 
 @torch.inference_mode()

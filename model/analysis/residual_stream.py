@@ -7,9 +7,8 @@ order in which they ran, and are worked out in double precision.
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from model.network.encoder_decoder import Transformer
+from model.checkpoints.translator import Translator
 from model.trace import Array, SubLayer, Trace
 
 STACKS = ("encoder", "decoder")
@@ -130,12 +129,11 @@ class Neurons:
     """largest difference between the sum of all d_ff contributions + b_2 and the run's own output"""
 
 
-@torch.inference_mode()
-def neurons(model: Transformer, sublayer: SubLayer, position: int, most: int = 10) -> Neurons:
+def neurons(translator: Translator, sublayer: SubLayer, position: int, most: int = 10) -> Neurons:
     """What the neurons of a feed-forward write at one token, and which tokens that speaks for.
 
     Args:
-        model: whose run it was.
+        translator: whose run it was.
         sublayer: a feed_forward of its Trace.
         position: of the token.
         most: how many neurons to look at closely.
@@ -145,15 +143,15 @@ def neurons(model: Transformer, sublayer: SubLayer, position: int, most: int = 1
     """
     if sublayer.hidden is None:
         raise ValueError(f"only a feed_forward has hidden neurons, not {step_name(sublayer)} of the {sublayer.stack}")
-    w_2 = getattr(model, sublayer.stack).layers[sublayer.layer].feed_forward.w_2
-    columns, bias = (parameter.double().cpu().numpy() for parameter in (w_2.weight.T, w_2.bias))
+    columns, bias = translator.second_matrix(sublayer.stack, sublayer.layer)
+    columns = columns.astype(np.float64)
     hidden = sublayer.hidden[position]
     written = np.abs(hidden) * np.linalg.norm(columns, axis=-1)
     order = np.argsort(-written, kind="stable")[:most]
     top = order[written[order] > 0]
     contributions = hidden[top, None] * columns[top]
     difference = hidden.astype(np.float64) @ columns + bias - sublayer.out[position]
-    logits = contributions @ model.output.weight.double().cpu().numpy().T
+    logits = contributions @ translator.output_matrix().astype(np.float64).T
     return Neurons(hidden, written, top, contributions, logits, float(np.abs(difference).max()))
 
 

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
 
 from model.checkpoints.tokenizer import Tokenizer
+from model.checkpoints.translator import Translator
 from model.network.config import SPECIAL_TOKENS, UNK
-from model.network.embedding import InputEmbedding
-from model.network.encoder_decoder import Transformer
 from model.trace import Array, Embedded
 
 Side = Literal["source", "target"]
@@ -96,22 +94,16 @@ def _character(tokenizer: Tokenizer, ids: Sequence[int], tokens: Sequence[str], 
         yield Piece(tokens[position], int(ids[position]), "byte", byte, text, start, stop - 1)
 
 
-def input_embedding(model: Transformer, side: Side) -> InputEmbedding:
-    """The module that makes one side's input (sections 3.4, 3.5)."""
-    return model.src_embedding if side == "source" else model.tgt_embedding
-
-
-def embedding_rows(model: Transformer, side: Side, ids: Sequence[int]) -> Array:
+def embedding_rows(translator: Translator, side: Side, ids: Sequence[int]) -> Array:
     """(token, d_model): the rows of the embedding matrix E for `ids`, before they are multiplied by anything."""
-    weight = input_embedding(model, side).tokens.weight
-    return weight.detach()[list(ids)].cpu().numpy()
+    return translator.embedding_matrix(side)[list(ids)]
 
 
-def cosines(model: Transformer, side: Side, token_id: int) -> Array:
+def cosines(translator: Translator, side: Side, token_id: int) -> Array:
     """(vocabulary,): cosine of the embedding of `token_id` with each, in double precision; 0 with an empty row."""
-    weight = input_embedding(model, side).tokens.weight.detach().double()
-    lengths = weight.norm(dim=-1).clamp_min(torch.finfo(torch.double).tiny)
-    return (weight @ weight[token_id] / lengths / lengths[token_id]).clamp(-1, 1).cpu().numpy()
+    matrix = translator.embedding_matrix(side).astype(np.float64)
+    lengths = np.maximum(np.linalg.norm(matrix, axis=-1), np.finfo(np.float64).tiny)
+    return (matrix @ matrix[token_id] / lengths / lengths[token_id]).clip(-1, 1)
 
 
 def neighbours(tokenizer: Tokenizer, similarities: Array, token_id: int, most: int = 10) -> tuple[Neighbour, ...]:

@@ -35,21 +35,6 @@ def count_parameters(config: TransformerConfig) -> dict[str, int]:
         return Transformer(config).parameters_by_part()
 
 
-def parameters_by_block(model: Transformer) -> dict[tuple[str, int], dict[str, int]]:
-    """(stack, layer) -> part -> how many parameters it learns; a layer's norms are counted together, as "norms".
-
-    A norm after the last layer, which pre-norm has, and all outside the stacks are in none of them.
-    """
-    counts: dict[tuple[str, int], dict[str, int]] = {}
-    for stack in ("encoder", "decoder"):
-        for layer, block in enumerate(getattr(model, stack).layers):
-            parts = counts[stack, layer] = {}
-            for name, module in block.named_children():
-                part = "norms" if name.endswith("_residual") else name
-                parts[part] = parts.get(part, 0) + sum(parameter.numel() for parameter in module.parameters())
-    return counts
-
-
 def multiply_adds(config: TransformerConfig, n_src: int, n_tgt: int) -> dict[str, Work]:
     """What matrix products cost in one teacher-forced pass over one sentence.
 

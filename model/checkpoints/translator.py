@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
+import torch
+
 from model.checkpoints.tokenizer import Tokenizer
 from model.generation.fast_steps import FastTransformer
 from model.generation.long_text import first_sentences, split_sentences
@@ -13,9 +16,9 @@ from model.generation.search import Hypothesis, beam_search, greedy
 from model.generation.steps import length_limits
 from model.interventions import Intervention, applied
 from model.network.batch import token_batches
-from model.network.config import BOS, EOS, PAD, UNK
+from model.network.config import BOS, EOS, PAD, UNK, TransformerConfig
 from model.network.encoder_decoder import Transformer
-from model.trace import Array, Trace
+from model.trace import Array, Kind, StackName, Trace
 from model.tracer import build_trace, record
 
 TOKENS_PER_BATCH = 2048
@@ -40,6 +43,57 @@ class Translator:
     def device(self) -> str:
         """Where the weights are, such as "cpu" or "cuda:0"."""
         return str(self.model.output.weight.device)
+
+    @property
+    def dtype(self) -> str:
+        """Number format of the weights, such as "torch.float32"."""
+        return str(self.model.output.weight.dtype)
+
+    @property
+    def config(self) -> TransformerConfig:
+        """Sizes and choices of architecture."""
+        return self.model.config
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of attention that the model has."""
+        return self.model.kinds
+
+    def parameters_by_part(self) -> dict[str, int]:
+        """How many parameters each part learns; a tied matrix is counted once."""
+        return self.model.parameters_by_part()
+
+    def parameters_by_block(self) -> dict[tuple[str, int], dict[str, int]]:
+        """(stack, layer) -> part -> how many parameters it learns."""
+        return self.model.parameters_by_block()
+
+    def read_logits(self, x: Array) -> Array:
+        """(position, d_model) -> (position, vocabulary): the model's last lines, applied to any residual stream.
+
+        With post-norm that is the output matrix alone; with pre-norm the decoder's final norm comes first.
+        """
+        with torch.inference_mode():
+            stream = torch.from_numpy(np.array(x))[None].to(self.device)
+            return self.model.output(self.model.decoder.final_norm(stream))[0].cpu().numpy()
+
+    def embedding_matrix(self, side: Literal["source", "target"]) -> Array:
+        """(vocabulary, d_model): E, before it is multiplied by `embedding_scale`; one matrix for both sides if tied."""
+        embedding = self.model.src_embedding if side == "source" else self.model.tgt_embedding
+        return embedding.tokens.weight.detach().cpu().numpy()
+
+    @property
+    def embedding_scale(self) -> float:
+        """What embeddings are multiplied by before positions are added (section 3.4)."""
+        return self.model.src_embedding.scale
+
+    def output_matrix(self) -> Array:
+        """(vocabulary, d_model): logits are x times its transpose."""
+        return self.model.output.weight.detach().cpu().numpy()
+
+    def second_matrix(self, stack: StackName, layer: int) -> tuple[Array, Array]:
+        """W_2, (d_ff, d_model), and b_2, (d_model,), of a feed-forward (equation 2)."""
+        w_2 = getattr(self.model, stack).layers[layer].feed_forward.w_2
+        return w_2.weight.detach().T.cpu().numpy(), w_2.bias.detach().cpu().numpy()
 
     def on(self, device: str) -> "Translator":
         """The same on another device; this one stays as it is."""

@@ -138,6 +138,20 @@ class Transformer(nn.Module):
             counts[part] += parameter.numel()
         return counts
 
+    def parameters_by_block(self) -> dict[tuple[str, int], dict[str, int]]:
+        """(stack, layer) -> part -> how many parameters it learns; a layer's norms are counted together, as "norms".
+
+        What lies outside the layers, such as the final norm of a pre-norm stack, is not counted.
+        """
+        counts: dict[tuple[str, int], dict[str, int]] = {}
+        for stack in ("encoder", "decoder"):
+            for layer, block in enumerate(getattr(self, stack).layers):
+                parts = counts[stack, layer] = {}
+                for name, module in block.named_children():
+                    part = "norms" if name.endswith("_residual") else name
+                    parts[part] = parts.get(part, 0) + sum(parameter.numel() for parameter in module.parameters())
+        return counts
+
 
 def _final_norm(config: TransformerConfig) -> nn.Module:
     """Pre-norm leaves the last residual stream un-normed, so its stacks end with one more norm."""

@@ -125,7 +125,7 @@ def positions(case: Case) -> float | None:
         shown = embedded.positional
         table = case.translator.positional_encoding(side)[: len(shown)]
         errors.append(float(np.abs(table - shown).max()))
-        if case.translator.model.config.positions == "sinusoidal":
+        if case.translator.config.positions == "sinusoidal":
             errors.append(float(np.abs(_paper(*shown.shape) - shown).max()))
     return float(np.max(errors))
 

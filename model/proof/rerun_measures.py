@@ -38,7 +38,7 @@ def causality(case: Case) -> float | None:
     if len(trace.tgt_ids) < 2 or any(np.triu(mask, 1).any() for mask in decoder):
         return None
     before = translator.record(trace, trace.interventions)
-    ordinary, size = len(SPECIAL_TOKENS), translator.model.config.vocab_size - len(SPECIAL_TOKENS)
+    ordinary, size = len(SPECIAL_TOKENS), translator.config.vocab_size - len(SPECIAL_TOKENS)
     errors = []
     for j in range(1, len(trace.tgt_ids)):
         other = ordinary + (trace.tgt_ids[j] - ordinary + 1) % size

@@ -77,7 +77,7 @@ def translate(
 
 
 def _weights(translator: Translator) -> tuple[str, str]:
-    return translator.hash, str(translator.model.output.weight.device)
+    return translator.hash, translator.device
 
 
 def _run(trace: Trace) -> tuple[object, ...]:

@@ -6,11 +6,9 @@ from typing import Any
 
 import streamlit as st
 
-KINDS = {
-    "encoder_self": "Encoder self-attention",
-    "decoder_self": "Decoder self-attention",
-    "cross": "Cross-attention",
-}
+from model.trace import KIND_TITLES
+
+KINDS = KIND_TITLES
 TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
 SCOPES = {"head": "Head", "layer": "Layer", "everywhere": "Everywhere"}
 TAUS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
@@ -89,7 +87,8 @@ def select_field(label: str, key: str, options: list[str], notes: list[str]) -> 
 
 def drop_impossible(key: str, options: dict[Any, str], notes: list[str]) -> None:
     """Before its widget is drawn: what the link asks for in vain, or this checkpoint lacks, becomes the default."""
-    default = DEFAULTS.get(key, next(iter(options)))
+    default = DEFAULTS.get(key)
+    default = default if default in options else next(iter(options))
     state, asked = st.session_state, st.query_params.get(key)
     if key not in state and asked is not None and asked not in options.values():
         notes.append(f"The link asks for a {key} that is not there; you see {options[default]} instead.")

@@ -157,18 +157,16 @@ def _engine(notes: list[str]) -> tuple[str, str]:
 
 
 def _place(translator: Translator | None, notes: list[str]) -> tuple[str, int, int]:
-    drop_impossible("kind", KINDS, notes)
-    kind = st.radio("Attention", list(KINDS), format_func=KINDS.__getitem__, key="kind", bind="query-params")
-    kind = kind or DEFAULTS["kind"]
-    layers, heads = 1, 1
-    if translator is not None:
-        config = translator.model.config
-        layers = config.n_encoder_layers if kind == "encoder_self" else config.n_decoder_layers
-        heads = config.n_heads
-    layer = choice_field("Layer", "layer", {i: str(i) for i in range(layers)}, notes)
+    kinds = {kind.name: kind for kind in translator.kinds} if translator else {}
+    titles = {name: kind.title for name, kind in kinds.items()} or KINDS
+    drop_impossible("kind", titles, notes)
+    name = st.radio("Attention", list(titles), format_func=titles.__getitem__, key="kind", bind="query-params")
+    name = name or next(iter(titles))
+    layers, heads = (kinds[name].layers, kinds[name].heads) if kinds else ((0,), 1)
+    layer = choice_field("Layer", "layer", {i: str(i) for i in layers}, notes)
     head = choice_field("Head", "head", {i: str(i) for i in range(heads)}, notes)
-    head_keys(layer, head, layers, heads)
-    return kind, layer, head
+    head_keys(layer, head, len(layers), heads)
+    return name, layer, head
 
 
 def _temperature(notes: list[str]) -> tuple[float, str]:

@@ -87,7 +87,7 @@ def _forbid_source(view: View) -> Intervention | None:
 
 
 def _lift(view: View) -> Intervention:
-    layers = [ALL, *range(view.translator.model.config.n_decoder_layers)]
+    layers = [ALL, *view.trace.kind("decoder_self").layers]
     layer = _pick(st, "Layer of the decoder", "decoder_layer", layers, str)
     return change.LiftCausalMask(None if layer == ALL else layer)
 
@@ -143,8 +143,7 @@ def _sublayer(made: type) -> Callable[[View], Intervention]:
         left, middle, right = st.columns(3)
         stack = _pick(left, "Stack", "stack", list(STACKS), STACKS.__getitem__)
         name = _pick(middle, "Sub-layer", "sublayer", list(SUBLAYERS), SUBLAYERS.__getitem__)
-        config = view.translator.model.config
-        layers = [ALL, *range(max(config.n_encoder_layers, config.n_decoder_layers))]
+        layers = [ALL, *range(_layers(view, None))]
         layer = _pick(right, "Layer", "any_layer", layers, str)
         return made(*(None if value == ALL else value for value in (stack, layer, name)))
 
@@ -171,6 +170,7 @@ CHANGES: dict[str, Callable[[View], Intervention | None]] = {
 
 def _place(view: View, kinds: Sequence[str] = tuple(KINDS)) -> dict[str, Any]:
     """Kind, layer and head: the sidebar's unless another is chosen."""
+    kinds = [kind.name for kind in view.trace.kinds if kind.name in kinds]
     left, middle, right = st.columns([2, 1, 1])
     own = view.kind if view.kind in kinds else None
     names = {SIDEBAR: f"← {KINDS[own] if own else 'all'}", ALL: "all", **{kind: KINDS[kind] for kind in kinds}}
@@ -187,10 +187,7 @@ def _place(view: View, kinds: Sequence[str] = tuple(KINDS)) -> dict[str, Any]:
 
 
 def _layers(view: View, kind: str | None) -> int:
-    config = view.translator.model.config
-    layers = {"encoder_self": config.n_encoder_layers, "decoder_self": config.n_decoder_layers}
-    layers["cross"] = config.n_decoder_layers
-    return max(layers.values()) if kind is None else layers[kind]
+    return max(len(each.layers) for each in view.trace.kinds if kind in (None, each.name))
 
 
 def _tokens(view: View, kind: str | None) -> tuple[list[str], list[str]]:

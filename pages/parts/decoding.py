@@ -91,7 +91,7 @@ def pieces_of(view: View, tokens: tuple[int, ...]) -> list[str]:
 
 
 def _weights(translator: Translator) -> tuple[str, str]:
-    return translator.hash, str(translator.model.output.weight.device)
+    return translator.hash, translator.device
 
 
 def _run(trace: Trace) -> tuple[object, ...]:

@@ -185,7 +185,7 @@ def _undo() -> None:
 
 
 def _weights(translator: Translator) -> tuple[str, str]:
-    return translator.hash, str(translator.model.output.weight.device)
+    return translator.hash, translator.device
 
 
 @kept(max_entries=24, hash_funcs={Translator: _weights})

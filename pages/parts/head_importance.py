@@ -68,7 +68,11 @@ def _controls(view: View) -> tuple[tuple[str, ...], str, str]:
             label, list(options), default=first, required=True, format_func=options.__getitem__, key=key, **KEPT
         )
         found.append(chosen or first)
-    return (view.kind,) if found[0] == "kind" else tuple(KINDS), found[1], found[2]
+    return (
+        (view.kind,) if found[0] == "kind" else tuple(kind.name for kind in view.translator.kinds),
+        found[1],
+        found[2],
+    )
 
 
 def _clicked() -> None:
@@ -84,9 +88,7 @@ def _scored(view: View, kinds: tuple[str, ...], mode: str, on: str) -> list[Head
     kept = {kind: kept_result("scores", *_case(view), on, kind, mode) for kind in kinds}
     if all(kept.values()):
         return [holder[0] for holder in kept.values()]
-    config = translator.model.config
-    layers = {"encoder_self": config.n_encoder_layers}
-    count = sum(layers.get(kind, config.n_decoder_layers) for kind in kinds) * config.n_heads
+    count = sum(len(kind.layers) * kind.heads for kind in translator.kinds if kind.name in kinds)
     place = st.empty()
     with place.container():
         if not asked(f"Switch off each of {count} heads", "which_go", ":material/play_arrow:"):

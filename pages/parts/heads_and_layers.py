@@ -117,7 +117,7 @@ _NO_ROLLOUT = {
 
 
 def _shown(view: View, look: Look, every: bool) -> Shown:
-    kinds = list(KINDS) if every and look.values != "rollout" else [view.kind]
+    kinds = [kind.name for kind in view.trace.kinds] if every and look.values != "rollout" else [view.kind]
     if look.hide and len(view.trace.tgt_tokens) == 1:
         kinds = [kind for kind in kinds if kind != "decoder_self" or kind == view.kind]
     groups = tuple(head_tables(view.trace, kind, look) for kind in kinds)

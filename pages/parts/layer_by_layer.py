@@ -11,7 +11,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis import residual_stream
 from model.analysis.residual_stream import StreamMeasures
-from model.background.sizes import parameters_by_block
 from model.trace import Array, SubLayer
 from pages.frame.open_page import View
 from pages.parts.positional_encoding import KEPT
@@ -174,8 +173,8 @@ def show_similarity(view: View, shown: Shown) -> None:
 
 def show_parameters(view: View) -> None:
     """What each block of the model learns, and its share of the whole."""
-    model = view.translator.model
-    parts, blocks = model.parameters_by_part(), parameters_by_block(model)
+    config = view.translator.config
+    parts, blocks = view.translator.parameters_by_part(), view.translator.parameters_by_block()
     total = sum(parts.values())
     names = ("self_attn", "cross_attn", "feed_forward", "norms")
     lines = [{"block": part, "together": parts[part]} for part in ("embeddings", "positions", "output") if parts[part]]
@@ -189,7 +188,6 @@ def show_parameters(view: View) -> None:
     table = pd.DataFrame([*lines, {"block": "whole model", **sums}])[["block", *names, "together"]]
     table["of the model"] = [f"{value / total:.1%}" for value in table["together"]]
     _table(table.convert_dtypes())
-    config = model.config
     shared = "The matrix of embeddings is the output's too, counted once. " if config.tie_embeddings else ""
     learned = "are not learned" if config.positions == "sinusoidal" else "are learned"
     st.caption(

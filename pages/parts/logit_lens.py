@@ -39,7 +39,7 @@ def show_lens(view: View, shown: Shown) -> None:
     names = shown.rows, view.translator.tokenizer.tokens(found.predicted.tolist())
     everything = lens_map(found.probability[at].T, found.rank[at].T, steps, names, shown.position)
     chart(everything, key="layers-lens-map", alt="Probability of each row's finally predicted token, by step")
-    pre, tied = view.translator.model.config.norm == "pre", view.translator.model.config.tie_embeddings
+    pre, tied = view.translator.config.norm == "pre", view.translator.config.tie_embeddings
     x = r"\mathrm{LayerNorm}(x^{(s)})" if pre else "x^{(s)}"
     explain(
         _caveat(pre, tied),
@@ -148,11 +148,11 @@ def _read(view: View) -> LogitLens:
 
 
 def _neurons(view: View, sublayer: SubLayer, position: int, most: int) -> Neurons:
-    return neurons(view.translator.model, sublayer, position, most)
+    return neurons(view.translator, sublayer, position, most)
 
 
 def _weights(translator: Translator) -> tuple[str, str]:
-    return translator.hash, str(translator.model.output.weight.device)
+    return translator.hash, translator.device
 
 
 def _run(trace: Trace) -> tuple[object, ...]:
@@ -161,4 +161,4 @@ def _run(trace: Trace) -> tuple[object, ...]:
 
 @kept(max_entries=24, hash_funcs={Translator: _weights, Trace: _run})
 def _lens(translator: Translator, trace: Trace) -> LogitLens:
-    return logit_lens(translator.model, trace)
+    return logit_lens(translator, trace)

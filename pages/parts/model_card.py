@@ -50,7 +50,7 @@ def show_summary(view: "View", card: Card) -> None:
     score = next((score for score in card.scores if score.metric == "BLEU"), None)
     label = f"BLEU, {as_markdown(score.dataset)}" if score else "BLEU"
     places[0].metric(label, f"{score.value:.2f}" if score else "not measured")
-    parameters = sum(view.translator.model.parameters_by_part().values())
+    parameters = sum(view.translator.parameters_by_part().values())
     places[1].metric("Parameters", amount(parameters), help=f"{parameters:,}")
     places[2].metric("Weights' file", f"{card.files.get('model.safetensors', 0) / 1e6:.3g} MB")
     places[3].metric(
@@ -86,7 +86,7 @@ def show_scores(view: "View", card: Card) -> None:
 
 def show_configuration(view: "View", card: Card) -> None:
     """Fields, parameters by part and files; this model beside the paper's base and big."""
-    config, parts = view.translator.model.config, view.translator.model.parameters_by_part()
+    config, parts = view.translator.config, view.translator.parameters_by_part()
     with st.spinner("Counting the paper's models …"):
         paper = {name: _preset_parameters(name) for name in ("base", "big")}
     configs = {view.translator.name: config} | {f"paper's {name}": PRESETS[name] for name in paper}
@@ -113,7 +113,7 @@ def show_configuration(view: "View", card: Card) -> None:
         size = card.files.get("model.safetensors", 0)
         st.caption(
             f"The weights' file has {size / sum(parts.values()):.2f} bytes a parameter; on "
-            f"{view.translator.model.output.weight.device.type} they are {view.translator.model.output.weight.dtype}."
+            f"{view.translator.device.partition(':')[0]} they are {view.translator.dtype}."
         )
 
 
@@ -240,5 +240,5 @@ def _preset_parameters(name: str) -> dict[str, int]:
 def _load_seconds(translator: Translator) -> float:
     """How long opening this checkpoint takes, by doing it again; what is opened is dropped."""
     start = time.perf_counter()
-    load_checkpoint(translator.name, str(translator.model.output.weight.device))
+    load_checkpoint(translator.name, translator.device)
     return time.perf_counter() - start

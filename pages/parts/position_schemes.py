@@ -24,7 +24,7 @@ NOT_TRAINED = (
 
 def show_schemes(view: View, encoding: Array, rows: int) -> None:
     """The four ways side by side in words, and one of the others in numbers."""
-    config = view.translator.model.config
+    config = view.translator.config
     own = " (this model)"
     sines, learned = ("", own) if config.positions == "learned" else (own, "")
     st.markdown(

@@ -8,7 +8,7 @@ from model.checkpoints.store import CheckpointError, available_checkpoints
 from model.checkpoints.translator import Translator
 from pages.compute.runs import Request, open_translator, run
 from pages.frame.examples import examples_of
-from pages.frame.fields import DEFAULTS, KINDS, drop_impossible, text_field
+from pages.frame.fields import DEFAULTS, drop_impossible, text_field
 from pages.frame.open_page import View
 from pages.parts.positional_encoding import KEPT
 
@@ -43,15 +43,15 @@ def choose_right(view: View, mode: str) -> View:
 
 def _head(view: View) -> View:
     notes: list[str] = []
-    options = {"same": "Same kind"} | KINDS
+    options = {"same": "Same kind"} | {kind.name: kind.title for kind in view.translator.kinds}
     drop_impossible("side_kind", options, notes)
     with st.container(horizontal=True):
         chosen = st.selectbox(
             "Attention, right", list(options), key="side_kind", format_func=options.__getitem__, width=250, **KEPT
         )
         kind = view.kind if chosen in (None, "same") else chosen
-        layer = _number("Layer, right", "side_layer", "same", (_layers(view.translator, kind), view.layer), notes)
-        heads = view.translator.model.config.n_heads
+        layers, heads = _layers_and_heads(view.translator, kind)
+        layer = _number("Layer, right", "side_layer", "same", (layers, view.layer), notes)
         head = _number("Head, right", "side_head", "next", (heads, (view.head + 1) % heads), notes)
     _say(notes)
     if (kind, layer, head) == (view.kind, view.layer, view.head):
@@ -101,7 +101,7 @@ def _checkpoint(view: View) -> View:
     with st.container(horizontal=True):
         name = st.selectbox("Checkpoint, right", others, key="side_checkpoint", width=250, **KEPT) or others[0]
         translator = open_translator(name, view.translator.device)
-        layers, heads = _layers(translator, view.kind), translator.model.config.n_heads
+        layers, heads = _layers_and_heads(translator, view.kind)
         layer = _number("Layer, right", "side_other_layer", "same", (layers, min(view.layer, layers - 1)), notes)
         head = _number("Head, right", "side_other_head", "same", (heads, min(view.head, heads - 1)), notes)
     _say(notes)
@@ -117,9 +117,10 @@ def _checkpoint(view: View) -> View:
     return replace(view, translator=translator, trace=trace, typed=target, layer=layer, head=head)
 
 
-def _layers(translator: Translator, kind: str) -> int:
-    config = translator.model.config
-    return config.n_encoder_layers if kind == "encoder_self" else config.n_decoder_layers
+def _layers_and_heads(translator: Translator, name: str) -> tuple[int, int]:
+    """How many layers the kind of attention called `name` has, and how many heads in each."""
+    kind = next(kind for kind in translator.kinds if kind.name == name)
+    return len(kind.layers), kind.heads
 
 
 def _number(label: str, key: str, first: str, numbers: tuple[int, int], notes: list[str]) -> int:

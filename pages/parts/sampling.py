@@ -131,7 +131,7 @@ def show_temperatures(view: View, step: int) -> None:
 def show_cost(view: View, step: int) -> None:
     """What a step costs with and without the cache: counted, and measured on request."""
     del step  # the cost of all lengths is drawn
-    config, n_src = view.translator.model.config, len(view.trace.src_ids)
+    config, n_src = view.translator.config, len(view.trace.src_ids)
     steps = min(LONGEST, config.max_len - 1)
     lengths = np.arange(1, steps + 1)
     counts = [np.array([count(config, n_src, int(t)) for t in lengths]) for count in (cached_step, uncached_step)]

@@ -195,7 +195,7 @@ def _show_outcomes(outcomes: list[_Outcome], plain: Trace) -> None:
 
 
 def _weights(translator: Translator) -> tuple[str, str]:
-    return translator.hash, str(translator.model.output.weight.device)
+    return translator.hash, translator.device
 
 
 @kept(max_entries=256, hash_funcs={Translator: _weights})

@@ -161,7 +161,7 @@ def _moment_and_attention(view: "View", chosen: str) -> tuple[Moment, Attention]
 
 
 def _weights(translator: Translator) -> tuple[str, str, str]:
-    return translator.name, translator.hash, str(translator.model.output.weight.device)
+    return translator.name, translator.hash, translator.device
 
 
 def _run(trace: Trace) -> tuple[object, ...]:

@@ -77,8 +77,8 @@ def token_clicked() -> None:
 def show_arithmetic(view: View, shown: Shown) -> None:
     """The arithmetic of the chosen token and dimension: embedding weight times √d_model, plus positional encoding."""
     at, piece, embedded = (shown.position, shown.dimension), shown.piece, shown.embedded
-    row = vocabulary.embedding_rows(view.translator.model, shown.side, [piece.id])[0]
-    scale = vocabulary.input_embedding(view.translator.model, shown.side).scale
+    row = vocabulary.embedding_rows(view.translator, shown.side, [piece.id])[0]
+    scale = view.translator.embedding_scale
     numbers = {"weight": row[shown.dimension], "scale": scale}
     numbers |= {name: getattr(embedded, name)[at] for name in ("embedding", "positional", "sum")}
     st.latex(sum_equation(numbers, piece.id, *at, len(row)))
@@ -94,7 +94,7 @@ def show_arithmetic(view: View, shown: Shown) -> None:
 
 def show_neighbours(view: View, shown: Shown) -> None:
     translator, piece = view.translator, shown.piece
-    similarities = vocabulary.cosines(translator.model, shown.side, piece.id)
+    similarities = vocabulary.cosines(translator, shown.side, piece.id)
     found = vocabulary.neighbours(translator.tokenizer, similarities, piece.id)
     st.text(f"Nearest neighbours of token {shown.position}, {meaning(piece)} (id {piece.id}):")
     bars = neighbour_bars(found, HUES[shown.side])
@@ -103,7 +103,7 @@ def show_neighbours(view: View, shown: Shown) -> None:
     st.caption(
         f"Cosine similarity of the two rows of E: the {len(found)} nearest of all {len(others):,} other tokens, whose "
         f"mean is {others.mean():.4f} and minimum {others.min():.4f}. A hyphen marks a token that continues a word. "
-        "Hatched: a byte or a special token, which has no text. " + _sharing(translator.model.config.tie_embeddings)
+        "Hatched: a byte or a special token, which has no text. " + _sharing(translator.config.tie_embeddings)
     )
 
 
@@ -150,10 +150,10 @@ def recipe(shown: Shown) -> Recipe:
     return Recipe(
         {
             f"{side}_ids": "np.array(ids)",
-            "embedding_rows": f"embedding_rows(translator.model, {side!r}, ids)",
+            "embedding_rows": f"embedding_rows(translator, {side!r}, ids)",
             **{f"{side}_{name}": f"trace.{short}_embedded.{name}" for name in vars(shown.embedded)},
             "chosen_position": f"np.array({shown.position})",
-            "cosines_with_chosen": f"cosines(translator.model, {side!r}, ids[{shown.position}])",
+            "cosines_with_chosen": f"cosines(translator, {side!r}, ids[{shown.position}])",
         },
         ("from model.analysis.vocabulary import cosines, embedding_rows",),
         (f"ids = list(trace.{short}_ids)",),
@@ -165,10 +165,10 @@ def export_arrays(view: View, shown: Shown) -> dict[str, Any]:
     ids = [piece.id for piece in shown.pieces]
     return {
         f"{shown.side}_ids": np.array(ids),
-        "embedding_rows": vocabulary.embedding_rows(view.translator.model, shown.side, ids),
+        "embedding_rows": vocabulary.embedding_rows(view.translator, shown.side, ids),
         **{f"{shown.side}_{name}": array for name, array in vars(shown.embedded).items()},
         "chosen_position": np.array(shown.position),
-        "cosines_with_chosen": vocabulary.cosines(view.translator.model, shown.side, shown.piece.id),
+        "cosines_with_chosen": vocabulary.cosines(view.translator, shown.side, shown.piece.id),
     }
 
 

@@ -63,7 +63,7 @@ def show_curves(card: Card, log: pd.DataFrame, d_model: int) -> object | None:
 
 def show_schedule(view: "View", log: pd.DataFrame) -> dict[str, Array]:
     """Equation 3 for a warm-up of one's choice, with this model's width, beside the rates that the run had."""
-    d_model = view.translator.model.config.d_model
+    d_model = view.translator.config.d_model
     points = _logged_rates(log)
     fitted = fit_schedule(*points, d_model) if points else None
     warmup = kept_slider(st, "Warm-up steps", (100, 20_000), PAPER_WARMUP, "warmup", step=100)

@@ -65,7 +65,7 @@ def choose_position(rows: list[str]) -> int:
 
 def choose_alignment(view: View) -> Alignment:
     """One head's cross-attention weights, the best-aligned one's at first, or a mean over a layer's heads."""
-    (last, best), heads = best_aligned_head(view.trace), view.translator.model.config.n_heads
+    (last, best), heads = best_aligned_head(view.trace), view.translator.config.n_heads
     layer = min(view.layer, last)
     choices: dict[str, tuple[str, int, int | None]] = {
         "best": (f"Layer {last}, head {best}", last, best),

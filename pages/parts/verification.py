@@ -156,7 +156,7 @@ def _kept(view: "View", claim: Claim) -> list[Measurement]:
 
 
 def _weights(translator: Translator) -> tuple[str, str, str]:
-    return translator.name, translator.hash, str(translator.model.output.weight.device)
+    return translator.name, translator.hash, translator.device
 
 
 def _run(trace: Trace) -> tuple[object, ...]:

@@ -169,7 +169,7 @@ def _run(view: View, permutation: tuple[int, ...], off: tuple[str, ...]) -> Orde
 
 
 def _weights(translator: Translator) -> tuple[str, str]:
-    return translator.hash, str(translator.model.output.weight.device)
+    return translator.hash, translator.device
 
 
 def _trace(trace: Trace) -> tuple[object, ...]:

@@ -78,7 +78,7 @@ def test_the_lens_shows_what_every_step_would_say(open_app: Callable, saved: "Tr
     app = choose(open_app(PAGE, **TYPED, layers_tab=TABS[1], layers_every="true"), 2, 1)
     assert not app.exception
     trace = saved.trace(SOURCE, TEXT)
-    expected = logit_lens(saved.model, trace)
+    expected = logit_lens(saved, trace)
     (grid,) = figure(app, "layers-lens")["data"]
     assert np.array_equal(numbers(grid["z"]), expected.probabilities[:, 2].astype(np.float32))
     probability, rank = (numbers(line["y"]) for line in figure(app, "layers-lens-curves")["data"])
@@ -98,7 +98,7 @@ def test_neurons_are_those_of_the_chosen_layer(open_app: Callable, saved: "Trans
     assert not app.exception
     trace = saved.trace(SOURCE, TEXT)
     sublayer = next(s for s in sublayers_in(trace, stack) if s.layer == 0 and s.name == "feed_forward")
-    expected = neurons(saved.model, sublayer, 1, 10)
+    expected = neurons(saved, sublayer, 1, 10)
     bars, top = figure(app, "layers-neurons")["data"]
     assert np.array_equal(numbers(bars["y"]), sublayer.hidden[1])
     assert np.array_equal(numbers(top["x"]), expected.top)

@@ -40,7 +40,7 @@ def test_strips_and_arithmetic_are_the_chosen_token_s(open_app: Callable, transl
         z = numbers(figure(app, "tokens-strips")["data"][0]["z"])
         for drawn, name in zip(z, ("embedding", "positional", "sum"), strict=True):
             assert np.array_equal(drawn, getattr(embedded, name)[position])
-        weight = embedding_rows(translator.model, side, [ids[position]])[0, dimension]
+        weight = embedding_rows(translator, side, [ids[position]])[0, dimension]
         latex = next(element.value for element in app.latex if "aligned" in element.value)
         assert f"E_{{{ids[position]}," in latex
         assert f"{abs(embedded.sum[position, dimension]):.7g}".split("e")[0] in latex
@@ -51,7 +51,7 @@ def test_neighbours_lengths_and_maps_are_the_model_s(open_app: Callable, transla
     trace = translator.trace(SENTENCE)
     app = open_app(PAGE, source=SENTENCE)
     app.number_input(key="tokens_position").set_value(1).run()
-    found = neighbours(translator.tokenizer, cosines(translator.model, "source", trace.src_ids[1]), trace.src_ids[1])
+    found = neighbours(translator.tokenizer, cosines(translator, "source", trace.src_ids[1]), trace.src_ids[1])
     drawn = figure(app, "tokens-neighbours")["data"][0]
     assert np.array_equal(numbers(drawn["x"]), [neighbour.cosine for neighbour in found])
     bars = figure(tab(app, "Lengths"), "tokens-lengths")["data"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.analysis.logit_lens import logit_lens, read_logits
+from model.analysis.logit_lens import logit_lens
 from model.analysis.residual_stream import residual_stream
 from model.interventions import AttentionTemperature
 from tests.model.tiny import random_model
@@ -17,9 +17,10 @@ TARGET = "Ein Hund und eine Katze."
 @pytest.mark.parametrize("source", ["A", "a dog and a cat", "A dog runs. " * 9])
 def test_the_last_step_is_the_models_logits_bit_for_bit(translator, tiny_config, changes, source) -> None:
     model = random_model(replace(tiny_config, **changes))
-    trace = replace(translator, model=model).trace(source, TARGET, interventions=(AttentionTemperature(0.5),))
-    assert np.array_equal(read_logits(model, residual_stream(trace, "decoder")[-1]), trace.logits)
-    found = logit_lens(model, trace)
+    translator = replace(translator, model=model)
+    trace = translator.trace(source, TARGET, interventions=(AttentionTemperature(0.5),))
+    assert np.array_equal(translator.read_logits(residual_stream(trace, "decoder")[-1]), trace.logits)
+    found = logit_lens(translator, trace)
     assert found.difference == 0
     assert (found.rank[-1] == 1).all()
     assert np.array_equal(found.predicted, trace.logits.argmax(axis=-1))
@@ -28,7 +29,7 @@ def test_the_last_step_is_the_models_logits_bit_for_bit(translator, tiny_config,
 
 def test_every_step_lists_the_most_probable_tokens_of_the_whole_vocabulary(translator) -> None:
     trace = translator.trace("a dog and a cat", TARGET)
-    found = logit_lens(translator.model, trace, most=4)
+    found = logit_lens(translator, trace, most=4)
     weight = translator.model.output.weight.numpy().astype(np.float64)
     assert len(found.steps) == len(found.ends) == 1 + 3 * translator.model.config.n_decoder_layers
     assert [step for step, end in zip(found.steps, found.ends, strict=True) if end] == [

@@ -17,7 +17,6 @@ from model.analysis.residual_stream import (
     step_name,
     sublayers_in,
 )
-from model.background.sizes import parameters_by_block
 from model.checkpoints.translator import Translator
 from tests.model.tiny import random_model
 
@@ -84,9 +83,10 @@ def test_a_vector_is_like_itself_and_a_vector_of_zeros_like_nothing() -> None:
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_neurons_and_the_bias_sum_to_what_the_feed_forward_adds(translator, tiny_config, activation) -> None:
     model = random_model(replace(tiny_config, activation=activation))
-    trace = replace(translator, model=model).trace("a dog and a cat", TARGET)
+    translator = replace(translator, model=model)
+    trace = translator.trace("a dog and a cat", TARGET)
     for sublayer in (s for s in trace.sublayers if s.hidden is not None):
-        found = neurons(model, sublayer, 2, most=tiny_config.d_ff)
+        found = neurons(translator, sublayer, 2, most=tiny_config.d_ff)
         block = getattr(model, sublayer.stack).layers[sublayer.layer].feed_forward
         total = found.contributions.sum(axis=0) + block.w_2.bias.numpy()
         assert total == pytest.approx(sublayer.out[2], abs=1e-5)
@@ -100,13 +100,13 @@ def test_neurons_and_the_bias_sum_to_what_the_feed_forward_adds(translator, tiny
 def test_only_a_feed_forward_has_neurons(translator: Translator) -> None:
     trace = translator.trace("a dog", TARGET)
     with pytest.raises(ValueError, match="not 0 self_attn of the encoder"):
-        neurons(translator.model, trace.sublayers[0], 0)
+        neurons(translator, trace.sublayers[0], 0)
 
 
 @pytest.mark.parametrize("changes", [{}, {"norm": "pre"}, {"tie_embeddings": False, "positions": "learned"}])
 def test_blocks_hold_all_parameters_of_their_stacks(tiny_config, changes) -> None:
     model = random_model(replace(tiny_config, **changes))
-    parts, blocks = model.parameters_by_part(), parameters_by_block(model)
+    parts, blocks = model.parameters_by_part(), model.parameters_by_block()
     for stack in STACKS:
         last = sum(p.numel() for p in getattr(model, stack).final_norm.parameters())
         assert sum(sum(block.values()) for (of, _), block in blocks.items() if of == stack) + last == parts[stack]

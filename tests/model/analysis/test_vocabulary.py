@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.analysis.vocabulary import cosines, embedding_rows, input_embedding, kind_of, lengths, neighbours, spell
+from model.analysis.vocabulary import cosines, embedding_rows, kind_of, lengths, neighbours, spell
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
 from model.network.config import BOS, EOS, PAD, UNK, TransformerConfig
@@ -90,7 +90,7 @@ def test_rows_times_the_root_plus_positions_are_the_run_s_input(
     translator = request.getfixturevalue(model)
     trace = translator.trace("A dog 🦖 runs.")
     ids, embedded = (trace.src_ids, trace.src_embedded) if side == "source" else (trace.tgt_ids, trace.tgt_embedded)
-    scaled = embedding_rows(translator.model, side, ids) * np.float32(input_embedding(translator.model, side).scale)
+    scaled = embedding_rows(translator, side, ids) * np.float32(translator.embedding_scale)
     assert np.array_equal(scaled, embedded.embedding)
     assert np.array_equal(scaled + embedded.positional, embedded.sum)
     assert lengths(embedded)["sum"] == pytest.approx(np.sqrt((embedded.sum.astype(float) ** 2).sum(-1)), rel=1e-12)
@@ -98,9 +98,9 @@ def test_rows_times_the_root_plus_positions_are_the_run_s_input(
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_neighbours_are_the_nearest_of_the_whole_vocabulary(untied: Translator, side: str) -> None:
-    matrix = input_embedding(untied.model, side).tokens.weight.numpy().astype(np.float64)
+    matrix = untied.embedding_matrix(side).astype(np.float64)
     for token_id in (BOS, 30, 300, len(matrix) - 1):
-        found = neighbours(untied.tokenizer, cosines(untied.model, side, token_id), token_id)
+        found = neighbours(untied.tokenizer, cosines(untied, side, token_id), token_id)
         by_hand = {
             i: float(row @ matrix[token_id] / np.sqrt((row @ row) * (matrix[token_id] @ matrix[token_id])))
             for i, row in enumerate(matrix)
@@ -114,12 +114,13 @@ def test_neighbours_are_the_nearest_of_the_whole_vocabulary(untied: Translator, 
 
 
 def test_sides_of_an_untied_model_have_neighbours_of_their_own(untied: Translator, translator: Translator) -> None:
-    assert not np.array_equal(cosines(untied.model, "source", 300), cosines(untied.model, "target", 300))
-    assert np.array_equal(cosines(translator.model, "source", 300), cosines(translator.model, "target", 300))
+    assert not np.array_equal(cosines(untied, "source", 300), cosines(untied, "target", 300))
+    assert np.array_equal(cosines(translator, "source", 300), cosines(translator, "target", 300))
 
 
-def test_an_empty_row_is_like_nothing(tiny_config: TransformerConfig) -> None:
+def test_an_empty_row_is_like_nothing(translator: Translator, tiny_config: TransformerConfig) -> None:
     model = random_model(tiny_config)
     model.src_embedding.tokens.weight[PAD] = 0
-    assert not cosines(model, "source", PAD).any()
-    assert cosines(model, "source", 300)[[PAD, 300]] == pytest.approx([0, 1])
+    translator = replace(translator, model=model)
+    assert not cosines(translator, "source", PAD).any()
+    assert cosines(translator, "source", 300)[[PAD, 300]] == pytest.approx([0, 1])

@@ -78,7 +78,7 @@ def test_the_table_lists_tokens_first(trace: Trace) -> None:
 
 
 def test_the_lens_frames_the_token_it_follows(trace: Trace, translator: Translator) -> None:
-    found, tokens = logit_lens(translator.model, trace), translator.tokenizer.tokens
+    found, tokens = logit_lens(translator, trace), translator.tokenizer.tokens
     tops = [tokens(ids) for ids in found.top[:, 1].tolist()]
     followed = tokens([int(found.predicted[1])])[0]
     grid = lens_grid(tops, found.probabilities[:, 1], found.steps, followed)
@@ -96,7 +96,7 @@ def test_the_lens_frames_the_token_it_follows(trace: Trace, translator: Translat
 
 def test_neurons_keep_their_numbers(trace: Trace, translator: Translator) -> None:
     sublayer = sublayers_in(trace, "encoder")[1]
-    found = neurons(translator.model, sublayer, 0, 5)
+    found = neurons(translator, sublayer, 0, 5)
     bars, top = neuron_chart(found.hidden, found.top).data
     assert np.array_equal(bars.y, sublayer.hidden[0])
     assert np.array_equal(top.y, sublayer.hidden[0][found.top])

@@ -46,7 +46,7 @@ def test_bars_are_the_lengths_of_the_run_s_vectors(trace: Trace) -> None:
 
 
 def test_neighbours_are_drawn_with_their_exact_cosines(translator: Translator) -> None:
-    found = neighbours(translator.tokenizer, cosines(translator.model, "source", 300), 300)
+    found = neighbours(translator.tokenizer, cosines(translator, "source", 300), 300)
     bars = neighbour_bars(found, "#56B4E9").data[0]
     assert list(bars.x) == [neighbour.cosine for neighbour in found]
     assert list(bars.text) == [f"{neighbour.cosine:.4f}" for neighbour in found]
