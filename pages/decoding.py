@@ -1,7 +1,5 @@
 """Decoding: a translation step by step, greedy, as a beam, by chance, and what the cache saves."""
 
-import streamlit as st
-
 from model.generation.beam_tree import BeamTree
 from model.generation.sampling import draw, sample, sampling_distribution
 from model.generation.search import beam_steps, greedy, length_penalty
@@ -12,6 +10,7 @@ from pages.frame.proof_strip import proof_strip
 from pages.parts.beam_search import show_beam, show_greedy
 from pages.parts.decoding import choose_step, show_step
 from pages.parts.sampling import show_cost, show_sampling, show_temperatures
+from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.snippet import Recipe
@@ -29,10 +28,7 @@ view = open_page(__file__)
 trace = view.trace
 step = choose_step(view)
 figure, probabilities, alignment = show_step(view, step)
-for tab, show in zip(st.tabs(list(TABS), default="Beam", key="part", bind="query-params"), TABS.values(), strict=True):
-    if tab.open:
-        with tab:
-            show(view, step)
+tabs(TABS, "part", view, step, default="Beam")
 explain(
     "The decoder writes from left to right: each step reads the source and all that is written so far, and gives "
     "every token of the vocabulary a probability. How a sentence is made of these is decoding: greedy takes the best "

@@ -22,6 +22,7 @@ from pages.parts.heads_and_layers import (
     show_head,
     show_mosaic,
 )
+from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
@@ -40,11 +41,10 @@ with st.container(horizontal=True):
     links(attention_step_by_step="This head, step by step")
     way("What if this head were off?", "what_if", **gate(view.kind, view.layer, view.head))
 explain_numbers(shown)
-views = {"All heads in numbers": lambda: show_table(shown, found), "Rules and formulas": lambda: show_rules(view.kind)}
-for tab, show in zip(st.tabs(list(views), key="heads_part", bind="query-params"), views.values(), strict=True):
-    if tab.open:
-        with tab:
-            show()
+tabs(
+    {"All heads in numbers": lambda: show_table(shown, found), "Rules and formulas": lambda: show_rules(view.kind)},
+    "heads_part",
+)
 show_code(
     MultiHeadAttention._explicit,
     tables.norm_weighted,

@@ -1,4 +1,4 @@
-"""Layer by layer: one token's way through a stack, what each sub-layer adds, and what it says in words."""
+"""Layer by layer: one token's residual stream, what each sub-layer adds to it, and what it predicts."""
 
 import streamlit as st
 
@@ -17,6 +17,7 @@ from pages.parts.layer_by_layer import (
     show_similarity,
 )
 from pages.parts.logit_lens import show_lens, show_neurons
+from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.snippet import Recipe
@@ -26,36 +27,35 @@ view = open_page(__file__)
 shown = choose(view)
 figure = show_path(shown)
 st.caption(
-    "Click on a point or a cell to choose its token and step. Dotted lines part the layers. The sidebar's kind, "
-    "layer and head matter here only for an attention temperature."
+    "Click on a point or a cell to choose its token and step. Dotted lines separate the layers. The kind, layer and "
+    "head in the sidebar matter here only for an attention temperature."
 )
 pre = view.trace.sublayers[0].placement == "pre"
 explain(
-    "**x** is a token's vector between two sub-layers, the residual stream. Each sub-layer reads it and adds its own "
-    "vector"
+    "**x** is a token's vector between two sub-layers, its residual stream. Each sub-layer reads it and adds its "
+    "output to it"
     + (
-        "; this model norms what a sub-layer reads (pre-norm), unlike the paper's. "
+        "; this model normalises the input of each sub-layer (pre-norm), unlike the paper's. "
         if pre
-        else ", and a layer norm brings the sum back to a common size. "
+        else ", and a layer norm normalises the sum (post-norm). "
     )
-    + "The **share** says how much of that sum is new: 0 nothing, 0.5 as long as what was there. The **cosines** say "
-    "how far the vector has turned: 1 not at all, 0 at right angles.",
+    + "The **share** is how much of that sum is new: 0 means nothing, 0.5 that the output is as long as the stream "
+    "itself. The **cosines** show how far the vector has turned: 1 means not at all, 0 that it is orthogonal.",
     r"x^{(s)} = x^{(s-1)} + \mathrm{Sublayer}(\mathrm{LayerNorm}(x^{(s-1)}))"
     if pre
     else r"x^{(s)} = \mathrm{LayerNorm}\!\left(x^{(s-1)} + \mathrm{Sublayer}(x^{(s-1)})\right)",
     "3.1",
 )
-views = {
-    "Inside one sub-layer": lambda: show_inside(view, shown),
-    "Logit lens": lambda: show_lens(view, shown),
-    "Neurons": lambda: show_neurons(view, shown),
-    "Similarity": lambda: show_similarity(view, shown),
-    "Parameters": lambda: show_parameters(view),
-}
-for tab, show in zip(st.tabs(list(views), key="layers_tab", bind="query-params"), views.values(), strict=True):
-    if tab.open:
-        with tab:
-            show()
+tabs(
+    {
+        "Inside one sub-layer": lambda: show_inside(view, shown),
+        "Logit lens": lambda: show_lens(view, shown),
+        "Neurons": lambda: show_neurons(view, shown),
+        "Similarity": lambda: show_similarity(view, shown),
+        "Parameters": lambda: show_parameters(view),
+    },
+    "layers_tab",
+)
 show_code(
     Residual,
     FeedForward,
@@ -72,7 +72,7 @@ export(
     f"layers-{shown.stack}",
     {"stream": residual_stream(view.trace, shown.stack), **shown.measures},
     path_table(shown.measures, shown.path.steps, shown.rows),
-    (Picture("One token's way", PATH_CHART, figure),),
+    (Picture("One token's residual stream", PATH_CHART, figure),),
     Recipe(
         {"stream": f"residual_stream(trace, {shown.stack!r})"} | {name: f"found.{name}" for name in shown.measures},
         ("from model.analysis.residual_stream import measure_stream, residual_stream",),

@@ -11,6 +11,7 @@ from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts.masks import names, show_lift, show_orders, show_padding
 from pages.widgets.chart import chart
+from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
@@ -54,10 +55,7 @@ explain(
     r"M_{ij} = \begin{cases} 0 & i \text{ may look at } j \\ -\infty & \text{otherwise} \end{cases}",
     "3.2.3",
 )
-for tab, show in zip(st.tabs(list(TABS), key="part", bind="query-params"), TABS.values(), strict=True):
-    if tab.open:
-        with tab:
-            show(view)
+tabs(TABS, "part", view)
 show_code(padding_mask, causal_mask, MultiHeadAttention._explicit, run_padded, mask_orders, LiftCausalMask, future_mass)
 export(
     view,

@@ -1,16 +1,12 @@
 """Model card: what this checkpoint is, how good and how large, and what its attention costs."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
-import streamlit as st
 
 from model.background.sizes import Work, break_even, count_parameters, multiply_adds
-from model.checkpoints.card import Card
 from model.network.config import TransformerConfig
 from model.network.encoder_decoder import Transformer
-from pages.frame.open_page import View, open_page
+from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts.model_card import (
     card_of,
@@ -23,6 +19,7 @@ from pages.parts.model_card import (
 )
 from pages.parts.swapped_weights import show_explanation
 from pages.widgets.chart import chart
+from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.snippet import Recipe
@@ -68,18 +65,6 @@ def show_formula(config: TransformerConfig, works: dict[str, Work], even: float)
     )
 
 
-def sections(view: View, card: Card, works: dict[str, Work]) -> dict[str, Callable[[], None]]:
-    """The tabs below the figure."""
-    return {
-        "Scores": lambda: show_scores(view, card),
-        "Configuration": lambda: show_configuration(view, card),
-        "This sentence's work": lambda: show_work(works),
-        "Is attention an explanation?": lambda: show_explanation(view),
-        "The paper's Table 3": show_table_3,
-        "Data, terms, limits": lambda: show_readme(card),
-    }
-
-
 view = open_page(__file__)
 config, trace = view.translator.config, view.trace
 card = card_of(view)
@@ -92,11 +77,17 @@ work = curves([multiply_adds(config, n, n) for n in lengths.tolist()])
 figure = work_chart(lengths, work, len(trace.src_tokens), config.max_len, even)
 chart(figure, key="work", alt="Multiply-adds of attention, projections, feed-forward and output over the length.")
 show_formula(config, works, even)
-views = sections(view, card, works)
-for tab, show in zip(st.tabs(list(views), key="card", bind="query-params"), views.values(), strict=True):
-    if tab.open:
-        with tab:
-            show()
+tabs(
+    {
+        "Scores": lambda: show_scores(view, card),
+        "Configuration": lambda: show_configuration(view, card),
+        "This sentence's work": lambda: show_work(works),
+        "Is attention an explanation?": lambda: show_explanation(view),
+        "The paper's Table 3": show_table_3,
+        "Data, terms, limits": lambda: show_readme(card),
+    },
+    "card",
+)
 show_code(multiply_adds, break_even, count_parameters, Transformer.parameters_by_part)
 table = pd.DataFrame({"n": lengths, **work})
 export(

@@ -1,16 +1,12 @@
-"""Positional encoding: the table that the model adds to its embeddings, what is in it, and what goes without it."""
-
-from collections.abc import Callable
+"""Positional encoding: the table that the model adds to its embeddings, its properties, and runs without it."""
 
 import pandas as pd
-import streamlit as st
 
 from model.analysis import position_table
 from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope, rope_scores
 from model.analysis.word_order import run_both_orders, without_positions
 from model.network.embedding import InputEmbedding, sinusoids
-from model.trace import Array
-from pages.frame.open_page import View, open_page
+from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts.position_schemes import show_schemes
 from pages.parts.positional_encoding import (
@@ -23,13 +19,44 @@ from pages.parts.positional_encoding import (
 )
 from pages.parts.word_order import show_order
 from pages.widgets.chart import chart
+from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.snippet import Recipe
 from viz.charts.positional_encoding import dimension_name, table_map
 from viz.theme import symmetric_range
 
-CODE = (
+SINUSOIDAL = {"Wavelengths", "Rotation"}
+"""tabs that a learned table has no use for"""
+
+view = open_page(__file__)
+config = view.translator.config
+learned = config.positions == "learned"
+shown, columns, side = controls(config.max_len, config.d_model)
+encoding = view.translator.positional_encoding(side)
+table = encoding[:shown, :columns]
+wavelengths = None if learned else position_table.wavelengths(config.d_model)
+embedded, tokens = (
+    (view.trace.src_embedded, view.trace.src_tokens)
+    if side == "source"
+    else (view.trace.tgt_embedded, view.trace.tgt_tokens)
+)
+
+figure = table_map(table, wavelengths, len(embedded.sum), symmetric_range(encoding) if learned else (-1.0, 1.0))
+chart(
+    figure, key="pe-table", alt="Heat map of the positional encoding: one row per position, one column per dimension."
+)
+show_formula(learned, config.d_model)
+views = {
+    "Your sentence": lambda: show_sentence(embedded, tokens),
+    "Wavelengths": lambda: show_wavelengths(encoding, shown),
+    "Distance": lambda: show_distance(encoding, shown, learned),
+    "Rotation": lambda: show_rotation(encoding),
+    "Learned, RoPE, ALiBi": lambda: show_schemes(view, encoding, shown),
+    "Word order": lambda: show_order(view),
+}
+tabs({name: show for name, show in views.items() if not (learned and name in SINUSOIDAL)}, "part")
+show_code(
     sinusoids,
     InputEmbedding,
     position_table.wavelengths_in,
@@ -42,44 +69,6 @@ CODE = (
     without_positions,
     run_both_orders,
 )
-
-
-def sections(view: View, encoding: Array, rows: int, side: str, learned: bool) -> dict[str, Callable[[], None]]:
-    """The tabs below the table; only sinusoids have wavelengths and rotations."""
-    embedded, tokens = {
-        "source": (view.trace.src_embedded, view.trace.src_tokens),
-        "target": (view.trace.tgt_embedded, view.trace.tgt_tokens),
-    }[side]
-    waves = {} if learned else {"Wavelengths": lambda: show_wavelengths(encoding, rows)}
-    turns = {} if learned else {"Rotation": lambda: show_rotation(encoding)}
-    return {
-        "Your sentence": lambda: show_sentence(embedded, tokens),
-        **waves,
-        "Distance": lambda: show_distance(encoding, rows, learned),
-        **turns,
-        "Learned, RoPE, ALiBi": lambda: show_schemes(view, encoding, rows),
-        "Word order": lambda: show_order(view),
-    }
-
-
-view = open_page(__file__)
-config = view.translator.config
-learned = config.positions == "learned"
-shown, columns, side = controls(config.max_len, config.d_model)
-encoding = view.translator.positional_encoding(side)
-table = encoding[:shown, :columns]
-wavelengths = None if learned else position_table.wavelengths(config.d_model)
-embedded = view.trace.src_embedded if side == "source" else view.trace.tgt_embedded
-
-figure = table_map(table, wavelengths, len(embedded.sum), symmetric_range(encoding) if learned else (-1.0, 1.0))
-chart(figure, key="pe-table", alt="Heat map of the positional encoding: a row a position, a column a dimension.")
-show_formula(learned, config.d_model)
-views = sections(view, encoding, shown, side, learned)
-for tab, show in zip(st.tabs(list(views), key="part", bind="query-params"), views.values(), strict=True):
-    if tab.open:
-        with tab:
-            show()
-show_code(*CODE)
 arrays = {f"{side}_{name}": array for name, array in vars(embedded).items()}
 names = [dimension_name(j, learned) for j in range(columns)]
 numbers = pd.DataFrame(table, columns=names).rename_axis("position").reset_index()

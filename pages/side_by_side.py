@@ -1,7 +1,5 @@
 """Side by side: two heads, two sentences or two checkpoints on one colour scale, with the difference."""
 
-import streamlit as st
-
 from model.analysis.two_heads import align_tokens, join, word_table
 from model.analysis.words import merge
 from pages.frame.open_page import open_page
@@ -18,6 +16,7 @@ from pages.parts.side_by_side import (
     show_texts,
     table,
 )
+from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.page_links import links
@@ -30,10 +29,7 @@ right = choose_right(view, mode)
 sides = beside(view, right, mode)
 show_texts(sides)
 figure = show_maps(sides)
-for tab, show in zip(st.tabs(list(TABS), key="part", bind="query-params"), TABS.values(), strict=True):
-    if tab.open:
-        with tab:
-            show(sides)
+tabs(TABS, "part", sides)
 explain(
     "Two pictures can be compared where their cells mean the same pair of words. Two heads of one kind share all "
     "cells. Of two sentences, a row and a column are shared where both have the token, in the same order; all others "

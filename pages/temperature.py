@@ -11,6 +11,7 @@ from pages.frame.proof_strip import proof_strip
 from pages.parts.masks import names
 from pages.parts.scaling import show_many, show_scaling
 from pages.parts.temperature import choose_row, live, show_row, show_run_again
+from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
@@ -45,10 +46,7 @@ explain(
     r"x_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}}, \qquad H_i = -\sum_j w_{ij} \ln w_{ij}",
     "3.2.1 and footnote 4",
 )
-for tab, show in zip(st.tabs(list(TABS), key="part", bind="query-params"), TABS.values(), strict=True):
-    if tab.open:
-        with tab:
-            show(view, row)
+tabs(TABS, "part", view, row)
 show_code(
     MultiHeadAttention._explicit,
     AttentionTemperature,

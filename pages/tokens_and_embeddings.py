@@ -21,6 +21,7 @@ from pages.parts.tokens_and_embeddings import (
     show_table,
 )
 from pages.widgets.chart import chart
+from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from viz.charts.tokens_and_embeddings import signed, strips
@@ -42,16 +43,15 @@ st.caption(
 chart(figure, key="tokens-strips", alt="Embedding, positional encoding and their sum for the chosen token")
 show_arithmetic(view, shown)
 
-views = {
-    "Neighbours": lambda: show_neighbours(view, shown),
-    "Lengths": lambda: show_lengths(shown),
-    "All tokens": lambda: show_all(shown, limits),
-    "Pieces and bytes": lambda: show_table(shown),
-}
-for tab, show in zip(st.tabs(list(views), key="tokens_tab", bind="query-params"), views.values(), strict=True):
-    if tab.open:
-        with tab:
-            show()
+tabs(
+    {
+        "Neighbours": lambda: show_neighbours(view, shown),
+        "Lengths": lambda: show_lengths(shown),
+        "All tokens": lambda: show_all(shown, limits),
+        "Pieces and bytes": lambda: show_table(shown),
+    },
+    "tokens_tab",
+)
 
 explain(
     "**E** has one row of d_model learned numbers for each token of the vocabulary. "

@@ -20,6 +20,7 @@ from pages.parts.verification import (
     waiting,
 )
 from pages.widgets.chart import chart
+from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from viz.charts.verification import errors_chart
@@ -52,10 +53,7 @@ explain(
     r"\varepsilon_{\text{single}} = 2^{-23} \approx 1.2 \cdot 10^{-7}, \qquad "
     r"\varepsilon_{\text{double}} = 2^{-52} \approx 2.2 \cdot 10^{-16}",
 )
-for tab, show in zip(st.tabs(list(TABS), key="claims", bind="query-params"), TABS.values(), strict=True):
-    if tab.open:
-        with tab:
-            show(found)
+tabs(TABS, "claims", found)
 show_code(measure_claim, in_double_precision, chain_closes, rows_sum_to_one, causality)
 export(
     view,

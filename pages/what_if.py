@@ -27,6 +27,7 @@ from pages.parts.what_if import (
     show_same,
     show_tokens,
 )
+from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.page_links import links
@@ -53,10 +54,7 @@ place = show_same(runs)
 figure = show_maps(view, runs, changes)
 with place:
     new = show_new(view, runs)
-for tab, show in zip(st.tabs(list(TABS), key="part", bind="query-params"), TABS.values(), strict=True):
-    if tab.open:
-        with tab:
-            show(view, runs)
+tabs(TABS, "part", view, runs)
 with st.container(horizontal=True):
     links(heads_and_layers="This head among all others", attention_step_by_step="This head, step by step")
 explain(

@@ -10,9 +10,9 @@ from model.background.stopwatch import timed
 from model.background.table_1 import layer_costs
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
-from pages.parts.positional_encoding import kept_slider
 from pages.parts.why_attention import numbers_table, show_measured, show_paths, show_scoring
 from pages.widgets.chart import chart
+from pages.widgets.controls import slider, tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.snippet import Recipe
@@ -22,8 +22,8 @@ from viz.charts.why_attention import operations_chart, table, times_apart
 view = open_page(__file__)
 n, d = len(view.trace.src_tokens), view.translator.config.d_model
 left, right = st.columns(2)
-k = kept_slider(left, "Kernel width k of the convolution", (2, 15), 3, "kernel")
-r = kept_slider(right, "Neighbours r of restricted self-attention", (2, 64), 8, "neighbours")
+k = slider("Kernel width k of the convolution", (2, 15), 3, "kernel", place=left)
+r = slider("Neighbours r of restricted self-attention", (2, 64), 8, "neighbours", place=right)
 
 here = layer_costs(n, d, k, r)
 lengths = lengths_to_draw(n, d)
@@ -45,15 +45,14 @@ explain(
     r"n^2 d < n\,d^2 \iff n < d",
     "4, Table 1",
 )
-tabs = {
-    "Path length": lambda: show_paths(view, k, r),
-    "Measured": lambda: show_measured(view),
-    "Scoring functions": lambda: show_scoring(view),
-}
-for tab, show in zip(st.tabs(list(tabs), key="why", bind="query-params"), tabs.values(), strict=True):
-    if tab.open:
-        with tab:
-            show()
+tabs(
+    {
+        "Path length": lambda: show_paths(view, k, r),
+        "Measured": lambda: show_measured(view),
+        "Scoring functions": lambda: show_scoring(view),
+    },
+    "why",
+)
 show_code(
     *(layer_costs, table_1.self_attention, table_1.recurrent, table_1.convolutional, table_1.restricted),
     *(table_1.dilated_path, table_1.restricted_path, layer_contenders, timed),

@@ -5,6 +5,7 @@ from typing import Any
 import streamlit as st
 
 from pages.widgets.canvas import draw
+from pages.widgets.controls import choice, number, select, slider
 from viz.drawing import Drawing
 from viz.steps.head import PROJECTIONS, Choice, Head
 from viz.steps.steps import STEPS
@@ -19,15 +20,16 @@ AXES = {"query": "cell_query", "key": "cell_key", "dimension": "cell_dimension",
 def stepper() -> int:
     """Draw back button, slider and next button; returns the step, from 0. The component handles the arrow keys."""
     _from_link()
-    back, slider, forward = st.columns([1, 6, 1], vertical_alignment="bottom")
-    step = slider.slider(
+    back, middle, forward = st.columns([1, 6, 1], vertical_alignment="bottom")
+    step = slider(
         "Step",
-        1,
-        len(STEPS),
-        key="step",
+        (1, len(STEPS)),
+        DEFAULTS["step"],
+        "step",
+        place=middle,
         help="The arrow keys ← → also change the step.",
         on_change=_to_link,
-        persist_state="session",
+        in_link=False,
     )
     _button(back, "Back", ":material/arrow_back:", step - 1)
     _button(forward, "Next", ":material/arrow_forward:", step + 1)
@@ -52,13 +54,11 @@ def choose_cell(head: Head, step: int) -> Choice:
     dimension = _dimension(columns[2], "Dimension of the head", "cell_dimension", head.d_k, step in (0, 5))
     output, projection = 0, "Q"
     if step == 0:
-        projection = columns[3].segmented_control(
-            "Element of", PROJECTIONS, default="Q", required=True, key="cell_projection", persist_state="session"
-        )
+        projection = choice("Element of", PROJECTIONS, "cell_projection", default="Q", place=columns[3], in_link=False)
     else:
         output = _dimension(columns[3], "Dimension of the output", "cell_output", head.d_model, step == 6)
     _to_link()
-    return Choice(query, key, dimension, output, projection or "Q")
+    return Choice(query, key, dimension, output, projection)
 
 
 def _from_link() -> None:
@@ -88,20 +88,14 @@ def _to_link() -> None:
 
 def _position(column: Any, label: str, key: str, labels: tuple[str, ...]) -> int:
     _keep_below(key, len(labels))
-    return column.selectbox(
-        label,
-        range(len(labels)),
-        key=key,
-        format_func=lambda i: f"{i} {labels[i]}",
-        on_change=_to_link,
-        persist_state="session",
-    )
+    options = {i: f"{i} {text}" for i, text in enumerate(labels)}
+    default = min(CELL[key], len(labels) - 1)
+    return select(label, options, key, default=default, place=column, on_change=_to_link, in_link=False)
 
 
 def _dimension(column: Any, label: str, key: str, size: int, used: bool) -> int:
-    _keep_below(key, size)
-    return column.number_input(
-        label, 0, size - 1, key=key, disabled=not used, on_change=_to_link, persist_state="session"
+    return number(
+        label, (0, size - 1), CELL[key], key, place=column, disabled=not used, on_change=_to_link, in_link=False
     )
 
 

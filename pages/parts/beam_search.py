@@ -8,9 +8,9 @@ from model.generation.beam_tree import BeamTree
 from model.generation.search import length_penalty
 from pages.frame.open_page import View
 from pages.parts.decoding import STEP, pieces_of, search, text_of
-from pages.parts.positional_encoding import KEPT, kept_slider
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
+from pages.widgets.controls import select, slider
 from pages.widgets.explain import explain
 from pages.widgets.export import Picture, export
 from pages.widgets.snippet import Recipe, literal
@@ -81,8 +81,8 @@ def _name(view: View, token: int) -> str:
 def show_beam(view: View, step: int) -> None:
     """The tree, the sentences it finished, and where one of them looked."""
     left, right = st.columns(2)
-    beam_size = kept_slider(left, "Beam size (paper: 4)", (1, 8), PAPER_BEAM, "decoding-beam")
-    alpha = right.slider("Length penalty α (paper: 0.6)", 0.0, 2.0, PAPER_ALPHA, 0.1, key="decoding-alpha", **KEPT)
+    beam_size = slider("Beam size (paper: 4)", (1, 8), PAPER_BEAM, "decoding-beam", place=left)
+    alpha = slider("Length penalty α (paper: 0.6)", (0.0, 2.0), PAPER_ALPHA, "decoding-alpha", step=0.1, place=right)
     tree = search(view, beam_size)
     order = tree.ranking(alpha)
     chosen = _clamped_rank(len(order))
@@ -131,14 +131,13 @@ def _verdict(view: View, tree: BeamTree, best: tuple[int, ...], alpha: float) ->
 
 def _attention(view: View, tree: BeamTree, order: list[int], sentences: list[str]) -> None:
     """Cross-attention of one finished sentence, as the search's own steps had it."""
-    rank = st.selectbox(
+    rank = select(
         "The beam's own attention, along the back-pointers of",
-        range(len(order)),
-        key=HYPOTHESIS,
-        format_func=lambda rank: f"{rank + 1}. {sentences[rank]}",
-        persist_state="session",
+        {rank: f"{rank + 1}. {sentence}" for rank, sentence in enumerate(sentences)},
+        HYPOTHESIS,
+        in_link=False,
     )
-    place = order[rank or 0]
+    place = order[rank]
     tokens = tree.hypothesis(tree.ends[place], 0).tokens
     layer = min(view.layer, len(tree.attention[place]) - 1)
     weights = tree.attention[place][layer, view.head]

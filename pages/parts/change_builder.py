@@ -13,6 +13,7 @@ from model.interventions import Intervention, describe
 from pages.frame.fields import KINDS, TAUS
 from pages.frame.open_page import View
 from pages.parts.change_list import add, edition, misfit
+from pages.widgets.controls import Options, number, select, several, slider, steps
 from viz.tokens import numbered
 
 SIDEBAR, ALL = "sidebar", "all"
@@ -37,7 +38,7 @@ def build(view: View, drawn: int) -> None:
     """
     if edition() != drawn:
         st.rerun()
-    name = _pick(st, "What to change", "what", list(CHANGES), lambda name: name)
+    name = _pick("What to change", "what", list(CHANGES))
     problem = ""
     try:
         made = CHANGES[name](view)
@@ -57,15 +58,15 @@ def build(view: View, drawn: int) -> None:
 
 
 def _temperature(view: View) -> Intervention:
-    tau = st.select_slider("τ", TAUS, 0.5, format_func="{:g}".format, key="what_if_tau", persist_state="session")
+    tau = steps("τ", {tau: f"{tau:g}" for tau in TAUS}, "what_if_tau", default=0.5, in_link=False)
     return change.AttentionTemperature(tau, **_place(view))
 
 
 def _gate(view: View) -> Intervention:
     left, right = st.columns(2)
-    gate = left.slider("Gate", 0.0, 1.0, 0.0, 0.05, key="what_if_gate", persist_state="session")
+    gate = slider("Gate", (0.0, 1.0), 0.0, "what_if_gate", step=0.05, place=left, in_link=False)
     words = {"zero": "nothing", "mean": "the head's mean over positions"}
-    mode = _pick(right, "What is taken away becomes", "mode", list(words), words.__getitem__)
+    mode = _pick("What is removed is replaced by", "mode", words, right)
     return change.HeadGate(gate, mode=mode, **_place(view))
 
 
@@ -73,10 +74,10 @@ def _cells(view: View) -> Intervention:
     place = _place(view)
     queries, keys = _tokens(view, place["kind"])
     left, middle, right = st.columns(3)
-    query = _pick(left, "Query (row)", "query", range(len(queries)), queries.__getitem__)
-    key = _pick(middle, "Key (column)", "key", range(len(keys)), keys.__getitem__)
+    query = _pick("Query (row)", "query", dict(enumerate(queries)), left)
+    key = _pick("Key (column)", "key", dict(enumerate(keys)), middle)
     words = {"forbid": "may not look", "allow": "may look"}
-    field = _pick(right, "The query", "field", list(words), words.__getitem__)
+    field = _pick("The query", "field", words, right)
     return change.MaskEdit(**{field: ((query, key),)}, **place)
 
 
@@ -88,7 +89,7 @@ def _forbid_source(view: View) -> Intervention | None:
 
 def _lift(view: View) -> Intervention:
     layers = [ALL, *view.trace.kind("decoder_self").layers]
-    layer = _pick(st, "Layer of the decoder", "decoder_layer", layers, str)
+    layer = _pick("Layer of the decoder", "decoder_layer", layers)
     return change.LiftCausalMask(None if layer == ALL else layer)
 
 
@@ -105,7 +106,7 @@ def _row(view: View) -> Intervention:
     place = _place(view)
     kind = place["kind"] or view.kind
     queries, keys = _tokens(view, kind)
-    row = _pick(st, "Query (row)", "query", range(len(queries)), queries.__getitem__)
+    row = _pick("Query (row)", "query", dict(enumerate(queries)))
     layer = min(view.layer if place["layer"] is None else place["layer"], _layers(view, kind) - 1)
     weights = view.trace.attention(kind, layer).pattern[place["head"] or 0, row]
     table = st.data_editor(
@@ -128,12 +129,12 @@ def _values(view: View) -> Intervention | None:
 
 def _positions_off(_view: View) -> Intervention:
     sides = {ALL: "Source and target", **SIDES}
-    side = _pick(st, "Sentence", "off_side", list(sides), sides.__getitem__)
+    side = _pick("Sentence", "off_side", sides)
     return change.PositionsOff(None if side == ALL else side)
 
 
 def _positions_shuffled(view: View) -> Intervention:
-    side = _pick(st, "Sentence", "side", list(SIDES), SIDES.__getitem__)
+    side = _pick("Sentence", "side", SIDES)
     tokens = view.trace.src_tokens if side == "source" else view.trace.tgt_tokens
     return change.PositionsShuffled(shuffle_words(len(tokens), _seed()), side)
 
@@ -141,10 +142,10 @@ def _positions_shuffled(view: View) -> Intervention:
 def _sublayer(made: type) -> Callable[[View], Intervention]:
     def build(view: View) -> Intervention:
         left, middle, right = st.columns(3)
-        stack = _pick(left, "Stack", "stack", list(STACKS), STACKS.__getitem__)
-        name = _pick(middle, "Sub-layer", "sublayer", list(SUBLAYERS), SUBLAYERS.__getitem__)
+        stack = _pick("Stack", "stack", STACKS, left)
+        name = _pick("Sub-layer", "sublayer", SUBLAYERS, middle)
         layers = [ALL, *range(_layers(view, None))]
-        layer = _pick(right, "Layer", "any_layer", layers, str)
+        layer = _pick("Layer", "any_layer", layers, right)
         return made(*(None if value == ALL else value for value in (stack, layer, name)))
 
     return build
@@ -174,16 +175,16 @@ def _place(view: View, kinds: Sequence[str] = tuple(KINDS)) -> dict[str, Any]:
     left, middle, right = st.columns([2, 1, 1])
     own = view.kind if view.kind in kinds else None
     names = {SIDEBAR: f"← {KINDS[own] if own else 'all'}", ALL: "all", **{kind: KINDS[kind] for kind in kinds}}
-    kind = _pick(left, "Attention (←: as in the sidebar)", "kind", list(names), names.__getitem__)
+    kind = _pick("Attention (←: as in the sidebar)", "kind", names, left)
     kind = {SIDEBAR: own, ALL: None}.get(kind, kind)
 
-    def number(column: Any, label: str, sidebar: int, count: int) -> int | None:
+    def choose(column: Any, label: str, sidebar: int, count: int) -> int | None:
         words = {SIDEBAR: f"← {sidebar}", ALL: "all", **{i: str(i) for i in range(count)}}
-        chosen = _pick(column, label, label.lower(), list(words), words.__getitem__)
+        chosen = _pick(label, label.lower(), words, column)
         return {SIDEBAR: sidebar, ALL: None}.get(chosen, chosen)
 
-    layer = number(middle, "Layer", view.layer, _layers(view, kind))
-    return {"kind": kind, "layer": layer, "head": number(right, "Head", view.head, view.attention.n_heads)}
+    layer = choose(middle, "Layer", view.layer, _layers(view, kind))
+    return {"kind": kind, "layer": layer, "head": choose(right, "Head", view.head, view.attention.n_heads)}
 
 
 def _layers(view: View, kind: str | None) -> int:
@@ -200,20 +201,12 @@ def _tokens(view: View, kind: str | None) -> tuple[list[str], list[str]]:
 
 
 def _seed() -> int:
-    return st.number_input("Seed", 0, 9999, 1, key="what_if_seed", persist_state="session") or 0
+    return number("Seed", (0, 9999), 1, "what_if_seed", in_link=False)
 
 
 def _positions(label: str, key: str, names: list[str]) -> tuple[int, ...]:
-    state, key = st.session_state, f"what_if_{key}"
-    if key in state:
-        state[key] = [position for position in state[key] if position < len(names)]
-    chosen = st.multiselect(label, range(len(names)), key=key, format_func=names.__getitem__, persist_state="session")
-    return tuple(sorted(chosen))
+    return tuple(sorted(several(label, dict(enumerate(names)), (), f"what_if_{key}", in_link=False)))
 
 
-def _pick(place: Any, label: str, key: str, options: Sequence[Any], words: Callable[[Any], str]) -> Any:
-    """A select box that keeps its value; one that is no longer there becomes the first."""
-    state, key = st.session_state, f"what_if_{key}"
-    if key in state and state[key] not in options:
-        state[key] = options[0]
-    return place.selectbox(label, options, key=key, format_func=words, persist_state="session")
+def _pick(label: str, key: str, options: Options, place: Any = st) -> Any:
+    return select(label, options, f"what_if_{key}", place=place, in_link=False)

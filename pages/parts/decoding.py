@@ -10,9 +10,9 @@ from model.interventions import Intervention, applied
 from model.trace import Array, Trace
 from pages.compute.cache import kept
 from pages.frame.open_page import View
-from pages.parts.positional_encoding import kept_slider
 from pages.parts.translate import Alignment, choose_alignment
 from pages.widgets.chart import chart
+from pages.widgets.controls import slider
 from viz.charts.decoding import source_weights, written_line
 from viz.charts.translate import ranking, runners_up
 from viz.tokens import decoder_rows
@@ -30,7 +30,7 @@ def choose_step(view: View) -> int:
         st.caption("This translation has a single step, 0.")
         step = 0
     else:
-        step = kept_slider(st, f"Step, 0 to {last}", (0, last), 0, STEP)
+        step = slider(f"Step, 0 to {last}", (0, last), 0, STEP)
     st.html(written_line(view.trace.next_tokens, step))
     return step
 

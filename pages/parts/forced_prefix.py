@@ -12,8 +12,8 @@ from model.network.config import BOS, EOS, PAD, UNK
 from model.trace import Trace
 from pages.compute.cache import kept
 from pages.frame.open_page import View
-from pages.parts.positional_encoding import KEPT
 from pages.widgets.chart import chart
+from pages.widgets.controls import number, text
 from pages.widgets.explain import show_code
 from viz.charts.before_after import word_diff
 from viz.charts.translate import certainty, ranking, runners_up
@@ -72,10 +72,9 @@ def _field(view: View) -> tuple[int, ...]:
         disabled=not forced,
         width="stretch",
     )
-    text = place.text_input(
-        "Forced so far, token ids", key=FIELD, placeholder="none: choose a word below", max_chars=2000, **KEPT
-    )
-    parts = (text or "").replace(",", " ").replace("-", " ").split()
+    placeholder = "none: choose a word below"
+    typed = text("Forced so far, token ids", FIELD, place=place, placeholder=placeholder, max_chars=2000)
+    parts = typed.replace(",", " ").replace("-", " ").split()
     if all(part.isascii() and part.isdigit() and len(part) < 9 for part in parts):
         return tuple(map(int, parts))
     st.info(
@@ -123,10 +122,8 @@ def _show_result(view: View, trace: Trace, forced: tuple[int, ...], beam_size: i
 
 
 def _position(trace: Trace) -> int:
-    last, state = len(trace.next_ids) - 1, st.session_state
-    if state.get(AT) is not None:
-        state[AT] = min(max(state[AT], 0), last)
-    return st.number_input(f"Position, 0 to {last}", 0, last, 0, key=AT, width=200, **KEPT) or 0
+    last = len(trace.next_ids) - 1
+    return number(f"Position, 0 to {last}", (0, last), 0, AT, width=200)
 
 
 def _position_clicked() -> None:

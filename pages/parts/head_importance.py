@@ -14,8 +14,8 @@ from pages.compute.runs import Request, again, run, translate
 from pages.frame.examples import examples_of
 from pages.frame.fields import KINDS
 from pages.frame.open_page import View
-from pages.parts.positional_encoding import KEPT, kept_slider
 from pages.widgets.chart import chart
+from pages.widgets.controls import choice, slider
 from pages.widgets.explain import show_code
 from viz.charts.before_after import word_diff
 from viz.charts.head_importance import effect_maps, effect_table, pruning_chart
@@ -56,23 +56,11 @@ def show_which_heads(view: View) -> None:
 
 
 def _controls(view: View) -> tuple[tuple[str, ...], str, str]:
-    choices = (
-        ("Heads of", "which_of", OF),
-        ("Replaced", "which_mode", MODES),
-        ("Measured on", "which_on", ON),
-    )
-    found = []
-    for place, (label, key, options) in zip(st.columns([2, 3, 3]), choices, strict=True):
-        first = next(iter(options))
-        chosen = place.segmented_control(
-            label, list(options), default=first, required=True, format_func=options.__getitem__, key=key, **KEPT
-        )
-        found.append(chosen or first)
-    return (
-        (view.kind,) if found[0] == "kind" else tuple(kind.name for kind in view.translator.kinds),
-        found[1],
-        found[2],
-    )
+    left, middle, right = st.columns([2, 3, 3])
+    kinds = choice("Heads of", OF, "which_of", place=left)
+    mode = choice("Replaced", MODES, "which_mode", place=middle)
+    on = choice("Measured on", ON, "which_on", place=right)
+    return (view.kind,) if kinds == "kind" else tuple(kind.name for kind in view.translator.kinds), mode, on
 
 
 def _clicked() -> None:
@@ -138,7 +126,7 @@ def _show_pruning(view: View, scores: list[HeadScores], beam_size: int) -> None:
         "2019). Each was scored alone: two that stand in for each other both look dispensable until both are gone."
     )
     count = sum(found.change.size for found in scores)
-    k = kept_slider(st, f"k, of {count} heads", (0, count), min(count // 4, count), "which_k")
+    k = slider(f"k, of {count} heads", (0, count), min(count // 4, count), "which_k")
     gates, plain = prune(scores, k), view.trace.interventions
     wanted = Request(view.trace.source, None, beam_size, plain)
     own = run(view.translator, wanted)

@@ -10,9 +10,9 @@ from model.analysis.head_tables import HeadTables, Look, head_tables
 from model.trace import Array
 from pages.frame.fields import KINDS
 from pages.frame.open_page import View
-from pages.parts.positional_encoding import KEPT
 from pages.widgets.canvas import mosaic_picture, token_lines
 from pages.widgets.chart import chart
+from pages.widgets.controls import choice, toggle
 from pages.widgets.explain import explain
 from pages.widgets.snippet import Recipe
 from viz.canvas.lines import MOST_HEADS, lines
@@ -75,20 +75,12 @@ class Shown:
 def choose_look(view: View) -> Shown:
     """Choose the numbers, words or tokens, with or without special tokens, one kind of attention or all three."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        values = st.segmented_control(
-            "Numbers",
-            list(VALUES),
-            default="weights",
-            required=True,
-            format_func=VALUES.get,
-            key="heads_values",
-            **KEPT,
-        )
-        every = st.toggle("All kinds", key="heads_kinds", width="content", **KEPT)
-        words = st.toggle("Whole words", key="heads_words", help=_WORDS, width="content", **KEPT)
-        hide = st.toggle("Hide special tokens", key="heads_hide", width="content", **KEPT)
-        again = st.toggle("Renormalise", key="heads_again", disabled=not hide, width="content", **KEPT)
-    asked = Look(values or "weights", words, hide, hide and again)
+        values = choice("Numbers", VALUES, "heads_values")
+        every = toggle("All kinds", "heads_kinds", width="content")
+        words = toggle("Whole words", "heads_words", help=_WORDS, width="content")
+        hide = toggle("Hide special tokens", "heads_hide", width="content")
+        again = toggle("Renormalise", "heads_again", disabled=not hide, width="content")
+    asked = Look(values, words, hide, hide and again)
     return _shown(view, _possible(view, asked), every)
 
 
@@ -186,9 +178,7 @@ def _show_lines(shown: Shown) -> Drawing:
     heads = list(range(start, min(start + MOST_HEADS, len(layer))))
     drawn = [shown.column]
     if len(heads) > 1:
-        which = st.segmented_control(
-            "Lines of", list(LINES), default="head", required=True, format_func=LINES.get, key="heads_lines", **KEPT
-        )
+        which = choice("Lines of", LINES, "heads_lines")
         drawn = heads if which == "layer" else drawn
     tokens = view.attention.query_tokens
     payload = lines(

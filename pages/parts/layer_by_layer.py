@@ -13,8 +13,8 @@ from model.analysis import residual_stream
 from model.analysis.residual_stream import StreamMeasures
 from model.trace import Array, SubLayer
 from pages.frame.open_page import View
-from pages.parts.positional_encoding import KEPT
 from pages.widgets.chart import chart
+from pages.widgets.controls import choice, number, select
 from viz.charts.layer_by_layer import MEASURES, path_chart, similarity_map, strips
 from viz.heatmap import row_names
 from viz.latex import block_equation
@@ -56,9 +56,7 @@ def choose(view: View) -> Shown:
     """Stack, token and step; what another sentence or checkpoint lacks becomes the nearest it has, or the default."""
     notes = st.container()
     left, middle, right = st.columns([1, 2, 2])
-    stack = left.segmented_control(
-        "Stack", list(STACKS), default="decoder", required=True, format_func=STACKS.get, key="layers_stack", **KEPT
-    )
+    stack = choice("Stack", STACKS, "layers_stack", default="decoder", place=left)
     stack = stack or "decoder"
     tokens = view.trace.src_tokens if stack == "encoder" else view.trace.tgt_tokens
     rows = row_names(tokens, None if stack == "encoder" else view.trace.next_tokens)
@@ -79,7 +77,7 @@ def _select(label: str, key: str, names: Sequence[str], default: int, notes: Del
     if state.get(key) is not None and state[key] >= len(names):
         state[key] = len(names) - 1
     options = range(len(names))
-    chosen = st.selectbox(label, options, index=default, format_func=lambda i: names[i], key=key, **KEPT)
+    chosen = select(label, options, key, default=default, format_func=lambda i: names[i])
     return default if chosen is None else chosen
 
 
@@ -92,14 +90,12 @@ def clicked() -> None:
 
 def show_path(shown: Shown) -> object:
     """The leading picture; returns its figure."""
-    measure = st.segmented_control(
+    measure = choice(
         "The map of all tokens shows",
         list(MEASURES),
+        "layers_measure",
         default="to_start",
-        required=True,
         format_func=lambda name: MEASURES[name].title,
-        key="layers_measure",
-        **KEPT,
     )
     names = shown.rows, shown.tokens
     figure = path_chart(shown.measures, shown.path.steps, names, shown.place, measure or "to_start")
@@ -122,10 +118,7 @@ def show_inside(view: View, shown: Shown) -> None:
     last = len(norm.gamma) - 1
     if st.session_state.get("layers_dimension") is not None:
         st.session_state["layers_dimension"] = min(max(st.session_state["layers_dimension"], 0), last)
-    j = (
-        st.number_input(f"Dimension, 0 to {last}", 0, last, key="layers_dimension", width=200, persist_state="session")
-        or 0
-    )
+    j = number(f"Dimension, 0 to {last}", (0, last), 0, "layers_dimension", width=200, in_link=False) or 0
     drawn = strips({**vectors, "γ (learned)": norm.gamma, "β (learned)": norm.beta}, j)
     name = residual_stream.step_name(sublayer)
     chart(drawn, key="layers-strips", alt=f"The vectors of the token in {name}, and its norm's gamma and beta")

@@ -10,8 +10,8 @@ from model.trace import Array, SubLayer, Trace
 from pages.compute.cache import kept
 from pages.frame.open_page import View
 from pages.parts.layer_by_layer import Shown
-from pages.parts.positional_encoding import KEPT
 from pages.widgets.chart import chart
+from pages.widgets.controls import slider, toggle
 from pages.widgets.explain import explain
 from viz.charts.logit_lens import lens_curves, lens_grid, lens_map, neuron_chart, neuron_table
 from viz.tokens import labels
@@ -31,7 +31,7 @@ def show_lens(view: View, shown: Shown) -> None:
         )
         return
     found = _read(view)
-    every = st.toggle("After every sub-layer, not only after layers", key="layers_every", **KEPT)
+    every = toggle("After every sub-layer, not only after layers", "layers_every")
     at = np.arange(len(found.steps)) if every else np.flatnonzero(found.ends)
     steps = [_said(found.steps[i], every) for i in at]
     _show_row(view, shown, at, steps)
@@ -75,7 +75,7 @@ def _show_row(view: View, shown: Shown, at: Array, steps: list[str]) -> None:
 def show_neurons(view: View, shown: Shown) -> None:
     """The feed-forward of the chosen step's layer as a sum over its neurons, and what the largest speak for."""
     sublayer = _feed_forward(view, shown)
-    most = st.slider("Neurons to show", 3, 30, 10, key="layers_neurons", width=300, **KEPT)
+    most = slider("Neurons to show", (3, 30), 10, "layers_neurons", width=300)
     found = _neurons(view, sublayer, shown.position, most)
     active, size = int((found.hidden > 0).sum()), len(found.hidden)
     st.markdown(

@@ -14,8 +14,8 @@ from model.trace import Attention, Trace
 from pages.compute.cache import kept
 from pages.compute.runs import Request, run
 from pages.frame.open_page import View
-from pages.parts.positional_encoding import KEPT
 from pages.widgets.chart import chart
+from pages.widgets.controls import choice, number
 from viz.charts.masks import leak_map, leak_table, orders_chart, pad_names, padding_maps, probability_bars
 from viz.heatmap import row_names
 from viz.tokens import labels, numbered
@@ -110,9 +110,7 @@ def show_lift(view: View) -> None:
             icon=":material/info:",
         )
         return
-    place = st.segmented_control(
-        "Lift it in", list(PLACES), default="all", required=True, format_func=PLACES.get, key="lift", **KEPT
-    )
+    place = choice("Lift it in", PLACES, "lift", default="all")
     try:
         before, after = _lifted(view, None if place == "all" else view.layer)
     except ValueError as error:
@@ -188,7 +186,7 @@ def _number(label: str, low: int, high: int, default: int, key: str) -> int:
     """A number that keeps its value; one that a shorter sentence lacks becomes the nearest that it has."""
     if st.session_state.get(key) is not None:
         st.session_state[key] = min(max(st.session_state[key], low), high)
-    found = st.number_input(label, low, high, default, key=key, width=240, **KEPT)
+    found = number(label, (low, high), default, key, width=240)
     return default if found is None else found
 
 

@@ -1,12 +1,12 @@
-"""What the page on positional encoding shows below its table, a view a tab."""
+"""Positional encoding: the controls of the table, its formula, and one function per tab."""
 
 import numpy as np
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis import position_table
 from model.trace import Array, Embedded
 from pages.widgets.chart import chart
+from pages.widgets.controls import choice, several, slider
 from pages.widgets.explain import explain
 from viz.charts.position_waves import (
     block_equation,
@@ -21,43 +21,30 @@ from viz.charts.position_waves import (
 from viz.charts.positional_encoding import dimension_name, similarity_map, sum_maps
 from viz.theme import symmetric_range
 
-KEPT = {"bind": "query-params", "persist_state": "session"}
-"""For widgets whose value stays when the page is left, and goes along in its link."""
 SIDES = {"source": "Source", "target": "Target"}
 MEASURES = {"dot": "Dot product", "cosine": "Cosine"}
 
 
-def kept_slider(
-    place: DeltaGenerator, label: str, limits: tuple[int, int], default: int, key: str, step: int = 1
-) -> int:
-    """A slider that keeps its value; one that a smaller checkpoint lacks becomes the nearest that it has."""
-    if key in st.session_state:
-        st.session_state[key] = min(max(st.session_state[key], limits[0]), limits[1])
-    return place.slider(label, *limits, default, step, key=key, **KEPT)
-
-
 def controls(max_len: int, d_model: int) -> tuple[int, int, str]:
-    """How many positions and dimensions to draw, and whose."""
+    """Choose how many positions and dimensions to draw, and of which side."""
     left, middle, right = st.columns([2, 2, 1])
-    rows = kept_slider(left, "Positions", (2, max_len), min(64, max_len), "positions")
-    columns = kept_slider(middle, "Dimensions", (2, d_model), d_model, "dimensions", step=2)
-    side = right.segmented_control(
-        "Sentence", list(SIDES), default="source", required=True, format_func=SIDES.get, key="side", **KEPT
-    )
+    rows = slider("Positions", (2, max_len), min(64, max_len), "positions", place=left)
+    columns = slider("Dimensions", (2, d_model), d_model, "dimensions", place=middle, step=2)
+    side = choice("Sentence", SIDES, "side", place=right)
     return rows, columns, side
 
 
 def show_formula(learned: bool, d_model: int) -> None:
-    """What the table is made of."""
+    """Explain how the table is computed."""
     if learned:
-        text = "This model **learned** its table, a free number for each position and dimension, instead of the sines "
-        text += "and cosines of the paper; the paper found that the two do equally well."
+        text = "This model **learned** its table, one parameter per position and dimension, instead of using the sines "
+        text += "and cosines of the paper; the paper found the two to perform nearly identically."
         explain(text, r"x_{pos} = \sqrt{d_{model}}\;E_{token} + P_{pos},\qquad P \text{ learned}", "3.5")
         return
     explain(
-        f"**pos** is the position, **i** the pair of dimensions (2i, 2i+1), d_model = {d_model}. Attention takes "
-        "its keys as a set, in no order: this table, added to the embeddings, tells the model where each word stands. "
-        "Encoder and decoder add the same one. Colours run from −1 to 1.",
+        f"**pos** is the position, **i** the pair of dimensions (2i, 2i+1), d_model = {d_model}. Attention is "
+        "invariant to the order of its keys; this table, added to the embeddings, tells the model where each token "
+        "stands. Encoder and decoder add the same table. Colours run from −1 to 1.",
         r"PE_{(pos,\,2i)} = \sin\!\left(\frac{pos}{10000^{2i/d_{model}}}\right) \qquad "
         r"PE_{(pos,\,2i+1)} = \cos\!\left(\frac{pos}{10000^{2i/d_{model}}}\right)",
         "3.5",
@@ -69,31 +56,27 @@ def show_sentence(embedded: Embedded, tokens: tuple[str, ...]) -> None:
     lengths = np.linalg.norm(embedded.embedding, axis=-1), np.linalg.norm(embedded.positional, axis=-1)
     d_model = embedded.sum.shape[-1]
     st.markdown(
-        f"Each token's learned embedding, times √{d_model} = {d_model**0.5:.2f}, plus the row of its position, is what "
-        f"layer 0 reads. All three maps share one colour range, −{limit:.3g} to {limit:.3g}."
+        f"Layer 0 reads each token's learned embedding times √{d_model} = {d_model**0.5:.2f}, plus the encoding of "
+        f"its position. All three maps share one colour range, −{limit:.3g} to {limit:.3g}."
     )
     maps = sum_maps(embedded.embedding, embedded.positional, embedded.sum, tokens)
     chart(maps, key="pe-sum", alt="Heat maps of the sentence: embedding, positional encoding, and their sum")
     redone = np.abs(embedded.embedding + embedded.positional - embedded.sum).max()
     st.caption(
-        f"Lengths of the rows: embeddings {_span(lengths[0])}, positions {_span(lengths[1])}. Added up again here, "
-        f"the sum differs from the model's by at most {redone:g}."
+        f"Norms of the rows: embeddings {_span(lengths[0])}, positional encodings {_span(lengths[1])}. Recomputed "
+        f"here, the sum differs from the model's by at most {redone:g}."
     )
 
 
 def show_wavelengths(encoding: Array, rows: int) -> None:
     max_len, d_model = encoding.shape
     formula, measured = position_table.wavelengths(d_model), position_table.wavelengths_in(encoding)
-    if "waves" in st.session_state:
-        st.session_state["waves"] = [dimension for dimension in st.session_state["waves"] if dimension < d_model]
-    chosen = st.multiselect(
+    chosen = several(
         "Dimensions to draw as waves",
-        range(d_model),
+        {dimension: dimension_name(dimension) for dimension in range(d_model)},
         [d_model * part // 32 * 2 for part in (1, 3, 5, 7)],
-        format_func=dimension_name,
+        "waves",
         max_selections=8,
-        key="waves",
-        **KEPT,
     )
     left, right = st.columns(2)
     with left:
@@ -104,21 +87,19 @@ def show_wavelengths(encoding: Array, rows: int) -> None:
         chart(figure, key="pe-waves", alt="The waves of the chosen pairs of dimensions over the positions")
     slow = int((formula > max_len).sum())
     st.caption(
-        "Wavelengths grow from 2π towards 10000 · 2π, by the same factor from pair to pair. The dots on the left were "
-        "measured in the model's table, by how far each pair turns from position 0 to 1: off the formula by at most "
-        f"{np.abs(measured / formula - 1).max():.1e} of it. {slow} of the {len(formula)} pairs need more than the "
-        f"table's {max_len} positions for one turn. On the right the dots are the table's numbers, and the lines the "
+        "Wavelengths grow geometrically from 2π towards 10000 · 2π. The dots on the left are measured in the model's "
+        "table, from the angle by which each pair rotates between positions 0 and 1; their relative error is at most "
+        f"{np.abs(measured / formula - 1).max():.1e}. {slow} of the {len(formula)} pairs need more than the table's "
+        f"{max_len} positions for one full period. On the right the dots are the table's values, and the lines the "
         "formula between them."
     )
 
 
 def show_distance(encoding: Array, rows: int, learned: bool) -> None:
-    """Similarities of positions: of the first `rows` as a matrix, of one position with all others as a curve."""
+    """Similarity of positions: a matrix of the first `rows`, and a curve of one position with all others."""
     left, right = st.columns([1, 3])
-    measure = left.segmented_control(
-        "Similarity", list(MEASURES), default="dot", required=True, format_func=MEASURES.get, key="measure", **KEPT
-    )
-    position = kept_slider(right, "From position", (0, len(encoding) - 1), len(encoding) // 2, "from")
+    measure = choice("Similarity", MEASURES, "measure", place=left)
+    position = slider("From position", (0, len(encoding) - 1), len(encoding) // 2, "from", place=right)
     similarities = position_table.similarity(encoding, cosine=measure == "cosine")
     lowest, highest = position_table.similarity_by_offset(similarities)
     left, right = st.columns(2)
@@ -130,22 +111,22 @@ def show_distance(encoding: Array, rows: int, learned: bool) -> None:
         curve = similarity_curve(similarities, (lowest, highest), position, MEASURES[measure])
         chart(curve, key="pe-similarity-curve", alt=f"{MEASURES[measure]} of position {position} with all others")
     reason = (
-        "A learned table has no rule: what two positions have in common need not depend on their distance alone."
+        "A learned table follows no rule: the similarity of two positions need not depend on their distance alone."
         if learned
-        else "sin a · sin b + cos a · cos b = cos(a − b): how similar two positions are depends on their distance "
-        "alone, and falls off in ripples, on both sides alike."
+        else "sin a · sin b + cos a · cos b = cos(a − b): the similarity of two positions depends only on their "
+        "distance, and decays symmetrically with ripples."
     )
     spread = (highest - lowest).max()
-    st.caption(f"{reason} Pairs of positions that lie equally far apart differ in it by at most {spread:.2g}.")
+    st.caption(f"{reason} Between pairs of positions at the same distance it differs by at most {spread:.2g}.")
 
 
 def show_rotation(encoding: Array) -> None:
-    """PE(pos + k) = M_k PE(pos): clocks, the blocks of M_k, one of them written out, and the largest error."""
+    """PE(pos + k) = M_k PE(pos): clock hands, the blocks of M_k, one of them written out, and the largest error."""
     max_len, d_model = encoding.shape
     left, middle, right = st.columns(3)
-    pos = kept_slider(left, "Position pos", (0, max_len // 2 - 1), min(5, max_len // 2 - 1), "pos")
-    k = kept_slider(middle, "Offset k", (1, max_len // 2), min(10, max_len // 2), "offset")
-    pair = kept_slider(right, "Pair i", (0, d_model // 2 - 1), d_model // 16, "pair")
+    pos = slider("Position pos", (0, max_len // 2 - 1), min(5, max_len // 2 - 1), "pos", place=left)
+    k = slider("Offset k", (1, max_len // 2), min(10, max_len // 2), "offset", place=middle)
+    pair = slider("Pair i", (0, d_model // 2 - 1), d_model // 16, "pair", place=right)
     pairs = _pairs(d_model // 2, pair)
     predicted, blocks = position_table.rotate(encoding, k), position_table.rotation_blocks(encoding, k)
     errors = np.abs(predicted - encoding[k:])
@@ -154,11 +135,11 @@ def show_rotation(encoding: Array) -> None:
     wavelengths = position_table.wavelengths(d_model)
     chart(clocks(rows, turned, pairs, pair, wavelengths), key="pe-clocks", alt="Pairs of dimensions as clock hands")
     st.markdown(
-        f"Each pair is the hand of a clock, and $M_{{{k}}}$ turns each hand by a fixed angle, from **any** position "
-        f"to the one {k} further on: “for any fixed offset k, PE(pos+k) can be represented as a linear function of "
-        "PE(pos)”, which the authors hoped would make it easy to attend by relative position. For all "
-        f"{max_len - k} positions and {d_model} dimensions, $M_{{{k}}}\\,PE(pos)$ and the model's own "
-        f"$PE(pos + {k})$ differ by at most **{errors.max():.1e}**, the rounding of single precision."
+        f"Each pair of dimensions is the hand of a clock, and $M_{{{k}}}$ rotates each hand by a fixed angle, from "
+        f"**any** position to the one {k} later: “for any fixed offset k, PE(pos+k) can be represented as a linear "
+        "function of PE(pos)”, which the authors expected to make it easy to attend by relative position. For all "
+        f"{max_len - k} positions and {d_model} dimensions, $M_{{{k}}}\\,PE(pos)$ and the model's own $PE(pos + {k})$ "
+        f"differ by at most **{errors.max():.1e}**, single-precision rounding."
     )
     both = slice(2 * pair, 2 * pair + 2)
     st.latex(block_equation(blocks[pair], encoding[pos, both], encoding[pos + k, both], pos, k, pair))
@@ -168,25 +149,16 @@ def show_rotation(encoding: Array) -> None:
     by_pair = errors.max(axis=0).reshape(-1, 2).max(axis=1)
     right.dataframe(block_table(pairs, wavelengths, k, by_pair), hide_index=True)
     right.caption(
-        f"$M_{{{k}}}$ has such a 2×2 block for each of the {d_model // 2} pairs, and is 0 everywhere else (blank); "
-        f"colours run from −1, blue, to 1, red. Its numbers are row {k} of the table itself. λ, wavelength: positions "
-        "in a full turn. The error is the largest of all positions."
+        f"$M_{{{k}}}$ has such a 2×2 block for each of the {d_model // 2} pairs and is 0 elsewhere (blank); colours "
+        f"run from −1, blue, to 1, red. Its entries are row {k} of the table itself. λ is the wavelength, in "
+        "positions per period. The error is the maximum over all positions."
     )
 
 
 def _pairs(n_pairs: int, pair: int) -> list[int]:
-    """The pairs to draw: the chosen one, and those that the person wants beside it."""
-    if "pe_pairs" in st.session_state:
-        st.session_state["pe_pairs"] = [other for other in st.session_state["pe_pairs"] if other < n_pairs]
-    beside = st.multiselect(
-        "Pairs of dimensions to draw beside it",
-        range(n_pairs),
-        spread(n_pairs),
-        max_selections=7,
-        key="pe_pairs",
-        **KEPT,
-    )
-    return sorted({*beside, pair})
+    """The pairs to draw: the chosen one and any others selected here."""
+    label = "Pairs of dimensions to draw as well"
+    return sorted({*several(label, range(n_pairs), spread(n_pairs), "pe_pairs", max_selections=7), pair})
 
 
 def _span(lengths: Array) -> str:

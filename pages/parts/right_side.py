@@ -8,9 +8,9 @@ from model.checkpoints.store import CheckpointError, available_checkpoints
 from model.checkpoints.translator import Translator
 from pages.compute.runs import Request, open_translator, run
 from pages.frame.examples import examples_of
-from pages.frame.fields import DEFAULTS, drop_impossible, text_field
+from pages.frame.fields import DEFAULTS, text_field
 from pages.frame.open_page import View
-from pages.parts.positional_encoding import KEPT
+from pages.widgets.controls import choice, select, toggle
 
 MODES = {"heads": "Heads", "sentences": "Sentences", "checkpoints": "Checkpoints"}
 PAIRS = {
@@ -27,7 +27,7 @@ SENTENCE = "side_sentence"
 def choose_mode() -> str:
     """What differs between the two sides."""
     notes: list[str] = []
-    mode = _choice("Compare two", "side_mode", MODES, notes)
+    mode = choice("Compare two", MODES, "side_mode", notes=notes)
     _say(notes)
     return mode
 
@@ -44,12 +44,9 @@ def choose_right(view: View, mode: str) -> View:
 def _head(view: View) -> View:
     notes: list[str] = []
     options = {"same": "Same kind"} | {kind.name: kind.title for kind in view.translator.kinds}
-    drop_impossible("side_kind", options, notes)
     with st.container(horizontal=True):
-        chosen = st.selectbox(
-            "Attention, right", list(options), key="side_kind", format_func=options.__getitem__, width=250, **KEPT
-        )
-        kind = view.kind if chosen in (None, "same") else chosen
+        chosen = select("Attention, right", options, "side_kind", width=250, notes=notes)
+        kind = view.kind if chosen == "same" else chosen
         layers, heads = _layers_and_heads(view.translator, kind)
         layer = _number("Layer, right", "side_layer", "same", (layers, view.layer), notes)
         head = _number("Head, right", "side_head", "next", (heads, (view.head + 1) % heads), notes)
@@ -97,19 +94,17 @@ def _checkpoint(view: View) -> View:
         st.info("There is no other checkpoint here: both sides are the sidebar's. python -m model.train makes one.")
         return view
     notes: list[str] = []
-    drop_impossible("side_checkpoint", {name: name for name in others}, notes)
     with st.container(horizontal=True):
-        name = st.selectbox("Checkpoint, right", others, key="side_checkpoint", width=250, **KEPT) or others[0]
+        name = select("Checkpoint, right", others, "side_checkpoint", width=250, notes=notes)
         translator = open_translator(name, view.translator.device)
         layers, heads = _layers_and_heads(translator, view.kind)
         layer = _number("Layer, right", "side_other_layer", "same", (layers, min(view.layer, layers - 1)), notes)
         head = _number("Head, right", "side_other_head", "same", (heads, min(view.head, heads - 1)), notes)
     _say(notes)
-    forced = st.toggle(
+    forced = toggle(
         "The left translation on both sides",
-        key="side_forced",
+        "side_forced",
         help="Both models read the same target: then their decoders have the same words to compare.",
-        **KEPT,
     )
     typed = forced or view.target == "typed"
     target = view.trace.translation if typed else None
@@ -134,17 +129,8 @@ def _number(label: str, key: str, first: str, numbers: tuple[int, int], notes: l
         notes: what a link asks for in vain is added here.
     """
     count, meant = numbers
-    chosen = _choice(label, key, {first: first.capitalize()} | {i: str(i) for i in range(count)}, notes)
+    chosen = choice(label, {first: first.capitalize()} | {i: str(i) for i in range(count)}, key, notes=notes)
     return min(meant, count - 1) if chosen == first else int(chosen)
-
-
-def _choice(label: str, key: str, options: dict, notes: list[str]) -> str | int:
-    drop_impossible(key, options, notes)
-    first = next(iter(options))
-    chosen = st.segmented_control(
-        label, list(options), default=first, required=True, format_func=options.__getitem__, key=key, **KEPT
-    )
-    return first if chosen is None else chosen
 
 
 def _say(notes: list[str]) -> None:

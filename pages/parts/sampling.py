@@ -10,8 +10,8 @@ from model.generation.step_cost import cached_step, uncached_step
 from model.trace import probabilities
 from pages.frame.open_page import View
 from pages.parts.decoding import drawn, pieces_of, tempered, text_of, timed
-from pages.parts.positional_encoding import KEPT
 from pages.widgets.chart import chart
+from pages.widgets.controls import choice, number, slider
 from pages.widgets.explain import explain
 from viz.charts.decoding import before_after, step_costs, two_temperatures
 
@@ -52,14 +52,12 @@ def show_sampling(view: View, step: int) -> None:
 
 def _settings(vocabulary: int) -> tuple[Sampling, int]:
     columns = st.columns([3, 2, 3, 2, 2], vertical_alignment="bottom")
-    temperature = columns[0].slider("Output temperature T", 0.1, 3.0, 1.0, 0.1, key="decoding-temperature", **KEPT)
-    if (state := st.session_state).get("decoding-top-k") is not None:
-        state["decoding-top-k"] = min(max(state["decoding-top-k"], 0), vocabulary)
-    top_k = columns[1].number_input("Top-k (0: all)", 0, vocabulary, 0, key="decoding-top-k", **KEPT)
-    top_p = columns[2].slider("Top-p (1: all)", 0.05, 1.0, 1.0, 0.05, key="decoding-top-p", **KEPT)
-    seed = columns[3].number_input("Seed", 0, LARGEST_SEED, 0, key=SEED, **KEPT)
+    temperature = slider("Output temperature T", (0.1, 3.0), 1.0, "decoding-temperature", step=0.1, place=columns[0])
+    top_k = number("Top-k (0: all)", (0, vocabulary), 0, "decoding-top-k", place=columns[1])
+    top_p = slider("Top-p (1: all)", (0.05, 1.0), 1.0, "decoding-top-p", step=0.05, place=columns[2])
+    seed = number("Seed", (0, LARGEST_SEED), 0, SEED, place=columns[3])
     columns[4].button("Sample again", icon=":material/casino:", on_click=_next_seed, width="stretch")
-    return Sampling(temperature, int(top_k or 0), top_p), int(seed or 0)
+    return Sampling(temperature, top_k, top_p), seed
 
 
 def _next_seed() -> None:
@@ -67,15 +65,8 @@ def _next_seed() -> None:
 
 
 def _show_draw(view: View, found: tuple[SampledTranslation, ...], step: int) -> None:
-    which = st.segmented_control(
-        "The draw of sample",
-        range(1, len(found) + 1),
-        default=1,
-        required=True,
-        key="decoding-sample",
-        persist_state="session",
-    )
-    one = found[(which or 1) - 1]
+    which = choice("The draw of sample", range(1, len(found) + 1), "decoding-sample", in_link=False)
+    one = found[which - 1]
     place = min(step, len(one.draws) - 1)
     look = one.draws[place]
     vocabulary = view.trace.logits.shape[-1]
@@ -95,7 +86,7 @@ def _show_draw(view: View, found: tuple[SampledTranslation, ...], step: int) -> 
 
 def show_temperatures(view: View, step: int) -> None:
     """The same number as temperature of the output and of all attentions."""
-    value = st.slider("Temperature, of either", 0.2, 5.0, 2.0, 0.1, key="decoding-either", **KEPT)
+    value = slider("Temperature, of either", (0.2, 5.0), 2.0, "decoding-either", step=0.1)
     logits = view.trace.logits[step].astype(np.float64)
     inside = tempered(view, value)[step].astype(np.float64)
     ways = {
@@ -175,12 +166,12 @@ def _measured(view: View, steps: int) -> tuple[tuple[np.ndarray, np.ndarray] | N
     bar = st.progress(0.0, "Measuring …")
     tokens: set[tuple[int, ...]] = set()
     seconds: dict[bool, list[tuple[float, ...]]] = {True: [], False: []}
-    for number in range(2 * REPETITIONS):
-        use_cache = number % 2 == 0
-        written, times = timed(view, steps, use_cache, number // 2)
+    for done in range(2 * REPETITIONS):
+        use_cache = done % 2 == 0
+        written, times = timed(view, steps, use_cache, done // 2)
         tokens.add(written)
         seconds[use_cache].append(times)
-        bar.progress((number + 1) / (2 * REPETITIONS), f"{number + 1} of {2 * REPETITIONS} decodings")
+        bar.progress((done + 1) / (2 * REPETITIONS), f"{done + 1} of {2 * REPETITIONS} decodings")
     bar.empty()
     cached, uncached = (1000 * np.array(seconds[use_cache]).min(axis=0) for use_cache in (True, False))
     same = "the same tokens" if len(tokens) == 1 else "**not** the same tokens (rounding tipped a tie)"

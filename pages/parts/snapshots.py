@@ -16,8 +16,8 @@ from model.trace import Array, Attention, Trace
 from pages.compute.cache import kept
 from pages.compute.runs import translate
 from pages.frame.fields import KINDS
-from pages.parts.positional_encoding import KEPT
 from pages.widgets.chart import chart
+from pages.widgets.controls import steps, toggle
 from pages.widgets.explain import explain
 from viz import html
 from viz.charts.training import pattern_map
@@ -49,11 +49,11 @@ def show_snapshots(view: "View", last_step: int | None) -> dict[str, Array]:
         view: the run of the page.
         last_step: of log.csv, None where it does not say.
     """
-    steps = snapshots(checkpoint_path(view.translator.name))
-    if not steps:
+    saved = snapshots(checkpoint_path(view.translator.name))
+    if not saved:
         _say_where(view)
         return {}
-    chosen = _slider(steps, last_step)
+    chosen = _choose_step(saved, last_step)
     try:
         moment, attention = _moment_and_attention(view, chosen)
     except CheckpointError as error:
@@ -68,8 +68,8 @@ def show_snapshots(view: "View", last_step: int | None) -> dict[str, Array]:
         f"Weights {moment.hash[:12]}."
     )
     show_pattern(view, attention, _name(chosen, last_step))
-    if st.toggle("All steps, one below the other", key="all-steps", **KEPT):
-        _show_all(view, (*map(str, steps), END), last_step)
+    if toggle("All steps, one below the other", "all-steps"):
+        _show_all(view, (*map(str, saved), END), last_step)
     explain(
         "Every picture is a run with the weights that training kept at that step, **teacher-forced**: the decoder "
         "reads the final translation, so rows and columns stay the same and only the weights differ. The first steps "
@@ -100,16 +100,10 @@ def show_pattern(view: "View", attention: Attention, when: str) -> None:
     )
 
 
-def _slider(steps: tuple[int, ...], last_step: int | None) -> str:
-    options = [*map(str, steps), END]
-    if st.session_state.get("snapshot", END) not in options:
-        st.session_state["snapshot"] = END
-
-    def label(option: str) -> str:
-        # Without commas: a link writes what is shown, and a comma there parts two values.
-        return str(last_step or END) if option == END else option
-
-    return st.select_slider("After training step", options, value=END, format_func=label, key="snapshot", **KEPT)
+def _choose_step(snapshot_steps: tuple[int, ...], last_step: int | None) -> str:
+    # Without commas: the link writes the labels, and a comma there separates two values.
+    options = {str(step): str(step) for step in snapshot_steps} | {END: str(last_step or END)}
+    return steps("After training step", options, "snapshot", default=END)
 
 
 def _name(chosen: str, last_step: int | None) -> str:

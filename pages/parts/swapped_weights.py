@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.swapped_weights import (
     Distances,
@@ -21,8 +20,8 @@ from pages.compute.on_request import asked, kept_result
 from pages.compute.queue import in_turns
 from pages.frame.fields import KINDS
 from pages.frame.open_page import View
-from pages.parts.positional_encoding import KEPT
 from pages.widgets.chart import chart
+from pages.widgets.controls import choice
 from pages.widgets.explain import explain, show_code
 from viz.charts.swapped_weights import MEASURES, moved_scatter, zeroing_bars, zeroing_table
 
@@ -89,8 +88,8 @@ def _show_one(runs: list[Distances]) -> None:
 
 def _show_all(view: View, heads: HeadDistances) -> None:
     left, right = st.columns(2)
-    way = _choice(left, "Swapped for", "explain_way", WAYS)
-    measure = _choice(right, "Distance", "explain_distance", SHORT)
+    way = choice("Replaced by", WAYS, "explain_way", place=left)
+    measure = choice("Distance", SHORT, "explain_distance", place=right)
     found = getattr(heads, way)
     picture, output = found[f"pattern_{measure}"], found[f"output_{measure}"]
     title = f"{KINDS[view.kind]}: a point a head, its weights {'made uniform' if way == 'uniform' else 'shuffled'}"
@@ -140,14 +139,6 @@ def _show_zeroing(view: View) -> None:
     )
     table = zeroing_table(keys, weights, shares, found.change)
     st.dataframe(table, hide_index=True, height=240, key="explain_zero_table")
-
-
-def _choice(place: DeltaGenerator, label: str, key: str, options: dict[str, str]) -> str:
-    first = next(iter(options))
-    chosen = place.segmented_control(
-        label, list(options), default=first, required=True, format_func=options.__getitem__, key=key, **KEPT
-    )
-    return chosen or first
 
 
 def _worked_out(view: View, label: str, key: str, work: Work) -> Any:

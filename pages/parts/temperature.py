@@ -14,9 +14,9 @@ from pages.compute.runs import Request, run
 from pages.frame.fields import KINDS, TAUS
 from pages.frame.open_page import View
 from pages.parts.masks import names
-from pages.parts.positional_encoding import KEPT
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
+from pages.widgets.controls import number
 from viz.charts.masks import probability_bars
 from viz.charts.temperature import entropy_chart, live_payload, row_panels
 from viz.drawing import Drawing
@@ -30,19 +30,8 @@ ROW = "temperature-row"
 def choose_row(view: View) -> int:
     """The query whose weights are shown as bars; a click in the live picture chooses it too."""
     last = len(view.attention.query_tokens) - 1
-    if st.session_state.get(ROW) is not None:
-        st.session_state[ROW] = min(max(st.session_state[ROW], 0), last)
-    found = st.number_input(
-        f"Row (query), 0 to {last}",
-        0,
-        last,
-        last // 2,
-        key=ROW,
-        width=240,
-        help="A click on a row of the picture chooses it too.",
-        **KEPT,
-    )
-    return found or 0
+    help_text = "You can also click on a row of the picture."
+    return number(f"Row (query), 0 to {last}", (0, last), last // 2, ROW, width=240, help=help_text)
 
 
 def live(view: View, row: int) -> Drawing:

@@ -5,14 +5,13 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis import vocabulary
 from model.analysis.vocabulary import Piece
 from model.trace import Array, Embedded
 from pages.frame.open_page import View
-from pages.parts.positional_encoding import KEPT
 from pages.widgets.chart import chart
+from pages.widgets.controls import choice, number
 from pages.widgets.snippet import Recipe
 from viz import theme
 from viz.charts.positional_encoding import sum_maps
@@ -49,22 +48,15 @@ def choose(view: View) -> Shown:
     """Choose side, token and dimension; values out of range are clamped."""
     trace = view.trace
     left, middle, right, _ = st.columns([2, 1, 1, 2])
-    side = left.segmented_control(
-        "Sentence", list(SIDES), default="source", required=True, format_func=SIDES.get, key="side", **KEPT
-    )
+    side = choice("Sentence", SIDES, "side", place=left)
     embedded, tokens, ids = {
         "source": (trace.src_embedded, trace.src_tokens, trace.src_ids),
         "target": (trace.tgt_embedded, trace.tgt_tokens, trace.tgt_ids),
     }[side]
-    position = _kept_number(middle, "Token", len(tokens) - 1, "tokens_position")
-    dimension = _kept_number(right, "Dimension", embedded.sum.shape[-1] - 1, "tokens_dimension")
+    last, top = len(tokens) - 1, embedded.sum.shape[-1] - 1
+    position = number(f"Token, 0 to {last}", (0, last), 0, "tokens_position", place=middle)
+    dimension = number(f"Dimension, 0 to {top}", (0, top), 0, "tokens_dimension", place=right)
     return Shown(side, embedded, tokens, vocabulary.spell(view.translator.tokenizer, ids), position, dimension)
-
-
-def _kept_number(place: DeltaGenerator, label: str, last: int, key: str) -> int:
-    if st.session_state.get(key) is not None:
-        st.session_state[key] = min(max(st.session_state[key], 0), last)
-    return place.number_input(f"{label}, 0 to {last}", 0, last, key=key, **KEPT) or 0
 
 
 def token_clicked() -> None:

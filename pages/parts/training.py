@@ -10,9 +10,9 @@ from model.checkpoints.card import Card
 from model.trace import Array
 from model.training.loss import cross_entropies, smoothed_shares, target_entropy
 from model.training.schedule import FittedSchedule, fit_schedule, noam
-from pages.parts.positional_encoding import KEPT, kept_slider
 from pages.parts.translate import choose_position
 from pages.widgets.chart import chart
+from pages.widgets.controls import choice, slider
 from pages.widgets.explain import explain
 from viz.charts.training import OVER, PANELS, run_curves, schedule_chart, smoothing_chart
 from viz.charts.translate import ranking
@@ -41,11 +41,7 @@ def show_curves(card: Card, log: pd.DataFrame, d_model: int) -> object | None:
         return None
     chosen = over[0]
     if len(over) > 1:
-        if st.session_state.get("over", over[0]) not in over:
-            st.session_state["over"] = over[0]
-        chosen = st.segmented_control(
-            "Over", over, default=over[0], required=True, format_func=OVER.get, key="over", **KEPT
-        )
+        chosen = choice("Over", {name: OVER[name] for name in over}, "over")
     columns = {column: log[column].to_numpy(float) for column in (chosen, *drawn) if column not in missing}
     figure = run_curves(columns, chosen)
     chart(figure, key="curves", alt="Loss, BLEU and tokens a second over the training.", roomy=True)
@@ -66,7 +62,7 @@ def show_schedule(view: "View", log: pd.DataFrame) -> dict[str, Array]:
     d_model = view.translator.config.d_model
     points = _logged_rates(log)
     fitted = fit_schedule(*points, d_model) if points else None
-    warmup = kept_slider(st, "Warm-up steps", (100, 20_000), PAPER_WARMUP, "warmup", step=100)
+    warmup = slider("Warm-up steps", (100, 20_000), PAPER_WARMUP, "warmup", step=100)
     end = max(3 * warmup, 1.1 * points[0].max() if points else 0)
     steps = np.unique(np.append(np.linspace(1, end, DRAWN).astype(int), warmup))
     curves = {f"equation 3, warm-up {warmup:,}": np.array([noam(s, d_model, warmup) for s in steps.tolist()])}
@@ -94,7 +90,7 @@ def show_smoothing(view: "View") -> dict[str, Array]:
     left, right = st.columns(2)
     with left:
         position = choose_position(decoder_rows(trace.tgt_tokens, trace.next_tokens))
-    epsilon = right.slider("Label smoothing ε", 0.0, 0.5, PAPER_SMOOTHING, 0.01, key="epsilon", **KEPT)
+    epsilon = slider("Label smoothing ε", (0.0, 0.5), PAPER_SMOOTHING, "epsilon", step=0.01, place=right)
     share, other = smoothed_shares(vocabulary, epsilon)
     probabilities = trace.probabilities[position]
     written = (trace.next_tokens[position], trace.next_ids[position], float(probabilities[trace.next_ids[position]]))

@@ -11,6 +11,7 @@ from pages.frame.examples import Example, examples_of, largest_weight
 from pages.frame.fields import KINDS, SEE
 from pages.frame.open_page import View
 from pages.widgets.canvas import token_lines
+from pages.widgets.controls import choice, number
 from pages.widgets.page_links import way
 from viz.canvas.lines import lines
 from viz.drawing import Drawing
@@ -56,9 +57,7 @@ def choose_position(rows: list[str]) -> int:
     asked = st.query_params.get("position", "0")
     if "position" not in st.session_state and asked not in map(str, range(len(rows))):
         st.info(f"The link asks for a position that is not there; they are 0 to {last}.", icon=":material/info:")
-    if st.session_state.get("position") is not None:
-        st.session_state["position"] = min(st.session_state["position"], last)
-    chosen = st.number_input(f"Position, 0 to {last}", 0, last, key="position", bind="query-params", width=200) or 0
+    chosen = number(f"Position, 0 to {last}", (0, last), 0, "position", width=200)
     st.text(f"This row {rows[chosen]}.")
     return chosen
 
@@ -67,24 +66,22 @@ def choose_alignment(view: View) -> Alignment:
     """One head's cross-attention weights, the best-aligned one's at first, or a mean over a layer's heads."""
     (last, best), heads = best_aligned_head(view.trace), view.translator.config.n_heads
     layer = min(view.layer, last)
-    choices: dict[str, tuple[str, int, int | None]] = {
-        "best": (f"Layer {last}, head {best}", last, best),
-        "head": (f"Sidebar: layer {layer}, head {view.head}", layer, view.head),
-        "layer": (f"Layer {layer}, mean of its {heads} heads", layer, None),
-        "last": (f"Layer {last}, mean of its {heads} heads", last, None),
+    places = {"best": (last, best), "head": (layer, view.head), "layer": (layer, None), "last": (last, None)}
+    names = {
+        "best": f"Layer {last}, head {best}",
+        "head": f"Sidebar: layer {layer}, head {view.head}",
+        "layer": f"Layer {layer}, mean of its {heads} heads",
+        "last": f"Layer {last}, mean of its {heads} heads",
     }
-    which = st.segmented_control(
+    which = choice(
         "Cross-attention weights",
-        list(choices),
-        default="best",
-        required=True,
-        format_func=lambda name: choices[name][0],
-        key="alignment",
-        persist_state="session",
+        names,
+        "alignment",
         help="The first choice is the best-aligned head of the last layer: the one in which each target token has its "
         "weight on one source token, and each source token gets it from some target token.",
+        in_link=False,
     )
-    _, layer, head = choices[which or "best"]
+    layer, head = places[which]
     pattern = view.trace.attention("cross", layer).pattern
     code = f"trace.attention('cross', {layer}).pattern"
     if head is None:

@@ -16,8 +16,8 @@ from pages.frame.fields import KINDS
 from pages.frame.open_page import View
 from pages.parts.change_list import edition, toggle
 from pages.parts.masks import names
-from pages.parts.positional_encoding import KEPT
 from pages.widgets.chart import chart
+from pages.widgets.controls import choice, number
 from pages.widgets.snippet import Recipe
 from viz.charts.before_after import pattern_maps, word_diff
 from viz.charts.what_if import candidate_bars, head_maps, token_bars
@@ -107,16 +107,8 @@ def _log_probability(trace: Trace) -> float:
 def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -> object:
     """The chosen head's weights before, after and as a difference; a click on a cell forbids or allows it."""
     before, after = (trace.attention(view.kind, view.layer) for trace in (runs.before, runs.after))
-    scope = st.segmented_control(
-        "A click on a cell acts on",
-        list(CLICKS),
-        default="head",
-        required=True,
-        format_func=CLICKS.__getitem__,
-        key="what_if_click",
-        **KEPT,
-    )
-    parts = ("kind", "layer", "head")[: {"head": 3, "layer": 2, "kind": 1}[scope or "head"]]
+    scope = choice("A click on a cell acts on", CLICKS, "what_if_click")
+    parts = ("kind", "layer", "head")[: {"head": 3, "layer": 2, "kind": 1}[scope]]
     address = {part: getattr(view, part) for part in parts}
     edited = _edited(changes, address)
     rows, keys = names(view, before)
@@ -175,11 +167,8 @@ def show_tokens(runs: Comparison) -> None:
 @st.fragment
 def show_candidates(view: View, runs: Comparison) -> None:
     """The most probable next tokens at one position of the same target."""
-    last, state = len(runs.before.next_ids) - 1, st.session_state
-    if state.get("what_if_position") is not None:
-        state["what_if_position"] = min(max(state["what_if_position"], 0), last)
-    label = f"Position, 0 to {last}"
-    position = st.number_input(label, 0, last, 0, key="what_if_position", width=200, **KEPT) or 0
+    last = len(runs.before.next_ids) - 1
+    position = number(f"Position, 0 to {last}", (0, last), 0, "what_if_position", width=200)
     st.text(f"This row {decoder_rows(runs.before.tgt_tokens, runs.before.next_tokens)[position]}.")
     before, after = runs.before.probabilities[position], runs.after.probabilities[position]
     written = runs.before.next_ids[position]

@@ -10,8 +10,8 @@ from model.background.table_1 import attention_work, contiguous_layers, lstm_wor
 from model.trace import Attention
 from pages.compute.on_request import measured
 from pages.frame.open_page import View
-from pages.parts.positional_encoding import KEPT
 from pages.widgets.chart import chart
+from pages.widgets.controls import choice, select
 from pages.widgets.explain import explain
 from viz.charts.scoring_functions import cost_table, score_maps
 from viz.charts.timing import time_chart, time_table
@@ -65,16 +65,12 @@ def show_paths(view: View, k: int, r: int) -> None:
 
 
 def _two_words(names: list[str]) -> tuple[int, int]:
-    last = len(names) - 1
+    last, options = len(names) - 1, dict(enumerate(names))
     left, right, button = st.columns([3, 3, 2], vertical_alignment="bottom")
-    chosen = []
-    for place, label, key, default in ((left, "From", "path_from", 0), (right, "To", "path_to", last)):
-        if st.session_state.get(key) is not None:
-            st.session_state[key] = min(st.session_state[key], last)
-        found = place.selectbox(label, range(last + 1), default, key=key, format_func=names.__getitem__, **KEPT)
-        chosen.append(default if found is None else found)
+    first = select("From", options, "path_from", default=0, place=left)
+    second = select("To", options, "path_to", default=last, place=right)
     button.button("The farthest two", key="path_farthest", on_click=_take_farthest, args=(last,), width="stretch")
-    return chosen[0], chosen[1]
+    return first, second
 
 
 def _take_farthest(last: int) -> None:
@@ -93,7 +89,7 @@ def show_measured(view: View) -> None:
         f"parameters), and a **torch.nn.LSTM** ({sizes[lstm.LSTM]:,} parameters). The LSTM's weights and the "
         "inputs are seeded normal numbers: the time does not depend on them."
     )
-    batch = st.segmented_control("Sentences at once", BATCHES, default=1, required=True, key="time_batch", **KEPT)
+    batch = choice("Sentences at once", BATCHES, "time_batch")
     timings = measured(
         "why-time-layers",
         (d, model.config.n_heads, batch),

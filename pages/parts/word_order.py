@@ -1,4 +1,4 @@
-"""The order experiment of the page on positional encoding: the same words shuffled, with positions and without."""
+"""Positional encoding, tab "Word order": the same words shuffled, with positions and without."""
 
 import streamlit as st
 
@@ -17,8 +17,8 @@ from model.trace import Trace
 from pages.compute.cache import kept
 from pages.frame.open_page import View
 from pages.parts.masks import names
-from pages.parts.positional_encoding import KEPT
 from pages.widgets.chart import chart
+from pages.widgets.controls import choice, number, text
 from viz.charts.position_schemes import beside, moved_bars
 from viz.tokens import visible, word
 
@@ -28,59 +28,57 @@ WAYS = ("with positions", "without positions")
 
 
 def show_order(view: View) -> None:
-    """Shuffle the words; run and translate both orders, as trained and without positions."""
+    """Shuffle the words; run and translate both orders, with and without positions."""
     tokens, found = view.trace.src_tokens, source_words(view.trace.src_tokens)
     st.markdown(
-        "Attention takes its keys as a **set**. Without positions the encoder cannot tell “The dog bites the man” from "
-        "“The man bites the dog”: put the words in another order, and see."
+        "Attention treats its keys as a **set**. Without positions the encoder cannot distinguish “The dog bites the "
+        "man” from “The man bites the dog”: reorder the words and see."
     )
     spoken = ["".join(visible(word(tokens[i])) for i in part) for part in found]
     order, off = _controls(len(found))
     st.text("Words: " + "   ".join(f"{number} {text}" for number, text in enumerate(spoken)))
     if len(found) < 2:
-        st.info("One word has no other order. Type a longer sentence, or take the example.")
+        st.info("A single word has only one order. Type a longer sentence or take the example.")
         return
     permutation = reorder(tokens, order)
-    with st.spinner("The model runs and translates both orders, with positions and without …", show_time=True):
+    with st.spinner("Running and translating both orders, with and without positions …", show_time=True):
         runs = [_run(view, permutation, sides) for sides in ((), SIDES[off])]
         translations = [_translations(view.translator, view.trace, permutation, sides) for sides in ((), SIDES[off])]
-    text = reordered_text(view.translator, view.trace, permutation)
-    _show_translations((view.trace.source, text), translations, OFF[off].lower())
+    texts = view.trace.source, reordered_text(view.translator, view.trace, permutation)
+    _show_translations(texts, translations, OFF[off].lower())
     _show_checks(runs)
     chart(moved_bars(tokens, dict(zip(WAYS, (run.moved for run in runs), strict=True))), key="pe-moved", alt=_ALT)
     st.caption(
-        "How far the encoder's output for each token moved when the words changed places: the length of the "
-        "difference, over the length of the row. Without positions nothing moves but rounding: no bar is left."
+        "Relative change of the encoder's output for each token when the words are reordered: norm of the difference "
+        "over norm of the row. Without positions only rounding error is left, so there are no bars."
     )
     _show_weights(view, runs, permutation)
 
 
-_ALT = "The change of each token's memory row, with positions and without"
+_ALT = "Relative change of each token's encoder output, with and without positions"
 
 
 def _controls(count: int) -> tuple[tuple[int, ...], str]:
-    """The order of the words, and whose positions are left out."""
+    """Choose the order of the words, and whose positions are left out."""
     seed_place, button, typed_place = st.columns([2, 2, 5], vertical_alignment="bottom")
-    seed = seed_place.number_input("Seed", 0, 9999, 1, key="pe_seed", **KEPT)
+    seed = number("Seed", (0, 9999), 1, "pe_seed", place=seed_place)
     button.button("Shuffle", icon=":material/shuffle:", key="pe_shuffle", on_click=_shuffle, width="stretch")
-    typed = typed_place.text_input(
-        "… or type an order", key="pe_order", placeholder="such as 2 1 0", max_chars=900, **KEPT
-    )
+    typed = text("… or type an order", "pe_order", place=typed_place, placeholder="such as 2 1 0", max_chars=900)
     example, off_place = st.columns([4, 5], vertical_alignment="bottom")
     example.button(f"Take “{EXAMPLE}”", icon=":material/pets:", key="pe_example", on_click=_take_example)
-    off = off_place.segmented_control(
-        "Positions left out of", list(OFF), default="encoder", required=True, format_func=OFF.get, key="pe_off", **KEPT
-    )
-    if (typed or "").strip() and count > 1:
+    off = choice("Positions left out of", OFF, "pe_off", place=off_place)
+    if typed.strip() and count > 1:
         order = _parsed(typed, count)
         if order is not None:
             return order, off
-        st.text(f"The order must hold each of the numbers 0 to {count - 1} once; you see a shuffle instead.")
-    return shuffle_words(count, 1 if seed is None else seed), off
+        st.text(
+            f"The order must contain each of the numbers 0 to {count - 1} exactly once; showing a random order instead."
+        )
+    return shuffle_words(count, seed), off
 
 
 def _parsed(typed: str, count: int) -> tuple[int, ...] | None:
-    """Numbers with spaces or commas between them; None where they do not name each word once."""
+    """Numbers separated by spaces or commas; None unless they name each word exactly once."""
     parts = typed.replace(",", " ").split()
     if not all(part.isascii() and part.isdigit() and len(part) < 5 for part in parts):
         return None
@@ -100,25 +98,26 @@ def _take_example() -> None:
 
 
 def _show_translations(texts: tuple[str, str], translations: list[tuple[str, str]], off: str) -> None:
-    for title, text, found in zip(("Own order", "Other order"), texts, zip(*translations, strict=True), strict=True):
+    titles = ("Original order", "Other order")
+    for title, source, targets in zip(titles, texts, zip(*translations, strict=True), strict=True):
         with st.container(border=True):
-            said = (f"{title}: the encoder reads", f"Translation {WAYS[0]}", f"Translation {WAYS[1]}")
-            for place, name, shown in zip(st.columns(3), said, (text, *found), strict=True):
+            captions = (f"{title}: the encoder reads", f"Translation {WAYS[0]}", f"Translation {WAYS[1]}")
+            for place, name, shown in zip(st.columns(3), captions, (source, *targets), strict=True):
                 place.caption(name)
                 place.text(shown)
     first, second = translations[1]
-    same = "the same" if first == second else "not the same"
+    same = "the same" if first == second else "a different"
     st.caption(
-        f"Beam search with 4 beams. Without positions ({off}), the two orders get {same} translation. The model was "
-        "trained with positions, so what it says without them is no longer good German either."
+        f"Beam search, beam size 4. Without positions ({off}), the two orders get {same} translation. The model was "
+        "trained with positions, so without them its German is poor as well."
     )
 
 
 def _show_checks(runs: list[OrderRun]) -> None:
     with_positions, without = runs
     rows = {
-        "memory rows of the same token": "memory_error",
-        "outputs of all cross-attentions": "cross_error",
+        "encoder output of the same token": "memory_error",
+        "cross-attention outputs": "cross_error",
         "logits": "logits_error",
     }
     body = "\n".join(
@@ -126,13 +125,13 @@ def _show_checks(runs: list[OrderRun]) -> None:
         for what, name in rows.items()
     )
     st.markdown(
-        "**Run again** in both orders, teacher-forced with the target of the sidebar. Largest difference between the "
-        f"two orders:\n\n| | {WAYS[0]} | {WAYS[1]} |\n|---|---|---|\n{body}"
+        "**Rerun** in both orders, teacher-forced with the sidebar's target. Largest difference between the two "
+        f"orders:\n\n| | {WAYS[0]} | {WAYS[1]} |\n|---|---|---|\n{body}"
     )
     st.caption(
-        "Without positions, other places of the words only exchange the rows of the memory (the encoder is permutation "
-        "equivariant), and cross-attention, a sum over those rows, does not notice. What is left is the rounding of "
-        "single precision: the sums are added up in another order."
+        "Without positions, reordering the words only permutes the rows of the encoder's output (the encoder is "
+        "permutation-equivariant), and cross-attention, a sum over those rows, is unaffected. What is left is "
+        "single-precision rounding, because sums are accumulated in a different order."
     )
 
 
@@ -143,7 +142,7 @@ def _show_weights(view: View, runs: list[OrderRun], permutation: tuple[int, ...]
         own, other = (weights[view.head] for weights in run.weights)
         other = other[:, back] if view.kind == "cross" else other
         other = other[back][:, back] if view.kind == "encoder_self" else other
-        maps |= {f"Own, positions {way}": own, f"Other, positions {way}": other}
+        maps |= {f"Original, positions {way}": own, f"Other, positions {way}": other}
     attention = view.attention
     chart(
         beside(names(view, attention), attention.mask[view.head], {}, maps),
@@ -153,9 +152,10 @@ def _show_weights(view: View, runs: list[OrderRun], permutation: tuple[int, ...]
     )
     source_free = view.kind == "decoder_self" and view.layer == 0
     st.caption(
-        f"Layer {view.layer}, head {view.head}: attention weights. On the right the tokens are put back into the "
-        "sentence's own order, so that the same cell is the same two tokens. Without positions both are one picture."
-        + " This attention reads the target alone, before any cross-attention: no order changes it."
+        f"Layer {view.layer}, head {view.head}: attention weights. On the right the tokens are sorted back into their "
+        "original order, so that the same cell is the same pair of tokens. Without positions the two maps are "
+        "identical."
+        + " This attention reads only the target, before any cross-attention, so the source order cannot change it."
         * source_free
     )
 

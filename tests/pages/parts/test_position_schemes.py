@@ -66,7 +66,7 @@ def test_rope_is_drawn_from_the_heads_own_queries_and_keys(shown: Callable, save
     curve = figure(app, "pe-rope-offsets")["data"][0]
     assert numbers(curve["y"]) == pytest.approx(rope_by_offset(q[0], k[1], numbers(curve["x"])))
     app.slider(key="pe_shift").set_value(512).run()
-    assert "all positions moved 512 further on" in words(app)
+    assert "with all positions of queries and keys shifted by 512" in words(app)
 
 
 def test_alibi_adds_its_bias_to_the_heads_own_scaled_scores(shown: Callable, saved: "Translator") -> None:
@@ -83,7 +83,7 @@ def test_alibi_adds_its_bias_to_the_heads_own_scaled_scores(shown: Callable, sav
 @pytest.mark.parametrize("scheme", ["RoPE", "ALiBi"])
 def test_cross_attention_has_no_distance(shown: Callable, scheme: str) -> None:
     app = shown(part=SCHEMES, pe_scheme=scheme, kind=KINDS["cross"])
-    assert "their distance means nothing" in words(app)
+    assert "their distance is meaningless" in words(app)
 
 
 def test_without_a_learned_table_the_page_says_what_the_paper_found(shown: Callable) -> None:
@@ -127,7 +127,7 @@ def test_shuffling_takes_the_next_seed_and_a_typed_order_goes_first(shown: Calla
 @pytest.mark.parametrize("order", ["0 0 1 2 3", "1 2", "x", "９ 1 2 3 4", "-1 0 1 2 3", "9" * 400])
 def test_an_order_that_is_none_falls_back_to_a_shuffle(shown: Callable, order: str) -> None:
     app = shown(part=ORDER, pe_order=order)
-    assert "you see a shuffle instead" in words(app)
+    assert "showing a random order instead" in words(app)
     assert figure(app, "pe-moved")["data"]
 
 
