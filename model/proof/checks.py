@@ -1,13 +1,13 @@
-"""The picture is the model: checks of one Trace against the running model, cheap enough to do live."""
+"""Checks of one Trace against the running model that are cheap enough for every page: the proof strip."""
 
+import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from model.analysis.softmax import softmax
 from model.cancel import check_cancelled
@@ -26,13 +26,14 @@ Changes = Sequence[Mapping[str, Edit | Reading]]
 
 @dataclass(frozen=True)
 class Check:
-    """One claim about a Trace, and how far the run is from it."""
+    """One claim about a Trace, and the run's error."""
 
     title: str
     explanation: str
     error: float
-    """largest difference found; absolute, or relative to a matrix's largest number where that is above 1"""
+    """largest difference; relative to the largest number of its matrix where that is above 1"""
     tolerance: float
+    """largest error allowed"""
 
     @property
     def passed(self) -> bool:
@@ -40,14 +41,14 @@ class Check:
 
 
 def prove(translator: Translator, trace: Trace) -> tuple[Check, ...]:
-    """Check that hooks change nothing, that the chain of results closes, and that rows sum to 1."""
+    """The three checks of the proof strip: claims 2, 3 and 5."""
     check_cancelled()
     return (hooks_change_nothing(translator, trace), chain_closes(translator, trace), rows_sum_to_one(trace))
 
 
 @torch.inference_mode()
 def hooks_change_nothing(translator: Translator, trace: Trace) -> Check:
-    """Claim 2: logits of a run that nobody records equal the Trace's, bit for bit."""
+    """Claim 2: the logits of a run without recording equal the Trace's, bit for bit."""
     model = translator.model
     device = model.output.weight.device
     src, tgt = (torch.tensor([ids], device=device) for ids in (trace.src_ids, trace.tgt_ids))
@@ -79,20 +80,23 @@ def rows_sum_to_one(trace: Trace) -> Check:
 
 @torch.inference_mode()
 def chain_closes(translator: Translator, trace: Trace) -> Check:
-    """Claim 3: in double precision, each step computed from the one before it is the one shown."""
+    """Claim 3: each step of the run equals the same step computed in double precision from the step before it."""
     errors = [relative_error(computed, shown) for computed, shown in _chain(translator, trace)]
     return Check(
         title="The chain closes",
-        explanation="From the embeddings to the logits, each step worked out again in double precision from the "
-        "step before it. The error is the largest difference to what the model did, as a share of the largest "
-        "number in its matrix where that is above 1.",
+        explanation="From the embeddings to the logits, each step computed again in double precision from the "
+        "step before it. The error is the largest difference from the model's own result, relative to the largest "
+        "number of its matrix where that is above 1.",
         error=float(np.max(errors)),
         tolerance=CHAIN_TOLERANCE,
     )
 
 
 def relative_error(computed: Array, shown: Array) -> float:
-    """Single precision keeps seven digits: what is lost on scores in the hundreds is no error of the chain."""
+    """Largest absolute difference, divided by the largest number shown where that is above 1.
+
+    Single precision keeps seven digits, so rounding grows with the numbers.
+    """
     return float(np.abs(computed - shown).max() / max(1.0, np.abs(shown).max()))
 
 
@@ -136,7 +140,7 @@ def _attention_chain(model: Transformer, changes: Changes, attention: Attention)
     yield changed("scaled", attention.scores.astype(np.float64) * attention.scale), attention.scaled
     taus = np.ones((attention.n_heads, 1, 1), attention.temperature.dtype)
     yield changed("temperature", taus)[:, 0, 0], attention.temperature
-    # Changed in the run's own precision: a small tau would magnify what double precision adds.
+    # In the run's own precision: a small tau would magnify the difference to double precision.
     minus_infinity = attention.scaled.dtype.type(-np.inf)
     masked = changed("masked", np.where(attention.mask, attention.pre_softmax, minus_infinity))
     masked = (masked / attention.temperature[:, None, None]).astype(np.float64)
@@ -146,9 +150,9 @@ def _attention_chain(model: Transformer, changes: Changes, attention: Attention)
 
 
 def _changed(changes: Changes, path: str, computed: Array, earlier: Mapping[str, Array] | None = None) -> Array:
-    """`computed`, with what the run's changes make of it at this hook point.
+    """`computed` after the run's interventions at this hook point.
 
-    `earlier` holds, by path, what an intervention may read of the run (`model.interventions.Reading`).
+    `earlier`: by path, what an intervention may read of the run (`model.interventions.Reading`).
     """
     # In the run every activation but the positional encoding has a batch dimension.
     batched = not path.endswith(".positional")
@@ -175,13 +179,9 @@ def _sublayer_chain(model: Transformer, changes: Changes, sublayer: SubLayer) ->
 
 
 def _final(model: Transformer, stack: str, x: Array) -> Array:
-    norm = getattr(model, stack).final_norm
-    return _norm(norm, x) if isinstance(norm, nn.LayerNorm) else x.astype(np.float64)
-
-
-def _norm(norm: nn.LayerNorm, x: Array) -> Array:
-    weight, bias = (torch.from_numpy(_double(parameter)) for parameter in (norm.weight, norm.bias))
-    return F.layer_norm(torch.from_numpy(x.astype(np.float64)), norm.normalized_shape, weight, bias, norm.eps).numpy()
+    """The norm after a stack with pre-norm, in double precision; with post-norm `x` itself."""
+    norm = copy.deepcopy(getattr(model, stack).final_norm).double().cpu()
+    return norm(torch.from_numpy(x.astype(np.float64))).numpy()
 
 
 def _double(tensor: Tensor) -> Array:

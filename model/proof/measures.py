@@ -1,8 +1,7 @@
-"""How far one run is from each claim of `model.proof.claims`: an error, or None where the run has nothing to measure.
+"""The error of one run for each claim of `model.proof.claims`; None where the run has nothing to measure.
 
-Each measure takes a `Case` in whatever precision its model has, so the same lines give the error in single and in
-double precision. A claim that is broken in a way that has no size (a mark of another head, weight on a pad) is
-infinitely far off.
+A measure takes a `Case` in the precision of its model, so the same code gives the error in single and in double
+precision. A violation without a size (a wrong label, weight on a pad) counts as infinite.
 """
 
 import math
@@ -17,12 +16,12 @@ from model.checkpoints.translator import Translator
 from model.interventions import Intervention, SublayerOff
 from model.network.config import BOS, SPECIAL_TOKENS
 from model.proof.checks import chain_closes, hooks_change_nothing, relative_error, rows_sum_to_one
-from model.trace import Array, Attention, Trace
+from model.trace import Array, Trace
 
 
 @dataclass(frozen=True)
 class Case:
-    """A run, and the head that is looked at."""
+    """A run, and the head chosen in it."""
 
     translator: Translator
     trace: Trace
@@ -31,24 +30,27 @@ class Case:
     head: int
 
     def again(self, *more: Intervention) -> Trace:
-        """The same tokens once more, under the run's interventions and `more`."""
+        """A run on the same tokens, with the same interventions and `more`."""
         return self.translator.rerun(self.trace, (*self.trace.interventions, *more))
 
     @property
     def position_free(self) -> bool:
-        """Whether a cached step, or a padded batch, means the same."""
+        """Whether no intervention names positions, so that a cached step or a padded batch computes the same."""
         return all(change.position_free for change in self.trace.interventions)
 
 
 def hooks(case: Case) -> float:
+    """Claim 2."""
     return hooks_change_nothing(case.translator, case.trace).error
 
 
 def chain(case: Case) -> float:
+    """Claim 3."""
     return chain_closes(case.translator, case.trace).error
 
 
 def contributions(case: Case) -> float | None:
+    """Claim 4: the sum of all heads' contributions and b_O against the attention's output."""
     if is_off(case.trace):
         return None
     return _largest(
@@ -58,11 +60,12 @@ def contributions(case: Case) -> float | None:
 
 
 def rows(case: Case) -> float:
+    """Claim 5."""
     return rows_sum_to_one(case.trace).error
 
 
-def names(case: Case) -> float:
-    """Rows against queries and columns against keys: the labels, and one product of vectors a cell."""
+def labels_and_scores(case: Case) -> float:
+    """Claim 12: the labels of rows and columns, and each score against the product of its query and its key."""
     trace = case.trace
     honest = trace.tgt_tokens[0] == SPECIAL_TOKENS[BOS] and trace.next_tokens[:-1] == trace.tgt_tokens[1:]
     for attention in trace.attentions.values():
@@ -71,15 +74,11 @@ def names(case: Case) -> float:
         honest &= (attention.query_tokens, attention.key_tokens) == (queries, keys)
     if not honest:
         return math.inf
-    return _largest(relative_error(_products(a), a.scores) for a in trace.attentions.values())
-
-
-def _products(attention: Attention) -> Array:
-    return np.einsum("hid,hjd->hij", attention.q, attention.k)
+    return _largest(relative_error(np.einsum("hid,hjd->hij", a.q, a.k), a.scores) for a in trace.attentions.values())
 
 
 def vocabulary(case: Case) -> float:
-    """The distribution of each row sums to 1; each listed candidate has its probability, and the rest has the rest."""
+    """Claim 14: each row's probabilities sum to 1; the listed candidates have theirs, all other tokens the rest."""
     found = case.trace.probabilities
     errors = [float(np.abs(found.sum(axis=-1) - 1).max())]
     for row, listed in zip(found, case.trace.candidates, strict=True):
@@ -90,7 +89,7 @@ def vocabulary(case: Case) -> float:
 
 
 def hidden_tokens(case: Case) -> float:
-    """What stays and what is said to be removed make up the row; renormalised, what stays makes it up alone."""
+    """Claim 15: what remains of each row and the share removed add up to it; renormalised, what remains does alone."""
     errors = []
     for attention in case.trace.attentions.values():
         pattern, hidden = attention.pattern, is_special(attention.key_tokens)
@@ -105,7 +104,7 @@ def hidden_tokens(case: Case) -> float:
 
 
 def words(case: Case) -> float:
-    """Merged rows against the mean of their pieces' sums: 1, where every piece may look at something."""
+    """Claim 16: rows merged into words sum to the mean of their pieces' sums: 1, if every piece may see some key."""
     errors = []
     for attention in case.trace.attentions.values():
         queries, keys = attention_words(attention)
@@ -117,7 +116,7 @@ def words(case: Case) -> float:
 
 
 def positions(case: Case) -> float | None:
-    """The table that was added, against the model's own, and against the paper's sines and cosines if it is that."""
+    """Claim 17: what was added for each position, against the model's table and, if sinusoidal, the paper's formula."""
     if any("Positions" in type(change).__name__ for change in case.trace.interventions):
         return None
     errors = []
@@ -131,29 +130,32 @@ def positions(case: Case) -> float | None:
 
 
 def _paper(length: int, d_model: int) -> Array:
-    """Section 3.5, number by number."""
+    """(position, d_model): the formula of section 3.5."""
     dimension = np.arange(d_model)
     angle = np.arange(length)[:, None] / 10_000.0 ** (2 * (dimension // 2) / d_model)
     return np.where(dimension % 2 == 0, np.sin(angle), np.cos(angle))
 
 
 def addresses(case: Case) -> float:
-    """Head h of layer l on screen has rows h d_k to (h + 1) d_k of that layer's own W_Q, W_K and W_V."""
-    parts, errors = dict(case.translator.model.named_parameters()), []
-    roads = {"encoder_self": "encoder.layers.{}.self_attn", "decoder_self": "decoder.layers.{}.self_attn"}
-    roads["cross"] = "decoder.layers.{}.cross_attn"
+    """Claim 19: head h of layer l against columns h d_k to (h + 1) d_k of that layer's W_Q, W_K and W_V.
+
+    PyTorch stores a Linear's matrix transposed, so these are rows of `weight`.
+    """
+    parameters, errors = dict(case.translator.model.named_parameters()), []
+    paths = {"encoder_self": "encoder.layers.{}.self_attn", "decoder_self": "decoder.layers.{}.self_attn"}
+    paths["cross"] = "decoder.layers.{}.cross_attn"
     for (kind, layer), attention in case.trace.attentions.items():
         if (attention.kind, attention.layer) != (kind, layer):
             return math.inf
         for name in "qkv":
-            weight = parts[f"{roads[kind].format(layer)}.w_{name}.weight"].detach().cpu().numpy()
+            weight = parameters[f"{paths[kind].format(layer)}.w_{name}.weight"].detach().cpu().numpy()
             own = weight.reshape(attention.n_heads, attention.d_k, -1).transpose(0, 2, 1)
             errors.append(float(np.abs(own - getattr(attention.projections, f"w_{name}")).max()))
     return float(np.max(errors))
 
 
 def weights_file(case: Case) -> float | None:
-    """Hexadecimal digits in which the file's SHA-256, read now, differs from the one that exports name."""
+    """Claim 20: hexadecimal digits in which the SHA-256 of the file, read now, differs from that in the exports."""
     path = checkpoint_path(case.trace.checkpoint) / "model.safetensors"
     if not path.is_file():
         return None
@@ -161,12 +163,12 @@ def weights_file(case: Case) -> float | None:
 
 
 def is_off(trace: Trace) -> bool:
-    """Whether a sub-layer is silenced: its output is then no sum of its heads."""
+    """Whether an intervention turns a sub-layer off: its output is then not the sum of its heads."""
     return any(isinstance(change, SublayerOff) for change in trace.interventions)
 
 
 def _largest(errors: Iterator[float]) -> float:
-    """NumPy's maximum, unlike Python's, lets no NaN pass."""
+    """The maximum; NaN if there is one, unlike Python's `max`."""
     return float(np.max(list(errors)))
 
 

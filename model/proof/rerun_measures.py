@@ -1,6 +1,7 @@
-"""Measures that run the model again: changed, in a batch, step by step. See `model.proof.measures`."""
+"""Measures that run the model again: changed, in a batch, step by step, as in `model.proof.measures`."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -18,24 +19,28 @@ from model.trace import Array, Trace
 
 MOST_PADS = 4
 EXTREMES = (1e-3, 1e3)
-"""temperatures that must not overflow"""
+"""temperatures at which every result must stay finite"""
 BEAMS = 4
 ALPHA = 0.6
-_PER_HEAD = ("q", "pattern", "z")
+_PER_HEAD = ("q", "k", "v", "scores", "scaled", "pattern", "z")
 _PER_ROW = ("out", "added", "normed", "hidden", "logits")
 
 
 def two_runs(case: Case) -> float:
+    """Claim 1: the largest difference between two runs; infinite where a module is in training mode."""
     if any(module.training for module in case.translator.model.modules()):
         return math.inf
     return _difference(case.trace, case.again())
 
 
 def causality(case: Case) -> float | None:
-    """Every target token in turn becomes another one; rows before it must keep every bit."""
+    """Claim 6: replace each target token in turn; the largest change in the decoder's rows before it.
+
+    None where the target has one token, or an intervention lets a row see the future.
+    """
     translator, trace = case.translator, case.trace
-    decoder = [a.mask for (kind, _), a in trace.attentions.items() if kind == "decoder_self"]
-    if len(trace.tgt_ids) < 2 or any(np.triu(mask, 1).any() for mask in decoder):
+    masks = [attention.mask for (kind, _), attention in trace.attentions.items() if kind == "decoder_self"]
+    if len(trace.tgt_ids) < 2 or any(np.triu(mask, 1).any() for mask in masks):
         return None
     before = translator.record(trace, trace.interventions)
     ordinary, size = len(SPECIAL_TOKENS), translator.config.vocab_size - len(SPECIAL_TOKENS)
@@ -44,27 +49,29 @@ def causality(case: Case) -> float | None:
         other = ordinary + (trace.tgt_ids[j] - ordinary + 1) % size
         tgt_ids = (*trace.tgt_ids[:j], other, *trace.tgt_ids[j + 1 :])
         after = translator.record(trace, trace.interventions, tgt_ids)
-        errors += [float(np.abs(_first(before, path, j) - _first(after, path, j)).max()) for path in _rowwise(before)]
+        errors += [np.abs(rows - _rows_before(after, path, j)).max() for path, rows in _decoder_rows(before, j)]
     return float(np.max(errors))
 
 
-def _rowwise(activations: dict[str, Array]) -> list[str]:
-    """The decoder's results that have a row a target position."""
-    names = (*_PER_HEAD, *_PER_ROW)
-    return [path for path in activations if path == "logits" or _in_decoder(path, names)]
+def _decoder_rows(activations: dict[str, Array], n: int) -> Iterator[tuple[str, Array]]:
+    """Path and first `n` rows of each result of the decoder, and of the logits."""
+    for path in activations:
+        if path == "logits" or (path.startswith("decoder.") and path.rsplit(".", 1)[-1] in (*_PER_HEAD, *_PER_ROW)):
+            yield path, _rows_before(activations, path, n)
 
 
-def _in_decoder(path: str, names: tuple[str, ...]) -> bool:
-    return path.startswith("decoder.") and path.rsplit(".", 1)[-1] in names
-
-
-def _first(activations: dict[str, Array], path: str, n: int) -> Array:
-    """The first `n` rows."""
-    found = activations[path]
-    return found[:, :n] if path.rsplit(".", 1)[-1] in _PER_HEAD else found[:n]
+def _rows_before(activations: dict[str, Array], path: str, n: int) -> Array:
+    found, name = activations[path], path.rsplit(".", 1)[-1]
+    if name not in _PER_HEAD:
+        return found[:n]
+    # Keys and values of cross-attention are the source's. Scores that the mask will hide may change.
+    if path.endswith(("cross_attn.k", "cross_attn.v")):
+        return found
+    return found[:, :n, :n] if path.endswith(("self_attn.scores", "self_attn.scaled")) else found[:, :n]
 
 
 def padding(case: Case) -> float | None:
+    """Claim 7: the run alone against the run in a padded batch; infinite where a pad gets weight."""
     pads = min(room_for_pads(case.translator, case.trace), MOST_PADS)
     if pads < 1 or not case.position_free:
         return None
@@ -77,7 +84,7 @@ def padding(case: Case) -> float | None:
 
 @torch.inference_mode()
 def cached_steps(case: Case) -> float | None:
-    """Each step of cached decoding against its row of the capture."""
+    """Claim 8: each step of cached decoding against its row of the teacher-forced run."""
     if not case.position_free:
         return None
     model, trace = case.translator.model, case.trace
@@ -91,7 +98,11 @@ def cached_steps(case: Case) -> float | None:
 
 
 def searches(case: Case) -> float | None:
-    """How far the greedy translation is from the best next token of its own capture, and each search from its twin."""
+    """Claim 8: the largest of three absolute errors.
+
+    Logits: how far the greedy translation's tokens are below the highest of their rows. log p: beam search with one
+    beam against greedy search, per token. Score: the best leaf of the beam tree against beam search.
+    """
     if not case.position_free:
         return None
     model, trace, source = case.translator.model, case.trace, list(case.trace.src_ids)
@@ -113,6 +124,7 @@ def searches(case: Case) -> float | None:
 
 
 def identities(case: Case) -> float:
+    """Claim 9: the largest change by an intervention that should change nothing; infinite if an extreme overflows."""
     for tau in EXTREMES:
         extreme = case.again(AttentionTemperature(tau))
         if not all(np.isfinite(array).all() for array in arrays(extreme)):
@@ -122,7 +134,7 @@ def identities(case: Case) -> float:
 
 
 def ablations(case: Case) -> float | None:
-    """The head of the case taken away, and replaced by its mean, in the attention that holds it."""
+    """Claim 10: the case's head set to 0, and to its mean, against the output computed from its contribution."""
     if is_off(case.trace):
         return None
     before = case.trace.attention(case.kind, case.layer)
@@ -139,6 +151,6 @@ def ablations(case: Case) -> float | None:
 
 
 def _difference(one: Trace, other: Trace) -> float:
-    """The largest, over every array of two runs."""
+    """The largest difference between two runs, over all their arrays."""
     pairs = zip(arrays(one), arrays(other), strict=True)
     return float(np.max([np.abs(a.astype(np.float64) - b).max() for a, b in pairs if a.size]))

@@ -104,7 +104,7 @@ def test_the_outer_edit_comes_first_wherever_the_recording_stands(model):
         assert torch.equal(model(SRC, TGT), 2 * (plain + 1))
 
 
-def test_nothing_is_left_behind_after_an_exception(model):
+def test_2_nothing_is_left_behind_after_an_exception(model):
     before = model(SRC, TGT)
 
     def fail(_activation: torch.Tensor) -> None:
@@ -154,7 +154,7 @@ def test_another_thread_does_not_see_this_ones_edits(model):
 @given(
     configs(), st.lists(st.lists(st.integers(4, 300), min_size=1, max_size=7), min_size=2, max_size=3), st.booleans()
 )
-def test_logits_recorded_are_those_of_the_explicit_path_bit_for_bit(config, sentences, double):
+def test_2_logits_recorded_are_those_of_the_explicit_path_bit_for_bit(config, sentences, double):
     """Claim 2."""
     model = translator_for(config, torch.float64 if double else torch.float32).model
     src, tgt = pad_batch(sentences), pad_batch([[2, *sentence] for sentence in reversed(sentences)])

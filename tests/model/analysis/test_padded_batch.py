@@ -16,7 +16,7 @@ SCORES = st.lists(st.floats(-8, 8, width=32), min_size=1, max_size=9)
 
 @few
 @given(runs(changed=False), st.integers(1, 5), st.data())
-def test_pads_get_exactly_nothing_and_change_nothing(run: Run, pads: int, data: st.DataObject) -> None:
+def test_7_pads_get_exactly_nothing_and_change_nothing(run: Run, pads: int, data: st.DataObject) -> None:
     kind, layer = data.draw(st.sampled_from(list(run.trace.attentions)))
     lone = run.trace.attention(kind, layer)
     padded = run_padded(run.translator, run.trace, kind, layer, pads)

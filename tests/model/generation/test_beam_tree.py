@@ -44,7 +44,7 @@ def at_step(tree: BeamTree, step: int) -> list:
 
 @few
 @given(configs(), sources, beam_sizes, st.floats(0, 2))
-def test_it_finds_what_the_plain_search_finds(config, source, beam_size, alpha):
+def test_8_it_finds_what_the_plain_search_finds(config, source, beam_size, alpha):
     model = short_model(config)
     with ended_by_chance(model):
         tree = beam_tree(model, source, beam_size)
@@ -58,7 +58,7 @@ def test_it_finds_what_the_plain_search_finds(config, source, beam_size, alpha):
 
 @few
 @given(configs(), sources)
-def test_a_beam_of_one_is_greedy(config, source):
+def test_8_a_beam_of_one_is_greedy(config, source):
     model = short_model(config)
     with ended_by_chance(model):
         tree = beam_tree(model, source, 1)
@@ -106,7 +106,7 @@ def test_what_is_pruned_or_finished_never_grows_and_what_is_kept_does(config, so
 
 
 @pytest.mark.parametrize("beam_size", [1, 3, 4])
-def test_attention_along_the_back_pointers_is_that_of_the_finished_sentence_read_once(translator, beam_size):
+def test_8_attention_along_the_back_pointers_is_that_of_the_finished_sentence_read_once(translator, beam_size):
     """Claim 8: the weights of the search's own steps are the rows of a teacher-forced run."""
     source = [*translator.tokenizer.encode("a dog and a cat"), EOS]
     tree = beam_tree(translator.model, source, beam_size)

@@ -3,7 +3,7 @@
 import ast
 import dataclasses
 import math
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -190,6 +190,21 @@ def test_6_a_row_that_sees_the_future_is_noticed(honest, monkeypatch):
     assert model is honest.translator.model
 
 
+@pytest.mark.parametrize("name", ["k", "v", "scores", "out"])
+def test_6_every_result_of_a_row_is_compared(honest, monkeypatch, name):
+    path = f"decoder.layers.1.self_attn.{name}"
+    record = type(honest.translator).record
+
+    def altered_before(self, trace, interventions, tgt_ids=None):
+        found = record(self, trace, interventions, tgt_ids)
+        if tgt_ids is None:
+            found[path] = nudged(found[path], 1e-3)
+        return found
+
+    monkeypatch.setattr(type(honest.translator), "record", altered_before)
+    assert of(6).measure(honest) > 1e-4
+
+
 def test_6_says_nothing_where_the_mask_was_lifted(translator):
     trace = translator.trace("Two dogs", "Zwei Hunde", interventions=(LiftCausalMask(),))
     assert of(6).measure(Case(translator, trace, "cross", 0, 0)) is None
@@ -219,17 +234,18 @@ def test_a_mistake_is_as_large_in_double_precision_and_rounding_is_not(honest):
         assert claim.measure(lie) > 0.01
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.number} {claim.title}")
-def test_every_claim_has_tests_of_its_number_in_the_files_that_the_page_names(claim):
-    first, *others = claim.tests
-    assert any(name.startswith(f"test_{claim.number}_") for name in names_in(first))
-    assert all(names_in(path) for path in others)
+@pytest.mark.parametrize("number", sorted({claim.number for claim in CLAIMS}))
+def test_every_claim_has_a_test_that_carries_its_number(number):
+    assert any(name.startswith(f"test_{number}_") for name in names_of_tests())
 
 
 def test_the_claims_are_the_twenty():
     assert sorted({claim.number for claim in CLAIMS}) == list(range(1, 21))
 
 
-def names_in(path: str) -> list[str]:
-    nodes = ast.walk(ast.parse((ROOT / path).read_text("utf-8")))
-    return [node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+@cache
+def names_of_tests() -> frozenset[str]:
+    """Names of all test functions below tests/."""
+    trees = [ast.parse(path.read_text("utf-8")) for path in (ROOT / "tests").rglob("test_*.py")]
+    names = (node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return frozenset(name for name in names if name.startswith("test_"))
