@@ -5,7 +5,7 @@ import streamlit as st
 from model.proof.checks import chain_closes, rows_sum_to_one
 from model.proof.claims import in_double_precision, measure_claim
 from model.proof.rerun_measures import causality
-from pages.compute.on_request import asked
+from pages.compute.on_request import TIMER, pressed
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts.verification import (
@@ -33,9 +33,7 @@ found = measure(view, slow=False)
 slot = below.empty()
 if left := waiting(found):
     with slot.container():
-        wanted = asked(
-            f"Measure the other {left} too: they run the model many times", "claims-slow", ":material/timer:"
-        )
+        wanted = pressed(f"Measure the other {left} too: they run the model many times", "claims-slow", TIMER)
     if wanted:
         with below:
             found = measure(view, slow=True)

@@ -1,1 +1,1 @@
-"""The only caches, the queue for the model, work on a button."""
+"""The result cache, the queue for model runs, and work that starts at the press of a button."""

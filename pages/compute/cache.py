@@ -1,145 +1,171 @@
-"""What has been worked out, kept for everybody as long as there is room; what is not known yet waits for its turn.
+"""A memory-bounded result cache shared by all sessions. The key of a result is content, never an `id()`.
 
-No lock is held while something is worked out: who leaves leaves nothing behind, and the next one who wants it does it.
+No lock is held while a result is computed. A cancelled request leaves nothing behind; the next caller recomputes.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import fields, is_dataclass
 from functools import wraps
+from hashlib import sha256
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
-from weakref import ref
 
 import numpy as np
 import streamlit as st
+from cachetools import LRUCache
 
 from model.checkpoints.devices import OutOfMemory, free_memory
 from model.checkpoints.translator import Translator
-from model.trace import Norm, Projections
-from pages.compute.queue import turn
+from model.trace import Norm, Projections, Trace
+from pages.compute.queue import wait_for_turn
 
-ROOM = 1_000_000_000
-"""bytes of all results together; a Trace of 250 + 250 tokens takes 112 MB, one of 20 + 20 takes 4"""
+CACHE_BYTES = 1_000_000_000
+"""for all results together; a Trace of 250 + 250 tokens takes 112 MB, one of 20 + 20 takes 4"""
+ENTRY_BYTES = 2_000
+"""counted for every entry besides its arrays and texts"""
 
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-_NOTHING = object()
 
 
-class Place:
-    """Where one result stands, or will."""
+class Cache:
+    """Results by key; when they exceed `max_bytes` together, the least recently used ones are dropped."""
 
-    def __init__(self) -> None:
-        self.result: Any = _NOTHING
+    def __init__(self, max_bytes: int) -> None:
+        self._lock = Lock()
+        self._results = LRUCache(max_bytes, getsizeof=footprint)
+
+    def get(self, key: Hashable) -> Any:
+        """The result, or None if there is none."""
+        with self._lock:
+            return self._results.get(key)
+
+    def put(self, key: Hashable, result: Any) -> None:
+        """Store a result that is not None; one larger than the whole cache is not stored."""
+        with self._lock, suppress(ValueError):
+            self._results[key] = result
+
+    def __contains__(self, key: Hashable) -> bool:
+        with self._lock:
+            return key in self._results
 
     @property
-    def taken(self) -> bool:
-        return self.result is not _NOTHING
+    def bytes(self) -> int:
+        """What all results take together."""
+        return self._results.currsize
 
 
-class Shelf:
-    """All results: where they take more than `room` bytes together, the one unused for longest goes.
-
-    Places are held weakly: those that Streamlit's caches have dropped go with their results.
-    """
-
-    def __init__(self, room: int) -> None:
-        self.room, self.bytes = room, 0
-        self._lock = Lock()
-        self._sizes: OrderedDict[ref[Place], int] = OrderedDict()
-
-    def put(self, place: Place, result: object) -> None:
-        size = footprint(result)
-        with self._lock:
-            place.result = result
-            self._sizes.pop(ref(place), None)
-            self._sizes = OrderedDict((other, taken) for other, taken in self._sizes.items() if other())
-            self._sizes[ref(place)] = size
-            self.bytes = sum(self._sizes.values())
-            while self.bytes > self.room and len(self._sizes) > 1:
-                oldest, freed = self._sizes.popitem(last=False)
-                self.bytes -= freed
-                if dropped := oldest():
-                    dropped.result = _NOTHING
-
-    def used(self, place: Place) -> None:
-        with self._lock:
-            if ref(place) in self._sizes:
-                self._sizes.move_to_end(ref(place))
+@st.cache_resource(show_spinner=False)
+def shared_cache() -> Cache:
+    """The one cache of this process."""
+    return Cache(CACHE_BYTES)
 
 
-def kept(max_entries: int, hash_funcs: Mapping[type, Callable] | None = None, doing: str = "") -> Callable:
-    """A function of the model that is worked out once for everybody, each time in a turn (see gate.py).
+def shared_result(message: str = "") -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
+    """Decorator: compute each result once for all sessions, one at a time per key, in the queue for model runs.
 
-    Where the GPU has too little memory, the CPU does it.
+    If the GPU runs out of memory, the CPU computes it. The function must not return None.
 
     Args:
-        max_entries: results that are kept; the room on the shelf may let fewer stay.
-        hash_funcs: as `st.cache_resource` takes them.
-        doing: what the page says meanwhile, once it is this session's turn.
+        message: shown on the page while this session computes.
     """
 
-    def decorate(work: Callable[Given, Result]) -> Callable[Given, Result]:
-        @st.cache_resource(max_entries=max_entries, show_spinner=False, hash_funcs=hash_funcs)
-        @wraps(work)
-        def place_of(*args: object) -> Place:  # noqa: ARG001 - the cache tells cases apart by it
-            return Place()
+    def decorate(compute: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+        @wraps(compute)
+        def result(*args: Arguments.args, **_: Arguments.kwargs) -> Result:
+            cache, key = shared_cache(), (compute.__module__, compute.__qualname__, key_of(args))
+            found = cache.get(key)
+            if found is None:
+                spinner = st.spinner(message, show_time=True) if message else nullcontext()
+                with wait_for_turn(key, lambda: key in cache), spinner:
+                    found = cache.get(key)
+                    if found is None:
+                        found = _compute(compute, args)
+                        cache.put(key, found)
+            return found
 
-        @wraps(work)
-        def found(*args: Given.args, **_: Given.kwargs) -> Result:
-            place = place_of(*args)
-            result = place.result
-            if result is _NOTHING:
-                with turn(place, lambda: place.taken), st.spinner(doing, show_time=True) if doing else nullcontext():
-                    result = place.result
-                    if result is _NOTHING:
-                        result = _worked_out(work, args)
-                        _shelf().put(place, result)
-            _shelf().used(place)
-            return result
-
-        return found
+        return result
 
     return decorate
 
 
+def stored(*case: Any) -> Any:
+    """What `store` was given for this case; None if nothing, or if it has been dropped since."""
+    return shared_cache().get(key_of(case))
+
+
+def store(result: Any, *case: Any) -> None:
+    """Keep the result of work that did not go through `shared_result`, for all sessions.
+
+    Args:
+        result: anything but None.
+        *case: everything it depends on, beginning with a name of its own.
+    """
+    shared_cache().put(key_of(case), result)
+
+
+def key_of(value: Any) -> Hashable:
+    """What a result depends on, as a hashable key.
+
+    Raises:
+        TypeError: `value` is neither hashable nor made of models, traces, arrays, dataclasses, mappings and sequences.
+    """
+    if isinstance(value, Translator):
+        return value.name, value.hash, value.device
+    if isinstance(value, Trace):
+        run = value.checkpoint, value.checkpoint_hash, value.device, value.interventions
+        return *run, value.source, value.src_ids, value.tgt_ids, value.next_ids
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype.str, sha256(value.tobytes()).digest()
+    if is_dataclass(value):
+        return type(value).__qualname__, *(key_of(getattr(value, field.name)) for field in fields(value))
+    if isinstance(value, Mapping):
+        return tuple((name, key_of(part)) for name, part in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(map(key_of, value))
+    hash(value)
+    return value
+
+
+def footprint(result: Any) -> int:
+    """Bytes that a result takes in the cache: its arrays and texts, and the weights of an opened model."""
+    return ENTRY_BYTES + _array_bytes(result)
+
+
 def on_cpu(translator: Translator) -> Translator:
-    """The same weights on the CPU, copied once for everybody."""
-    return translator if translator.device == "cpu" else _copy(translator)
+    """The same weights on the CPU, copied once for all sessions."""
+    return translator if translator.device == "cpu" else _copy_on_cpu(translator)
 
 
-def footprint(result: object) -> int:
-    """Bytes of the arrays in a result; the model's weights, which it shares with the model, are none of them."""
-    if isinstance(result, np.ndarray):
-        return result.nbytes
-    if isinstance(result, Norm | Projections | Translator):
-        return 0
-    if is_dataclass(result):
-        return sum(footprint(getattr(result, field.name)) for field in fields(result))
-    if isinstance(result, Mapping):
-        return sum(map(footprint, result.values()))
-    return sum(map(footprint, result)) if isinstance(result, list | tuple) else 0
+@shared_result()
+def _copy_on_cpu(translator: Translator) -> Translator:
+    return translator.on("cpu")
 
 
-def _worked_out(work: Callable[..., Result], args: tuple[object, ...]) -> Result:
+def _array_bytes(value: Any) -> int:
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Translator):
+        return sum(weights.nbytes for weights in value.model.parameters())
+    if isinstance(value, Norm | Projections):
+        return 0  # the model's own weights
+    if is_dataclass(value):
+        return sum(_array_bytes(getattr(value, field.name)) for field in fields(value))
+    if isinstance(value, Mapping):
+        return sum(map(_array_bytes, value.values()))
+    return sum(map(_array_bytes, value)) if isinstance(value, list | tuple) else 0
+
+
+def _compute(compute: Callable[..., Result], args: tuple[Any, ...]) -> Result:
     try:
-        return work(*args)
+        return compute(*args)
     except OutOfMemory:
         others = [on_cpu(arg) if isinstance(arg, Translator) else arg for arg in args]
         if all(one is other for one, other in zip(args, others, strict=True)):
             raise
-    # Not among the error's own frames: they hold on to what filled the memory.
+    # Outside the except block: the error's frames hold on to what filled the memory.
     free_memory()
-    return work(*others)
-
-
-@st.cache_resource(show_spinner=False)
-def _shelf() -> Shelf:
-    return Shelf(ROOM)
-
-
-@st.cache_resource(max_entries=2, show_spinner=False, hash_funcs={Translator: lambda t: (t.name, t.hash, t.device)})
-def _copy(translator: Translator) -> Translator:
-    return translator.on("cpu")
+    return compute(*others)

@@ -1,7 +1,7 @@
-"""Who may compute: a few runs of the model at once, in order of arrival, and none for somebody who has left."""
+"""First-come, first-served queue for model runs; a visitor's request is dropped when they leave."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -16,142 +16,141 @@ from model.cancel import cancellable
 from model.checkpoints.devices import OutOfMemory, free_memory
 
 RUNS_VARIABLE = "ATTENTION_EXPLORER_RUNS"
-LONGEST_QUEUE = 100
-"""sessions that may wait; whoever comes later is asked to try again"""
-LOOK_AGAIN = 0.1
-"""seconds between two looks at the queue"""
+MOST_WAITING = 100
+"""requests that may wait; later ones are asked to try again"""
+POLL_SECONDS = 0.1
 
 Step = TypeVar("Step")
 _HAS_TURN: ContextVar[bool] = ContextVar("has_turn", default=False)
 
 
-class TooBusy(Exception):
-    """The queue is full; the sentence says what to do."""
+class QueueFull(Exception):
+    """Too many requests wait; the message says what to do."""
 
 
 @dataclass(eq=False)
-class _Ticket:
-    """A place in the queue."""
-
-    wanted: object
+class _Request:
+    key: Hashable
+    """of the result it computes; None: no other request computes the same"""
     go: Event = field(default_factory=Event)
 
 
-class Gate:
-    """Lets at most `places` compute at once, in order of arrival; all threads share it, and none holds its lock long.
+class Queue:
+    """Lets at most `places` requests compute at once, in order of arrival. All threads share it.
 
     Args:
         places: how many may compute at once.
-        longest: how many may wait.
+        most_waiting: how many may wait.
     """
 
-    def __init__(self, places: int, longest: int = LONGEST_QUEUE) -> None:
-        self.places, self.longest = places, longest
+    def __init__(self, places: int, most_waiting: int = MOST_WAITING) -> None:
+        self.places, self.most_waiting = places, most_waiting
         self._lock = Lock()
-        self._waiting: list[_Ticket] = []
-        self._working: list[_Ticket] = []
-        self._alone: set[str] = set()
+        self._waiting: list[_Request] = []
+        self._working: list[_Request] = []
+        self._exclusive: set[str] = set()
 
     @contextmanager
     def turn(
-        self, tell: Callable[[int], None], wanted: object = None, done: Callable[[], bool] = lambda: False
+        self, report: Callable[[int], None], key: Hashable = None, done: Callable[[], bool] = lambda: False
     ) -> Iterator[None]:
-        """Wait, then compute in the block.
+        """Wait, then compute inside the block.
 
         Args:
-            tell: called again and again with how many are before; what it raises ends the waiting.
-            wanted: what is to be worked out, by identity: one at a time works on it. None: nobody else wants it.
-            done: whether somebody else has worked it out meanwhile: then the block begins at once.
+            report: called repeatedly with the number of requests ahead; an exception it raises ends the waiting.
+            key: of the result; requests with equal keys never compute at the same time. None: equal to no other.
+            done: whether another request has stored the result meanwhile; then the block begins at once.
 
         Raises:
-            TooBusy: too many wait already.
+            QueueFull: too many requests wait already.
         """
-        ticket = self._arrived(wanted)
+        request = self._enter(key)
         try:
-            while not ticket.go.is_set() and not done():
-                tell(self._before(ticket))
-                ticket.go.wait(LOOK_AGAIN)
+            while not request.go.is_set() and not done():
+                report(self._ahead_of(request))
+                request.go.wait(POLL_SECONDS)
             yield
         finally:
-            self._leave(ticket)
+            self._leave(request)
 
     @contextmanager
-    def alone(self, what: str) -> Iterator[bool]:
-        """Whether nobody else does `what` just now; then nobody else will while the block runs."""
+    def exclusive(self, name: str) -> Iterator[bool]:
+        """Whether nobody else is inside a block of this name; if so, nobody else enters until this block ends."""
         with self._lock:
-            mine = what not in self._alone
-            self._alone.add(what)
+            free = name not in self._exclusive
+            self._exclusive.add(name)
         try:
-            yield mine
+            yield free
         finally:
-            if mine:
+            if free:
                 with self._lock:
-                    self._alone.discard(what)
+                    self._exclusive.discard(name)
 
-    def _arrived(self, wanted: object) -> _Ticket:
-        ticket = _Ticket(wanted)
+    def _enter(self, key: Hashable) -> _Request:
+        request = _Request(key)
         with self._lock:
-            self._waiting.append(ticket)
-            self._let_in()
-            if len(self._waiting) > self.longest and not ticket.go.is_set():
-                self._waiting.remove(ticket)
-                raise TooBusy(f"The model is busy: {self.longest} others wait already. Try again in a minute.")
-        return ticket
+            self._waiting.append(request)
+            self._start_next()
+            if len(self._waiting) > self.most_waiting and not request.go.is_set():
+                self._waiting.remove(request)
+                raise QueueFull(
+                    f"The model is busy: {_requests(self.most_waiting)} already waiting. Try again in a minute."
+                )
+        return request
 
-    def _before(self, ticket: _Ticket) -> int:
-        """How many compute now, or will before this one."""
+    def _ahead_of(self, request: _Request) -> int:
         with self._lock:
-            return len(self._working) + (self._waiting.index(ticket) if ticket in self._waiting else 0)
+            return len(self._working) + (self._waiting.index(request) if request in self._waiting else 0)
 
-    def _leave(self, ticket: _Ticket) -> None:
+    def _leave(self, request: _Request) -> None:
         with self._lock:
-            (self._working if ticket in self._working else self._waiting).remove(ticket)
-            self._let_in()
+            (self._working if request in self._working else self._waiting).remove(request)
+            self._start_next()
 
-    def _let_in(self) -> None:
-        """The first ones for whom there is room, and whose wish nobody is working on."""
-        for ticket in list(self._waiting):
+    def _start_next(self) -> None:
+        """Start the first waiting requests for which there is a place and whose result nobody is computing."""
+        for request in list(self._waiting):
             if len(self._working) >= self.places:
                 return
-            if ticket.wanted is None or all(ticket.wanted is not other.wanted for other in self._working):
-                self._waiting.remove(ticket)
-                self._working.append(ticket)
-                ticket.go.set()
+            if request.key is None or all(request.key != other.key for other in self._working):
+                self._waiting.remove(request)
+                self._working.append(request)
+                request.go.set()
 
 
 @st.cache_resource(show_spinner=False)
-def gate() -> Gate:
-    """The one gate of this process: a place for each processor core, or as many as ATTENTION_EXPLORER_RUNS says."""
-    asked = os.environ.get(RUNS_VARIABLE, "")
-    return Gate(max(int(asked), 1) if asked.isdecimal() else os.cpu_count() or 1)
+def model_queue() -> Queue:
+    """The one queue of this process: as many places as ATTENTION_EXPLORER_RUNS says, or as there are cores."""
+    places = os.environ.get(RUNS_VARIABLE, "")
+    return Queue(max(int(places), 1) if places.isdecimal() else os.cpu_count() or 1)
 
 
 @contextmanager
-def turn(wanted: object = None, done: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Compute in the block when it is this session's turn; until then the page says how many are before it.
+def wait_for_turn(key: Hashable = None, done: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Compute inside the block when it is this session's turn; until then the page says how many are ahead.
 
-    Once the person has left, or asked for something else, waiting ends, and so does the model's work at its next step.
-    Where too many wait already, the page says so and ends. A turn within a turn does not wait.
+    When the visitor leaves, or asks for something else, the waiting ends, and so does the model's work at its next
+    step. If too many wait already, the page says so and stops. A turn inside a turn does not wait.
 
     Args:
-        wanted: see `Gate.turn`.
-        done: see `Gate.turn`.
+        key: see `Queue.turn`.
+        done: see `Queue.turn`.
     """
     if _HAS_TURN.get():
         yield
         return
-    ask, line = get_run_yield_check(), BusyLine()
+    check_visitor, line = get_run_yield_check(), QueueLine()
 
-    def tell(before: int) -> None:
-        if ask:
-            ask()
-        line.say(before)
+    def report(ahead: int) -> None:
+        if check_visitor:
+            check_visitor()
+        line.show(ahead)
 
     try:
-        with gate().turn(tell, wanted, done), _at_work(ask):
+        with model_queue().turn(report, key, done), _take_turn(check_visitor):
             line.clear()
             yield
-    except TooBusy as error:
+    except QueueFull as error:
         st.warning(str(error), icon=":material/hourglass:")
         st.stop()
     finally:
@@ -159,24 +158,24 @@ def turn(wanted: object = None, done: Callable[[], bool] = lambda: False) -> Ite
 
 
 @contextmanager
-def _at_work(ask: Callable[[], None] | None) -> Iterator[None]:
+def _take_turn(check_visitor: Callable[[], None] | None) -> Iterator[None]:
     token = _HAS_TURN.set(True)
     try:
-        with cancellable(ask):
+        with cancellable(check_visitor):
             yield
     finally:
         _HAS_TURN.reset(token)
 
 
 def in_turns(steps: Iterator[Step]) -> Iterator[Step]:
-    """The same steps, each in a turn of its own: between two steps of long work others may compute.
+    """The same steps, each in a turn of its own, so that others can compute between two steps of long work.
 
-    Where a GPU's memory is too small for it, the page says so and ends.
+    If the GPU runs out of memory, the page says so and stops.
     """
     end = object()
     while True:
         try:
-            with turn():
+            with wait_for_turn():
                 step = next(steps, end)
         except OutOfMemory:
             free_memory()
@@ -187,33 +186,35 @@ def in_turns(steps: Iterator[Step]) -> Iterator[Step]:
         yield step
 
 
-AT_LEAST = 1.0
-"""seconds that a number stands"""
+class QueueLine:
+    """A spinner that says how many requests are ahead; as a spinner it moves nothing below it.
 
+    Streamlit shows no spinner that lasts less than half a second, so the old line stays until the new one is visible.
+    """
 
-UNTIL_SEEN = 0.6
-"""seconds after which a spinner is on screen: Streamlit shows none that lasts less than half a second"""
-
-
-class BusyLine:
-    """A spinner, so that nothing below it moves; a new one for each number, the old one staying until it is seen."""
+    SHOWN_SECONDS = 1.0
+    VISIBLE_AFTER = 0.6
 
     def __init__(self) -> None:
         self._lines: list[tuple[float, ExitStack]] = []
-        self._said = 0
+        self._ahead = 0
 
-    def say(self, before: int) -> None:
-        """Call it again and again."""
+    def show(self, ahead: int) -> None:
+        """Show the number; call it repeatedly."""
         now = monotonic()
-        if before != self._said and (not self._lines or now - self._lines[-1][0] >= AT_LEAST):
+        if ahead != self._ahead and (not self._lines or now - self._lines[-1][0] >= self.SHOWN_SECONDS):
             line = ExitStack()
-            line.enter_context(st.spinner(f"The model is busy: {before} before you"))
+            line.enter_context(st.spinner(f"The model is busy: {_requests(ahead)} ahead of you"))
             self._lines.append((now, line))
-            self._said = before
-        if len(self._lines) > 1 and now - self._lines[-1][0] >= UNTIL_SEEN:
+            self._ahead = ahead
+        if len(self._lines) > 1 and now - self._lines[-1][0] >= self.VISIBLE_AFTER:
             self._lines.pop(0)[1].close()
 
     def clear(self) -> None:
         with ExitStack() as all_lines:
             while self._lines:
                 all_lines.push(self._lines.pop()[1])
+
+
+def _requests(count: int) -> str:
+    return f"{count} request" + "s" * (count != 1)

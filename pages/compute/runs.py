@@ -1,4 +1,4 @@
-"""The app's only caches: one model for everybody, the latest runs, and their checks."""
+"""Opened checkpoints, runs of the model, and their checks: computed once, shared by all sessions."""
 
 from dataclasses import dataclass
 
@@ -10,108 +10,80 @@ from model.checkpoints.translator import Translator
 from model.interventions import Intervention
 from model.proof.checks import Check, prove
 from model.trace import Trace
-from pages.compute.cache import kept
+from pages.compute.cache import shared_result
 
 
 @dataclass(frozen=True)
 class Request:
-    """All that a run depends on besides the weights."""
+    """Everything that a run depends on besides the weights."""
 
     source: str
-    target: str | None
-    """None: the model finds its own"""
-    beam_size: int
-    interventions: tuple[Intervention, ...]
+    target: str | None = None
+    """None: the model decodes its own"""
+    beam_size: int = 4
+    interventions: tuple[Intervention, ...] = ()
 
 
 def open_translator(checkpoint: str, device: str) -> Translator:
-    """The checkpoint on its device, loaded once for all sessions.
+    """The checkpoint on its device.
 
     Raises:
-        CheckpointError: it is missing or not whole.
+        CheckpointError: it is missing or broken.
     """
     with st.spinner(f"Opening the checkpoint {checkpoint} …"):
-        return _translator(checkpoint, device)
+        return _load(checkpoint, device)
 
 
-def run(translator: Translator, request: Request) -> Trace:
-    """Decode and trace; the latest runs are kept and shared.
-
-    Raises:
-        ValueError: the text is blank or too long; the sentence says what to do.
-    """
-    return _trace(translator, request)
-
-
-def again(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
-    """The same tokens, source and target, under other interventions; the latest runs are kept and shared.
-
-    Raises:
-        ValueError: an intervention does not fit the model.
-    """
-    if interventions == trace.interventions:
-        return trace
-    return _again(translator, trace, interventions)
-
-
-def prepare(checkpoint: str, device: str, request: Request) -> None:
-    """Load, run and check before anybody asks; the next one who does finds it all.
-
-    Raises:
-        CheckpointError: the checkpoint is missing or not whole.
-    """
-    translator = _translator(checkpoint, device)
-    _checks(translator, _trace(translator, request))
-
-
-def check(translator: Translator, trace: Trace) -> tuple[Check, ...]:
-    """The proof of one trace, worked out once."""
-    return _checks(translator, trace)
-
-
-def translate(
-    translator: Translator, sentences: tuple[str, ...], beam_size: int, interventions: tuple[Intervention, ...]
-) -> list[str]:
-    """The translation of each sentence, remembered for the next rerun."""
-    return _translations(translator, sentences, beam_size, interventions)
-
-
-def _weights(translator: Translator) -> tuple[str, str]:
-    return translator.hash, translator.device
-
-
-def _run(trace: Trace) -> tuple[object, ...]:
-    return trace.checkpoint_hash, trace.device, trace.src_ids, trace.tgt_ids, trace.interventions
-
-
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _translator(checkpoint: str, device: str) -> Translator:
+@shared_result()
+def _load(checkpoint: str, device: str) -> Translator:
     translator = load_checkpoint(checkpoint, device)
     settle()
     return translator
 
 
-@kept(max_entries=24, hash_funcs={Translator: _weights}, doing="The model is translating …")
-def _trace(translator: Translator, request: Request) -> Trace:
+@shared_result("The model is translating …")
+def run(translator: Translator, request: Request) -> Trace:
+    """Decode and trace.
+
+    Raises:
+        ValueError: the text is blank or too long; the message says what to do.
+    """
     return translator.trace(request.source, request.target, request.beam_size, request.interventions)
 
 
-@kept(max_entries=24, hash_funcs={Translator: _weights, Trace: _run}, doing="The changed model is running …")
-def _again(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
+def rerun(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
+    """The same source and target tokens under other interventions.
+
+    Raises:
+        ValueError: an intervention does not fit the model.
+    """
+    return trace if interventions == trace.interventions else _rerun(translator, trace, interventions)
+
+
+@shared_result("The changed model is running …")
+def _rerun(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
     return translator.rerun(trace, interventions)
 
 
-@kept(max_entries=512, hash_funcs={Translator: _weights})
-def _translations(
+@shared_result()
+def translate(
     translator: Translator, sentences: tuple[str, ...], beam_size: int, interventions: tuple[Intervention, ...]
 ) -> list[str]:
+    """The translation of each sentence."""
     return translator.translate(sentences, beam_size, interventions=interventions)
 
 
-@kept(
-    max_entries=200,
-    hash_funcs={Translator: _weights, Trace: _run},
-    doing="Checking the picture against the model …",
-)
-def _checks(translator: Translator, trace: Trace) -> tuple[Check, ...]:
+@shared_result("Checking the picture against the model …")
+def check(translator: Translator, trace: Trace) -> tuple[Check, ...]:
+    """The checks of the proof strip for one trace."""
     return prove(translator, trace)
+
+
+def prepare(checkpoint: str, device: str, request: Request) -> None:
+    """Load, run and check in advance, so that the first visitor finds the results in the cache.
+
+    Raises:
+        CheckpointError: the checkpoint is missing or broken.
+    """
+    translator = _load(checkpoint, device)
+    check(translator, run(translator, request))

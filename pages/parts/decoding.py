@@ -8,7 +8,7 @@ from model.generation.sampling import SampledTranslation, Sampling, logits_at_at
 from model.generation.step_cost import time_steps
 from model.interventions import Intervention, applied
 from model.trace import Array, Trace
-from pages.compute.cache import kept
+from pages.compute.cache import shared_result
 from pages.frame.open_page import View
 from pages.parts.translate import Alignment, choose_alignment
 from pages.widgets.chart import chart
@@ -90,15 +90,7 @@ def pieces_of(view: View, tokens: tuple[int, ...]) -> list[str]:
     return view.translator.tokenizer.tokens(list(tokens))
 
 
-def _weights(translator: Translator) -> tuple[str, str]:
-    return translator.hash, translator.device
-
-
-def _run(trace: Trace) -> tuple[object, ...]:
-    return trace.checkpoint_hash, trace.device, trace.src_ids, trace.tgt_ids, trace.interventions
-
-
-@kept(max_entries=8, hash_funcs={Translator: _weights}, doing="The model is searching …")
+@shared_result("The model is searching …")
 def _tree(
     translator: Translator, src_ids: tuple[int, ...], interventions: tuple[Intervention, ...], beam_size: int
 ) -> BeamTree:
@@ -106,7 +98,7 @@ def _tree(
         return beam_tree(translator.model, list(src_ids), beam_size)
 
 
-@kept(max_entries=32, hash_funcs={Translator: _weights}, doing="The model is drawing …")
+@shared_result("The model is drawing …")
 def _drawn(
     translator: Translator,
     src_ids: tuple[int, ...],
@@ -119,12 +111,12 @@ def _drawn(
         return sample_translations(translator.model, list(src_ids), sampling, seed, n)
 
 
-@kept(max_entries=8, hash_funcs={Translator: _weights, Trace: _run}, doing="The model is running again …")
+@shared_result("The model is running again …")
 def _tempered(translator: Translator, trace: Trace, tau: float) -> Array:
     return logits_at_attention_temperature(translator.model, trace, tau)
 
 
-@kept(max_entries=96, hash_funcs={Translator: _weights})
+@shared_result()
 def _timed(
     translator: Translator, src_ids: tuple[int, ...], steps: int, use_cache: bool, repetition: int
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:

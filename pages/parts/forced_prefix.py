@@ -10,7 +10,7 @@ from model.generation.steps import Steps
 from model.interventions import Intervention
 from model.network.config import BOS, EOS, PAD, UNK
 from model.trace import Trace
-from pages.compute.cache import kept
+from pages.compute.cache import shared_result
 from pages.frame.open_page import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import number, text
@@ -181,11 +181,7 @@ def _undo() -> None:
     st.session_state[HISTORY], st.session_state[FIELD] = earlier, last
 
 
-def _weights(translator: Translator) -> tuple[str, str]:
-    return translator.hash, translator.device
-
-
-@kept(max_entries=24, hash_funcs={Translator: _weights})
+@shared_result()
 def _continued(
     translator: Translator,
     source: str,

@@ -8,9 +8,10 @@ import streamlit as st
 from model.analysis.head_importance import HeadScores, Pair, head_scores, prune
 from model.analysis.head_pruning import PruningCurve, encode_pair, pruning_curve
 from model.interventions import HeadGate
-from pages.compute.on_request import asked, kept_result
+from pages.compute.cache import store, stored
+from pages.compute.on_request import compute_on_request, pressed
 from pages.compute.queue import in_turns
-from pages.compute.runs import Request, again, run, translate
+from pages.compute.runs import Request, rerun, run, translate
 from pages.frame.examples import examples_of
 from pages.frame.fields import KINDS
 from pages.frame.open_page import View
@@ -22,6 +23,7 @@ from viz.charts.head_importance import effect_maps, effect_table, pruning_chart
 
 MAPS = "which-maps"
 SENTENCES = 10
+CHART = ":material/show_chart:"
 OF = {"kind": "this kind", "all": "all kinds"}
 MODES = {"zero": "by nothing (zero)", "mean": "by its mean"}
 ON = {"sentence": "this sentence", "examples": f"{SENTENCES} example sentences"}
@@ -73,24 +75,26 @@ def _clicked() -> None:
 def _scored(view: View, kinds: tuple[str, ...], mode: str, on: str) -> list[HeadScores] | None:
     """What is known already, or what the button asks for."""
     trace, translator = view.trace, view.translator
-    kept = {kind: kept_result("scores", *_case(view), on, kind, mode) for kind in kinds}
-    if all(kept.values()):
-        return [holder[0] for holder in kept.values()]
+    cases = {kind: ("head scores", trace, on, kind, mode) for kind in kinds}
+    found = {kind: stored(*case) for kind, case in cases.items()}
+    if None not in found.values():
+        return list(found.values())
     count = sum(len(kind.layers) * kind.heads for kind in translator.kinds if kind.name in kinds)
     place = st.empty()
     with place.container():
-        if not asked(f"Switch off each of {count} heads", "which_go", ":material/play_arrow:"):
+        if not pressed(f"Switch off each of {count} heads", "which_go"):
             st.caption("Nothing runs until you press the button.")
             return None
     bar = place.progress(0.0, "Reading the sentences …")
     pairs = [(trace.src_ids, trace.next_ids)] if on == "sentence" else _example_pairs(view)
-    for number, (kind, holder) in enumerate(kept.items()):
-        if not holder:
-            for found in in_turns(_each_pass(view, pairs, kind, mode)):
-                bar.progress((number + found.done) / len(kinds), f"{KINDS[kind]}: {found.done:.0%}")
-            holder.append(found)
+    for number, kind in enumerate(kinds):
+        if found[kind] is None:
+            for scores in in_turns(_each_pass(view, pairs, kind, mode)):
+                bar.progress((number + scores.done) / len(kinds), f"{KINDS[kind]}: {scores.done:.0%}")
+            found[kind] = scores
+            store(scores, *cases[kind])
     bar.empty()
-    return [holder[0] for holder in kept.values()]
+    return list(found.values())
 
 
 def _each_pass(view: View, pairs: list[Pair], kind: str, mode: str) -> Iterator[HeadScores]:
@@ -148,18 +152,11 @@ def _show_pruning(view: View, scores: list[HeadScores], beam_size: int) -> None:
 def _show_curve(view: View, scores: list[HeadScores], k: int) -> None:
     """log p against k, and where the greedy translation is no longer the same."""
     gates = prune(scores, sum(found.change.size for found in scores))
-    holder = kept_result("curve", *_case(view), gates)
-    if not holder:
-        place = st.empty()
-        with place.container():
-            if not asked("Draw the curve for every k", "which_curve", ":material/show_chart:"):
-                return
-        bar = place.progress(0.0, "Switching off one head after the other …")
-        for found in in_turns(_each_step(view, gates)):
-            bar.progress(found.done, f"{found.done:.0%} of all k")
-        bar.empty()
-        holder.append(found)
-    curve: PruningCurve = holder[0]
+    curve: PruningCurve | None = compute_on_request(
+        "Draw the curve for every k", "which_curve", (view.trace, gates), lambda: _each_step(view, gates), CHART
+    )
+    if curve is None:
+        return
     chart(
         pruning_chart(curve.log_probabilities, curve.same, k, list(map(_named, gates))),
         key="which-curve",
@@ -173,21 +170,17 @@ def _show_curve(view: View, scores: list[HeadScores], k: int) -> None:
     )
 
 
-def _each_step(view: View, gates: tuple[HeadGate, ...]) -> Iterator[PruningCurve]:
+def _each_step(view: View, gates: tuple[HeadGate, ...]) -> Iterator[tuple[float, PruningCurve]]:
     trace = view.trace
     greedy = run(view.translator, Request(trace.source, None, 1, trace.interventions))
     pair = (trace.src_ids, trace.next_ids)
-    return pruning_curve(view.translator.model, pair, greedy.next_ids, gates, trace.interventions)
+    for curve in pruning_curve(view.translator.model, pair, greedy.next_ids, gates, trace.interventions):
+        yield curve.done, curve
 
 
 def _log_probability(view: View, interventions: tuple) -> float:
-    return float(again(view.translator, view.trace, interventions).target_log_probabilities.sum())
+    return float(rerun(view.translator, view.trace, interventions).target_log_probabilities.sum())
 
 
 def _named(gate: HeadGate) -> str:
     return f"{KINDS[gate.kind]}, layer {gate.layer}, head {gate.head}"
-
-
-def _case(view: View) -> tuple[object, ...]:
-    trace = view.trace
-    return trace.checkpoint_hash, trace.device, trace.src_ids, trace.next_ids, trace.interventions

@@ -7,7 +7,7 @@ from model.analysis.logit_lens import LogitLens, logit_lens
 from model.analysis.residual_stream import Neurons, neurons, sublayers_in
 from model.checkpoints.translator import Translator
 from model.trace import Array, SubLayer, Trace
-from pages.compute.cache import kept
+from pages.compute.cache import shared_result
 from pages.frame.open_page import View
 from pages.parts.layer_by_layer import Shown
 from pages.widgets.chart import chart
@@ -151,14 +151,6 @@ def _neurons(view: View, sublayer: SubLayer, position: int, most: int) -> Neuron
     return neurons(view.translator, sublayer, position, most)
 
 
-def _weights(translator: Translator) -> tuple[str, str]:
-    return translator.hash, translator.device
-
-
-def _run(trace: Trace) -> tuple[object, ...]:
-    return trace.checkpoint_hash, trace.device, trace.src_ids, trace.tgt_ids, trace.interventions
-
-
-@kept(max_entries=24, hash_funcs={Translator: _weights, Trace: _run})
+@shared_result()
 def _lens(translator: Translator, trace: Trace) -> LogitLens:
     return logit_lens(translator, trace)

@@ -11,7 +11,7 @@ from model.analysis.softmax import future_mass, mask_orders
 from model.checkpoints.translator import Translator
 from model.interventions import LiftCausalMask
 from model.trace import Attention, Trace
-from pages.compute.cache import kept
+from pages.compute.cache import shared_result
 from pages.compute.runs import Request, run
 from pages.frame.open_page import View
 from pages.widgets.chart import chart
@@ -195,14 +195,6 @@ def _padded(view: View, pads: int) -> PaddedRun:
         return _padded_run(view.translator, view.trace, view.kind, view.layer, pads)
 
 
-def _weights(translator: Translator) -> str:
-    return translator.hash
-
-
-def _run(trace: Trace) -> tuple[object, ...]:
-    return trace.checkpoint_hash, trace.device, trace.src_ids, trace.tgt_ids, trace.interventions
-
-
-@kept(max_entries=24, hash_funcs={Translator: _weights, Trace: _run})
+@shared_result()
 def _padded_run(translator: Translator, trace: Trace, kind: str, layer: int, pads: int) -> PaddedRun:
     return run_padded(translator, trace, kind, layer, pads)

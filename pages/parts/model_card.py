@@ -19,7 +19,8 @@ from viz.charts.model_card import amount, shares
 from viz.tokens import as_markdown
 
 if TYPE_CHECKING:
-    from pages.frame.open_page import View
+    from pages.compute.cache import shared_result
+from pages.frame.open_page import View
 
 PARTS = {
     "encoder_self": "encoder self-attention",
@@ -231,12 +232,12 @@ def _opening(translator: Translator) -> str:
         return "no longer whole"
 
 
-@st.cache_resource(show_spinner=False)
+@shared_result()
 def _preset_parameters(name: str) -> dict[str, int]:
     return count_parameters(PRESETS[name])
 
 
-@st.cache_resource(max_entries=24, show_spinner=False, hash_funcs={Translator: lambda t: (t.hash, t.device)})
+@shared_result()
 def _load_seconds(translator: Translator) -> float:
     """How long opening this checkpoint takes, by doing it again; what is opened is dropped."""
     start = time.perf_counter()

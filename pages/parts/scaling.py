@@ -15,7 +15,7 @@ from model.analysis.softmax import (
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
 from model.trace import Attention, Trace
-from pages.compute.cache import kept
+from pages.compute.cache import shared_result
 from pages.compute.runs import Request, run
 from pages.frame.open_page import View
 from pages.parts.masks import names
@@ -194,11 +194,7 @@ def _show_outcomes(outcomes: list[_Outcome], plain: Trace) -> None:
     )
 
 
-def _weights(translator: Translator) -> tuple[str, str]:
-    return translator.hash, translator.device
-
-
-@kept(max_entries=256, hash_funcs={Translator: _weights})
+@shared_result()
 def _outcome(
     translator: Translator,
     texts: tuple[str, str],

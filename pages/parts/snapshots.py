@@ -13,7 +13,7 @@ from model.checkpoints.snapshots import open_snapshot, snapshots
 from model.checkpoints.store import CheckpointError, available_checkpoints, checkpoint_path
 from model.checkpoints.translator import Translator
 from model.trace import Array, Attention, Trace
-from pages.compute.cache import kept
+from pages.compute.cache import shared_result
 from pages.compute.runs import translate
 from pages.frame.fields import KINDS
 from pages.widgets.chart import chart
@@ -154,19 +154,11 @@ def _moment_and_attention(view: "View", chosen: str) -> tuple[Moment, Attention]
     return Moment(translator.hash, greedy, loss), trace.attention(view.kind, view.layer)
 
 
-def _weights(translator: Translator) -> tuple[str, str, str]:
-    return translator.name, translator.hash, translator.device
-
-
-def _run(trace: Trace) -> tuple[object, ...]:
-    return trace.checkpoint_hash, trace.source, trace.src_ids, trace.next_ids, trace.interventions
-
-
-@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs={Translator: _weights})
+@shared_result()
 def _snapshot(translator: Translator, step: int) -> Translator:
     return open_snapshot(translator, step)
 
 
-@kept(max_entries=4, hash_funcs={Translator: _weights, Trace: _run})
+@shared_result()
 def _rerun(translator: Translator, trace: Trace) -> Trace:
     return translator.rerun(trace, trace.interventions)

@@ -16,8 +16,7 @@ from model.analysis.swapped_weights import (
     zero_values,
 )
 from model.interventions import UniformAttention
-from pages.compute.on_request import asked, kept_result
-from pages.compute.queue import in_turns
+from pages.compute.on_request import compute_on_request
 from pages.frame.fields import KINDS
 from pages.frame.open_page import View
 from pages.widgets.chart import chart
@@ -58,9 +57,9 @@ def _show_swaps(view: View) -> None:
     )
     one, many = st.columns(2)
     with one:
-        alone = _worked_out(view, f"Layer {view.layer}, head {view.head}", "explain_head", _swap_one)
+        alone = _result(view, f"Layer {view.layer}, head {view.head}", "explain_head", _swap_one)
     with many:
-        heads = _worked_out(view, "Every head of this kind", "explain_kind", _swap_all)
+        heads = _result(view, "Every head of this kind", "explain_kind", _swap_all)
     if alone:
         _show_one(alone)
     if heads:
@@ -122,7 +121,7 @@ def _show_zeroing(view: View) -> None:
         f"set to 0 in layer {view.layer}, head {view.head}, and we see how far the layer's outputs turn. A weight says "
         "how much of a value is taken; this, how much that value mattered."
     )
-    found = _worked_out(view, "Zero each key's value", "explain_zero", _zero)
+    found = _result(view, "Zero each key's value", "explain_zero", _zero)
     if not found:
         return
     keys = view.attention.key_tokens
@@ -141,21 +140,9 @@ def _show_zeroing(view: View) -> None:
     st.dataframe(table, hide_index=True, height=240, key="explain_zero_table")
 
 
-def _worked_out(view: View, label: str, key: str, work: Work) -> Any:
-    """What `work` finds, once somebody has asked for it; its last yield is the result, the others are progress."""
-    trace = view.trace
-    case = (trace.checkpoint_hash, trace.device, trace.src_ids, trace.next_ids, trace.interventions, view.kind)
+def _result(view: View, label: str, key: str, work: Work) -> Any:
     place = () if work is _swap_all else (view.layer, view.head)
-    holder = kept_result(key, *case, *place)
-    pressed = asked(label, key, ":material/play_arrow:")
-    if pressed and not holder:
-        bar = st.progress(0.0, "The model is running …")
-        found: object = None
-        for share, found in in_turns(work(view)):  # noqa: B007 - the last one is the result
-            bar.progress(share, f"{share:.0%}")
-        bar.empty()
-        holder.append(found)
-    return holder[0] if holder else None
+    return compute_on_request(label, key, (view.trace, view.kind, *place), lambda: work(view))
 
 
 def _swap_one(view: View) -> Progress:

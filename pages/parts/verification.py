@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.checkpoints.translator import Translator
 from model.proof.claims import CLAIMS, Claim, Measurement, double_case, measure_claim
 from model.proof.measures import Case
-from model.trace import Trace
+from pages.compute.cache import store, stored
 from pages.widgets.snippet import Recipe
 from viz.charts.verification import Row, errors_table
 
@@ -28,21 +27,23 @@ def measure(view: "View", slow: bool) -> dict[Claim, Measurement]:
         view: the run, and the head that claim 10 silences.
         slow: measure those as well that run the model many times.
     """
-    wanted = [claim for claim in MEASURABLE if not _kept(view, claim) and (slow or not claim.slow)]
+    found = {claim: stored(*_case(view, claim)) for claim in MEASURABLE}
+    wanted = [claim for claim in MEASURABLE if found[claim] is None and (slow or not claim.slow)]
     if wanted:
-        _work(view, wanted)
-    return {claim: _kept(view, claim)[0] for claim in MEASURABLE if _kept(view, claim)}
+        found |= _measure(view, wanted)
+    return {claim: result for claim, result in found.items() if result is not None}
 
 
-def _work(view: "View", claims: list[Claim]) -> None:
+def _measure(view: "View", claims: list[Claim]) -> dict[Claim, Measurement]:
     bar = st.progress(0.0, "Running once more in double precision …")
     case = Case(view.translator, view.trace, view.kind, view.layer, view.head)
-    double = double_case(case)
+    double, found = double_case(case), {}
     for number, claim in enumerate(claims):
         bar.progress(number / len(claims), f"Measuring claim {claim.number}: {claim.title} …")
-        # Another visitor may have been quicker.
-        _kept(view, claim)[:] = [measure_claim(claim, case, double)]
+        found[claim] = measure_claim(claim, case, double)
+        store(found[claim], *_case(view, claim))
     bar.empty()
+    return found
 
 
 def rows(found: dict[Claim, Measurement]) -> list[Row]:
@@ -148,20 +149,6 @@ def recipe(found: dict[Claim, Measurement]) -> Recipe:
     )
 
 
-def _kept(view: "View", claim: Claim) -> list[Measurement]:
+def _case(view: "View", claim: Claim) -> tuple[object, ...]:
     place = (view.kind, view.layer, view.head) if claim.of_head else ()
-    return _results(claim.title, view.translator, view.trace, place)
-
-
-def _weights(translator: Translator) -> tuple[str, str, str]:
-    return translator.name, translator.hash, translator.device
-
-
-def _run(trace: Trace) -> tuple[object, ...]:
-    return trace.checkpoint_hash, trace.device, trace.src_ids, trace.next_ids, trace.interventions
-
-
-@st.cache_resource(max_entries=600, show_spinner=False, hash_funcs={Translator: _weights, Trace: _run})
-def _results(title: str, translator: Translator, trace: Trace, place: tuple) -> list[Measurement]:  # noqa: ARG001
-    """Empty until it has been measured; shared by all."""
-    return []
+    return "claim", claim.title, view.translator, view.trace, place

@@ -11,7 +11,7 @@ from model.analysis.distributions import total_variation
 from model.analysis.two_runs import are_identical, largest_changes, top_tokens
 from model.interventions import Intervention, MaskEdit
 from model.trace import Trace
-from pages.compute.runs import Request, again, run
+from pages.compute.runs import Request, rerun, run
 from pages.frame.fields import KINDS
 from pages.frame.open_page import View
 from pages.parts.change_list import edition, toggle
@@ -40,7 +40,7 @@ class Comparison:
 def compare(view: View, changes: tuple[Intervention, ...]) -> Comparison:
     """Run the model with the changes on the same target; where it cannot, say why."""
     try:
-        return Comparison(view.trace, again(view.translator, view.trace, (*view.trace.interventions, *changes)))
+        return Comparison(view.trace, rerun(view.translator, view.trace, (*view.trace.interventions, *changes)))
     except ValueError as error:
         st.text(f"The model cannot run with these changes: {error} You see it without them.")
         return Comparison(view.trace, view.trace)
@@ -72,7 +72,7 @@ def show_new(view: View, runs: Comparison) -> Trace:
     asked = Request(runs.before.source, None, view.beam_size, plain)
     own = run(translator, asked)
     new = run(translator, replace(asked, interventions=runs.after.interventions))
-    changed, unchanged = _log_probability(new), _log_probability(again(translator, new, plain))
+    changed, unchanged = _log_probability(new), _log_probability(rerun(translator, new, plain))
     st.html(word_diff(own.translation, new.translation))
     _numbers({"log p, plain model": unchanged, "log p, changed": changed}, changed - unchanged)
     if new.next_ids == own.next_ids:

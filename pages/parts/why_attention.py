@@ -8,7 +8,7 @@ from model.background import lstm, scoring_functions
 from model.background.stopwatch import Timings, exponents, growth
 from model.background.table_1 import attention_work, contiguous_layers, lstm_work, paths, windows
 from model.trace import Attention
-from pages.compute.on_request import measured
+from pages.compute.on_request import measure_on_request
 from pages.frame.open_page import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, select
@@ -90,7 +90,7 @@ def show_measured(view: View) -> None:
         "inputs are seeded normal numbers: the time does not depend on them."
     )
     batch = choice("Sentences at once", BATCHES, "time_batch")
-    timings = measured(
+    timings = measure_on_request(
         "why-time-layers",
         (d, model.config.n_heads, batch),
         device,
@@ -196,7 +196,7 @@ def _show_scoring_costs(view: View, attention: Attention, head: int) -> None:
         "seeded normal numbers, which no training has touched: they stand for cost and shape, and nothing else. "
         "q and k are this head's own, repeated until there are n of each."
     )
-    timings = measured(
+    timings = measure_on_request(
         "why-time-scoring",
         (d_k,),
         view.trace.device,

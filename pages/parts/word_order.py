@@ -14,7 +14,7 @@ from model.analysis.word_order import (
 )
 from model.checkpoints.translator import Translator
 from model.trace import Trace
-from pages.compute.cache import kept
+from pages.compute.cache import shared_result
 from pages.frame.open_page import View
 from pages.parts.masks import names
 from pages.widgets.chart import chart
@@ -168,22 +168,14 @@ def _run(view: View, permutation: tuple[int, ...], off: tuple[str, ...]) -> Orde
     return _order_run(view.translator, view.trace, permutation, off, (view.kind, view.layer))
 
 
-def _weights(translator: Translator) -> tuple[str, str]:
-    return translator.hash, translator.device
-
-
-def _trace(trace: Trace) -> tuple[object, ...]:
-    return trace.checkpoint_hash, trace.device, trace.src_ids, trace.tgt_ids, trace.interventions
-
-
-@kept(max_entries=24, hash_funcs={Translator: _weights, Trace: _trace})
+@shared_result()
 def _order_run(
     translator: Translator, trace: Trace, permutation: tuple[int, ...], off: tuple[str, ...], address: tuple[str, int]
 ) -> OrderRun:
     return run_both_orders(translator, trace, permutation, off, address)
 
 
-@kept(max_entries=48, hash_funcs={Translator: _weights, Trace: _trace})
+@shared_result()
 def _translations(
     translator: Translator, trace: Trace, permutation: tuple[int, ...], off: tuple[str, ...]
 ) -> tuple[str, str]:

@@ -16,7 +16,7 @@ import streamlit as st
 from model.analysis.head_tables import Look
 from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.interventions import AttentionTemperature
-from pages.compute.runs import Request, again, open_translator, run
+from pages.compute.runs import Request, open_translator, rerun, run
 from pages.frame.menu import STYLE
 from pages.frame.open_page import View
 from pages.parts import heads_and_layers, temperature
@@ -47,7 +47,7 @@ def main() -> None:
     translator = open_translator(st.query_params.get("checkpoint", DEFAULT_CHECKPOINT), "cpu")
     text = text_of(translator.tokenizer, int(st.query_params["tokens"]))
     plain = run(translator, Request(text, text, 1, ()))
-    runs = [again(translator, plain, (AttentionTemperature(tau),)) for tau in TAUS]
+    runs = [rerun(translator, plain, (AttentionTemperature(tau),)) for tau in TAUS]
     views = [View(translator, trace, text, "encoder_self", LAYER, HEAD, 1.0, "head", "typed") for trace in runs]
     view = st.query_params["view"]
     if view != "nothing":  # Streamlit as it comes

@@ -11,7 +11,7 @@ from model.background.scoring_functions import multiplicative, scoring_costs
 from model.background.stopwatch import LENGTHS
 from model.background.table_1 import layer_costs, paths
 from pages.compute import on_request
-from pages.compute.queue import gate
+from pages.compute.queue import model_queue
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def test_layers_are_measured_on_request_and_kept(open_app: Callable) -> None:
 
 def test_a_second_visitor_is_told_to_wait(open_app: Callable) -> None:
     app = open_page(open_app, why=TABS[1])
-    with gate().alone("timing"):
+    with model_queue().exclusive("timing"):
         app.button(key="why-time-layers").click().run()
         assert not app.exception
         assert "Somebody is measuring" in words(app)
@@ -140,7 +140,7 @@ def test_a_measurement_that_fails_leaves_the_machine_free(open_app: Callable, mo
     app = open_page(open_app, why=TABS[1])
     monkeypatch.setattr(on_request, "timed", fail)
     app.button(key="why-time-layers").click().run()
-    with gate().alone("timing") as free:
+    with model_queue().exclusive("timing") as free:
         assert free
 
 

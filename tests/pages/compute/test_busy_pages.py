@@ -39,8 +39,8 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
     """The only place is taken until the event is set."""
-    one, begun, over = queue.Gate(1, longest=1), Event(), Event()
-    monkeypatch.setattr(queue, "gate", lambda: one)
+    one, begun, over = queue.Queue(1, most_waiting=1), Event(), Event()
+    monkeypatch.setattr(queue, "model_queue", lambda: one)
 
     def work() -> None:
         with one.turn(lambda _: None):
@@ -65,7 +65,7 @@ def test_who_waits_reads_how_many_are_before_and_then_sees_the_page(
     opened: list = []
     visitor = Thread(target=lambda: opened.append(open_app(source=SENTENCE)))
     visitor.start()
-    wait_for(lambda: "The model is busy: 1 before you" in messages)
+    wait_for(lambda: "The model is busy: 1 request ahead of you" in messages)
     assert "The model is translating …" not in messages
     taken.set()
     visitor.join(PATIENCE)
@@ -75,7 +75,7 @@ def test_who_waits_reads_how_many_are_before_and_then_sees_the_page(
 
 
 def test_where_too_many_wait_the_page_says_try_again(open_app: Callable, taken: Event) -> None:
-    gate, left = queue.gate(), Event()
+    line, left = queue.model_queue(), Event()
 
     class Left(Exception):
         pass
@@ -85,18 +85,18 @@ def test_where_too_many_wait_the_page_says_try_again(open_app: Callable, taken: 
             raise Left
 
     def wait() -> None:
-        with pytest.raises(Left), gate.turn(leave):
+        with pytest.raises(Left), line.turn(leave):
             pass
 
     waiting = Thread(target=wait)
     waiting.start()
-    wait_for(lambda: gate._waiting)
+    wait_for(lambda: line._waiting)
     app = open_app(source=SENTENCE)
     left.set()
     waiting.join(PATIENCE)
     assert not app.exception
     assert [warning.value for warning in app.warning] == [
-        "The model is busy: 1 others wait already. Try again in a minute."
+        "The model is busy: 1 request already waiting. Try again in a minute."
     ]
     assert not taken.is_set()
 
@@ -115,7 +115,7 @@ def test_a_session_that_closes_while_the_model_decodes_ends_the_work(
     def trace(self: Translator, *args: object, **kwargs: object) -> object:
         from model import cancel
 
-        ask = cancel._ASK.get()
+        ask = cancel._CHECK.get()
         assert ask is not None
 
         def closing() -> None:
@@ -177,4 +177,4 @@ def test_a_second_failure_is_not_hidden(translator: Translator, monkeypatch: pyt
 
     monkeypatch.setattr(Translator, "trace", fail)
     with pytest.raises(torch.OutOfMemoryError):
-        runs._trace(translator, runs.Request(SENTENCE, None, 1, ()))
+        runs.run(translator, runs.Request(SENTENCE, None, 1, ()))

@@ -3,19 +3,17 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from threading import Event, Lock
+from threading import Event
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from model.cancel import cancellable
 from model.generation.search import greedy
 
 st = pytest.importorskip("streamlit")
-from pages.compute import cache, queue  # noqa: E402
-from pages.compute.queue import Gate, TooBusy  # noqa: E402
+from pages.compute import queue  # noqa: E402
+from pages.compute.queue import Queue, QueueFull  # noqa: E402
 
 PATIENCE = 30
 """seconds until a test that hangs fails"""
@@ -28,14 +26,14 @@ class Left(BaseException):
 class Session:
     """Somebody in a thread of their own who asks for a turn, and works until told to stop."""
 
-    def __init__(self, gate: Gate, pool: ThreadPoolExecutor, wanted: object = None, done: Callable = lambda: False):
+    def __init__(self, line: Queue, pool: ThreadPoolExecutor, wanted: object = None, done: Callable = lambda: False):
         self.waits, self.works, self.finish, self.gone = Event(), Event(), Event(), Event()
         self.before: list[int] = []
-        self.future: Future = pool.submit(self._visit, gate, wanted, done)
+        self.future: Future = pool.submit(self._visit, line, wanted, done)
         assert self._waits_or_works()
 
-    def _visit(self, gate: Gate, wanted: object, done: Callable) -> str:
-        with gate.turn(self._tell, wanted, done):
+    def _visit(self, line: Queue, wanted: object, done: Callable) -> str:
+        with line.turn(self._tell, wanted, done):
             self.works.set()
             assert self.finish.wait(PATIENCE)
         return "worked"
@@ -62,8 +60,8 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 def test_no_more_than_the_places_work_and_the_others_follow_in_the_order_in_which_they_came(pool):
-    gate = Gate(2)
-    sessions = [Session(gate, pool) for _ in range(5)]
+    line = Queue(2)
+    sessions = [Session(line, pool) for _ in range(5)]
     assert [session.works.is_set() for session in sessions] == [True, True, False, False, False]
     for leaving, following in ((1, 2), (0, 3), (2, 4)):
         sessions[leaving].end()
@@ -77,8 +75,8 @@ def test_no_more_than_the_places_work_and_the_others_follow_in_the_order_in_whic
 
 
 def test_who_leaves_while_waiting_leaves_the_queue_at_once(pool):
-    gate = Gate(1)
-    first, second, third = (Session(gate, pool) for _ in range(3))
+    line = Queue(1)
+    first, second, third = (Session(line, pool) for _ in range(3))
     second.gone.set()
     with pytest.raises(Left):
         second.future.result(PATIENCE)
@@ -86,19 +84,19 @@ def test_who_leaves_while_waiting_leaves_the_queue_at_once(pool):
     assert third.works.wait(PATIENCE)
     third.end()
     assert not second.works.is_set()
-    assert (gate._waiting, gate._working) == ([], [])
+    assert (line._waiting, line._working) == ([], [])
 
 
 def test_work_that_fails_leaves_its_place(pool):
-    gate = Gate(1)
-    with pytest.raises(RuntimeError), gate.turn(lambda _: None):
+    line = Queue(1)
+    with pytest.raises(RuntimeError), line.turn(lambda _: None):
         raise RuntimeError
-    Session(gate, pool).end()
+    Session(line, pool).end()
 
 
 def test_two_who_want_the_same_do_not_work_on_it_at_once_and_let_others_pass(pool):
-    gate, wish = Gate(2), object()
-    first, second, other = (Session(gate, pool, wanted) for wanted in (wish, wish, None))
+    line, wish = Queue(2), object()
+    first, second, other = (Session(line, pool, wanted) for wanted in (wish, wish, None))
     assert other.works.wait(PATIENCE)
     assert not second.works.is_set()
     first.end()
@@ -108,8 +106,8 @@ def test_two_who_want_the_same_do_not_work_on_it_at_once_and_let_others_pass(poo
 
 
 def test_what_somebody_else_has_worked_out_meanwhile_is_not_waited_for(pool):
-    gate, known = Gate(1), Event()
-    first, second = Session(gate, pool), Session(gate, pool, object(), known.is_set)
+    line, known = Queue(1), Event()
+    first, second = Session(line, pool), Session(line, pool, object(), known.is_set)
     assert not second.works.is_set()
     known.set()
     assert second.works.wait(PATIENCE), "while the first one still works"
@@ -118,19 +116,19 @@ def test_what_somebody_else_has_worked_out_meanwhile_is_not_waited_for(pool):
 
 
 def test_a_queue_that_is_full_says_try_again(pool):
-    gate = Gate(1, longest=2)
-    sessions = [Session(gate, pool) for _ in range(3)]
-    with pytest.raises(TooBusy, match=r"2 others wait already\. Try again"), gate.turn(lambda _: None):
+    line = Queue(1, most_waiting=2)
+    sessions = [Session(line, pool) for _ in range(3)]
+    with pytest.raises(QueueFull, match=r"2 requests already waiting\. Try again"), line.turn(lambda _: None):
         pass
     for session in sessions:
         session.end()
 
 
 def test_what_is_done_alone_is_done_by_one():
-    gate = Gate(4)
-    with gate.alone("timing") as first, gate.alone("timing") as second, gate.alone("other") as third:
+    line = Queue(4)
+    with line.exclusive("timing") as first, line.exclusive("timing") as second, line.exclusive("other") as third:
         assert (first, second, third) == (True, False, True)
-    with gate.alone("timing") as again:
+    with line.exclusive("timing") as again:
         assert again
 
 
@@ -145,9 +143,9 @@ def test_the_line_changes_once_a_second_and_the_old_one_stays_until_the_new_one_
 
     monkeypatch.setattr(queue, "st", SimpleNamespace(spinner=spinner))
     monkeypatch.setattr(queue, "monotonic", lambda: now[0])
-    line, seen = queue.BusyLine(), []
+    line, seen = queue.QueueLine(), []
     for now[0], before in ((0, 3), (0.5, 2), (1.0, 2), (1.1, 1), (1.7, 1), (2.1, 1)):
-        line.say(before)
+        line.show(before)
         seen.append([text.split()[4] for text in shown])
     assert seen == [["3"], ["3"], ["3", "2"], ["3", "2"], ["2"], ["2", "1"]]
     line.clear()
@@ -170,53 +168,15 @@ def test_a_search_that_nobody_waits_for_stops_at_its_next_step(tiny_model, use_c
     assert len(steps) == 3, "the question is gone with its block"
 
 
-def test_a_run_that_was_abandoned_is_worked_out_by_the_next_one_who_asks(pool):
-    st.cache_resource.clear()
-    begun, leave, runs, lock = Event(), Event(), [], Lock()
-
-    @cache.kept(max_entries=4)
-    def double(number: int) -> int:
-        with lock:
-            runs.append(number)
-            first = len(runs) == 1
-        begun.set()
-        if first:
-            assert leave.wait(PATIENCE)
-            raise Left
-        return 2 * number
-
-    leaving = pool.submit(double, 21)
-    assert begun.wait(PATIENCE)
-    waiting = [pool.submit(double, 21) for _ in range(4)]
-    leave.set()
-    with pytest.raises(Left):
-        leaving.result(PATIENCE)
-    assert [future.result(PATIENCE) for future in waiting] == [42] * 4
-    assert runs == [21, 21], "one who left, one who worked it out for all others"
-
-
-def test_what_is_known_is_given_while_the_model_is_busy(monkeypatch):
-    st.cache_resource.clear()
-
-    @cache.kept(max_entries=4)
-    def double(number: int) -> int:
-        return 2 * number
-
-    double(4)
-    monkeypatch.setattr(queue.gate(), "_arrived", lambda _: pytest.fail("it asked for a turn"))
-    assert double(4) == 8
-    st.cache_resource.clear()
-
-
 def test_a_turn_within_a_turn_does_not_wait(monkeypatch):
-    monkeypatch.setattr(queue, "gate", lambda gate=Gate(1): gate)  # noqa: B008
-    with queue.turn(), queue.turn():
+    monkeypatch.setattr(queue, "model_queue", lambda line=Queue(1): line)  # noqa: B008
+    with queue.wait_for_turn(), queue.wait_for_turn():
         assert list(queue.in_turns(iter("ab"))) == ["a", "b"]
 
 
 def test_between_two_steps_of_long_work_others_have_their_turn(monkeypatch):
-    one = Gate(1)
-    monkeypatch.setattr(queue, "gate", lambda: one)
+    one = Queue(1)
+    monkeypatch.setattr(queue, "model_queue", lambda: one)
     for _ in queue.in_turns(iter(range(3))):
         with one.turn(lambda _: pytest.fail("the place is taken")):
             pass
@@ -227,37 +187,5 @@ def test_the_places_are_the_cores_or_what_the_environment_says(monkeypatch, aske
     st.cache_resource.clear()
     monkeypatch.setenv(queue.RUNS_VARIABLE, asked)
     monkeypatch.setattr(queue.os, "cpu_count", lambda: 7)
-    assert queue.gate().places == (places or 7)
+    assert queue.model_queue().places == (places or 7)
     st.cache_resource.clear()
-
-
-@dataclass
-class Result:
-    numbers: np.ndarray
-
-
-def test_the_shelf_drops_what_was_unused_for_longest_and_never_more_than_it_must():
-    shelf, places = cache.Shelf(room=250), [cache.Place() for _ in range(4)]
-    for place in places[:2]:
-        shelf.put(place, Result(np.zeros(100, np.uint8)))
-    shelf.used(places[0])
-    shelf.put(places[2], [Result(np.zeros(50, np.uint8)), {"a": np.zeros(50, np.uint8)}])
-    assert [place.taken for place in places] == [True, False, True, False]
-    assert shelf.bytes == 200
-    shelf.put(places[3], Result(np.zeros(999, np.uint8)))
-    assert [place.taken for place in places] == [False, False, False, True], "the newest stays, however large"
-
-
-def test_a_place_that_a_cache_has_dropped_takes_no_room():
-    shelf, place, other = cache.Shelf(room=250), cache.Place(), cache.Place()
-    shelf.put(place, np.zeros(200, np.uint8))
-    del place
-    shelf.put(other, np.zeros(200, np.uint8))
-    assert (shelf.bytes, other.taken) == (200, True)
-
-
-def test_a_trace_s_footprint_is_its_arrays_without_the_weights(translator):
-    trace = translator.trace("Two dogs", "Zwei Hunde")
-    arrays = sum(cache.footprint(value) for value in vars(trace).values())
-    assert cache.footprint(trace) == arrays > trace.logits.nbytes + trace.memory.nbytes
-    assert cache.footprint(trace.attention("cross", 0).projections) == 0
