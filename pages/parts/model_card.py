@@ -15,12 +15,12 @@ from model.checkpoints.card import Card, evaluate_command, read_card
 from model.checkpoints.store import CheckpointError, checkpoint_path, load_checkpoint
 from model.checkpoints.translator import Translator
 from model.network.config import PRESETS
+from pages.compute.cache import shared_result
 from viz.charts.model_card import amount, shares
 from viz.tokens import as_markdown
 
 if TYPE_CHECKING:
-    from pages.compute.cache import shared_result
-from pages.frame.open_page import View
+    from pages.frame.open_page import View
 
 PARTS = {
     "encoder_self": "encoder self-attention",

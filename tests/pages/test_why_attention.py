@@ -128,9 +128,9 @@ def test_a_second_visitor_is_told_to_wait(open_app: Callable) -> None:
     with model_queue().exclusive("timing"):
         app.button(key="why-time-layers").click().run()
         assert not app.exception
-        assert "Somebody is measuring" in words(app)
+        assert "Another visitor is measuring" in words(app)
     app.run()
-    assert "Somebody is measuring" not in words(app)
+    assert "Another visitor is measuring" not in words(app)
 
 
 def test_a_measurement_that_fails_leaves_the_machine_free(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
