@@ -19,6 +19,8 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page
 
+    from model.checkpoints.translator import Translator
+
 ROOT = Path(__file__).parents[2]
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = (
@@ -31,6 +33,14 @@ ARGUMENTS = (
 VIEWPORT = {"width": 1366, "height": 900}
 PATIENCE = 40_000
 """Milliseconds: a first visit imports PyTorch, perhaps beside a training run."""
+
+
+@pytest.fixture(scope="session")
+def translator(saved_checkpoints: Path) -> "Translator":
+    """The checkpoint that the server opens. Its file holds float16 weights, so a model that was never saved differs."""
+    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
+
+    return load_checkpoint(str(saved_checkpoints / DEFAULT_CHECKPOINT), "cpu")
 
 
 @pytest.fixture(scope="session")

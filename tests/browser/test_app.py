@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import numpy as np
 import pytest
 
+from model.checkpoints.translator import Translator
 from pages import PAGES, Page
 from tests.browser.conftest import Visitor
 
@@ -118,7 +119,8 @@ def test_the_link_to_copy_is_the_address_of_this_view(server: str, visitor: Visi
     assert urlsplit(link).netloc == urlsplit(server).netloc
 
 
-def test_downloads_name_the_checkpoint_and_its_hash(server: str, visitor: Visitor) -> None:
+def test_downloads_name_the_checkpoint_and_its_hash(server: str, visitor: Visitor, translator: Translator) -> None:
+    """The hash is that of the model that these tests compare the pages with."""
     visitor.visit(server)
     visitor.page.get_by_text("Export", exact=True).click()
     for kind in ("CSV", "NPZ", "HTML"):
@@ -128,7 +130,7 @@ def test_downloads_name_the_checkpoint_and_its_hash(server: str, visitor: Visito
         content = Path(download.value.path())
         if kind == "NPZ":
             found = np.load(content)
-            assert len(str(found["checkpoint_sha256"])) == 64
+            assert str(found["checkpoint_sha256"]) == translator.hash
             assert found["alignment"].shape == (len(found["tgt_tokens"]), len(found["src_tokens"]))
         else:
             assert re.search("checkpoint_sha256.*[0-9a-f]{64}", content.read_text(), re.DOTALL)

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
 from model.generation.beam_tree import BeamTree, beam_tree
 from model.network.config import EOS
 from tests.browser.conftest import Visitor
@@ -23,9 +23,8 @@ def query(visitor: Visitor) -> dict[str, str]:
     return {key: values[-1] for key, values in parse_qs(urlsplit(visitor.page.url).query).items()}
 
 
-def searched(beam_size: int) -> tuple[BeamTree, list[str]]:
-    """What the page shows, once more: the tree, and its nodes' names."""
-    translator = load_checkpoint()
+def search(translator: Translator, beam_size: int) -> tuple[BeamTree, list[str]]:
+    """The tree that the page shows, and the labels of its nodes."""
     tree = beam_tree(translator.model, [*translator.tokenizer.encode(SOURCE), EOS], beam_size)
     return tree, labels(translator.tokenizer.tokens([node.token for node in tree.nodes]))
 
@@ -42,11 +41,10 @@ def number(value: float, digits: int) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
-@pytest.mark.usefixtures("checkpoint_folder")
-def test_a_cold_link_shows_the_searchs_own_tree(cold_server: str, visitor: Visitor) -> None:
+def test_a_cold_link_shows_the_searchs_own_tree(cold_server: str, visitor: Visitor, translator: Translator) -> None:
     asked = {"part": "Beam", "decoding-beam": "3", "decoding-step": "2"}
     visitor.visit(page(cold_server, **asked))
-    tree, names = searched(3)
+    tree, names = search(translator, 3)
     node(visitor, 0).wait_for()
     assert visitor.page.locator(NODE).count() == len(tree.nodes)
     assert visitor.page.locator(f"{NODE}.pruned").count() == sum(n.fate == "pruned" for n in tree.nodes)
@@ -62,10 +60,9 @@ def test_a_cold_link_shows_the_searchs_own_tree(cold_server: str, visitor: Visit
     }
 
 
-@pytest.mark.usefixtures("checkpoint_folder")
-def test_clicks_and_keys_walk_along_the_tree(server: str, visitor: Visitor) -> None:
+def test_clicks_and_keys_walk_along_the_tree(server: str, visitor: Visitor, translator: Translator) -> None:
     visitor.visit(page(server, part="Beam"))
-    tree, names = searched(4)
+    tree, names = search(translator, 4)
     node(visitor, 9).wait_for()
     node(visitor, 9).hover()
     assert said(visitor).startswith(f"Step 1: {names[9]}. ")

@@ -7,18 +7,10 @@ import numpy as np
 import pytest
 
 from model.analysis.head_importance import head_scores
-from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor
 
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
-
-
-@pytest.fixture
-def saved(checkpoint_folder: object) -> Translator:
-    """What the server's checkpoint holds: stored numbers have less precision than the tiny model's."""
-    assert checkpoint_folder
-    return load_checkpoint(device="cpu")
 
 
 def visit(server: str, visitor: Visitor, page: str = "what_if", **query: str) -> None:
@@ -35,13 +27,13 @@ def click_in(visitor: Visitor, plot: str, x: float, y: float) -> None:
     visitor.page.mouse.click(*place)
 
 
-def test_a_click_on_a_cell_of_the_map_chooses_its_head(server: str, visitor: Visitor, saved: Translator) -> None:
+def test_a_click_on_a_cell_of_the_map_chooses_its_head(server: str, visitor: Visitor, translator: Translator) -> None:
     visit(server, visitor, part="Which heads matter", kind="Cross-attention")
     visitor.page.get_by_role("button", name="Switch off each of 8 heads").click()
     plot = visitor.page.locator(".st-key-which-maps-figure .js-plotly-plot")
     drawn = plot.evaluate("plot => Array.from(plot._fullData[0].z, row => Array.from(row))")
-    trace = saved.trace(SOURCE, TEXT)
-    *_, right = head_scores(saved.model, [(trace.src_ids, trace.next_ids)], "cross")
+    trace = translator.trace(SOURCE, TEXT)
+    *_, right = head_scores(translator.model, [(trace.src_ids, trace.next_ids)], "cross")
     assert np.array(drawn) == pytest.approx(right.change, abs=1e-4)
     click_in(visitor, ".st-key-which-maps-figure", 2.5 / 4, 1.5 / 2)
     visitor.page.wait_for_url(re.compile("layer=1"))
@@ -51,10 +43,10 @@ def test_a_click_on_a_cell_of_the_map_chooses_its_head(server: str, visitor: Vis
 
 
 def test_a_click_on_an_alternative_forces_it_and_the_link_brings_it_back(
-    server: str, visitor: Visitor, saved: Translator
+    server: str, visitor: Visitor, translator: Translator
 ) -> None:
     visit(server, visitor, part="Force a prefix", prefix_at="2")
-    trace = saved.trace(SOURCE, TEXT)
+    trace = translator.trace(SOURCE, TEXT)
     rank, other = next(
         (rank, c.id) for rank, c in enumerate(trace.candidates[2]) if c.id not in (*range(4), trace.next_ids[2])
     )

@@ -45,7 +45,7 @@ def test_the_keys_of_the_mosaic_open_a_head(server: str, visitor: Visitor, trans
     assert query(visitor)["layer"] == "1"
     visitor.page.locator("strong", has_text="layer 1, head 2").wait_for()
     expected = translator.trace(SENTENCE["source"], SENTENCE["typed"]).attention("encoder_self", 1).pattern[2]
-    assert drawn(visitor) == pytest.approx(expected, abs=2e-3)
+    assert drawn(visitor) == pytest.approx(expected, abs=1e-5)
 
 
 def test_the_map_is_drawn_once_for_each_head(server: str, visitor: Visitor, translator: Translator) -> None:
@@ -61,7 +61,7 @@ def test_the_map_is_drawn_once_for_each_head(server: str, visitor: Visitor, tran
     visitor.page.locator("strong", has_text="layer 0, head 1").wait_for()
     visitor.page.wait_for_timeout(1000)
     expected = translator.trace(SENTENCE["source"], SENTENCE["typed"]).attention("encoder_self", 0).pattern[1]
-    assert drawn(visitor) == pytest.approx(expected, abs=2e-3)
+    assert drawn(visitor) == pytest.approx(expected, abs=1e-5)
     assert visitor.page.evaluate("window.drawings") == 1
 
 
@@ -80,7 +80,7 @@ def test_a_cold_link_opens_the_same_look(cold_server: str, visitor: Visitor, tra
     visitor.visit(page(cold_server, **asked))
     attention = translator.trace(SENTENCE["source"], SENTENCE["typed"]).attention("decoder_self", 1)
     expected = np.where(attention.mask[3], norm_weighted(attention)[3], np.nan)[1:, 1:]
-    assert drawn(visitor) == pytest.approx(expected, rel=0.02, abs=1e-3, nan_ok=True)
+    assert drawn(visitor) == pytest.approx(expected, rel=1e-4, abs=1e-5, nan_ok=True)
     assert query(visitor) == asked
     visitor.page.get_by_text("of a row on average").wait_for()
 

@@ -45,13 +45,13 @@ def test_a_click_on_a_cell_chooses_its_token_and_step(server: str, visitor: Visi
     hover = visitor.page.locator(f"{CHART} .hoverlayer .hovertext").text_content()
     expected = measure_stream(translator.trace("a dog and a cat", beam_size=1), "encoder")
     shown = float(hover.split("input ")[1].split("token")[0].replace("−", "-"))
-    assert shown == pytest.approx(expected.to_start[3, 2], abs=2e-2)
+    assert shown == pytest.approx(expected.to_start[3, 2], abs=1e-4)
     cells.click(position=at)
     visitor.page.wait_for_function("location.search.includes('layers_step=0+feed_forward')")
     visitor.settle()
     assert query(visitor)["layers_token"].startswith("3 ")
     lengths = visitor.page.locator(CHART).evaluate("plot => Array.from(plot._fullData[2].y)")
-    assert lengths == pytest.approx(list(expected.norm[3]), rel=2e-2)
+    assert lengths == pytest.approx(list(expected.norm[3]), rel=1e-4)
 
 
 def test_a_cold_link_opens_the_same_view_and_every_tab_draws(cold_server: str, visitor: Visitor) -> None:

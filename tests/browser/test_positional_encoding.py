@@ -114,8 +114,7 @@ def test_a_link_opens_an_order_and_the_bars_are_its_run(server: str, visitor: Vi
     trace = translator.trace("a dog and a cat", beam_size=1)
     run = run_both_orders(translator, trace, reorder(trace.src_tokens, (4, 1, 2, 3, 0)), (), ("encoder_self", 0))
     bars = visitor.page.locator(".st-key-pe-moved .js-plotly-plot").evaluate("plot => Array.from(plot._fullData[0].y)")
-    # A checkpoint's file holds the weights in half precision.
-    assert bars == pytest.approx(list(run.moved), rel=0.05, abs=0.01)
+    assert bars == pytest.approx(list(run.moved), rel=1e-4, abs=1e-5)
     assert query(visitor) == asked
     visitor.page.get_by_role("button", name="Shuffle").click()
     visitor.settle()

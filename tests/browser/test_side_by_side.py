@@ -32,9 +32,8 @@ def test_a_cell_under_the_pointer_tells_both_weights_and_their_difference(
     visitor.visit(page(server))
     pattern = translator.trace(HERE["source"], beam_size=1).attention("encoder_self", 1).pattern
     left, right, difference = maps(visitor)
-    # A checkpoint's file holds the weights in half precision.
-    assert left == pytest.approx(pattern[2], abs=5e-3)
-    assert right == pytest.approx(pattern[3], abs=5e-3)
+    assert left == pytest.approx(pattern[2], abs=1e-5)
+    assert right == pytest.approx(pattern[3], abs=1e-5)
     assert difference == pytest.approx(right - left, abs=1e-6)
     plot = visitor.page.locator(f"{MAPS} .nsewdrag").first
     box = plot.bounding_box()

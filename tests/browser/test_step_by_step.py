@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 
-from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
 from model.trace import Attention
 from tests.browser.conftest import Visitor
 from viz.latex import number
@@ -27,10 +27,9 @@ LENGTHS = {"one": "a", "twenty": "a dog and a cat " * 4, "hundred": "dog and cat
 
 
 @pytest.fixture
-def attention(checkpoint_folder: object) -> Attention:
-    """What the page shows: the run, once more."""
-    assert checkpoint_folder
-    return load_checkpoint().trace(SENTENCE).attention("cross", 1)
+def attention(translator: Translator) -> Attention:
+    """Of the layer that the page shows."""
+    return translator.trace(SENTENCE).attention("cross", 1)
 
 
 def open_step(visitor: Visitor, server: str, step: int, source: str = SENTENCE, **query: str) -> None:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
 from tests.browser.conftest import PATIENCE, Visitor
 
 if TYPE_CHECKING:
@@ -26,9 +26,8 @@ WEIGHTS = """(data) => {
 }"""
 
 
-def pattern_of(checkpoints: Path) -> np.ndarray:
+def pattern_of(translator: Translator) -> np.ndarray:
     """The attention weights that the pages are asked for."""
-    translator = load_checkpoint(str(checkpoints / "en-de"), "cpu")
     return translator.trace(SOURCE).attention("cross", 1).pattern[2]
 
 
@@ -96,26 +95,26 @@ def test_a_picture_is_saved_with_its_labels_and_with_what_it_is_of(
 
 
 def test_the_page_of_a_plotly_figure_opens_without_a_network(
-    server: str, visitor: Visitor, browser: "Browser", tmp_path: Path, saved_checkpoints: Path
+    server: str, visitor: Visitor, browser: "Browser", tmp_path: Path, translator: Translator
 ) -> None:
     visit(server, visitor, "masks")
     page = opened_offline(browser, saved(visitor.page, "HTML:", tmp_path))
     weights = np.array(page.evaluate(WEIGHTS), dtype=float)
-    pattern = pattern_of(saved_checkpoints)
-    np.testing.assert_allclose(weights, pattern, atol=1e-3)
+    pattern = pattern_of(translator)
+    np.testing.assert_allclose(weights, pattern, atol=1e-5)
     assert "layer=1" in page.locator("dl").inner_text()
     page.context.close()
 
 
 def test_the_page_of_a_component_opens_without_a_network_and_works(
-    server: str, visitor: Visitor, browser: "Browser", tmp_path: Path, saved_checkpoints: Path
+    server: str, visitor: Visitor, browser: "Browser", tmp_path: Path, translator: Translator
 ) -> None:
     visit(server, visitor, "temperature")
     page = opened_offline(browser, saved(visitor.page, "HTML:", tmp_path))
-    pattern = pattern_of(saved_checkpoints)
+    pattern = pattern_of(translator)
     read = "(root) => Array.from(root.weights)"
     weights = page.locator(".temperature").evaluate(read)
-    np.testing.assert_allclose(np.reshape(weights, pattern.shape), pattern, atol=1e-3)
+    np.testing.assert_allclose(np.reshape(weights, pattern.shape), pattern, atol=1e-5)
     page.get_by_role("slider").press("ArrowRight")
     assert "drawn again" in page.locator(".badge").inner_text()
     assert not np.allclose(page.locator(".temperature").evaluate(read), weights)

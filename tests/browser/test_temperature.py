@@ -1,7 +1,6 @@
 """The page on temperature in Chromium: the slider redraws by itself, letting go runs the model, and both agree."""
 
 import time
-from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import numpy as np
@@ -9,20 +8,12 @@ import pytest
 
 from model.analysis.distributions import entropy
 from model.analysis.softmax import softmax_at
-from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
 from tests.browser.conftest import Visitor
 
 SOURCE = "a dog and a cat"
 LABEL = "Temperature τ, drawn again in the browser"
-
-
-@pytest.fixture
-def saved(checkpoint_folder: Path) -> Translator:
-    """The tiny model as the server opens it: stored numbers have less precision than drawn ones."""
-    assert checkpoint_folder.is_dir()
-    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
 
 
 def page(server: str, **query: str) -> str:
@@ -48,10 +39,10 @@ def badge(visitor: Visitor, text: str) -> None:
 
 
 def test_dragging_draws_again_without_a_run_and_letting_go_runs_the_model(
-    server: str, visitor: Visitor, saved: Translator
+    server: str, visitor: Visitor, translator: Translator
 ) -> None:
     visitor.visit(page(server, source=SOURCE))
-    trace = saved.trace(SOURCE, beam_size=1)
+    trace = translator.trace(SOURCE, beam_size=1)
     attention = trace.attention("encoder_self", 0)
     assert drawn(visitor) == pytest.approx(attention.pattern[0].ravel(), abs=1e-6)
     slider, before = visitor.page.get_by_label(LABEL), pixels(visitor)
@@ -75,7 +66,7 @@ def test_dragging_draws_again_without_a_run_and_letting_go_runs_the_model(
     visitor.settle()
     ran = float(asked_tau(visitor))
     change = AttentionTemperature(ran, kind="encoder_self", layer=0, head=0)
-    hot = saved.trace(SOURCE, beam_size=1, interventions=(change,)).attention("encoder_self", 0)
+    hot = translator.trace(SOURCE, beam_size=1, interventions=(change,)).attention("encoder_self", 0)
     assert drawn(visitor) == pytest.approx(hot.pattern[0].ravel(), abs=1e-6)
     assert drawn(visitor) == pytest.approx(softmax_at(attention.scaled[0], attention.mask[0], ran).ravel(), abs=1e-6)
     visitor.page.get_by_text("before it, τ = 1, as trained").wait_for()
@@ -97,7 +88,7 @@ def test_arrow_keys_step_through_the_temperatures_and_run_after_a_pause(server: 
     visitor.settle()
 
 
-def test_a_click_on_the_map_chooses_the_row(server: str, visitor: Visitor, saved: Translator) -> None:
+def test_a_click_on_the_map_chooses_the_row(server: str, visitor: Visitor, translator: Translator) -> None:
     visitor.visit(page(server, source=SOURCE, kind="Decoder self-attention", part="One row"))
     marks = visitor.page.locator(".temperature canvas.marks")
     box = marks.bounding_box()
@@ -105,7 +96,7 @@ def test_a_click_on_the_map_chooses_the_row(server: str, visitor: Visitor, saved
     numbers = visitor.page.locator(".temperature .numbers")
     visitor.page.wait_for_function("location.search.includes('temperature-row=')")
     row = int(parse_qs(urlsplit(visitor.page.url).query)["temperature-row"][-1])
-    weights = saved.trace(SOURCE, beam_size=1).attention("decoder_self", 0)
+    weights = translator.trace(SOURCE, beam_size=1).attention("decoder_self", 0)
     expected = [
         f"{weight:.4f}" if seen else "masked"
         for weight, seen in zip(weights.pattern[0][row], weights.mask[0][row], strict=True)
@@ -121,11 +112,11 @@ def test_a_click_on_the_map_chooses_the_row(server: str, visitor: Visitor, saved
 
 @pytest.mark.parametrize(("source", "tau"), [("A", "0.05"), ("A dog runs. " * 13, "20")])
 def test_short_and_long_sentences_open_by_link(
-    source: str, tau: str, server: str, visitor: Visitor, saved: Translator
+    source: str, tau: str, server: str, visitor: Visitor, translator: Translator
 ) -> None:
     visitor.visit(page(server, source=source, tau=tau, part="One row", **{"temperature-row": "99999"}))
     change = AttentionTemperature(float(tau), kind="encoder_self", layer=0, head=0)
-    trace = saved.trace(source, beam_size=1, interventions=(change,))
+    trace = translator.trace(source, beam_size=1, interventions=(change,))
     assert drawn(visitor) == pytest.approx(trace.attention("encoder_self", 0).pattern[0].ravel(), abs=1e-6)
     assert visitor.page.locator(".temperature .bars [role=listitem]").count() == len(trace.src_tokens)
     plot = visitor.page.locator(".st-key-temperature-row-panels .js-plotly-plot")

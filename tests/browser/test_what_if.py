@@ -53,11 +53,10 @@ def test_a_click_forbids_a_cell_and_the_model_runs_again(server: str, visitor: V
     trace = translator.trace(HERE["source"], beam_size=1)
     changed = translator.trace(HERE["source"], interventions=(MaskEdit(((2, 1),), **ADDRESS),), beam_size=1)
     before, after, difference = maps(visitor)
-    # A checkpoint's file holds the weights in half precision.
-    assert before == pytest.approx(trace.attention("encoder_self", 1).pattern[2], abs=5e-3)
+    assert before == pytest.approx(trace.attention("encoder_self", 1).pattern[2], abs=1e-5)
     seen = changed.attention("encoder_self", 1)
     assert np.array_equal(np.isnan(after), ~seen.mask[2])
-    assert np.nan_to_num(after) == pytest.approx(seen.pattern[2], abs=5e-3)
+    assert np.nan_to_num(after) == pytest.approx(seen.pattern[2], abs=1e-5)
     assert difference == pytest.approx(np.nan_to_num(after) - before, abs=1e-6)
     click(visitor, (0, 0), "mask:2-1,0-0:@encoder_self.1.2")
     click(visitor, (2, 1), "mask:0-0:@encoder_self.1.2")
