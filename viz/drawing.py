@@ -1,4 +1,4 @@
-"""Pictures as one file that opens without a network: Plotly's figures, and our own components with what they draw."""
+"""Pictures as one HTML file that opens without a network: Plotly figures and our own components."""
 
 import base64
 import html
@@ -11,9 +11,9 @@ from typing import Any
 from plotly.offline import get_plotlyjs
 
 SCRIPTS = Path(__file__).parent / "canvas/js"
-"""a folder for each component; `shared` has what several need"""
+"""a folder for each component; `shared` has what several of them need"""
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-"""the file may run its own scripts and ask nobody for anything"""
+"""content security policy: the file runs its own scripts and loads nothing"""
 STYLE = """
 :root { --st-text-color: #31333f; --st-background-color: #ffffff; --st-secondary-background-color: #f0f2f6;
   --st-primary-color: #1c6fd1; --st-border-color: rgba(49, 51, 63, 0.25); --st-font: system-ui, sans-serif;
@@ -30,20 +30,23 @@ dd { margin: 0; overflow-wrap: anywhere; white-space: pre-wrap; }
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture that one of our components draws."""
+    """A picture drawn by one of our components."""
 
     component: str
-    """its name: that of its files"""
+    """the name of its script"""
     data: bytes | Mapping[str, Any]
     """the payload"""
 
 
 def sources(component: str) -> tuple[str, str]:
-    """Script and style of a component: the files that its script's first line `// needs:` names, then its own."""
+    """Script and style of a component, with the files that they need before them.
+
+    A script names the files that it needs in its first line, `// needs: shared/mount.js ...`, and so do those.
+    """
     (own,) = SCRIPTS.glob(f"*/{component}.js")
-    first, _, _ = own.read_text(encoding="utf-8").partition("\n")
-    needed = first.removeprefix("// needs:").split() if first.startswith("// needs:") else []
-    files = [*(SCRIPTS / name for name in needed), own, own.with_suffix(".css")]
+    files: list[Path] = []
+    _collect(own, files)
+    files.append(own.with_suffix(".css"))
     script, style = (
         "\n".join(file.read_text(encoding="utf-8") for file in files if file.suffix == ending)
         for ending in (".js", ".css")
@@ -51,46 +54,57 @@ def sources(component: str) -> tuple[str, str]:
     return script, style
 
 
+def _collect(file: Path, files: list[Path]) -> None:
+    """Append the files that `file` needs, and then `file`, unless they are there already."""
+    if file in files:
+        return
+    first, _, _ = file.read_text(encoding="utf-8").partition("\n")
+    if first.startswith("// needs:"):
+        for name in first.removeprefix("// needs:").split():
+            _collect(SCRIPTS / name, files)
+    files.append(file)
+
+
 def standalone_html(title: str, pictures: Sequence[Any], facts: Mapping[str, str]) -> str:
-    """A page with the pictures, all that draws them, and `facts` under them.
+    """An HTML page with the pictures, the scripts that draw them, and `facts` below.
 
     Args:
         title: above the pictures.
         pictures: Plotly figures and Drawings, in the order of the page.
-        facts: name -> text; like the title plain text, escaped here.
+        facts: name -> text. Title and facts are plain text; they are escaped here.
     """
     plotly = any(not isinstance(picture, Drawing) for picture in pictures)
     body = "".join(
-        f"<section>{_drawn(picture, number) if isinstance(picture, Drawing) else _plotted(picture)}</section>\n"
+        f"<section>{_component(picture, number) if isinstance(picture, Drawing) else _plotly(picture)}</section>\n"
         for number, picture in enumerate(pictures)
     )
     entries = ((html.escape(name), html.escape(text)) for name, text in facts.items())
-    told = "".join(f"<dt>{name}</dt><dd dir='auto'>{text}</dd>" for name, text in entries)
+    rows = "".join(f"<dt>{name}</dt><dd dir='auto'>{text}</dd>" for name, text in entries)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>{html.escape(title)}</title><style>{STYLE}</style>"
         f"{f'<script>{get_plotlyjs()}</script>' if plotly else ''}</head>\n"
-        f"<body><h1>{html.escape(title)}</h1>\n{body}<dl>{told}</dl></body></html>\n"
+        f"<body><h1>{html.escape(title)}</h1>\n{body}<dl>{rows}</dl></body></html>\n"
     )
 
 
-def _plotted(figure: Any) -> str:
+def _plotly(figure: Any) -> str:
     config = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}
     return figure.to_html(full_html=False, include_plotlyjs=False, config=config)
 
 
-def _drawn(drawing: Drawing, number: int) -> str:
-    """The component in a shadow root of its own, as in the app; what it would tell the app goes nowhere."""
+def _component(drawing: Drawing, number: int) -> str:
+    """The component in a shadow root of its own, as in the app; what it sends to the app is ignored."""
     script, style = sources(drawing.component)
     if isinstance(drawing.data, bytes):
         code = base64.b64encode(drawing.data).decode()
         data = f"Uint8Array.from(atob('{code}'), (letter) => letter.charCodeAt(0)).buffer"
     else:
-        # As part of a script: what a person typed must not end it.
+        # Inside a script: typed text must not be able to close it.
         data = json.dumps(drawing.data).replace("<", "\\u003c")
-    inside = json.dumps(f"<style>{style}</style><div class='{drawing.component}'></div>")
+    inside = json.dumps(f"<style>{style}</style><div class='{drawing.component} component'></div>")
     return (
         f'<div id="picture-{number}"></div><script type="module">\n{script}\n'
         f"const host = document.getElementById('picture-{number}');\n"

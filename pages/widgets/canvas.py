@@ -1,4 +1,4 @@
-"""Our own pictures in the browser: the files of viz/components as a Streamlit component."""
+"""Our own pictures as Streamlit components: the scripts and styles in viz/canvas/js."""
 
 from collections.abc import Callable
 from functools import cache
@@ -11,24 +11,24 @@ from viz.drawing import Drawing, sources
 
 @cache
 def component(name: str) -> Any:
-    """The component of viz/canvas/js/*/`name`.js and `name`.css, with the files that the script says it needs."""
+    """The component of viz/canvas/js/*/`name`.js and `name`.css, registered with Streamlit once."""
     script, style = sources(name)
-    return st.components.v2.component(name, html=f'<div class="{name}"></div>\n', css=style, js=script)
+    return st.components.v2.component(name, html=f'<div class="{name} component"></div>\n', css=style, js=script)
 
 
 def draw(drawing: Drawing, key: str, **on_change: Any) -> Drawing:
-    """Put a picture on the page; it is handed back for the page's export."""
+    """Put a picture on the page; returns it for the page's export."""
     component(drawing.component)(key=key, data=drawing.data, **on_change)
     return drawing
 
 
 def mosaic_picture(payload: bytes, key: str, on_choose: Callable[[str, int, int], None]) -> Drawing:
-    """Draw every head of every layer; a click, or Enter, chooses one.
+    """Draw every head of every layer; a click or Enter chooses one.
 
     Args:
         payload: from viz.canvas.mosaic.mosaic.
         key: unique in the app.
-        on_choose: called with kind, layer and head before the page runs again: the place to set widgets.
+        on_choose: called with kind, layer and head before the page runs again, when widgets can still be set.
     """
 
     def choose() -> None:
@@ -40,7 +40,7 @@ def mosaic_picture(payload: bytes, key: str, on_choose: Callable[[str, int, int]
 
 
 def token_lines(payload: bytes, key: str) -> Drawing:
-    """Draw the lines; which heads are shown and which token is isolated stays in the browser.
+    """Draw the lines. The heads shown and the isolated token are kept in the browser.
 
     Args:
         payload: from viz.canvas.lines.lines.

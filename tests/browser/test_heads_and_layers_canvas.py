@@ -113,14 +113,10 @@ def pixel(canvas: "Locator", place: dict[str, float]) -> list[int]:
     return pixels(canvas, [place])[0]
 
 
-def sent(weight: float) -> float:
-    return round(float(weight), 3)
-
-
 def viridis(weight: float) -> list[float]:
-    """Red, green, blue and opaque, of the one of 256 steps in which the weight as sent falls."""
+    """Red, green, blue and opaque, of the one of 256 colours that is nearest to the weight."""
     anchors = np.array(colour_scales()["viridis"])
-    place = int(sent(weight) * 255 + 0.5) / 255 * (len(anchors) - 1)
+    place = int(float(weight) * 255 + 0.5) / 255 * (len(anchors) - 1)
     return [*(np.interp(place, range(len(anchors)), part) for part in anchors.T), 255]
 
 
@@ -128,10 +124,10 @@ def tip(visitor: Visitor, name: str) -> list[str]:
     return visitor.page.locator(f".{name} .tip").inner_text().splitlines()
 
 
-def said_weight(visitor: Visitor) -> float:
-    """The weight that hovering over the mosaic says; 0 for less than three decimals hold."""
-    said = tip(visitor, "mosaic")[0].removeprefix("attention weight ")
-    return 0 if said.startswith("under") else float(said)
+def tip_weight(visitor: Visitor) -> float:
+    """The weight in the tooltip of the mosaic; 0 if four decimals cannot hold it."""
+    text = tip(visitor, "mosaic")[0].removeprefix("attention weight ")
+    return 0 if text.startswith("under") else float(text)
 
 
 def wait_for_choice(visitor: Visitor, *place: object) -> None:
@@ -165,7 +161,7 @@ def test_of_many_tokens_each_pixel_shows_the_largest_of_its_cells(server: str, v
         place = cell_place(layout, 0, 1, 3, ((x + 0.5) / width, (y + 0.5) / height))
         assert pixel(picture, place) == pytest.approx(viridis(largest), abs=1)
         layer_of(visitor, "mosaic", 1).hover(position=place)
-        assert said_weight(visitor) == sent(largest)
+        assert tip_weight(visitor) == pytest.approx(largest, abs=6e-5)
     assert visitor.page.get_by_text("a pixel shows the largest of its cells").is_visible()
 
 
@@ -173,7 +169,7 @@ def test_hovering_names_head_tokens_and_weight_as_text(server: str, visitor: Vis
     visitor.visit(f"{server}/?n=5")
     weights, marks, layout = weights_of(5), layer_of(visitor, "mosaic", 1), layout_of(visitor)
     marks.hover(position=cell_place(layout, 0, 1, 2, (0.1, 0.7)))
-    assert said_weight(visitor) == sent(weights[1, 2, 3, 0])
+    assert tip_weight(visitor) == pytest.approx(weights[1, 2, 3, 0], abs=6e-5)
     assert tip(visitor, "mosaic")[1:] == ["encoder_self, layer 1, head 2", "query 3: tok3", f"key 0: {NASTY}"]
     marks.hover(position=cell_place(layout, 1, 0, 0, (0.9, 0.1)))
     assert tip(visitor, "mosaic")[0] == "masked: may not look"

@@ -1,7 +1,9 @@
-"""Reads the payload of the matrices component, as the component does."""
+"""Reads payloads as js/shared/payload.js does."""
 
 import json
+import math
 import struct
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -12,18 +14,28 @@ PLACES = [*product(KINDS, (0, 1), range(4))]
 """kind, layer and head of every attention of the tiny model"""
 
 
-def decode(payload: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The header, and every matrix by symbol with its `values` and, where it is masked, `allowed`."""
+def unpack(payload: bytes) -> tuple[dict[str, Any], Callable[[str, tuple[int, ...]], np.ndarray]]:
+    """The header, and `take(dtype, shape)`, which gives the next array."""
     (length,) = struct.unpack("<I", payload[:4])
-    header = json.loads(payload[4 : 4 + length])
-    body = payload[4 + length :]
+    place = 4 + length
+
+    def take(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+        nonlocal place
+        assert place % 4 == 0, "a browser needs aligned numbers"
+        array = np.frombuffer(payload, dtype, math.prod(shape), place).reshape(shape)
+        place += -(-array.nbytes // 4) * 4
+        return array
+
+    return json.loads(payload[4 : 4 + length]), take
+
+
+def decode(payload: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The header of viz.canvas.matrices.encode, and its matrices by symbol, with `values` and `allowed` or None."""
+    header, take = unpack(payload)
     found = {}
     for part in (part for equation in header["equations"] for part in equation if isinstance(part, dict)):
         shape = part["rows"]["size"], part["columns"]["size"]
-        assert part["offset"] % 4 == 0
-        values = np.frombuffer(body, "<f4", shape[0] * shape[1], part["offset"]).reshape(shape)
-        allowed = None
-        if part["masked"]:
-            allowed = np.frombuffer(body, np.uint8, values.size, part["allowed_offset"]).reshape(shape).astype(bool)
+        values = take("<f4", shape)
+        allowed = take("u1", shape).astype(bool) if part["masked"] else None
         found[part["symbol"]] = part | {"values": values, "allowed": allowed}
     return header, found

@@ -8,6 +8,7 @@ import pytest
 
 from viz.drawing import SCRIPTS, Drawing, sources, standalone_html
 
+COMPONENTS = sorted(path.stem for path in SCRIPTS.glob("*/*.css") if path.parent.name != "shared")
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
@@ -51,8 +52,18 @@ def test_the_facts_stand_on_the_page() -> None:
     assert "/masks?layer=1&amp;head=2" in page
 
 
-def test_what_a_script_needs_stands_before_it() -> None:
+def test_the_files_that_a_script_needs_come_before_it_and_once() -> None:
     script, style = sources("mosaic")
-    assert script.endswith((SCRIPTS / "mosaic/mosaic.js").read_text(encoding="utf-8"))
-    assert script.startswith((SCRIPTS / "shared/header.js").read_text(encoding="utf-8"))
-    assert style.startswith((SCRIPTS / "shared/toolbar.css").read_text(encoding="utf-8"))
+    files = ("shared/elements.js", "shared/mount.js", "shared/picture.js", "mosaic/mosaic_draw.js", "mosaic/mosaic.js")
+    texts = [(SCRIPTS / name).read_text(encoding="utf-8") for name in files]
+    places = [script.index(text) for text in texts]
+    assert places == sorted(places)
+    assert [script.count(text) for text in texts] == [1] * len(files)
+    assert style.startswith((SCRIPTS / "shared/component.css").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_every_component_has_one_view_and_one_way_to_mount_it(name: str) -> None:
+    code, _ = sources(name)
+    assert code.count("export default function mount(") == 1
+    assert len(re.findall(r"^class View\b", code, re.MULTILINE)) == 1

@@ -1,4 +1,4 @@
-"""The tree of a beam search, as its component draws it, and the table of what it finished."""
+"""The payload of the beam_tree component, and the table of finished translations."""
 
 from collections.abc import Sequence
 
@@ -18,14 +18,14 @@ def tree_payload(
     paths: tuple[Sequence[int], Sequence[int]],
     step: int,
 ) -> dict:
-    """What viz/canvas/js/beam_tree/beam_tree.js draws: a column a step, a row a rank.
+    """The payload: the component draws a column per step and a row per rank.
 
     Args:
         nodes: candidates in the order of their steps (`step`, `rank`, `parent`, `token_log_probability`,
             `log_probability`, `fate` each).
         pieces: the token of each node.
         scores: log-probability / length penalty of each node's prefix.
-        paths: indices of the nodes of the winner, and of the hypothesis that is looked at.
+        paths: node indices of the best hypothesis, and of the chosen one.
         step: the column to scroll to.
     """
     winner, chosen = paths
@@ -53,7 +53,7 @@ def tree_payload(
 def hypotheses_table(
     sentences: Sequence[str], log_probabilities: Sequence[float], lengths: Sequence[int], penalties: Sequence[float]
 ) -> pd.DataFrame:
-    """Finished translations, best score first, one row each; score = log p / lp(Y)."""
+    """One row per finished translation, best score first; score = log p / lp(Y)."""
     total, penalty = np.array(log_probabilities), np.array(penalties)
     return pd.DataFrame(
         {

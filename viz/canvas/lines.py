@@ -1,17 +1,17 @@
-"""Lines between two columns of tokens, as the payload of the lines component: the run's own weights, in bytes."""
+"""Lines between two columns of tokens, as the payload of the lines component: the run's own weights."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from viz.canvas.mosaic import packed
+from viz.canvas.payload import pack
 from viz.theme import KEY, OKABE_ITO, QUERY
 
 Array = np.ndarray
 
 MOST_HEADS = len(OKABE_ITO)
 LEAST = 0.004
-"""of the largest possible: lines of smaller weights are not drawn: they would be as good as transparent"""
+"""fraction of `high`: lines of smaller weights would be invisible and are not drawn"""
 
 STYLE = {"colours": OKABE_ITO, "query_colour": QUERY, "key_colour": KEY}
 
@@ -29,19 +29,19 @@ def lines(
     measure: str = "attention weight",
     title: str = "",
 ) -> bytes:
-    """The payload: viz.canvas.mosaic.packed with float32 weights as given, by head, query, key; a masked cell is a NaN.
+    """The payload (viz.canvas.payload.pack): float32 (heads, query, key), unchanged; NaN is masked.
 
     Args:
         weights: (heads, query, key), 0 to `high`; NaN is masked.
         queries: plain-text label of each query, without its position (viz.tokens.labels).
         keys: plain-text label of each key.
-        heads: the head's number in the model, one a row of `weights`; None: 0, 1, 2, ...
-        shown: numbers of the heads drawn at first; None: all. A person's choice stays while this does.
-        allowed: bool, to be broadcast to the shape of weights: False is masked.
-        predicts: in the decoder, label of the token that each row predicts.
-        high: the weight of the thickest, opaque line: 1, or the largest of numbers that are no shares.
+        heads: the number in the model of each head of `weights`; None: 0, 1, 2, ...
+        shown: numbers of the heads that are drawn at first; None: all. When this changes, the person's choice is reset.
+        allowed: bool, broadcast to the shape of weights: False is masked.
+        predicts: in the decoder, the label of the token that each row predicts.
+        high: the number of the thickest, opaque line: 1 for weights, else the largest.
         measure: what the numbers are.
-        title: what the picture shows, for people who cannot see it: `measure` where there is nothing to add.
+        title: what the picture shows, for screen readers; empty: `measure`.
 
     Raises:
         ValueError: labels that do not fit, more than eight heads, weights outside 0 to `high`.
@@ -55,7 +55,7 @@ def lines(
     shown = heads if shown is None else [head for head in heads if head in set(shown)]
     header = {"heads": heads, "shown": shown, "looks": _looks(heads), "least": LEAST * high, "high": high}
     header |= {"measure": measure, "title": title or measure}
-    return packed(header | _names(queries, keys, predicts) | STYLE, [weights])
+    return pack(header | _names(queries, keys, predicts) | STYLE, [weights])
 
 
 def _names(queries: Sequence[str], keys: Sequence[str], predicts: Sequence[str] | None) -> dict:
@@ -78,14 +78,14 @@ def _check_names(weights: Array, heads: Sequence[int], queries: Sequence[str], k
 
 def _check_range(weights: Array, high: float) -> None:
     seen = weights[~np.isnan(weights)]
-    # In float32 the weights of a row may add up to a hair above 1, and a lone key's weight with them.
+    # In float32 the weight of a single key can be slightly above 1.
     if not high > 0 or (seen.size and (seen.min() < 0 or seen.max() > high * (1 + 1e-5))):
         span = f"from {seen.min():.4g} to {seen.max():.4g}" if seen.size else "nowhere: all are masked"
         raise ValueError(f"Weights run from 0 to a positive number, here {high:.4g}; these run {span}.")
 
 
 def _looks(heads: Sequence[int]) -> list[int]:
-    """Which of the eight looks, a colour and dashes, each head has: its own number's, where no other has it yet."""
+    """The colour and dashes (0 to 7) of each head: those of its number, unless another head has them already."""
     free, looks = list(range(MOST_HEADS)), []
     for head in heads:
         wanted = head % MOST_HEADS

@@ -1,7 +1,5 @@
-"""Matrix equations as the payload of the matrices component: the run's own numbers, labelled, in bytes."""
+"""Matrix equations as the payload of the matrices component: the run's own numbers with their labels."""
 
-import json
-import struct
 from dataclasses import dataclass
 from functools import cache
 
@@ -9,6 +7,7 @@ import numpy as np
 import pandas as pd
 import plotly.colors
 
+from viz.canvas.payload import pack
 from viz.theme import SIGNED, WEIGHTS
 
 Array = np.ndarray
@@ -16,26 +15,26 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Axis:
-    """What the rows or the columns of a matrix count."""
+    """The rows or the columns of a matrix."""
 
     name: str
-    """query, key, dimension (of a head) or model (dimension of the residual stream): what a click chooses"""
+    """query, key, dimension (of a head) or model (dimension of the residual stream): what a click sets"""
     title: str
-    """on screen: what it counts, in the plural"""
+    """on screen, in the plural"""
     size: int
     labels: tuple[str, ...] = ()
-    """one a position; empty where the position's number is its label"""
+    """one per position; empty: the positions' numbers"""
     notes: tuple[str, ...] = ()
-    """what hovering adds to a label"""
+    """added to the labels in the tooltip"""
     groups: tuple[str, ...] = ()
-    """names of the equal blocks that the axis falls into: the heads of a concatenation"""
+    """names of equal blocks of the axis: the heads of a concatenation"""
     lit: int | None = None
-    """the block to frame"""
+    """index of the block to outline"""
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """One matrix of an equation: its numbers, what its axes mean, and how it is coloured."""
+    """One matrix of an equation: its numbers, its axes and its colours."""
 
     symbol: str
     """as in the formula: _ starts a subscript, ^ a superscript"""
@@ -44,19 +43,19 @@ class Matrix:
     rows: Axis
     columns: Axis
     colour: str = ""
-    """of Q, K or V; empty for everything else"""
+    """the colour of Q, K or V; empty for other matrices"""
     scale: str = SIGNED
     low: float = 0.0
     high: float = 1.0
-    """the colours' range, low to high"""
+    """the colours go from low to high"""
     allowed: Array | None = None
-    """bool (rows, columns): False is hatched, whatever the number"""
+    """bool (rows, columns): False is masked and hatched; None: no mask"""
     family: str = ""
-    """what the legend names instead of the symbol, where many matrices share a range"""
+    """name in the legend for matrices that share a range; empty: the symbol"""
     note: str = ""
-    """what the caption adds to the symbol and the shape"""
+    """added to the caption"""
     result: bool = False
-    """drawn larger: what this step computes"""
+    """what this step computes; drawn larger"""
 
     def __post_init__(self) -> None:
         expected = (self.rows.size, self.columns.size)
@@ -64,7 +63,7 @@ class Matrix:
             raise ValueError(f"matrix {self.symbol} has shape {self.values.shape}, its axes say {expected}")
 
     def table(self) -> pd.DataFrame:
-        """The numbers under their labels, positions first ("3 kitchen"); the first column names the rows."""
+        """The numbers with row and column labels ("3 kitchen"); the first column has the row labels."""
         rows, columns = (
             [f"{i} {axis.labels[i]}" if axis.labels else str(i) for i in range(axis.size)]
             for axis in (self.rows, self.columns)
@@ -75,44 +74,24 @@ class Matrix:
 
 
 Equation = tuple[Matrix | str, ...]
-"""Matrices with operators between them, in reading order."""
+"""Matrices, with operators between them as strings."""
 
 
 def encode(equations: tuple[Equation, ...], **header) -> bytes:
-    """The payload: four bytes with the header's length, the header as JSON, then the matrices' numbers.
-
-    Numbers are little-endian float32, row by row; `allowed` follows its matrix as one byte a cell. Each
-    matrix's header says at which byte after the header they start.
+    """The payload (viz.canvas.payload.pack): of each matrix its float32 numbers and, if masked, `allowed` as uint8.
 
     Args:
-        equations: what to draw, one below the other.
+        equations: drawn one below the other.
         header: anything else that the component reads, as JSON.
     """
-    chunks, drawn, offset = [], [], 0
+    arrays, descriptions = [], []
     for equation in equations:
-        parts = []
-        for part in equation:
-            if isinstance(part, str):
-                parts.append(part)
-                continue
-            numbers, flags = _bytes(part)
-            parts.append(_description(part) | {"offset": offset, "allowed_offset": offset + len(numbers)})
-            chunks += (numbers, flags)
-            offset += len(numbers) + len(flags)
-        drawn.append(parts)
-    text = _padded(json.dumps(header | {"equations": drawn, "scales": colour_scales()}).encode(), b" ")
-    return struct.pack("<I", len(text)) + text + b"".join(chunks)
-
-
-def _bytes(matrix: Matrix) -> tuple[bytes, bytes]:
-    numbers = np.ascontiguousarray(matrix.values, dtype="<f4").tobytes()
-    flags = b"" if matrix.allowed is None else np.ascontiguousarray(matrix.allowed, dtype=np.uint8).tobytes()
-    return numbers, _padded(flags, b"\0")
-
-
-def _padded(data: bytes, filler: bytes) -> bytes:
-    """A multiple of four bytes, so that the float32 numbers after them are aligned."""
-    return data + filler * (-len(data) % 4)
+        descriptions.append([part if isinstance(part, str) else _description(part) for part in equation])
+        for matrix in (part for part in equation if isinstance(part, Matrix)):
+            arrays.append(matrix.values.astype("<f4"))
+            if matrix.allowed is not None:
+                arrays.append(matrix.allowed.astype(np.uint8))
+    return pack(header | {"equations": descriptions, "scales": colour_scales()}, arrays)
 
 
 def _description(matrix: Matrix) -> dict:
@@ -133,7 +112,7 @@ def _description(matrix: Matrix) -> dict:
 
 @cache
 def colour_scales() -> dict[str, list[list[int]]]:
-    """Evenly spaced [red, green, blue] anchors, 0 to 255, of the two colour scales that components draw with."""
+    """Evenly spaced [red, green, blue] anchors, 0 to 255, of the two colour scales."""
     return {name: _anchors(name) for name in (WEIGHTS, SIGNED)}
 
 

@@ -1,12 +1,11 @@
 """The payload of the lines holds the run's own weights, every digit, and who is who."""
 
-import json
-import struct
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from tests.viz.payload import unpack
 from viz.canvas.lines import MOST_HEADS, lines
 from viz.theme import OKABE_ITO
 from viz.tokens import labels
@@ -20,11 +19,8 @@ QUERIES, KEYS = list("abc"), list("wxyz")
 
 def decode(payload: bytes) -> tuple[dict, Array]:
     """The header, and float32 (heads, query, key)."""
-    (length,) = struct.unpack("<I", payload[:4])
-    header = json.loads(payload[4 : 4 + length])
-    shape = len(header["heads"]), len(header["queries"]), len(header["keys"])
-    assert length % 4 == 0
-    return header, np.frombuffer(payload[4 + length :], "<f4").reshape(shape)
+    header, take = unpack(payload)
+    return header, take("<f4", (len(header["heads"]), len(header["queries"]), len(header["keys"])))
 
 
 @pytest.fixture

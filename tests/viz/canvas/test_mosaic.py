@@ -1,7 +1,5 @@
 """The payload of the mosaic holds the run's own weights, and says what they are."""
 
-import json
-import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz.canvas.mosaic import CHUNK, HALF_BYTE, MOST_CELLS, ONE_BYTE, Group, mosaic, thousandths
+from tests.viz.payload import unpack
+from viz.canvas.mosaic import MOST_CELLS, Group, mosaic
 from viz.tokens import labels
 
 if TYPE_CHECKING:
@@ -21,24 +20,12 @@ Array = np.ndarray
 
 def decode(payload: bytes) -> tuple[dict, list[Array]]:
     """The header, and each group's weights, as the component reads them, with NaN where they are masked."""
-    (length,) = struct.unpack("<I", payload[:4])
-    header = json.loads(payload[4 : 4 + length])
-    parts = np.frombuffer(payload[4 + length :], np.uint8)
+    header, take = unpack(payload)
     found = []
     for group in header["groups"]:
-        shape = group["layers"], group["heads"], len(group["queries"]), len(group["keys"])
-        halves, first, second, mask, parts = np.split(parts, np.cumsum(group["bytes"]))
-        bits = np.unpackbits(mask, bitorder="little")[: group["masks"]].astype(bool)
-        masked = np.resize(bits, shape) if bits.size else np.zeros(shape, bool)
-        excess = first.astype(int)
-        long = first >= ONE_BYTE
-        excess[long] = ONE_BYTE + (excess[long] - ONE_BYTE) * 256 + second
-        counted = np.stack([halves & 15, halves >> 4], axis=1).reshape(-1)[: np.sum(~masked)].astype(int)
-        counted[counted == HALF_BYTE] += excess
-        weights = np.full(shape, np.nan)
-        weights[~masked] = counted / 1000 * 10.0 ** header["power"]
-        found.append(weights)
-    assert not parts.size
+        codes = take("<u2", (group["layers"], group["heads"], len(group["queries"]), len(group["keys"])))
+        assert group["masked"] == (codes == 0).any()
+        found.append(np.where(codes, (codes.astype(float) - 1) * header["unit"], np.nan))
     return header, found
 
 
@@ -55,7 +42,7 @@ def group() -> Group:
     return Group("cross", "Cross-attention", weights, list("abcd"), list("vwxyz"))
 
 
-def test_what_is_sent_is_the_weights_of_the_run_to_three_decimals(trace: "Trace") -> None:
+def test_the_payload_has_the_weights_of_the_run(trace: "Trace") -> None:
     groups = [group_of(trace, kind) for kind in ("encoder_self", "decoder_self", "cross")]
     header, found = decode(mosaic(groups, ("cross", 1, 2)))
     for group, described, sent in zip(groups, header["groups"], found, strict=True):
@@ -63,15 +50,19 @@ def test_what_is_sent_is_the_weights_of_the_run_to_three_decimals(trace: "Trace"
         assert (described["queries"], described["keys"]) == (group.queries, group.keys)
         seen = ~np.isnan(sent)
         assert np.array_equal(seen, group.allowed)
-        np.testing.assert_allclose(sent[seen], group.weights[seen], rtol=0, atol=0.5001e-3)
+        np.testing.assert_allclose(sent[seen], group.weights[seen], rtol=0, atol=1e-5)
     assert header["chosen"] == ["cross", 1, 2]
     assert header["high"] == 1
 
 
-@given(st.floats(0, 1, width=32), st.floats(0, 1, width=32), st.integers(0, 6))
-def test_thousandths_are_in_the_order_of_the_weights(one: float, other: float, power: int) -> None:
-    smaller, larger = thousandths(np.float32(10.0**power) * np.float32(sorted((one, other))), power)
-    assert smaller <= larger <= HALF_BYTE + ONE_BYTE + 4 * 256 - 1
+@given(st.lists(st.floats(0, 1, width=32), min_size=2, max_size=9), st.integers(-6, 6))
+def test_codes_are_in_the_order_of_the_weights(values: list[float], power: int) -> None:
+    """So the browser finds the largest of several cells by their codes."""
+    weights = np.sort(np.float32(values) * np.float32(10.0**power))
+    tokens = ["a"] * len(values)
+    header, (sent,) = decode(mosaic([Group("cross", "Cross", weights.reshape(1, 1, 1, -1), ["a"], tokens)]))
+    assert (np.diff(sent.ravel()) >= 0).all()
+    np.testing.assert_allclose(sent.ravel(), weights, rtol=1e-5, atol=0.51 * header["unit"])
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["a mask for each head", "one mask for all heads"])
@@ -83,27 +74,21 @@ def test_any_mask_arrives_whole(own: bool, heads: int, tokens: int, seed: int) -
     group = Group("cross", "Cross-attention", weights, ["a"] * tokens, ["b"] * tokens, allowed)
     _, (sent,) = decode(mosaic([group]))
     assert np.array_equal(np.isnan(sent), ~allowed)
-    np.testing.assert_allclose(sent, np.where(allowed, weights, np.nan), atol=0.5001e-3)
+    np.testing.assert_allclose(sent, np.where(allowed, weights, np.nan), atol=1e-5)
 
 
-def test_heads_of_very_long_texts_arrive_in_their_places() -> None:
-    side = 150
-    assert 3 * side**2 > CHUNK
-    weights = np.random.default_rng(0).dirichlet(np.full(side, 0.05), (1, 3, side)).astype(np.float32)
-    tokens = ["a"] * side
-    _, (sent,) = decode(mosaic([Group("cross", "Cross-attention", weights, tokens, tokens)]))
-    np.testing.assert_allclose(sent, weights, rtol=0, atol=0.5001e-3)
-
-
-def test_numbers_beyond_1_are_counted_in_tens_and_a_rounded_1_is_not(group: Group) -> None:
+def test_numbers_above_1_have_the_same_relative_precision(group: Group) -> None:
     header, (sent,) = decode(mosaic([replace(group, weights=group.weights * 37)], high=None))
-    assert header["power"] == 2
-    np.testing.assert_allclose(sent, group.weights * 37, atol=0.5001e-1)
-    group.weights[0, 0, 0, :2] = [1 + 2**-23, -0.0]
-    header, (sent,) = decode(mosaic([group]))
-    assert header["power"] == 0
-    assert sent[0, 0, 0, 0] == 1
-    assert sent[0, 0, 0, 1] == 0
+    assert header["high"] == header["largest"] == pytest.approx(37 * group.weights.max())
+    np.testing.assert_allclose(sent, group.weights * 37, atol=37e-5)
+
+
+def test_several_groups_share_a_unit_and_a_missing_cell_is_masked(group: Group) -> None:
+    small = group.weights * np.float32(1e-3)
+    small[1, 2, 3, 4] = np.nan
+    _, (large, sent) = decode(mosaic([group, replace(group, weights=small)]))
+    np.testing.assert_allclose(large, group.weights, atol=1e-5)
+    np.testing.assert_allclose(sent, small, atol=1e-5)
 
 
 def test_the_colours_may_go_up_to_the_largest_number(group: Group) -> None:

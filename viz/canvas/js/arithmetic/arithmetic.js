@@ -1,48 +1,40 @@
-// needs: shared/colours.js shared/svg_pen.js shared/save_picture.js arithmetic/arithmetic_picture.js
+// needs: shared/picture.js arithmetic/arithmetic_picture.js
 // The arithmetic component: the chosen cell's number after each step, and the terms of its sums, number by number.
-// It is one module with colours.js, svg_pen.js, save_picture.js and arithmetic_picture.js before it.
 
-const CELL = 50; // pixels a column needs
-const LABEL = 124; // and the row labels
-const MOST_WRAPPED = 64; // columns: longer strips scroll instead
-const drawn = new WeakMap();
-const latest = new WeakMap();
+const CELL = 50; // pixels of a column
+const LABEL = 124; // pixels of the row labels
+const MOST_WRAPPED = 64; // columns: wider strips scroll instead
 
-export default function mount({ data, parentElement, setTriggerValue }) {
-  const root = parentElement.querySelector(".arithmetic");
-  const draw = () => render(root, data, setTriggerValue);
-  if (!drawn.has(root)) offerPicture(root, (canvas, caption) => paintArithmetic(root, latest.get(root), canvas, caption));
-  latest.set(root, data);
-  drawn.get(root)?.disconnect();
-  let width = root.clientWidth;
-  const watcher = new ResizeObserver(() => {
-    if (root.clientWidth !== width) draw();
-    width = root.clientWidth;
-  });
-  watcher.observe(root);
-  drawn.set(root, watcher);
-  draw();
-  return () => drawn.get(root).disconnect();
+class View extends Picture {
+  update({ data, setTriggerValue }) {
+    [this.header, this.send] = [data, setTriggerValue];
+    this.draw();
+  }
+
+  draw() {
+    this.width = this.measure();
+    const tables = lookupTables(this.header.scales);
+    const strips = this.header.strips.map((strip) => stripOf(strip, tables, this.width));
+    this.root.replaceChildren(chainOf(this.header, this.send), ...strips);
+    for (const chosen of this.root.querySelectorAll("th.chosen")) scrollIntoMiddle(chosen);
+    for (const frame of this.root.querySelectorAll(".frame")) makeReachable(frame);
+  }
+
+  paint(canvas, caption) {
+    return paintArithmetic(this.root, this.header, canvas, caption);
+  }
 }
 
-function render(root, data, setTriggerValue) {
-  const tables = lookupTables(data.scales);
-  const strips = data.strips.map((strip) => stripOf(strip, tables, root.clientWidth));
-  root.replaceChildren(chainOf(data, setTriggerValue), ...strips);
-  for (const chosen of root.querySelectorAll("th.chosen")) centre(chosen);
-  for (const frame of root.querySelectorAll(".frame")) reachable(frame);
-}
-
-function chainOf({ chain, step }, setTriggerValue) {
+function chainOf({ chain, step }, send) {
   const list = element("ol", "chain");
   list.append(
     ...chain.map(([name, value], index) => {
       const item = element("li");
       const link = element("button", index > step ? "later" : index === step ? "now" : "");
       link.append(element("span", "name", name), " ", element("span", "value", value));
-      // As it is written on the button, so that it can be spoken to as well.
+      // The name contains the button's text, so that voice control finds it.
       link.setAttribute("aria-label", `Step ${index + 1}: ${name} ${value}`);
-      link.addEventListener("click", () => setTriggerValue("step", index));
+      link.addEventListener("click", () => send("step", index));
       item.append(link);
       return item;
     }),
@@ -66,7 +58,7 @@ function stripOf(strip, tables, width) {
   return figure;
 }
 
-// [from, to) of the columns that stand under each other, so that nothing needs to scroll.
+// The columns [from, to) of each piece, so that the pieces fit below each other without scrolling.
 function pieces(size, width) {
   const fitting = Math.max(Math.floor((width - LABEL) / CELL), 1);
   const count = size > MOST_WRAPPED ? 1 : Math.ceil(size / fitting);
@@ -97,14 +89,14 @@ function rowsOf(row, chosen, tables, from, to) {
       const colour = colourOf(tables[row.scale], value, low, row.limit);
       cell.style.background = `rgb(${colour.join(",")})`;
       cell.style.color = inkOn(colour);
-      cell.title = exactly(Math.fround(value));
+      cell.title = exactText(Math.fround(value));
     }
     numbers.append(cell);
   }
   return row.bars ? [barsOf(row, plain, from, to), numbers] : [numbers];
 }
 
-// Bars up for what adds, down for what takes away, all to one scale.
+// Bars upwards for positive terms, downwards for negative ones, all on one scale.
 function barsOf(row, plain, from, to) {
   const bars = element("tr", "bars");
   bars.setAttribute("aria-hidden", "true");
@@ -122,14 +114,14 @@ function barsOf(row, plain, from, to) {
   return bars;
 }
 
-// What scrolls is a stop of the Tab key, for the arrow keys to move it.
-function reachable(frame) {
+// A strip that scrolls is in the Tab order, so that the arrow keys can scroll it.
+function makeReachable(frame) {
   if (frame.scrollWidth <= frame.clientWidth) return;
   frame.tabIndex = 0;
   frame.setAttribute("role", "region");
 }
 
-function centre(cell) {
+function scrollIntoMiddle(cell) {
   const frame = cell.closest(".frame");
   frame.scrollLeft = cell.offsetLeft - frame.clientWidth / 2;
 }

@@ -1,4 +1,4 @@
-// The arithmetic as a file, as it is in view: each box, cell, bar and line of text where it stands on the page.
+// Draws the visible part of the arithmetic into a file: each box, cell, bar and text where it stands on the page.
 
 function paintArithmetic(root, data, canvas, caption) {
   const theme = themeOf(root);
@@ -6,8 +6,8 @@ function paintArithmetic(root, data, canvas, caption) {
     const end = Number(limit.toPrecision(3));
     return `${label} ${scale === "viridis" ? 0 : `−${end}`} to ${end}`;
   }));
-  const says = { title: "The arithmetic of one cell", range: `Colours: ${ranges.join("; ")}`, caption };
-  const { pen, whole, top } = startPicture(canvas, [root.clientWidth, root.scrollHeight], theme, says);
+  const titles = { title: "The arithmetic of one cell", range: `Colours: ${ranges.join("; ")}`, caption };
+  const { pen, size, top } = startPicture(canvas, [root.clientWidth, root.scrollHeight], theme, titles);
   const origin = root.getBoundingClientRect();
   for (const node of root.querySelectorAll("button, .name, .value, figcaption, th, td, i, .result")) {
     const box = node.getBoundingClientRect();
@@ -15,10 +15,10 @@ function paintArithmetic(root, data, canvas, caption) {
     const place = [box.left - origin.left + EDGE, box.top - origin.top + top];
     paintNode(pen, node, [...place, box.width, box.height], theme);
   }
-  return whole;
+  return size;
 }
 
-// Of a strip that scrolls the picture has the columns in view.
+// Of a strip that scrolls, only the columns in view are drawn.
 function hiddenByScrolling(node, box) {
   const frame = node.closest(".frame")?.getBoundingClientRect();
   const label = node.closest("tr")?.firstChild;

@@ -1,29 +1,9 @@
-// needs: shared/layers.css shared/header.js shared/colours.js shared/svg_pen.js shared/save_picture.js lines/lines_draw.js lines/lines_picture.js
-// The lines component: what each query token looks at, a line a weight, and the heads that a person turns on and off.
-// It is one module with header.js, colours.js, svg_pen.js, save_picture.js and lines_*.js, which come before it.
+// needs: shared/picture.js shared/payload.js lines/lines_draw.js
+// The lines component: what each query token attends to, one line a weight. The heads can be shown and hidden.
 
-const views = new WeakMap();
-
-export default function mount(component) {
-  const { parentElement } = component;
-  if (!views.has(parentElement)) views.set(parentElement, new LinesView(parentElement));
-  const view = views.get(parentElement);
-  view.update(component.data);
-  return () => {
-    view.watcher.disconnect();
-    views.delete(parentElement);
-  };
-}
-
-function decode(data) {
-  const { header, bytes, start } = unpackedHeader(data);
-  const cells = header.heads.length * header.queries.length * header.keys.length;
-  return [header, new Float32Array(bytes.buffer, start, cells)];
-}
-
-class LinesView {
+class View extends Picture {
   constructor(root) {
-    this.root = root.querySelector(".lines");
+    super(root);
     this.chips = element("div", "chips");
     this.chips.setAttribute("role", "group");
     this.chips.setAttribute("aria-label", "Heads");
@@ -34,64 +14,50 @@ class LinesView {
     const layers = element("div", "layers");
     layers.append(this.all, this.top);
     this.box.append(layers);
-    this.said = element("div", "spoken");
-    this.said.setAttribute("aria-live", "polite");
     this.note = element("p", "note");
-    this.tip = element("div", "tip");
-    this.tip.hidden = true;
-    this.root.append(this.chips, this.heading, this.box, this.note, this.said, this.tip);
-    this.listen();
-    offerPicture(this.root, (canvas, caption) => paintLines(this, canvas, caption));
-    this.watcher = new ResizeObserver(() => this.header && this.box.clientWidth !== this.width && this.draw());
-    this.watcher.observe(this.root);
-  }
-
-  listen() {
+    root.append(this.chips, this.heading, this.box, this.note, this.spoken, this.tip);
     this.top.tabIndex = 0;
     this.top.setAttribute("role", "application");
-    this.top.addEventListener("pointermove", (event) => this.hover(this.at(event), event));
+    this.top.addEventListener("pointermove", (event) => this.hover(this.tokenAt(event), event));
     this.top.addEventListener("pointerleave", () => this.hover(null));
-    this.top.addEventListener("click", (event) => this.pin(this.at(event)));
-    this.top.addEventListener("keydown", (event) => this.key(event));
+    this.top.addEventListener("click", (event) => this.pin(this.tokenAt(event)));
+    this.top.addEventListener("keydown", (event) => this.onKey(event));
   }
 
-  update(data) {
-    const [header, weights] = decode(data);
+  // Without the scrollbar.
+  measure() {
+    return this.box.clientWidth;
+  }
+
+  update({ data }) {
+    const { header, take } = unpack(data);
+    this.weights = take(Float32Array, header.heads.length * header.queries.length * header.keys.length);
     const text = (from, name) => JSON.stringify(from?.[name]);
     const same = (...names) => names.every((name) => text(header, name) === text(this.header, name));
     if (!same("heads", "shown")) this.enabled = new Set(header.shown);
     if (!same("queries", "keys")) this.pinned = null;
-    this.hovered = null;
-    this.tip.hidden = true;
-    [this.header, this.weights] = [header, weights];
+    [this.header, this.hovered, this.tip.hidden] = [header, null, true];
     this.theme = themeOf(this.root);
-    const sizes = `${header.queries.length} queries, ${header.keys.length} keys`;
     this.root.classList.toggle("scrolls", heightOf(header) > TALLEST);
-    const how = "Arrow up and down choose a token, left and right the column, Escape shows all lines.";
-    this.top.setAttribute("aria-label", `${header.title} as lines between tokens: ${sizes}. ${how}`);
+    const sizes = `${header.queries.length} queries, ${header.keys.length} keys`;
+    const keys = "Arrow up and down choose a token, left and right the column, Escape shows all lines.";
+    this.top.setAttribute("aria-label", `${header.title} as lines between tokens: ${sizes}. ${keys}`);
     this.buildChips();
     this.draw();
-    // Text drawn before the page's font has arrived is drawn again.
-    if (document.fonts.status === "loading") document.fonts.ready.then(() => this.draw());
   }
 
   buildChips() {
     const buttons = this.header.heads.map((head, slot) => {
       const chip = element("button", "chip");
       chip.append(sample(this.lookOf(slot)), element("span", "", `head ${head}`));
-      chip.title = "Click: on or off. Double click: this head only.";
+      chip.title = "Click: show or hide. Double click: show only this head.";
       chip.addEventListener("click", () => this.toggle(head));
       chip.addEventListener("dblclick", () => this.show([head]));
       return chip;
     });
-    const all = element("button", "", "All");
-    all.title = "Show all these heads";
-    all.addEventListener("click", () => this.show(this.header.heads));
-    const none = element("button", "", "None");
-    none.title = "Show no head";
-    none.addEventListener("click", () => this.show([]));
+    const all = button("All", "Show all these heads", () => this.show(this.header.heads));
+    const none = button("None", "Hide all heads", () => this.show([]));
     this.chips.replaceChildren(...buttons, all, none);
-    // Where there is no other head to compare with, there is nothing to turn on and off.
     this.chips.style.display = buttons.length > 1 ? "" : "none";
     this.press();
   }
@@ -120,7 +86,7 @@ class LinesView {
 
   lookOf(slot) {
     const look = this.header.looks[slot];
-    return { colour: seenOn(this.header.colours[look], this.theme.background), dashes: DASHES[look] };
+    return { colour: visibleOn(this.header.colours[look], this.theme.background), dashes: DASHES[look] };
   }
 
   weightOf(slot, query, key) {
@@ -134,21 +100,21 @@ class LinesView {
   draw() {
     this.theme = themeOf(this.root);
     this.box.style.height = `${Math.min(heightOf(this.header), TALLEST)}px`;
-    this.width = this.box.clientWidth;
+    this.width = this.measure();
     this.layout = layOutLines(this, this.all.getContext("2d"));
     this.top.dataset.rows = `${this.layout.left} ${this.layout.right} ${this.layout.step}`;
     const least = leastOf(this, this.shownSlots());
-    drawLines(sized(this.all, this.width, this.layout.height), this, everyPair(this), least);
+    drawLines(sizedCanvas(this.all, this.width, this.layout.height), this, everyPair(this), least);
     this.explain(least);
     this.mark();
   }
 
   explain(least) {
     const most = least > this.header.least ? `, which leaves about the ${MOST_LINES} largest` : "";
-    const alone = most ? `; a token alone has all from ${short(this.header.least)}` : "";
+    const alone = most ? `; a token alone has all from ${threeDigits(this.header.least)}` : "";
     this.note.textContent =
       `The larger the ${this.header.measure}, the thicker and less transparent its line, up to ` +
-      `${short(this.header.high)}. Lines under ${short(least)} are not drawn` +
+      `${threeDigits(this.header.high)}. Lines under ${threeDigits(least)} are not drawn` +
       `${most}${alone}. ` +
       "Point at a token to see its lines and weights alone; click to keep them." +
       (heightOf(this.header) > TALLEST ? " Scroll for the other tokens." : "");
@@ -156,14 +122,14 @@ class LinesView {
 
   mark() {
     this.all.style.opacity = this.isolated ? 0.06 : 1;
-    const pen = sized(this.top, this.width, this.layout.height);
+    const pen = sizedCanvas(this.top, this.width, this.layout.height);
     if (this.isolated) drawLines(pen, this, pairsOf(this, this.isolated), this.header.least);
     drawTokens(pen, this);
     drawHeading(this.heading, this);
   }
 
-  // The token under the pointer: a query on the left, a key on the right, none among the lines.
-  at(event) {
+  // The token under the pointer: a query on the left, a key on the right, none between the columns.
+  tokenAt(event) {
     const box = this.top.getBoundingClientRect();
     const index = Math.floor((event.clientY - box.top) / this.layout.step);
     const x = event.clientX - box.left;
@@ -177,31 +143,23 @@ class LinesView {
     this.hovered = token;
     this.top.style.cursor = token ? "pointer" : "default";
     if (moved && !this.pinned) this.mark();
-    this.tip.hidden = !token;
-    if (!token) return;
-    this.tip.replaceChildren(...this.lines(token));
-    const box = this.root.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    const right = token.side === "query" ? x + 14 : x - this.tip.offsetWidth - 14;
-    this.tip.style.left = `${Math.max(Math.min(right, box.width - this.tip.offsetWidth - 4), 0)}px`;
-    const needed = this.tip.offsetHeight + 12;
-    this.tip.style.top = `${y > needed ? y - needed : y + 18}px`;
+    this.tip.hidden = true;
+    if (token) this.showTip(this.describe(token), event, token.side === "key");
   }
 
-  // Beside a kept token, a token of the other column tells the exact weights between the two.
-  lines(token) {
-    const named = element("strong", "", this.nameOf(token));
-    if (!this.pinned || this.pinned.side === token.side) return [named];
+  // With a pinned token, hovering a token of the other column gives the exact weights between the two.
+  describe(token) {
+    const name = element("strong", "", this.nameOf(token));
+    if (!this.pinned || this.pinned.side === token.side) return [name];
     const [query, key] = token.side === "key" ? [this.pinned.index, token.index] : [token.index, this.pinned.index];
     const weights = this.shownSlots().map((slot) => {
       const weight = this.weightOf(slot, query, key);
-      const said = Number.isNaN(weight) ? "masked" : exactly(weight);
-      return element("div", "", `${this.calledAt(slot)}: ${said}`);
+      return element("div", "", `${this.labelOf(slot)}: ${Number.isNaN(weight) ? "masked" : exactText(weight)}`);
     });
     return [element("div", "", this.nameOf(this.pinned)), element("div", "", this.nameOf(token)), ...weights];
   }
 
-  calledAt(slot) {
+  labelOf(slot) {
     return this.header.heads.length > 1 ? `head ${this.header.heads[slot]}` : this.header.measure;
   }
 
@@ -213,10 +171,10 @@ class LinesView {
     const same = token && token.side === this.pinned?.side && token.index === this.pinned.index;
     this.pinned = same ? null : token;
     this.mark();
-    this.said.textContent = this.pinned ? this.spoken(this.pinned) : "All lines";
+    this.spoken.textContent = this.pinned ? this.inWords(this.pinned) : "All lines";
   }
 
-  spoken(token) {
+  inWords(token) {
     const query = token.side === "query";
     const strongest = this.shownSlots().map((slot) => {
       let [best, most] = [0, -1];
@@ -225,13 +183,13 @@ class LinesView {
         if (weight > most) [best, most] = [query ? column : row, weight];
       });
       const other = this.nameOf({ side: query ? "key" : "query", index: best });
-      return most < 0 ? "" : `${this.calledAt(slot)}: most, ${most.toFixed(3)}, with ${other}`;
+      return most < 0 ? "" : `${this.labelOf(slot)}: most, ${most.toFixed(3)}, with ${other}`;
     });
     return [this.nameOf(token), ...strongest].join("; ");
   }
 
-  key(event) {
-    if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  onKey(event) {
+    if (hasModifier(event)) return;
     const from = this.pinned || { side: "query", index: -1 };
     const down = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     const side = { ArrowLeft: "query", ArrowRight: "key" }[event.key] || from.side;
@@ -241,41 +199,52 @@ class LinesView {
     event.preventDefault();
   }
 
+  // All tokens, however far the column is scrolled, and which line belongs to which head.
+  paint(canvas, caption) {
+    const { header, layout, theme, width, isolated } = this;
+    const least = isolated ? header.least : leastOf(this, this.shownSlots());
+    const range = `Thickness and opacity of a line: its weight, from ${threeDigits(least)} to ${threeDigits(header.high)}`;
+    const several = header.heads.length > 1;
+    const height = HEADING + layout.height + (several ? LINE + 8 : 0);
+    const { pen, size, top } = startPicture(canvas, [width, height], theme, { title: header.measure, range, caption });
+    drawLayer(pen, canvas, (layer) => drawHeading(layer, this), EDGE, top, width, HEADING);
+    const draw = (layer) => {
+      const inner = sizedCanvas(layer, width, layout.height);
+      drawLines(inner, this, isolated ? pairsOf(this, isolated) : everyPair(this), least);
+      drawTokens(inner, this);
+    };
+    drawLayer(pen, canvas, draw, EDGE, top + HEADING, width, layout.height);
+    if (several) nameHeads(pen, this, top + HEADING + layout.height + LINE / 2);
+    return size;
+  }
+
   move(side, index) {
     const last = (side === "query" ? this.header.queries : this.header.keys).length - 1;
     this.pinned = null;
-    this.pin({ side, index: Math.min(Math.max(index, 0), last) });
+    this.pin({ side, index: clamp(index, 0, last) });
     const [y, step] = [this.pinned.index * this.layout.step, this.layout.step];
     const { scrollTop, clientHeight } = this.box;
     if (y < scrollTop || y + step > scrollTop + clientHeight) this.box.scrollTop = y - clientHeight / 2;
   }
 }
 
-function short(value) {
-  return String(Number(value.toPrecision(3)));
-}
-
-// Yellow on white is made darker; every other colour is seen on both.
-function seenOn(colour, background) {
-  if (!/^#f0e442$/i.test(colour) || inkOn(rgbOf(background)) !== "#000000") return colour;
-  return "#b3a800";
+// Yellow is hard to see on white, so it is darkened there; every other colour is visible on both themes.
+function visibleOn(colour, background) {
+  return /^#f0e442$/i.test(colour) && inkOn(rgbOf(background)) === "#000000" ? "#b3a800" : colour;
 }
 
 function rgbOf(colour) {
-  // Read back at once: on a canvas that the browser would draw later that waits for all drawing before it.
+  // willReadFrequently: a canvas on the GPU would have to finish all drawing before it can be read.
   const pen = element("canvas").getContext("2d", { willReadFrequently: true });
   pen.fillStyle = colour;
   pen.fillRect(0, 0, 1, 1);
   return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
 }
 
-// A short line as the head's lines are drawn.
+// A short piece of the head's line.
 function sample({ colour, dashes }) {
-  const picture = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
-  const set = (node, values) => Object.entries(values).forEach(([name, value]) => node.setAttribute(name, value));
-  set(picture, { width: 30, height: 8, "aria-hidden": "true" });
-  set(line, { x1: 0, x2: 30, y1: 4, y2: 4, stroke: colour, "stroke-width": 3, "stroke-dasharray": dashes.join(" ") });
-  picture.append(line);
+  const picture = svgElement("svg", { width: 30, height: 8, "aria-hidden": "true" });
+  const line = { x1: 0, x2: 30, y1: 4, y2: 4, stroke: colour, "stroke-width": 3, "stroke-dasharray": dashes.join(" ") };
+  picture.append(svgElement("line", line));
   return picture;
 }

@@ -1,12 +1,12 @@
-// Where the two columns of tokens stand, and the lines, labels and numbers between and beside them.
+// Draws the two columns of tokens, the lines between them, and the weights of a token beside them.
 
 const FONT_SIZE = 12;
 const TALLEST = 560; // pixels: longer columns scroll
-const BINS = 32; // steps of opacity: lines of one step and one head are one path
+const BINS = 32; // steps of opacity: all lines of one step and one head are one path
 const HEADING = 22;
-const MOST_LINES = 2000; // at once: more would be slow to draw and hide each other; the largest are drawn
-const DASHED = 0.1; // from this weight on dashes can be seen
-// The heads' second mark beside their colour.
+const MOST_LINES = 2000; // at once: more would be slow and hide each other, so only the largest are drawn
+const DASHED = 0.1; // thinner lines have no dashes: they could not be seen
+// Tell the heads apart where colours do not.
 const DASHES = [[], [8, 4], [2, 3], [9, 3, 2, 3], [14, 3], [4, 4], [1, 4], [7, 2, 1, 2, 1, 2]];
 
 function rowsOf(header) {
@@ -14,14 +14,14 @@ function rowsOf(header) {
 }
 
 function stepOf(header) {
-  return Math.min(Math.max(Math.floor(TALLEST / rowsOf(header)), 15), 26);
+  return clamp(Math.floor(TALLEST / rowsOf(header)), 15, 26);
 }
 
 function heightOf(header) {
   return rowsOf(header) * stepOf(header) + 4;
 }
 
-// What stands at each position; of a decoder row also what it predicts, unless it is to be brief.
+// The label of each position; for a decoder row also the token that it predicts, unless `brief`.
 function namesOf(header, side, brief) {
   if (side === "key") return header.keys.map((name, index) => `${index} ${name}`);
   const rows = header.predicts && !brief;
@@ -33,7 +33,7 @@ function namesOf(header, side, brief) {
 function layOutLines(view, pen) {
   const { header, width } = view;
   const gutter = Math.min(header.heads.length * 44, width * (width < 600 ? 0.14 : 0.2));
-  pen.font = `600 ${FONT_SIZE}px ${view.theme.font}`; // as the token that is isolated
+  pen.font = `600 ${FONT_SIZE}px ${view.theme.font}`; // as bold as the isolated token
   const most = width < 600 ? 0.33 * (width - 2 * gutter) : 0.21 * width;
   const widths = (side, brief) => namesOf(header, side, brief).map((name) => pen.measureText(name).width + 14);
   const brief = Math.max(...widths("query", false)) > most;
@@ -43,26 +43,16 @@ function layOutLines(view, pen) {
   return { step: stepOf(header), gutter, columns, brief, left, right, height: heightOf(header) };
 }
 
-function sized(canvas, width, height) {
-  const ratio = window.devicePixelRatio || 1;
-  [canvas.width, canvas.height] = [width, height].map((side) => Math.round(side * ratio));
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
-  const pen = canvas.getContext("2d");
-  pen.scale(ratio, ratio);
-  return pen;
-}
-
 function middleOf(layout, index) {
   return (index + 0.5) * layout.step;
 }
 
-// Lines of several heads leave a token side by side, so far apart, and are at most so thick.
+// Pixels between the lines of several heads at one token, and so the thickest line.
 function spreadOf(layout, shown) {
   return Math.min(3.4, (layout.step - 4) / shown);
 }
 
-// The weight from which on lines are drawn when all tokens have theirs: at most MOST_LINES of them, two digits.
+// The smallest weight drawn when no token is isolated, so that at most MOST_LINES are; rounded to two digits.
 function leastOf({ header, weights }, slots) {
   const cells = header.queries.length * header.keys.length;
   const large = (slot) => weights.subarray(slot * cells, (slot + 1) * cells).filter((weight) => weight >= header.least);
@@ -73,7 +63,7 @@ function leastOf({ header, weights }, slots) {
   return Number((Math.ceil(last / unit) * unit).toPrecision(2));
 }
 
-// `pairs(visit)` calls visit(query, key) for each line in question.
+// `pairs(visit)` calls visit(query, key) for each line to draw.
 function drawLines(pen, view, pairs, least) {
   const { layout, weights, header } = view;
   const shown = view.shownSlots();
@@ -129,13 +119,6 @@ function pairsOf({ header }, { side, index }) {
   };
 }
 
-function shortened(pen, text, most) {
-  if (pen.measureText(text).width <= most) return text;
-  let kept = text.length;
-  while (kept > 1 && pen.measureText(`${text.slice(0, kept)}…`).width > most) kept -= 1;
-  return `${text.slice(0, kept)}…`;
-}
-
 function drawTokens(pen, view) {
   const { header, layout, theme, width } = view;
   const isolated = view.isolated;
@@ -161,7 +144,7 @@ function drawTokens(pen, view) {
   if (isolated) drawNumbers(pen, view, width);
 }
 
-// Beside each token of the other column: a head's weight as a bar and, where it fits, as a number.
+// Beside each token of the other column: each head's weight as a bar and, where it fits, as a number.
 function drawNumbers(pen, view, width) {
   const { layout, theme } = view;
   const { side } = view.isolated;
@@ -182,8 +165,8 @@ function drawNumbers(pen, view, width) {
 
 function drawNumber(pen, { layout, theme, header }, weight, [x, y, cell], digits, colour) {
   const height = layout.step - 2;
-  if (Number.isNaN(weight)) return hatch(pen, [x + 1, y + 1, cell - 2, height], theme);
-  pen.fillStyle = colour;
+  pen.fillStyle = Number.isNaN(weight) ? hatching(pen, theme) : colour;
+  if (Number.isNaN(weight)) return pen.fillRect(x + 1, y + 1, cell - 2, height);
   pen.globalAlpha = 0.12;
   pen.fillRect(x + 1, y + 1, cell - 2, height);
   pen.globalAlpha = 0.55;
@@ -195,35 +178,19 @@ function drawNumber(pen, { layout, theme, header }, weight, [x, y, cell], digits
   pen.globalAlpha = 1;
 }
 
-// ".98" for 0.98, "1.0" for 1.00: for want of room.
+// ".98" for 0.98, "1.0" for 1.00: in narrow cells.
 function brief(text) {
   return text.startsWith("0") ? text.slice(1) : text.slice(0, 3);
-}
-
-function hatch(pen, [x, y, width, height], theme) {
-  pen.save();
-  pen.beginPath();
-  pen.rect(x, y, width, height);
-  pen.clip();
-  pen.strokeStyle = theme.text;
-  pen.globalAlpha = 0.4;
-  pen.beginPath();
-  for (let start = x - height; start < x + width; start += 5) {
-    pen.moveTo(start, y + height);
-    pen.lineTo(start + height, y);
-  }
-  pen.stroke();
-  pen.restore();
 }
 
 function cellWidth(layout, shown) {
   return Math.min(layout.gutter / Math.max(shown, 1), 46);
 }
 
-// Above the columns: what they are, and the heads' numbers over their weights.
+// The titles of the columns, and the heads' numbers above their weights.
 function drawHeading(canvas, view) {
   const { header, layout, theme, width } = view;
-  const pen = sized(canvas, width, HEADING);
+  const pen = sizedCanvas(canvas, width, HEADING);
   pen.textBaseline = "middle";
   for (const [title, x, align, colour] of [
     ["queries", layout.left - 7, "right", header.query_colour],
@@ -251,4 +218,27 @@ function drawHeading(canvas, view) {
     pen.fillStyle = colour;
     pen.fillRect(x + 1, 17, cell - 2, 3);
   });
+}
+
+// The heads' names and line styles, for the saved picture.
+function nameHeads(pen, view, y) {
+  let x = EDGE;
+  pen.textAlign = "left";
+  pen.textBaseline = "middle";
+  pen.font = `12px ${view.theme.font}`;
+  for (const slot of view.shownSlots()) {
+    const { colour, dashes } = view.lookOf(slot);
+    pen.strokeStyle = colour;
+    pen.lineWidth = 3;
+    pen.setLineDash(dashes);
+    pen.beginPath();
+    pen.moveTo(x, y);
+    pen.lineTo(x + 30, y);
+    pen.stroke();
+    pen.fillStyle = view.theme.text;
+    const name = `head ${view.header.heads[slot]}`;
+    pen.fillText(name, x + 36, y);
+    x += 54 + pen.measureText(name).width;
+  }
+  pen.setLineDash([]);
 }

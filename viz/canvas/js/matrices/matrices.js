@@ -1,108 +1,60 @@
-// needs: shared/toolbar.css shared/layers.css shared/header.js shared/colours.js shared/payload.js matrices/matrices_layout.js matrices/matrices_draw.js matrices/matrices_redraw.js matrices/matrices_keys.js shared/svg_pen.js shared/save_picture.js matrices/matrices_picture.js
-// The matrices component: equations of real numbers on canvases, kept and redrawn as steps and choices change.
-// It is one module with the other matrices_*.js files, header.js, colours.js and payload.js, which come before it.
+// needs: shared/picture.js shared/payload.js matrices/matrices_draw.js matrices/matrices_redraw.js matrices/matrices_keys.js matrices/matrices_picture.js
+// The matrices component: equations of real numbers on canvases.
 
-const views = new WeakMap();
-
-export default function mount(component) {
-  const { parentElement } = component;
-  if (!views.has(parentElement)) views.set(parentElement, new MatricesView(parentElement));
-  const view = views.get(parentElement);
-  view.update(component);
-  return () => {
-    view.close();
-    views.delete(parentElement);
-  };
-}
-
-class MatricesView {
+class View extends Picture {
   constructor(root) {
-    this.root = root.querySelector(".matrices");
+    super(root);
     this.stage = element("div", "stage");
     this.legend = element("div", "legend");
-    this.tip = element("div", "tip");
-    this.tip.hidden = true;
     this.redraw = new Redraw(() => this.draw());
     this.cursor = new Cursor(this);
-    this.paint = (canvas, caption) => paintEquations(this, canvas, caption);
-    offerPicture(this.root, this.paint);
-    this.root.append(this.toolbar(), this.redraw.bar, this.stage, this.tip, this.cursor.said);
-    this.zoom = 1;
-    this.hovered = {};
-    this.asked = [];
-    this.onKey = (event) => this.key(event);
+    const toolbar = element("div", "toolbar");
+    toolbar.append(
+      this.legend,
+      this.redraw.brighten,
+      button("−", "Smaller cells", () => this.zoomTo(this.zoom / 1.4)),
+      button("Fit", "Fit the width", () => this.zoomTo(1)),
+      button("+", "Larger cells", () => this.zoomTo(this.zoom * 1.4)),
+      this.pngButton(),
+    );
+    root.append(toolbar, this.redraw.bar, this.stage, this.tip, this.spoken);
+    [this.zoom, this.hovered, this.pending] = [1, {}, new Pending()];
+    this.onKey = (event) => this.stepByKey(event);
     document.addEventListener("keydown", this.onKey);
-    this.watcher = new ResizeObserver(() => this.resized());
-    this.watcher.observe(this.root);
     this.stage.addEventListener("scroll", () => this.cursor.active || this.hover(null));
-    // Text drawn before the page's font has arrived is drawn again.
-    document.fonts.ready.then(() => this.draw());
   }
 
   close() {
+    super.close();
     document.removeEventListener("keydown", this.onKey);
-    this.watcher.disconnect();
   }
 
   update({ data, setTriggerValue }) {
     this.send = setTriggerValue;
-    const header = decode(data);
-    // Of several key presses the earlier answers arrive while the later ones are still under way.
-    this.asked = this.asked.slice(this.asked.indexOf(header.step) + 1 || this.asked.length);
-    this.step = this.asked.at(-1) ?? header.step;
-    this.header = header;
-    this.chosen = header.chosen;
-    this.tables = lookupTables(header.scales);
-    this.redraw.show(header);
+    this.header = unpackMatrices(data);
+    this.step = this.pending.afterAnswer(this.header.step);
+    this.chosen = this.header.chosen;
+    this.tables = lookupTables(this.header.scales);
+    this.redraw.show(this.header);
     const { focused } = this.cursor;
     this.build();
     this.draw();
     if (focused) this.cursor.matrix.marks.focus({ preventScroll: true });
   }
 
-  toolbar() {
-    const bar = element("div", "toolbar");
-    bar.append(this.legend, this.redraw.stretch);
-    const buttons = [
-      ["−", "Smaller cells", () => this.zoomTo(this.zoom / 1.4)],
-      ["Fit", "Fit the width", () => this.zoomTo(1)],
-      ["+", "Larger cells", () => this.zoomTo(this.zoom * 1.4)],
-      ["PNG", "Download the picture", () => this.savePng()],
-    ];
-    for (const [text, title, act] of buttons) {
-      const button = element("button", "", text);
-      button.title = title;
-      // What is written on it comes first: who speaks to the computer says that.
-      button.setAttribute("aria-label", /^\w/.test(text) ? `${text}: ${title}` : title);
-      button.addEventListener("click", act);
-      bar.append(button);
-    }
-    return bar;
-  }
-
-  savePng() {
-    savePicture(this.paint, { format: "png", file: fileNameOf(this.header.title), caption: [] });
-  }
-
   zoomTo(zoom) {
-    this.zoom = Math.min(Math.max(zoom, 0.5), 12);
+    this.zoom = clamp(zoom, 0.5, 12);
     if (Math.abs(this.zoom - 1) < 0.05) this.zoom = 1;
     this.draw();
   }
 
-  resized() {
-    const width = this.root.clientWidth;
-    if (!this.header || width === this.width) return;
-    this.draw();
-  }
-
   build() {
-    const drawn = this.header.equations.map((parts) => {
+    const equations = this.header.equations.map((parts) => {
       const equation = element("div", "equation");
       equation.append(...parts.map((part) => (part.rows ? this.figure(part) : element("div", "operator", part))));
       return equation;
     });
-    this.stage.replaceChildren(...drawn);
+    this.stage.replaceChildren(...equations);
     this.stage.style.height = `${this.header.height - this.redraw.height}px`;
     this.cursor.attach(this.matrices(), this.header.title);
   }
@@ -136,8 +88,7 @@ class MatricesView {
   }
 
   draw() {
-    if (!this.header) return;
-    this.width = this.root.clientWidth;
+    this.width = this.measure();
     this.theme = themeOf(this.root);
     const pen = document.createElement("canvas").getContext("2d");
     pen.font = `600 ${FONT_SIZE}px ${this.theme.font}`;
@@ -161,9 +112,9 @@ class MatricesView {
   }
 
   mark() {
-    // A matrix that is new has no place yet.
-    const placed = this.matrices().filter(({ margins }) => margins);
-    for (const matrix of placed) drawMarks(matrix.marks, matrix, this.chosen, this.hovered, this.theme);
+    // A new matrix has no layout yet.
+    const laidOut = this.matrices().filter(({ margins }) => margins);
+    for (const matrix of laidOut) drawMarks(matrix.marks, matrix, this.chosen, this.hovered, this.theme);
   }
 
   cellAt(matrix, event) {
@@ -183,30 +134,26 @@ class MatricesView {
     this.point(matrix, matrix && this.cellAt(matrix, event), event);
   }
 
-  // Emphasise a cell, the same positions in every matrix, and say beside it what stands there; no cell: none.
+  // Marks the cell, and its positions in every matrix, and shows its number; null: none.
   point(matrix, cell, event) {
     const before = this.hovered;
     this.hovered = cell ? this.positions(matrix, cell) : {};
-    this.tip.hidden = !cell;
-    if (cell) this.explain(matrix, cell, event);
+    this.tip.hidden = true;
+    if (cell) this.showTip(this.describe(matrix, cell), event);
     if (JSON.stringify(before) !== JSON.stringify(this.hovered)) this.mark();
   }
 
-  explain(matrix, cell, event) {
+  describe(matrix, cell) {
     const [value, ...lines] = this.inWords(matrix, cell);
-    const first = element("strong", "", `${plain(matrix.symbol)}[${cell.join(", ")}] = ${value}`);
-    this.tip.replaceChildren(first, ...lines.map((line) => element("div", "", line)));
-    const box = this.root.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    this.tip.style.left = `${Math.max(Math.min(x + 14, box.width - this.tip.offsetWidth - 4), 0)}px`;
-    this.tip.style.top = `${y - this.tip.offsetHeight - 12}px`;
+    const first = element("strong", "", `${plainSymbol(matrix.symbol)}[${cell.join(", ")}] = ${value}`);
+    return [first, ...lines.map((line) => element("div", "", line))];
   }
 
   // The cell's number, its row and its column.
   inWords(matrix, [row, column]) {
     const cell = row * matrix.columns.size + column;
     const masked = matrix.masked && !matrix.allowed[cell];
-    let value = exactly(matrix.shown.values[cell]);
+    let value = exactText(matrix.shown.values[cell]);
     if (matrix.scale === "mask") value = masked ? "may not look" : "may look";
     else if (masked) value = `${value} (masked)`;
     return [value, placeOf(matrix.rows, row), placeOf(matrix.columns, column)].filter(Boolean);
@@ -224,16 +171,19 @@ class MatricesView {
     this.send("pick", { ...picked, symbol: matrix.symbol });
   }
 
-  key(event) {
+  stepByKey(event) {
     const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const modified = event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
-    if (!move || modified || event.defaultPrevented || event.composedPath().some(usesArrows)) return;
-    const step = Math.min(Math.max(this.step + move, 0), this.header.steps - 1);
+    if (!move || hasModifier(event) || event.defaultPrevented || happensIn(event, USE_ARROWS)) return;
     event.preventDefault();
+    const step = clamp(this.step + move, 0, this.header.steps - 1);
     if (step === this.step) return;
     this.step = step;
-    this.asked.push(step);
+    this.pending.sent.push(step);
     this.send("step", step);
+  }
+
+  paint(canvas, caption) {
+    return paintEquations(this, canvas, caption);
   }
 
   drawLegend() {
@@ -251,16 +201,12 @@ class MatricesView {
 
 function legendEntry(matrices, tables) {
   const [{ scale, low, high }] = matrices;
-  const entry = element("span", "range");
   const symbols = [...new Set(matrices.map(({ family }) => family))];
-  symbols.forEach((symbol, index) => entry.append(index ? ", " : "", symbolNode(symbol)));
+  const names = symbols.flatMap((symbol, index) => [index ? ", " : "", symbolNode(symbol)]);
   const outside = (value) => Number.isFinite(value) && Math.abs(value) > high * 1.0001;
   const beyond = matrices.some(({ values }) => values.some(outside));
-  const ends = [[low, low < 0 ? "≤ " : ""], [high, "≥ "]].map(([end, sign]) => {
-    return element("span", "end", (beyond ? sign : "") + signed(String(Number(end.toPrecision(3)))));
-  });
-  entry.append(ends[0], colourBar(tables[scale]), ends[1]);
-  return entry;
+  const [least, most] = [beyond && low < 0 ? "≤ " : "", beyond ? "≥ " : ""];
+  return colourRange(names, least + threeDigits(low), tables[scale], most + threeDigits(high));
 }
 
 function placeOf(axis, position) {
@@ -272,9 +218,4 @@ function placeOf(axis, position) {
   return axis.labels.length ? `${singular} ${position}${label}${note}` : `${singular} ${position}${group}`;
 }
 
-function usesArrows(target) {
-  if (!(target instanceof Element)) return false;
-  const roles = /^(slider|combobox|listbox|option|radio|tab|menuitem|textbox|spinbutton|grid)$/;
-  const fields = /^(INPUT|TEXTAREA|SELECT)$/;
-  return fields.test(target.tagName) || target.isContentEditable || roles.test(target.getAttribute("role"));
-}
+const USE_ARROWS = `${FIELDS}, input, [role=option], [role=radio], [role=tab], [role=menuitem], [role=grid]`;

@@ -1,20 +1,53 @@
-// One matrix on a canvas: cells, numbers where they fit, hatching, labels; a second canvas above it for marks.
+// needs: shared/picture.js shared/payload.js matrices/matrices_layout.js
+// Reads matrices and draws one on a canvas: cells, numbers where they fit, hatching; labels and marks on a second canvas.
 
 const FONT_SIZE = 11;
 const SLANT = Math.PI / 3.4;
 
+// The header of viz.canvas.matrices.encode, its matrices with `values` and, where some are masked, `allowed`.
+function unpackMatrices(data) {
+  const { header, take } = unpack(data);
+  for (const matrix of header.equations.flat().filter((part) => part.rows)) {
+    const cells = matrix.rows.size * matrix.columns.size;
+    matrix.values = take(Float32Array, cells);
+    if (matrix.masked) matrix.allowed = take(Uint8Array, cells);
+  }
+  return header;
+}
+
+// Each row's softmax(values / tau).
+function softmaxRows({ values, rows, columns }, tau) {
+  const weights = new Float32Array(values.length);
+  for (let row = 0; row < rows.size; row += 1) {
+    const scores = values.subarray(row * columns.size, (row + 1) * columns.size);
+    const largest = scores.reduce((one, other) => Math.max(one, other), -Infinity);
+    if (largest === -Infinity) continue;
+    const powers = Float64Array.from(scores, (score) => Math.exp((score - largest) / tau));
+    const sum = powers.reduce((total, power) => total + power, 0);
+    weights.set(powers.map((power) => power / sum), row * columns.size);
+  }
+  return weights;
+}
+
+// "W_Q" and "K^T" in parts: subscripts and superscripts have a mark.
+function symbolParts(symbol) {
+  return [...symbol.matchAll(/([_^]?)([^_^]+)/g)].map(([, mark, text]) => ({ mark, text }));
+}
+
+function plainSymbol(symbol) {
+  return symbolParts(symbol).map(({ text }) => text).join("");
+}
+
+function symbolNode(symbol) {
+  const node = element("span");
+  node.append(...symbolParts(symbol).map(({ mark, text }) => element({ _: "sub", "^": "sup" }[mark] || "span", "", text)));
+  return node;
+}
+
 function prepare(canvas, matrix) {
-  const ratio = window.devicePixelRatio || 1;
   const { left, top, right, bottom } = matrix.margins;
   const width = Math.ceil(left + matrix.cellWidth * matrix.columns.size + right);
-  const height = Math.ceil(top + matrix.cellHeight * matrix.rows.size + bottom);
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
-  const pen = canvas.getContext("2d");
-  pen.scale(ratio, ratio);
-  return pen;
+  return sizedCanvas(canvas, width, Math.ceil(top + matrix.cellHeight * matrix.rows.size + bottom));
 }
 
 function drawMatrix(canvas, matrix, tables, theme) {
@@ -52,7 +85,7 @@ function drawCells(pen, matrix, tables, theme) {
   pen.drawImage(small, ...area);
 }
 
-// A mask has no numbers: what may be seen is ticked, the rest will be hatched.
+// A mask has no numbers: visible cells have a tick, the others are hatched.
 function tick(pen, matrix, theme) {
   if (Math.min(matrix.cellWidth, matrix.cellHeight) < 10) return;
   labelPen(pen, theme);
@@ -68,23 +101,8 @@ function hatch(pen, matrix, theme) {
   matrix.allowed.forEach((allowed, cell) => {
     if (!allowed) pen.rect(...cellBox(matrix, Math.floor(cell / matrix.columns.size), cell % matrix.columns.size));
   });
-  pen.fillStyle = hatchPattern(pen, theme);
+  pen.fillStyle = hatching(pen, theme);
   pen.fill();
-}
-
-function hatchPattern(pen, theme) {
-  const tile = element("canvas");
-  [tile.width, tile.height] = [6, 6];
-  const lines = tile.getContext("2d");
-  lines.strokeStyle = theme.text;
-  lines.globalAlpha = 0.4;
-  lines.beginPath();
-  for (const start of [-3, 3, 9]) {
-    lines.moveTo(start - 3, 9);
-    lines.lineTo(start + 9, -3);
-  }
-  lines.stroke();
-  return pen.createPattern(tile, "repeat");
 }
 
 function cellBox(matrix, row, column) {
@@ -130,11 +148,11 @@ function drawNumbers(pen, matrix, tables) {
     if (!Number.isFinite(value) || (matrix.masked && !matrix.allowed[cell])) return;
     const [x, y, width, height] = cellBox(matrix, Math.floor(cell / matrix.columns.size), cell % matrix.columns.size);
     pen.fillStyle = inkOn(colourOf(tables[matrix.scale], value, matrix.low, matrix.high));
-    pen.fillText(signed(value.toFixed(decimals)).replace(/^−(0\.0+)$/, "$1"), x + width / 2, y + height / 2 + 0.5);
+    pen.fillText(withMinus(value.toFixed(decimals)).replace(/^−(0\.0+)$/, "$1"), x + width / 2, y + height / 2 + 0.5);
   });
 }
 
-// The blocks of a concatenation: a line between them, their names, a frame around the one in question.
+// The blocks of a concatenation: lines between them, their names, a frame around the one of this head.
 function drawGroups(pen, matrix, theme) {
   const [left, top, width, height] = cellArea(matrix);
   for (const axis of [matrix.columns, matrix.rows]) {
@@ -173,14 +191,7 @@ function nameGroups(pen, axis, across, block, [left, top], theme) {
   });
 }
 
-function shortened(pen, text, most) {
-  if (pen.measureText(text).width <= most) return text;
-  let kept = text.length;
-  while (kept > 1 && pen.measureText(`${text.slice(0, kept)}…`).width > most) kept -= 1;
-  return `${text.slice(0, kept)}…`;
-}
-
-// Every n-th position, so that labels keep `room` pixels each; dimensions are counted in powers of two.
+// Label every n-th position, so that each label has `room` pixels; for dimensions n is a power of two.
 function stride(cell, room, binary) {
   const least = Math.max(1, Math.ceil(room / cell));
   return binary ? 2 ** Math.ceil(Math.log2(least)) : least;
@@ -192,8 +203,8 @@ function labelPen(pen, theme, bold) {
   pen.textBaseline = "middle";
 }
 
-// Positions whose labels are written: evenly spread ones, but for those too near to a marked one.
-function labelled(size, step, marked) {
+// [position, marked] of the labels to draw: evenly spaced ones, except those too near to a marked one.
+function labelledPositions(size, step, marked) {
   const clear = (position) => marked.every((other) => Math.abs(other - position) >= step);
   const regular = Array.from({ length: Math.ceil(size / step) }, (_, index) => index * step).filter(clear);
   return [...regular.map((position) => [position, false]), ...marked.map((position) => [position, true])];
@@ -206,7 +217,7 @@ function drawRowLabels(pen, matrix, marked, theme) {
   const tokens = kind === "token";
   const step = stride(matrix.cellHeight, tokens ? FONT_SIZE : 20, !tokens);
   pen.textAlign = "right";
-  for (const [row, bold] of labelled(matrix.rows.size, step, tokens ? marked : [])) {
+  for (const [row, bold] of labelledPositions(matrix.rows.size, step, tokens ? marked : [])) {
     labelPen(pen, theme, bold);
     pen.globalAlpha = tokens ? 1 : 0.7;
     const text = tokens ? matrix.rows.labels[row] : String(row);
@@ -223,7 +234,7 @@ function drawColumnLabels(pen, matrix, marked, theme) {
   const [left] = cellArea(matrix);
   if (axisKind(matrix.columns) !== "token") return drawColumnNumbers(pen, matrix, theme);
   const step = stride(matrix.cellWidth, FONT_SIZE + 2);
-  for (const [column, bold] of labelled(matrix.columns.size, step, marked)) {
+  for (const [column, bold] of labelledPositions(matrix.columns.size, step, marked)) {
     slantedLabel(pen, matrix, column, bold, theme);
   }
   labelPen(pen, theme);
@@ -258,8 +269,8 @@ function slantedLabel(pen, matrix, column, bold, theme) {
   pen.restore();
 }
 
-// Labels, and the rows and columns that are chosen (bold line) or under the pointer (thin), by axis name: the same
-// positions in every matrix.
+// Labels, and outlines of the rows and columns that are chosen (thick) or under the pointer (thin). Both are given by
+// axis name, so every matrix with that axis shows them.
 function drawMarks(canvas, matrix, chosen, hovered, theme) {
   const pen = prepare(canvas, matrix);
   const marked = (axis) => [...new Set([chosen[axis.name], hovered[axis.name]])].filter((place) => place < axis.size);
@@ -276,7 +287,7 @@ function drawMarks(canvas, matrix, chosen, hovered, theme) {
   }
 }
 
-// Two tones, so that the line is seen on every colour of the scale.
+// Two tones, so that the line is visible on every colour of the scale.
 function outline(pen, [x, y, width, height], thickness, theme) {
   const wider = [x - 0.5, y - 0.5, width + 1, height + 1];
   frame(pen, wider, theme.background, thickness + 2);

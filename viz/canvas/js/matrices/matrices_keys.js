@@ -1,5 +1,5 @@
-// The cells of the matrices by keyboard: one matrix of all is a stop of the Tab key, the arrow keys go from cell to cell
-// in it, Page up and Page down to the other matrices, Enter chooses; what stands in the cell is shown and said.
+// Keyboard access to the cells. One matrix is in the Tab order; the arrow keys move between its cells, Page up and Page
+// down between matrices, Enter chooses. The cell's number is shown and read out.
 
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 const HOW = "Arrow keys go from cell to cell, Page up and Page down to the other matrices, Enter chooses the cell.";
@@ -7,8 +7,6 @@ const HOW = "Arrow keys go from cell to cell, Page up and Page down to the other
 class Cursor {
   constructor(view) {
     this.view = view;
-    this.said = element("div", "spoken");
-    this.said.setAttribute("aria-live", "polite");
     this.at = 0;
     this.cell = null;
   }
@@ -21,7 +19,7 @@ class Cursor {
     return this.matrices[this.at];
   }
 
-  // Whether the focus is on the matrices that are about to be drawn anew.
+  // Whether one of the matrices has the focus.
   get focused() {
     return Boolean(this.matrices?.includes(this.focusedMatrix()));
   }
@@ -31,7 +29,7 @@ class Cursor {
     return this.matrices.find(({ marks }) => marks === activeElement);
   }
 
-  // New matrices take over the place of the old ones.
+  // New matrices replace the old ones; the cursor stays in the matrix at the same place.
   attach(matrices, title) {
     this.matrices = matrices;
     this.at = Math.min(this.at, matrices.length - 1);
@@ -42,13 +40,13 @@ class Cursor {
     const sizes = `${rows.size} ${rows.title} by ${columns.size} ${columns.title}`;
     marks.tabIndex = index === this.at ? 0 : -1;
     marks.setAttribute("role", "application");
-    marks.setAttribute("aria-label", `${plain(symbol)}: ${sizes}. ${title}. ${HOW}`);
+    marks.setAttribute("aria-label", `${plainSymbol(symbol)}: ${sizes}. ${title}. ${HOW}`);
     marks.addEventListener("keydown", (event) => this.key(event));
     marks.addEventListener("blur", () => this.leave());
     marks.addEventListener("focus", () => {
       this.at = index;
       for (const [other, { marks: each }] of this.matrices.entries()) each.tabIndex = other === index ? 0 : -1;
-      // A click takes the focus too: the pointer shows what it points at.
+      // Not after a click: then the pointer shows its cell.
       if (marks.matches(":focus-visible")) this.show(this.cell || this.start());
     });
   }
@@ -65,7 +63,7 @@ class Cursor {
   }
 
   key(event) {
-    if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (hasModifier(event)) return;
     const [row, column] = this.cell || this.start();
     const last = this.matrix.columns.size - 1;
     const to = { Home: [row, 0], End: [row, last] }[event.key];
@@ -80,18 +78,17 @@ class Cursor {
   }
 
   go(index) {
-    this.matrices[Math.min(Math.max(index, 0), this.matrices.length - 1)].marks.focus();
+    this.matrices[clamp(index, 0, this.matrices.length - 1)].marks.focus();
   }
 
   show([row, column]) {
     const { matrix, view } = this;
-    const inside = (place, size) => Math.min(Math.max(place, 0), size - 1);
-    this.cell = [inside(row, matrix.rows.size), inside(column, matrix.columns.size)];
+    this.cell = [clamp(row, 0, matrix.rows.size - 1), clamp(column, 0, matrix.columns.size - 1)];
     view.point(matrix, this.cell, this.pixel());
-    this.said.textContent = [plain(matrix.symbol), ...view.inWords(matrix, this.cell)].join(", ");
+    view.spoken.textContent = [plainSymbol(matrix.symbol), ...view.inWords(matrix, this.cell)].join(", ");
   }
 
-  // Where the cell is on the screen, once it has been scrolled into sight.
+  // The cell's place on the screen, after scrolling it into view.
   pixel() {
     const { stage } = this.view;
     const { marks, margins, cellWidth, cellHeight } = this.matrix;
@@ -107,9 +104,4 @@ class Cursor {
     const [clientX, clientY] = place();
     return { clientX, clientY };
   }
-}
-
-// "W_Q" without the mark of its subscript.
-function plain(symbol) {
-  return symbolParts(symbol).map(({ text }) => text).join("");
 }

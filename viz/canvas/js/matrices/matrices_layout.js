@@ -1,6 +1,6 @@
-// How large each matrix is drawn: the cells of all equations grow together until they fill the width.
+// Sizes of the matrices: the cells of all equations grow together until they fill the width.
 
-// [smallest, preferred] pixels of a cell, by what its axis counts; results get more room than operands.
+// [smallest, preferred] pixels of a cell, by what its axis counts; results are larger than operands.
 const CELL_WIDTH = {
   token: [1.6, 34],
   tokenResult: [3, 52],
@@ -9,7 +9,7 @@ const CELL_WIDTH = {
   model: [0.5, 2.4],
 };
 const CELL_HEIGHT = { token: [4, 46], dimension: [1.5, 9], model: [0.4, 2], single: [14, 14] };
-const MOST_PIXELS = 12e6; // of one canvas: zooming stops before a browser would run out of memory
+const MOST_PIXELS = 12e6; // of one canvas: a limit to zooming, before a browser runs out of memory
 const CAPTION = 26;
 const GAP = 10;
 const LABEL_HEIGHT = 12;
@@ -96,7 +96,7 @@ function widthLimits(matrix) {
   return CELL_WIDTH[matrix.result ? `${kind}Result` : kind] || CELL_WIDTH[kind];
 }
 
-// What rounding down left over: a pixel of the screen more for each cell of a matrix, the result first.
+// Widens the cells of a matrix by one device pixel where rounding down left room, the result first.
 function growInto(parts, width, pen) {
   const pixel = 1 / (window.devicePixelRatio || 1);
   const matrices = parts.filter((part) => part.rows).sort((one, other) => other.result - one.result);
@@ -120,15 +120,15 @@ function preferredWidth(matrix, fraction) {
   return smallest + fraction * (preferred - smallest);
 }
 
-// 0: every matrix at its smallest; 1: every matrix as wide as is preferred.
+// 0: every matrix has its smallest width; 1: its preferred width.
 function widthFraction(parts, width, pen) {
   const matrices = parts.filter((part) => part.rows);
   const total = (limit) => matrices.reduce((sum, matrix) => sum + widthLimits(matrix)[limit] * matrix.columns.size, 0);
   const [smallest, preferred] = [total(0), total(1)];
-  return Math.min(Math.max((width - fixedWidth(parts, pen) - smallest) / (preferred - smallest), 0), 1);
+  return clamp((width - fixedWidth(parts, pen) - smallest) / (preferred - smallest), 0, 1);
 }
 
-// Whole pixels of the screen: sharp edges, equal cells.
+// Whole device pixels, for sharp edges and equal cells.
 function snapped(pixels) {
   const ratio = window.devicePixelRatio || 1;
   if (pixels >= 4) return Math.floor(pixels);

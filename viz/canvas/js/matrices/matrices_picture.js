@@ -1,9 +1,9 @@
-// The picture as a file: what is on the stage, with its captions, operators and legend.
+// Draws what is on the stage into a file: matrices, captions, operators, and the legend as text.
 
 function paintEquations(view, canvas, caption) {
   const { stage, theme, header, tables } = view;
-  const says = { title: header.title, range: rangesInWords(view), caption };
-  const { pen, whole, top } = startPicture(canvas, [stage.scrollWidth, stage.scrollHeight], theme, says);
+  const titles = { title: header.title, range: rangesInWords(view), caption };
+  const { pen, size, top } = startPicture(canvas, [stage.scrollWidth, stage.scrollHeight], theme, titles);
   const origin = stage.getBoundingClientRect();
   const place = (node) => {
     const box = node.getBoundingClientRect();
@@ -11,20 +11,15 @@ function paintEquations(view, canvas, caption) {
   };
   for (const matrix of view.matrices()) {
     const [x, y, box] = place(matrix.cells);
-    for (const draw of [
-      (layer) => drawMatrix(layer, matrix.shown, tables, theme),
-      (layer) => drawMarks(layer, matrix, view.chosen, {}, theme),
-    ]) {
-      const layer = canvasLike(canvas);
-      draw(layer);
-      pen.drawImage(layer, x, y, box.width, box.height);
-    }
+    const area = [x, y, box.width, box.height];
+    drawLayer(pen, canvas, (layer) => drawMatrix(layer, matrix.shown, tables, theme), ...area);
+    drawLayer(pen, canvas, (layer) => drawMarks(layer, matrix, view.chosen, {}, theme), ...area);
   }
   writeBetween(pen, stage, place, theme);
-  return whole;
+  return size;
 }
 
-// Symbols, shapes and operators: text of the page, drawn where it stands.
+// Symbols, shapes and operators: HTML text, drawn where it stands on the page.
 function writeBetween(pen, stage, place, theme) {
   pen.fillStyle = theme.text;
   pen.textBaseline = "middle";

@@ -1,13 +1,14 @@
-// What the browser draws again by itself: the weights of the head on screen at another temperature, softmax(masked /
-// tau), worked out from its scores; and their colours in a shorter range.
+// What the browser computes itself: the weights of this head at another temperature, softmax(masked / tau) of the scores
+// that it has; and colours for a smaller range.
 
 class Redraw {
-  constructor(changed) {
-    this.changed = changed;
-    this.stretch = element("button", "", "Brighten");
-    this.stretch.title = "Colours of the weights up to the largest 1 % instead of 1; the legend says the range";
-    this.stretch.setAttribute("aria-pressed", "false");
-    this.stretch.addEventListener("click", () => this.toggle());
+  constructor(onChange) {
+    this.onChange = onChange;
+    const title = "Colours of the weights up to the largest 1 % instead of 1; the legend shows the range";
+    this.brighten = toggleButton("Brighten", title, (pressed) => {
+      this.brightened = pressed;
+      onChange();
+    });
     this.bar = element("div", "redraw");
     const label = element("label", "", "Draw again with τ = ");
     this.slider = element("input");
@@ -15,16 +16,15 @@ class Redraw {
     this.slider.setAttribute("aria-label", "Temperature drawn again in the browser");
     this.number = element("output");
     this.note = element("span", "note");
-    this.reset = element("button", "", "Back to the run");
+    this.reset = button("Back to the run", "The temperature of the run", () => this.set(this.run));
     label.append(this.number);
     this.bar.append(label, this.slider, this.reset, this.note);
     this.slider.addEventListener("input", () => this.set(10 ** Number(this.slider.value)));
-    this.reset.addEventListener("click", () => this.set(this.run));
   }
 
-  // The bar is there in the steps whose header names the temperature of the run.
+  // The slider is shown in steps whose header has the temperature of the run.
   show(header) {
-    this.stretch.hidden = !header.equations.flat().some(({ scale }) => scale === "viridis");
+    this.brighten.hidden = !header.equations.flat().some(({ scale }) => scale === "viridis");
     this.bar.hidden = header.temperature === undefined;
     this.height = this.bar.hidden ? 0 : 40;
     const source = header.equations.flat().find((part) => part.symbol === "masked");
@@ -43,15 +43,9 @@ class Redraw {
     return this.again ? [`weights drawn again with τ = ${this.number.textContent}, the run had ${this.run}`] : [];
   }
 
-  toggle() {
-    this.stretched = !this.stretched;
-    this.stretch.setAttribute("aria-pressed", String(this.stretched));
-    this.changed();
-  }
-
   set(tau) {
     this.describe(tau);
-    this.changed();
+    this.onChange();
   }
 
   describe(tau) {
@@ -65,17 +59,17 @@ class Redraw {
         : `drawn again from this head's scores; the model's run, and all that follows, has τ = ${this.run}`;
   }
 
-  // The matrix as it is to be drawn: the run's own, or the weights at another temperature, in the chosen range.
+  // The matrix to draw: of the run, or with the weights at another temperature, in the chosen range.
   applied(matrix) {
     if (matrix.symbol !== "weights") return matrix;
     matrix.shape.classList.toggle("again", this.again);
     const values = this.again ? softmaxRows(this.source, this.tau) : matrix.values;
-    return { ...matrix, values, high: this.stretched ? largest({ ...matrix, values }) : matrix.high };
+    return { ...matrix, values, high: this.brightened ? highOfMost(values, matrix.allowed) : matrix.high };
   }
 }
 
-// All but the largest hundredth of the weights that the mask allows stay below this.
-function largest({ values, allowed }) {
-  const seen = [...values].filter((_, cell) => allowed[cell]).sort((one, other) => one - other);
-  return seen[Math.floor(0.99 * (seen.length - 1))] || 1;
+// The weight that all but the largest 1 % of the weights that are not masked stay below.
+function highOfMost(values, allowed) {
+  const sorted = values.filter((_, cell) => allowed[cell]).sort();
+  return sorted[Math.floor(0.99 * (sorted.length - 1))] || 1;
 }

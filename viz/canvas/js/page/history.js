@@ -1,11 +1,11 @@
-// One entry of the browser's history a page. Streamlit adds one for each parameter that changes, and a bare one for
-// each page: going back would stop at every one of them, and at the bare one lose what was chosen.
+// One history entry per page, so that Back goes to the previous page with its choices. Written for Streamlit 1.67, which
+// adds an entry for each query parameter that changes and one without parameters for each page.
 
-function oneEntryAPage() {
-  if (history.oneEntryAPage) return;
-  history.oneEntryAPage = true;
-  // Streamlit writes the path of the page that is opened only once that page is drawn. What the page itself has
-  // written into the address by then stands at the page that is left, which gets back what it had at the click.
+function keepOneEntryPerPage() {
+  if (history.hasOneEntryPerPage) return;
+  history.hasOneEntryPerPage = true;
+  // Streamlit changes the path only after it has drawn the new page. Query parameters that the new page writes before
+  // then end up in the entry of the old page, which gets back the address it had when the link was clicked.
   let left = null;
   const isLink = (each) => each instanceof HTMLAnchorElement;
   const remember = (event) => (left = event.composedPath().some(isLink) ? new URL(location) : left);

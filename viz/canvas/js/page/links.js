@@ -1,9 +1,9 @@
-// A tap follows a link at the moment in which the text field loses the focus. Streamlit then asks for the new page
-// first, and sends what was typed from the page that is left, which comes back. So the link waits for the text.
+// A click on a link while a text field has the focus waits until the text has been sent. Written for Streamlit 1.67, which
+// otherwise opens the new page first and then returns to the old page with the text.
 
 const TEXT_FIRST = 60; // milliseconds
 
-function linksWaitForText() {
+function makeLinksWaitForText() {
   if (document.linksWaitForText) return;
   document.linksWaitForText = true;
   let left = -Infinity;

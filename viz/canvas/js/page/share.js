@@ -1,49 +1,38 @@
-// The share component: the address of the view as it is now, and a button that copies it.
+// needs: shared/mount.js
+// The share component: the address of the view, and a button that copies it.
 
-const views = new WeakMap();
+class View {
+  constructor(root) {
+    this.address = element("output", "address");
+    this.address.setAttribute("aria-label", "Link to this view");
+    this.copy = element("button", "", "Copy link");
+    this.copy.addEventListener("click", () => this.copyAddress());
+    root.append(element("p", "", "Opens this page with exactly these inputs."), this.address, this.copy);
+    // Widgets write their values into the address after the page has run. A browser without this event shows the address
+    // as it was when the box was opened; the button always copies the current one.
+    this.onChange = () => this.update();
+    window.navigation?.addEventListener("currententrychange", this.onChange);
+  }
 
-export default function mount({ parentElement }) {
-  if (views.has(parentElement)) return;
-  const root = parentElement.querySelector(".share");
-  const note = make("p", "note", "Opens this page with exactly these inputs.");
-  const address = make("output", "address", "");
-  const button = make("button", "", "Copy link");
-  address.setAttribute("aria-label", "Link to this view");
-  root.replaceChildren(note, address, button);
-  // The page's own choices reach the address after the sidebar is drawn: read it where it is.
-  const read = () => {
-    if (address.textContent !== location.href) {
-      address.textContent = location.href;
-      button.textContent = "Copy link";
+  close() {
+    window.navigation?.removeEventListener("currententrychange", this.onChange);
+  }
+
+  update() {
+    if (this.address.textContent === location.href) return;
+    this.address.textContent = location.href;
+    this.copy.textContent = "Copy link";
+  }
+
+  async copyAddress() {
+    this.update();
+    try {
+      await navigator.clipboard.writeText(location.href);
+      this.copy.textContent = "Copied ✓";
+    } catch {
+      // The clipboard needs HTTPS or localhost.
+      getSelection().selectAllChildren(this.address);
+      this.copy.textContent = document.execCommand("copy") ? "Copied ✓" : "Select the address and copy it";
     }
-  };
-  read();
-  const timer = setInterval(read, 250);
-  views.set(parentElement, timer);
-  button.addEventListener("click", async () => {
-    read();
-    button.textContent = (await copied(address)) ? "Copied ✓" : "Select the address and copy it";
-  });
-  return () => {
-    clearInterval(timer);
-    views.delete(parentElement);
-  };
-}
-
-function make(name, kind, text) {
-  const node = document.createElement(name);
-  node.className = kind;
-  node.textContent = text;
-  return node;
-}
-
-async function copied(address) {
-  try {
-    await navigator.clipboard.writeText(address.textContent);
-    return true;
-  } catch {
-    // Over plain HTTP from another machine there is no clipboard: the older way needs a selection.
-    getSelection().selectAllChildren(address);
-    return document.execCommand("copy");
   }
 }

@@ -1,10 +1,11 @@
-// A picture as a file. `paint(canvas, caption)` draws all of it, with its title, its colours' range and the lines of the
-// caption, on a canvas or an SvgCanvas, and gives width and height in pixels.
+// needs: shared/elements.js shared/colours.js shared/svg_pen.js
+// Saves a picture as a file. `paint(canvas, caption)` draws it with its title, its range of colours and the lines of the
+// caption on a canvas or an SvgCanvas, and returns [width, height] in pixels.
 
-const EDGE = 16; // around the picture
-const LINE = 18; // of text
+const EDGE = 16; // pixels around the picture
+const LINE = 18; // pixels from one line of text to the next
 
-// The page's export box asks for the picture with an event.
+// The page's export box asks for the picture with this event.
 function offerPicture(root, paint) {
   root.addEventListener("save-picture", ({ detail }) => savePicture(paint, detail));
 }
@@ -13,16 +14,19 @@ function savePicture(paint, { format, file, caption }) {
   if (format === "svg") {
     const canvas = new SvgCanvas();
     const [width, height] = paint(canvas, caption);
-    const text = new XMLSerializer().serializeToString(canvas.node(width, height));
-    handOver(new Blob([text], { type: "image/svg+xml" }), `${file}.svg`);
+    download(svgFile(canvas.node(width, height)), `${file}.svg`);
     return;
   }
   const canvas = element("canvas");
   paint(canvas, caption);
-  canvas.toBlob((blob) => handOver(blob, `${file}.png`));
+  canvas.toBlob((blob) => download(blob, `${file}.png`));
 }
 
-function handOver(blob, name) {
+function svgFile(node) {
+  return new Blob([new XMLSerializer().serializeToString(node)], { type: "image/svg+xml" });
+}
+
+function download(blob, name) {
   const link = element("a");
   link.href = URL.createObjectURL(blob);
   link.download = name;
@@ -30,22 +34,19 @@ function handOver(blob, name) {
   URL.revokeObjectURL(link.href);
 }
 
-function fileNameOf(title) {
-  return title.replace(/[^\w.-]+/g, "-");
-}
-
-// A canvas of `width` by `height` pixels and the caption's lines below; the pen, after title and second line on top.
+// Starts a file of a picture of `width` by `height` pixels: the title and the range above, the caption below. Returns
+// the pen, the size of all that, and where the picture's top is.
 function startPicture(canvas, [width, height], theme, { title, range, caption }) {
   const ratio = window.devicePixelRatio || 1;
   const ruler = element("canvas").getContext("2d");
   ruler.font = `600 14px ${theme.font}`;
   const widest = Math.max(width, ...[title, range, ...caption].map((line) => ruler.measureText(line).width));
-  const whole = [Math.ceil(widest) + 2 * EDGE, height + 64 + caption.length * LINE + EDGE];
-  [canvas.width, canvas.height] = whole.map((side) => Math.round(side * ratio));
+  const size = [Math.ceil(widest) + 2 * EDGE, height + 64 + caption.length * LINE + EDGE];
+  [canvas.width, canvas.height] = size.map((side) => Math.round(side * ratio));
   const pen = canvas.getContext("2d");
   pen.scale(ratio, ratio);
   pen.fillStyle = theme.background;
-  pen.fillRect(0, 0, ...whole);
+  pen.fillRect(0, 0, ...size);
   pen.fillStyle = theme.text;
   pen.textBaseline = "middle";
   pen.font = `600 14px ${theme.font}`;
@@ -53,5 +54,12 @@ function startPicture(canvas, [width, height], theme, { title, range, caption })
   pen.font = `12px ${theme.font}`;
   pen.fillText(range, EDGE, 44);
   caption.forEach((line, index) => pen.fillText(line, EDGE, 64 + height + (index + 0.7) * LINE));
-  return { pen, whole, top: 60 };
+  return { pen, size, top: 60 };
+}
+
+// What `draw(canvas)` draws, as part of a file.
+function drawLayer(pen, canvas, draw, x, y, width, height) {
+  const layer = canvas instanceof SvgCanvas ? new SvgCanvas() : element("canvas");
+  draw(layer);
+  pen.drawImage(layer, x, y, width, height);
 }

@@ -1,7 +1,7 @@
-// A canvas that writes SVG: it has as much of the canvas interface as our pictures use, so that what draws them on the
-// screen also draws the file. Text stays text; pixels become an image.
+// needs: shared/elements.js
+// A canvas that writes SVG. It has the part of the canvas interface that our pictures use, so the same code draws the
+// screen and the file. Text stays text; pixels become an image.
 
-const SVG_NAMES = "http://www.w3.org/2000/svg";
 const LOOK = {
   fillStyle: "#000000",
   strokeStyle: "#000000",
@@ -14,13 +14,7 @@ const LOOK = {
 };
 const ANCHORS = { left: "start", start: "start", center: "middle", right: "end", end: "end" };
 const BASELINES = { middle: "central", top: "text-before-edge", bottom: "text-after-edge", alphabetic: "auto" };
-let clips = 0;
-
-function svgNode(tag, attributes) {
-  const node = document.createElementNS(SVG_NAMES, tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  return node;
-}
+let tiles = 0;
 
 class SvgCanvas {
   constructor() {
@@ -33,7 +27,7 @@ class SvgCanvas {
     return this.pen;
   }
 
-  // The whole picture, `width` by `height` pixels large.
+  // The picture as an <svg> element, `width` by `height` pixels large.
   node(width, height) {
     const { root } = this.pen;
     const size = { width, height, viewBox: `0 0 ${this.width} ${this.height}` };
@@ -42,27 +36,22 @@ class SvgCanvas {
   }
 }
 
-// Another canvas of the same sort.
-function canvasLike(canvas) {
-  return canvas instanceof SvgCanvas ? new SvgCanvas() : element("canvas");
-}
-
 class SvgPen {
   constructor() {
     Object.assign(this, LOOK);
-    this.root = svgNode("svg", { xmlns: SVG_NAMES });
+    this.root = svgElement("svg", {});
     this.ruler = element("canvas").getContext("2d");
     this.matrix = new DOMMatrix();
-    [this.kept, this.dashes, this.path, this.into] = [[], [], [], this.root];
+    [this.stack, this.dashes, this.path] = [[], [], []];
   }
 
   save() {
     const look = Object.fromEntries(Object.keys(LOOK).map((name) => [name, this[name]]));
-    this.kept.push({ ...look, matrix: this.matrix, dashes: this.dashes, into: this.into });
+    this.stack.push({ ...look, matrix: this.matrix, dashes: this.dashes });
   }
 
   restore() {
-    Object.assign(this, this.kept.pop());
+    Object.assign(this, this.stack.pop());
   }
 
   scale(across, down) {
@@ -86,31 +75,31 @@ class SvgPen {
     return this.ruler.measureText(text);
   }
 
-  put(tag, attributes, matrix = this.matrix) {
-    const { a, b, c, d, e, f } = matrix;
+  add(tag, attributes) {
+    const { a, b, c, d, e, f } = this.matrix;
     const look = { transform: `matrix(${[a, b, c, d, e, f].join(" ")})`, opacity: this.globalAlpha };
-    const node = svgNode(tag, { ...look, ...attributes });
-    this.into.append(node);
+    const node = svgElement(tag, { ...look, ...attributes });
+    this.root.append(node);
     return node;
   }
 
-  stroked() {
+  strokeStyles() {
     const line = { fill: "none", stroke: this.strokeStyle, "stroke-width": this.lineWidth };
     return { ...line, ...(this.dashes.length ? { "stroke-dasharray": this.dashes.join(" ") } : {}) };
   }
 
   fillRect(x, y, width, height) {
-    this.put("rect", { x, y, width: Math.max(width, 0), height: Math.max(height, 0), fill: this.filling() });
+    this.add("rect", { x, y, width: Math.max(width, 0), height: Math.max(height, 0), fill: this.paintServer() });
   }
 
   strokeRect(x, y, width, height) {
-    this.put("rect", { x, y, width: Math.max(width, 0), height: Math.max(height, 0), ...this.stroked() });
+    this.add("rect", { x, y, width: Math.max(width, 0), height: Math.max(height, 0), ...this.strokeStyles() });
   }
 
   fillText(text, x, y) {
     const place = { x, y, "text-anchor": ANCHORS[this.textAlign], "dominant-baseline": BASELINES[this.textBaseline] };
-    const node = this.put("text", { ...place, fill: this.filling() });
-    // Another font, where the page's is not installed, takes the same room.
+    const node = this.add("text", { ...place, fill: this.paintServer() });
+    // Where the page's font is missing, another one takes the same room.
     if (text.length > 1) node.setAttribute("textLength", this.measureText(text).width);
     node.setAttribute("lengthAdjust", "spacingAndGlyphs");
     node.style.font = this.font;
@@ -135,58 +124,38 @@ class SvgPen {
   }
 
   stroke() {
-    this.put("path", { d: this.path.join(""), ...this.stroked() });
+    this.add("path", { d: this.path.join(""), ...this.strokeStyles() });
   }
 
   fill() {
-    this.put("path", { d: this.path.join(""), fill: this.filling() });
-  }
-
-  clip() {
-    const id = `clip-${(clips += 1)}`;
-    const { a, b, c, d, e, f } = this.matrix;
-    const shape = svgNode("path", { d: this.path.join(""), transform: `matrix(${[a, b, c, d, e, f].join(" ")})` });
-    const clipping = svgNode("clipPath", { id });
-    clipping.append(shape);
-    const group = svgNode("g", { "clip-path": `url(#${id})` });
-    this.into.append(clipping, group);
-    this.into = group;
+    this.add("path", { d: this.path.join(""), fill: this.paintServer() });
   }
 
   createPattern(tile) {
     return tile;
   }
 
-  // A colour, or a tile that repeats.
-  filling() {
+  // The fill style as an attribute: a colour, or a reference to a tile that repeats.
+  paintServer() {
     if (typeof this.fillStyle === "string") return this.fillStyle;
     const { width, height } = this.fillStyle;
-    const id = `tile-${(clips += 1)}`;
-    const tile = svgNode("pattern", { id, width, height, patternUnits: "userSpaceOnUse" });
-    tile.append(svgNode("image", { width, height, href: this.fillStyle.toDataURL() }));
-    this.into.append(tile);
+    const id = `tile-${(tiles += 1)}`;
+    const tile = svgElement("pattern", { id, width, height, patternUnits: "userSpaceOnUse" });
+    tile.append(svgElement("image", { width, height, href: this.fillStyle.toDataURL() }));
+    this.root.append(tile);
     return `url(#${id})`;
   }
 
   drawImage(source, x, y, width, height) {
     if (source instanceof SvgCanvas) {
-      const group = this.put("g", {});
+      const group = this.add("g", {});
       const inner = source.node(width, height);
       inner.setAttribute("x", x);
       inner.setAttribute("y", y);
       group.append(inner);
       return;
     }
-    const image = this.put("image", { x, y, width, height, preserveAspectRatio: "none", href: source.toDataURL() });
+    const image = this.add("image", { x, y, width, height, preserveAspectRatio: "none", href: source.toDataURL() });
     image.style.imageRendering = this.imageSmoothingEnabled ? "auto" : "pixelated";
-  }
-
-  // In pixels of the canvas, as there.
-  putImageData(image, x, y) {
-    const tile = element("canvas");
-    [tile.width, tile.height] = [image.width, image.height];
-    tile.getContext("2d").putImageData(image, 0, 0);
-    const { width, height } = image;
-    this.put("image", { x, y, width, height, href: tile.toDataURL() }, new DOMMatrix()).style.imageRendering = "pixelated";
   }
 }

@@ -1,56 +1,34 @@
-// needs: shared/layers.css shared/header.js shared/colours.js shared/payload.js matrices/matrices_layout.js matrices/matrices_draw.js temperature/temperature_row.js shared/svg_pen.js shared/save_picture.js temperature/temperature_picture.js
-// The temperature component: one head's weights, drawn again from its own scores at every move of the slider.
-// It is one module with temperature_*.js, header.js, colours.js, payload.js, matrices_*.js, svg_pen.js and
-// save_picture.js, which come before it.
-
-const views = new WeakMap();
-
-export default function mount(component) {
-  const { parentElement } = component;
-  if (!views.has(parentElement)) views.set(parentElement, new TemperatureView(parentElement));
-  const view = views.get(parentElement);
-  view.update(component);
-  return () => {
-    view.close();
-    views.delete(parentElement);
-  };
-}
+// needs: shared/picture.js shared/payload.js matrices/matrices_draw.js temperature/temperature_row.js
+// The temperature component: one head's weights, computed from its scores again at every move of the slider.
 
 const STAGE_HEIGHT = 450;
-const PATIENCE = 500; // milliseconds after the last key press, until the model runs again
-const NARROW = 640; // pixels: below this the row stands under the map
+const PATIENCE = 500; // milliseconds from the last key press to the model's run
+const NARROW = 640; // pixels: below this the row is under the map
+const TICK_LABELS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20];
 
-class TemperatureView {
+class View extends Picture {
   constructor(root) {
-    this.root = root.querySelector(".temperature");
+    super(root);
     this.hovered = {};
-    this.control = this.buildControl();
     this.map = element("div", "map");
-    this.row = new RowBars();
+    this.map.addEventListener("scroll", () => this.hover(null));
+    this.row = new RowBars(this.spoken);
     const stage = element("div", "stage");
     stage.append(this.map, this.row.panel);
-    this.tip = element("div", "tip");
-    this.tip.hidden = true;
-    this.root.append(this.control, stage, this.tip);
-    offerPicture(this.root, (canvas, caption) => paintTemperature(this, canvas, caption));
-    this.watcher = new ResizeObserver(() => this.root.clientWidth !== this.width && this.draw());
-    this.watcher.observe(this.root);
-    this.map.addEventListener("scroll", () => this.hover(null));
-    // Text drawn before the page's font has arrived is drawn again.
-    document.fonts.ready.then(() => this.draw());
+    root.append(this.buildControl(), stage, this.tip);
   }
 
   close() {
-    this.watcher.disconnect();
-    clearTimeout(this.waiting);
+    super.close();
+    clearTimeout(this.timer);
   }
 
   buildControl() {
     const control = element("div", "control");
     this.badge = element("strong", "badge");
     this.note = element("span", "note");
-    const said = element("div", "said");
-    said.append(this.badge, this.note);
+    const state = element("div", "state");
+    state.append(this.badge, this.note);
     this.output = element("output", "tau");
     this.slider = element("input");
     Object.assign(this.slider, { type: "range", step: 0.005 });
@@ -58,20 +36,20 @@ class TemperatureView {
     this.slider.addEventListener("pointerdown", () => (this.dragging = true));
     this.slider.addEventListener("input", () => this.set(10 ** Number(this.slider.value)));
     this.slider.addEventListener("change", () => this.release());
-    this.slider.addEventListener("keydown", (event) => this.key(event));
+    this.slider.addEventListener("keydown", (event) => this.onKey(event));
     this.ticks = element("div", "ticks");
     const track = element("div", "track");
     track.append(this.slider, this.ticks);
     const line = element("div", "line");
     line.append(this.output, track);
     this.legend = element("div", "legend");
-    control.append(line, said, this.legend);
+    control.append(line, state, this.legend);
     return control;
   }
 
   update({ data, setTriggerValue }) {
     this.send = setTriggerValue;
-    const header = decode(data);
+    const header = unpackMatrices(data);
     const other = this.header?.title !== header.title;
     const ran = header.temperature !== this.header?.temperature;
     this.header = header;
@@ -108,16 +86,15 @@ class TemperatureView {
     const { taus } = this.header;
     const [low, high] = [Math.log10(taus[0]), Math.log10(taus.at(-1))];
     Object.assign(this.slider, { min: low, max: high });
-    const written = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20];
     const marks = taus.map((tau) => {
-      const mark = element("span", tau === 1 ? "one" : "", written.includes(tau) ? String(tau) : "");
+      const mark = element("span", tau === 1 ? "one" : "", TICK_LABELS.includes(tau) ? String(tau) : "");
       mark.style.setProperty("--place", (Math.log10(tau) - low) / (high - low));
       return mark;
     });
     this.ticks.replaceChildren(...marks);
   }
 
-  // The temperature that may be run and is nearest on the logarithmic scale.
+  // The nearest temperature, on the logarithmic scale, that the model can be run with.
   nearest() {
     const distance = (tau) => Math.abs(Math.log(tau / this.tau));
     return this.header.taus.reduce((best, tau) => (distance(tau) < distance(best) ? tau : best));
@@ -125,10 +102,10 @@ class TemperatureView {
 
   set(tau) {
     this.tau = tau;
-    this.paint();
+    this.drawWeights();
   }
 
-  key(event) {
+  onKey(event) {
     const { taus } = this.header;
     const here = taus.indexOf(this.nearest());
     const steps = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -4, PageUp: 4 };
@@ -136,31 +113,29 @@ class TemperatureView {
     if (!(event.key in steps) && !(event.key in ends)) return;
     event.preventDefault();
     const place = ends[event.key] ?? here + steps[event.key];
-    this.set(taus[Math.min(Math.max(place, 0), taus.length - 1)]);
-    clearTimeout(this.waiting);
-    this.waiting = setTimeout(() => this.release(), PATIENCE);
+    this.set(taus[clamp(place, 0, taus.length - 1)]);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.release(), PATIENCE);
   }
 
   release() {
     this.dragging = false;
-    clearTimeout(this.waiting);
+    clearTimeout(this.timer);
     this.tau = this.nearest();
     const known = this.asked ?? this.header.temperature;
     if (this.tau !== known) {
       this.asked = this.tau;
       this.send("tau", this.tau);
     }
-    this.paint();
+    this.drawWeights();
   }
 
   get again() {
     return this.tau !== this.header.temperature;
   }
 
-  // Everything: only the numbers change with τ, and then paint is enough.
   draw() {
-    if (!this.header) return;
-    this.width = this.root.clientWidth;
+    this.width = this.measure();
     this.theme = themeOf(this.root);
     this.arranged = { ...this.weights, font: this.theme.font };
     const pen = element("canvas").getContext("2d");
@@ -168,13 +143,16 @@ class TemperatureView {
     const wide = this.width >= NARROW;
     this.root.classList.toggle("narrow", !wide);
     layOut([[this.arranged]], (wide ? this.width * 0.6 : this.width) - 8, STAGE_HEIGHT + CAPTION, 1, pen);
-    this.legend.replaceChildren(...legend(this.arranged, this.tables));
+    const range = colourRange(["attention weight"], "0", this.tables[this.weights.scale], "1");
+    const masked = this.weights.allowed.includes(0) ? [element("span", "hatched", "masked")] : [];
+    this.legend.replaceChildren(range, ...masked);
     this.row.measure(this.weights.columns.size);
-    this.paint();
+    this.drawWeights();
     this.mark();
   }
 
-  paint() {
+  // All that changes with τ.
+  drawWeights() {
     const { weights, header } = this;
     const values = this.again ? softmaxRows(this.masked, this.tau) : weights.values;
     this.shown = { ...this.arranged, values };
@@ -183,19 +161,19 @@ class TemperatureView {
     drawMatrix(weights.cells, this.shown, this.tables, this.theme);
     const state = this.again ? "drawn again" : "as in the run";
     const sizes = `${weights.rows.size} queries by ${weights.columns.size} keys`;
-    const what = `${header.title}: attention weights at τ = ${this.written}, ${state}, ${sizes}`;
+    const what = `${header.title}: attention weights at τ = ${this.tauText}, ${state}, ${sizes}`;
     weights.marks.setAttribute("aria-label", `${what}. Arrow up and down choose the row whose weights are listed.`);
     this.row.draw(this.shown, this.theme);
   }
 
-  get written() {
+  get tauText() {
     return String(Number(this.tau.toPrecision(3)));
   }
 
   describe() {
     const { temperature, scope } = this.header;
     this.slider.value = Math.log10(this.tau);
-    this.output.textContent = `τ = ${this.written}`;
+    this.output.textContent = `τ = ${this.tauText}`;
     this.root.classList.toggle("again", this.again);
     this.badge.textContent = this.again ? "drawn again" : temperature === 1 ? "the run, as trained" : "run again";
     const scores = `the scores of the run${temperature === 1 ? "" : ` with τ = ${temperature}`}`;
@@ -208,7 +186,7 @@ class TemperatureView {
       const rest = `Let go, and the model runs again with τ = ${this.nearest()}.`;
       this.note.textContent = `Softmax of ${scores}, here in the browser; the model has not run. ${rest}`;
     }
-    this.slider.setAttribute("aria-valuetext", `${this.written}, ${this.badge.textContent}`);
+    this.slider.setAttribute("aria-valuetext", `${this.tauText}, ${this.badge.textContent}`);
   }
 
   mark() {
@@ -233,16 +211,16 @@ class TemperatureView {
     if (row === this.row.chosen) return;
     this.row.asked = this.row.chosen = row;
     this.row.draw(this.shown, this.theme);
-    this.row.say(this.shown);
+    this.row.readOut(this.shown);
     this.mark();
     this.send("row", row);
   }
 
   move(event) {
     const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-    if (!by || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (!by || hasModifier(event)) return;
     event.preventDefault();
-    this.choose(Math.min(Math.max(this.row.chosen + by, 0), this.shown.rows.size - 1));
+    this.choose(clamp(this.row.chosen + by, 0, this.shown.rows.size - 1));
   }
 
   hover(event) {
@@ -255,13 +233,13 @@ class TemperatureView {
     const [row, column] = cell;
     const { rows, columns, allowed, values } = this.shown;
     const place = row * columns.size + column;
-    const number = allowed[place] ? exactly(values[place]) : "0, masked";
+    const number = allowed[place] ? exactText(values[place]) : "0, masked";
     const lines = [`query ${nameOf(rows, row)}`, `key ${columns.labels[column]}`];
     const first = element("strong", "", `weight ${number}`);
-    this.tip.replaceChildren(first, ...lines.map((line) => element("div", "", line)));
-    const box = this.root.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    this.tip.style.left = `${Math.max(Math.min(x + 14, box.width - this.tip.offsetWidth - 4), 0)}px`;
-    this.tip.style.top = `${y - this.tip.offsetHeight - 12}px`;
+    this.showTip([first, ...lines.map((line) => element("div", "", line))], event);
+  }
+
+  paint(canvas, caption) {
+    return paintTemperature(this, canvas, caption);
   }
 }

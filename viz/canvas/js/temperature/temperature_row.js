@@ -1,11 +1,12 @@
-// The chosen row of the temperature component: a bar and a number for each key, and how spread out the weights are.
-// All bars are one canvas and all numbers one text: boxes of their own for each key took most of a move's time.
+// The chosen row of the temperature component: a bar and a number for each key, and the entropy. All bars are on one canvas
+// and all numbers in one text: an element for each key would take most of the time of a move.
 
 const KEY_LINE = 20; // pixels from one key to the next, as in temperature.css
-const BAR_HEIGHT = 13; // of them, the bar
+const BAR_HEIGHT = 13; // pixels
 
 class RowBars {
-  constructor() {
+  constructor(spoken) {
+    this.spoken = spoken;
     this.panel = element("div", "row");
     this.title = element("div", "title");
     this.entropy = element("div", "entropy");
@@ -19,9 +20,7 @@ class RowBars {
     this.tracks = element("canvas", "tracks");
     for (const seen of [this.tracks, this.numbers]) seen.setAttribute("aria-hidden", "true");
     this.bars.append(this.labels, this.tracks, this.numbers);
-    this.said = element("div", "spoken");
-    this.said.setAttribute("aria-live", "polite");
-    this.panel.append(this.title, this.entropy, this.head, this.bars, this.said);
+    this.panel.append(this.title, this.entropy, this.head, this.bars, spoken);
     this.asked = null;
     this.chosen = 0;
   }
@@ -46,7 +45,7 @@ class RowBars {
     this.paint(weights, allowed, theme);
   }
 
-  // A key's label says its weight to those who do not see it.
+  // For screen readers a key's label contains its weight.
   name(labels, numbers) {
     const { children } = this.labels;
     if (children.length !== labels.length) {
@@ -59,7 +58,7 @@ class RowBars {
     });
   }
 
-  // How wide the bars are; to be called when the panel's width or the keys have changed.
+  // Call this when the panel's width or the number of keys has changed.
   measure(keys) {
     const ratio = window.devicePixelRatio || 1;
     this.tracks.style.height = `${KEY_LINE * keys}px`;
@@ -75,7 +74,7 @@ class RowBars {
     pen.fillStyle = theme.primary;
     weights.forEach((weight, key) => pen.fillRect(1, barTop(key), allowed[key] ? rest * weight : 0, BAR_HEIGHT));
     if (allowed.includes(0)) {
-      pen.fillStyle = hatchPattern(pen, theme);
+      pen.fillStyle = hatching(pen, theme);
       allowed.forEach((seen, key) => pen.fillRect(1, barTop(key), seen ? 0 : rest, BAR_HEIGHT));
     }
     pen.fillStyle = theme.text;
@@ -84,12 +83,12 @@ class RowBars {
     pen.globalAlpha = 1;
   }
 
-  // The row that was chosen, for people who do not see it.
-  say({ values, columns, rows }) {
+  // Reads out the chosen row.
+  readOut({ values, columns, rows }) {
     const weights = values.subarray(this.chosen * columns.size, (this.chosen + 1) * columns.size);
     const most = Math.max(...weights);
     const where = columns.labels[weights.indexOf(most)];
-    this.said.textContent = `Row ${nameOf(rows, this.chosen)}: most, ${most.toFixed(3)}, on ${where}`;
+    this.spoken.textContent = `Row ${nameOf(rows, this.chosen)}: most, ${most.toFixed(3)}, on ${where}`;
   }
 }
 
@@ -111,9 +110,43 @@ function nameOf(axis, position) {
   return `${axis.labels[position]}${note}`;
 }
 
-// The colours' range, and what hatching means where there is some.
-function legend({ scale, allowed }, tables) {
-  const range = element("span", "range");
-  range.append("attention weight: 0", colourBar(tables[scale]), "1");
-  return allowed.includes(0) ? [range, element("span", "masked", "masked")] : [range];
+// The saved picture: the map, and beside it the bars of the chosen row.
+const BAR = [22, 90, 150]; // height of a bar's line, width of its label, of its track
+
+function paintTemperature(view, canvas, caption) {
+  const { shown, theme, header, weights } = view;
+  const { width, height } = weights.cells.getBoundingClientRect();
+  const [line, label, track] = BAR;
+  const inner = [width + 40 + label + track + 70, Math.max(height, 50 + line * shown.columns.size)];
+  const masked = shown.allowed.includes(0) ? "; hatched: masked" : "";
+  const range = `attention weight: colours from 0 to 1${masked}; τ = ${view.tauText}, ${view.badge.textContent}`;
+  const titles = { title: `${header.title}, row ${nameOf(shown.rows, view.row.chosen)}`, range, caption };
+  const { pen, size, top } = startPicture(canvas, inner, theme, titles);
+  const area = [EDGE, top, width, height];
+  drawLayer(pen, canvas, (layer) => drawMatrix(layer, shown, view.tables, theme), ...area);
+  drawLayer(pen, canvas, (layer) => drawMarks(layer, shown, { query: view.row.chosen }, {}, theme), ...area);
+  paintRow(pen, view, [EDGE + width + 40, top]);
+  return size;
+}
+
+function paintRow(pen, { shown, theme, row }, [x, y]) {
+  const [line, label, track] = BAR;
+  const size = shown.columns.size;
+  pen.textBaseline = "middle";
+  pen.textAlign = "left";
+  pen.font = `12px ${theme.font}`;
+  pen.fillStyle = theme.text;
+  pen.fillText(`Row ${row.chosen}`, x, y + 8);
+  pen.fillText(row.entropy.textContent.split(";")[0], x, y + 26);
+  for (let key = 0; key < size; key += 1) {
+    const cell = row.chosen * size + key;
+    const middle = y + 46 + (key + 0.5) * line;
+    pen.fillStyle = theme.panel;
+    pen.fillRect(x + label, middle - 7, track, 14);
+    pen.fillStyle = theme.primary;
+    pen.fillRect(x + label, middle - 7, track * shown.values[cell], 14);
+    pen.fillStyle = theme.text;
+    pen.fillText(shortened(pen, shown.columns.labels[key], label - 8), x, middle);
+    pen.fillText(shown.allowed[cell] ? shown.values[cell].toFixed(4) : "masked", x + label + track + 8, middle);
+  }
 }

@@ -1,0 +1,76 @@
+// HTML and SVG elements, key events, and numbers as text.
+
+function element(tag, className, text) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+function svgElement(tag, attributes) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  return node;
+}
+
+// `text` is on the button; `title` says what it does.
+function button(text, title, onClick) {
+  const node = element("button", "", text);
+  node.title = title;
+  // The visible text starts the accessible name, so that voice control finds the button by it.
+  node.setAttribute("aria-label", /^\w/.test(text) ? `${text}: ${title}` : title);
+  node.addEventListener("click", onClick);
+  return node;
+}
+
+function toggleButton(text, title, onChange) {
+  const node = button(text, title, () => {
+    const pressed = node.getAttribute("aria-pressed") === "false";
+    node.setAttribute("aria-pressed", String(pressed));
+    onChange(pressed);
+  });
+  node.setAttribute("aria-pressed", "false");
+  return node;
+}
+
+// Text for screen readers only, read out when it changes.
+function liveRegion() {
+  const node = element("div", "spoken");
+  node.setAttribute("aria-live", "polite");
+  return node;
+}
+
+const FIELDS =
+  "input:not([type=radio], [type=checkbox], [type=button]), textarea, select, [contenteditable=true], [role=slider], " +
+  "[role=combobox], [role=listbox], [role=menu], [role=spinbutton], [role=textbox]";
+
+// Whether the event happens in an element that matches the selector, shadow roots included.
+function happensIn(event, selector) {
+  return event.composedPath().some((node) => node instanceof Element && node.matches(selector));
+}
+
+function hasModifier(event) {
+  return event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
+}
+
+function clamp(value, low, high) {
+  return Math.min(Math.max(value, low), high);
+}
+
+// A float32 with as few digits as identify it.
+function exactText(value) {
+  if (!Number.isFinite(value)) return value < 0 ? "−∞" : "∞";
+  for (let digits = 1; digits < 10; digits += 1) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === value) return withMinus(String(short));
+  }
+  return withMinus(String(value));
+}
+
+function threeDigits(value) {
+  return withMinus(String(Number(value.toPrecision(3))));
+}
+
+function withMinus(text) {
+  return text.replace(/-/g, "−");
+}

@@ -1,0 +1,96 @@
+// needs: shared/mount.js shared/picture.css shared/colours.js shared/save_picture.js
+// What all pictures on canvases share: they are drawn again when their width changes, can be saved, and have a tooltip.
+// A subclass has `update(component)`, `draw()` and `paint(canvas, caption)`, and appends `tip` and `spoken` to its root.
+
+class Picture {
+  constructor(root) {
+    this.root = root;
+    this.spoken = liveRegion();
+    this.tip = element("div", "tip");
+    this.tip.hidden = true;
+    offerPicture(root, (canvas, caption) => this.paint(canvas, caption));
+    this.observer = new ResizeObserver(() => {
+      if (this.header && this.measure() !== this.width) this.draw();
+    });
+    this.observer.observe(root);
+  }
+
+  close() {
+    this.observer.disconnect();
+  }
+
+  measure() {
+    return this.root.clientWidth;
+  }
+
+  pngButton() {
+    return button("PNG", "Download the picture", () => {
+      const paint = (canvas, caption) => this.paint(canvas, caption);
+      savePicture(paint, { format: "png", file: this.header.title.replace(/[^\w.-]+/g, "-"), caption: [] });
+    });
+  }
+
+  // The tooltip beside the pointer, inside the picture; `toLeft`: left of the pointer.
+  showTip(lines, { clientX, clientY }, toLeft = false) {
+    const { root, tip } = this;
+    tip.hidden = false;
+    tip.replaceChildren(...lines);
+    const box = root.getBoundingClientRect();
+    const [x, y] = [clientX - box.left, clientY - box.top];
+    const left = toLeft ? x - tip.offsetWidth - 14 : x + 14;
+    const height = tip.offsetHeight + 12;
+    tip.style.left = `${clamp(left, 0, Math.max(box.width - tip.offsetWidth - 4, 0))}px`;
+    tip.style.top = `${y > height ? y - height : y + 18}px`;
+  }
+}
+
+// A legend's entry: what has these colours, and the colours between the two ends of their range.
+function colourRange(names, low, table, high) {
+  const entry = element("span", "range");
+  entry.append(...names, element("span", "end", low), colourBar(table), element("span", "end", high));
+  return entry;
+}
+
+function colourBar(table) {
+  const bar = element("canvas");
+  [bar.width, bar.height] = [256, 1];
+  const image = new ImageData(256, 1);
+  new Uint32Array(image.data.buffer).set(packedColours(table));
+  bar.getContext("2d").putImageData(image, 0, 0);
+  return bar;
+}
+
+// The canvas in this size in CSS pixels, empty; its pen.
+function sizedCanvas(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  [canvas.width, canvas.height] = [width, height].map((side) => Math.round(side * ratio));
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const pen = canvas.getContext("2d");
+  pen.scale(ratio, ratio);
+  return pen;
+}
+
+// A fill style for masked cells.
+function hatching(pen, theme) {
+  const tile = element("canvas");
+  [tile.width, tile.height] = [6, 6];
+  const lines = tile.getContext("2d");
+  lines.strokeStyle = theme.text;
+  lines.globalAlpha = 0.4;
+  lines.beginPath();
+  for (const start of [-3, 3, 9]) {
+    lines.moveTo(start - 3, 9);
+    lines.lineTo(start + 9, -3);
+  }
+  lines.stroke();
+  return pen.createPattern(tile, "repeat");
+}
+
+// The text, cut with an ellipsis where it is wider than `most` pixels.
+function shortened(pen, text, most) {
+  if (pen.measureText(text).width <= most) return text;
+  let length = text.length;
+  while (length > 1 && pen.measureText(`${text.slice(0, length)}…`).width > most) length -= 1;
+  return `${text.slice(0, length)}…`;
+}
