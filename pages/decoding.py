@@ -1,4 +1,4 @@
-"""Decoding: a translation step by step, greedy, as a beam, by chance, and what the cache saves."""
+"""Decoding: a translation step by step, greedy, with beam search, by sampling, and what the cache saves."""
 
 from model.generation.beam_tree import BeamTree
 from model.generation.sampling import draw, sample, sampling_distribution
@@ -30,11 +30,11 @@ step = choose_step(view)
 figure, probabilities, alignment = show_step(view, step)
 tabs(TABS, "part", view, step, default="Beam")
 explain(
-    "The decoder writes from left to right: each step reads the source and all that is written so far, and gives "
-    "every token of the vocabulary a probability. How a sentence is made of these is decoding: greedy takes the best "
-    "token of each step, beam search keeps several prefixes alive, sampling draws.",
+    "The decoder generates from left to right: each step reads the source and everything generated so far, and gives "
+    "every token of the vocabulary a probability. Decoding turns these into a sentence: greedy decoding takes the "
+    "most probable token of each step, beam search keeps several prefixes, sampling draws at random.",
     r"\log p(Y \mid X) = \sum_{t} \log p(y_t \mid y_1 \dots y_{t-1},\, X)",
-    "3.1 and 6.1",
+    "3, 3.4 and 6.1",
 )
 show_code(
     Steps,

@@ -1,4 +1,4 @@
-"""Masks: what a query may not look at, before and after the softmax, and what leaks without them."""
+"""Masks: what a query may not attend to, masking before or after the softmax, and what leaks without masks."""
 
 import streamlit as st
 
@@ -19,13 +19,13 @@ from pages.widgets.page_links import links
 from pages.widgets.snippet import of_head
 from viz.charts.masks import cells_table, mask_maps
 
-SAID = {
-    "encoder_self": "Nothing is causal in the encoder: the whole sentence is there at once, and the padding mask is "
-    "all there is. Alone, a sentence has no pads, so every cell is open.",
-    "decoder_self": "The causal mask hides from each row all tokens after the one that it reads: the next one is what "
-    "it has to predict. The padding mask comes on top of it in a batch.",
-    "cross": "Nothing is causal in cross-attention: the source is known from the start, and the padding mask is all "
-    "there is. Alone, a sentence has no pads, so every cell is open.",
+EXPLAINED = {
+    "encoder_self": "The encoder has no causal mask: it reads the whole sentence at once, and only padding is "
+    "masked. A single sentence has no padding, so no cell is masked.",
+    "decoder_self": "The causal mask hides from each row all tokens after the one it reads, because it has to "
+    "predict the next one. In a batch the padding mask is added to it.",
+    "cross": "Cross-attention has no causal mask: the source is known from the start, and only padding is masked. A "
+    "single sentence has no padding, so no cell is masked.",
 }
 TABS = {"Padding": show_padding, "Before or after the softmax": show_orders, "Lift the causal mask": show_lift}
 
@@ -38,21 +38,23 @@ tau = attention.temperature[head]
 hidden = int((~mask).sum())
 figure = mask_maps(rows, keys, mask, scaled, pattern)
 guess_first(view, "masks")
-st.markdown(f"{SAID[view.kind]} Hidden here, and hatched: **{hidden} of {mask.size} cells**.")
+st.markdown(f"{EXPLAINED[view.kind]} Masked here, and hatched: **{hidden} of {mask.size} cells**.")
 chart(
     figure,
     key="masks-maps",
-    alt="The mask, the scaled scores before and after it, and the attention weights.",
+    alt="The mask, the scaled scores before and after masking, and the attention weights.",
     roomy=True,
 )
 temperature = "" if tau == 1 else f" The softmax divides the scores by τ = {tau:g} first."
-st.caption(f"Layer {view.layer}, head {head}. Rows are queries, columns keys; 2 and 3 have one range.{temperature}")
-links(what_if="Forbid or allow single cells, and run the model again")
+st.caption(
+    f"Layer {view.layer}, head {head}. Rows are queries, columns keys; maps 2 and 3 share one range.{temperature}"
+)
+links(what_if="Mask or unmask single cells and rerun the model")
 explain(
-    "A cell that may be looked at keeps its score; any other becomes −∞, whose power of e is exactly 0. Such a "
-    "cell is no small number but no number at all, which is why it is hatched and has no colour.",
+    "An unmasked cell keeps its score; a masked one becomes −∞, and its exponential is exactly 0. A masked cell has "
+    "no value, so it is hatched rather than coloured.",
     r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + M\right)V, \qquad "
-    r"M_{ij} = \begin{cases} 0 & i \text{ may look at } j \\ -\infty & \text{otherwise} \end{cases}",
+    r"M_{ij} = \begin{cases} 0 & i \text{ may attend to } j \\ -\infty & \text{otherwise} \end{cases}",
     "3.2.3",
 )
 tabs(TABS, "part", view)

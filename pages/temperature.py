@@ -1,4 +1,4 @@
-"""Temperature: softmax(x / tau) of the run's own scores, why the paper divides by sqrt(d_k), and what tau does."""
+"""Temperature: softmax(x / tau) of the run's own scores, the division by sqrt(d_k), and the effect of tau."""
 
 import streamlit as st
 
@@ -33,17 +33,18 @@ row = choose_row(view)
 guess_first(view, "temperature")
 redrawn = live(view, row)
 st.caption(
-    "While τ moves, this one head is **drawn again** in your browser, from the scores of the last run. When you let "
-    "go, τ becomes the sidebar's, and the model is **run again** with τ inside, where “Temperature acts on” says; "
-    "then everything after it changes too. Rows are queries, columns keys."
+    "While you drag τ, your browser **redraws** this one head from the scores of the last run. When you release it, "
+    "τ is set in the sidebar and the model is **rerun** with τ inside the attentions selected by “Temperature acts "
+    "on”, so everything downstream changes too. Rows are queries, columns keys."
 )
 explain(
-    "The softmax turns scores into weights, and τ says how much a lead counts: at τ < 1 the highest score takes more, "
-    "at τ > 1 less. The division by √d_k is itself a temperature: it keeps the scores of a large head from being so "
-    "far apart that the softmax has hardly any gradient left. The name τ is Hinton, Vinyals and Dean's (2015, "
-    "“Distilling the Knowledge in a Neural Network”, section 2); the paper's own model has τ = 1.",
+    "The softmax turns scores into weights, and τ controls how sharply: at τ < 1 the highest score gets more weight, "
+    "at τ > 1 less. The division by √d_k is itself a temperature: without it the dot products of a large head would "
+    "be so far apart that the softmax has extremely small gradients. Temperature in a softmax follows Hinton, "
+    "Vinyals and Dean (2015, “Distilling the Knowledge in a Neural Network”, section 2); the paper's own model has τ "
+    "= 1.",
     r"w_{ij} = \frac{\exp(x_{ij} / \tau)}{\sum_{j'} \exp(x_{ij'} / \tau)}, \qquad "
-    r"x_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}}, \qquad H_i = -\sum_j w_{ij} \ln w_{ij}",
+    r"x_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}}, \qquad H_i = -\sum_j w_{ij} \log_2 w_{ij}",
     "3.2.1 and footnote 4",
 )
 tabs(TABS, "part", view, row)
@@ -62,7 +63,7 @@ export(
     f"temperature-{view.kind}-layer-{view.layer}-head-{head}",
     {"mask": mask, "scores": attention.scores[head], "scaled": scaled, "pattern": pattern},
     weights_table((rows, keys), mask, {"score": attention.scores[head], "scaled": scaled, "weight": pattern}),
-    (Picture("The head, and one row of it", "temperature", redrawn),),
+    (Picture("The head and one of its rows", "temperature", redrawn),),
     of_head("mask", "scores", "scaled", "pattern"),
 )
 proof_strip(view)

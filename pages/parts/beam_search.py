@@ -1,4 +1,4 @@
-"""What the page on decoding shows of its searches: greedy beside beam, and the beam's tree."""
+"""Decoding, tabs "Greedy" and "Beam"."""
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ HYPOTHESIS, TREE = "decoding-hypothesis", "decoding-tree"
 
 
 def show_greedy(view: View, step: int) -> None:
-    """The argmax of each step, and where beam search goes another way."""
+    """The most probable token of each step, and where beam search differs."""
     greedy, beam = search(view, 1), search(view, PAPER_BEAM)
     ends = greedy.ends[0], beam.ends[beam.ranking(PAPER_ALPHA)[0]]
     paths = greedy.path(ends[0]), beam.path(ends[1])
@@ -37,26 +37,32 @@ def show_greedy(view: View, step: int) -> None:
     totals = [np.array([node.log_probability for node in nodes]) for nodes in (ours, theirs)]
     same = [one.token == other.token for one, other in zip(ours, theirs, strict=False)]
     if all(same) and len(ours) == len(theirs):
-        st.markdown("Both are the same: here the most probable token of each step leads to the sentence that is best.")
+        st.markdown(
+            "Both are the same: here the most probable token of each step leads to the best sentence that beam "
+            "search found."
+        )
     else:
         first = same.index(False) if False in same else len(same)
         more = "more" if totals[1][-1] > totals[0][-1] else "less"
         st.markdown(
-            f"They part at **step {first}**. As a whole, beam search's sentence is the {more} probable one: log p "
-            f"**{totals[1][-1]:.4f}** against **{totals[0][-1]:.4f}**."
+            f"They diverge at **step {first}**. Beam search's sentence is the {more} probable one: log p "
+            f"**{totals[1][-1]:.4f}** versus **{totals[0][-1]:.4f}**."
         )
     figure = race({"greedy": (words[0], totals[0]), f"beam {PAPER_BEAM}": (words[1], totals[1])})
-    chart(figure, key="decoding-race", alt="Log-probability of the prefix, step by step, greedy and beam")
+    chart(figure, key="decoding-race", alt="Log-probability of the prefix at each step, greedy and beam search")
     st.caption(
-        "The higher line has the more probable prefix. Greedy takes the smallest step down each time, and cannot know "
-        "what that costs it later."
+        "The higher line has the more probable prefix. Greedy decoding takes the smallest loss at each step, and "
+        "cannot foresee what that costs later."
     )
     st.dataframe(_steps_table(view, greedy, paths[0], theirs), hide_index=True, height=min(36 * len(ours) + 75, 420))
-    st.caption(f"p: of the token, given its own prefix. ≠ marks steps where the two differ. Now at step {step} above.")
+    st.caption(
+        f"p is the token's probability given its own prefix. ≠ marks steps where the two differ. Step {step} is "
+        "selected above."
+    )
 
 
 def _steps_table(view: View, greedy: BeamTree, path: tuple[int, ...], beam: list) -> pd.DataFrame:
-    """One row a step: greedy's token, the one it passed over, and what beam search has there."""
+    """One row per step: greedy's token, its runner-up, and beam search's token."""
     rows = []
     for place in range(max(len(path), len(beam))):
         row: dict[str, object] = {"step": place}
@@ -79,7 +85,7 @@ def _name(view: View, token: int) -> str:
 
 
 def show_beam(view: View, step: int) -> None:
-    """The tree, the sentences it finished, and where one of them looked."""
+    """The search tree, its finished sentences, and the cross-attention of one of them."""
     left, right = st.columns(2)
     beam_size = slider("Beam size (paper: 4)", (1, 8), PAPER_BEAM, "decoding-beam", place=left)
     alpha = slider("Length penalty α (paper: 0.6)", (0.0, 2.0), PAPER_ALPHA, "decoding-alpha", step=0.1, place=right)
@@ -94,9 +100,10 @@ def show_beam(view: View, step: int) -> None:
     drawing = Drawing("beam_tree", payload)
     draw(drawing, TREE, on_pick_change=_take_pick, on_step_change=_take_step)
     st.caption(
-        f"Time runs to the right; in each column the {2 * beam_size} most probable prefixes, the best on top, of which "
-        f"at most {beam_size} go on. Numbers: log p of the prefix; of a finished sentence (■) its score, ★ the best. "
-        "Click a step, or a finished sentence to see where it looked; arrow keys walk along the tree."
+        f"Steps run from left to right. Each column holds the {2 * beam_size} most probable prefixes, the best at the "
+        f"top, of which at most {beam_size} are expanded. Numbers: log p of a prefix, or the score of a finished "
+        "sentence (■); ★ marks the best. Click a step, or a finished sentence to see its cross-attention; the arrow "
+        "keys move through the tree."
     )
     found = [tree.hypothesis(tree.ends[place], alpha) for place in order]
     sentences = [text_of(view, hypothesis.tokens) for hypothesis in found]
@@ -105,9 +112,9 @@ def show_beam(view: View, step: int) -> None:
     st.dataframe(hypotheses_table(sentences, [h.log_probability for h in found], lengths, penalties), hide_index=True)
     st.caption(_verdict(view, tree, found[0].tokens, alpha))
     explain(
-        "A sum of logarithms only falls, so without a penalty the shortest sentence has an advantage. Dividing by "
-        "lp(Y) gives it back to longer ones: α = 0 ranks by probability alone. Prefixes that compete in one step are "
-        "equally long, so α decides between **finished** sentences only; it never changes the tree.",
+        "Every further token lowers a sum of log-probabilities, so without a penalty short sentences have an "
+        "advantage. Dividing by lp(Y) compensates longer ones; α = 0 ranks by probability alone. Prefixes that "
+        "compete at one step have equal length, so α only reorders **finished** sentences and never changes the tree.",
         r"\begin{aligned} s(Y, X) &= \frac{\log p(Y \mid X)}{lp(Y)} \\ lp(Y) &= "
         r"\left(\frac{5 + |Y|}{6}\right)^{\alpha} \end{aligned}",
         "6.1 (beam 4, α = 0.6; the penalty is equation 14 of Wu et al. 2016, here without their coverage term)",
@@ -121,18 +128,18 @@ def _verdict(view: View, tree: BeamTree, best: tuple[int, ...], alpha: float) ->
     most = max(range(len(tree.ends)), key=lambda place: tree.nodes[tree.ends[place]].log_probability)
     by_probability = tree.hypothesis(tree.ends[most], alpha).tokens == best
     text = (
-        "The best score is also the most probable sentence found"
+        "The sentence with the best score is also the most probable one found"
         if by_probability
-        else ("The best score is **not** the most probable sentence found: the length penalty decided")
+        else ("The sentence with the best score is **not** the most probable one found: the length penalty decided")
     )
     own = "is" if best == view.trace.next_ids else "is not"
     return f"{text}. It {own} the translation at the top of the page."
 
 
 def _attention(view: View, tree: BeamTree, order: list[int], sentences: list[str]) -> None:
-    """Cross-attention of one finished sentence, as the search's own steps had it."""
+    """Cross-attention of one finished sentence, recorded during the search."""
     rank = select(
-        "The beam's own attention, along the back-pointers of",
+        "Attention of the beam, along the back-pointers of",
         {rank: f"{rank + 1}. {sentence}" for rank, sentence in enumerate(sentences)},
         HYPOTHESIS,
         in_link=False,
@@ -144,15 +151,15 @@ def _attention(view: View, tree: BeamTree, order: list[int], sentences: list[str
     pieces = pieces_of(view, tokens)
     rows = decoder_rows(["<s>", *pieces[:-1]], pieces)
     st.caption(
-        f"Cross-attention weights of layer {layer}, head {view.head} (the sidebar chooses), recorded while the search "
-        "ran: row t is how the beam that this sentence went through at step t looked at the source."
+        f"Cross-attention weights of layer {layer}, head {view.head} (chosen in the sidebar), recorded during the "
+        "search: row t is the attention, at step t, of the beam that led to this sentence."
     )
     chart(alignment(weights, view.trace.src_tokens, rows), key="decoding-beam-attention", alt="The beam's attention")
     if tokens == view.trace.next_ids:
         again = view.trace.attention("cross", layer).pattern[view.head]
         st.caption(
-            "This sentence is the translation above, whose weights were read from one teacher-forced run: the largest "
-            f"difference to the search's own is {np.abs(weights - again).max():.1e}."
+            "This sentence is the translation above, whose weights come from one teacher-forced run: they differ "
+            f"from those of the search by at most {np.abs(weights - again).max():.1e}."
         )
 
 
@@ -178,7 +185,7 @@ def _tree_table(tree: BeamTree, pieces: list[str], scores: list[float]) -> pd.Da
 
 
 def _clamped_rank(count: int) -> int:
-    """Before its widget is drawn: another search may have finished fewer sentences."""
+    """Clamp the rank before its widget is drawn: another search may have finished fewer sentences."""
     rank = st.session_state.get(HYPOTHESIS) or 0
     st.session_state[HYPOTHESIS] = rank if rank < count else 0
     return st.session_state[HYPOTHESIS]

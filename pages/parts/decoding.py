@@ -1,4 +1,4 @@
-"""One step of decoding, and what the page's tabs share: the searches of this run, kept for everybody."""
+"""Decoding: the chosen step, and the cached searches that the tabs share."""
 
 import streamlit as st
 
@@ -21,7 +21,7 @@ STEP = "decoding-step"
 
 
 def choose_step(view: View) -> int:
-    """The step that is looked at, from 0; the link brings it along, and a shorter translation has its last."""
+    """Choose the step, from 0; one beyond the end of the translation becomes the last."""
     last = len(view.trace.next_ids) - 1
     asked = st.query_params.get(STEP, "0")
     if STEP not in st.session_state and asked not in map(str, range(last + 1)):
@@ -51,17 +51,17 @@ def show_step(view: View, step: int) -> tuple[object, Array, Alignment]:
         figure = runners_up(names, shares, chosen, trace.logits.shape[-1])
         chart(figure, key="decoding-next", alt=f"The most probable next tokens at step {step}")
     first = trace.candidates[step][0]
-    note = "Bold: the token that the translation has here"
+    note = "Bold: the token in the translation"
     note += ", which is the most probable one" if first.id == here[1] else ", **not** the most probable one"
     st.caption(
-        f"{note}. Hatched: all other tokens of the vocabulary together. The row was read from one run over the "
-        "finished translation; it is what this step of cached decoding computes, up to rounding."
+        f"{note}. Hatched: all other tokens of the vocabulary combined. The row is read from one teacher-forced run "
+        "over the finished translation; up to rounding it equals this step of cached decoding."
     )
     return figure, probabilities, alignment
 
 
 def search(view: View, beam_size: int) -> BeamTree:
-    """The whole beam search of this source, with the interventions of the run."""
+    """The complete beam search of this source, with the run's interventions."""
     return _tree(view.translator, view.trace.src_ids, view.trace.interventions, beam_size)
 
 
@@ -71,12 +71,12 @@ def drawn(view: View, sampling: Sampling, seed: int, n: int) -> tuple[SampledTra
 
 
 def tempered(view: View, tau: float) -> Array:
-    """Logits of this translation, run again with attention temperature tau everywhere."""
+    """Logits of this translation, rerun with attention temperature tau everywhere."""
     return _tempered(view.translator, view.trace, tau)
 
 
 def timed(view: View, steps: int, use_cache: bool, repetition: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Tokens and seconds of one decoding by the clock; each repetition is measured once on this machine."""
+    """Tokens and seconds per step of one decoding; each repetition is measured once on this machine."""
     return _timed(view.translator, view.trace.src_ids, steps, use_cache, repetition)
 
 
@@ -86,11 +86,11 @@ def text_of(view: View, tokens: tuple[int, ...]) -> str:
 
 
 def pieces_of(view: View, tokens: tuple[int, ...]) -> list[str]:
-    """Token ids as pieces."""
+    """Token ids as tokens."""
     return view.translator.tokenizer.tokens(list(tokens))
 
 
-@shared_result("The model is searching …")
+@shared_result("Searching …")
 def _tree(
     translator: Translator, src_ids: tuple[int, ...], interventions: tuple[Intervention, ...], beam_size: int
 ) -> BeamTree:
@@ -98,7 +98,7 @@ def _tree(
         return beam_tree(translator.model, list(src_ids), beam_size)
 
 
-@shared_result("The model is drawing …")
+@shared_result("Sampling …")
 def _drawn(
     translator: Translator,
     src_ids: tuple[int, ...],
@@ -111,7 +111,7 @@ def _drawn(
         return sample_translations(translator.model, list(src_ids), sampling, seed, n)
 
 
-@shared_result("The model is running again …")
+@shared_result("Rerunning the model …")
 def _tempered(translator: Translator, trace: Trace, tau: float) -> Array:
     return logits_at_attention_temperature(translator.model, trace, tau)
 

@@ -1,4 +1,4 @@
-"""What the page "Layer by layer" lets the person choose, and shows below its path, a view a tab."""
+"""Layer by layer: the choice of stack, token and step, the leading figure, and one function per tab."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,20 +27,20 @@ PATH_CHART = "layers-path"
 
 @dataclass(frozen=True)
 class Shown:
-    """One stack of the run, and the token and step chosen there."""
+    """One stack of the run, and the chosen token and step."""
 
     stack: str
     tokens: tuple[str, ...]
     rows: list[str]
-    """names of the tokens, in the decoder with what each row predicts"""
+    """labels of the tokens; in the decoder with what each row predicts"""
     path: StreamMeasures
     position: int
     step: int
-    """0 is the input, step s the stream after sub-layer s - 1"""
+    """0 is the input; step s is the residual stream after sub-layer s - 1"""
 
     @cached_property
     def measures(self) -> dict[str, Array]:
-        """Those that a figure draws, by name."""
+        """What the figure draws, by name."""
         return {name: getattr(self.path, name) for name in (*MEASURES, "added")}
 
     @property
@@ -53,7 +53,7 @@ class Shown:
 
 
 def choose(view: View) -> Shown:
-    """Stack, token and step; what another sentence or checkpoint lacks becomes the nearest it has, or the default."""
+    """Choose stack, token and step; values out of range are clamped or reset to the default."""
     notes = st.container()
     left, middle, right = st.columns([1, 2, 2])
     stack = choice("Stack", STACKS, "layers_stack", default="decoder", place=left)
@@ -69,7 +69,7 @@ def choose(view: View) -> Shown:
 
 
 def _select(label: str, key: str, names: Sequence[str], default: int, notes: DeltaGenerator) -> int:
-    """A number chosen by its name; one that is not there any more becomes the last."""
+    """An index chosen by its name; one that is out of range becomes the last."""
     state, asked = st.session_state, st.query_params.get(key)
     if key not in state and asked is not None and asked not in names:
         text = f"The link asks for a {label.lower()} that is not there; you see another."
@@ -82,14 +82,14 @@ def _select(label: str, key: str, names: Sequence[str], default: int, notes: Del
 
 
 def clicked() -> None:
-    """A click on a point or a cell of the path chooses its token and step."""
+    """A click on a point or a cell of the figure chooses its token and step."""
     points = st.session_state[PATH_CHART]["selection"]["points"]
     if points:
         st.session_state["layers_token"], st.session_state["layers_step"] = points[0]["customdata"][:2]
 
 
 def show_path(shown: Shown) -> object:
-    """The leading picture; returns its figure."""
+    """Draw the leading figure and return it."""
     measure = choice(
         "The map of all tokens shows",
         list(MEASURES),
@@ -103,14 +103,14 @@ def show_path(shown: Shown) -> object:
         figure,
         key=PATH_CHART,
         on_select=clicked,
-        alt="Lengths, shares and cosines of the chosen token after every sub-layer, and one measure of all tokens",
+        alt="Norms, shares and cosines of the chosen token after every sub-layer, and one measure of all tokens",
     )
     return figure
 
 
 @st.fragment
 def show_inside(view: View, shown: Shown) -> None:
-    """One sub-layer at the chosen token, vector by vector, and one dimension of it in numbers."""
+    """The vectors of one sub-layer at the chosen token, and the arithmetic of one dimension."""
     sublayer = _sublayer(view, shown)
     pre = sublayer.placement == "pre"
     norm = residual_stream.layer_norm(sublayer, shown.position)
@@ -121,7 +121,7 @@ def show_inside(view: View, shown: Shown) -> None:
     j = number(f"Dimension, 0 to {last}", (0, last), 0, "layers_dimension", width=200, in_link=False) or 0
     drawn = strips({**vectors, "γ (learned)": norm.gamma, "β (learned)": norm.beta}, j)
     name = residual_stream.step_name(sublayer)
-    chart(drawn, key="layers-strips", alt=f"The vectors of the token in {name}, and its norm's gamma and beta")
+    chart(drawn, key="layers-strips", alt=f"The token's vectors in {name}, and γ and β of its layer norm")
     numbers = {name: getattr(sublayer, name)[shown.position, j] for name in ("before", "out", "added", "normed")}
     numbers |= {"mean": norm.mean, "std": norm.std, "gamma": norm.gamma[j], "beta": norm.beta[j]}
     st.latex(block_equation(numbers, j, pre))
@@ -135,37 +135,37 @@ def show_inside(view: View, shown: Shown) -> None:
     _table(pd.DataFrame(table))
     off = np.abs(norm.normed - sublayer.normed[shown.position]).max()
     st.caption(
-        f"Layer {sublayer.layer}, {sublayer.name} of the {shown.stack}. One colour range for all six rows. μ and σ are "
-        f"taken over the {last + 1} dimensions of this one token, σ with ε under the root. Worked out by hand, the "
-        f"norm of all dimensions differs from the model's by at most {off:.1e}."
+        f"Layer {sublayer.layer}, {sublayer.name} of the {shown.stack}. All six rows share one colour range. μ and σ "
+        f"are computed over the {last + 1} dimensions of this one token, σ with ε under the root. Recomputed from the "
+        f"formula, the norm differs from the model's by at most {off:.1e} in any dimension."
     )
 
 
 def _vectors(sublayer: SubLayer, position: int, pre: bool) -> dict[str, Array]:
-    """(d_model,) each, by what it is, in the order in which they are made."""
+    """(d_model,) each, by name, in the order of computation."""
     x, out, added, normed = (getattr(sublayer, name)[position] for name in ("before", "out", "added", "normed"))
     if pre:
-        return {"x, comes in": x, "LayerNorm(x)": normed, f"{sublayer.name} of that": out, "their sum, goes on": added}
-    return {"x, comes in": x, f"{sublayer.name}(x)": out, "their sum s": added, "LayerNorm(s), goes on": normed}
+        return {"x, input": x, "LayerNorm(x)": normed, f"{sublayer.name} of that": out, "their sum, output": added}
+    return {"x, input": x, f"{sublayer.name}(x)": out, "their sum s": added, "LayerNorm(s), output": normed}
 
 
 def show_similarity(view: View, shown: Shown) -> None:
-    """Every two tokens at the chosen step: do they grow alike?"""
+    """Cosine similarity of every pair of tokens at the chosen step."""
     stream = residual_stream.residual_stream(view.trace, shown.stack)
     means = [residual_stream.mean_cosine(x) for x in stream]
     figure = similarity_map(residual_stream.cosines(stream[shown.step]), numbered(shown.tokens))
     chart(figure, key="layers-similarity", alt=f"Cosine of every two tokens at the step {shown.step_name}")
     if len(shown.rows) > 1:
         st.caption(
-            f"At the step {shown.step_name}. Mean cosine of two different tokens: **{means[shown.step]:.3f}** here, "
-            f"{means[0]:.3f} at the input, {means[-1]:.3f} at the end; highest {max(means):.3f} at "
-            f"{shown.path.steps[int(np.argmax(means))]}, lowest {min(means):.3f} at "
+            f"At the step {shown.step_name}. Mean cosine similarity of two different tokens: "
+            f"**{means[shown.step]:.3f}** here, {means[0]:.3f} at the input, {means[-1]:.3f} at the end; highest "
+            f"{max(means):.3f} at {shown.path.steps[int(np.argmax(means))]}, lowest {min(means):.3f} at "
             f"{shown.path.steps[int(np.argmin(means))]}."
         )
 
 
 def show_parameters(view: View) -> None:
-    """What each block of the model learns, and its share of the whole."""
+    """Number of parameters of each block, and its share of the total."""
     config = view.translator.config
     parts, blocks = view.translator.parameters_by_part(), view.translator.parameters_by_block()
     total = sum(parts.values())
@@ -181,19 +181,19 @@ def show_parameters(view: View) -> None:
     table = pd.DataFrame([*lines, {"block": "whole model", **sums}])[["block", *names, "together"]]
     table["of the model"] = [f"{value / total:.1%}" for value in table["together"]]
     _table(table.convert_dtypes())
-    shared = "The matrix of embeddings is the output's too, counted once. " if config.tie_embeddings else ""
+    shared = "The embedding matrix is also the output matrix and is counted once. " if config.tie_embeddings else ""
     learned = "are not learned" if config.positions == "sinusoidal" else "are learned"
     st.caption(
-        f"{shared}An attention has four matrices of d_model² = {config.d_model**2:,} weights and four biases, a "
-        f"feed-forward two of d_model · d_ff = {config.d_model * config.d_ff:,} and two biases, a norm γ and β. "
-        f"Positions {learned}."
+        f"{shared}An attention layer has four matrices of d_model² = {config.d_model**2:,} weights and four biases, a "
+        f"feed-forward two of d_model · d_ff = {config.d_model * config.d_ff:,} and two biases, and a layer norm γ "
+        f"and β. Positions {learned}."
     )
 
 
 def _sublayer(view: View, shown: Shown) -> SubLayer:
-    """The sub-layer that leads to the chosen step; for the input the one that reads it."""
+    """The sub-layer that produces the chosen step; for the input, the one that reads it."""
     if shown.step == 0:
-        st.caption("The input has no sub-layer before it: here is the first one, which reads it.")
+        st.caption("No sub-layer produces the input; showing the first one, which reads it.")
     return residual_stream.sublayers_in(view.trace, shown.stack)[max(shown.step - 1, 0)]
 
 

@@ -1,4 +1,4 @@
-"""What the page "Layer by layer" says in words: the logit lens, and the neurons of a feed-forward."""
+"""Layer by layer, tabs "Logit lens" and "Neurons"."""
 
 import numpy as np
 import streamlit as st
@@ -17,25 +17,25 @@ from viz.charts.logit_lens import lens_curves, lens_grid, lens_map, neuron_chart
 from viz.tokens import labels
 
 PIECES = 5
-"""Tokens that a line names for each neuron."""
+"""tokens listed for each neuron"""
 
 
 @st.fragment
 def show_lens(view: View, shown: Shown) -> None:
-    """The decoder's stream read by the output matrix: one row in words, then all rows as a map."""
+    """The decoder's residual stream read by the output matrix: one row as tokens, then all rows as a map."""
     if shown.stack == "encoder":
         st.info(
-            "The output matrix reads the decoder alone. What the encoder makes is the memory, which the decoder's "
-            "cross-attention reads. Choose the decoder above.",
+            "The output matrix reads only the decoder. The encoder's output is read by the decoder's "
+            "cross-attention. Choose the decoder above.",
             icon=":material/info:",
         )
         return
     found = _read(view)
-    every = toggle("After every sub-layer, not only after layers", "layers_every")
+    every = toggle("After every sub-layer, not just every layer", "layers_every")
     at = np.arange(len(found.steps)) if every else np.flatnonzero(found.ends)
     steps = [_said(found.steps[i], every) for i in at]
     _show_row(view, shown, at, steps)
-    st.markdown("**All rows**: the probability, at each step, of the token that the row predicts in the end")
+    st.markdown("**All rows**: the probability, at each step, of the token that the row finally predicts")
     names = shown.rows, view.translator.tokenizer.tokens(found.predicted.tolist())
     everything = lens_map(found.probability[at].T, found.rank[at].T, steps, names, shown.position)
     chart(everything, key="layers-lens-map", alt="Probability of each row's finally predicted token, by step")
@@ -49,11 +49,12 @@ def show_lens(view: View, shown: Shown) -> None:
 
 
 def _show_row(view: View, shown: Shown, at: Array, steps: list[str]) -> None:
-    """The chosen row read at the steps `at`, in words and as curves."""
+    """The chosen row read at the steps `at`, as tokens and as curves."""
     found, row, tokenizer = _read(view), shown.position, view.translator.tokenizer
     followed = tokenizer.tokens([int(found.predicted[row])])[0]
     st.text(
-        f"Row {shown.rows[row]}. Framed and followed: {labels([followed])[0]}, the last step's most probable token."
+        f"Row {shown.rows[row]}. Framed and traced in the curves: {labels([followed])[0]}, the most probable token at "
+        "the last step."
     )
     tops = [tokenizer.tokens(found.top[i, row].tolist()) for i in at]
     left, right = st.columns([3, 2])
@@ -65,15 +66,15 @@ def _show_row(view: View, shown: Shown, at: Array, steps: list[str]) -> None:
         chart(curves, key="layers-lens-curves", alt="Probability and rank of the token finally predicted, by step")
     shares = found.probabilities[at, row].sum(axis=-1)
     st.caption(
-        f"Colours: probability, 0 to 1, of the whole vocabulary; the {len(tops[0])} shown share {shares.min():.1%} to "
-        f"{shares.max():.1%} of it, all others the rest. The last line and the model's own logits differ by at most "
-        f"{found.difference:g}."
+        f"Colours: probability over the whole vocabulary, 0 to 1. The {len(tops[0])} tokens shown have "
+        f"{shares.min():.1%} to {shares.max():.1%} of it together. The last line and the model's own logits differ by "
+        f"at most {found.difference:g}."
     )
 
 
 @st.fragment
 def show_neurons(view: View, shown: Shown) -> None:
-    """The feed-forward of the chosen step's layer as a sum over its neurons, and what the largest speak for."""
+    """The feed-forward of the chosen step's layer as a sum over its neurons, and the tokens the largest promote."""
     sublayer = _feed_forward(view, shown)
     most = slider("Neurons to show", (3, 30), 10, "layers_neurons", width=300)
     found = _neurons(view, sublayer, shown.position, most)
@@ -95,22 +96,26 @@ def show_neurons(view: View, shown: Shown) -> None:
     st.dataframe(table, hide_index=True, height="content", column_config=formats, width="stretch")
     share = found.written[found.top].sum() / found.written.sum() if len(found.top) else 0
     st.caption(
-        f"These {len(found.top)} write {share:.1%} of what all {size:,} write, lengths ‖h w‖ added up; nothing is "
-        f"written by a neuron at 0. All h w together, plus b_2, are the sub-layer's output: largest difference "
+        f"These {len(found.top)} account for {share:.1%} of the sum of ‖h w‖ over all {size:,} neurons; an inactive "
+        "neuron contributes nothing. The sum of all h w plus b_2 is the sub-layer's output: largest difference "
         f"{found.error:.1e}."
-        + (" “For what is predicted”: to the logit of the row's final token." if shown.stack == "decoder" else "")
+        + (
+            " “For what is predicted”: contribution to the logit of the row's predicted token."
+            if shown.stack == "decoder"
+            else ""
+        )
     )
     _explain_neurons(shown.stack == "encoder")
 
 
 def _explain_neurons(encoder: bool) -> None:
     explain(
-        "Each neuron i writes its column w of W_2, h times. Its place in the vocabulary is what the output matrix "
-        "makes of h w: the tokens whose logits it raises most, each with by how much (Geva et al. 2021, “Transformer "
-        "Feed-Forward Layers Are Key-Value Memories”; Geva et al. 2022, “Transformer Feed-Forward Layers Build "
-        "Predictions by Promoting Concepts in the Vocabulary Space”). **Left out**: every layer norm between here and "
-        "the output, b_2, and all that later sub-layers do with it."
-        + (" In the encoder it is a hint at best: the output matrix never reads the encoder." if encoder else ""),
+        "Each neuron i writes its column w of W_2, scaled by h. Projecting h w with the output matrix shows which "
+        "tokens' logits it raises most, and by how much (Geva et al. 2021, “Transformer Feed-Forward Layers Are "
+        "Key-Value Memories”; Geva et al. 2022, “Transformer Feed-Forward Layers Build Predictions by Promoting "
+        "Concepts in the Vocabulary Space”). **Not included**: the layer norms between here and the output, b_2, and "
+        "everything that later sub-layers do with it."
+        + (" In the encoder this is a hint at best: the output matrix never reads the encoder." if encoder else ""),
         r"\mathrm{FFN}(x) = \sum_{i=1}^{d_{ff}} h_i\,w_i + b_2, \qquad h = \max(0,\, xW_1 + b_1), \qquad "
         r"\Delta\mathrm{logits} = W_{out}\,(h_i\,w_i)",
         "3.3",
@@ -119,15 +124,15 @@ def _explain_neurons(encoder: bool) -> None:
 
 def _caveat(pre: bool, tied: bool) -> str:
     text = "The logit lens (nostalgebraist 2020) reads every step **as if it were the last**. " + (
-        "This model is pre-norm: the decoder's final norm is put in front, as on the last step. "
+        "This model is pre-norm, so the decoder's final norm is applied first, as on the last step. "
         if pre
-        else "This model is post-norm: what each step hands on is normed already, by that step's own γ and β, and "
-        "the output matrix takes it as it takes the last one. Nothing but the last layer was trained to be read "
-        "so: early lines are a hint at what is there, not what the model “thinks”. "
+        else "This model is post-norm: each step's output is already normalised, with that step's own γ and β, and "
+        "is fed to the output matrix unchanged. Only the last layer was trained to be read this way: early lines "
+        "hint at what the stream contains, not at what the model “thinks”. "
     )
     return text + (
-        "The first line reads the input: the output matrix is that of the embeddings, so it mostly finds the token "
-        "that the row reads, or pieces like it."
+        "The first line reads the input: output and embeddings share a matrix, so it mostly finds the token that the "
+        "row reads, or similar ones."
         if tied
         else ""
     )
@@ -143,7 +148,7 @@ def _feed_forward(view: View, shown: Shown) -> SubLayer:
 
 
 def _read(view: View) -> LogitLens:
-    with st.spinner("Reading every step with the output matrix …"):
+    with st.spinner("Applying the output matrix to every step …"):
         return _lens(view.translator, view.trace)
 
 

@@ -1,4 +1,4 @@
-"""What the page on masks shows below its matrices, a view a tab."""
+"""Masks: one function per tab."""
 
 from dataclasses import replace
 
@@ -25,45 +25,44 @@ PLACES = {"all": "Every layer", "layer": "This layer only"}
 
 
 def names(view: View, attention: Attention) -> tuple[list[str], list[str]]:
-    """Queries and keys, as the axes call them."""
+    """Axis labels of queries and keys."""
     following = None if view.kind == "encoder_self" else view.trace.next_tokens
     return row_names(attention.query_tokens, following), numbered(attention.key_tokens)
 
 
 def show_padding(view: View) -> None:
-    """The sentence in a batch beside a longer one: pads get nothing, and nothing else changes."""
+    """The sentence in a batch with a longer one: pads get no weight, and nothing else changes."""
     room = min(room_for_pads(view.translator, view.trace), MOST_PADS)
     if room < 1:
-        st.info("This sentence fills the model's last position: a longer one to stand beside it does not fit.")
+        st.info("This sentence already fills the model's last position, so no longer one can be batched with it.")
         return
-    pads = _number("Pads", 1, room, min(4, room), "pads")
+    pads = number("Pads", (1, room), min(4, room), "pads", width=240)
     padded = _padded(view, pads)
     rows, keys = names(view, view.attention)
     st.markdown(
-        f"**Run again**, in a batch of two. A batch is a rectangle, so behind this sentence stand {pads} pads, up to "
-        "the length of the other one. Pads are drawn on this page only, as hatched columns right of the line."
+        f"**Rerun** in a batch of two. A batch is rectangular, so this sentence is padded with {pads} pads to the "
+        "length of the other one. Pads are drawn on this page only, as hatched columns to the right of the line."
     )
     st.text(f"The longer sentence: {' '.join(labels(padded.companion))}")
     alone, beside = view.attention.pattern[view.head], padded.pattern[view.head]
     chart(
         padding_maps(rows, keys, padded.mask[view.head], alone, beside),
         key="masks-padding",
-        alt="Weights alone and in a batch",
+        alt="Attention weights alone and in a batch",
         roomy=True,
     )
     zero = "exactly 0" if padded.pad_weight == 0 else f"{padded.pad_weight:.3g}"
     own, everywhere = _difference(padded.difference), _difference(padded.largest_difference)
     st.markdown(
-        f"- Weight on pads, the largest of all heads of all attentions: **{zero}**.\n"
-        f"- Weights of this layer's heads, in the batch and alone: largest difference **{own}**; "
-        f"in all attentions {everywhere}.\n"
-        f"- Logits, in the batch and alone: largest difference **{_difference(padded.logits_difference)}**."
+        f"- Largest weight on a pad, over all heads of all attentions: **{zero}**.\n- Attention weights in the batch "
+        f"and alone, this layer's heads: largest difference **{own}**; all attentions: {everywhere}.\n- Logits in the "
+        f"batch and alone: largest difference **{_difference(padded.logits_difference)}**."
     )
     st.caption(
-        "Where a difference is not 0 it is the rounding of single precision: larger matrices are added up in another "
-        "order. The rows of the pads themselves are computed too, and thrown away."
+        "Any difference other than 0 is single-precision rounding: larger matrices accumulate their sums in a "
+        "different order. The rows of the pads themselves are computed as well, and discarded."
         + (
-            " Here pads stand after every row of the sentence, so the causal mask hides them as well."
+            " Here the pads come after every row of the sentence, so the causal mask hides them as well."
             if view.kind == "decoder_self"
             else ""
         )
@@ -71,24 +70,25 @@ def show_padding(view: View) -> None:
 
 
 def show_orders(view: View) -> None:
-    """One row's weights with the mask before the softmax and after it."""
+    """One row's weights with the mask applied before and after the softmax."""
     attention, tokens = view.attention, view.attention.key_tokens
     scaled, mask, pattern = (getattr(attention, name)[view.head] for name in ("scaled", "mask", "pattern"))
     rows, keys = names(view, attention)
     if mask.all():
         room = min(room_for_pads(view.translator, view.trace), 4)
         if room < 1:
-            st.info("Nothing is masked here, and no pad fits: before and after are the same.")
+            st.info("Nothing is masked here and there is no room for padding, so before and after are the same.")
             return
         st.markdown(
-            f"Nothing is masked in this run of one sentence. So here it stands in a batch again, with {room} pads "
-            "(drawn in this demonstration only), and the padding mask hides those."
+            "Nothing is masked in this run of a single sentence, so this demonstration puts it in a batch again, "
+            f"with {room} pads, which the padding mask hides."
         )
         padded = _padded(view, room)
         scaled, mask, pattern = (getattr(padded, name)[view.head] for name in ("scaled", "mask", "pattern"))
         keys = pad_names(tokens, room)
-    row = _number(f"Row (query), 0 to {len(rows) - 1}", 0, len(rows) - 1, (len(rows) - 1) // 2, "row")
-    st.text(f"Row {rows[row]}: {int(mask[row].sum())} of {mask.shape[1]} keys may be seen.")
+    last = len(rows) - 1
+    row = number(f"Row (query), 0 to {last}", (0, last), last // 2, "row", width=240)
+    st.text(f"Row {rows[row]}: {int(mask[row].sum())} of {mask.shape[1]} keys are unmasked.")
     orders = mask_orders(scaled[row], mask[row], float(attention.temperature[view.head]))
     ways = {
         "masked before": pattern[row],
@@ -100,34 +100,36 @@ def show_orders(view: View) -> None:
 
 
 def show_lift(view: View) -> None:
-    """The same target, teacher-forced again without the causal mask."""
+    """The same target, teacher-forced without the causal mask."""
     if view.kind != "decoder_self":
         kind = "the encoder's self-attention" if view.kind == "encoder_self" else "cross-attention"
         st.info(
-            f"Nothing is causal in {kind}: the whole source is known before the first word is translated, so every "
-            "row may look at all of it, and the padding mask is all there is. Choose decoder self-attention in the "
+            f"There is no causal mask in {kind}: the whole source is known before the first token is generated, so "
+            "every row may attend to all of it, and only padding is masked. Choose decoder self-attention in the "
             "sidebar to lift its causal mask.",
             icon=":material/info:",
         )
         return
-    place = choice("Lift it in", PLACES, "lift", default="all")
+    place = choice("Lift it in", PLACES, "lift")
     try:
         before, after = _lifted(view, None if place == "all" else view.layer)
     except ValueError as error:
-        st.text(f"The target cannot be read again as text: {error}")
+        st.text(f"The target text cannot be tokenized again: {error}")
         return
     if before.next_ids != view.trace.next_ids:
-        st.caption("Read again as text, the translation falls into other tokens; both runs below have those.")
+        st.caption(
+            "Tokenized again from its text, the translation splits into different tokens; both runs below use those."
+        )
     _show_leak(view, before, after)
 
 
 def _show_leak(view: View, before: Trace, after: Trace) -> None:
     right = (before.target_probabilities, after.target_probabilities)
     st.markdown(
-        "**Run again** with the same target, teacher-forced: each row reads the same tokens as before, and may now "
-        "look at the ones after it, among them the very token that it should predict."
+        "**Rerun** with the same target, teacher-forced: each row reads the same token as before, and may now attend "
+        "to later ones, including the very token it should predict."
     )
-    chart(probability_bars(before.next_tokens, *right), key="masks-lift", alt="Probability of each right next token")
+    chart(probability_bars(before.next_tokens, *right), key="masks-lift", alt="Probability of each correct next token")
     rose, fell = int((right[1] > right[0]).sum()), int((right[1] < right[0]).sum())
     st.caption(
         f"The right token became more probable at {rose} of {len(before.next_ids)} positions, less at {fell}; the mean "
@@ -136,19 +138,19 @@ def _show_leak(view: View, before: Trace, after: Trace) -> None:
         "translation, where there is no future yet."
     )
     mass = future_mass(after.attention("decoder_self", view.layer).pattern)
-    kept = future_mass(before.attention("decoder_self", view.layer).pattern).max()
+    masked = future_mass(before.attention("decoder_self", view.layer).pattern).max()
     rows = row_names(after.tgt_tokens, after.next_tokens)
-    chart(leak_map(mass, rows), key="masks-leak", alt="Attention weight on the future, per head and position")
+    chart(leak_map(mass, rows), key="masks-leak", alt="Attention weight on later positions, per head and position")
     st.caption(
-        f"What leaked in layer {view.layer}: the weight that each head puts on later positions, {mass.mean():.1%} on "
-        f"average, up to {mass.max():.1%}; with the mask it is {'exactly 0' if kept == 0 else f'{kept:.3g}'}. The last "
-        "row has no later position."
+        f"The leak in layer {view.layer}: each head's weight on later positions, {mass.mean():.1%} on average, at "
+        f"most {mass.max():.1%}; with the mask it is {'exactly 0' if masked == 0 else f'{masked:.3g}'}. The last row "
+        "has no later position."
     )
     moved = total_variation(before.probabilities, after.probabilities)
     st.dataframe(leak_table(rows, *right, moved, mass.mean(axis=0)), hide_index=True)
     st.caption(
-        "“Distribution moved”: how much of the whole vocabulary's probability went from some tokens to others. "
-        f"“Weight on the future”: the mean of layer {view.layer}'s heads."
+        "“Distribution moved”: total variation distance between the two next-token distributions. “Weight on the "
+        f"future”: mean over layer {view.layer}'s heads."
     )
 
 
@@ -163,18 +165,17 @@ def _lifted(view: View, layer: int | None) -> tuple[Trace, Trace]:
 
 def _orders_text(ways: dict[str, np.ndarray]) -> str:
     before, after, renormalised = ways.values()
-    text = f"Sums: **{before.sum():.7g}** masked before, **{after.sum():.7g}** zeroed after: "
-    text += f"the hidden keys had taken {1 - after.sum():.3%} of the row with them. "
+    text = f"Row sums: **{before.sum():.7g}** masked before, **{after.sum():.7g}** zeroed after: "
+    text += f"the masked keys had received {1 - after.sum():.3%} of the row. "
     if not after.any():
         return text + (
-            "The keys that remain were so much weaker than the hidden ones that single precision holds none of their "
-            "weights: nothing is left to renormalise. **That is why the mask comes first.**"
+            "The unmasked keys' scores were so much lower than the masked ones' that their weights underflow in "
+            "single precision: nothing is left to renormalise. **That is why the mask comes first.**"
         )
     return text + (
-        f"Divided by what is left, the row sums to **{renormalised.sum():.7g}** and is the first one again, up to "
-        f"rounding: largest difference **{np.abs(renormalised - before).max():.1e}**. So the mask before the softmax "
-        "is one step instead of three, and safe where hidden scores are so large that nothing but rounding remains "
-        "of the others."
+        f"Renormalised, the row sums to **{renormalised.sum():.7g}** and equals the first one up to rounding: largest "
+        f"difference **{np.abs(renormalised - before).max():.1e}**. Masking before the softmax is one step instead of "
+        "three, and stays accurate when masked scores are so large that the other weights would underflow."
     )
 
 
@@ -182,16 +183,8 @@ def _difference(value: float) -> str:
     return f"{value:.1e}" if value else "0"
 
 
-def _number(label: str, low: int, high: int, default: int, key: str) -> int:
-    """A number that keeps its value; one that a shorter sentence lacks becomes the nearest that it has."""
-    if st.session_state.get(key) is not None:
-        st.session_state[key] = min(max(st.session_state[key], low), high)
-    found = number(label, (low, high), default, key, width=240)
-    return default if found is None else found
-
-
 def _padded(view: View, pads: int) -> PaddedRun:
-    with st.spinner("The model is running the batch …"):
+    with st.spinner("Running the batch …"):
         return _padded_run(view.translator, view.trace, view.kind, view.layer, pads)
 
 

@@ -1,4 +1,4 @@
-"""What the page on decoding shows of chance and of cost: sampling, the two temperatures, the cache."""
+"""Decoding, tabs "Sampling", "Two temperatures" and "Cost"."""
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ LARGEST_SEED = 999_999
 
 
 def show_sampling(view: View, step: int) -> None:
-    """Translations drawn at random, and the distribution that one of their tokens was drawn from."""
+    """Sampled translations, and the distribution that one of their tokens was drawn from."""
     sampling, seed = _settings(view.trace.logits.shape[-1])
     found = drawn(view, sampling, seed, SAMPLES)
     st.dataframe(
@@ -39,14 +39,14 @@ def show_sampling(view: View, step: int) -> None:
     st.caption("log p is the model's own, at temperature 1 and with every token allowed, however the sample was drawn.")
     _show_draw(view, found, step)
     explain(
-        "The temperature T divides the **logits**. Top-k then keeps the k most probable tokens, top-p the fewest that "
-        "together have probability p (the nucleus); what is left is divided by its sum and drawn from. "
-        "T → 0 is greedy.",
+        "The temperature T divides the **logits**. Top-k then keeps the k most probable tokens, top-p the smallest "
+        "set with total probability at least p (the nucleus); the rest is renormalised and sampled. T → 0 is greedy "
+        "decoding.",
         r"\begin{gathered} p_i = \frac{e^{z_i / T}}{\sum_j e^{z_j / T}} \\ "
         r"V^{(p)} = \text{smallest } V' \text{ with } \textstyle\sum_{i \in V'} p_i \ge p \end{gathered}",
     )
     st.caption(
-        "Top-p: Holtzman et al. 2020, “The Curious Case of Neural Text Degeneration”. The paper of 2017 has none."
+        "Top-p: Holtzman et al. 2020, “The Curious Case of Neural Text Degeneration”. The 2017 paper does not sample."
     )
 
 
@@ -65,7 +65,7 @@ def _next_seed() -> None:
 
 
 def _show_draw(view: View, found: tuple[SampledTranslation, ...], step: int) -> None:
-    which = choice("The draw of sample", range(1, len(found) + 1), "decoding-sample", in_link=False)
+    which = choice("Show the draw of sample", range(1, len(found) + 1), "decoding-sample", in_link=False)
     one = found[which - 1]
     place = min(step, len(one.draws) - 1)
     look = one.draws[place]
@@ -75,7 +75,7 @@ def _show_draw(view: View, found: tuple[SampledTranslation, ...], step: int) -> 
     chart(
         before_after(pieces_of(view, look.ids), look.before, look.after, look.chosen, vocabulary - len(look.ids)),
         key="decoding-draw",
-        alt="The model's probabilities, and those that the token was drawn from",
+        alt="The model's probabilities, and the distribution that the token was drawn from",
     )
     ended = f" This sample has {len(one.draws)} steps: its last one is shown." if place < step else ""
     st.caption(
@@ -85,14 +85,14 @@ def _show_draw(view: View, found: tuple[SampledTranslation, ...], step: int) -> 
 
 
 def show_temperatures(view: View, step: int) -> None:
-    """The same number as temperature of the output and of all attentions."""
-    value = slider("Temperature, of either", (0.2, 5.0), 2.0, "decoding-either", step=0.1)
+    """One number as temperature of the output and as temperature of all attentions."""
+    value = slider("Temperature, output or attention", (0.2, 5.0), 2.0, "decoding-either", step=0.1)
     logits = view.trace.logits[step].astype(np.float64)
     inside = tempered(view, value)[step].astype(np.float64)
     ways = {
         "this run": probabilities(logits),
         f"output: logits / {value:g}": probabilities(logits / value),
-        f"attention: scores / {value:g} everywhere, run again": probabilities(inside),
+        f"attention: scores / {value:g} everywhere, rerun": probabilities(inside),
     }
     best = {int(i) for p in ways.values() for i in np.argsort(-p)[:5]}
     listed = sorted(best, key=lambda i: -ways["this run"][i])
@@ -105,22 +105,22 @@ def show_temperatures(view: View, step: int) -> None:
             f"{name} **{float(entropy(p)):.3f} bits**"
             for name, p in zip(("in this run", "output tempered", "attention tempered"), ways.values(), strict=True)
         )
-        + ". Hatched, plain and crossed bars are in the order of the legend."
+        + ". Hatched, plain and crossed bars follow the order of the legend."
     )
     plain, _, tempered_run = ways.values()
     same = "the same" if plain.argmax() == tempered_run.argmax() else "another"
     explain(
-        "**Output temperature** divides the logits, after everything else: it sharpens or flattens what the model "
-        "already thinks, and never changes the order of the tokens. **Attention temperature** divides the scores "
-        "inside each head, before the softmax that says where to look: all that follows is computed from other "
-        f"mixtures, so the order may change. Here the most probable token is then {same} one. Both are 1 in the paper.",
+        "**Output temperature** divides the logits at the very end: it sharpens or flattens the final distribution "
+        "and never changes the ranking of the tokens. **Attention temperature** divides the scores inside each head, "
+        "before the attention softmax: everything downstream is computed from different mixtures of values, so the "
+        f"ranking can change. Here the most probable token is then {same} one. Both are 1 in the paper.",
         r"\begin{aligned} \text{output:}\quad & \mathrm{softmax}\!\left(\frac{h_t W}{T}\right) \\ "
         r"\text{attention:}\quad & \mathrm{softmax}\!\left(\frac{QK^{\top}}{\tau \sqrt{d_k}}\right)V \end{aligned}",
     )
 
 
 def show_cost(view: View, step: int) -> None:
-    """What a step costs with and without the cache: counted, and measured on request."""
+    """Cost of a step with and without the cache: counted, and timed on request."""
     del step  # the cost of all lengths is drawn
     config, n_src = view.translator.config, len(view.trace.src_ids)
     steps = min(LONGEST, config.max_len - 1)
@@ -128,7 +128,7 @@ def show_cost(view: View, step: int) -> None:
     counts = [np.array([count(config, n_src, int(t)) for t in lengths]) for count in (cached_step, uncached_step)]
     left, right = st.columns(2, gap="large")
     with left:
-        figure = step_costs(lengths, *counts, "multiply-adds of a step, counted", "multiply-adds")
+        figure = step_costs(lengths, *counts, "multiply-adds per step, counted", "multiply-adds")
         chart(figure, key="decoding-counted", alt="Multiply-adds of each step with and without the cache")
     with right:
         measured, said = _measured(view, steps)
@@ -137,19 +137,20 @@ def show_cost(view: View, step: int) -> None:
                 st.markdown(f"Measure {2 * REPETITIONS} decodings of {steps} tokens on this machine.")
                 st.button("Measure", icon=":material/timer:", on_click=_ask, args=(view.trace.src_ids,))
         else:
-            figure = step_costs(lengths, *measured, "time of a step, ms, measured", "ms")
+            figure = step_costs(lengths, *measured, "time per step, ms, measured", "ms")
             chart(figure, key="decoding-measured", alt="Measured time of each step with and without the cache")
     ratio = counts[1].sum() / counts[0].sum()
     st.caption(said)
     st.caption(
-        f"Source: {n_src} tokens. For all {steps} steps together the model multiplies and adds {ratio:.1f} times as "
-        "often without the cache. One multiply-add is two floating-point operations."
+        f"Source: {n_src} tokens. Over all {steps} steps, decoding without the cache takes {ratio:.1f} times as many "
+        "multiply-adds. One multiply-add is two floating-point operations."
     )
     explain(
-        "A key or value of an earlier token never changes: the causal mask keeps it from seeing what comes later. So "
-        "the decoder keeps them, and computes each step for the newest token alone; the memory's keys and values "
-        f"(2 n d² a layer) are projected once, at the first step. Here N = {config.n_decoder_layers} layers, "
-        f"d = {config.d_model}, d_ff = {config.d_ff}, V = {config.vocab_size:,} tokens, n = {n_src} of the source.",
+        "Keys and values of earlier tokens never change, because the causal mask hides later tokens from them. So "
+        "the decoder caches them and computes each step for the newest token alone; the keys and values of the "
+        "encoder's output (2 n d² per layer) are projected once, at the first step. Here N = "
+        f"{config.n_decoder_layers} layers, d = {config.d_model}, d_ff = {config.d_ff}, V = {config.vocab_size:,} "
+        f"tokens, n = {n_src} of the source.",
         r"\begin{aligned} \text{cache:}\quad & N\,[\,6d^2 + 2d\,(t+n) + 2d\,d_{ff}\,] + dV \\ "
         r"\text{none:}\quad & N\,[\,(6t+2n)\,d^2 + 2td\,(t+n) + 2td\,d_{ff}\,] + tdV \end{aligned}",
     )
@@ -162,7 +163,7 @@ def _ask(src_ids: tuple[int, ...]) -> None:
 def _measured(view: View, steps: int) -> tuple[tuple[np.ndarray, np.ndarray] | None, str]:
     """Milliseconds a step, cached and not, the fastest of the repetitions, and a sentence on it; None until asked."""
     if st.session_state.get("decoding-asked") != view.trace.src_ids:
-        return None, "Timings are taken when you ask for them, and then kept."
+        return None, "Timings are measured on request, once, and cached."
     bar = st.progress(0.0, "Measuring …")
     tokens: set[tuple[int, ...]] = set()
     seconds: dict[bool, list[tuple[float, ...]]] = {True: [], False: []}
@@ -174,9 +175,9 @@ def _measured(view: View, steps: int) -> tuple[tuple[np.ndarray, np.ndarray] | N
         bar.progress((done + 1) / (2 * REPETITIONS), f"{done + 1} of {2 * REPETITIONS} decodings")
     bar.empty()
     cached, uncached = (1000 * np.array(seconds[use_cache]).min(axis=0) for use_cache in (True, False))
-    same = "the same tokens" if len(tokens) == 1 else "**not** the same tokens (rounding tipped a tie)"
+    same = "the same tokens" if len(tokens) == 1 else "**not** the same tokens (rounding broke a tie differently)"
     return (cached, uncached), (
         f"On {view.trace.device}, the fastest of {REPETITIONS}: {cached.sum():,.0f} ms with the cache, "
-        f"{uncached.sum():,.0f} ms without, for all {steps} steps. Both ways wrote **{same}**. The end token was "
-        "forbidden, so that the sentence grows this long; the attention is as trained."
+        f"{uncached.sum():,.0f} ms without, for all {steps} steps. Both generated **{same}**. The end token was "
+        "excluded so that the output reaches this length; attention is as trained."
     )

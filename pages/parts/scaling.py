@@ -1,4 +1,4 @@
-"""The division by sqrt(d_k), with and without; and the translation at many temperatures, on request."""
+"""Temperature, tabs "Divided by √d_k" and "Many temperatures"."""
 
 import math
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ MANY = (0.05, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 20.0)
 
 
 def show_scaling(view: View, row: int) -> None:
-    """The real products of q and k, their variance beside d_k, and the run without the division."""
+    """The distribution of q·k, its variance compared with d_k, and a run without the division."""
     del row
     attention, head = view.attention, view.head
     mask = attention.mask[head]
@@ -47,11 +47,11 @@ def show_scaling(view: View, row: int) -> None:
         chart(
             figure,
             key="temperature-products",
-            alt="How the products of q and k are spread, before and after the division",
+            alt="Distribution of q·k before and after the division",
         )
     with right:
         figure = variances_chart(variances, independent, attention.d_k, head)
-        chart(figure, key="temperature-variances", alt="Variance of the products, per head")
+        chart(figure, key="temperature-variances", alt="Variance of q·k per head")
     st.markdown(_statistics_text(attention, head))
     st.divider()
     _without_division(view)
@@ -60,18 +60,17 @@ def show_scaling(view: View, row: int) -> None:
 def _statistics_text(attention: Attention, head: int) -> str:
     found, d_k = product_statistics(attention, head), attention.d_k
     table = (
-        "| head {head} | mean | variance |\n|---|---:|---:|\n"
-        "| components of q | {q_mean:.3f} | {q_variance:.3f} |\n| components of k | {k_mean:.3f} | {k_variance:.3f} |\n"
-        "| q·k, were the components independent | | {if_independent:.3g} |\n"
-        "| **q·k, measured** | | **{variance:.3g}** |\n| q·k / √d_k, measured | | {scaled_variance:.3g} |\n"
+        "| head {head} | mean | variance |\n|---|---:|---:|\n| components of q | {q_mean:.3f} | {q_variance:.3f} "
+        "|\n| components of k | {k_mean:.3f} | {k_variance:.3f} |\n| q·k, if the components were independent | | "
+        "{if_independent:.3g} |\n| **q·k, measured** | | **{variance:.3g}** |\n| q·k / √d_k, measured | | "
+        "{scaled_variance:.3g} |\n"
     ).format(head=head, **vars(found))
     return (
-        "Footnote 4 of the paper: were the components of q and k independent, with mean 0 and variance 1, then q·k, "
-        f"the sum of {d_k} products, would have mean 0 and variance d_k = **{d_k}**, and q·k / √d_k variance 1. "
-        f"A trained model keeps to no such rule:\n\n{table}\n"
-        "The components are not independent either: learning lines queries up with the keys that they should find, "
-        "which is what moves the measured variance away from the independent one. All cells that the mask allows, "
-        "of this sentence only."
+        "Footnote 4 of the paper: if the components of q and k were independent with mean 0 and variance 1, then "
+        f"q·k, a sum of {d_k} products, would have mean 0 and variance d_k = **{d_k}**, and q·k / √d_k variance 1. In "
+        f"a trained model they are not:\n\n{table}\nTraining aligns queries with the keys they should match, which "
+        "makes the components dependent and moves the measured variance away from the independent one. Measured over "
+        "all unmasked cells of this sentence."
     )
 
 
@@ -79,21 +78,21 @@ def _without_division(view: View) -> None:
     d_k, head = view.attention.d_k, view.head
     tau = 1 / math.sqrt(d_k)
     st.markdown(
-        f"**Without the division.** softmax(q·k) is softmax((q·k / √d_k) / τ) with τ = 1/√d_k = {tau:.4g}: leaving the "
-        "division out is a temperature, and the model can run with it, in every attention."
-        + (" Both runs here are without the sidebar's own τ." if view.tau != 1 else "")
+        f"**Without the division.** softmax(q·k) is softmax((q·k / √d_k) / τ) with τ = 1/√d_k = {tau:.4g}: omitting "
+        "the division is a temperature, and the model can be run with it in every attention."
+        + (" Neither run here uses the sidebar's τ." if view.tau != 1 else "")
     )
     undivided = (AttentionTemperature(tau),)
     plain = plain_run(view)
     other = run(view.translator, Request(view.trace.source, target_of(view), view.beam_size, undivided))
-    show_translations({"With the division": plain.translation, "Without it, run again": other.translation})
+    show_translations({"With the division": plain.translation, "Without it, rerun": other.translation})
     if not comparable(view, plain):
         return
     before, after = (forced(view, plain.translation, changes) for changes in ((), undivided))
     old, new = (trace.attention(view.kind, view.layer) for trace in (before, after))
     rows, keys = names(replace(view, trace=before), old)
     drawn = softmax_at(old.scores[head], old.mask[head], 1.0).astype(np.float32)
-    maps = {"with: the run": old.pattern[head], "without: drawn again": drawn, "without: run again": new.pattern[head]}
+    maps = {"with: the run": old.pattern[head], "without: redrawn": drawn, "without: rerun": new.pattern[head]}
     figure = weight_maps(rows, keys, old.mask[head], maps)
     chart(figure, key="temperature-undivided", alt="Attention weights with and without the division", roomy=True)
     bits = [float(entropy(weights).mean()) for weights in maps.values()]
@@ -101,20 +100,24 @@ def _without_division(view: View) -> None:
         f"Mean entropy of this head's rows, in bits: {bits[0]:.3f} with the division, {bits[1]:.3f} without it, drawn "
         f"again, {bits[2]:.3f} run again; of all heads {mean_entropy(before):.3f} with, {mean_entropy(after):.3f} "
         f"without. Drawn again and run again differ by at most {np.abs(drawn - new.pattern[head]).max():.1e}: "
-        + ("nothing comes before this head. " if np.array_equal(old.scaled, new.scaled) else "its inputs changed too. ")
-        + "All three maps read the plain translation. The model was trained with the division: this shows what it "
-        "would lose now, not what it would have learned without it."
+        + (
+            "nothing upstream of this head changed. "
+            if np.array_equal(old.scaled, new.scaled)
+            else "its inputs changed as well. "
+        )
+        + "All three maps use the plain translation as target. The model was trained with the division: this shows "
+        "what it loses without it now, not what it would have learned without it."
     )
     show_probabilities(view, plain, undivided, ("divided by √d_k", "not divided"))
 
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What one run at one temperature came to."""
+    """Result of one run at one temperature."""
 
     translation: str
     total: float
-    """ln probability of the plain translation"""
+    """log-probability of the plain translation, in nats"""
     tokens: int
     all_heads: float
     """mean entropy of all rows, bits"""
@@ -123,7 +126,7 @@ class _Outcome:
 
 
 def show_many(view: View, row: int) -> None:
-    """The translation at many temperatures, once the person asks for it."""
+    """The translation at many temperatures, on request."""
     del row
     scope = {
         "head": f"in head {view.head} of layer {view.layer}",
@@ -131,12 +134,12 @@ def show_many(view: View, row: int) -> None:
         "everywhere": "in every attention",
     }[view.scope]
     st.markdown(
-        f"The model runs at {len(MANY)} temperatures, at work **{scope}** (the sidebar's “Temperature acts on”), and "
-        "translates each time. That takes some seconds."
+        f"Runs the model at {len(MANY)} temperatures, applied **{scope}** (the sidebar's “Temperature acts on”), and "
+        "translates each time. This takes a few seconds."
     )
     asked = (view.trace.checkpoint_hash, view.trace.source, target_of(view), view.beam_size, _address(view))
     st.button(
-        f"Run the model at {len(MANY)} temperatures",
+        f"Run at {len(MANY)} temperatures",
         key="temperature-run-many",
         icon=":material/play_arrow:",
         on_click=_ask,
@@ -156,17 +159,17 @@ def _ask(asked: tuple) -> None:
 
 
 def _address(view: View) -> tuple[tuple[str, str | int], ...]:
-    """Where the sidebar's scope lets a temperature work, as keyword arguments."""
+    """Where the sidebar's scope applies a temperature, as keyword arguments."""
     place = {"kind": view.kind, "layer": view.layer, "head": view.head}
     kept = {"head": ("kind", "layer", "head"), "layer": ("kind", "layer"), "everywhere": ()}[view.scope]
     return tuple((name, place[name]) for name in kept)
 
 
 def _outcomes(view: View, plain: Trace) -> list[_Outcome]:
-    bar, found = st.progress(0.0, "The model is translating …"), []
+    bar, found = st.progress(0.0, "Translating …"), []
     place = (view.kind, view.layer, view.head)
     for done, tau in enumerate(MANY):
-        bar.progress(done / len(MANY), f"The model is translating with τ = {tau:g} …")
+        bar.progress(done / len(MANY), f"Translating with τ = {tau:g} …")
         changes = () if tau == 1 else (AttentionTemperature(tau, **dict(_address(view))),)
         texts = (view.trace.source, plain.translation)
         found.append(_outcome(view.translator, texts, view.beam_size, changes, place))
@@ -189,8 +192,9 @@ def _show_outcomes(outcomes: list[_Outcome], plain: Trace) -> None:
     st.dataframe(table, hide_index=True, key="temperature-runs-table")
     same = sum(text == plain.translation for text in translations)
     st.caption(
-        f"{same} of {len(MANY)} runs find the plain translation (τ = 1). Its ln probability, a sum of {tokens[0]} "
-        "tokens with </s>, is taken with it forced on the model. Entropies in bits, of those runs."
+        f"{same} of {len(MANY)} runs produce the plain translation (τ = 1). Its log-probability in nats, a sum over "
+        f"{tokens[0]} tokens including </s>, is measured with that translation teacher-forced. Entropies in bits, of "
+        "those runs."
     )
 
 

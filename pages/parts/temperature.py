@@ -1,4 +1,4 @@
-"""What the page on temperature shows: the live picture, the run before and after, one row at many temperatures."""
+"""Temperature: the live picture, the runs before and after, and one row at several temperatures."""
 
 import math
 from collections.abc import Mapping
@@ -28,14 +28,14 @@ ROW = "temperature-row"
 
 
 def choose_row(view: View) -> int:
-    """The query whose weights are shown as bars; a click in the live picture chooses it too."""
+    """The query whose weights are drawn as bars; a click in the live picture also chooses it."""
     last = len(view.attention.query_tokens) - 1
     help_text = "You can also click on a row of the picture."
     return number(f"Row (query), 0 to {last}", (0, last), last // 2, ROW, width=240, help=help_text)
 
 
 def live(view: View, row: int) -> Drawing:
-    """The head's weights, drawn again in the browser while τ moves; on release the model runs with it."""
+    """The head's weights, redrawn in the browser while τ is dragged; on release the model is rerun with it."""
     attention, head = view.attention, view.head
     following = () if view.kind == "encoder_self" else [f"predicts {word}" for word in labels(view.trace.next_tokens)]
     payload = live_payload(
@@ -53,7 +53,7 @@ def live(view: View, row: int) -> Drawing:
 
 
 def _take_tau() -> None:
-    """The sidebar's slider, and so the run, takes over where the picture's slider was let go."""
+    """Set the sidebar's temperature, and so the run, to where the picture's slider was released."""
     asked = st.session_state["temperature"].get("tau")
     if asked:
         st.session_state["tau"] = min(TAUS, key=lambda tau: abs(math.log(tau / float(asked))))
@@ -66,38 +66,41 @@ def _take_row() -> None:
 
 
 def target_of(view: View) -> str | None:
-    """What a run with another temperature is to translate into: None lets the model find its own."""
+    """Target of a run at another temperature; None lets the model decode its own."""
     return view.trace.translation if view.target == "typed" else None
 
 
 def plain_run(view: View) -> Trace:
-    """The run as trained: without the temperature."""
+    """The run as trained, without the temperature."""
     return run(view.translator, Request(view.trace.source, target_of(view), view.beam_size, ()))
 
 
 def forced(view: View, target: str, interventions: tuple[Intervention, ...]) -> Trace:
-    """A run with `target` forced, so that its rows can be compared with another's."""
+    """A run teacher-forced with `target`, so that its rows can be compared with those of another run."""
     return run(view.translator, Request(view.trace.source, target, 1, interventions))
 
 
 def comparable(view: View, plain: Trace) -> bool:
-    """Whether the plain translation can be forced on a run; where it cannot, a sentence says why."""
+    """Whether the plain translation can be used as a forced target; if not, say why."""
     try:
         forced(view, plain.translation, ())
     except ValueError as error:
-        st.text(f"The plain translation cannot be read again as text, to compare probabilities: {error}")
+        st.text(f"The plain translation cannot be tokenized again to compare probabilities: {error}")
         return False
     return True
 
 
 def show_run_again(view: View, row: int) -> None:
-    """The sidebar's temperature inside the model: translation and probabilities before and after."""
+    """Translation and probabilities before and after applying the sidebar's temperature inside the model."""
     del row
     if view.tau == 1:
-        st.info("Let the slider go at another τ than 1, and the model runs again with it: before and after stand here.")
+        st.info(
+            "Release the slider at a τ other than 1: the model is rerun with it, and this tab compares before and "
+            "after."
+        )
         return
     plain = plain_run(view)
-    st.markdown(f"**Run again** with τ = {view.tau:g}; before it, τ = 1, as trained.")
+    st.markdown(f"**Rerun** with τ = {view.tau:g}; before: τ = 1, as trained.")
     show_translations({"Before, τ = 1": plain.translation, f"After, τ = {view.tau:g}": view.trace.translation})
     if not comparable(view, plain):
         return
@@ -107,13 +110,13 @@ def show_run_again(view: View, row: int) -> None:
 
 
 def show_translations(texts: Mapping[str, str]) -> None:
-    """Side by side, as plain text: it may quote what a person typed."""
+    """Translations side by side, as plain text because they may quote user input."""
     for column, (title, text) in zip(st.columns(len(texts)), texts.items(), strict=True):
         with column.container(border=True):
             st.caption(title)
             st.text(text or "(an empty translation)")
     if len(set(texts.values())) == 1:
-        st.caption("The translation is the same, word for word; its probabilities need not be.")
+        st.caption("The translations are identical; their probabilities need not be.")
 
 
 def show_probabilities(
@@ -129,8 +132,8 @@ def show_probabilities(
     )
     total = [float(trace.target_log_probabilities.sum()) for trace in runs]
     st.caption(
-        "The probability that both runs give each token of the plain translation, which is forced on both: each row "
-        f"reads the same tokens. Their product, as ln: {_signed(total[0])} before, {_signed(total[1])} after."
+        "The probability that each run gives to every token of the plain translation, teacher-forced in both. "
+        f"Log-probability of the whole, in nats: {_signed(total[0])} before, {_signed(total[1])} after."
     )
 
 
@@ -139,25 +142,25 @@ def _signed(value: float) -> str:
 
 
 def _agreement(view: View, before: Trace, after: Trace) -> str:
-    """How far what is drawn again lies from what is run again, for the chosen head."""
+    """How far the redrawn weights of the chosen head are from those of the rerun."""
     plain, hot = (trace.attention(view.kind, view.layer) for trace in (before, after))
     drawn = softmax_at(plain.scaled[view.head], plain.mask[view.head], float(hot.temperature[view.head]))
     apart = float(np.abs(drawn - hot.pattern[view.head]).max())
     inputs = float(np.abs(plain.scaled[view.head] - hot.scaled[view.head]).max())
     text = (
-        f"**Drawn again beside run again**, head {view.head} of layer {view.layer}: the weights drawn from the scores "
-        f"of the plain run differ from those of the run with τ = {view.tau:g} by at most **{apart:.1e}**. "
+        f"**Redrawn and rerun**, head {view.head} of layer {view.layer}: the weights redrawn from the scores of the "
+        f"plain run differ from those of the run with τ = {view.tau:g} by at most **{apart:.1e}**. "
     )
     if inputs == 0:
-        return text + "Nothing before this head changed: its scores are the same numbers, and what is left is rounding."
+        return text + "Nothing upstream of this head changed: its scores are identical, and the rest is rounding."
     return text + (
-        "Drawing again keeps the scores as they were. In the run the temperature was at work before this head too, so "
-        f"its queries and keys changed, and its scores by up to {inputs:.3g}."
+        "Redrawing keeps the scores fixed. In the rerun the temperature also acts upstream of this head, so its "
+        f"queries and keys changed, and its scores by up to {inputs:.3g}."
     )
 
 
 def show_row(view: View, row: int) -> None:
-    """One query's weights at several temperatures and in both limits, and its entropy at all of them."""
+    """One query's weights at several temperatures and in both limits, and its entropy as a function of τ."""
     attention, head = view.attention, view.head
     rows, keys = names(view, attention)
     scaled, mask = attention.scaled[head], attention.mask[head]
@@ -168,11 +171,11 @@ def show_row(view: View, row: int) -> None:
         alt="One row's weights at five temperatures and in both limits",
     )
     ties = int((one_hot_weights(scaled[row], mask[row]) > 0).sum())
-    shared = f", shared here by {ties} equal ones" if ties > 1 else ""
+    shared = f", here shared by {ties} equal ones" if ties > 1 else ""
     st.caption(
-        "**Drawn again** from the scores of this run, softmax(scaled / τ); grey keys are masked. τ → 0 puts all weight "
-        f"on the highest score{shared}: attention becomes a look-up. "
-        "τ → ∞ gives every key that may be seen the same weight: attention becomes the mean of the values."
+        "**Recomputed** from the scores of this run, softmax(scaled / τ); grey keys are masked. τ → 0 puts all "
+        f"weight on the highest score{shared}: attention becomes a lookup. τ → ∞ gives every unmasked key the same "
+        "weight: attention becomes the mean of the values."
     )
     curves = entropy_by_temperature(scaled, mask, CURVE)
     figure = entropy_chart(
@@ -183,7 +186,7 @@ def show_row(view: View, row: int) -> None:
 
 
 def panels_of(scaled: Array, mask: Array) -> dict[str, tuple[Array, float]]:
-    """Title -> weights of one row and their entropy, from one limit to the other."""
+    """Title -> weights of one row and their entropy, from τ → 0 to τ → ∞."""
     weights = {"τ → 0": one_hot_weights(scaled, mask)}
     weights |= {f"τ = {tau:g}": softmax_at(scaled, mask, tau) for tau in PANELS}
     weights |= {"τ → ∞": uniform_weights(mask)}

@@ -87,7 +87,7 @@ def test_a_link_that_is_tapped_while_a_sentence_is_typed_takes_the_sentence_alon
 ) -> None:
     visitor.visit(f"{server}/masks")
     visitor.page.get_by_label("Source sentence").fill("A cat sleeps.")
-    follow(visitor, "Forbid or allow single cells, and run the model again", "What if")
+    follow(visitor, "Mask or unmask single cells and rerun the model", "What if")
     wait_for_query(visitor, {"source": "A cat sleeps."})
     visitor.page.wait_for_timeout(1000)
     assert visitor.page.url.split("?")[0] == f"{server}/what_if"

@@ -67,7 +67,7 @@ def test_dragging_draws_again_without_a_run_and_letting_go_runs_the_model(
     hot = translator.trace(SOURCE, beam_size=1, interventions=(change,)).attention("encoder_self", 0)
     assert drawn(visitor) == pytest.approx(hot.pattern[0].ravel(), abs=1e-6)
     assert drawn(visitor) == pytest.approx(softmax_at(attention.scaled[0], attention.mask[0], ran).ravel(), abs=1e-6)
-    visitor.page.get_by_text("before it, τ = 1, as trained").wait_for()
+    visitor.page.get_by_text("before: τ = 1, as trained").wait_for()
 
 
 def test_arrow_keys_step_through_the_temperatures_and_run_after_a_pause(server: str, visitor: Visitor) -> None:

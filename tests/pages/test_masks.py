@@ -58,7 +58,7 @@ def test_the_maps_are_the_tensors_of_the_chosen_head(
     assert np.array_equal(after, np.where(mask, scaled, np.nan), equal_nan=True)
     assert np.array_equal(weights, np.where(mask, pattern, np.nan), equal_nan=True)
     assert f"**{(~mask).sum()} of {mask.size} cells**" in words(app)
-    assert ("Nothing is causal" in words(app)) == (kind != "decoder_self")
+    assert ("has no causal mask" in words(app)) == (kind != "decoder_self")
 
 
 def test_the_padded_batch_is_the_models(open_app: Callable, saved: "Translator") -> None:
@@ -110,7 +110,7 @@ def test_lifting_the_mask_runs_the_model_again_with_the_same_target(open_app: Ca
         mass = future_mass(lifted.attention("decoder_self", 1).pattern)
         assert np.array_equal(numbers(figure(app, "masks-leak")["data"][0]["z"]), mass)
         assert list(app.dataframe[0].value["after"]) == pytest.approx(list(right[1]))
-    assert "Run again" in words(app)
+    assert "Rerun" in words(app)
 
 
 @pytest.mark.parametrize("part", TABS)

@@ -75,7 +75,7 @@ def test_before_and_after_are_two_runs_of_the_model(open_app: Callable, saved: "
     before, after, _ = (numbers(bar["y"]) for bar in figure(app, "temperature-probabilities")["data"])
     assert before == pytest.approx(right(plain))
     assert after == pytest.approx(right(hot))
-    assert "Nothing before this head changed" in words(app)
+    assert "Nothing upstream of this head changed" in words(app)
     app = open_app(PAGE, **TYPED, tau="0.2", scope="Everywhere", layer="1", part=TABS[0])
     assert "its queries and keys changed" in words(app)
 
