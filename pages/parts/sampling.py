@@ -36,7 +36,9 @@ def show_sampling(view: View, step: int) -> None:
         ),
         hide_index=True,
     )
-    st.caption("log p is the model's own, at temperature 1 and with every token allowed, however the sample was drawn.")
+    st.caption(
+        "log p is the model's own, at temperature 1 and over the whole vocabulary, however the sample was drawn."
+    )
     _show_draw(view, found, step)
     explain(
         "The temperature T divides the **logits**. Top-k then keeps the k most probable tokens, top-p the smallest "
@@ -77,10 +79,10 @@ def _show_draw(view: View, found: tuple[SampledTranslation, ...], step: int) -> 
         key="decoding-draw",
         alt="The model's probabilities, and the distribution that the token was drawn from",
     )
-    ended = f" This sample has {len(one.draws)} steps: its last one is shown." if place < step else ""
+    ended = f" This sample has only {len(one.draws)} steps: showing its last one." if place < step else ""
     st.caption(
-        f"▸ the token that came. It was drawn from {look.kept:,} of {vocabulary:,} tokens, to which the model itself "
-        f"gives {look.kept_before:.2%}. The start, the unknown and the padding token can never come.{ended}"
+        f"▸ marks the sampled token. It was drawn from {look.kept:,} of {vocabulary:,} tokens, to which the model "
+        f"itself gives {look.kept_before:.2%}. The start, unknown and padding tokens are excluded.{ended}"
     )
 
 
@@ -161,7 +163,7 @@ def _ask(src_ids: tuple[int, ...]) -> None:
 
 
 def _measured(view: View, steps: int) -> tuple[tuple[np.ndarray, np.ndarray] | None, str]:
-    """Milliseconds a step, cached and not, the fastest of the repetitions, and a sentence on it; None until asked."""
+    """Milliseconds per step with and without the cache, each step's fastest repetition, and a caption; None until asked."""
     if st.session_state.get("decoding-asked") != view.trace.src_ids:
         return None, "Timings are measured on request, once, and cached."
     bar = st.progress(0.0, "Measuring …")
@@ -177,7 +179,7 @@ def _measured(view: View, steps: int) -> tuple[tuple[np.ndarray, np.ndarray] | N
     cached, uncached = (1000 * np.array(seconds[use_cache]).min(axis=0) for use_cache in (True, False))
     same = "the same tokens" if len(tokens) == 1 else "**not** the same tokens (rounding broke a tie differently)"
     return (cached, uncached), (
-        f"On {view.trace.device}, the fastest of {REPETITIONS}: {cached.sum():,.0f} ms with the cache, "
-        f"{uncached.sum():,.0f} ms without, for all {steps} steps. Both generated **{same}**. The end token was "
-        "excluded so that the output reaches this length; attention is as trained."
+        f"On {view.trace.device}: {cached.sum():,.0f} ms with the cache, {uncached.sum():,.0f} ms without, summed "
+        f"over all {steps} steps, each the fastest of {REPETITIONS} repetitions. Both generated **{same}**. The end "
+        "token was excluded so that the output reaches this length; attention is as trained."
     )
