@@ -7,7 +7,7 @@ import streamlit as st
 from model.generation.beam_tree import BeamTree
 from model.generation.search import length_penalty
 from pages.frame.open_page import View
-from pages.parts.decoding import STEP, pieces_of, search, text_of
+from pages.parts.decoding import STEP, pieces_of, run_beam_search, text_of
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
 from pages.widgets.controls import select, slider
@@ -26,7 +26,7 @@ HYPOTHESIS, TREE = "decoding-hypothesis", "decoding-tree"
 
 def show_greedy(view: View, step: int) -> None:
     """The most probable token of each step, and where beam search differs."""
-    greedy, beam = search(view, 1), search(view, PAPER_BEAM)
+    greedy, beam = (run_beam_search(view.translator, view.trace, size) for size in (1, PAPER_BEAM))
     ends = greedy.ends[0], beam.ends[beam.ranking(PAPER_ALPHA)[0]]
     paths = greedy.path(ends[0]), beam.path(ends[1])
     ours, theirs = ([tree.nodes[i] for i in path] for tree, path in zip((greedy, beam), paths, strict=True))
@@ -89,7 +89,7 @@ def show_beam(view: View, step: int) -> None:
     left, right = st.columns(2)
     beam_size = slider("Beam size (paper: 4)", (1, 8), PAPER_BEAM, "decoding-beam", place=left)
     alpha = slider("Length penalty α (paper: 0.6)", (0.0, 2.0), PAPER_ALPHA, "decoding-alpha", step=0.1, place=right)
-    tree = search(view, beam_size)
+    tree = run_beam_search(view.translator, view.trace, beam_size)
     order = tree.ranking(alpha)
     chosen = _clamped_rank(len(order))
     scores = [node.log_probability / length_penalty(node.step + 1, alpha) for node in tree.nodes]

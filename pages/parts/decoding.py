@@ -6,7 +6,7 @@ from model.checkpoints.translator import Translator
 from model.generation.beam_tree import BeamTree, beam_tree
 from model.generation.sampling import SampledTranslation, Sampling, logits_at_attention_temperature, sample_translations
 from model.generation.step_cost import time_steps
-from model.interventions import Intervention, applied
+from model.interventions import applied
 from model.trace import Array, Trace
 from pages.compute.cache import shared_result
 from pages.frame.open_page import View
@@ -60,24 +60,35 @@ def show_step(view: View, step: int) -> tuple[object, Array, Alignment]:
     return figure, probabilities, alignment
 
 
-def search(view: View, beam_size: int) -> BeamTree:
+@shared_result("Searching …")
+def run_beam_search(translator: Translator, trace: Trace, beam_size: int) -> BeamTree:
     """The complete beam search of this source, with the run's interventions."""
-    return _tree(view.translator, view.trace.src_ids, view.trace.interventions, beam_size)
+    with applied(translator.model, trace.interventions):
+        return beam_tree(translator.model, list(trace.src_ids), beam_size)
 
 
-def drawn(view: View, sampling: Sampling, seed: int, n: int) -> tuple[SampledTranslation, ...]:
-    """Sampled translations of this source."""
-    return _drawn(view.translator, view.trace.src_ids, view.trace.interventions, sampling, seed, n)
+@shared_result("Sampling …")
+def draw_samples(
+    translator: Translator, trace: Trace, sampling: Sampling, seed: int, n: int
+) -> tuple[SampledTranslation, ...]:
+    """Sampled translations of this source, with the run's interventions."""
+    with applied(translator.model, trace.interventions):
+        return sample_translations(translator.model, list(trace.src_ids), sampling, seed, n)
 
 
-def tempered(view: View, tau: float) -> Array:
+@shared_result("Rerunning the model …")
+def rerun_at_temperature(translator: Translator, trace: Trace, tau: float) -> Array:
     """Logits of this translation, rerun with attention temperature tau everywhere."""
-    return _tempered(view.translator, view.trace, tau)
+    return logits_at_attention_temperature(translator.model, trace, tau)
 
 
-def timed(view: View, steps: int, use_cache: bool, repetition: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Tokens and seconds per step of one decoding; each repetition is measured once on this machine."""
-    return _timed(view.translator, view.trace.src_ids, steps, use_cache, repetition)
+@shared_result()
+def time_decoding(
+    translator: Translator, src_ids: tuple[int, ...], steps: int, use_cache: bool, repetition: int
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Tokens, and seconds per step of one decoding; each repetition is measured once on this machine."""
+    del repetition  # part of the key alone: each one is a measurement of its own
+    return time_steps(translator.model, src_ids, steps, use_cache)
 
 
 def text_of(view: View, tokens: tuple[int, ...]) -> str:
@@ -88,37 +99,3 @@ def text_of(view: View, tokens: tuple[int, ...]) -> str:
 def pieces_of(view: View, tokens: tuple[int, ...]) -> list[str]:
     """Token ids as tokens."""
     return view.translator.tokenizer.tokens(list(tokens))
-
-
-@shared_result("Searching …")
-def _tree(
-    translator: Translator, src_ids: tuple[int, ...], interventions: tuple[Intervention, ...], beam_size: int
-) -> BeamTree:
-    with applied(translator.model, interventions):
-        return beam_tree(translator.model, list(src_ids), beam_size)
-
-
-@shared_result("Sampling …")
-def _drawn(
-    translator: Translator,
-    src_ids: tuple[int, ...],
-    interventions: tuple[Intervention, ...],
-    sampling: Sampling,
-    seed: int,
-    n: int,
-) -> tuple[SampledTranslation, ...]:
-    with applied(translator.model, interventions):
-        return sample_translations(translator.model, list(src_ids), sampling, seed, n)
-
-
-@shared_result("Rerunning the model …")
-def _tempered(translator: Translator, trace: Trace, tau: float) -> Array:
-    return logits_at_attention_temperature(translator.model, trace, tau)
-
-
-@shared_result()
-def _timed(
-    translator: Translator, src_ids: tuple[int, ...], steps: int, use_cache: bool, repetition: int
-) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    del repetition  # part of the key alone: each one is a measurement of its own
-    return time_steps(translator.model, src_ids, steps, use_cache)

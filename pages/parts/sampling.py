@@ -9,7 +9,7 @@ from model.generation.sampling import SampledTranslation, Sampling
 from model.generation.step_cost import cached_step, uncached_step
 from model.trace import probabilities
 from pages.frame.open_page import View
-from pages.parts.decoding import drawn, pieces_of, tempered, text_of, timed
+from pages.parts.decoding import draw_samples, pieces_of, rerun_at_temperature, text_of, time_decoding
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number, slider
 from pages.widgets.explain import explain
@@ -24,7 +24,7 @@ LARGEST_SEED = 999_999
 def show_sampling(view: View, step: int) -> None:
     """Sampled translations, and the distribution that one of their tokens was drawn from."""
     sampling, seed = _settings(view.trace.logits.shape[-1])
-    found = drawn(view, sampling, seed, SAMPLES)
+    found = draw_samples(view.translator, view.trace, sampling, seed, SAMPLES)
     st.dataframe(
         pd.DataFrame(
             {
@@ -90,7 +90,7 @@ def show_temperatures(view: View, step: int) -> None:
     """One number as temperature of the output and as temperature of all attentions."""
     value = slider("Temperature, output or attention", (0.2, 5.0), 2.0, "decoding-either", step=0.1)
     logits = view.trace.logits[step].astype(np.float64)
-    inside = tempered(view, value)[step].astype(np.float64)
+    inside = rerun_at_temperature(view.translator, view.trace, value)[step].astype(np.float64)
     ways = {
         "this run": probabilities(logits),
         f"output: logits / {value:g}": probabilities(logits / value),
@@ -163,7 +163,7 @@ def _ask(src_ids: tuple[int, ...]) -> None:
 
 
 def _measured(view: View, steps: int) -> tuple[tuple[np.ndarray, np.ndarray] | None, str]:
-    """Milliseconds per step with and without the cache, each step's fastest repetition, and a caption; None until asked."""
+    """Milliseconds per step with and without the cache, and a caption; None until asked for."""
     if st.session_state.get("decoding-asked") != view.trace.src_ids:
         return None, "Timings are measured on request, once, and cached."
     bar = st.progress(0.0, "Measuring …")
@@ -171,7 +171,7 @@ def _measured(view: View, steps: int) -> tuple[tuple[np.ndarray, np.ndarray] | N
     seconds: dict[bool, list[tuple[float, ...]]] = {True: [], False: []}
     for done in range(2 * REPETITIONS):
         use_cache = done % 2 == 0
-        written, times = timed(view, steps, use_cache, done // 2)
+        written, times = time_decoding(view.translator, view.trace.src_ids, steps, use_cache, done // 2)
         tokens.add(written)
         seconds[use_cache].append(times)
         bar.progress((done + 1) / (2 * REPETITIONS), f"{done + 1} of {2 * REPETITIONS} decodings")
