@@ -28,10 +28,14 @@ r = slider("Neighbours r of restricted self-attention", (2, 64), 8, "neighbours"
 here = layer_costs(n, d, k, r)
 lengths = lengths_to_draw(n, d)
 curves = {name: np.array([layer_costs(x, d, k, r)[name].operations for x in lengths.tolist()]) for name in here}
-attention, recurrence = (here[name].operations for name in ("Self-attention", "Recurrent"))
+attention, matrix = (here[name].operations for name in ("Self-attention", "Recurrent"))
+whole, lstm = table_1.attention_work(n, d), table_1.lstm_work(n, d)
 st.markdown(
-    f"Your sentence has **n = {n}** tokens, this model's layers are **d = {d}** wide: there self-attention takes "
-    f"**{times_apart(attention, recurrence)}** a recurrent layer, in 1 sequential step instead of {n}."
+    f"Your sentence has **n = {n}** tokens, this model's layers are **d = {d}** wide. By the terms of Table 1, n² d "
+    f"and n d², self-attention takes **{times_apart(attention, matrix)}** a recurrent layer, in 1 sequential step "
+    f"instead of {n}. In full counts, with its projections, it takes {whole / 1e6:,.3g} million multiply-adds: "
+    f"**{times_apart(whole, matrix)}** one recurrent matrix ({matrix / 1e6:,.3g} million) and "
+    f"**{times_apart(whole, lstm)}** an LSTM ({lstm / 1e6:,.3g} million)."
 )
 figure = operations_chart(lengths, curves, {name: cost.operations for name, cost in here.items()}, n, d)
 chart(figure, key="why-operations", alt="Operations per layer over the sentence's length, for four kinds of layer.")

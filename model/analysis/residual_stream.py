@@ -110,7 +110,7 @@ def layer_norm(sublayer: SubLayer, position: int) -> NormSteps:
 
 @dataclass(frozen=True)
 class Neurons:
-    """A feed-forward at one token as a sum: out = sum_i h_i w_i + b_2, with w_i column i of W_2 (equation 2).
+    """A feed-forward at one token as a sum: out = sum_i h_i w_i + b_2, with w_i row i of W_2 (equation 2).
 
     Each w_i is a "value" that neuron i writes with weight h_i (Geva et al. 2021, arXiv:2012.14913).
     """
@@ -143,14 +143,14 @@ def neurons(translator: Translator, sublayer: SubLayer, position: int, most: int
     """
     if sublayer.hidden is None:
         raise ValueError(f"only a feed_forward has hidden neurons, not {step_name(sublayer)} of the {sublayer.stack}")
-    columns, bias = translator.second_matrix(sublayer.stack, sublayer.layer)
-    columns = columns.astype(np.float64)
+    rows, bias = translator.second_matrix(sublayer.stack, sublayer.layer)
+    rows = rows.astype(np.float64)
     hidden = sublayer.hidden[position]
-    written = np.abs(hidden) * np.linalg.norm(columns, axis=-1)
+    written = np.abs(hidden) * np.linalg.norm(rows, axis=-1)
     order = np.argsort(-written, kind="stable")[:most]
     top = order[written[order] > 0]
-    contributions = hidden[top, None] * columns[top]
-    difference = hidden.astype(np.float64) @ columns + bias - sublayer.out[position]
+    contributions = hidden[top, None] * rows[top]
+    difference = hidden.astype(np.float64) @ rows + bias - sublayer.out[position]
     logits = contributions @ translator.output_matrix().astype(np.float64).T
     return Neurons(hidden, written, top, contributions, logits, float(np.abs(difference).max()))
 

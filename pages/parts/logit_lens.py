@@ -110,7 +110,7 @@ def show_neurons(view: View, shown: Shown) -> None:
 
 def _explain_neurons(encoder: bool) -> None:
     explain(
-        "Each neuron i writes its column w of W_2, scaled by h. Projecting h w with the output matrix shows which "
+        "Each neuron i writes its row w of W_2, scaled by h. Projecting h w with the output matrix shows which "
         "tokens' logits it raises most, and by how much (Geva et al. 2021, “Transformer Feed-Forward Layers Are "
         "Key-Value Memories”; Geva et al. 2022, “Transformer Feed-Forward Layers Build Predictions by Promoting "
         "Concepts in the Vocabulary Space”). **Not included**: the layer norms between here and the output, b_2, and "

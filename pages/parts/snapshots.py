@@ -71,10 +71,12 @@ def show_snapshots(view: "View", last_step: int | None) -> dict[str, Array]:
     if toggle("All steps, one below the other", "all-steps"):
         _show_all(view, (*map(str, saved), END), last_step)
     explain(
-        "Every picture is a run with the weights that training kept at that step, **teacher-forced**: the decoder "
-        "reads the final translation, so rows and columns stay the same and only the weights differ. The first steps "
-        "look even: fresh queries and keys are nearly unrelated, and the softmax of nearly equal scores is nearly "
-        "uniform. Snapshots are the weights of one moment; what the checkpoint ships may be the mean of several.",
+        "Every picture is a run with the weights that training saved at that step, **teacher-forced**: the decoder "
+        "reads the final translation, so rows and columns stay the same and only the weights differ. Before training, "
+        "at step 0, cross-attention is nearly even: fresh queries and keys are almost unrelated, and the softmax of "
+        "nearly equal scores is nearly uniform. Self-attention is further from even, above all in layer 0, whose "
+        "input is not normalised yet. A snapshot holds the weights of one step; the checkpoint itself may ship the "
+        "mean of several.",
         r"\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V",
         "3.2.1",
     )

@@ -103,6 +103,8 @@ def _show_all(view: View, heads: HeadDistances) -> None:
         f"{below} of {output.size} heads lie below the dotted line: their picture moved further than the output. The "
         f"output moved most for layer {strongest[0]}, head {strongest[1]}: {output.max():.3f}. Diamond: the sidebar's "
         "head. Colours repeat from layer to layer; the hover names the head."
+        + f" Each row is shuffled once here; the table takes the median of {len(SEEDS)} shuffles."
+        * (way == "permuted")
     )
     st.markdown(
         "- **What follows:** where a point lies low and far right, this head's picture may be redrawn almost at will "

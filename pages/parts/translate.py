@@ -142,7 +142,12 @@ def _ask_for_all(text: str) -> None:
 
 
 def show_example(view: View) -> None:
-    """A note on an example sentence, with links to its head; only where this run puts the weight where it says."""
+    """A note on an example sentence, with links to its head.
+
+    Shown only for an unchanged run on the model's own translation whose largest weight is where the note says.
+    """
+    if view.trace.interventions or view.target == "typed":
+        return
     for example in examples_of(view.translator.name).of(view.source):
         if found := largest_weight(example, view.trace):
             _show_note(example, *found)

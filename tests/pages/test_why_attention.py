@@ -53,6 +53,17 @@ def open_page(open_app: Callable, **query: str):
     return app
 
 
+def test_operations_are_compared_by_table_1_and_in_full(open_app: Callable, saved: "Translator") -> None:
+    said = words(open_page(open_app))
+    n, d = len(saved.trace(SOURCE, TEXT).src_tokens), saved.model.config.d_model
+    attention, matrix, lstm = 2 * n * n * d + 4 * n * d * d, n * d * d, 8 * n * d * d
+    assert f"**{d / n:.3g} times {'fewer' if n < d else 'more'} operations than** a recurrent layer" in said
+    assert (
+        f"{attention / 1e6:.3g} million multiply-adds: **{attention / matrix:.3g} times more operations than**" in said
+    )
+    assert f"**{lstm / attention:.3g} times fewer operations than** an LSTM ({lstm / 1e6:.3g} million)" in said
+
+
 def test_curves_marks_and_table_are_table_1_at_this_sentence(open_app: Callable, saved: "Translator") -> None:
     app = open_page(open_app, kernel="5", neighbours="4")
     n, d = len(saved.trace(SOURCE, TEXT).src_tokens), saved.model.config.d_model

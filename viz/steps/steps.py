@@ -115,7 +115,7 @@ STEPS = (
         ),
         lambda head: (
             f"A sum of {head.d_k} independent products spreads √{head.d_k} times as widely as one of them. Without the "
-            "division the softmax would put nearly all weight on one key, and hardly any gradient would come back."
+            "division the softmax would put far more weight on one key, and far less gradient would come back."
         ),
     ),
     Step(

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 pytest.importorskip("streamlit")
 
+from model.interventions import AttentionTemperature
 from pages.frame.examples import Example, Examples, examples_of, largest_weight, read_examples
+from pages.parts import translate
 
 SHIPPED = Path(__file__).parents[3] / "checkpoints"
 BARELY = 0.02
@@ -56,7 +59,18 @@ def test_animal_and_street_are_close_together_and_the_dog_is_far_ahead(shipped: 
     assert row["street"] - row["animal"] < 0.08
     assert min(row["street"], row["animal"]) > 2 / len(undecided.src_tokens)
     dog, *others = sorted(weights_of_it(sure).values(), reverse=True)
-    assert dog == weights_of_it(sure)["dog"] > 2 * others[0]
+    assert dog == weights_of_it(sure)["dog"] > 3 * others[0]
+    assert sure.src_tokens.index("\u2581it") - sure.src_tokens.index("\u2581dog") == 2
+
+
+def test_who_ran_away_is_lost_in_the_encoder_and_kept_in_the_translation(shipped: "Translator") -> None:
+    trace = shipped.trace(next(example.sentence for example in SHOWING if example.label == "Clauses in clauses."))
+    ran, cat = (trace.src_tokens.index(f"\u2581{word}") for word in ("ran", "cat"))
+    encoder = [attention for (kind, _), attention in trace.attentions.items() if kind == "encoder_self"]
+    assert max(attention.pattern[:, ran, cat].max() for attention in encoder) < 0.1
+    assert trace.translation.startswith("Die Katze,")
+    assert trace.translation.endswith("lief davon.")
+    assert "Junge" not in trace.translation
 
 
 def weights_of_it(trace: "Trace") -> dict[str, float]:
@@ -89,6 +103,24 @@ def test_what_is_said_of_the_translations_is_so(name: str, label: str, words: st
     (example,) = (example for example in BY_CHECKPOINT[name].showing if example.label.startswith(label))
     translation = opened(name).trace(example.sentence).translation
     assert [word for word in translation.split() if word in words.split()] == words.split(), translation
+
+
+@pytest.mark.parametrize(
+    ("interventions", "target", "shown"),
+    [((), "beam", True), ((), "greedy", True), ((), "typed", False), ((AttentionTemperature(0.99),), "beam", False)],
+)
+def test_a_note_is_shown_of_an_unchanged_run_on_the_models_own_translation(
+    monkeypatch: pytest.MonkeyPatch, interventions: tuple, target: str, shown: bool
+) -> None:
+    (*_, example) = SHOWING
+    run = opened("en-de").trace(example.sentence, interventions=interventions)
+    assert largest_weight(example, run)
+    notes: list[tuple] = []
+    monkeypatch.setattr(translate, "_show_note", lambda *note: notes.append(note))
+    view = SimpleNamespace(translator=SimpleNamespace(name="en-de"), source=example.sentence, trace=run, target=target)
+    monkeypatch.setattr(translate, "examples_of", BY_CHECKPOINT.__getitem__)
+    translate.show_example(view)
+    assert bool(notes) == shown
 
 
 def test_a_run_that_looks_elsewhere_is_not_claimed_to_look_there(translator: "Translator") -> None:
