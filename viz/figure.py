@@ -1,218 +1,209 @@
-"""A Plotly figure as plain dicts until it is whole; then Plotly checks it, once.
+"""Plotly figures built from plain dicts and validated once.
 
-Methods are called as Plotly's own are, and do the same. Its own check and look up each property again at every call:
-5 ms of a processor for a call, and a picture has ten, while a slider waits.
+Plotly's own `update_*` methods validate at each call, about 5 ms each, while somebody waits for a slider. Here traces and
+layout stay plain dicts, with Plotly's property names, until `figure` hands all of them over.
 """
 
-from collections.abc import Iterator, Mapping
+import html
+import io
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from functools import lru_cache
-from typing import Any, Self
+from functools import lru_cache, partial
+from typing import Any
 from zlib import crc32
 
-import numpy as np
+import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from viz.theme import BESIDE_MAPS, LOOK, OwnLook
+from viz.theme import AXIS_OF_MAPS, GUIDE, LOOK
+
+LEGEND_ABOVE = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
+GROUPED_BARS = {"barmode": "group", "legend": LEGEND_ABOVE}
+NO_GRID = {"showgrid": False, "zeroline": False}
+TITLE_LEFT = {"x": 0, "xanchor": "left", "font": {"size": 14}}
+"""Style of panel titles that start at the figure's left edge."""
+INVISIBLE = {
+    "mode": "markers",
+    "selected": {"marker": {"opacity": 0}},
+    "unselected": {"marker": {"opacity": 0}},
+    "showlegend": False,
+}
+"""Properties of points laid over the cells of a heat map: Plotly reports clicks on points only."""
 
 
-class Draft:
-    """Traces and layout so far.
+class StableFigure(go.Figure):
+    """A figure without a template, so that two figures with the same content are equal to Plotly.
 
-    Args:
-        axes: the layout of several axes, from `grid`; None: one axis each.
-        columns: how many axes stand beside each other.
+    Streamlit hands each chart to Plotly more than once: before and after its width is known, and again on each run of
+    the page. Plotly skips an equal figure; but a template, as which Streamlit passes its theme, never compares equal,
+    nor do arrays without a `datarevision`. Automatic ranges and margins also cost a second pass;
+    viz.charts.heads_and_layers.head_map avoids both. Colours that depend on the theme are in pages/frame/style.css.
     """
 
-    def __init__(self, axes: Mapping | None = None, columns: int = 1) -> None:
-        self.traces: list[dict] = []
-        self.layout: dict[str, Any] = dict(axes or {"xaxis": {}, "yaxis": {}})
-        self.columns = columns
-        self.several = axes is not None
-
-    def figure(self) -> OwnLook:
-        """All of it as a figure.
-
-        Raises:
-            ValueError: Plotly does not know a property, or not such a value of it.
-        """
-        layout, maps = _over(LOOK["layout"], self.layout), self._axes_of_maps()
-        for name, part in self.layout.items():
-            if look := LOOK.get(name.rstrip("0123456789")):
-                layout[name] = _over({**look, **(BESIDE_MAPS if name in maps else {})}, part)
-        layout["datarevision"] = _checksum(self.traces)
-        return OwnLook({"data": self.traces, "layout": layout})
-
-    def _axes_of_maps(self) -> set[str]:
-        maps = [trace for trace in self.traces if trace["type"] == "heatmap"]
-        return {
-            trace.get(f"{letter}axis", letter).replace(letter, f"{letter}axis") for trace in maps for letter in "xy"
-        }
-
-    def add_trace(self, trace: Mapping, row: int | None = None, col: int | None = None) -> Self:
-        place = {}
-        if row is not None:
-            number = self._number(row, col)
-            place = {"xaxis": f"x{number}", "yaxis": f"y{number}"}
-        self.traces.append({**trace, **place})
-        return self
-
-    def add_bar(self, row: int | None = None, col: int | None = None, **props: Any) -> Self:
-        return self.add_trace({"type": "bar", **props}, row, col)
-
-    def add_scatter(self, row: int | None = None, col: int | None = None, **props: Any) -> Self:
-        return self.add_trace({"type": "scatter", **props}, row, col)
-
-    def add_heatmap(self, row: int | None = None, col: int | None = None, **props: Any) -> Self:
-        return self.add_trace({"type": "heatmap", **props}, row, col)
-
-    def update_layout(self, *more: Mapping, **props: Any) -> Self:
-        for each in (*more, props):
-            _merge(self.layout, each)
-        return self
-
-    def update_xaxes(self, row: int | None = None, col: int | None = None, **props: Any) -> Self:
-        return self._update_axes("xaxis", row, col, props)
-
-    def update_yaxes(self, row: int | None = None, col: int | None = None, **props: Any) -> Self:
-        return self._update_axes("yaxis", row, col, props)
-
-    def update_annotations(self, **props: Any) -> Self:
-        """All that there are, titles of axes among them."""
-        for annotation in self.layout.get("annotations", []):
-            _merge(annotation, props)
-        return self
-
-    def add_annotation(self, **props: Any) -> Self:
-        return self._add("annotations", props, None, None)
-
-    def add_shape(self, row: int | None = None, col: int | None = None, **props: Any) -> Self:
-        return self._add("shapes", props, row, col)
-
-    def add_layout_image(self, image: Mapping, row: int | None = None, col: int | None = None) -> Self:
-        return self._add("images", image, row, col)
-
-    def add_vline(self, x: float, row: int | None = None, col: int | None = None, **props: Any) -> Self:
-        """From the foot of the axes to their head: of all of them, or of those in `row` and `col`."""
-        return self._add_across({"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, **props}, "y", row, col)
-
-    def add_hline(self, y: float, row: int | None = None, col: int | None = None, **props: Any) -> Self:
-        return self._add_across({"type": "line", "x0": 0, "x1": 1, "y0": y, "y1": y, **props}, "x", row, col)
-
-    def add_vrect(self, x0: float, x1: float, row: int | None = None, col: int | None = None, **props: Any) -> Self:
-        return self._add_across({"type": "rect", "x0": x0, "x1": x1, "y0": 0, "y1": 1, **props}, "y", row, col)
-
-    def _add_across(self, shape: Mapping, whole: str, row: int | None, col: int | None) -> Self:
-        for number in self._numbers("xaxis", row, col):
-            ends = {f"{letter}ref": f"{letter}{number}" + " domain" * (letter == whole) for letter in "xy"}
-            self._add("shapes", {**shape, **ends}, None, None)
-        return self
-
-    def _add(self, kind: str, props: Mapping, row: int | None, col: int | None) -> Self:
-        """To the shapes, annotations or images; those with a row stand in its axes, in their units or their domain."""
-        refs = {}
-        if row is not None:
-            for letter in "xy":
-                domain = " domain" if str(props.get(f"{letter}ref", "")).endswith("domain") else ""
-                refs[f"{letter}ref"] = f"{letter}{self._number(row, col)}{domain}"
-        self.layout.setdefault(kind, []).append(_over(props, refs))
-        return self
-
-    def _update_axes(self, kind: str, row: int | None, col: int | None, props: Mapping) -> Self:
-        for number in self._numbers(kind, row, col):
-            _merge(self.layout[f"{kind}{number}"], props)
-        return self
-
-    def _numbers(self, kind: str, row: int | None, col: int | None) -> Iterator[str]:
-        """What stands behind the names of the axes in `row` and `col`, each of which may be None, any: "", "2" ..."""
-        count = sum(name.startswith(kind) for name in self.layout) if self.several else 1
-        for index in range(count):
-            if row in (None, index // self.columns + 1) and col in (None, index % self.columns + 1):
-                yield _suffix(index)
-
-    def _number(self, row: int, col: int | None) -> str:
-        return _suffix((row - 1) * self.columns + (col or 1) - 1)
+    def to_dict(self) -> dict:
+        """As Plotly's own, less the template that it gives every figure."""
+        content = super().to_dict()
+        content["layout"].pop("template", None)
+        return content
 
 
-def grid(rows: int, columns: int, titles: tuple[str, ...] | list[str] = (), **room: Any) -> Draft:
-    """Axes in rows and columns, laid out by plotly.subplots.make_subplots.
+def figure(traces: Iterable[Mapping], *layouts: Mapping, **layout: Any) -> StableFigure:
+    """The traces with the common look and the given layout.
 
     Args:
-        rows: how many.
-        columns: how many.
-        titles: one above each, first row first; HTML as Plotly takes it.
-        room: shared_xaxes, shared_yaxes, horizontal_spacing, vertical_spacing, row_heights and column_widths.
+        traces: each one from `bar`, `scatter` or `heatmap`.
+        layouts: layouts, such as the axes that `grid` returns. Dicts in dicts are merged, lists of shapes, annotations
+            and images are joined; of two values the later one wins.
+        layout: the same as keywords, merged last.
+
+    Raises:
+        ValueError: Plotly has no such property, or not such a value of it.
+    """
+    traces = list(traces)
+    own = merge({"xaxis": {}, "yaxis": {}}, *layouts, layout)
+    of_maps = {
+        trace.get(f"{letter}axis", letter).replace(letter, f"{letter}axis")
+        for trace in traces
+        for letter in "xy"
+        if trace["type"] == "heatmap"
+    }
+    looks = {name: LOOK.get(name.rstrip("0123456789"), {}) for name in own}
+    looks |= {name: looks[name] | AXIS_OF_MAPS for name in of_maps}
+    whole = merge(LOOK["layout"], {name: look for name, look in looks.items() if look}, own)
+    return StableFigure({"data": traces, "layout": whole | {"datarevision": _checksum(traces)}})
+
+
+def _trace(
+    kind: str,
+    *,
+    panel: int = 1,
+    hover: str = "",
+    **properties: Any,
+) -> dict:
+    """A trace in `panel` (counted from 1, row by row); `hover` is its hover text without Plotly's name box."""
+    trace = {"type": kind, "xaxis": f"x{suffix(panel)}", "yaxis": f"y{suffix(panel)}"} | properties
+    return trace | ({"hovertemplate": hover + "<extra></extra>"} if hover else {"hoverinfo": "skip"})
+
+
+bar, scatter, heatmap = partial(_trace, "bar"), partial(_trace, "scatter"), partial(_trace, "heatmap")
+
+
+def grid(
+    rows: int,
+    columns: int = 1,
+    titles: Sequence[str] = (),
+    title_style: Mapping | None = None,
+    *,
+    xaxis: Mapping | None = None,
+    yaxis: Mapping | None = None,
+    **spacing: Any,
+) -> dict:
+    """The layout of panels in rows and columns: their axes, and their titles as annotations.
+
+    Args:
+        rows: number of rows.
+        columns: number of columns.
+        titles: one for each panel, row by row; HTML as Plotly takes it.
+        title_style: properties of all titles.
+        xaxis: properties of every x axis.
+        yaxis: properties of every y axis.
+        spacing: shared_xaxes, shared_yaxes, horizontal_spacing, vertical_spacing, row_heights, column_widths.
     """
     if titles:
-        room = {"vertical_spacing": 0.5 / rows} | room
-    frozen = {name: tuple(value) if isinstance(value, list) else value for name, value in room.items()}
-    draft = Draft(deepcopy(_axes(rows, columns, **frozen)), columns)
-    for index, title in enumerate(titles):
-        if title:
-            draft.add_annotation(**_title(title, draft.layout, _suffix(index)))
-    return draft
+        spacing = {"vertical_spacing": 0.5 / rows} | spacing
+    frozen = {name: tuple(value) if isinstance(value, list) else value for name, value in spacing.items()}
+    axes = _axes(rows, columns, **frozen)
+    panels = range(1, rows * columns + 1)
+    every = {f"xaxis{suffix(n)}": xaxis or {} for n in panels} | {f"yaxis{suffix(n)}": yaxis or {} for n in panels}
+    named = [_panel_title(title, axes, n) | (title_style or {}) for n, title in enumerate(titles, start=1) if title]
+    return merge(axes, every, {"annotations": named} if named else {})
 
 
 @lru_cache(maxsize=128)
-def _axes(rows: int, columns: int, **room: Any) -> dict:
-    """The layout of nothing but axes: the same for the same numbers."""
-    asked = {name: list(value) if isinstance(value, tuple) else value for name, value in room.items()}
-    layout = make_subplots(rows, columns, **asked).to_dict()["layout"]
-    layout.pop("template", None)
-    return layout
+def _axes(rows: int, columns: int, **spacing: Any) -> dict:
+    """The axes of plotly.subplots.make_subplots."""
+    arguments = {name: list(value) if isinstance(value, tuple) else value for name, value in spacing.items()}
+    return {
+        name: value
+        for name, value in make_subplots(rows, columns, **arguments).to_dict()["layout"].items()
+        if name != "template"
+    }
 
 
-def _title(text: str, layout: Mapping, number: str) -> dict:
-    across, down = layout[f"xaxis{number}"]["domain"], layout[f"yaxis{number}"]["domain"]
-    place = {"x": sum(across) / 2, "xref": "paper", "xanchor": "center"}
-    place |= {"y": down[1], "yref": "paper", "yanchor": "bottom"}
-    return {"text": text, "font": {"size": 16}, "showarrow": False, **place}
+def _panel_title(title: str, axes: Mapping, panel: int) -> dict:
+    across, down = axes[f"xaxis{suffix(panel)}"]["domain"], axes[f"yaxis{suffix(panel)}"]["domain"]
+    place = {"x": sum(across) / 2, "xref": "paper", "xanchor": "center", "y": down[1], "yref": "paper"}
+    return text(title, yanchor="bottom", font={"size": 16}, **place)
 
 
-def _suffix(index: int) -> str:
-    return str(index + 1) if index else ""
+def panels(kind: str, numbers: Iterable[int], properties: Mapping) -> dict:
+    """The same properties for the axes of some panels: `kind` is "xaxis" or "yaxis"."""
+    return {f"{kind}{suffix(number)}": properties for number in numbers}
 
 
-def _over(look: Mapping, props: Mapping) -> dict:
-    """`props`, and of `look` what they leave open: a copy."""
+def suffix(panel: int) -> str:
+    """What Plotly writes after the names of the axes of a panel: nothing for the first, then 2, 3 ..."""
+    return str(panel) if panel > 1 else ""
+
+
+def vline(x: float, panel: int = 1, **line: Any) -> dict:
+    """A shape: a vertical line from the bottom to the top of a panel, thin and dotted unless `line` says otherwise."""
+    ends = {"x0": x, "x1": x, "xref": f"x{suffix(panel)}", "y0": 0, "y1": 1, "yref": f"y{suffix(panel)} domain"}
+    return {"type": "line", "line": {"color": GUIDE, "width": 1, "dash": "dot"} | line, **ends}
+
+
+def hline(y: float, panel: int = 1, **line: Any) -> dict:
+    """A shape: a horizontal line from the left to the right of a panel."""
+    ends = {"x0": 0, "x1": 1, "xref": f"x{suffix(panel)} domain", "y0": y, "y1": y, "yref": f"y{suffix(panel)}"}
+    return {"type": "line", "line": {"color": GUIDE, "width": 1, "dash": "dot"} | line, **ends}
+
+
+def band(x0: float, x1: float, fill: str, panel: int = 1) -> dict:
+    """A shape: a coloured band behind a panel, from `x0` to `x1` and from bottom to top."""
+    return vline(x0, panel) | {"type": "rect", "x1": x1, "fillcolor": fill, "line": {"width": 0}, "layer": "below"}
+
+
+def frame(
+    columns: tuple[float, float], rows: tuple[float, float], colour: str, width: float = 2, panel: int = 1
+) -> dict:
+    """A shape: a frame around cells of a heat map, from the first to the last of `columns` and of `rows`."""
+    ends = {"x0": columns[0] - 0.5, "x1": columns[1] + 0.5, "y0": rows[0] - 0.5, "y1": rows[1] + 0.5}
+    refs = {"xref": f"x{suffix(panel)}", "yref": f"y{suffix(panel)}"}
+    return {"type": "rect", "line": {"color": colour, "width": width}, **ends, **refs}
+
+
+def text(words: str, **place: Any) -> dict:
+    """An annotation without an arrow. On a logarithmic axis it stands at the logarithm of its value."""
+    return {"text": words, "showarrow": False, **place}
+
+
+def escape(names: Iterable[str]) -> list[str]:
+    """Plain texts as Plotly shows them, which takes a subset of HTML."""
+    return [html.escape(name) for name in names]
+
+
+def merge(*parts: Mapping) -> dict:
+    """A new dict of all parts: dicts in dicts are merged, lists joined, and an axis title may be its text."""
     whole: dict = {}
-    _merge(whole, look)
-    _merge(whole, props)
+    for part in parts:
+        for name, value in part.items():
+            if name == "title" and isinstance(value, str):
+                value = {"text": value}
+            present = whole.get(name)
+            if isinstance(value, Mapping):
+                whole[name] = merge(present if isinstance(present, Mapping) else {}, value)
+            elif name in ("annotations", "shapes", "images"):
+                whole[name] = [*(present or ()), *deepcopy(value)]
+            else:
+                whole[name] = value
     return whole
 
 
-def _checksum(part: Any, so_far: int = 0) -> int:
-    """Another number for other contents: with the same one Plotly would leave the old picture where it is."""
-    if hasattr(part, "__array__") or isinstance(part, range):
-        array = np.asarray(part)
-        if not array.dtype.hasobject:
-            return crc32(array.tobytes(), crc32(f"{array.dtype}{array.shape}".encode(), so_far))
-        # An array of objects holds their addresses, which say nothing.
-        part = array.tolist()
-    if isinstance(part, Mapping):
-        part = list(part.items())
-    if not isinstance(part, list | tuple):
-        return crc32(repr(part).encode(), so_far)
-    so_far = crc32(f"[{len(part)}".encode(), so_far)
-    for each in part:
-        so_far = crc32(b",", _checksum(each, so_far))
-    return so_far
-
-
-def _merge(into: dict, props: Mapping) -> None:
-    """As Plotly updates: dicts in dicts are merged too, font_size is the font's size, and a title may be its text.
-
-    No dict of `props` becomes part of `into`.
-    """
-    for name, value in props.items():
-        part, _, rest = name.partition("_")
-        if name == "title" and isinstance(value, str):
-            value = {"text": value}
-        if rest and isinstance(into.get(part), dict):
-            _merge(into[part], {rest: value})
-        elif isinstance(value, Mapping):
-            if not isinstance(into.get(name), dict):
-                into[name] = {}
-            _merge(into[name], value)
-        else:
-            into[name] = value
+def _checksum(traces: list[dict]) -> int:
+    """A number that differs where the content differs: with the same one Plotly leaves the old picture as it is."""
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, protocol=5)
+    pickler.fast = True  # Otherwise the bytes depend on which equal objects are one object.
+    pickler.dump(traces)
+    return crc32(buffer.getbuffer())

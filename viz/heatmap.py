@@ -1,31 +1,49 @@
-"""Heat maps of queries and keys: cells, hatching, axes with tokens, colour bars that state their range.
-
-Rows are queries, columns keys. A masked cell has no colour: it is hatched.
-"""
+"""Heat maps of queries (rows) and keys (columns) with token labels; masked cells are hatched, not coloured."""
 
 import base64
-import html
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from viz.figure import Draft
-from viz.tokens import decoder_rows, numbered, ticks
+from viz.figure import NO_GRID, escape, grid, heatmap, merge, panels, suffix
+from viz.theme import WEIGHTS
+from viz.tokens import MOST_TICKS, axis_ticks, decoder_rows, numbered
 
 Array = np.ndarray
 
-MOST_TICKS = 30
 _HATCH = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="600" height="600"><defs><pattern id="h" width="7" height="7" '
     'patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="1.4" height="7" fill="#8C8C8C"/>'
     '</pattern></defs><rect width="600" height="600" fill="url(#h)"/></svg>'
 )
-CLEAR = [[0, "rgba(0,0,0,0)"], [1, "rgba(0,0,0,0)"]]
-_BAR = {"thickness": 12, "len": 0.44, "yanchor": "middle"}
+CLEAR = {"colorscale": [[0, "rgba(0,0,0,0)"], [1, "rgba(0,0,0,0)"]], "showscale": False}
+MASKED = "masked: score −∞, attention weight exactly 0"
+QUERY_AND_KEY = "<br>query %{y}<br>key %{x}"
+WEIGHT = "attention weight <b>%{z:.7g}</b>"
+MOST_KEYS = 16
+"""Labels below a map that shares its row with two or more others."""
+
+
+@dataclass(frozen=True)
+class Map:
+    """One of several maps with the same queries."""
+
+    title: str
+    values: Array
+    """(query, key)"""
+    mask: Array
+    """bool (query, key), True = visible"""
+    hover: str = WEIGHT
+    colours: Mapping = field(default_factory=lambda: {"coloraxis": "coloraxis"})
+    keys: Sequence[str] | None = None
+    """names of the keys where they are not those of the other maps"""
 
 
 def row_names(tokens: Sequence[str], next_tokens: Sequence[str] | None) -> list[str]:
-    """One name a query, as plain text: "3 kitchen"; of a decoder row "3 reads Küche, predicts .".
+    """One unique plain-text name for each query: "3 kitchen", or for a decoder row "3 reads Küche, predicts .".
 
     Args:
         tokens: what each row reads.
@@ -36,73 +54,97 @@ def row_names(tokens: Sequence[str], next_tokens: Sequence[str] | None) -> list[
     return [f"{position} {row}" for position, row in enumerate(decoder_rows(tokens, next_tokens))]
 
 
-def add_map(
-    draft: Draft,
-    place: tuple[int, int],
-    names: tuple[Sequence[str], Sequence[str]],
-    cells: tuple[Array, Array],
-    said: str,
-    colours: Mapping,
-) -> None:
-    """One heat map; below it the hatching, which shows where a cell has no colour, and hovering says why."""
-    row, col = place[0] + 1, place[1] + 1
-    for trace in map_traces(names, cells, said, colours):
-        draft.add_trace(trace, row, col)
-    if not cells[1].all():
-        add_hatching(draft, row, col)
+def map_grid(
+    rows: Sequence[str], keys: Sequence[str], maps: Sequence[Map], columns: int | None = None, **spacing: Any
+) -> tuple[list[dict], dict]:
+    """Traces and layout of several maps in a grid; zooming into one zooms into all.
+
+    Args:
+        rows: names of the queries, plain text.
+        keys: names of the keys, plain text.
+        maps: the maps, row by row.
+        columns: maps next to each other; all of them if not given.
+        spacing: as of viz.figure.grid.
+    """
+    columns = columns or len(maps)
+    traces, images = [], []
+    for panel, each in enumerate(maps, start=1):
+        traces += map_traces((rows, each.keys or keys), (each.values, each.mask), each.hover, each.colours, panel)
+        images += [] if each.mask.all() else [hatching(panel)]
+    right = [panel for panel in range(1, len(maps) + 1) if panel % columns != 1 and columns > 1]
+    most = MOST_TICKS if columns < 3 else MOST_KEYS
+    return traces, merge(
+        grid(
+            -(-len(maps) // columns),
+            columns,
+            [each.title for each in maps],
+            xaxis={"tickangle": -60} | ({} if any(each.keys for each in maps) else {"matches": "x"}),
+            yaxis=NO_GRID | {"autorange": "reversed", "matches": "y"} | axis_ticks(rows),
+            **spacing,
+        ),
+        {f"xaxis{suffix(n)}": axis_ticks(each.keys or keys, most) for n, each in enumerate(maps, start=1)},
+        panels("yaxis", right, {"showticklabels": False, "ticks": ""}),
+        {"images": images} if images else {},
+    )
 
 
 def map_traces(
-    names: tuple[Sequence[str], Sequence[str]], cells: tuple[Array, Array], said: str, colours: Mapping
+    names: tuple[Sequence[str], Sequence[str]],
+    cells: tuple[Array, Array],
+    hover: str,
+    colours: Mapping,
+    panel: int = 1,
 ) -> list[dict]:
-    """A heat map of the cells that no mask hides and, if it hides any, a clear one of those, as plain dicts."""
-    rows, keys = ([html.escape(name) for name in side] for side in names)
+    """A heat map of the visible cells and, where any are masked, a transparent one whose hover text says so.
+
+    Args:
+        names: of queries and keys, plain text, unique.
+        cells: values and bool mask, (query, key) each.
+        hover: hover text of a value, before the names of query and key.
+        colours: colour properties of the trace.
+        panel: which panel of the grid.
+    """
+    rows, keys = map(escape, names)
     values, mask = cells
-    hover = "<br>query %{y}<br>key %{x}<extra></extra>"
     # No gaps between cells: without them Plotly sends the browser one pixel a cell, and draws in half the time.
-    shared = {"type": "heatmap", "x": keys, "y": rows, "hoverongaps": False}
-    seen = np.where(mask, values, np.nan).astype(np.float32)
-    traces = [{"z": seen, "hovertemplate": said + hover, **shared, **colours}]
+    shared = {"panel": panel, "x": keys, "y": rows, "hoverongaps": False}
+    visible = np.where(mask, values, np.nan).astype(np.float32)
+    traces = [heatmap(z=visible, hover=hover + QUERY_AND_KEY, **shared, **colours)]
     if not mask.all():
         hidden = np.where(mask, np.nan, 0).astype(np.float32)
-        why = "masked: −∞ before the softmax, weight exactly 0"
-        clear = {"colorscale": CLEAR, "showscale": False}
-        traces.append({"z": hidden, "hovertemplate": why + hover, **shared, **clear})
+        traces.append(heatmap(z=hidden, hover=MASKED + QUERY_AND_KEY, **shared, **CLEAR))
     return traces
 
 
-def add_hatching(draft: Draft, row: int, col: int) -> None:
-    """Behind one map: it shows where a cell has no colour."""
-    draft.add_layout_image(hatching(), row=row, col=col)
-
-
-def hatching() -> dict:
-    """A picture of slanted lines as large as the map, below it."""
+def hatching(panel: int = 1) -> dict:
+    """A layout image: slanted lines behind the map of a panel, seen wherever a cell has no colour."""
+    refs = {"xref": f"x{suffix(panel)} domain", "yref": f"y{suffix(panel)} domain"}
     source = "data:image/svg+xml;base64," + base64.b64encode(_HATCH.encode()).decode()
-    whole = {"x": 0, "y": 1, "sizex": 1, "sizey": 1, "xref": "x domain", "yref": "y domain"}
-    return {"source": source, "sizing": "stretch", "layer": "below", **whole}
+    return {"source": source, "sizing": "stretch", "layer": "below", "x": 0, "y": 1, "sizex": 1, "sizey": 1, **refs}
 
 
-def axes(draft: Draft, rows: Sequence[str], *keys: Sequence[str]) -> None:
-    """Token labels on both axes; zooming into one map zooms into all that share its columns."""
-    plain = {"showgrid": False, "zeroline": False}
-    draft.update_xaxes(**plain, tickangle=-60)
-    draft.update_yaxes(**plain, autorange="reversed", matches="y")
-    draft.update_yaxes(**some_ticks([html.escape(name) for name in rows]), col=1)
-    draft.update_yaxes(showticklabels=False, col=2)
-    for column, names in enumerate(keys if len(keys) > 1 else [*keys, *keys], start=1):
-        draft.update_xaxes(**some_ticks([html.escape(name) for name in names]), col=column)
-    if len(keys) == 1:
-        draft.update_xaxes(matches="x")
+def cells_height(count: int, most: int, each: int = 20) -> int:
+    """Height of a map of `count` rows in pixels: `each` a row, at least 110, at most `most`."""
+    return min(max(each * count, 110), most)
 
 
-def some_ticks(names: Sequence[str]) -> dict:
-    """At most MOST_TICKS labels, evenly spread."""
-    shown, _ = ticks(names, MOST_TICKS)
-    return {"tickmode": "array", "tickvals": shown, "ticktext": [names[i] for i in shown]}
+def colour_axis(scale: str, low: float, high: float, title: str, **bar: Any) -> dict:
+    """A colour axis whose bar states its range; `bar` holds further properties of the bar, such as its place."""
+    bar = {"title": {"text": title}, "thickness": 12, "tickvals": [low, (low + high) / 2, high], **bar}
+    return {"colorscale": scale, "cmin": low, "cmax": high, "colorbar": {"tickformat": ".3~g", **bar}}
 
 
-def scale(name: str, low: float, high: float, title: str, y: float) -> dict:
-    """A colour axis whose bar states its range; `y` is the bar's middle."""
-    bar = {"title": {"text": title}, "tickvals": [low, (low + high) / 2, high], "tickformat": ".3~g"}
-    return {"colorscale": name, "cmin": low, "cmax": high, "colorbar": _BAR | bar | {"y": y}}
+def weight_axis(title: str = "attention<br>weight<br>0 to 1", **bar: Any) -> dict:
+    """The colour axis of attention weights, from 0 to 1."""
+    return colour_axis(WEIGHTS, 0, 1, title, **bar)
+
+
+def half_bar(y: float) -> dict:
+    """Place of one of two colour bars that stand above each other; `y` is its middle."""
+    return {"len": 0.44, "yanchor": "middle", "y": y}
+
+
+def cells_table(rows: Sequence[str], keys: Sequence[str], columns: Mapping[str, Array]) -> pd.DataFrame:
+    """One line for each cell, queries first; each of `columns` is (query, key)."""
+    names = {"query": np.repeat(np.array(rows, dtype=object), len(keys)), "key": [*keys] * len(rows)}
+    return pd.DataFrame(names | {name: values.ravel() for name, values in columns.items()})

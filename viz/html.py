@@ -1,169 +1,181 @@
-"""Tokens as a line of small boxes, each with its id, as HTML that holds no live markup of its own."""
+"""Text and tokens as HTML without live markup: sentences, their differences, tokens as boxes."""
 
 import html
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 
 import pandas as pd
 
 from viz.theme import FONT
 from viz.tokens import SPECIAL, WORD_START, visible, word
 
-_STYLE = f"""<style>
-.chips {{ display: flex; flex-wrap: wrap; gap: 0.35rem; font-family: {FONT}; }}
+KINDS = {"text": "piece", "byte": "byte", "special": "special token", "unknown": "unknown character"}
+
+ADDED, REMOVED = "#0072B2", "#D55E00"
+_BOXES = f"""<style>
+.chips {{ display: flex; flex-wrap: wrap; gap: 0.35rem; align-items: flex-end; font-family: {FONT}; }}
 .chip {{ display: inline-flex; flex-direction: column; align-items: center; padding: 0.1rem 0.5rem;
   border: 1px solid color-mix(in srgb, var(--hue) 70%, transparent); border-radius: 0.4rem;
   background: color-mix(in srgb, var(--hue) 14%, transparent); }}
-.chips-title {{ font-size: 0.85rem; opacity: 0.75; margin-bottom: 0.2rem; }}
-.sentence {{ font-size: 1.75rem; font-weight: 600; line-height: 1.3; margin: 0; overflow-wrap: anywhere; }}
-.chip .certainty {{ font-size: 0.72rem; font-weight: 600; }}
-.chip .marker, .chip .id {{ opacity: 0.6; }}
-.chip .id {{ font-size: 0.72rem; font-variant-numeric: tabular-nums; }}
+.chip.special, .chip.unknown {{ border-style: dotted; }}
+.chip.chosen {{ outline: 2px solid var(--hue); background: color-mix(in srgb, var(--hue) 40%, transparent); }}
+.chip small, .character small {{ font-size: 0.72rem; opacity: 0.8; font-variant-numeric: tabular-nums; }}
+.chip .certainty {{ font-weight: 600; opacity: 1; }}
+.chip .marker {{ opacity: 0.6; }}
+.character {{ display: inline-flex; flex-direction: column; align-items: center; gap: 0.15rem; padding: 0.15rem 0.3rem;
+  border: 1px dashed #8c8c8c; border-radius: 0.5rem; }}
+.character > span {{ display: flex; flex-wrap: wrap; gap: 0.2rem; }}
+.chips-title {{ font-family: {FONT}; font-size: 0.85rem; opacity: 0.8; margin: 0.2rem 0; }}
+</style>"""
+_SENTENCE = """<style>
+.sentence { font-size: 1.75rem; font-weight: 600; line-height: 1.3; margin: 0; overflow-wrap: anywhere; }
+</style>"""
+_DIFF = f"""<style>
+.compared {{ font-family: {FONT}; font-size: 1.15rem; line-height: 1.7; margin: 0; overflow-wrap: anywhere; }}
+.compared del {{ text-decoration: line-through; text-decoration-thickness: 2px; padding: 0 0.25rem;
+  border-radius: 0.25rem; background: color-mix(in srgb, {REMOVED} 22%, transparent); }}
+.compared ins {{ text-decoration: none; font-weight: 650; padding: 0 0.25rem; border-radius: 0.25rem;
+  background: color-mix(in srgb, {ADDED} 26%, transparent); border-bottom: 2px solid {ADDED}; }}
+.compared del::before {{ content: "− "; }}
+.compared ins::before {{ content: "+ "; }}
 </style>"""
 
 
 def sentence(text: str) -> str:
-    """A translation, large, as plain text whatever it holds."""
-    return f'{_STYLE}<p class="sentence"><bdi>{html.escape(visible(text))}</bdi></p>'
+    """A translation in large letters, as plain text."""
+    return f'{_SENTENCE}<p class="sentence"><bdi>{html.escape(visible(text))}</bdi></p>'
+
+
+def word_diff(before: str, after: str) -> str:
+    """`after` with removed words struck out and added words underlined, each with its sign."""
+    old, new = before.split(), after.split()
+    parts: list[str] = []
+    for change, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if change == "equal":
+            parts.append(html.escape(visible(" ".join(old[i:j]))))
+            continue
+        parts += [
+            f"<{tag}>{html.escape(visible(' '.join(words)))}</{tag}>"
+            for tag, words in (("del", old[i:j]), ("ins", new[k:m]))
+            if words
+        ]
+    return f'{_DIFF}<p class="compared">{" ".join(parts) or "(nothing)"}</p>'
 
 
 def chips(
     title: str, pieces: Sequence[str], ids: Sequence[int], hue: str, probabilities: Sequence[float] | None = None
 ) -> str:
-    """One box a token: the piece, its word-start marker dim, its id in the vocabulary.
+    """A box for each token: the piece, its word-start marker dimmed, its id in the vocabulary.
 
     Args:
-        title: what they are, before the first one.
+        title: heading of the boxes.
         pieces: tokens as the vocabulary writes them.
         ids: their numbers.
-        hue: the boxes' colour, "#rrggbb".
-        probabilities: what the model gave each, shown under it; 0 to 1.
+        hue: colour of the boxes, "#rrggbb".
+        probabilities: of each token, written below it; 0 to 1.
     """
-    shown = [""] * len(pieces) if probabilities is None else [f"{p:.1%}" for p in probabilities]
-    boxes = "".join(_chip(*token) for token in zip(pieces, ids, shown, strict=True))
-    return (
-        f'{_STYLE}<div class="chips-title">{html.escape(title)}</div>'
-        f'<div class="chips" role="list" aria-label="{html.escape(title)}" style="--hue: {hue}">{boxes}</div>'
-    )
-
-
-def _chip(piece: str, token_id: int, probability: str) -> str:
-    starts_word = piece.startswith(WORD_START) and piece not in SPECIAL
-    name = html.escape(visible(word(piece)))
-    text = html.escape(visible(piece.removeprefix(WORD_START))) if starts_word else name
-    marker = f'<span class="marker" aria-hidden="true">{WORD_START}</span>' if starts_word else ""
-    certainty = f'<span class="certainty">{probability}</span>' if probability else ""
-    return (
-        f'<span class="chip" role="listitem" aria-label="{name}, id {token_id} {probability}">'
-        f'<bdi>{marker}{text}</bdi><span class="id" aria-hidden="true">{token_id}</span>{certainty}</span>'
-    )
-
-
-KINDS = {"text": "piece", "byte": "byte", "special": "special token", "unknown": "unknown character"}
-
-
-_PIECE_STYLE = f"""<style>
-.pieces {{ display: flex; flex-wrap: wrap; gap: 0.35rem; align-items: flex-end; font-family: {FONT}; }}
-.piece {{ display: inline-flex; flex-direction: column; align-items: center; padding: 0.1rem 0.5rem;
-  border: 1px solid color-mix(in srgb, var(--hue) 70%, transparent); border-radius: 0.4rem;
-  background: color-mix(in srgb, var(--hue) 14%, transparent); }}
-.piece.special, .piece.unknown {{ border-style: dotted; }}
-.piece.chosen {{ outline: 2px solid var(--hue); background: color-mix(in srgb, var(--hue) 40%, transparent); }}
-.piece small, .together small {{ font-size: 0.72rem; opacity: 0.8; font-variant-numeric: tabular-nums; }}
-.piece .marker {{ opacity: 0.6; }}
-.together {{ display: inline-flex; flex-direction: column; align-items: center; gap: 0.15rem; padding: 0.15rem 0.3rem;
-  border: 1px dashed #8c8c8c; border-radius: 0.5rem; }}
-.together > span {{ display: flex; flex-wrap: wrap; gap: 0.2rem; }}
-.pieces-title, .pieces-note {{ font-family: {FONT}; font-size: 0.85rem; opacity: 0.8; margin: 0.2rem 0; }}
-</style>"""
+    certainties = [""] * len(pieces) if probabilities is None else [f"{p:.1%}" for p in probabilities]
+    boxes = []
+    for piece, token_id, certainty in zip(pieces, ids, certainties, strict=True):
+        marked = piece.startswith(WORD_START) and piece not in SPECIAL
+        below = f'<small aria-hidden="true">{token_id}</small>'
+        below += f'<small class="certainty">{certainty}</small>' if certainty else ""
+        name = f"{html.escape(visible(word(piece)))}, id {token_id} {certainty}"
+        boxes.append(_box(piece, marked, name, below))
+    return _row(title, hue, boxes)
 
 
 def piece_boxes(title: str, pieces: Sequence, hue: str, chosen: int) -> str:
-    """HTML: a box a piece with its id and bytes, a dashed box around the bytes of one character, and what that means.
+    """A box for each piece with its id and bytes, a dashed box around the bytes of one character, and a note.
 
     Args:
-        title: what they are.
-        pieces: the sentence's, in order.
-        hue: the boxes' colour, "#rrggbb".
-        chosen: position of the box to stress.
+        title: heading of the boxes.
+        pieces: of the sentence, in order (model.analysis.vocabulary.Piece, or anything with its fields).
+        hue: colour of the boxes, "#rrggbb".
+        chosen: position of the box to emphasise.
     """
     boxes, position = [], 0
     while position < len(pieces):
-        stop = pieces[position].last + 1
-        inner = "".join(_box(pieces[i], i == chosen) for i in range(position, stop))
-        boxes.append(_together(pieces[position], inner) if pieces[position].kind == "byte" else inner)
-        position = stop
+        piece = pieces[position]
+        inner = "".join(_piece_box(pieces[i], i == chosen) for i in range(position, piece.last + 1))
+        boxes.append(_character_box(piece, inner) if piece.kind == "byte" else inner)
+        position = piece.last + 1
+    return _row(title, hue, boxes) + f'<p class="chips-title">{html.escape(coverage_note(pieces))}</p>'
+
+
+def _row(title: str, hue: str, boxes: Sequence[str]) -> str:
+    title = html.escape(title)
     return (
-        f'{_PIECE_STYLE}<div class="pieces-title">{html.escape(title)}</div><div class="pieces" role="list" '
-        f'aria-label="{html.escape(title)}" style="--hue: {hue}">{"".join(boxes)}</div>'
-        f'<p class="pieces-note">{html.escape(note(pieces))}</p>'
+        f'{_BOXES}<div class="chips-title">{title}</div>'
+        f'<div class="chips" role="list" aria-label="{title}" style="--hue: {hue}">{"".join(boxes)}</div>'
     )
 
 
-def note(pieces: Sequence) -> str:
-    """One plain sentence on what the vocabulary has no piece for."""
-    spelled = dict.fromkeys(named(p.text) for p in pieces if p.kind == "byte" and p.text)
+def _box(piece: str, marked: bool, name: str, below: str, classes: str = "") -> str:
+    """One token; `marked` if its word-start marker is written, dimmed; `name` and `below` are HTML."""
+    marker = f'<span class="marker" aria-hidden="true">{WORD_START}</span>' if marked else ""
+    text = html.escape(visible(piece.removeprefix(WORD_START) if marked else word(piece)))
+    return f'<span class="chip{classes}" role="listitem" aria-label="{name}"><bdi>{marker}{text}</bdi>{below}</span>'
+
+
+def _piece_box(piece: object, chosen: bool) -> str:
+    marked = piece.kind == "text" and piece.token.startswith(WORD_START) and piece.token != WORD_START
+    content = {"special": "special", "unknown": "unknown"}.get(piece.kind) or piece.utf8.hex(" ").upper()
+    name = f"{html.escape(visible(word(piece.token)))}, id {piece.id}, {KINDS[piece.kind]}"
+    below = f"<small>id {piece.id}</small><small>{content}</small>"
+    return _box(piece.token, marked, name, below, f" {piece.kind}{' chosen' * chosen}")
+
+
+def _character_box(piece: object, inner: str) -> str:
+    count = piece.last - piece.first + 1
+    name = f"{'together' if count > 1 else 'byte of'} {character_name(piece.text)}" if piece.text else "no character"
+    return f'<span class="character"><span>{inner}</span><small><bdi>{html.escape(name)}</bdi></small></span>'
+
+
+def coverage_note(pieces: Sequence) -> str:
+    """Plain text: which characters of the sentence the vocabulary has no piece for."""
+    spelled = dict.fromkeys(character_name(p.text) for p in pieces if p.kind == "byte" and p.text)
     loose = sum(p.kind == "byte" and not p.text for p in pieces)
     unknown = sum(p.kind == "unknown" for p in pieces)
-    said = []
+    notes = []
     if spelled:
-        said.append(
-            f"Spelt byte by byte in UTF-8, as characters without a piece of their own are: {', '.join(spelled)}."
-        )
+        notes.append(f"Spelled as UTF-8 bytes, because the vocabulary has no piece for them: {', '.join(spelled)}.")
     if loose:
-        said.append(f"Bytes that make no character: {loose}.")
+        notes.append(f"Bytes that do not form a character: {loose}.")
     if unknown:
-        said.append(f"Unknown characters, of which the model sees no more than <unk>: {unknown}.")
-    return " ".join(said) or "No unknown characters: each one is in a piece of the vocabulary."
+        notes.append(f"Unknown characters, which the model only sees as <unk>: {unknown}.")
+    return " ".join(notes) or "No unknown characters: the vocabulary has pieces for all of them."
 
 
 def piece_table(pieces: Sequence) -> pd.DataFrame:
-    """A row a piece: token, id, kind, characters with code points, UTF-8 bytes in hexadecimal."""
+    """A row for each piece: token, id, kind, characters with code points, UTF-8 bytes in hexadecimal."""
     return pd.DataFrame(
         {
             "position": range(len(pieces)),
             "token": [visible(p.token) for p in pieces],
             "id": [p.id for p in pieces],
             "kind": [KINDS[p.kind] for p in pieces],
-            "stands for": [meaning(p) for p in pieces],
+            "stands for": [describe_piece(p) for p in pieces],
             "code points": [" ".join(f"U+{ord(c):04X}" for c in p.text) for p in pieces],
             "UTF-8 bytes": [p.utf8.hex(" ").upper() for p in pieces],
         }
     )
 
 
-def meaning(piece: object) -> str:
-    """What a piece stands for, in plain words: "␣dog", "byte 2 of 4 of 🦖"."""
+def describe_piece(piece: object) -> str:
+    """What a piece stands for, in words: "␣dog", "one of the 4 bytes of 🦖 U+1F996"."""
     if piece.kind != "byte":
-        return shown(piece.text) or KINDS[piece.kind]
+        return _with_visible_spaces(piece.text) or KINDS[piece.kind]
     if not piece.text:
-        return "a byte that makes no character"
-    return f"one of the {piece.last - piece.first + 1} bytes of {named(piece.text)}"
+        return "a byte that does not form a character"
+    return f"one of the {piece.last - piece.first + 1} bytes of {character_name(piece.text)}"
 
 
-def shown(text: str) -> str:
-    """Characters that can be seen: an open box for a space, code points for what has no look of its own."""
-    return visible(text).replace(" ", "\u2423")
-
-
-def named(character: str) -> str:
+def character_name(character: str) -> str:
     """A character with its code point: "🦖 U+1F996"."""
-    code = f"U+{ord(character):04X}"
-    return code if shown(character) == code else f"{shown(character)} {code}"
+    code, text = f"U+{ord(character):04X}", _with_visible_spaces(character)
+    return code if text == code else f"{text} {code}"
 
 
-def _box(piece: object, chosen: bool) -> str:
-    starts_word = piece.kind == "text" and piece.token.startswith(WORD_START) and piece.token != WORD_START
-    text = html.escape(visible(word(piece.token)))
-    marker = f'<span class="marker" aria-hidden="true">{WORD_START}</span>' if starts_word else ""
-    below = {"special": "special", "unknown": "unknown"}.get(piece.kind) or piece.utf8.hex(" ").upper()
-    name = f"{text}, id {piece.id}, {KINDS[piece.kind]}"
-    return (
-        f'<span class="piece {piece.kind}{" chosen" * chosen}" role="listitem" aria-label="{name}">'
-        f"<bdi>{marker}{text}</bdi><small>id {piece.id}</small><small>{below}</small></span>"
-    )
-
-
-def _together(piece: object, inner: str) -> str:
-    count = piece.last - piece.first + 1
-    spelled = f"{'together' if count > 1 else 'byte of'} {named(piece.text)}" if piece.text else "no character"
-    return f'<span class="together"><span>{inner}</span><small><bdi>{html.escape(spelled)}</bdi></small></span>'
+def _with_visible_spaces(text: str) -> str:
+    return visible(text).replace(" ", "\u2423")

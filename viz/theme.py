@@ -1,31 +1,28 @@
-"""One look for every picture: colours that colour-blind people can tell apart, on light and on dark."""
-
-from typing import TYPE_CHECKING
-
-import plotly.graph_objects as go
-
-if TYPE_CHECKING:
-    from viz.figure import Draft
+"""The common look of all figures: colours for colour-blind readers, on light and dark backgrounds."""
 
 OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-"""Okabe & Ito (2008): told apart with every kind of colour vision; heads take them in order."""
+"""Okabe & Ito (2008), distinguishable with every kind of colour vision; heads take them in this order."""
 
 QUERY, KEY, VALUE = "#0072B2", "#D55E00", "#009E73"
-"""Q, K and V keep these in formulas, matrices and lines of every page."""
+"""Colours of Q, K and V in the formulas, matrices and lines of every page."""
 
 ENCODER, DECODER = "#56B4E9", "#E69F00"
 
 WEIGHTS = "viridis"
-"""Colour scale of attention weights and probabilities, always with the range 0 to 1 or one that is stated."""
+"""Colour scale of attention weights and probabilities, from 0 to 1 unless the figure states another range."""
 
 SIGNED = "RdBu_r"
 """Diverging scale for signed numbers, centred on 0: blue below, red above."""
 
 FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
 GREY, TEXT = "#808495", "#2F2D2B"
-"""Of a chart's labels, and of titles and legends; the style sheet makes both darker or lighter, as the theme needs"""
+"""Text colours: GREY of labels, TEXT of titles and legends. The style sheet adapts both to the theme."""
 FAINT = "rgba(128, 132, 149, 0.25)"
-"""lines that no theme hides"""
+"""Grid lines, visible on light and dark."""
+GUIDE = "#8C8C8C"
+"""Reference lines, marks and outlines, visible on light and dark."""
+CHOSEN = OKABE_ITO[5]
+"""Frame of the chosen cell, row or head."""
 
 _LABELS = {"size": 12, "color": GREY}
 _AXIS = {
@@ -43,7 +40,7 @@ LOOK = {
         "plot_bgcolor": "rgba(0, 0, 0, 0)",
         "title": {"font": {"size": 16, "weight": "bold", "color": TEXT}, "pad": {"l": 4}, "xanchor": "left", "x": 0},
         "legend": {"title": {"font": _LABELS, "side": "top"}, "font": {"size": 12, "color": TEXT}, "borderwidth": 0},
-        "margin": {"pad": 8, "l": 0, "r": 0},
+        "margin": {"l": 60, "r": 20, "t": 40, "b": 50, "pad": 8},
         "hoverlabel": {
             "bgcolor": "#FFFFFF",
             "bordercolor": "rgba(128, 132, 149, 0.3)",
@@ -66,39 +63,13 @@ LOOK = {
         }
     },
 }
-"""What a figure has where it does not say otherwise: its layout, each axis and colour axis of it"""
-BESIDE_MAPS = {"tickcolor": FAINT}
-"""what the axes of heat maps have besides: Plotly gives theirs ticks, and others too where these have a colour"""
-
-
-class OwnLook(go.Figure):
-    """A figure that brings its whole look.
-
-    Streamlit's charts are drawn before their width is known, and once more then. Plotly does nothing the second time,
-    nor when the page runs again, if it finds the same figure: a template, as Streamlit's theme is one, is never the
-    same to it, nor are arrays without a `datarevision`. Ranges and margins that it works out itself take it part of
-    the way again; viz.charts.heads_and_layers.head_map has none. What depends on the theme is in pages/frame/style.css.
-    """
-
-    def to_dict(self) -> dict:
-        """As Plotly's own, without the template that it gives every figure."""
-        figure = super().to_dict()
-        figure["layout"].pop("template", None)
-        return figure
-
-
-def layout(draft: "Draft", height: int, x_title: str, y_title: str) -> "Draft":
-    """Give a figure the common margins, its height in pixels, and the titles of its axes."""
-    return draft.update_layout(
-        height=height,
-        margin={"l": 60, "r": 20, "t": 40, "b": 50},
-        xaxis={"title": {"text": x_title}},
-        yaxis={"title": {"text": y_title}},
-    )
+"""Defaults of a figure: its layout, and each of its axes and colour axes."""
+AXIS_OF_MAPS = {"tickcolor": FAINT}
+"""More defaults for the axes of heat maps. Elsewhere a tick colour would make Plotly draw tick marks."""
 
 
 def flat_bar(title: str) -> dict:
-    """A colour bar that lies above the figure: beside it a phone has no room."""
+    """A horizontal colour bar above the figure, as a phone has no room beside it."""
     bar = {
         "thickness": 12,
         "orientation": "h",
@@ -109,6 +80,6 @@ def flat_bar(title: str) -> dict:
 
 
 def symmetric_range(*arrays) -> tuple[float, float]:
-    """(-m, m) with m the largest magnitude in `arrays`: one colour range for all of them."""
+    """(-m, m) with m the largest magnitude in `arrays`: one colour range for all of them; (-1, 1) if all are 0."""
     largest = max((float(abs(array).max()) for array in arrays if array.size), default=0.0)
     return (-largest or -1.0, largest or 1.0)

@@ -1,4 +1,4 @@
-"""How tokens are written on screen: readable, told apart by position, and never as live markup."""
+"""Tokens as text on screen: readable, numbered where names must be unique, and never live markup."""
 
 import html
 import re
@@ -9,17 +9,19 @@ from functools import lru_cache
 
 WORD_START = "\u2581"
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
+MOST_TICKS = 30
+"""Labels on an axis that still can be read."""
 
 
 def word(piece: str) -> str:
-    """The piece without its word-start marker; a piece that is only the marker shows as an open box."""
+    """The piece without its word-start marker; a piece that is only the marker becomes an open box."""
     return piece.removeprefix(WORD_START).replace(WORD_START, "\u2423") or "\u2423"
 
 
 def visible(text: str) -> str:
-    """Text with every control, format and unassigned character written out as its code point.
+    """Text with each control, format or unassigned character replaced by its code point.
 
-    A right-to-left override or a NUL would otherwise change, or vanish from, the label around it.
+    A right-to-left override or a NUL would otherwise distort the label around it.
     """
     if text.isprintable():
         return text
@@ -29,40 +31,43 @@ def visible(text: str) -> str:
 
 
 def as_markdown(text: str) -> str:
-    """Text as Markdown that shows exactly this text."""
+    """Markdown that renders as exactly this text."""
     return re.sub(f"([{re.escape(string.punctuation)}])", r"\\\1", text)
 
 
 def labels(pieces: Sequence[str]) -> list[str]:
-    """One plain-text label a position: the word, or the piece after a hyphen if it continues one."""
+    """One plain-text label for each position: the word, or a hyphen and the piece if it continues a word."""
     return [_label(piece) for piece in pieces]
 
 
-# Every picture writes the same few pieces many times.
+# Every figure labels the same few pieces many times.
 @lru_cache(maxsize=10_000)
 def _label(piece: str) -> str:
     return f"-{visible(piece)}" if _continues(piece) else visible(word(piece))
 
 
 def _continues(piece: str) -> bool:
-    """Whether the piece goes on with a word; a full stop or a closing quote needs no hyphen to say so."""
+    """Whether the piece continues a word; punctuation needs no hyphen."""
     return not piece.startswith(WORD_START) and piece not in SPECIAL and any(c.isalnum() for c in piece)
 
 
 def numbered(pieces: Sequence[str]) -> list[str]:
-    """Labels that are unique, as categorical axes need them: "3 kitchen"."""
+    """Unique labels, as categorical axes need them: "3 kitchen"."""
     return [f"{position} {label}" for position, label in enumerate(labels(pieces))]
 
 
-def ticks(pieces: Sequence[str], most: int = 30) -> tuple[list[int], list[str]]:
-    """Positions and escaped labels of at most `most` axis ticks, evenly spread.
+def axis_ticks(names: Sequence[str], most: int = MOST_TICKS) -> dict:
+    """Axis properties: at most `most` of the names as tick labels, evenly spaced, at positions counted from 0.
 
-    Plotly reads a small HTML subset in tick labels, so labels are escaped.
+    Plotly reads a subset of HTML in tick labels, so the names are escaped.
     """
-    step = -(-len(pieces) // most) if pieces else 1
-    shown = list(range(0, len(pieces), step))
-    names = labels(pieces)
-    return shown, [html.escape(names[i]) for i in shown]
+    shown = range(0, len(names), -(-len(names) // most) if names else 1)
+    return {"tickmode": "array", "tickvals": [*shown], "ticktext": [html.escape(names[i]) for i in shown]}
+
+
+def token_ticks(pieces: Sequence[str], most: int = MOST_TICKS) -> dict:
+    """Axis properties: the labels of at most `most` tokens, evenly spaced."""
+    return axis_ticks(labels(pieces), most)
 
 
 def decoder_rows(tgt_tokens: Sequence[str], next_tokens: Sequence[str]) -> list[str]:

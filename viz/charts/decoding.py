@@ -1,4 +1,4 @@
-"""Figures of decoding: one step of it, greedy against beam, sampling, two temperatures, and its cost."""
+"""Figures of decoding: one step of it, greedy and beam search, sampling, two kinds of temperature, and its cost."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from viz.figure import Draft
-from viz.theme import DECODER, ENCODER, FONT, OKABE_ITO, layout
-from viz.tokens import labels, ticks
+from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, position_bars, with_rest
+from viz.figure import GROUPED_BARS, LEGEND_ABOVE, escape, figure, scatter
+from viz.theme import DECODER, ENCODER, FONT, OKABE_ITO
+from viz.tokens import labels, token_ticks
 
 Array = np.ndarray
 
@@ -20,173 +21,154 @@ _LINE = f"""<style>
 .written .now {{ border: 2px solid {DECODER}; font-weight: 700; }}
 .written .later {{ opacity: 0.65; }}
 </style>"""
+_STATES = {"past": "written", "now": "chosen at this step", "later": "not yet written"}
 
 
-def written_line(next_tokens: Sequence[str], step: int) -> str:
-    """The translation's tokens as HTML without live markup: written, being chosen, and still to come.
+def progress_line(next_tokens: Sequence[str], step: int) -> str:
+    """HTML, all markup escaped: the translation's tokens, told apart by whether they are written at `step`.
 
     Args:
         next_tokens: the translation's pieces, the end token last.
-        step: the one that is being chosen.
+        step: which token is being chosen.
     """
     boxes = []
     for position, name in enumerate(labels(next_tokens)):
         state = "past" if position < step else "now" if position == step else "later"
-        said = {"past": "written", "now": "chosen at this step", "later": "not yet there"}[state]
-        boxes.append(f'<bdi class="{state}" role="listitem" title="step {position}: {said}">{html.escape(name)}</bdi>')
+        title = f"step {position}: {_STATES[state]}"
+        boxes.append(f'<bdi class="{state}" role="listitem" title="{title}">{html.escape(name)}</bdi>')
     return f'{_LINE}<div class="written" role="list" aria-label="The translation at step {step}">{"".join(boxes)}</div>'
 
 
-def source_weights(weights: Array, src_tokens: Sequence[str], what: str) -> go.Figure:
-    """Bars: the cross-attention weights of one decoder row over the source tokens.
+def source_weight_bars(weights: Array, src_tokens: Sequence[str], title: str) -> go.Figure:
+    """The cross-attention weights of one decoder row over the source tokens.
 
     Args:
         weights: (source position,), 0 to 1.
         src_tokens: source pieces.
-        what: which layer and head they are of, plain text.
+        title: layer and head, plain text.
     """
-    names = [html.escape(label) for label in labels(src_tokens)]
-    shown, texts = ticks(src_tokens)
-    draft = Draft().add_bar(
-        x=np.arange(len(names)),
-        y=weights,
-        customdata=names,
-        marker_color=ENCODER,
-        hovertemplate="source %{x}: %{customdata}<br>attention weight <b>%{y:.6f}</b><extra></extra>",
+    return figure(
+        [position_bars(labels(src_tokens), weights, "attention weight", {"color": ENCODER}, what="source")],
+        height=STEP_HEIGHT,
+        title={"text": html.escape(title), "font": {"size": 13}},
+        margin={"t": 50},
+        xaxis=token_ticks(src_tokens) | {"title": "source token (key)", "tickangle": -60},
+        yaxis={"title": "attention weight, 0 to 1", "range": [0, 1]},
     )
-    layout(draft, STEP_HEIGHT, "source token (key)", "attention weight, 0 to 1")
-    draft.update_layout(title={"text": html.escape(what), "font": {"size": 13}}, margin={"t": 50})
-    draft.update_xaxes(tickvals=shown, ticktext=texts, tickangle=-60, showgrid=False)
-    draft.update_yaxes(range=[0, 1])
-    return draft.figure()
 
 
-def race(runs: Mapping[str, tuple[Sequence[str], Array]]) -> go.Figure:
-    """Lines: log-probability of each prefix of some translations, token by token.
+def prefix_chart(runs: Mapping[str, tuple[Sequence[str], Array]]) -> go.Figure:
+    """The log-probability of each prefix of up to two translations, token by token.
 
     Args:
-        runs: name -> (pieces, log-probability of the prefix up to each of them).
+        runs: name -> (pieces, log-probability in nats of the prefix up to each of them).
     """
-    draft = Draft()
     styles = ((OKABE_ITO[0], "solid", "circle"), (OKABE_ITO[5], "dash", "diamond"))
-    for (name, (pieces, totals)), (colour, dash, symbol) in zip(runs.items(), styles, strict=False):
-        draft.add_scatter(
-            x=np.arange(len(totals)),
-            y=totals,
-            name=name,
-            mode="lines+markers",
-            customdata=[html.escape(label) for label in labels(pieces)],
-            line={"color": colour, "dash": dash, "width": 2},
-            marker={"symbol": symbol, "size": 8},
-            hovertemplate=f"{name}, step %{{x}}: %{{customdata}}<br>log p so far <b>%{{y:.5f}}</b><extra></extra>",
-        )
-    layout(draft, 320, "step", "log p of the prefix")
-    draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    draft.update_xaxes(nticks=20, tickformat="d", showgrid=False)
-    return draft.figure()
+    return figure(
+        [
+            scatter(
+                x=np.arange(len(totals)),
+                y=totals,
+                name=name,
+                mode="lines+markers",
+                customdata=escape(labels(pieces)),
+                line={"color": colour, "dash": dash, "width": 2},
+                marker={"symbol": symbol, "size": 8},
+                hover=f"{name}, step %{{x}}: %{{customdata}}<br>log p so far <b>%{{y:.5f}}</b> nats",
+            )
+            for (name, (pieces, totals)), (colour, dash, symbol) in zip(runs.items(), styles, strict=False)
+        ],
+        height=320,
+        legend=LEGEND_ABOVE,
+        xaxis={"title": "step", "nticks": 20, "tickformat": "d"},
+        yaxis={"title": "log p of the prefix (nats)"},
+    )
 
 
-def before_after(pieces: Sequence[str], before: Array, after: Array, drawn: int, others: int) -> go.Figure:
-    """Bars: the model's own probabilities of one step beside those that the token was drawn from.
+def sampling_bars(pieces: Sequence[str], before: Array, after: Array, sampled: int, others: int) -> go.Figure:
+    """The model's next-token probabilities, and those from which the token was sampled.
 
     Args:
-        pieces: listed tokens, the model's best first.
-        before: (listed + 1,), 0 to 1; the last is the sum over all other tokens.
-        after: (listed + 1,), likewise; 0 where tokens were cut.
-        drawn: index of the token that came.
-        others: tokens of the vocabulary that are not listed.
+        pieces: listed tokens, the most probable first.
+        before: (listed,), 0 to 1.
+        after: (listed,), 0 to 1; 0 where the token was cut.
+        sampled: index of the sampled token.
+        others: number of tokens that are not listed.
     """
-    names = [html.escape(label) for label in labels(pieces)]
-    places = np.arange(len(names) + 1)
-    shown = [f"<b>▸ {name}</b>" if i == drawn else name for i, name in enumerate(names)]
-    hover = [*names, f"all {others:,} others"]
-    draft = Draft()
-    for name, values, colour, shape in (
-        ("the model's own", before, OKABE_ITO[7], "/"),
-        ("drawn from", after, DECODER, ""),
-    ):
-        draft.add_bar(
-            x=values,
-            y=places,
-            orientation="h",
-            name=name,
-            customdata=hover,
-            text=["cut" if value == 0 else f"{value:.2%}" for value in values],
-            textposition="outside",
-            textfont={"size": 10},
-            constraintext="none",
-            cliponaxis=False,
-            marker={"color": colour, "pattern": {"shape": shape}},
-            hovertemplate=f"%{{customdata}}<br>{name}: <b>%{{x:.6f}}</b><extra></extra>",
-        )
-    _shares(draft, STEP_HEIGHT + 130, [*shown, f"all {others:,} others"])
-    return draft.figure()
+    names = candidate_names(pieces, others)
+    marked = [f"▸ {name}" if i == sampled else name for i, name in enumerate(names)]
+    series = {
+        "the model's probability": (before, OKABE_ITO[7], "/"),
+        "sampled from": (after, DECODER, ""),
+    }
+    bars = _candidate_series(names, series)
+    for bar in bars:
+        bar["text"] = ["cut" if value == 0 else text for value, text in zip(bar["x"], bar["text"], strict=True)]
+    return _candidate_figure(bars, STEP_HEIGHT + 130, marked, sampled)
 
 
-def two_temperatures(pieces: Sequence[str], ways: Mapping[str, Array], others: int) -> go.Figure:
-    """Bars: one step's next-token probabilities as trained, with tempered logits, and with tempered attention.
+def temperature_bars(pieces: Sequence[str], probabilities: Mapping[str, Array], others: int) -> go.Figure:
+    """One step's next-token probabilities: as trained, with tempered logits, and with tempered attention.
 
     Args:
         pieces: listed tokens.
-        ways: name -> probabilities (listed,), 0 to 1.
-        others: tokens of the vocabulary that are not listed.
+        probabilities: name -> (listed,), 0 to 1; three of them.
+        others: number of tokens that are not listed.
     """
-    names = [*(html.escape(label) for label in labels(pieces)), f"all {others:,} others"]
-    draft = Draft()
+    names = candidate_names(pieces, others)
     styles = ((OKABE_ITO[7], "/"), (OKABE_ITO[1], ""), (OKABE_ITO[2], "x"))
-    for (name, values), (colour, shape) in zip(ways.items(), styles, strict=True):
-        whole = np.append(values, max(1 - float(values.sum()), 0.0))
-        draft.add_bar(
-            x=whole,
-            y=np.arange(len(names)),
-            orientation="h",
-            name=name,
-            customdata=names,
-            text=[f"{value:.2%}" for value in whole],
-            textposition="outside",
-            textfont={"size": 10},
-            constraintext="none",
-            cliponaxis=False,
-            marker={"color": colour, "pattern": {"shape": shape}},
-            hovertemplate=f"%{{customdata}}<br>{name}: <b>%{{x:.6f}}</b><extra></extra>",
-        )
-    _shares(draft, 60 + 46 * len(names), names)
-    return draft.figure()
+    series = {name: (values, *style) for (name, values), style in zip(probabilities.items(), styles, strict=True)}
+    return _candidate_figure(_candidate_series(names, series), 60 + 46 * len(names), names)
 
 
-def _shares(draft: Draft, height: int, names: Sequence[str]) -> None:
-    layout(draft, height, "probability, of the whole vocabulary", "")
-    draft.update_layout(barmode="group", legend={"orientation": "h", "y": 1.01, "yanchor": "bottom", "x": 0})
-    draft.update_layout(legend_traceorder="normal", margin={"t": 50})
-    draft.update_yaxes(tickvals=np.arange(len(names)), ticktext=names, autorange="reversed", showgrid=False)
-    draft.update_xaxes(range=[0, 1.08], tickvals=[0, 0.25, 0.5, 0.75, 1], tickformat=".0%")
+def _candidate_series(names: Sequence[str], series: Mapping[str, tuple[Array, str, str]]) -> list[dict]:
+    small = {"textfont": {"size": 10}, "constraintext": "none"}
+    return [
+        candidate_bars(names, with_rest(values), name, {"color": colour, "pattern": {"shape": shape}}, **small)
+        for name, (values, colour, shape) in series.items()
+    ]
 
 
-def step_costs(lengths: Array, cached: Array, uncached: Array, what: str, unit: str) -> go.Figure:
-    """Lines: what each step costs with and without the cache, as the sentence grows.
+def _candidate_figure(bars: list[dict], height: int, names: Sequence[str], emphasised: int | None = None) -> go.Figure:
+    return figure(
+        bars,
+        GROUPED_BARS,
+        height=height,
+        legend={"y": 1.01, "traceorder": "normal"},
+        margin={"t": 50},
+        xaxis=PERCENT | {"title": "probability, of the whole vocabulary", "range": [0, 1.08]},
+        yaxis=candidate_axis(names, emphasised),
+    )
+
+
+def step_cost_chart(lengths: Array, cached: Array, uncached: Array, quantity: str, unit: str) -> go.Figure:
+    """The cost of each decoding step with and without the cache, as the translation grows.
 
     Args:
-        lengths: tokens that the decoder reads at each step.
+        lengths: (step,) tokens that the decoder reads.
         cached: (step,)
         uncached: (step,)
-        what: what is counted, the title of the axis.
-        unit: of one value, for hovering.
+        quantity: title of the y axis.
+        unit: of a value.
     """
-    draft = Draft()
-    for name, values, colour, dash in (
+    series = (
         ("whole prefix again (no cache)", uncached, OKABE_ITO[5], "dash"),
-        ("newest token alone (cache)", cached, OKABE_ITO[0], "solid"),
-    ):
-        draft.add_scatter(
-            x=lengths,
-            y=values,
-            name=name,
-            mode="lines",
-            line={"color": colour, "dash": dash, "width": 2},
-            hovertemplate=f"{name}<br>length %{{x}}: <b>%{{y:.4g}} {unit}</b><extra></extra>",
-        )
-    layout(draft, 340, "tokens that the decoder has (length t)", what)
-    draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    draft.update_yaxes(rangemode="tozero")
-    draft.update_xaxes(showgrid=False)
-    return draft.figure()
+        ("newest token only (cache)", cached, OKABE_ITO[0], "solid"),
+    )
+    return figure(
+        [
+            scatter(
+                x=lengths,
+                y=values,
+                name=name,
+                mode="lines",
+                line={"color": colour, "dash": dash, "width": 2},
+                hover=f"{name}<br>length %{{x}}: <b>%{{y:.4g}} {unit}</b>",
+            )
+            for name, values, colour, dash in series
+        ],
+        height=340,
+        legend=LEGEND_ABOVE,
+        xaxis={"title": "decoder tokens (length t)"},
+        yaxis={"title": quantity, "rangemode": "tozero"},
+    )

@@ -1,4 +1,4 @@
-"""How much each head matters: maps and lists of what its loss changes, and the curve as more and more go."""
+"""Figures of head importance: how ablating each head changes log p, and the curve as more heads are ablated."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,22 +6,20 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from viz.figure import Draft, grid
-from viz.theme import OKABE_ITO, SIGNED, layout, symmetric_range
+from viz.figure import INVISIBLE, LEGEND_ABOVE, NO_GRID, figure, frame, grid, heatmap, scatter, suffix, text, vline
+from viz.theme import CHOSEN, GUIDE, OKABE_ITO, SIGNED, symmetric_range
 
 Array = np.ndarray
 Head = tuple[str, int, int]
 """kind, layer, head"""
 
-_BAR = {"thickness": 12, "nticks": 5, "orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0}
-SAME, OTHER, CHOSEN = OKABE_ITO[2], OKABE_ITO[5], OKABE_ITO[5]
+SAME, OTHER = OKABE_ITO[2], OKABE_ITO[5]
 
 
 def effect_maps(changes: Mapping[str, Array], names: Mapping[str, str], chosen: Head) -> go.Figure:
-    """The change in log-probability without each head: a map a kind, layers by heads, one range centred on 0.
+    """The change in log-probability when each head is ablated: a map for each kind, in one range centred on 0.
 
-    An invisible point lies on each cell, for Plotly lets no cell of a heat map be clicked; its `customdata` is
-    kind, layer and head.
+    An invisible point lies on each cell, so that it can be clicked; its `customdata` is kind, layer and head.
 
     Args:
         changes: kind -> (layers, heads), nats.
@@ -31,77 +29,73 @@ def effect_maps(changes: Mapping[str, Array], names: Mapping[str, str], chosen: 
     low, high = symmetric_range(*changes.values())
     rows = [len(values) for values in changes.values()]
     height = max(34 * sum(rows) + 60 * (len(rows) - 1) + 170, 360)
-    draft = grid(
-        len(changes),
-        1,
-        titles=[names[kind] for kind in changes],
-        row_heights=rows,
-        vertical_spacing=60 / height if len(rows) > 1 else 0,
-    )
-    layout(draft, height, "", "")
-    for row, (kind, values) in enumerate(changes.items(), start=1):
-        _add_map(draft, row, (kind, names[kind]), values)
+    traces, layout, frames = [], {}, []
+    for panel, (kind, values) in enumerate(changes.items(), start=1):
+        traces += _map_traces(panel, kind, names[kind], values)
+        n_layers, n_heads = values.shape
+        whole = {"tickmode": "linear", "dtick": 1 if n_heads <= 16 else 4} | NO_GRID
+        layout[f"xaxis{suffix(panel)}"] = whole | {"range": [-0.5, n_heads - 0.5]}
+        layout[f"yaxis{suffix(panel)}"] = whole | {"range": [n_layers - 0.5, -0.5], "title": "layer"}
         if kind == chosen[0]:
-            x, y = chosen[2], chosen[1]
-            frame = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
-            draft.add_shape(type="rect", **frame, line={"color": CHOSEN, "width": 3}, row=row, col=1)
-    title = f"head<br>colours: {low:.2g} to {high:.2g} nats".replace("-", "−")
-    draft.update_xaxes(title_text=title, title_standoff=4, row=len(changes), col=1)
-    draft.update_layout(
-        coloraxis={"colorscale": SIGNED, "cmin": low, "cmax": high, "colorbar": _BAR},
+            frames = [frame((chosen[2], chosen[2]), (chosen[1], chosen[1]), CHOSEN, 3, panel)]
+    layout[f"xaxis{suffix(panel)}"] |= {
+        "title": {"text": f"head<br>colours: {low:.2g} to {high:.2g} nats".replace("-", "−"), "standoff": 4}
+    }
+    bar = {"thickness": 12, "nticks": 5, "orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0}
+    return figure(
+        traces,
+        grid(
+            len(rows),
+            titles=[names[kind] for kind in changes],
+            row_heights=rows,
+            vertical_spacing=60 / height if len(rows) > 1 else 0,
+        ),
+        layout,
+        height=height,
+        shapes=frames,
+        coloraxis={"colorscale": SIGNED, "cmin": low, "cmax": high, "colorbar": bar},
         margin={"l": 50, "r": 10, "b": 130},
         clickmode="event+select",
         hoverdistance=60,
     )
-    return draft.figure()
 
 
-def _add_map(draft: Draft, row: int, kind: tuple[str, str], values: Array) -> None:
+def _map_traces(panel: int, kind: str, name: str, values: Array) -> list[dict]:
     layers, heads = (axis.ravel() for axis in np.indices(values.shape))
-    few = values.shape[1] <= 16
-    text = np.array([[f"{value:+.2f}".replace("-", "−") for value in line] for line in values])
-    heat = {
-        "type": "heatmap",
-        "z": np.ascontiguousarray(values, dtype=np.float64),
-        "coloraxis": "coloraxis",
-        "text": text,
-        "texttemplate": "%{text}" if few else None,
-        "xgap": 2,
-        "ygap": 2,
-        "hoverinfo": "skip",
-    }
-    points = {
-        "type": "scatter",
-        "x": heads,
-        "y": layers,
-        "mode": "markers",
-        "marker": {"symbol": "square", "size": 26, "opacity": 0, "color": "#808080"},
-        "selected": {"marker": {"opacity": 0}},
-        "unselected": {"marker": {"opacity": 0}},
-        "customdata": [(kind[0], int(layer), int(head)) for layer, head in zip(layers, heads, strict=True)],
-        "text": [f"{value:+.7g}" for value in values.ravel()],
-        "hovertemplate": f"{kind[1]}<br>layer %{{y}}, head %{{x}}<br>change without it <b>%{{text}}</b> nats<br>"
-        "a click chooses this head<extra></extra>",
-        "showlegend": False,
-    }
-    for trace in (heat, points):
-        draft.add_trace(trace, row=row, col=1)
-    whole = {"tickmode": "linear", "dtick": 1 if few else 4, "showgrid": False, "zeroline": False}
-    n_layers, n_heads = values.shape
-    draft.update_xaxes(**whole, range=[-0.5, n_heads - 0.5], row=row, col=1)
-    draft.update_yaxes(**whole, title_text="layer", range=[n_layers - 0.5, -0.5], row=row, col=1)
+    return [
+        heatmap(
+            panel=panel,
+            z=np.ascontiguousarray(values, dtype=np.float64),
+            coloraxis="coloraxis",
+            text=np.array([[f"{value:+.2f}".replace("-", "−") for value in line] for line in values]),
+            texttemplate="%{text}" if values.shape[1] <= 16 else None,
+            xgap=2,
+            ygap=2,
+        ),
+        scatter(
+            panel=panel,
+            x=heads,
+            y=layers,
+            marker={"symbol": "square", "size": 26, "opacity": 0, "color": GUIDE},
+            customdata=[(kind, layer, head) for layer, head in np.ndindex(values.shape)],
+            text=[f"{value:+.7g}" for value in values.ravel()],
+            hover=f"{name}<br>layer %{{y}}, head %{{x}}<br>change in log p without it <b>%{{text}}</b> nats<br>"
+            "click to choose this head",
+            **INVISIBLE,
+        ),
+    ]
 
 
 def effect_table(changes: Mapping[str, Array], names: Mapping[str, str]) -> pd.DataFrame:
-    """A head a line, the one whose loss costs most first.
+    """A row for each head, the one whose ablation costs most first.
 
     Args:
         changes: kind -> (sentences, layers, heads), nats.
         names: kind -> its name.
 
     Returns:
-        the mean change of the log-probability; its share of all heads' changes, each counted without its sign; with
-        several sentences also the standard deviation, the worst and best one, and in how many it fell.
+        the mean change of the log-probability; its share of the sum of all heads' absolute changes; with several
+        sentences also the standard deviation, the lowest and highest change, and the number of sentences where it fell.
     """
     tables = []
     for kind, of_kind in changes.items():
@@ -120,46 +114,50 @@ def effect_table(changes: Mapping[str, Array], names: Mapping[str, str]) -> pd.D
 
 
 def pruning_chart(log_probabilities: Array, same: Array, k: int, heads: Sequence[str]) -> go.Figure:
-    """log p of the translation as the first k heads go, k = 0 to all; filled points keep the greedy translation.
+    """log p of the translation with the first k heads ablated, for every k, and whether greedy search still finds it.
 
     Args:
-        log_probabilities: (k,) nats.
-        same: (k,) whether the greedy translation is as it was; 1 or 0.
+        log_probabilities: (k,) nats, from no head to all.
+        same: (k,) 1 where the greedy translation is unchanged, else 0.
         k: the number that the slider shows.
-        heads: the names of the heads in the order in which they go.
+        heads: names of the heads in the order of ablation.
     """
-    steps, kept = np.arange(len(same)), same.astype(bool)
+    steps, unchanged = np.arange(len(same)), same.astype(bool)
     last = ["none", *heads]
-    draft = Draft().add_scatter(
+    curve = scatter(
         x=steps,
         y=log_probabilities,
         mode="lines+markers",
-        line={"color": "#8c8c8c", "width": 1.5},
+        line={"color": GUIDE, "width": 1.5},
         marker={
-            "color": np.where(kept, SAME, OTHER),
-            "symbol": np.where(kept, "circle", "x-thin-open"),
+            "color": np.where(unchanged, SAME, OTHER),
+            "symbol": np.where(unchanged, "circle", "x-thin-open"),
             "size": 8,
             "line": {"width": 1.6},
         },
-        customdata=[(last[i], "as it was" if kept[i] else "another one") for i in steps],
-        hovertemplate="%{x} heads off, the last one %{customdata[0]}<br>log p <b>%{y:.6f}</b> nats<br>"
-        "greedy translation: %{customdata[1]}<extra></extra>",
+        customdata=[(last[i], "unchanged" if unchanged[i] else "changed") for i in steps],
+        hover="%{x} heads ablated, the last one %{customdata[0]}<br>log p <b>%{y:.6f}</b> nats<br>"
+        "greedy translation: %{customdata[1]}",
         showlegend=False,
     )
-    _add_key(draft)
-    draft.add_vline(k, line={"color": "#8c8c8c", "dash": "dot"})
+    legend = [
+        scatter(
+            x=[None],
+            y=[None],
+            mode="markers",
+            marker={"color": colour, "symbol": symbol, "size": 8, "line": {"width": 1.6}},
+            name=f"greedy translation {state}",
+        )
+        for state, colour, symbol in (("unchanged", SAME, "circle"), ("changed", OTHER, "x-thin-open"))
+    ]
     foot = {"y": 0, "yref": "y domain", "xanchor": "left", "yanchor": "bottom"}
-    draft.add_annotation(x=k, **foot, text=f"k = {k}", showarrow=False)
-    layout(draft, 360, "k, heads switched off", "log p of the translation (nats)")
-    draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 50})
-    draft.update_xaxes(range=[-0.5, len(same) - 0.5], showgrid=False, zeroline=False)
-    return draft.figure()
-
-
-def _add_key(draft: Draft) -> None:
-    for name, colour, symbol in (
-        ("greedy translation unchanged", SAME, "circle"),
-        ("greedy translation changed", OTHER, "x-thin-open"),
-    ):
-        marker = {"color": colour, "symbol": symbol, "size": 8, "line": {"width": 1.6}}
-        draft.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=name)
+    return figure(
+        [curve, *legend],
+        height=360,
+        legend=LEGEND_ABOVE,
+        margin={"t": 50},
+        shapes=[vline(k, width=2)],
+        annotations=[text(f"k = {k}", x=k, **foot)],
+        xaxis={"title": "k, number of ablated heads", "range": [-0.5, len(same) - 0.5]},
+        yaxis={"title": "log p of the translation (nats)"},
+    )

@@ -1,7 +1,4 @@
-"""Pictures of attention heads: names of rows and columns, one head as a heat map, all heads as a table.
-
-Rows are queries, columns keys. A masked cell has no colour.
-"""
+"""Figures of attention heads: names of rows and columns, one head as a heat map, all heads as a table."""
 
 import html
 import re
@@ -12,39 +9,40 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from viz.figure import Draft
-from viz.heatmap import hatching, map_traces, some_ticks
+from viz.figure import NO_GRID, figure
+from viz.heatmap import hatching, map_traces
 from viz.theme import WEIGHTS, flat_bar
-from viz.tokens import SPECIAL, WORD_START, labels, visible
+from viz.tokens import SPECIAL, WORD_START, axis_ticks, labels, visible
 
 Array = np.ndarray
 Groups = Sequence[Sequence[int]]
 
+MAP_HEIGHT = 560
+"""Pixels, the same for every sentence, so that nothing below the map moves."""
+READS, PREDICTS = " reads ", ", predicts "
+_LONGEST = 22
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
-READS, PREDICTS = " reads ", ", predicts "
-
-
-def names(tokens: Sequence[str], groups: Groups) -> list[str]:
-    """One unique plain-text name a group of positions, numbered as the groups are: "3 kitchen"."""
-    return [f"{number} {text}" for number, text in enumerate(texts_of(tokens, groups))]
+def word_names(tokens: Sequence[str], groups: Groups) -> list[str]:
+    """One unique plain-text name for each group of positions: "3 kitchen"."""
+    return [f"{number} {text}" for number, text in enumerate(group_texts(tokens, groups))]
 
 
 def decoder_names(tokens: Sequence[str], next_tokens: Sequence[str], groups: Groups) -> list[str]:
     """The same for decoder rows: "3 reads Küche, predicts ."."""
-    pairs = zip(texts_of(tokens, groups), texts_of(next_tokens, groups), strict=True)
+    pairs = zip(group_texts(tokens, groups), group_texts(next_tokens, groups), strict=True)
     return [f"{number}{READS}{read}{PREDICTS}{predicted}" for number, (read, predicted) in enumerate(pairs)]
 
 
-def texts_of(tokens: Sequence[str], groups: Groups) -> list[str]:
-    """The text of each group: a lone piece as everywhere else, several put together."""
+def group_texts(tokens: Sequence[str], groups: Groups) -> list[str]:
+    """The text of each group: the label of a single piece, or the pieces joined."""
     single = labels(tokens)
-    return [single[group[0]] if len(group) == 1 else _together([tokens[i] for i in group]) for group in groups]
+    return [single[group[0]] if len(group) == 1 else _join([tokens[i] for i in group]) for group in groups]
 
 
-def _together(pieces: Sequence[str]) -> str:
-    """Pieces as they are read: bytes as the characters that they spell, a space where a word starts."""
+def _join(pieces: Sequence[str]) -> str:
+    """The text that the pieces spell: bytes decoded, a space where a word starts."""
     text = bytearray()
     for i, piece in enumerate(pieces):
         byte = _BYTE.fullmatch(piece)
@@ -55,112 +53,63 @@ def _together(pieces: Sequence[str]) -> str:
 
 
 def head_map(
-    rows: Sequence[str], keys: Sequence[str], values: Array, mask: Array, called: str, high: float = 1.0
+    rows: Sequence[str], keys: Sequence[str], values: Array, mask: Array, quantity: str, high: float = 1.0
 ) -> go.Figure:
-    """One head's table, masked cells hatched.
+    """One head's values as a heat map, masked cells hatched.
 
     Args:
         rows: names of the queries, plain text.
         keys: names of the keys, plain text.
-        values: (query, key), 0 to `high`; NaN where there is nothing left to show.
-        mask: bool (query, key), True = may look.
-        called: what the numbers are, for hovering and the colour bar.
+        values: (query, key), 0 to `high`; NaN where a hidden token leaves nothing to show.
+        mask: bool (query, key), True = visible.
+        quantity: what the values are, for hover text and colour bar.
         high: end of the colour range, which starts at 0.
     """
-    said = f"{html.escape(called)} <b>%{{z:.7g}}</b>"
     size = 10 if max(values.shape) > 20 else 12
-    across, down = _short(keys), _short(rows)
-    margin = {"l": 42 + _width(down, size), "b": 50 + round(0.87 * _width(across, size)), "t": 76, "r": 10, "pad": 8}
-    draft = Draft()
-    for trace in map_traces((rows, keys), (values, mask), said, {"coloraxis": "coloraxis"}):
-        draft.add_trace(trace)
-    # Room for labels is kept here, as what Plotly measures makes it draw twice.
-    draft.update_layout(height=MAP_HEIGHT, margin=margin | {"autoexpand": False}, coloraxis=_scale(called, high))
-    draft.update_xaxes(**_cells("key", len(keys), size), tickangle=-60, **_ticks(across))
-    draft.update_yaxes(**_cells(_query_title(rows), len(rows), size, downwards=True), **_ticks(down))
-    if not mask.all():
-        draft.add_layout_image(hatching())
-    return draft.figure()
-
-
-def _cells(title: str, count: int, size: int, downwards: bool = False) -> dict:
-    """An axis of `count` cells; the labels' size in pixels."""
-    ends = [-0.5, count - 0.5]
-    return {
-        "title": {"text": title},
-        "tickfont": {"size": size},
-        "ticks": "outside",
-        "automargin": False,
-        "showgrid": False,
-        "zeroline": False,
-        "range": ends[::-1] if downwards else ends,
-    }
-
-
-def _ticks(texts: Sequence[str]) -> dict:
-    return some_ticks([html.escape(text) for text in texts])
+    across, down = _shorten(keys), _shorten(rows)
+    # Fixed room for the labels: margins that Plotly measures would make it draw twice.
+    margin = {"l": 42 + _width(down, size), "b": 50 + round(0.87 * _width(across, size)), "t": 76, "r": 10}
+    bar = flat_bar(f"{quantity}, 0 to {high:.3g}") | {"tickvals": [0, high / 2, high], "tickformat": ".3~g"}
+    axis = NO_GRID | {"tickfont": {"size": size}, "ticks": "outside", "automargin": False}
+    decoder = all(READS in row and PREDICTS in row for row in rows)
+    return figure(
+        map_traces(
+            (rows, keys), (values, mask), f"{html.escape(quantity)} <b>%{{z:.7g}}</b>", {"coloraxis": "coloraxis"}
+        ),
+        height=MAP_HEIGHT,
+        margin=margin | {"autoexpand": False},
+        coloraxis={"colorscale": WEIGHTS, "cmin": 0, "cmax": high, "colorbar": bar},
+        xaxis=axis | axis_ticks(across) | {"title": "key", "range": [-0.5, len(keys) - 0.5], "tickangle": -60},
+        yaxis=axis
+        | axis_ticks(down)
+        | {"title": "query: reads → predicts" if decoder else "query", "range": [len(rows) - 0.5, -0.5]},
+        images=[] if mask.all() else [hatching()],
+    )
 
 
 def _width(texts: Sequence[str], size: int) -> int:
-    """Pixels that the longest of texts takes, about, at a font size in pixels; a wide character counts as two."""
+    """Approximate width of the longest text in pixels at a font size; a wide character counts as two."""
     most = max(sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text) for text in texts)
     return round(0.56 * size * most)
 
 
-MAP_HEIGHT = 560
-"""pixels: the same for every sentence, so that nothing below moves"""
-_LONGEST = 22
-
-
-def _short(texts: Sequence[str]) -> list[str]:
-    """ "3 Küche → ." for a decoder row, and cut where an axis has no room; hovering says all of it."""
+def _shorten(texts: Sequence[str]) -> list[str]:
+    """ "3 Küche → ." for a decoder row, and cut to fit beside the map; the hover text has all of it."""
     brief = [text.replace(READS, " ", 1).replace(PREDICTS, " → ", 1) for text in texts]
     return [text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in brief]
 
 
-def _query_title(rows: Sequence[str]) -> str:
-    return "query: reads → predicts" if all(READS in row and PREDICTS in row for row in rows) else "query"
-
-
-def _scale(called: str, high: float) -> dict:
-    bar = flat_bar(f"{called}, 0 to {high:.3g}") | {"tickvals": [0, high / 2, high], "tickformat": ".3~g"}
-    return {"colorscale": WEIGHTS, "cmin": 0, "cmax": high, "colorbar": bar}
-
-
 def summary_table(summaries: Sequence, removed: Array | None = None) -> pd.DataFrame:
-    """One row a head; shares are 0 to 1, what an attention has no such number for is left out.
+    """One row for each head; shares are 0 to 1, columns that no head of this attention has are left out.
 
     Args:
         summaries: model.analysis.head_summary.HeadSummary, or anything with its fields.
-        removed: (head, query), the share of each row that hidden tokens had.
+        removed: (head, query), the weight of each row that fell on hidden tokens.
     """
-    columns = {
-        "layer": "layer",
-        "head": "head",
-        "type": "type",
-        "entropy": "entropy (bits)",
-        "confidence": "confidence",
-        "distance": "distance",
-        "previous": "previous",
-        "same": "same",
-        "next": "next",
-        "special": "special",
-        "punctuation": "punctuation",
-    }
-    table = pd.DataFrame({title: [getattr(s, field) for s in summaries] for field, title in columns.items()})
-    table = table.dropna(axis="columns", how="all")
+    fields = ("layer", "head", "type", "entropy", "confidence", "distance", "previous", "same", "next", "special")
+    fields += ("punctuation",)
+    table = pd.DataFrame({field: [getattr(s, field) for s in summaries] for field in fields})
+    table = table.rename(columns={"entropy": "entropy (bits)"}).dropna(axis="columns", how="all")
     if removed is not None:
         table["hidden"], table["hidden, most"] = removed.mean(axis=-1), removed.max(axis=-1)
     return table.assign(rule=[s.rule for s in summaries])
-
-
-def cells(rows: Sequence[str], keys: Sequence[str], values: Array, mask: Array) -> pd.DataFrame:
-    """One line a cell, queries first."""
-    return pd.DataFrame(
-        {
-            "query": np.repeat(np.array(rows, dtype=object), len(keys)),
-            "key": np.tile(np.array(keys, dtype=object), len(rows)),
-            "may_look": mask.ravel(),
-            "value": values.ravel(),
-        }
-    )

@@ -1,6 +1,6 @@
-"""A token's way through a stack (paper, section 3.1): lengths, shares and cosines at every sub-layer.
+"""A token's path through a stack (paper, section 3.1): lengths, shares and cosines after every sub-layer.
 
-Columns are steps: the stack's input, then each sub-layer in the order in which they run.
+Columns are steps: the stack's input, then each sub-layer in the order of computation.
 """
 
 import html
@@ -8,35 +8,37 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 
-from viz.figure import Draft, grid
-from viz.theme import OKABE_ITO, SIGNED, WEIGHTS, layout, symmetric_range
-from viz.tokens import ticks
+from viz.figure import INVISIBLE, NO_GRID, TITLE_LEFT, bar, escape, figure, frame, grid, heatmap, scatter, vline
+from viz.figure import band as shaded_band
+from viz.heatmap import cells_height
+from viz.theme import CHOSEN, GUIDE, OKABE_ITO, SIGNED, WEIGHTS, symmetric_range
+from viz.tokens import axis_ticks, labels
 
 Array = np.ndarray
 
-LINE = "#7f7f7f"
 BAND = "rgba(127,127,127,0.22)"
-LINES, GAP, FOOT, HEAD = 130, 84, 90, 84
-"""Pixels: each of the two charts of lines, what lies between charts, below them all and above."""
+CHART, GAP, FOOT, HEAD = 130, 84, 90, 84
+"""Pixels: height of each of the two line charts, gap between charts, room below and above all of them."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What a map of all tokens can show, by its name in `model.analysis.residual_stream.Path`."""
+    """What the map of all tokens can show, by its name in `model.analysis.residual_stream.Path`."""
 
     title: str
-    said: str
-    """in one line, for the bar's title"""
+    definition: str
+    """in one line, for the title of the map"""
     cosine: bool = False
 
 
 MEASURES: Mapping[str, Measure] = {
     "share": Measure("Share", "‖Sublayer(x)‖ / (‖x‖ + ‖Sublayer(x)‖)"),
     "to_start": Measure("Cosine to input", "cosine with the token's own input", cosine=True),
-    "to_previous": Measure("Cosine to step before", "cosine with the step before", cosine=True),
-    "norm": Measure("Length", "‖x‖ that goes on"),
+    "to_previous": Measure("Cosine to previous step", "cosine with the previous step", cosine=True),
+    "norm": Measure("Length", "‖x‖ after the step"),
     "out": Measure("Length added", "‖Sublayer(x)‖"),
 }
 
@@ -48,215 +50,99 @@ def path_chart(
     chosen: tuple[int, int],
     shown: str,
 ) -> go.Figure:
-    """The chosen token's lengths, then its share and cosines, then one measure of all tokens as a heat map.
+    """Three panels: lengths of the chosen token, its share and cosines, and one measure of all tokens as a heat map.
 
-    Every point and cell carries (token, step) as its custom data, so that a click can choose it.
+    Every point and cell has (token, step) as its custom data, so that a click can choose it.
 
     Args:
         measures: (position, step) each: those of MEASURES, and "added".
         steps: names of the columns.
-        names: of the tokens as hovering says them, plain text and unique; and their pieces, for the ticks.
+        names: of the tokens, plain text and unique, for hover texts; and their pieces, for the tick labels.
         chosen: token and step to mark.
         shown: the measure of the map.
     """
     rows, tokens = names
-    cells = min(max(20 * len(rows), 110), 420)
-    plot = 2 * LINES + cells + 2 * GAP
-    name = html.escape(rows[chosen[0]])
-    titles = ("", "", f"<b>All tokens</b>: {MEASURES[shown].said}")
-    rooms = {"vertical_spacing": GAP / plot, "row_heights": [LINES, LINES, cells]}
-    draft = grid(3, 1, shared_xaxes=True, titles=titles, **rooms)
-    mine = {name: values[chosen[0]] for name, values in measures.items()}
-    _lengths(draft, mine, steps, chosen[0])
-    _shares(draft, mine, steps, chosen[0])
-    _map(draft, measures[shown], steps, rows, (shown, cells / plot))
-    layout(draft, plot + FOOT + HEAD, "", "")
-    _mark(draft, steps, chosen)
-    draft.update_layout(
-        legend={"title": {"text": f"<b>Lengths</b>, token {name}"}},
-        legend2={"title": {"text": f"<b>Share and cosines</b>, token {name}"}},
+    position, step = chosen
+    cells = cells_height(len(rows), 420)
+    plot = 2 * CHART + cells + 2 * GAP
+    mine = {name: values[position] for name, values in measures.items()}
+    columns = {"x": np.arange(len(steps)), "customdata": [[position, i, name] for i, name in enumerate(steps)]}
+    lengths = bar(
+        y=mine["out"],
+        name="‖Sublayer(x)‖",
+        marker={"color": OKABE_ITO[1]},
+        hover="‖Sublayer(x)‖ <b>%{y:.7g}</b><br>%{customdata[2]}",
+        **columns,
     )
-    return _dress(draft, steps, tokens, plot)
-
-
-def similarity_map(similarities: Array, rows: Sequence[str]) -> go.Figure:
-    """Cosine of every two tokens, -1 to 1.
-
-    Args:
-        similarities: (position, position).
-        rows: names of the tokens, plain text and unique.
-    """
-    names = [html.escape(row) for row in rows]
-    draft = Draft().add_heatmap(
-        z=np.ascontiguousarray(similarities, dtype=np.float32),
-        x=names,
-        y=names,
-        colorscale=SIGNED,
-        zmin=-1,
-        zmax=1,
-        colorbar={"title": {"text": "cosine<br>−1 to 1"}, "thickness": 12, "tickvals": [-1, -0.5, 0, 0.5, 1]},
-        hovertemplate="cosine <b>%{z:.7g}</b><br>%{y}<br>and %{x}<extra></extra>",
+    lines = (
+        (1, mine["added"], "‖x + Sublayer(x)‖", OKABE_ITO[3], "dot", "diamond"),
+        (1, mine["norm"], "‖x‖ after the step", OKABE_ITO[0], "solid", "circle"),
+        (2, mine["share"], "share", OKABE_ITO[1], "dash", "square"),
+        (2, mine["to_start"], "cosine to input", OKABE_ITO[2], "solid", "circle"),
+        (2, mine["to_previous"], "cosine to previous step", OKABE_ITO[4], "dot", "diamond"),
     )
-    shown, _ = ticks(rows)
-    some = {"tickvals": [names[i] for i in shown], "ticktext": [names[i] for i in shown], "showgrid": False}
-    layout(draft, 200 + min(max(22 * len(names), 110), 480), "", "")
-    draft.update_xaxes(type="category", tickangle=-60, constrain="domain", **some)
-    return draft.update_yaxes(
-        type="category", autorange="reversed", scaleanchor="x", constrain="domain", automargin=True, **some
-    ).figure()
-
-
-def strips(vectors: Mapping[str, Array], dimension: int) -> go.Figure:
-    """Vectors of one token, one above the other, in one colour range that the bar states.
-
-    Args:
-        vectors: (d_model,) each, by what they are, top first.
-        dimension: the one to frame.
-    """
-    low, high = symmetric_range(*vectors.values())
-    names = list(vectors)
-    draft = Draft().add_heatmap(
-        z=np.stack([*vectors.values()]).astype(np.float32),
-        y=names,
-        ygap=5,
-        colorscale=SIGNED,
-        zmin=low,
-        zmax=high,
-        colorbar={
-            "title": {"text": f"value<br>−{high:.3g} to {high:.3g}"},
-            "thickness": 12,
-            "tickvals": [low, 0, high],
-            "ticktext": [f"−{high:.3g}", "0", f"{high:.3g}"],
-        },
-        hovertemplate="<b>%{z:.7g}</b><br>%{y}<br>dimension %{x}<extra></extra>",
-    )
-    frame = {"x0": dimension - 0.5, "x1": dimension + 0.5, "y0": -0.5, "y1": len(names) - 0.5}
-    draft.add_shape(type="rect", **frame, line={"color": LINE, "width": 2})
-    layout(draft, 70 + 34 * len(names), "dimension", "")
-    draft.update_layout(margin={"t": 10})
-    draft.update_xaxes(showgrid=False, zeroline=False)
-    return draft.update_yaxes(autorange="reversed", showgrid=False, zeroline=False, automargin=True).figure()
-
-
-def _dress(draft: Draft, steps: Sequence[str], tokens: Sequence[str], plot: int) -> go.Figure:
-    """Titles above their legends, the steps' names at the foot, the tokens' at the map; `plot` is in pixels."""
-    draft.update_annotations(x=0, xanchor="left", font_size=14, yshift=2)
+    turned = min(float(np.nanmin(mine[name])) for name in ("to_start", "to_previous")) < -0.2
     # A legend's own title makes room for itself where a narrow window wraps the entries.
-    below = {
-        "orientation": "h",
-        "x": 0,
-        "yanchor": "bottom",
-        "font_size": 12,
-        "title": {"side": "top", "font_size": 14},
-    }
-    draft.update_layout(
-        legend={**below, "y": 1},
-        legend2={**below, "y": 1 - (LINES + GAP) / plot},
+    legend = {"orientation": "h", "x": 0, "yanchor": "bottom"}
+    token = html.escape(rows[position])
+    return figure(
+        [
+            lengths,
+            *(_line(*line, columns) for line in lines),
+            *_map_traces(shown, measures[shown], steps, rows, cells / plot),
+        ],
+        grid(
+            3,
+            titles=("", "", f"<b>All tokens</b>: {MEASURES[shown].definition}"),
+            title_style=TITLE_LEFT | {"yshift": 2},
+            shared_xaxes=True,
+            vertical_spacing=GAP / plot,
+            row_heights=[CHART, CHART, cells],
+            xaxis=axis_ticks(steps, len(steps)) | {"tickangle": -45, "range": [-0.5, len(steps) - 0.5]},
+        ),
+        height=plot + FOOT + HEAD,
+        yaxis={"rangemode": "tozero"},
+        yaxis2={"range": [-1.08 if turned else -0.25, 1.08], "tickvals": [-1, -0.5, 0, 0.5, 1]},
+        yaxis3=axis_ticks([f"{i} {name}" for i, name in enumerate(labels(tokens))])
+        | NO_GRID
+        | {"autorange": "reversed"},
+        legend=legend | {"y": 1, "title": {"text": f"<b>Lengths</b>, token {token}", "font": {"size": 14}}},
+        legend2=legend
+        | {
+            "y": 1 - (CHART + GAP) / plot,
+            "font": {"size": 12},
+            "title": {"text": f"<b>Share and cosines</b>, token {token}", "side": "top", "font": {"size": 14}},
+        },
         margin={"t": HEAD, "b": FOOT, "l": 80},
         hoverdistance=200,
         bargap=0.45,
+        shapes=_marks(steps, position, step),
     )
-    names = {"tickmode": "array", "tickvals": np.arange(len(steps)), "ticktext": list(steps)}
-    draft.update_xaxes(**names, showgrid=False, zeroline=False, tickangle=-45, range=[-0.5, len(steps) - 0.5])
-    rows, text = ticks(tokens)
-    text = [f"{row} {name}" for row, name in zip(rows, text, strict=True)]
-    draft.update_yaxes(zeroline=False, row=3)
-    return draft.update_yaxes(tickvals=rows, ticktext=text, autorange="reversed", showgrid=False, row=3).figure()
-
-
-def _lengths(draft: Draft, mine: Mapping[str, Array], steps: Sequence[str], position: int) -> None:
-    places = _places(position, len(steps))
-    draft.add_bar(
-        x=places[:, 1],
-        y=mine["out"],
-        customdata=_said(places, steps),
-        name="‖Sublayer(x)‖",
-        marker_color=OKABE_ITO[1],
-        hovertemplate="‖Sublayer(x)‖ <b>%{y:.7g}</b><br>%{customdata[2]}<extra></extra>",
-        row=1,
-        col=1,
-    )
-    _line(draft, (places, steps), mine["added"], "‖x + Sublayer(x)‖", (OKABE_ITO[3], "dot", "diamond"), 1)
-    _line(draft, (places, steps), mine["norm"], "‖x‖ that goes on", (OKABE_ITO[0], "solid", "circle"), 1)
-    draft.update_yaxes(rangemode="tozero", row=1)
-
-
-def _shares(draft: Draft, mine: Mapping[str, Array], steps: Sequence[str], position: int) -> None:
-    at = _places(position, len(steps)), steps
-    _line(draft, at, mine["share"], "share", (OKABE_ITO[1], "dash", "square"), 2)
-    _line(draft, at, mine["to_start"], "cosine to input", (OKABE_ITO[2], "solid", "circle"), 2)
-    _line(draft, at, mine["to_previous"], "cosine to step before", (OKABE_ITO[4], "dot", "diamond"), 2)
-    turned = min(float(np.nanmin(mine[name])) for name in ("to_start", "to_previous")) < -0.2
-    draft.update_yaxes(range=[-1.08 if turned else -0.25, 1.08], tickvals=[-1, -0.5, 0, 0.5, 1], row=2)
 
 
 def _line(
-    draft: Draft,
-    at: tuple[Array, Sequence[str]],
-    values: Array,
-    title: str,
-    look: tuple[str, str, str],
-    row: int,
-) -> None:
-    """One measure over the steps, in its colour, dash and symbol."""
-    colour, dash, symbol = look
-    draft.add_scatter(
-        x=at[0][:, 1],
+    panel: int, values: Array, name: str, colour: str, dash: str, symbol: str, columns: Mapping[str, object]
+) -> dict:
+    return scatter(
+        panel=panel,
         y=values,
-        customdata=_said(*at),
-        name=title,
+        name=name,
         mode="lines+markers",
         line={"color": colour, "dash": dash},
         marker={"symbol": symbol, "size": 8},
-        legend="legend" if row == 1 else "legend2",
+        legend="legend" if panel == 1 else "legend2",
         unselected={"marker": {"opacity": 1}},
-        hovertemplate=f"{title} <b>%{{y:.7g}}</b><br>%{{customdata[2]}}<extra></extra>",
-        row=row,
-        col=1,
+        hover=f"{name} <b>%{{y:.7g}}</b><br>%{{customdata[2]}}",
+        **columns,
     )
 
 
-def _map(draft: Draft, values: Array, steps: Sequence[str], rows: Sequence[str], of: tuple[str, float]) -> None:
-    """The heat map, and over it a point a cell: Plotly reports clicks on points, and not on cells."""
-    measure = MEASURES[of[0]]
+def _map_traces(shown: str, values: Array, steps: Sequence[str], rows: Sequence[str], length: float) -> list[dict]:
+    """The heat map, and an invisible point on each cell, which can be clicked; `length` is that of the colour bar."""
+    measure = MEASURES[shown]
     finite = values[np.isfinite(values)]
-    low, high = (-1.0, 1.0) if measure.cosine else (0.0, 1.0 if of[0] == "share" else float(finite.max(initial=0)))
-    draft.add_trace(
-        {
-            "type": "heatmap",
-            "z": np.ascontiguousarray(values, dtype=np.float32),
-            "colorscale": SIGNED if measure.cosine else WEIGHTS,
-            "zmin": low,
-            "zmax": high,
-            "colorbar": _bar(low, high, of[1]),
-            "hoverinfo": "skip",
-            "ygap": 1 if len(rows) <= 30 else 0,
-            "xgap": 1,
-        },
-        row=3,
-        col=1,
-    )
-    places = np.argwhere(np.isfinite(values))
-    said = _said(places, steps, [html.escape(row) for row in rows], values)
-    clear = {"marker": {"opacity": 0}}
-    draft.add_scatter(
-        x=places[:, 1],
-        y=places[:, 0],
-        customdata=said,
-        mode="markers",
-        showlegend=False,
-        marker={"opacity": 0, "size": 6},
-        selected=clear,
-        unselected=clear,
-        hovertemplate=f"{measure.said} <b>%{{customdata[4]:.7g}}</b><br>token %{{customdata[3]}}<br>%{{customdata[2]}}"
-        "<extra></extra>",
-        row=3,
-        col=1,
-    )
-
-
-def _bar(low: float, high: float, length: float) -> dict:
-    return {
+    low, high = (-1.0, 1.0) if measure.cosine else (0.0, 1.0 if shown == "share" else float(finite.max(initial=0)))
+    colour_bar = {
         "title": {"text": f"{low:.3g} to {high:.3g}".replace("-", "−")},
         "thickness": 12,
         "y": 0,
@@ -265,32 +151,108 @@ def _bar(low: float, high: float, length: float) -> dict:
         "tickvals": [low, (low + high) / 2, high],
         "tickformat": ".3~g",
     }
-
-
-def _places(position: int, steps: int) -> Array:
-    return np.column_stack([np.full(steps, position), np.arange(steps)])
-
-
-def _said(places: Array, steps: Sequence[str], rows: Sequence[str] = (), values: Array | None = None) -> list[list]:
-    """Custom data of points: token, step, the step's name; where given the token's name and the value."""
+    names = escape(rows)
+    places = np.argwhere(np.isfinite(values))
     return [
-        [int(p), int(s), steps[s], *([rows[p], float(values[p, s])] if values is not None else [])] for p, s in places
+        heatmap(
+            panel=3,
+            z=np.ascontiguousarray(values, dtype=np.float32),
+            colorscale=SIGNED if measure.cosine else WEIGHTS,
+            zmin=low,
+            zmax=high,
+            colorbar=colour_bar,
+            ygap=1 if len(rows) <= 30 else 0,
+            xgap=1,
+        ),
+        scatter(
+            panel=3,
+            x=places[:, 1],
+            y=places[:, 0],
+            customdata=[[int(p), int(s), steps[s], names[p], float(values[p, s])] for p, s in places],
+            marker={"opacity": 0, "size": 6},
+            hover=f"{measure.definition} <b>%{{customdata[4]:.7g}}</b><br>token %{{customdata[3]}}<br>%{{customdata[2]}}",
+            **INVISIBLE,
+        ),
     ]
 
 
-def _mark(draft: Draft, steps: Sequence[str], chosen: tuple[int, int]) -> None:
-    """A band behind the chosen step, thin lines between layers, a frame around the chosen token's row."""
-    position, step = chosen
+def _marks(steps: Sequence[str], position: int, step: int) -> list[dict]:
+    """A band behind the chosen step, dotted lines between layers, frames around the chosen row and its cell."""
     layers = [name.split()[0] for name in steps]
     starts = [i - 0.5 for i in range(1, len(steps)) if layers[i] != layers[i - 1]]
-    line = {"color": LINE, "width": 1, "dash": "dot"}
-    for axis in ("", "2", "3"):
-        whole = {"xref": f"x{axis}", "yref": f"y{axis} domain", "y0": 0, "y1": 1}
-        if axis != "3":
-            band = {"fillcolor": BAND, "line_width": 0, "layer": "below"}
-            draft.add_shape(type="rect", x0=step - 0.5, x1=step + 0.5, **band, **whole)
-        for start in starts:
-            draft.add_shape(type="line", x0=start, x1=start, line=line, **whole)
-    for x0, x1, width in ((-0.5, len(steps) - 0.5, 2), (step - 0.5, step + 0.5, 3)):
-        frame = {"x0": x0, "x1": x1, "y0": position - 0.5, "y1": position + 0.5, "xref": "x3", "yref": "y3"}
-        draft.add_shape(type="rect", **frame, line={"color": OKABE_ITO[5], "width": width})
+    return [
+        *(shaded_band(step - 0.5, step + 0.5, BAND, panel) for panel in (1, 2)),
+        *(vline(start, panel) for panel in (1, 2, 3) for start in starts),
+        frame((0, len(steps) - 1), (position, position), CHOSEN, 2, panel=3),
+        frame((step, step), (position, position), CHOSEN, 3, panel=3),
+    ]
+
+
+def path_table(measures: Mapping[str, Array], steps: Sequence[str], rows: Sequence[str]) -> pd.DataFrame:
+    """One line for each token and step, tokens first; empty where a step has no such number."""
+    table = {"token": np.repeat(np.array(rows, dtype=object), len(steps)), "step": [*steps] * len(rows)}
+    return pd.DataFrame(table | {name: values.ravel() for name, values in measures.items()})
+
+
+def similarity_map(similarities: Array, rows: Sequence[str]) -> go.Figure:
+    """The cosine of each pair of tokens, −1 to 1.
+
+    Args:
+        similarities: (position, position).
+        rows: names of the tokens, plain text and unique.
+    """
+    names = escape(rows)
+    axis = axis_ticks(rows) | {"type": "category", "constrain": "domain"}
+    return figure(
+        [
+            heatmap(
+                z=np.ascontiguousarray(similarities, dtype=np.float32),
+                x=names,
+                y=names,
+                colorscale=SIGNED,
+                zmin=-1,
+                zmax=1,
+                colorbar={"title": {"text": "cosine<br>−1 to 1"}, "thickness": 12, "tickvals": [-1, -0.5, 0, 0.5, 1]},
+                hover="cosine <b>%{z:.7g}</b><br>%{y}<br>and %{x}",
+            )
+        ],
+        height=200 + cells_height(len(names), 480, 22),
+        xaxis=axis | {"tickangle": -60},
+        yaxis=axis | {"showgrid": False, "autorange": "reversed", "scaleanchor": "x"},
+    )
+
+
+def vector_strips(vectors: Mapping[str, Array], dimension: int) -> go.Figure:
+    """Vectors of one token, one above the other, in one colour range that the bar states.
+
+    Args:
+        vectors: (d_model,) by name, top first.
+        dimension: the one to frame.
+    """
+    low, high = symmetric_range(*vectors.values())
+    names = list(vectors)
+    colour_bar = {
+        "title": {"text": f"value<br>−{high:.3g} to {high:.3g}"},
+        "thickness": 12,
+        "tickvals": [low, 0, high],
+        "ticktext": [f"−{high:.3g}", "0", f"{high:.3g}"],
+    }
+    return figure(
+        [
+            heatmap(
+                z=np.stack([*vectors.values()]).astype(np.float32),
+                y=names,
+                ygap=5,
+                colorscale=SIGNED,
+                zmin=low,
+                zmax=high,
+                colorbar=colour_bar,
+                hover="<b>%{z:.7g}</b><br>%{y}<br>dimension %{x}",
+            )
+        ],
+        height=70 + 34 * len(names),
+        margin={"t": 10},
+        xaxis={"title": "dimension"},
+        yaxis=NO_GRID | {"autorange": "reversed"},
+        shapes=[frame((dimension, dimension), (0, len(names) - 1), GUIDE)],
+    )

@@ -1,17 +1,15 @@
-"""The model card's one figure: what attention costs as sentences grow, beside all that grows in step with them."""
+"""Figure of the model card: the cost of attention as sentences grow, beside everything that grows linearly."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
-from viz.figure import Draft
-from viz.theme import OKABE_ITO, layout
+from viz.figure import LEGEND_ABOVE, figure, scatter, text, vline
+from viz.theme import OKABE_ITO
 
 Array = np.ndarray
 
-LINE = "#8C8C8C"
-"""Guides: seen on light and on dark."""
 ATTENTION = "Q Kᵀ and pattern · V"
 COLOURS: Mapping[str, str] = {
     ATTENTION: OKABE_ITO[5],
@@ -19,7 +17,7 @@ COLOURS: Mapping[str, str] = {
     "feed-forward": OKABE_ITO[2],
     "output over the vocabulary": OKABE_ITO[3],
 }
-"""of the curves, by what they count"""
+"""Colour of each curve, by what it counts."""
 UNITS = ("", "k", "M", "G", "T", "P", "E")
 
 
@@ -31,47 +29,60 @@ def amount(value: float) -> str:
     return f"{value / 1000**step:.3g} {UNITS[step]}".strip()
 
 
-def lengths_to_draw(*marked: float) -> Array:
-    """Whole lengths from 1 to past the largest of `marked`, evenly spread on a logarithmic axis."""
+def lengths_to_plot(*marked: float) -> Array:
+    """Whole lengths from 1 to past the largest of `marked`, evenly spaced on a logarithmic axis."""
     return np.unique(np.geomspace(1, 4 * max(marked), 120).round().astype(int))
 
 
 def work_chart(lengths: Array, work: Mapping[str, Array], sentence: int, longest: int, even: float) -> go.Figure:
-    """Multiply-adds over the length of the sentence, both axes logarithmic.
+    """Multiply-adds over the sentence length, both axes logarithmic.
 
     Args:
-        lengths: tokens, of source and target alike.
-        work: (length,) by name, in the order and with the names of COLOURS.
+        lengths: tokens of source and of target.
+        work: (length,) by name, in the order of COLOURS.
         sentence: the current source's tokens.
         longest: positions that the model has.
-        even: where attention has caught up with projections and feed-forward together.
+        even: the length at which attention costs as much as projections and feed-forward together.
     """
-    draft = Draft()
-    for (name, colour), dash in zip(COLOURS.items(), ("solid", "dash", "dot", "dashdot"), strict=True):
-        draft.add_scatter(
+    curves = [
+        scatter(
             x=lengths,
-            # Plotly has no 64-bit whole numbers; a float holds these exactly.
+            # Plotly has no 64-bit integers; a float holds these exactly.
             y=np.asarray(work[name], dtype=float),
             mode="lines",
             line={"color": colour, "width": 3 if name == ATTENTION else 2, "dash": dash},
             name=name,
-            hovertemplate=f"<b>%{{y:,.0f}}</b><br>{name}<br>at %{{x}} tokens<extra></extra>",
+            hover=f"<b>%{{y:,.0f}}</b><br>{name}<br>at %{{x}} tokens",
         )
+        for (name, colour), dash in zip(COLOURS.items(), ("solid", "dash", "dot", "dashdot"), strict=True)
+    ]
     marks = [(sentence, f"your sentence: {sentence}"), (longest, f"longest: {longest:,}")]
-    marks += [(even, f"attention has<br>caught up: {even:,.0f}")]
-    for row, (at, text) in enumerate(sorted(marks)):
-        draft.add_vline(at, line={"color": LINE, "width": 1, "dash": "dot"})
-        # A shape stands on a log axis by its value, an annotation by the value's logarithm.
-        side = "right" if lengths[-1] ** 0.5 < at < max(marks)[0] else "left"
+    marks = sorted([*marks, (even, f"attention costs<br>as much: {even:,.0f}")])
+    notes = []
+    for row, (at, words) in enumerate(marks):
+        side = "right" if lengths[-1] ** 0.5 < at < marks[-1][0] else "left"
         place = {"x": np.log10(at), "xanchor": side, "align": side, "y": 0.22 - 0.11 * row, "yref": "y domain"}
-        draft.add_annotation(text=text, showarrow=False, font_size=12, **place)
-    layout(draft, 420, "tokens n, source and target alike (log)", "multiply-adds in one pass (log)")
-    draft.update_xaxes(type="log", range=[0, np.log10(lengths[-1])], dtick=1, tickformat=",", zeroline=False)
-    draft.update_yaxes(type="log", dtick=1, exponentformat="SI", zeroline=False)
-    draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    return draft.figure()
+        notes.append(text(words, font={"size": 12}, **place))
+    return figure(
+        curves,
+        log_axes(lengths),
+        height=420,
+        legend=LEGEND_ABOVE,
+        xaxis={"title": "tokens n, of source and of target (log)"},
+        yaxis={"title": "multiply-adds in one pass (log)"},
+        shapes=[vline(at) for at, _ in marks],
+        annotations=notes,
+    )
 
 
-def shares(values: Sequence[float]) -> list[str]:
-    """Each value's part of their sum: "41.2 %"."""
+def log_axes(lengths: Array) -> dict:
+    """Layout with logarithmic axes: lengths from 1, and counts."""
+    return {
+        "xaxis": {"type": "log", "range": [0, np.log10(lengths[-1])], "dtick": 1, "tickformat": ","},
+        "yaxis": {"type": "log", "dtick": 1, "exponentformat": "SI", "zeroline": False},
+    }
+
+
+def percentages(values: Sequence[float]) -> list[str]:
+    """Each value's share of their sum: "41.2 %"."""
     return [f"{100 * value / sum(values):.1f} %" for value in values]

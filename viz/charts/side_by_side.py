@@ -1,9 +1,8 @@
-"""Two heads' attention weights in one colour range, and their difference where both have the cell.
+"""Figures of Side by side: two heads' attention weights in one colour range, and their difference.
 
-Rows are queries, columns keys. A cell without a colour is hatched: masked, or not there on one of the sides.
+Cells without a colour are hatched: masked, or missing on one of the sides.
 """
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,41 +10,50 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from viz.figure import Draft, grid
-from viz.heatmap import CLEAR, MOST_TICKS, add_hatching, scale
-from viz.theme import OKABE_ITO, SIGNED, WEIGHTS, layout, symmetric_range
+from viz.bars import position_bars
+from viz.figure import NO_GRID, escape, figure, grid, heatmap, merge, suffix
+from viz.heatmap import (
+    CLEAR,
+    MASKED,
+    MOST_KEYS,
+    QUERY_AND_KEY,
+    cells_height,
+    cells_table,
+    colour_axis,
+    half_bar,
+    hatching,
+    weight_axis,
+)
+from viz.theme import OKABE_ITO, SIGNED, symmetric_range
+from viz.tokens import MOST_TICKS, axis_ticks
 
 Array = np.ndarray
 Pair = tuple[int | None, int | None]
 
 LONGEST_TICK, LONGEST_BETWEEN = 22, 10
-"""characters of a label, left of the first map and between the maps"""
-MOST_KEYS = 16
-"""labels below one of three maps"""
+"""Characters of a label left of the first map, and between the maps."""
 ARROW = " → "
-"""in a decoder row's short name, between what it reads and what it predicts"""
-_PLACE = "<br>query %{y}<br>key %{x}<extra></extra>"
-_MASKED = "masked: −∞ before the softmax, weight exactly 0"
+"""In a decoder row's short name, between what it reads and what it predicts."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One side: a head's weights and what its rows and columns are called, as plain text."""
+    """One side: a head's attention weights and the names of its rows and columns, as plain text."""
 
     rows: Sequence[str]
     """names of the queries, unique"""
     ticks: Sequence[str]
-    """the same, shorter: beside the map"""
+    """the same, shorter, for the axis"""
     keys: Sequence[str]
     weights: Array
     """(query, key), 0 to 1"""
     mask: Array
-    """bool (query, key), True = may look"""
+    """bool (query, key), True = visible"""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """Which rows and keys of both sides belong together, and the difference."""
+    """Which rows and keys of the two sides correspond, and the difference of their weights."""
 
     rows: Sequence[Pair]
     """a row of the left and of the right, None where a side lacks it"""
@@ -56,49 +64,65 @@ class Shared:
 
 @dataclass(frozen=True)
 class _Layer:
-    """Cells that say the same when the pointer is on them."""
+    """Cells with the same hover text."""
 
     cells: Array
-    said: str
+    """bool (row, key)"""
+    hover: str
     values: Array | None = None
     """None: without a colour"""
-    more: Array | None = None
-    """(row, key, n): further numbers that `said` names"""
+    numbers: Array | None = None
+    """(row, key, n): further numbers in the hover text"""
 
 
 def side_maps(left: Panel, right: Panel, shared: Shared | None, titles: tuple[str, str]) -> go.Figure:
-    """Left, right, and right − left where there is one; hovering a cell gives both weights and their difference.
+    """Left, right, and right − left if they can be compared; hovering a cell shows both weights and the difference.
 
     Args:
         left: one side.
-        right: the other.
-        shared: how they belong together; None where no cell can be compared.
+        right: the other side.
+        shared: how they correspond; None where no cell can be compared.
         titles: of the two sides, plain text.
     """
-    drawn = [(panel.rows, panel.ticks, panel.keys) for panel in (left, right)]
+    names = [(panel.rows, panel.ticks, panel.keys) for panel in (left, right)]
+    layers = [_side_layers(left, right, shared, side) for side in (0, 1)]
+    colours = {"coloraxis": weight_axis("weight, left<br>and right<br>0 to 1", **half_bar(0.78))}
     if shared is not None:
-        rows, ticks = (both(shared.rows, *names) for names in ((left.rows, right.rows), (left.ticks, right.ticks)))
-        drawn.append((rows, ticks, both(shared.keys, left.keys, right.keys)))
-    said = [*map(html.escape, titles), "Right − left"]
-    room = 0.03 if all(names[1] == left.ticks for names in drawn) else 0.13
-    draft = grid(1, len(drawn), titles=said[: len(drawn)], horizontal_spacing=room)
-    for column, names in enumerate(drawn, start=1):
-        layers = _between(left, right, shared) if column == 3 else _side_layers(left, right, shared, column - 1)
-        _add(draft, column, names, layers)
-        if column > 1 and room < 0.1:
-            draft.update_yaxes(showticklabels=False, ticks="", col=column)
-    colours = {"coloraxis": scale(WEIGHTS, 0, 1, "weight, left<br>and right<br>0 to 1", 0.78)}
-    if shared is not None:
+        rows, ticks = (
+            paired_names(shared.rows, *both) for both in ((left.rows, right.rows), (left.ticks, right.ticks))
+        )
+        names.append((rows, ticks, paired_names(shared.keys, left.keys, right.keys)))
+        layers.append(_difference_layers(left, right, shared))
         low, high = symmetric_range(np.nan_to_num(shared.difference))
-        colours["coloraxis2"] = scale(SIGNED, low, high, f"right − left<br>{low:.2g} to {high:.2g}", 0.22)
-    longest = max(len(left.rows), len(right.rows), 0 if shared is None else len(shared.rows))
-    layout(draft, min(max(22 * longest, 220), 560) + 165, "", "")
-    draft.update_layout(**colours, dragmode="zoom")
-    return draft.figure()
+        title = f"right − left<br>{low:.2g} to {high:.2g}"
+        colours["coloraxis2"] = colour_axis(SIGNED, low, high, title, **half_bar(0.22))
+    same_rows = all(ticks == left.ticks for _, ticks, _ in names)
+    layout = grid(
+        1,
+        len(names),
+        [*escape(titles), "Right − left"][: len(names)],
+        horizontal_spacing=0.03 if same_rows else 0.13,
+        xaxis={"tickangle": -60},
+        yaxis=NO_GRID | {"autorange": "reversed"},
+    )
+    traces, images = [], []
+    for panel, ((rows, ticks, keys), of_panel) in enumerate(zip(names, layers, strict=True), start=1):
+        visible = [layer for layer in of_panel if layer.cells.any()]
+        traces += [_layer_map(panel, rows, keys, layer) for layer in visible]
+        images += [hatching(panel)] if any(layer.values is None for layer in visible) else []
+        # Between the maps there is room only for what a decoder row reads; the hover text has all of it.
+        labels = ticks if panel == 1 else [tick.split(ARROW)[0] for tick in ticks]
+        yaxis = _short_ticks(labels, LONGEST_TICK if panel == 1 else LONGEST_BETWEEN)
+        hidden = {"showticklabels": False, "ticks": ""} if panel > 1 and same_rows else {}
+        axes = {f"xaxis{suffix(panel)}": _short_ticks(keys, most=MOST_KEYS), f"yaxis{suffix(panel)}": yaxis | hidden}
+        layout = merge(layout, axes)
+    longest = max(len(rows) for rows, _, _ in names)
+    height = max(cells_height(longest, 560, 22), 220) + 165
+    return figure(traces, layout, colours, height=height, images=images, dragmode="zoom")
 
 
-def both(pairs: Sequence[Pair], left: Sequence[str], right: Sequence[str]) -> list[str]:
-    """A name a pair: the left's; with − what only the left has, with + what only the right has."""
+def paired_names(pairs: Sequence[Pair], left: Sequence[str], right: Sequence[str]) -> list[str]:
+    """A name for each pair: the left's; after − what only the left has, after + what only the right has."""
     return [
         f"+ {right[other]}" if one is None else f"− {left[one]}" if other is None else left[one] for one, other in pairs
     ]
@@ -106,126 +130,103 @@ def both(pairs: Sequence[Pair], left: Sequence[str], right: Sequence[str]) -> li
 
 def _side_layers(left: Panel, right: Panel, shared: Shared | None, side: int) -> list[_Layer]:
     """Cells of one side that the other has too, those that it lacks, and masked ones."""
-    mine, name, others = ((left, "left", "right"), (right, "right", "left"))[side]
+    mine, name, other_name = ((left, "left", "right"), (right, "right", "left"))[side]
     weight = f"{name} <b>%{{z:.7g}}</b>"
-    masked = _Layer(~mine.mask, _MASKED)
+    masked = _Layer(~mine.mask, MASKED)
     if shared is None:
         return [_Layer(mine.mask, weight, mine.weights), masked]
-    counterpart = _counterpart(mine, (right, left)[side], shared, side)
-    there = ~np.isnan(counterpart)
-    difference = counterpart - mine.weights if side == 0 else mine.weights - counterpart
-    text = f"{weight}<br>{others} %{{customdata[0]:.7g}}<br>right − left %{{customdata[1]:+.7g}}"
+    theirs = _counterpart(mine, (right, left)[side], shared, side)
+    present = ~np.isnan(theirs)
+    difference = theirs - mine.weights if side == 0 else mine.weights - theirs
+    hover = f"{weight}<br>{other_name} %{{customdata[0]:.7g}}<br>right − left %{{customdata[1]:+.7g}}"
     return [
-        _Layer(mine.mask & there, text, mine.weights, np.stack([counterpart, difference], axis=-1)),
-        _Layer(mine.mask & ~there, f"{weight}<br>no such cell on the {others}", mine.weights),
+        _Layer(mine.mask & present, hover, mine.weights, np.stack([theirs, difference], axis=-1)),
+        _Layer(mine.mask & ~present, f"{weight}<br>no such cell on the {other_name}", mine.weights),
         masked,
     ]
 
 
 def _counterpart(mine: Panel, other: Panel, shared: Shared, side: int) -> Array:
     """The other side's weight at each cell of this one; NaN where it has none."""
-    found = np.full(mine.weights.shape, np.nan, dtype=np.float32)
+    weights = np.full(mine.weights.shape, np.nan, dtype=np.float32)
     rows, keys = ([pair for pair in pairs if None not in pair] for pairs in (shared.rows, shared.keys))
     ours, theirs = (np.ix_([p[at] for p in rows], [p[at] for p in keys]) for at in (side, 1 - side))
-    found[ours] = other.weights[theirs]
-    return found
+    weights[ours] = other.weights[theirs]
+    return weights
 
 
-def _between(left: Panel, right: Panel, shared: Shared) -> list[_Layer]:
-    """Cells of both sides, and why the others have no colour."""
-    one, other = (_spread(panel.weights, shared, side) for side, panel in enumerate((left, right)))
-    masked = np.zeros(one.shape, dtype=bool)
-    for side, panel in enumerate((left, right)):
-        masked |= _spread(panel.mask, shared, side) == 0
+def _difference_layers(left: Panel, right: Panel, shared: Shared) -> list[_Layer]:
+    """Cells of both sides, and of the other cells why they have no colour."""
+    one, other = (_on_shared_axes(panel.weights, shared, side) for side, panel in enumerate((left, right)))
+    masks = (_on_shared_axes(panel.mask, shared, side) == 0 for side, panel in enumerate((left, right)))
     on_both = ~np.isnan(one) & ~np.isnan(other)
-    hidden = masked & on_both & (one == 0) & (other == 0)
-    text = "right − left <b>%{z:+.7g}</b><br>left %{customdata[0]:.7g}<br>right %{customdata[1]:.7g}"
+    hidden = np.logical_or(*masks) & on_both & (one == 0) & (other == 0)
+    hover = "right − left <b>%{z:+.7g}</b><br>left %{customdata[0]:.7g}<br>right %{customdata[1]:.7g}"
     alone = "on the %s only: weight %%{customdata[0]:.7g}"
-    layers = [
-        _Layer(on_both & ~hidden, text, shared.difference, np.stack([one, other], axis=-1)),
-        _Layer(hidden, _MASKED + ", on both sides"),
-        _Layer(~np.isnan(one) & ~on_both, alone % "left", more=one[..., None]),
-        _Layer(~np.isnan(other) & ~on_both, alone % "right", more=other[..., None]),
+    return [
+        _Layer(on_both & ~hidden, hover, shared.difference, np.stack([one, other], axis=-1)),
+        _Layer(hidden, MASKED + ", on both sides"),
+        _Layer(~np.isnan(one) & ~on_both, alone % "left", numbers=one[..., None]),
+        _Layer(~np.isnan(other) & ~on_both, alone % "right", numbers=other[..., None]),
+        _Layer(np.isnan(one) & np.isnan(other), "a query of one side, a key of the other: no cell"),
     ]
-    return [*layers, _Layer(np.isnan(one) & np.isnan(other), "a query of one side, a key of the other: no cell")]
 
 
-def _spread(values: Array, shared: Shared, side: int) -> Array:
-    """(row, key) in the order of both; NaN where this side has no such cell."""
-    spread = np.full((len(shared.rows), len(shared.keys)), np.nan, dtype=np.float32)
+def _on_shared_axes(values: Array, shared: Shared, side: int) -> Array:
+    """One side's values on the rows and keys of both sides; NaN where it has no such cell."""
+    placed = np.full((len(shared.rows), len(shared.keys)), np.nan, dtype=np.float32)
     places = [[i for i, pair in enumerate(pairs) if pair[side] is not None] for pairs in (shared.rows, shared.keys)]
-    spread[np.ix_(*places)] = values
-    return spread
+    placed[np.ix_(*places)] = values
+    return placed
 
 
-def _add(draft: Draft, column: int, names: tuple[Sequence[str], ...], layers: Sequence[_Layer]) -> None:
-    rows, _, keys = ([html.escape(name) for name in side] for side in names)
+def _layer_map(panel: int, rows: Sequence[str], keys: Sequence[str], layer: _Layer) -> dict:
+    values = np.zeros(layer.cells.shape) if layer.values is None else layer.values
     gap = 1 if max(len(rows), len(keys)) <= MOST_TICKS else 0
-    axis = {"coloraxis": "coloraxis2" if column == 3 else "coloraxis"}
-    for layer in layers:
-        if not layer.cells.any():
-            continue
-        values = np.zeros(layer.cells.shape) if layer.values is None else layer.values
-        draft.add_heatmap(
-            z=np.where(layer.cells, values, np.nan).astype(np.float32),
-            x=keys,
-            y=rows,
-            customdata=None if layer.more is None else layer.more.astype(np.float32),
-            hovertemplate=layer.said + _PLACE,
-            hoverongaps=False,
-            xgap=gap,
-            ygap=gap,
-            row=1,
-            col=column,
-            **({"colorscale": CLEAR, "showscale": False} if layer.values is None else axis),
-        )
-    if any(layer.values is None and layer.cells.any() for layer in layers):
-        add_hatching(draft, 1, column)
-    plain = {"showgrid": False, "zeroline": False, "row": 1, "col": column}
-    draft.update_xaxes(**plain, tickangle=-60, **_ticks(names[2], most=MOST_KEYS))
-    # Between the maps there is room for what a decoder row reads; what it predicts is said on hover.
-    found = _ticks(names[1]) if column == 1 else _ticks([t.split(ARROW)[0] for t in names[1]], LONGEST_BETWEEN)
-    draft.update_yaxes(**plain, autorange="reversed", **found)
+    colours = CLEAR if layer.values is None else {"coloraxis": "coloraxis2" if panel == 3 else "coloraxis"}
+    return heatmap(
+        panel=panel,
+        z=np.where(layer.cells, values, np.nan).astype(np.float32),
+        x=escape(keys),
+        y=escape(rows),
+        customdata=None if layer.numbers is None else layer.numbers.astype(np.float32),
+        hover=layer.hover + QUERY_AND_KEY,
+        hoverongaps=False,
+        xgap=gap,
+        ygap=gap,
+        **colours,
+    )
 
 
-def _ticks(names: Sequence[str], longest: int = LONGEST_TICK, most: int = MOST_TICKS) -> dict:
-    """At most `most` labels, evenly spread, none longer than is read beside a map."""
-    step = -(-len(names) // most)
-    texts = [html.escape(text if len(text) <= longest else f"{text[: longest - 1]}…") for text in names[::step]]
-    return {"tickmode": "array", "tickvals": list(range(0, len(names), step)), "ticktext": texts}
+def _short_ticks(names: Sequence[str], longest: int = LONGEST_TICK, most: int = MOST_TICKS) -> dict:
+    """Tick labels of at most `longest` characters."""
+    return axis_ticks([name if len(name) <= longest else f"{name[: longest - 1]}…" for name in names], most)
 
 
 def distance_bars(rows: Sequence[str], ticks: Sequence[str], distances: Array) -> go.Figure:
-    """How far each query's weights lie apart; a query that one side lacks has no bar.
+    """The distance between the two sides' weights for each query; a query that one side lacks has no bar.
 
     Args:
         rows: names of the queries of both sides, plain text.
         ticks: the same, shorter.
         distances: (row,) total variation distance, 0 to 1, NaN where there is none.
     """
-    names = [html.escape(name) for name in rows]
-    draft = Draft().add_bar(
-        x=np.arange(len(rows)),
-        y=distances,
-        customdata=names,
-        marker={"color": OKABE_ITO[0]},
-        hovertemplate="%{customdata}<br>total variation distance <b>%{y:.7g}</b><extra></extra>",
+    return figure(
+        [position_bars(rows, distances, "total variation distance", {"color": OKABE_ITO[0]}, what="row", number=".7g")],
+        height=300,
+        xaxis=_short_ticks(ticks) | {"title": "query", "tickangle": -60},
+        yaxis={"title": "distance, 0 to 1", "range": [0, 1.02], "showgrid": True, "zeroline": True},
     )
-    layout(draft, 300, "query", "distance, 0 to 1")
-    draft.update_yaxes(range=[0, 1.02], showgrid=True, zeroline=True)
-    draft.update_xaxes(showgrid=False, tickangle=-60, **_ticks(ticks))
-    return draft.figure()
 
 
-def cells_table(shared: Shared, left: Panel, right: Panel) -> pd.DataFrame:
-    """One line a cell of either side, queries first; blank where a side has no such cell."""
-    rows, keys = both(shared.rows, left.rows, right.rows), both(shared.keys, left.keys, right.keys)
-    return pd.DataFrame(
+def side_table(shared: Shared, left: Panel, right: Panel) -> pd.DataFrame:
+    """One line for each cell of either side, queries first; blank where a side has no such cell."""
+    return cells_table(
+        paired_names(shared.rows, left.rows, right.rows),
+        paired_names(shared.keys, left.keys, right.keys),
         {
-            "query": np.repeat(np.array(rows, dtype=object), len(keys)),
-            "key": np.tile(np.array(keys, dtype=object), len(rows)),
-            "left": _spread(left.weights, shared, 0).ravel(),
-            "right": _spread(right.weights, shared, 1).ravel(),
-            "difference": shared.difference.ravel(),
-        }
+            "left": _on_shared_axes(left.weights, shared, 0),
+            "right": _on_shared_axes(right.weights, shared, 1),
+            "difference": shared.difference,
+        },
     )

@@ -1,17 +1,16 @@
-"""Pictures of one attention at many temperatures: the live component's payload, one row, and its entropy."""
+"""Figures of Temperature: the payload of the live component, one row at several temperatures, and its entropy."""
 
-import html
 import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 
+from viz.bars import position_bars
 from viz.canvas.matrices import Axis, Matrix, encode
-from viz.figure import Draft, grid
-from viz.theme import OKABE_ITO, WEIGHTS, layout
-from viz.tokens import ticks
+from viz.figure import LEGEND_ABOVE, TITLE_LEFT, band, figure, grid, hline, scatter, text, vline
+from viz.theme import OKABE_ITO, WEIGHTS
+from viz.tokens import axis_ticks
 
 Array = np.ndarray
 
@@ -19,13 +18,13 @@ Array = np.ndarray
 def live_payload(
     names: tuple[Sequence[str], Sequence[str]], notes: Sequence[str], cells: Mapping[str, Array], **header
 ) -> bytes:
-    """What the temperature component draws from: the head's own scores and weights, once.
+    """The data of the temperature component: the head's own scores and weights.
 
     Args:
         names: of the queries and of the keys, plain text.
-        notes: what is added to a query's name where there is room: what a decoder row predicts; or nothing.
+        notes: additions to the names of the queries where there is room, what a decoder row predicts; or empty.
         cells: `mask`, bool; `scaled`, scores / sqrt(d_k); `pattern`, the run's weights; (query, key) each.
-        header: title; temperature, of the run; taus, what may be run; row, the chosen query; scope, in words.
+        header: title; temperature, of the run; taus, those offered for a run; row, the chosen query; scope, in words.
     """
     queries = Axis("query", "queries", len(names[0]), tuple(names[0]), tuple(notes))
     keys = Axis("key", "keys", len(names[1]), tuple(names[1]))
@@ -36,37 +35,46 @@ def live_payload(
 
 
 def row_panels(keys: Sequence[str], mask: Array, panels: Mapping[str, tuple[Array, float]]) -> go.Figure:
-    """One query's weights, a panel a temperature, all from 0 to 1; masked keys have no bar.
+    """One query's attention weights, a panel for each temperature, all from 0 to 1; masked keys have no bar.
 
     Args:
         keys: names of the keys, plain text.
-        mask: bool (key,), True = may look.
+        mask: bool (key,), True = visible.
         panels: title -> weights (key,) and their entropy in bits.
     """
-    places = np.arange(len(keys))
-    titles = [f"{title}:  entropy {bits:.3f} bits" for title, (_, bits) in panels.items()]
-    draft = grid(len(panels), 1, shared_xaxes=True, titles=titles, vertical_spacing=0.045)
-    for number, (title, (weights, _)) in enumerate(panels.items(), start=1):
-        draft.add_bar(
-            x=places,
-            y=np.where(mask, weights, np.nan),
-            customdata=[html.escape(key) for key in keys],
-            marker_color=OKABE_ITO[4],
-            hovertemplate=f"{title}<br>key %{{customdata}}<br>weight <b>%{{y:.7g}}</b><extra></extra>",
-            row=number,
-            col=1,
-        )
-    layout(draft, 92 * len(panels) + 120, "", "")
-    shown, _ = ticks(keys)
-    texts = [html.escape(keys[i]) for i in shown]
-    draft.update_xaxes(tickvals=shown, ticktext=texts, tickangle=-60, showgrid=False, range=[-0.6, len(keys) - 0.4])
-    draft.update_yaxes(range=[0, 1.02], tickvals=[0, 0.5, 1], zeroline=True)
-    for start, end in _runs(~mask):
-        box = {"line": {"width": 0}, "fillcolor": "rgba(128,128,128,0.18)", "layer": "below"}
-        draft.add_vrect(start - 0.5, end + 0.5, **box)
-    draft.update_annotations(x=0, xanchor="left", font={"size": 13})
-    draft.update_layout(showlegend=False, bargap=0.15)
-    return draft.figure()
+    count = len(panels)
+    return figure(
+        [
+            position_bars(
+                keys,
+                np.where(mask, weights, np.nan),
+                f"{title}: attention weight",
+                {"color": OKABE_ITO[4]},
+                what="key at position",
+                number=".7g",
+                panel=panel,
+            )
+            for panel, (title, (weights, _)) in enumerate(panels.items(), start=1)
+        ],
+        grid(
+            count,
+            1,
+            [f"{title}:  entropy {bits:.3f} bits" for title, (_, bits) in panels.items()],
+            TITLE_LEFT | {"font": {"size": 13}},
+            shared_xaxes=True,
+            vertical_spacing=0.045,
+            xaxis=axis_ticks(keys) | {"tickangle": -60, "range": [-0.6, len(keys) - 0.4]},
+            yaxis={"range": [0, 1.02], "tickvals": [0, 0.5, 1], "zeroline": True},
+        ),
+        height=92 * count + 120,
+        showlegend=False,
+        bargap=0.15,
+        shapes=[
+            band(start - 0.5, end + 0.5, "rgba(128,128,128,0.18)", panel)
+            for start, end in _runs(~mask)
+            for panel in range(1, count + 1)
+        ],
+    )
 
 
 def _runs(flags: Array) -> list[tuple[int, int]]:
@@ -81,62 +89,48 @@ def entropy_chart(taus: Array, row: Array, head: Array, visible: int, run_tau: f
     Args:
         taus: (tau,), on a logarithmic axis.
         row: (tau,) entropy of the chosen row, in bits.
-        head: (tau,) mean entropy of the head's rows.
-        visible: number of keys that the row may look at.
-        run_tau: the temperature in the run.
+        head: (tau,) mean entropy of the head's rows, in bits.
+        visible: number of keys that the row may attend to.
+        run_tau: the temperature of the run.
     """
-    draft = Draft()
-    drawn = (("the chosen row", row, OKABE_ITO[0], "solid"), ("mean of the head's rows", head, OKABE_ITO[1], "dash"))
-    for name, bits, colour, dash in drawn:
-        draft.add_scatter(
-            x=taus,
-            y=bits,
-            name=name,
-            mode="lines",
-            line={"color": colour, "dash": dash, "width": 2.5},
-            hovertemplate=f"{name}<br>τ = %{{x:.3g}}<br><b>%{{y:.5f}} bits</b><extra></extra>",
-        )
-    layout(draft, 380, "temperature τ (logarithmic)", "entropy, bits")
     most = math.log2(visible) if visible else 0.0
-    _limits(draft, visible, most)
-    _run_line(draft, run_tau)
-    top = max(most, float(head.max(initial=0.0)), 0.1)
-    draft.update_yaxes(range=[-0.06 * top, 1.16 * top], zeroline=False)
-    marks = [0.01, 0.1, 1, 10, 100]
-    draft.update_xaxes(type="log", tickvals=marks, ticktext=[f"{mark:g}" for mark in marks], showgrid=False)
-    draft.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    return draft.figure()
-
-
-def _limits(draft: Draft, visible: int, most: float) -> None:
-    """A line at 0 and one at the entropy of the uniform distribution, with what they stand for."""
     keys = "1 key" if visible == 1 else f"{visible} keys"
-    limits = (
-        (0.0, "0: all weight on one key (τ → 0, without ties)", "right"),
-        (most, f"log₂ {visible} = {most:.3f}: uniform over {keys} (τ → ∞)", "left"),
+    top = max(most, float(head.max(initial=0.0)), 0.1)
+    ends = [(0.0, 1.0, "right", "0: all weight on one key (τ → 0, no ties)")]
+    if most:
+        ends.append((most, 0.0, "left", f"log₂ {visible} = {most:.3f}: uniform over {keys} (τ → ∞)"))
+    at_run = {"x": math.log10(run_tau), "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top", "xshift": 4}
+    marks = [0.01, 0.1, 1, 10, 100]
+    return figure(
+        [
+            scatter(
+                x=taus,
+                y=bits,
+                name=name,
+                mode="lines",
+                line={"color": colour, "dash": dash, "width": 2.5},
+                hover=f"{name}<br>τ = %{{x:.3g}}<br><b>%{{y:.5f}} bits</b>",
+            )
+            for name, bits, colour, dash in (
+                ("chosen row", row, OKABE_ITO[0], "solid"),
+                ("mean of the head's rows", head, OKABE_ITO[1], "dash"),
+            )
+        ],
+        height=380,
+        legend=LEGEND_ABOVE,
+        xaxis={
+            "title": "temperature τ (logarithmic)",
+            "type": "log",
+            "tickvals": marks,
+            "ticktext": [f"{mark:g}" for mark in marks],
+        },
+        yaxis={"title": "entropy (bits)", "range": [-0.06 * top, 1.16 * top], "zeroline": False},
+        shapes=[
+            *(hline(height, width=2) for height, *_ in ends),
+            vline(run_tau, color=OKABE_ITO[5], width=1.5, dash="solid"),
+        ],
+        annotations=[
+            *(text(words, x=x, xref="paper", xanchor=side, y=y, yanchor="bottom") for y, x, side, words in ends),
+            text(f"the run: τ = {run_tau:g}", **at_run),
+        ],
     )
-    for height, text, side in limits[: 1 if most == 0 else 2]:
-        draft.add_hline(height, line={"dash": "dot", "color": "#8C8C8C"})
-        place = {"x": float(side == "right"), "xref": "paper", "xanchor": side, "yanchor": "bottom"}
-        draft.add_annotation(y=height, text=text, showarrow=False, **place)
-
-
-def _run_line(draft: Draft, run_tau: float) -> None:
-    draft.add_vline(run_tau, line={"color": OKABE_ITO[5], "width": 1.5})
-    draft.add_annotation(
-        x=math.log10(run_tau),
-        y=1,
-        yref="paper",
-        text=f"the run: τ = {run_tau:g}",
-        xanchor="left",
-        yanchor="top",
-        xshift=4,
-        showarrow=False,
-    )
-
-
-def weights_table(names: tuple[Sequence[str], Sequence[str]], mask: Array, maps: Mapping[str, Array]) -> pd.DataFrame:
-    """One line a cell, queries first: whether it may be looked at, and its number in each of `maps`."""
-    rows, keys = names
-    columns = {"query": np.repeat(np.array(rows, dtype=object), len(keys)), "key": list(keys) * len(rows)}
-    return pd.DataFrame(columns | {"may_look": mask.ravel()} | {name: cells.ravel() for name, cells in maps.items()})

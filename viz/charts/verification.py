@@ -1,4 +1,4 @@
-"""How far a run is from each claim about it, in single beside double precision: a row a claim, a logarithmic axis."""
+"""Figure of Verification: the error of each claim about a run, in single and in double precision."""
 
 import html
 from collections.abc import Sequence
@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from viz.figure import Draft
-from viz.theme import OKABE_ITO, layout
+from viz.figure import figure, scatter, text, vline
+from viz.theme import GUIDE, OKABE_ITO
 
 ZERO = 1e-19
-"""where the axis, which has no 0, draws it"""
+"""Where 0 stands on the logarithmic axis."""
 FAR = 1e2
-"""where it draws what is infinitely far off"""
-_GREY = "#8C8C8C"
+"""Where infinity stands."""
 _ROW = 26
 
 
@@ -34,94 +33,84 @@ class Row:
 
 
 def errors_chart(rows: Sequence[Row]) -> go.Figure:
-    """A circle for the run's own precision, a diamond for double, a bar for what is allowed.
+    """A circle for the run's own precision, a diamond for double precision, a bar for each tolerance.
 
     Args:
-        rows: in the order of the claims; the first is drawn on top.
+        rows: in the order of the claims, the first one on top.
     """
-    draft, names = Draft(), [f"{row.title}  <b>{row.number}</b>" for row in rows]
-    for row, name in zip(rows, names, strict=True):
-        ends = [_place(error) for error in (row.double, row.error) if error is not None]
-        if len(ends) == 2:
-            line = {"color": _GREY, "width": 1}
-            draft.add_scatter(x=ends, y=[name] * 2, mode="lines", line=line, hoverinfo="skip", showlegend=False)
-    _marks(
-        draft,
-        names,
-        [row.allowed if row.error is not None else None for row in rows],
-        "allowed",
-        OKABE_ITO[0],
-        "line-ns-open",
+    names = [f"{row.title}  <b>{row.number}</b>" for row in rows]
+    single, double = OKABE_ITO[0], OKABE_ITO[1]
+    spans = [
+        scatter(
+            x=[_place(row.double), _place(row.error)],
+            y=[name] * 2,
+            mode="lines",
+            line={"color": GUIDE, "width": 1},
+            showlegend=False,
+        )
+        for row, name in zip(rows, names, strict=True)
+        if row.double is not None and row.error is not None
+    ]
+    bar = "line-ns-open"
+    series = (
+        ([None if row.error is None else row.allowed for row in rows], "allowed", single, bar),
+        ([None if row.double is None else row.double_allowed for row in rows], "allowed in double", double, bar),
+        ([row.double for row in rows], "same run in double precision", double, "diamond"),
+        ([row.error for row in rows], "this run", single, "circle"),
     )
-    _marks(
-        draft,
-        names,
-        [row.double_allowed if row.double is not None else None for row in rows],
-        "allowed in double",
-        OKABE_ITO[1],
-        "line-ns-open",
+    top, small = {"y": 1, "yref": "paper", "yanchor": "bottom"}, {"color": GUIDE, "size": 11}
+    # The two labels stand on the far sides of their lines, as a phone has no room for both between these.
+    precisions = ((np.finfo(np.float32).eps, "single", "left"), (np.finfo(np.float64).eps, "double", "right"))
+    powers = range(-16, 2, 4)
+    return figure(
+        [*spans, *(_marks(names, errors, *look) for errors, *look in series)],
+        height=_ROW * len(names) + 170,
+        margin={"t": 90, "l": 20},
+        legend={"orientation": "h", "y": 1, "yanchor": "top", "yref": "container", "x": 0, "xref": "container"},
+        xaxis={
+            "title": "largest difference<br>(0, and powers of ten)",
+            "type": "log",
+            "range": [-19.6, 2.4],
+            "tickvals": [ZERO, *(10.0**power for power in powers), FAR],
+            "ticktext": ["0", *(f"10<sup>{power}</sup>" for power in powers), "broken"],
+        },
+        yaxis={"type": "category", "categoryorder": "array", "categoryarray": names[::-1], "showgrid": True},
+        shapes=[vline(float(digits)) for digits, _, _ in precisions],
+        annotations=[
+            *(
+                text(f"<i>{html.escape(row.note)}</i>", x=-12, y=name, font={"color": GUIDE, "size": 12})
+                for row, name in zip(rows, names, strict=True)
+                if row.note
+            ),
+            *(
+                text(f"last digit,<br>{name}", x=np.log10(eps), xanchor=side, font=small, **top)
+                for eps, name, side in precisions
+            ),
+        ],
     )
-    _marks(draft, names, [row.double for row in rows], "same run in double precision", OKABE_ITO[1], "diamond")
-    _marks(draft, names, [row.error for row in rows], "this run", OKABE_ITO[0], "circle")
-    for row, name in zip(rows, names, strict=True):
-        if row.note:
-            said = {"text": f"<i>{html.escape(row.note)}</i>", "font": {"color": _GREY, "size": 12}}
-            draft.add_annotation(x=-12, y=name, showarrow=False, **said)
-    _axes(draft, names)
-    return draft.figure()
 
 
-def _marks(
-    draft: Draft, names: Sequence[str], errors: Sequence[float | None], said: str, colour: str, symbol: str
-) -> None:
+def _marks(names: Sequence[str], errors: Sequence[float | None], label: str, colour: str, symbol: str) -> dict:
     known = [(name, error) for name, error in zip(names, errors, strict=True) if error is not None]
-    bar = symbol.startswith("line")
-    draft.add_scatter(
+    size = 13 if symbol.startswith("line") else 10
+    return scatter(
         x=[_place(error) for _, error in known],
         y=[name for name, _ in known],
-        customdata=["0: not one bit" if error == 0 else f"{error:.3g}" for _, error in known],
+        customdata=["0: bit-identical" if error == 0 else f"{error:.3g}" for _, error in known],
         mode="markers",
-        name=said,
-        marker={"color": colour, "symbol": symbol, "size": 13 if bar else 10, "line": {"color": colour, "width": 2}},
-        hovertemplate=f"%{{y}}<br>{said}: <b>%{{customdata}}</b><extra></extra>",
+        name=label,
+        marker={"color": colour, "symbol": symbol, "size": size, "line": {"color": colour, "width": 2}},
+        hover=f"%{{y}}<br>{label}: <b>%{{customdata}}</b>",
     )
 
 
 def _place(error: float) -> float:
-    """NaN is no proof: it stands with what is infinitely far off."""
+    """Where an error stands on the axis; NaN proves nothing and stands with infinity."""
     return min(max(error, ZERO), FAR) if error == error else FAR
 
 
-def _axes(draft: Draft, names: Sequence[str]) -> None:
-    layout(draft, _ROW * len(names) + 170, "largest difference<br>(0, and powers of ten)", "")
-    # The two labels stand on the far sides of their lines: between these a phone has no room for both.
-    sides = ((np.finfo(np.float32).eps, "single", "left"), (np.finfo(np.float64).eps, "double", "right"))
-    for digits, said, anchor in sides:
-        draft.add_vline(float(digits), line={"color": _GREY, "width": 1, "dash": "dot"})
-        draft.add_annotation(
-            x=np.log10(digits), y=1, yref="paper", yanchor="bottom", showarrow=False,
-            xanchor=anchor, text=f"last digit,<br>{said}", font={"size": 11, "color": _GREY},
-        )  # fmt: skip
-    powers = range(-16, 2, 4)
-    draft.update_xaxes(
-        type="log",
-        range=[-19.6, 2.4],
-        tickvals=[ZERO, *(10.0**power for power in powers), FAR],
-        ticktext=["0", *(f"10<sup>{power}</sup>" for power in powers), "broken"],
-        showgrid=False,
-        zeroline=False,
-    )
-    draft.update_yaxes(
-        type="category", categoryorder="array", categoryarray=list(reversed(names)), showgrid=True, automargin=True
-    )
-    draft.update_layout(
-        legend={"orientation": "h", "y": 1, "yanchor": "top", "yref": "container", "x": 0, "xref": "container"},
-        margin={"t": 90, "l": 20},
-    )
-
-
 def errors_table(rows: Sequence[Row], seconds: Sequence[float | None]) -> pd.DataFrame:
-    """One line a claim; an error that there is not stays empty."""
+    """One line for each claim; empty where there is no error."""
     return pd.DataFrame(
         {
             "claim": [row.number for row in rows],
@@ -139,5 +128,5 @@ def errors_table(rows: Sequence[Row], seconds: Sequence[float | None]) -> pd.Dat
 def _verdict(row: Row) -> str:
     if row.error is None:
         return row.note or "not measured"
-    held = row.error <= row.allowed and (row.double is None or row.double <= row.double_allowed)
-    return "✓ holds" if held else "✗ fails"
+    holds = row.error <= row.allowed and (row.double is None or row.double <= row.double_allowed)
+    return "✓ holds" if holds else "✗ fails"

@@ -1,142 +1,212 @@
-"""What a change to the model does to each token's probability, to the next word, and to every head."""
+"""Figures of What if: an intervention's effect on token probabilities, on the weights of a head, and on every head."""
 
-import html
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
-from viz.figure import Draft, grid
-from viz.theme import OKABE_ITO, WEIGHTS, layout, symmetric_range
-from viz.tokens import labels, ticks
+from viz.bars import candidate_axis, candidate_bars, position_bars
+from viz.figure import GROUPED_BARS, INVISIBLE, NO_GRID, escape, figure, frame, grid, heatmap, merge, panels, scatter
+from viz.heatmap import QUERY_AND_KEY, Map, cells_height, colour_axis, half_bar, map_grid, weight_axis
+from viz.theme import CHOSEN, OKABE_ITO, SIGNED, WEIGHTS, symmetric_range
+from viz.tokens import MOST_TICKS, labels, token_ticks
 
 Array = np.ndarray
 
-BEFORE, AFTER, DIFFERENCE = OKABE_ITO[0], OKABE_ITO[1], OKABE_ITO[3]
+BEFORE = {"color": OKABE_ITO[0]}
+AFTER = {"color": OKABE_ITO[1], "pattern": {"shape": "/"}}
+"""Hatched, so that before and after differ in more than their colour."""
+DIFFERENCE = {"color": OKABE_ITO[3]}
 
 
-def token_bars(next_tokens: Sequence[str], before: Array, after: Array) -> go.Figure:
-    """The log-probability of each token of the target, before and after; below it the difference.
+def log_probability_bars(next_tokens: Sequence[str], before: Array, after: Array) -> go.Figure:
+    """The log-probability of each target token before and after, and below it the difference.
 
     Args:
         next_tokens: the target's pieces.
         before: (position,) nats, at most 0.
         after: (position,) nats.
     """
-    positions = np.arange(len(next_tokens))
-    names = [html.escape(label) for label in labels(next_tokens)]
-    draft = grid(2, 1, shared_xaxes=True, vertical_spacing=0.08)
+    names = labels(next_tokens)
     series = (
         ("before", before, BEFORE, 1),
         ("after", after, AFTER, 1),
         ("after − before", after - before, DIFFERENCE, 2),
     )
-    for name, values, colour, row in series:
-        draft.add_bar(
-            x=positions,
-            y=values,
-            name=name,
-            customdata=names,
-            marker=_marker(name, colour),
-            hovertemplate=f"position %{{x}}: %{{customdata}}<br>{name} <b>%{{y:.6f}}</b> nats<extra></extra>",
-            row=row,
-            col=1,
-        )
-    shown, texts = ticks(next_tokens)
-    _legend(layout(draft, 430, "", ""))
-    draft.update_xaxes(showgrid=False, zeroline=False, tickvals=shown, ticktext=texts)
-    draft.update_xaxes(title_text="token of the target", row=2, col=1)
-    draft.update_yaxes(title_text="log p (nats)", row=1, col=1)
-    draft.update_yaxes(title_text="difference", row=2, col=1)
-    return draft.figure()
+    return figure(
+        [position_bars(names, values, name, marker, unit=" nats", panel=n) for name, values, marker, n in series],
+        grid(2, shared_xaxes=True, vertical_spacing=0.08, xaxis=token_ticks(next_tokens)),
+        GROUPED_BARS,
+        height=430,
+        xaxis2={"title": "target token"},
+        yaxis={"title": "log p (nats)"},
+        yaxis2={"title": "difference (nats)"},
+    )
 
 
-def candidate_bars(tokens: Sequence[str], before: Array, after: Array, written: int) -> go.Figure:
-    """Probable next tokens at one position, before and after, beside the difference; all others as one bar.
+def candidate_change_bars(tokens: Sequence[str], before: Array, after: Array, written: int) -> go.Figure:
+    """Probabilities of the next token at one position, before and after, and beside them the difference.
 
     Args:
-        tokens: pieces, the most probable first, then the name of the rest.
-        before: (token + 1,) probability; the last is the rest of the vocabulary.
-        after: (token + 1,)
-        written: index of the token that the target has there, in bold.
+        tokens: pieces, the most probable first, and last the name of the rest of the vocabulary.
+        before: (token,) probabilities, the last that of the rest.
+        after: (token,)
+        written: index of the target's own token, in bold.
     """
-    names = [*map(html.escape, labels(tokens[:-1])), html.escape(tokens[-1])]
-    order = np.arange(len(names))
-    draft = grid(1, 2, shared_yaxes=True, column_widths=[0.62, 0.38], horizontal_spacing=0.04)
-    series = (
-        ("before", before, BEFORE, 1),
-        ("after", after, AFTER, 1),
-        ("after − before", after - before, DIFFERENCE, 2),
-    )
-    for name, values, colour, column in series:
-        draft.add_bar(
-            x=values,
-            y=order,
-            orientation="h",
-            name=name,
-            customdata=names,
-            text=[f"{value:+.2%}" if column == 2 else f"{value:.2%}" for value in values],
-            textposition="outside",
-            cliponaxis=False,
-            marker=_marker(name, colour),
-            hovertemplate=f"%{{customdata}}<br>{name} <b>%{{x:.6f}}</b><extra></extra>",
-            row=1,
-            col=column,
-        )
-    _legend(layout(draft, 120 + 40 * len(names), "", ""))
-    bold = [f"<b>{name}</b>" if i == written else name for i, name in enumerate(names)]
-    draft.update_yaxes(tickvals=order, ticktext=bold, range=[len(names) - 0.4, -0.6], showgrid=False)
-    percent = {"tickformat": ".0%", "showgrid": False}
-    draft.update_xaxes(range=[0, 1.15], tickvals=[0, 0.5, 1], title_text="probability", **percent, row=1, col=1)
+    names = escape([*labels(tokens[:-1]), tokens[-1]])
     low, high = (1.4 * limit for limit in symmetric_range(after - before))
-    draft.update_xaxes(range=[low, high], nticks=4, title_text="difference", **percent, row=1, col=2)
-    return draft.figure()
+    return figure(
+        [
+            candidate_bars(names, before, "before", BEFORE),
+            candidate_bars(names, after, "after", AFTER),
+            candidate_bars(names, after - before, "after − before", DIFFERENCE, "+.2%", panel=2),
+        ],
+        grid(
+            1,
+            2,
+            shared_yaxes=True,
+            column_widths=[0.62, 0.38],
+            horizontal_spacing=0.04,
+            xaxis={"tickformat": ".0%"},
+            yaxis=candidate_axis(names, written) | {"autorange": None, "range": [len(names) - 0.4, -0.6]},
+        ),
+        GROUPED_BARS,
+        height=120 + 40 * len(names),
+        xaxis={"range": [0, 1.15], "tickvals": [0, 0.5, 1], "title": "probability"},
+        xaxis2={"range": [low, high], "nticks": 4, "title": "difference"},
+    )
 
 
-def _legend(draft: Draft) -> None:
-    draft.update_layout(barmode="group", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+def weight_change_maps(
+    rows: Sequence[str],
+    keys: Sequence[str],
+    weights: tuple[Array, Array],
+    masks: tuple[Array, Array],
+    edited: Sequence[tuple[int, int]] = (),
+) -> go.Figure:
+    """A head's attention weights before and after, in one range from 0 to 1, and their difference, centred on 0.
+
+    The cells of the first map can be clicked: an invisible point lies on each, in the order of the matrix.
+
+    Args:
+        rows: names of the queries, plain text.
+        keys: names of the keys, plain text.
+        weights: (query, key) before and after.
+        masks: bool (query, key) before and after, True = visible.
+        edited: (query, key) of the mask cells that the user has changed, marked in the first map.
+    """
+    before, after = weights
+    difference = (after - before).astype(np.float32)
+    low, high = symmetric_range(difference)
+    many = len(keys) > MOST_TICKS
+    traces, layout = map_grid(
+        rows,
+        keys,
+        (
+            Map("Before", before, masks[0], "weight before <b>%{z:.7g}</b>"),
+            Map("After", after, masks[1], "weight after <b>%{z:.7g}</b>"),
+            Map(
+                "After − before",
+                difference,
+                masks[0] | masks[1],
+                "after − before <b>%{z:+.7g}</b>",
+                {"coloraxis": "coloraxis2"},
+            ),
+        ),
+        horizontal_spacing=0.05,
+        # Small cells are hard to click.
+        column_widths=[0.5, 0.25, 0.25] if many else None,
+    )
+    return figure(
+        [*traces, *_click_targets(rows, keys, (before, masks[0]), set(edited))],
+        layout,
+        # Points would get a margin around them, which no heat map has.
+        panels("xaxis", (1, 2, 3), {"range": [-0.5, len(keys) - 0.5]}),
+        panels("yaxis", (1, 2, 3), {"autorange": False, "range": [len(rows) - 0.5, -0.5]}),
+        panels("xaxis", (2, 3), {"showticklabels": not many}),
+        height=max(cells_height(len(rows), 560, 22), 220) + 165,
+        coloraxis=weight_axis(**half_bar(0.8)),
+        coloraxis2=colour_axis(SIGNED, low, high, f"difference<br>{low:.2g} to {high:.2g}", **half_bar(0.25)),
+        hoverdistance=60,
+        clickmode="event+select",
+        dragmode="zoom",
+    )
 
 
-def _marker(name: str, colour: str) -> dict:
-    """Hatching tells after from before without colour."""
-    return {"color": colour, "pattern": {"shape": "/" if name == "after" else ""}}
+def _click_targets(
+    rows: Sequence[str], keys: Sequence[str], cells: tuple[Array, Array], edited: set[tuple[int, int]]
+) -> list[dict]:
+    """A point on each cell, and a cross on each edited one."""
+    weights, mask = cells
+    rows, keys = escape(rows), escape(keys)
+    actions, values = [], []
+    for cell in np.ndindex(mask.shape):
+        action = "click to forbid this cell" if mask[cell] else "click to allow this cell"
+        actions.append("edited: click to undo" if cell in edited else action)
+        values.append(f"{weights[cell]:.7g}" if mask[cell] else "0 (masked)")
+    crossed = [(query, key) for query, key in sorted(edited) if query < len(rows) and key < len(keys)]
+    hover = "weight before <b>%{text}</b>" + QUERY_AND_KEY + "<br>%{customdata}"
+    cross = {"symbol": "x", "size": 10, "color": "#FFFFFF", "line": {"color": "#000000", "width": 1.5}}
+    return [
+        scatter(
+            x=[*keys] * len(rows),
+            y=[row for row in rows for _ in keys],
+            marker={"size": 9, "opacity": 0},
+            text=values,
+            customdata=actions,
+            hover=hover,
+            **INVISIBLE,
+        ),
+        scatter(
+            x=[keys[key] for _, key in crossed],
+            y=[rows[query] for query, _ in crossed],
+            mode="markers",
+            marker=cross,
+            showlegend=False,
+        ),
+    ]
 
 
-def head_maps(changes: Mapping[str, Array], names: Mapping[str, str], chosen: tuple[str, int, int]) -> go.Figure:
-    """The largest |difference| of any weight of each head: a map a kind, layers by heads, one range from 0.
+def head_change_maps(changes: Mapping[str, Array], names: Mapping[str, str], chosen: tuple[str, int, int]) -> go.Figure:
+    """The largest |difference| of any attention weight of each head: a map for each kind, in one range from 0.
 
     Args:
         changes: kind -> (layers, heads).
         names: kind -> its title.
         chosen: kind, layer and head to frame.
     """
-    highest = max(float(values.max()) for values in changes.values())
-    draft = grid(1, len(changes), titles=[names[kind] for kind in changes], horizontal_spacing=0.05)
-    layout(draft, 130 + 34 * max(len(values) for values in changes.values()), "", "")
-    for column, (kind, values) in enumerate(changes.items(), start=1):
-        draft.add_trace(
-            {
-                "type": "heatmap",
-                "z": np.ascontiguousarray(values, dtype=np.float32),
-                "coloraxis": "coloraxis",
-                "texttemplate": "%{z:.2f}" if values.size <= 64 else None,
-                "xgap": 2,
-                "ygap": 2,
-                "hovertemplate": f"{names[kind]}<br>layer %{{y}}, head %{{x}}<br>largest change of a weight "
-                "<b>%{z:.7g}</b><extra></extra>",
-            },
-            row=1,
-            col=column,
+    highest = max(float(values.max()) for values in changes.values()) or 1.0
+    kinds = list(changes)
+    traces = [
+        heatmap(
+            panel=panel,
+            z=np.ascontiguousarray(values, dtype=np.float32),
+            coloraxis="coloraxis",
+            texttemplate="%{z:.2f}" if values.size <= 64 else None,
+            xgap=2,
+            ygap=2,
+            hover=f"{names[kind]}<br>layer %{{y}}, head %{{x}}<br>largest change of a weight <b>%{{z:.7g}}</b>",
         )
-        whole = {"tickmode": "linear", "dtick": 1, "showgrid": False, "zeroline": False}
-        draft.update_xaxes(**whole, title_text="head", row=1, col=column)
-        draft.update_yaxes(**whole, title_text="layer" if column == 1 else "", autorange="reversed", row=1, col=column)
-        if kind == chosen[0]:
-            x, y = chosen[2], chosen[1]
-            frame = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
-            draft.add_shape(type="rect", **frame, line={"color": OKABE_ITO[5], "width": 3}, row=1, col=column)
-    bar = {"title": {"text": f"0 to {highest or 1.0:.2g}"}, "thickness": 12, "nticks": 4}
-    draft.update_layout(
-        coloraxis={"colorscale": WEIGHTS, "cmin": 0, "cmax": highest or 1.0, "colorbar": bar}, margin={"t": 40}
+        for panel, (kind, values) in enumerate(changes.items(), start=1)
+    ]
+    whole = {"tickmode": "linear", "dtick": 1}
+    _, layer, head = chosen
+    return figure(
+        traces,
+        grid(
+            1,
+            len(kinds),
+            [names[kind] for kind in kinds],
+            horizontal_spacing=0.05,
+            xaxis=whole | {"title": "head"},
+            yaxis=whole | NO_GRID | {"autorange": "reversed"},
+        ),
+        height=130 + 34 * max(len(values) for values in changes.values()),
+        yaxis={"title": "layer"},
+        shapes=[frame((head, head), (layer, layer), CHOSEN, 3, panel=kinds.index(chosen[0]) + 1)]
+        if chosen[0] in kinds
+        else [],
+        coloraxis=merge(
+            colour_axis(WEIGHTS, 0, highest, f"0 to {highest:.2g}"), {"colorbar": {"tickvals": None, "nticks": 4}}
+        ),
     )
-    return draft.figure()

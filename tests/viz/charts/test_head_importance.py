@@ -60,4 +60,4 @@ def test_the_curve_tells_by_shape_too_where_the_translation_is_another():
     line = figure.data[0]
     assert list(line.y) == [-1, -2, -9]
     assert line.marker.symbol[0] == line.marker.symbol[1] != line.marker.symbol[2]
-    assert list(line.customdata[2]) == ["b", "another one"]
+    assert list(line.customdata[2]) == ["b", "changed"]

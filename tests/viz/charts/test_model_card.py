@@ -31,7 +31,7 @@ def test_three_lines_mark_the_sentence_the_longest_and_the_break_even(sentence: 
     texts = {note.text: note.x for note in figure.layout.annotations}
     assert texts[f"your sentence: {sentence}"] == pytest.approx(math.log10(sentence))
     assert texts["longest: 30"] == pytest.approx(math.log10(30))
-    assert texts["attention has<br>caught up: 12"] == pytest.approx(math.log10(12.5))
+    assert texts["attention costs<br>as much: 12"] == pytest.approx(math.log10(12.5))
 
 
 @given(st.floats(1, 1e5), st.integers(1, 5000))

@@ -201,7 +201,7 @@ def test_the_table_of_blocks_gives_each_pairs_turn_and_error(waves: np.ndarray) 
     errors = np.arange(16) * 1e-8
     table = block_table([0, 3], waves, 10, errors)
     assert list(table["pair"]) == [0, 3]
-    assert table["turned by"][0] == f"{360 * 10 / (2 * math.pi):,.4g}°"
+    assert table["rotation"][0] == f"{360 * 10 / (2 * math.pi):,.4g}°"
     assert list(table["largest error"]) == ["0.0e+00", "3.0e-08"]
 
 

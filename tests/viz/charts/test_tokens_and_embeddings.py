@@ -102,12 +102,12 @@ def test_the_note_names_each_character_that_has_no_piece(translator: Translator)
     assert said("A dog") == "No unknown characters: each one is in a piece of the vocabulary."
     assert (
         said("🦖 漢 🦖")
-        == "Spelt byte by byte in UTF-8, as characters without a piece of their own are: 🦖 U+1F996, 漢 U+6F22."
+        == "Spelled as UTF-8 bytes, because the vocabulary has no piece for them: 🦖 U+1F996, 漢 U+6F22."
     )
     assert "U+202E" in said("\u202e")
     assert "\u202e" not in said("\u202e")
-    assert note(spell(translator.tokenizer, [1])).endswith("no more than <unk>: 1.")
-    assert note(spell(translator.tokenizer, [4 + 0xF0])) == "Bytes that make no character: 1."
+    assert note(spell(translator.tokenizer, [1])).endswith("only sees as <unk>: 1.")
+    assert note(spell(translator.tokenizer, [4 + 0xF0])) == "Bytes that do not form a character: 1."
 
 
 def test_the_table_has_the_bytes_of_each_piece(translator: Translator, trace: Trace) -> None:

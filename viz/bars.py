@@ -1,0 +1,79 @@
+"""Bar charts of tokens: one value for each position, or the probabilities of candidate next tokens."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from viz.figure import bar, escape
+from viz.tokens import labels
+
+Array = np.ndarray
+
+PERCENT = {"range": [0, 1.15], "tickvals": [0, 0.25, 0.5, 0.75, 1], "tickformat": ".0%"}
+"""Axis of probabilities, with room for the number after a bar."""
+
+
+def position_bars(
+    names: Sequence[str],
+    values: Array,
+    name: str,
+    marker: Mapping,
+    *,
+    what: str = "position",
+    number: str = ".6f",
+    unit: str = "",
+    **properties: Any,
+) -> dict:
+    """One upright bar for each position of a sequence.
+
+    Args:
+        names: names of the tokens, plain text.
+        values: (position,)
+        name: what the values are, for legend and hover text.
+        marker: colour, and hatching where several series stand side by side.
+        what: what a position is, for the hover text.
+        number: format of a value in the hover text.
+        unit: of a value, with a space before it.
+        properties: further properties of the trace.
+    """
+    hover = f"{what} %{{x}}: %{{customdata}}<br>{name} <b>%{{y:{number}}}</b>{unit}"
+    places = np.arange(len(names))
+    return bar(x=places, y=values, name=name, customdata=escape(names), marker=marker, hover=hover, **properties)
+
+
+def candidate_bars(
+    names: Sequence[str], values: Array, name: str, marker: Mapping, number: str = ".2%", **properties: Any
+) -> dict:
+    """One horizontal bar for each candidate token, its value written after it.
+
+    Args:
+        names: names of the candidates, escaped, best first.
+        values: (candidate,) probabilities or their differences.
+        name: what the values are.
+        marker: colour, and hatching.
+        number: format of the text after a bar.
+        properties: further properties of the trace.
+    """
+    shape = {"orientation": "h", "textposition": "outside", "cliponaxis": False, "name": name, "marker": marker}
+    shape |= {
+        "text": [f"{value:{number}}" for value in values],
+        "hover": f"%{{customdata}}<br>{name} <b>%{{x:.6f}}</b>",
+    }
+    return bar(x=values, y=np.arange(len(names)), customdata=names, **shape | properties)
+
+
+def candidate_names(pieces: Sequence[str], others: int) -> list[str]:
+    """Escaped names of the listed candidates, and last one name for all other tokens of the vocabulary."""
+    return [*escape(labels(pieces)), f"all {others:,} others"]
+
+
+def with_rest(probabilities: Array) -> Array:
+    """The probabilities and, last, the sum of all that are not listed."""
+    return np.append(probabilities, max(1.0 - float(np.sum(probabilities)), 0.0))
+
+
+def candidate_axis(names: Sequence[str], emphasised: int | None = None) -> dict:
+    """The y axis of candidates, best on top, one of them in bold."""
+    texts = [f"<b>{name}</b>" if i == emphasised else name for i, name in enumerate(names)]
+    return {"tickvals": np.arange(len(names)), "ticktext": texts, "autorange": "reversed", "showgrid": False}
