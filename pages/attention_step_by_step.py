@@ -14,7 +14,7 @@ from pages.widgets.page_links import links, way
 from pages.widgets.snippet import Recipe
 from viz import tokens
 from viz.latex import attention_formula
-from viz.steps.arithmetic import chain, worked_out
+from viz.steps.arithmetic import explain_step, result_chain
 from viz.steps.head import head_of
 from viz.steps.steps import STEPS, picture, result, shapes
 from viz.steps.strips import payload
@@ -38,9 +38,9 @@ choice = choose_cell(head, number)
 with stage:
     run = f"{view.trace.checkpoint} {view.trace.checkpoint_hash[:8]}"
     drawn = matrices(picture(number, head, choice, f"{run}, {place}, step {number + 1}: {step.title}"))
-shown = worked_out(number, head, choice)
+shown = explain_step(number, head, choice)
 st.latex(shown.latex)
-sums = arithmetic(payload(shown, chain(head, choice), number))
+sums = arithmetic(payload(shown, result_chain(head, choice), number))
 
 with st.container(horizontal=True):
     links(heads_and_layers="This head among all others")

@@ -27,7 +27,7 @@ from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import links, way
-from viz.charts.heads_and_layers import cells
+from viz.heatmap import cells_table
 
 view = open_page(__file__)
 shown = choose_look(view)
@@ -69,7 +69,7 @@ export(
         "key_names": np.array(shown.keys),
         "opened": shown.values,
     },
-    cells(shown.rows, shown.keys, shown.values, shown.mask),
+    cells_table(shown.rows, shown.keys, {"visible": shown.mask, "value": shown.values}),
     (
         Picture("All heads", MOSAIC, overview),
         Picture(f"Map of {shown.place}", MAP, figure),

@@ -21,7 +21,7 @@ from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.snippet import Recipe
-from viz.charts.logit_lens import path_table
+from viz.charts.layer_by_layer import path_table
 
 view = open_page(__file__)
 shown = choose(view)

@@ -17,7 +17,8 @@ from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import links
 from pages.widgets.snippet import of_head
-from viz.charts.masks import cells_table, mask_maps
+from viz.charts.masks import mask_maps
+from viz.heatmap import cells_table
 
 EXPLAINED = {
     "encoder_self": "The encoder has no causal mask: it reads the whole sentence at once, and only padding is "
@@ -63,7 +64,7 @@ export(
     view,
     f"masks-{view.kind}-layer-{view.layer}-head-{head}",
     {"mask": mask, "scaled": scaled, "pattern": pattern},
-    cells_table(rows, keys, mask, scaled, pattern),
+    cells_table(rows, keys, {"visible": mask, "scaled_score": scaled, "weight": pattern}),
     (Picture("Mask, scores and weights", "masks-maps", figure),),
     of_head("mask", "scaled", "pattern"),
 )

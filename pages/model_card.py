@@ -23,7 +23,7 @@ from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.snippet import Recipe
-from viz.charts.model_card import COLOURS, lengths_to_draw, work_chart
+from viz.charts.model_card import COLOURS, lengths_to_plot, work_chart
 
 # `curves` for one length, as a program of its own.
 CURVES = (
@@ -72,7 +72,7 @@ works = multiply_adds(config, len(trace.src_tokens), len(trace.tgt_tokens))
 show_summary(view, card)
 
 even = break_even(config)
-lengths = lengths_to_draw(len(trace.src_tokens), config.max_len, even)
+lengths = lengths_to_plot(len(trace.src_tokens), config.max_len, even)
 work = curves([multiply_adds(config, n, n) for n in lengths.tolist()])
 figure = work_chart(lengths, work, len(trace.src_tokens), config.max_len, even)
 chart(figure, key="work", alt="Multiply-adds of attention, projections, feed-forward and output over the length.")

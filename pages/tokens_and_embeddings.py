@@ -24,8 +24,8 @@ from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
-from viz.charts.tokens_and_embeddings import signed, strips
-from viz.html import meaning, piece_boxes, piece_table
+from viz.charts.tokens_and_embeddings import signed, sum_strips
+from viz.html import describe_piece, piece_boxes, piece_table
 from viz.theme import symmetric_range
 
 view = open_page(__file__)
@@ -34,7 +34,7 @@ shown = choose(view)
 st.html(piece_boxes(TITLES[shown.side], shown.pieces, HUES[shown.side], shown.position))
 
 limits = symmetric_range(*vars(shown.embedded).values())
-figure = strips(rows_of(shown), meaning(shown.piece), shown.dimension, limits)
+figure = sum_strips(rows_of(shown), describe_piece(shown.piece), shown.dimension, limits)
 st.caption(
     f"The token's {config.d_model} numbers in its embedding, its positional encoding and their sum. Colours run from "
     f"{signed(limits[0])} to {signed(limits[1])}, the largest magnitude in this sentence. The frame marks the chosen "

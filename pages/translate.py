@@ -36,7 +36,7 @@ st.html(html.sentence(trace.translation))
 translate_long_text(view)
 st.header("Where the model looked", anchor=False)
 alignment = choose_alignment(view)
-figure = translate.alignment(alignment.weights, trace.src_tokens, rows)
+figure = translate.alignment_map(alignment.weights, trace.src_tokens, rows)
 left, right = st.columns([2, 3], gap="medium")
 with left:
     between = draw_alignment_lines(view, alignment)
@@ -63,15 +63,15 @@ st.header("How sure the model was", anchor=False)
 left, right = st.columns(2, gap="large")
 with left:
     position = choose_position(rows)
-    certainty = translate.certainty(trace.next_tokens, written, position)
+    certainty = translate.certainty_bars(trace.next_tokens, written, position)
     chart(certainty, key=POSITION_CHART, on_select=clicked_position, alt="Probability of each token of the translation")
 with right:
     here = (trace.next_tokens[position], trace.next_ids[position], written[position])
-    names, shares, chosen = translate.ranking(trace.candidates[position], here)
+    names, shares, chosen = translate.rank_candidates(trace.candidates[position], here)
     st.caption(
         f"The most probable tokens at position {position}, and all others combined. Bold: the token in the translation."
     )
-    best = translate.runners_up(names, shares, chosen, trace.logits.shape[-1])
+    best = translate.alternative_bars(names, shares, chosen, trace.logits.shape[-1])
     chart(best, key="runners-up", alt=f"The most probable tokens at position {position}")
 
 st.header("Look inside", anchor=False)

@@ -31,7 +31,7 @@ from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.page_links import links
-from viz.charts.before_after import weights_table
+from viz.heatmap import cells_table
 
 TABS = {
     "Each token": lambda _view, runs: show_tokens(runs),
@@ -68,8 +68,9 @@ explain(
 changed = replace(view, trace=runs.after, changes=len(runs.after.interventions) - len(runs.before.interventions))
 show_code(*dict.fromkeys(map(type, changes or (MaskEdit(),))), applied, build_trace, log_probabilities, largest_changes)
 rows, keys = names(view, view.attention)
-weights = (trace.attention(view.kind, view.layer).pattern[view.head] for trace in (runs.before, runs.after))
+before, after = (trace.attention(view.kind, view.layer).pattern[view.head] for trace in (runs.before, runs.after))
+table = cells_table(rows, keys, {"before": before, "after": after, "difference": after - before})
 stem = f"what-if-{view.kind}-layer-{view.layer}-head-{view.head}"
 shown = (Picture("Before, after and difference", map_key(), figure),)
-export(changed, stem, arrays(view, runs, new), weights_table(rows, keys, *weights), shown, recipe(changed))
+export(changed, stem, arrays(view, runs, new), table, shown, recipe(changed))
 proof_strip(changed)

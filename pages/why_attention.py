@@ -16,8 +16,8 @@ from pages.widgets.controls import slider, tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.snippet import Recipe
-from viz.charts.model_card import lengths_to_draw
-from viz.charts.why_attention import operations_chart, table, times_apart
+from viz.charts.model_card import lengths_to_plot
+from viz.charts.why_attention import compare_costs, layer_cost_table, operations_chart
 
 view = open_page(__file__)
 n, d = len(view.trace.src_tokens), view.translator.config.d_model
@@ -26,21 +26,21 @@ k = slider("Kernel width k of the convolution", (2, 15), 3, "kernel", place=left
 r = slider("Neighbours r of restricted self-attention", (2, 64), 8, "neighbours", place=right)
 
 here = layer_costs(n, d, k, r)
-lengths = lengths_to_draw(n, d)
+lengths = lengths_to_plot(n, d)
 curves = {name: np.array([layer_costs(x, d, k, r)[name].operations for x in lengths.tolist()]) for name in here}
 attention, matrix = (here[name].operations for name in ("Self-attention", "Recurrent"))
 whole, lstm = table_1.attention_work(n, d), table_1.lstm_work(n, d)
 st.markdown(
     f"Your sentence has **n = {n}** tokens, this model's layers are **d = {d}** wide. By the terms of Table 1, n² d "
-    f"and n d², self-attention takes **{times_apart(attention, matrix)}** a recurrent layer, in 1 sequential step "
+    f"and n d², self-attention takes **{compare_costs(attention, matrix)}** a recurrent layer, in 1 sequential step "
     f"instead of {n}. In full counts, with its projections, it takes {whole / 1e6:,.3g} million multiply-adds: "
-    f"**{times_apart(whole, matrix)}** one recurrent matrix ({matrix / 1e6:,.3g} million) and "
-    f"**{times_apart(whole, lstm)}** an LSTM ({lstm / 1e6:,.3g} million)."
+    f"**{compare_costs(whole, matrix)}** one recurrent matrix ({matrix / 1e6:,.3g} million) and "
+    f"**{compare_costs(whole, lstm)}** an LSTM ({lstm / 1e6:,.3g} million)."
 )
 figure = operations_chart(lengths, curves, {name: cost.operations for name, cost in here.items()}, n, d)
 chart(figure, key="why-operations", alt="Operations per layer over the sentence's length, for four kinds of layer.")
 costs = {name: (cost.operations, cost.sequential, cost.path) for name, cost in here.items()}
-numbers_table(table(costs))
+numbers_table(layer_cost_table(costs))
 explain(
     f"The paper's Table 1, with n = {n}, d = {d}, k = {k}, r = {r} put in. Its orders have no constants: Q Kᵀ alone is "
     "n² d multiply-adds, and a whole attention layer 2 n² d + 4 n d²; one recurrent matrix n d², and an LSTM 8 n d². "

@@ -55,12 +55,13 @@ def candidate_bars(
         number: format of the text after a bar.
         properties: further properties of the trace.
     """
-    shape = {"orientation": "h", "textposition": "outside", "cliponaxis": False, "name": name, "marker": marker}
-    shape |= {
+    defaults = {
+        "customdata": names,
         "text": [f"{value:{number}}" for value in values],
         "hover": f"%{{customdata}}<br>{name} <b>%{{x:.6f}}</b>",
     }
-    return bar(x=values, y=np.arange(len(names)), customdata=names, **shape | properties)
+    look = {"name": name, "marker": marker, "textposition": "outside", "cliponaxis": False}
+    return bar(x=values, y=np.arange(len(names)), orientation="h", **look, **defaults | properties)
 
 
 def candidate_names(pieces: Sequence[str], others: int) -> list[str]:

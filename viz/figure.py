@@ -1,6 +1,6 @@
 """Plotly figures built from plain dicts and validated once.
 
-Plotly's own `update_*` methods validate at each call, about 5 ms each, while somebody waits for a slider. Here traces and
+Plotly's own `update_*` methods validate at each call, about 5 ms each, while a reader waits. Here traces and
 layout stay plain dicts, with Plotly's property names, until `figure` hands all of them over.
 """
 

@@ -15,8 +15,8 @@ from pages.widgets.explain import explain
 from pages.widgets.export import Picture, export
 from pages.widgets.snippet import Recipe, literal
 from viz.canvas.beam_tree import hypotheses_table, tree_payload
-from viz.charts.decoding import race
-from viz.charts.translate import alignment
+from viz.charts.decoding import prefix_chart
+from viz.charts.translate import alignment_map
 from viz.drawing import Drawing
 from viz.tokens import decoder_rows, labels
 
@@ -48,7 +48,7 @@ def show_greedy(view: View, step: int) -> None:
             f"They diverge at **step {first}**. Beam search's sentence is the {more} probable one: log p "
             f"**{totals[1][-1]:.4f}** versus **{totals[0][-1]:.4f}**."
         )
-    figure = race({"greedy": (words[0], totals[0]), f"beam {PAPER_BEAM}": (words[1], totals[1])})
+    figure = prefix_chart({"greedy": (words[0], totals[0]), f"beam {PAPER_BEAM}": (words[1], totals[1])})
     chart(figure, key="decoding-race", alt="Log-probability of the prefix at each step, greedy and beam search")
     st.caption(
         "The higher line has the more probable prefix. Greedy decoding takes the smallest loss at each step, and "
@@ -154,7 +154,9 @@ def _attention(view: View, tree: BeamTree, order: list[int], sentences: list[str
         f"Cross-attention weights of layer {layer}, head {view.head} (chosen in the sidebar), recorded during the "
         "search: row t is the attention, at step t, of the beam that led to this sentence."
     )
-    chart(alignment(weights, view.trace.src_tokens, rows), key="decoding-beam-attention", alt="The beam's attention")
+    chart(
+        alignment_map(weights, view.trace.src_tokens, rows), key="decoding-beam-attention", alt="The beam's attention"
+    )
     if tokens == view.trace.next_ids:
         again = view.trace.attention("cross", layer).pattern[view.head]
         st.caption(

@@ -13,8 +13,8 @@ from pages.frame.open_page import View
 from pages.parts.translate import Alignment, choose_alignment
 from pages.widgets.chart import chart
 from pages.widgets.controls import slider
-from viz.charts.decoding import source_weights, written_line
-from viz.charts.translate import ranking, runners_up
+from viz.charts.decoding import progress_line, source_weight_bars
+from viz.charts.translate import alternative_bars, rank_candidates
 from viz.tokens import decoder_rows
 
 STEP = "decoding-step"
@@ -31,7 +31,7 @@ def choose_step(view: View) -> int:
         step = 0
     else:
         step = slider(f"Step, 0 to {last}", (0, last), 0, STEP)
-    st.html(written_line(view.trace.next_tokens, step))
+    st.html(progress_line(view.trace.next_tokens, step))
     return step
 
 
@@ -42,13 +42,13 @@ def show_step(view: View, step: int) -> tuple[object, Array, Alignment]:
     alignment = choose_alignment(view)
     left, right = st.columns(2, gap="large")
     with right:
-        figure = source_weights(alignment.weights[step], trace.src_tokens, alignment.what)
+        figure = source_weight_bars(alignment.weights[step], trace.src_tokens, alignment.what)
         chart(figure, key="decoding-source", alt=alignment.what)
     with left:
         st.text(f"Step {step}: the decoder {decoder_rows(trace.tgt_tokens, trace.next_tokens)[step]}.")
         here = (trace.next_tokens[step], trace.next_ids[step], probabilities[step, trace.next_ids[step]])
-        names, shares, chosen = ranking(trace.candidates[step], here)
-        figure = runners_up(names, shares, chosen, trace.logits.shape[-1])
+        names, shares, chosen = rank_candidates(trace.candidates[step], here)
+        figure = alternative_bars(names, shares, chosen, trace.logits.shape[-1])
         chart(figure, key="decoding-next", alt=f"The most probable next tokens at step {step}")
     first = trace.candidates[step][0]
     note = "Bold: the token in the translation"

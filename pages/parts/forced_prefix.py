@@ -15,9 +15,8 @@ from pages.frame.open_page import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import number, text
 from pages.widgets.explain import show_code
-from viz.charts.before_after import word_diff
-from viz.charts.translate import certainty, ranking, runners_up
-from viz.html import chips
+from viz.charts.translate import alternative_bars, certainty_bars, rank_candidates
+from viz.html import chips, word_diff
 from viz.theme import DECODER, VALUE
 from viz.tokens import labels
 
@@ -45,7 +44,7 @@ def _show(view: View, beam_size: int) -> None:
         position = _position(trace)
         written = trace.probabilities[range(len(trace.next_ids)), list(trace.next_ids)]
         chart(
-            certainty(trace.next_tokens, written, position),
+            certainty_bars(trace.next_tokens, written, position),
             key=CERTAINTY,
             on_select=_position_clicked,
             alt="Probability of each token of the translation; a click chooses its position",
@@ -134,7 +133,7 @@ def _position_clicked() -> None:
 def _show_alternatives(trace: Trace, position: int, written: float) -> None:
     """The most probable tokens at the position: a click on one, or the button, forces it."""
     here = (trace.next_tokens[position], trace.next_ids[position], written)
-    names, shares, chosen = ranking(trace.candidates[position], here)
+    names, shares, chosen = rank_candidates(trace.candidates[position], here)
     ids = [candidate.id for candidate in trace.candidates[position]]
     ids = ids if here[1] in ids else [*ids, here[1]]
     stem, state = trace.next_ids[:position], st.session_state
@@ -148,7 +147,7 @@ def _show_alternatives(trace: Trace, position: int, written: float) -> None:
     )
     go.button("Force", key="prefix_force", on_click=_force, args=(stem, token), type="primary", width="stretch")
     key = f"prefix-alternatives-{case}"
-    figure = runners_up(names, shares, chosen, trace.logits.shape[-1])
+    figure = alternative_bars(names, shares, chosen, trace.logits.shape[-1])
     with st.container(key="prefix-alternatives"):
         chart(figure, key=key, on_select=partial(_clicked, key, stem, ids), alt="The most probable tokens here")
     st.caption("Bold: the translation's. A click on another bar forces it. The last bar is the rest of the vocabulary.")

@@ -18,8 +18,8 @@ from pages.frame.open_page import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, slider
 from pages.widgets.explain import show_code
-from viz.charts.before_after import word_diff
 from viz.charts.head_importance import effect_maps, effect_table, pruning_chart
+from viz.html import word_diff
 
 MAPS = "which-maps"
 SENTENCES = 10

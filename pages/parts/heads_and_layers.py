@@ -17,7 +17,7 @@ from pages.widgets.explain import explain
 from pages.widgets.snippet import Recipe
 from viz.canvas.lines import MOST_HEADS, lines
 from viz.canvas.mosaic import Group, mosaic
-from viz.charts.heads_and_layers import decoder_names, head_map, names, texts_of
+from viz.charts.heads_and_layers import decoder_names, group_texts, head_map, word_names
 from viz.drawing import Drawing
 
 VALUES = {"weights": "Attention weights", "norms": "Norm-weighted", "rollout": "Rollout"}
@@ -115,13 +115,13 @@ def _shown(view: View, look: Look, every: bool) -> Shown:
     groups = tuple(head_tables(view.trace, kind, look) for kind in kinds)
     tables = groups[kinds.index(view.kind)]
     attention = view.attention
-    rows = names(attention.query_tokens, tables.queries)
+    rows = word_names(attention.query_tokens, tables.queries)
     if view.kind != "encoder_self":
         rows = decoder_names(attention.query_tokens, view.trace.next_tokens, tables.queries)
     high = 1.0
     if look.values == "norms":
         high = max(float(np.nanmax(group.values, initial=0)) for group in groups) or 1.0
-    return Shown(view, groups, tables, rows, names(attention.key_tokens, tables.keys), high)
+    return Shown(view, groups, tables, rows, word_names(attention.key_tokens, tables.keys), high)
 
 
 def show_mosaic(shown: Shown) -> Drawing:
@@ -143,11 +143,11 @@ def _group(view: View, tables: HeadTables) -> Group:
 def unnumbered(view: View, tables: HeadTables) -> tuple[list[str], list[str]]:
     """Labels of queries and keys without positions, for pictures that add those themselves."""
     attention = view.trace.attention(tables.kind, 0)
-    queries = texts_of(attention.query_tokens, tables.queries)
+    queries = group_texts(attention.query_tokens, tables.queries)
     if tables.kind != "encoder_self":
-        predicted = texts_of(view.trace.next_tokens, tables.queries)
+        predicted = group_texts(view.trace.next_tokens, tables.queries)
         queries = [f"reads {read}, predicts {token}" for read, token in zip(queries, predicted, strict=True)]
-    return queries, texts_of(attention.key_tokens, tables.keys)
+    return queries, group_texts(attention.key_tokens, tables.keys)
 
 
 def _choose(kind: str, layer: int, head: int) -> None:
@@ -183,12 +183,12 @@ def _show_lines(shown: Shown) -> Drawing:
     tokens = view.attention.query_tokens
     payload = lines(
         layer[heads],
-        texts_of(tokens, tables.queries),
-        texts_of(view.attention.key_tokens, tables.keys),
+        group_texts(tokens, tables.queries),
+        group_texts(view.attention.key_tokens, tables.keys),
         heads=heads,
         shown=drawn,
         allowed=tables.mask[view.layer][heads],
-        predicts=None if view.kind == "encoder_self" else texts_of(view.trace.next_tokens, tables.queries),
+        predicts=None if view.kind == "encoder_self" else group_texts(view.trace.next_tokens, tables.queries),
         high=shown.high,
         measure=shown.called,
         title=shown.title,

@@ -15,7 +15,7 @@ from model.trace import Array, SubLayer
 from pages.frame.open_page import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number, select
-from viz.charts.layer_by_layer import MEASURES, path_chart, similarity_map, strips
+from viz.charts.layer_by_layer import MEASURES, path_chart, similarity_map, vector_strips
 from viz.heatmap import row_names
 from viz.latex import block_equation
 from viz.tokens import numbered
@@ -119,7 +119,7 @@ def show_inside(view: View, shown: Shown) -> None:
     if st.session_state.get("layers_dimension") is not None:
         st.session_state["layers_dimension"] = min(max(st.session_state["layers_dimension"], 0), last)
     j = number(f"Dimension, 0 to {last}", (0, last), 0, "layers_dimension", width=200, in_link=False) or 0
-    drawn = strips({**vectors, "γ (learned)": norm.gamma, "β (learned)": norm.beta}, j)
+    drawn = vector_strips({**vectors, "γ (learned)": norm.gamma, "β (learned)": norm.beta}, j)
     name = residual_stream.step_name(sublayer)
     chart(drawn, key="layers-strips", alt=f"The token's vectors in {name}, and γ and β of its layer norm")
     numbers = {name: getattr(sublayer, name)[shown.position, j] for name in ("before", "out", "added", "normed")}

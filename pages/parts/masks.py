@@ -16,7 +16,7 @@ from pages.compute.runs import Request, run
 from pages.frame.open_page import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number
-from viz.charts.masks import leak_map, leak_table, orders_chart, pad_names, padding_maps, probability_bars
+from viz.charts.masks import future_weight_map, leak_table, masking_bars, pad_names, padding_maps, probability_bars
 from viz.heatmap import row_names
 from viz.tokens import labels, numbered
 
@@ -95,7 +95,7 @@ def show_orders(view: View) -> None:
         "zeroed after": orders.after,
         "renormalised after": orders.renormalised,
     }
-    chart(orders_chart(keys, ways), key="masks-orders", alt="The weights of one row, masked in three ways")
+    chart(masking_bars(keys, ways), key="masks-orders", alt="The weights of one row, masked in three ways")
     st.markdown(_orders_text(ways))
 
 
@@ -140,7 +140,11 @@ def _show_leak(view: View, before: Trace, after: Trace) -> None:
     mass = future_mass(after.attention("decoder_self", view.layer).pattern)
     masked = future_mass(before.attention("decoder_self", view.layer).pattern).max()
     rows = row_names(after.tgt_tokens, after.next_tokens)
-    chart(leak_map(mass, rows), key="masks-leak", alt="Attention weight on later positions, per head and position")
+    chart(
+        future_weight_map(mass, rows),
+        key="masks-leak",
+        alt="Attention weight on later positions, per head and position",
+    )
     st.caption(
         f"The leak in layer {view.layer}: each head's weight on later positions, {mass.mean():.1%} on average, at "
         f"most {mass.max():.1%}; with the mask it is {'exactly 0' if masked == 0 else f'{masked:.3g}'}. The last row "

@@ -16,7 +16,7 @@ from model.checkpoints.store import CheckpointError, checkpoint_path, load_check
 from model.checkpoints.translator import Translator
 from model.network.config import PRESETS
 from pages.compute.cache import shared_result
-from viz.charts.model_card import amount, shares
+from viz.charts.model_card import amount, percentages
 from viz.tokens import as_markdown
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def show_work(works: Mapping[str, Work]) -> None:
         "Q Kᵀ": [work.scores or None for work in works.values()],
         "pattern · V": [work.weighted or None for work in works.values()],
         "learned matrices": [work.weights for work in works.values()],
-        "share": shares(totals),
+        "share": percentages(totals),
     }
     _table(pd.DataFrame(columns))
     st.caption(

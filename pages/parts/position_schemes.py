@@ -11,8 +11,8 @@ from pages.frame.open_page import View
 from pages.parts.masks import names
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, select, slider
-from viz.charts.position_schemes import beside, bias_lines, bias_map, offset_curve
-from viz.charts.positional_encoding import learned_beside
+from viz.charts.position_schemes import bias_chart, bias_map, comparison_maps, offset_chart
+from viz.charts.positional_encoding import learned_and_sinusoidal_maps
 from viz.theme import symmetric_range
 
 SCHEMES = {"learned": "Learned table", "rope": "RoPE", "alibi": "ALiBi"}
@@ -56,7 +56,7 @@ def show_learned(table: Array, learned: bool) -> None:
     """The learned table of this checkpoint, or what the paper reports about one."""
     if learned:
         st.markdown("Sinusoids are fixed; this table was learned. Both share one colour range.")
-        figure = learned_beside(table, position_table.sinusoidal_encoding(*table.shape))
+        figure = learned_and_sinusoidal_maps(table, position_table.sinusoidal_encoding(*table.shape))
         chart(figure, key="pe-beside", alt="Heat maps of the learned table and of the paper's sinusoids")
         st.caption("A learned table has no wavelengths, and no rotation maps one of its positions to another.")
         return
@@ -93,7 +93,7 @@ def show_rope(view: View) -> None:
     maps = {"Scores q · k": scores, "Scores after RoPE": rotated}
     patterns = {"Attention weights": attention.pattern[head], "Weights after RoPE": weights}
     chart(
-        beside(names(view, attention), mask, maps, patterns, limit),
+        comparison_maps(names(view, attention), mask, maps, patterns, limit),
         key="pe-rope",
         alt="Scores and attention weights of the head, before and after RoPE",
         roomy=True,
@@ -121,7 +121,7 @@ def _show_offsets(view: View, q: Array, k: Array, scores: Array) -> None:
     offsets = np.arange(-reach, reach + 1)
     curve = rope_by_offset(q[m], k[n], offsets)
     chart(
-        offset_curve(offsets, curve, float(scores[m, n]), n - m),
+        offset_chart(offsets, curve, float(scores[m, n]), n - m),
         key="pe-rope-offsets",
         alt="The score of one query and one key over their offset",
     )
@@ -156,7 +156,7 @@ def show_alibi(view: View) -> None:
     maps = {"Scaled scores": scaled, "Scores − m |i − j|": scaled + bias}
     patterns = {"Attention weights": attention.pattern[head], "Weights with ALiBi": _weights(view, scaled + bias)}
     chart(
-        beside(names(view, attention), mask, maps, patterns, limit),
+        comparison_maps(names(view, attention), mask, maps, patterns, limit),
         key="pe-alibi",
         alt="Scores and attention weights of the head, without and with ALiBi",
         roomy=True,
@@ -168,7 +168,7 @@ def show_alibi(view: View) -> None:
         chart(bias_map(np.where(mask, bias, np.nan), limit), key="pe-alibi-bias", alt="ALiBi's bias of this head")
     with right:
         st.markdown("Every head's bias over the distance")
-        chart(bias_lines(slopes, head, max(bias.shape)), key="pe-alibi-heads", alt="ALiBi's bias of all heads")
+        chart(bias_chart(slopes, head, max(bias.shape)), key="pe-alibi-heads", alt="ALiBi's bias of all heads")
     st.caption("Press et al. 2022, “Train Short, Test Long: Attention with Linear Biases”, section 3.")
 
 

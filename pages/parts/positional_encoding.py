@@ -12,9 +12,9 @@ from viz.charts.position_waves import (
     block_equation,
     block_map,
     block_table,
-    clocks,
+    clock_chart,
+    evenly_spaced_pairs,
     similarity_curve,
-    spread,
     wave_chart,
     wavelength_chart,
 )
@@ -133,7 +133,9 @@ def show_rotation(encoding: Array) -> None:
     rows = {f"PE({pos})": encoding[pos], f"PE({pos + k})": encoding[pos + k]}
     turned = {f"M<sub>{k}</sub> PE({pos})": predicted[pos]}
     wavelengths = position_table.wavelengths(d_model)
-    chart(clocks(rows, turned, pairs, pair, wavelengths), key="pe-clocks", alt="Pairs of dimensions as clock hands")
+    chart(
+        clock_chart(rows, turned, pairs, pair, wavelengths), key="pe-clocks", alt="Pairs of dimensions as clock hands"
+    )
     st.markdown(
         f"Each pair of dimensions is the hand of a clock, and $M_{{{k}}}$ rotates each hand by a fixed angle, from "
         f"**any** position to the one {k} later: “for any fixed offset k, PE(pos+k) can be represented as a linear "
@@ -158,7 +160,7 @@ def show_rotation(encoding: Array) -> None:
 def _pairs(n_pairs: int, pair: int) -> list[int]:
     """The pairs to draw: the chosen one and any others selected here."""
     label = "Pairs of dimensions to draw as well"
-    return sorted({*several(label, range(n_pairs), spread(n_pairs), "pe_pairs", max_selections=7), pair})
+    return sorted({*several(label, range(n_pairs), evenly_spaced_pairs(n_pairs), "pe_pairs", max_selections=7), pair})
 
 
 def _span(lengths: Array) -> str:

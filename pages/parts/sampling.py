@@ -13,7 +13,7 @@ from pages.parts.decoding import draw_samples, pieces_of, rerun_at_temperature, 
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number, slider
 from pages.widgets.explain import explain
-from viz.charts.decoding import before_after, step_costs, two_temperatures
+from viz.charts.decoding import sampling_bars, step_cost_chart, temperature_bars
 
 SAMPLES = 5
 LONGEST, REPETITIONS = 96, 3
@@ -75,7 +75,7 @@ def _show_draw(view: View, found: tuple[SampledTranslation, ...], step: int) -> 
     before = text_of(view, one.tokens[:place])
     st.text(f"Step {place}, after: {before}" if before else f"Step {place}, at the start")
     chart(
-        before_after(pieces_of(view, look.ids), look.before, look.after, look.chosen, vocabulary - len(look.ids)),
+        sampling_bars(pieces_of(view, look.ids), look.before, look.after, look.chosen, vocabulary - len(look.ids)),
         key="decoding-draw",
         alt="The model's probabilities, and the distribution that the token was drawn from",
     )
@@ -99,7 +99,7 @@ def show_temperatures(view: View, step: int) -> None:
     best = {int(i) for p in ways.values() for i in np.argsort(-p)[:5]}
     listed = sorted(best, key=lambda i: -ways["this run"][i])
     pieces = pieces_of(view, tuple(listed))
-    figure = two_temperatures(pieces, {name: p[listed] for name, p in ways.items()}, len(logits) - len(listed))
+    figure = temperature_bars(pieces, {name: p[listed] for name, p in ways.items()}, len(logits) - len(listed))
     chart(figure, key="decoding-two-temperatures", alt="One step under two temperatures")
     st.caption(
         "Entropy of this step: "
@@ -130,7 +130,7 @@ def show_cost(view: View, step: int) -> None:
     counts = [np.array([count(config, n_src, int(t)) for t in lengths]) for count in (cached_step, uncached_step)]
     left, right = st.columns(2, gap="large")
     with left:
-        figure = step_costs(lengths, *counts, "multiply-adds per step, counted", "multiply-adds")
+        figure = step_cost_chart(lengths, *counts, "multiply-adds per step, counted", "multiply-adds")
         chart(figure, key="decoding-counted", alt="Multiply-adds of each step with and without the cache")
     with right:
         measured, said = _measured(view, steps)
@@ -139,7 +139,7 @@ def show_cost(view: View, step: int) -> None:
                 st.markdown(f"Measure {2 * REPETITIONS} decodings of {steps} tokens on this machine.")
                 st.button("Measure", icon=":material/timer:", on_click=_ask, args=(view.trace.src_ids,))
         else:
-            figure = step_costs(lengths, *measured, "time per step, ms, measured", "ms")
+            figure = step_cost_chart(lengths, *measured, "time per step, ms, measured", "ms")
             chart(figure, key="decoding-measured", alt="Measured time of each step with and without the cache")
     ratio = counts[1].sum() / counts[0].sum()
     st.caption(said)

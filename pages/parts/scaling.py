@@ -29,7 +29,7 @@ from pages.parts.temperature import (
 )
 from pages.widgets.chart import chart
 from viz.charts.masks import weight_maps
-from viz.charts.scaling import products_chart, runs_chart, runs_table, variances_chart
+from viz.charts.scaling import runs_chart, runs_table, score_histogram, variances_chart
 
 MANY = (0.05, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 20.0)
 
@@ -43,7 +43,7 @@ def show_scaling(view: View, row: int) -> None:
     variances, independent = (np.array([getattr(f, n) for f in found]) for n in ("variance", "if_independent"))
     left, right = st.columns(2)
     with left:
-        figure = products_chart(attention.scores[head][mask], attention.scaled[head][mask])
+        figure = score_histogram(attention.scores[head][mask], attention.scaled[head][mask])
         chart(
             figure,
             key="temperature-products",

@@ -16,11 +16,10 @@ from pages.frame.open_page import View
 from pages.parts.masks import names
 from pages.widgets.chart import chart
 from pages.widgets.snippet import Recipe, literal
-from viz.charts.before_after import word_diff
-from viz.charts.heads_and_layers import cells as one_table
-from viz.charts.heads_and_layers import decoder_names, texts_of
-from viz.charts.heads_and_layers import names as word_names
-from viz.charts.side_by_side import ARROW, Panel, Shared, both, cells_table, distance_bars, side_maps
+from viz.charts.heads_and_layers import decoder_names, group_texts, word_names
+from viz.charts.side_by_side import ARROW, Panel, Shared, distance_bars, paired_names, side_maps, side_table
+from viz.heatmap import cells_table
+from viz.html import word_diff
 from viz.tokens import labels
 
 MAPS = "side-maps"
@@ -52,7 +51,7 @@ class Sides:
     def rows(self, short: bool = False) -> list[str]:
         """The queries of both sides, as the third map names them."""
         found = [panel.ticks if short else panel.rows for panel in self.panels]
-        return both(self.joined.rows, *found) if self.joined else []
+        return paired_names(self.joined.rows, *found) if self.joined else []
 
 
 def beside(view: View, right: View, mode: str) -> Sides:
@@ -93,7 +92,7 @@ def _panel(view: View, side: Side, by_words: bool) -> Panel:
         keys = word_names(attention.key_tokens, columns)
         decodes = view.kind != "encoder_self"
         rows = decoder_names(read, following, queries) if decodes else word_names(read, queries)
-        short = [texts_of(tokens, queries) for tokens in (read, following)] if decodes else []
+        short = [group_texts(tokens, queries) for tokens in (read, following)] if decodes else []
     ticks = [f"{i} {a}{ARROW}{b}" for i, (a, b) in enumerate(zip(*short, strict=True))] if short else rows
     return Panel(rows, ticks, keys, side.weights, side.mask)
 
@@ -161,7 +160,7 @@ def show_unmatched(sides: Sides) -> None:
         ("Queries", sides.joined.rows, (left.rows, right.rows)),
         ("Keys", sides.joined.keys, (left.keys, right.keys)),
     ):
-        alone = [text for pair, text in zip(pairs, both(pairs, *called), strict=True) if None in pair]
+        alone = [text for pair, text in zip(pairs, paired_names(pairs, *called), strict=True) if None in pair]
         if len(alone) > MOST_NAMED:
             alone[MOST_NAMED:] = [f"and {len(alone) - MOST_NAMED} more"]
         lacking.setdefault(", ".join(alone), []).append(name)
@@ -244,9 +243,9 @@ def arrays(sides: Sides) -> dict[str, Array]:
 def table(sides: Sides) -> pd.DataFrame:
     """What the CSV holds: every cell of both sides beside each other, or one side's after the other's."""
     if sides.shared is not None:
-        return cells_table(sides.shared, *sides.panels)
+        return side_table(sides.shared, *sides.panels)
     found = {
-        name: one_table(panel.rows, panel.keys, side.weights, side.mask)
+        name: cells_table(panel.rows, panel.keys, {"visible": side.mask, "value": side.weights})
         for name, side, panel in zip(("left", "right"), sides.sides, sides.panels, strict=True)
     }
     return pd.concat(found, names=["side", "cell"]).reset_index("side").reset_index(drop=True)

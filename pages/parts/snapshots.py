@@ -20,8 +20,9 @@ from pages.widgets.chart import chart
 from pages.widgets.controls import steps, toggle
 from pages.widgets.explain import explain
 from viz import html
-from viz.charts.training import pattern_map
-from viz.tokens import decoder_rows, labels
+from viz.charts.heads_and_layers import head_map
+from viz.heatmap import row_names
+from viz.tokens import numbered
 
 if TYPE_CHECKING:
     from pages.frame.open_page import View
@@ -85,18 +86,17 @@ def show_snapshots(view: "View", last_step: int | None) -> dict[str, Array]:
 
 def show_pattern(view: "View", attention: Attention, when: str) -> None:
     """The head of the sidebar at a snapshot, and how far it is from the shipped weights'."""
-    keys = labels(attention.key_tokens)
-    rows = labels(attention.query_tokens)
-    if view.kind != "encoder_self":
-        rows = decoder_rows(view.trace.tgt_tokens, view.trace.next_tokens)
+    keys = numbered(attention.key_tokens)
+    rows = row_names(attention.query_tokens, None if view.kind == "encoder_self" else view.trace.next_tokens)
     pattern, mask = attention.pattern[view.head], attention.mask[view.head]
     what = f"{KINDS[view.kind]}, layer {view.layer}, head {view.head}, {when}"
     st.markdown(f"**{what}**")
-    chart(pattern_map(pattern, mask, rows, keys), key="snapshot-pattern", alt=f"Attention weights: {what}")
+    figure = head_map(rows, keys, pattern, mask, "attention weight")
+    chart(figure, key="snapshot-pattern", alt=f"Attention weights: {what}")
     moved = total_variation(pattern, view.attention.pattern[view.head]).mean()
     spread = total_variation(pattern, uniform_weights(mask)).mean()
     st.caption(
-        f"A row is a query, a column a key; masked cells are blank. On average {moved:.1%} of a row's weight lies "
+        f"A row is a query, a column a key; masked cells are hatched. On average {moved:.1%} of a row's weight lies "
         f"elsewhere than with the shipped weights, and {spread:.1%} elsewhere than if it were spread evenly. Kind, "
         "layer and head are chosen in the sidebar."
     )

@@ -22,7 +22,7 @@ from pages.frame.open_page import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice
 from pages.widgets.explain import explain, show_code
-from viz.charts.swapped_weights import MEASURES, moved_scatter, zeroing_bars, zeroing_table
+from viz.charts.swapped_weights import MEASURES, swap_scatter, zeroing_bars, zeroing_table
 
 SEEDS = tuple(range(20))
 WAYS = {"uniform": "Uniform", "permuted": "Shuffled"}
@@ -93,7 +93,7 @@ def _show_all(view: View, heads: HeadDistances) -> None:
     picture, output = found[f"pattern_{measure}"], found[f"output_{measure}"]
     title = f"{KINDS[view.kind]}: a point a head, its weights {'made uniform' if way == 'uniform' else 'shuffled'}"
     chart(
-        moved_scatter(picture, output, measure, (view.layer, view.head), title),
+        swap_scatter(picture, output, measure, (view.layer, view.head), title),
         key="explain-scatter",
         alt="How far each head's weights moved, and how far the output moved with them",
     )

@@ -16,7 +16,7 @@ from pages.widgets.snippet import Recipe
 from viz import theme
 from viz.charts.positional_encoding import sum_maps
 from viz.charts.tokens_and_embeddings import length_bars, neighbour_bars, signed, sum_equation
-from viz.html import meaning, piece_table
+from viz.html import describe_piece, piece_table
 
 SIDES = {"source": "Source", "target": "Target"}
 TITLES = {
@@ -88,7 +88,7 @@ def show_neighbours(view: View, shown: Shown) -> None:
     translator, piece = view.translator, shown.piece
     similarities = vocabulary.cosines(translator, shown.side, piece.id)
     found = vocabulary.neighbours(translator.tokenizer, similarities, piece.id)
-    st.text(f"Nearest neighbours of token {shown.position}, {meaning(piece)} (id {piece.id}):")
+    st.text(f"Nearest neighbours of token {shown.position}, {describe_piece(piece)} (id {piece.id}):")
     bars = neighbour_bars(found, HUES[shown.side])
     chart(bars, key="tokens-neighbours", alt="The tokens whose embeddings have the largest cosine with the chosen one")
     others = np.delete(similarities, piece.id)

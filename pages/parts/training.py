@@ -15,7 +15,7 @@ from pages.widgets.chart import chart
 from pages.widgets.controls import choice, slider
 from pages.widgets.explain import explain
 from viz.charts.training import OVER, PANELS, run_curves, schedule_chart, smoothing_chart
-from viz.charts.translate import ranking
+from viz.charts.translate import rank_candidates
 from viz.tokens import decoder_rows
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def show_smoothing(view: "View") -> dict[str, Array]:
     share, other = smoothed_shares(vocabulary, epsilon)
     probabilities = trace.probabilities[position]
     written = (trace.next_tokens[position], trace.next_ids[position], float(probabilities[trace.next_ids[position]]))
-    names, model, chosen = ranking(trace.candidates[position], written)
+    names, model, chosen = rank_candidates(trace.candidates[position], written)
     target = np.full(len(names), other)
     target[chosen] = share
     plain = cross_entropies(trace.logits, trace.next_ids, 0.0)

@@ -19,8 +19,8 @@ from pages.parts.masks import names
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number
 from pages.widgets.snippet import Recipe
-from viz.charts.before_after import pattern_maps, word_diff
-from viz.charts.what_if import candidate_bars, head_maps, token_bars
+from viz.charts.what_if import candidate_change_bars, head_change_maps, log_probability_bars, weight_change_maps
+from viz.html import word_diff
 from viz.tokens import decoder_rows
 
 CLICKS = {"head": "this head", "layer": "this layer", "kind": "every layer"}
@@ -113,7 +113,7 @@ def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -
     edited = _edited(changes, address)
     rows, keys = names(view, before)
     weights = before.pattern[view.head], after.pattern[view.head]
-    figure = pattern_maps(rows, keys, weights, (before.mask[view.head], after.mask[view.head]), edited)
+    figure = weight_change_maps(rows, keys, weights, (before.mask[view.head], after.mask[view.head]), edited)
     # A new name after each change: a chart that keeps its selection would not notice a second click on a cell.
     key = map_key()
     with st.container(key=MAPS):
@@ -154,7 +154,11 @@ def _edited(changes: tuple[Intervention, ...], address: dict) -> list[tuple[int,
 def show_tokens(runs: Comparison) -> None:
     """Log-probability of each token of the same target."""
     before, after = runs.before.target_log_probabilities, runs.after.target_log_probabilities
-    chart(token_bars(runs.before.next_tokens, before, after), key="what-if-tokens", alt="Log-probability of each token")
+    chart(
+        log_probability_bars(runs.before.next_tokens, before, after),
+        key="what-if-tokens",
+        alt="Log-probability of each token",
+    )
     lost = int((after - before).argmin())
     loss = float((after - before)[lost])
     st.caption(
@@ -175,7 +179,7 @@ def show_candidates(view: View, runs: Comparison) -> None:
     top = top_tokens(before, after, with_ids=(written,))
     tokens = [*view.translator.tokenizer.tokens(top.ids), f"all {len(before) - len(top.ids):,} others"]
     shares = (np.append(values, rest) for values, rest in zip((top.before, top.after), top.rest, strict=True))
-    figure = candidate_bars(tokens, *shares, written=top.ids.index(written))
+    figure = candidate_change_bars(tokens, *shares, written=top.ids.index(written))
     chart(figure, key="what-if-candidates", alt="Probabilities of the next token before and after")
     st.caption(
         "The most probable tokens of either run; bold: the old translation's. "
@@ -186,7 +190,7 @@ def show_candidates(view: View, runs: Comparison) -> None:
 def show_heads(view: View, runs: Comparison) -> None:
     """Where the weights moved: every head of every layer."""
     changed = largest_changes(runs.before, runs.after)
-    figure = head_maps(changed, KINDS, (view.kind, view.layer, view.head))
+    figure = head_change_maps(changed, KINDS, (view.kind, view.layer, view.head))
     chart(figure, key="what-if-heads", alt="Largest change of an attention weight in every head")
     count, total = sum(int((values > 0).sum()) for values in changed.values()), sum(v.size for v in changed.values())
     st.caption(

@@ -19,7 +19,7 @@ from pages.frame.open_page import View
 from pages.parts.masks import names
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number, text
-from viz.charts.position_schemes import beside, moved_bars
+from viz.charts.position_schemes import comparison_maps, memory_change_bars
 from viz.tokens import visible, word
 
 EXAMPLE, EXAMPLE_ORDER = "The dog bites the man.", "0 4 2 3 1"
@@ -47,7 +47,9 @@ def show_order(view: View) -> None:
     texts = view.trace.source, reordered_text(view.translator, view.trace, permutation)
     _show_translations(texts, translations, OFF[off].lower())
     _show_checks(runs)
-    chart(moved_bars(tokens, dict(zip(WAYS, (run.moved for run in runs), strict=True))), key="pe-moved", alt=_ALT)
+    chart(
+        memory_change_bars(tokens, dict(zip(WAYS, (run.moved for run in runs), strict=True))), key="pe-moved", alt=_ALT
+    )
     st.caption(
         "Relative change of the encoder's output for each token when the words are reordered: norm of the difference "
         "over norm of the row. Without positions only rounding error is left, so there are no bars."
@@ -145,7 +147,7 @@ def _show_weights(view: View, runs: list[OrderRun], permutation: tuple[int, ...]
         maps |= {f"Original, positions {way}": own, f"Other, positions {way}": other}
     attention = view.attention
     chart(
-        beside(names(view, attention), attention.mask[view.head], {}, maps),
+        comparison_maps(names(view, attention), attention.mask[view.head], {}, maps),
         key="pe-order-weights",
         alt="Attention weights of the head in both orders, with positions and without",
         roomy=True,

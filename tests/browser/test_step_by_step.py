@@ -11,7 +11,7 @@ from model.checkpoints.translator import Translator
 from model.trace import Attention
 from tests.browser.conftest import Visitor
 from viz.latex import number
-from viz.steps.strips import texts
+from viz.steps.strips import number_texts
 
 SENTENCE = "a dog and a cat"
 SYMBOLS = {
@@ -109,9 +109,9 @@ def test_a_click_on_a_cell_shows_its_arithmetic(server: str, visitor: Visitor, a
     visitor.settle()
     assert visitor.page.get_by_text(f"query {i} (").first.is_visible()
     q, k = attention.q[1, i], attention.k[1, j]
-    assert cells(visitor, 0, f"q, row {i}") == texts(q)
-    assert cells(visitor, 0, f"k, row {j}") == texts(k)
-    assert [t for t in cells(visitor, 0, "product") if t] == texts(q.astype(float) * k)
+    assert cells(visitor, 0, f"q, row {i}") == number_texts(q)
+    assert cells(visitor, 0, f"k, row {j}") == number_texts(k)
+    assert [t for t in cells(visitor, 0, "product") if t] == number_texts(q.astype(float) * k)
     result = visitor.page.locator(".arithmetic .result").inner_text()
     assert result == f"sum = score = {number(attention.scores[1, i, j], 5)}"
     assert f"cell={i}-{j}-0-0" in visitor.page.url
@@ -126,7 +126,7 @@ def test_the_chain_of_numbers_is_the_trace(server: str, visitor: Visitor, attent
     assert shown[3] == "may look"
     assert shown[4] == number(attention.pattern[1, 2, 3])
     assert shown[6] == number(attention.out[2, 5])
-    assert cells(visitor, 0, "weight") == texts(attention.pattern[1, 2])
+    assert cells(visitor, 0, "weight") == number_texts(attention.pattern[1, 2])
 
 
 def test_hovering_says_the_exact_number_and_what_the_row_reads(

@@ -9,7 +9,7 @@ from model.checkpoints.tokenizer import Tokenizer
 from model.trace import Trace
 from viz import heatmap, html
 from viz.canvas import lines, mosaic
-from viz.charts import heads_and_layers, logit_lens, masks, training, translate
+from viz.charts import heads_and_layers, logit_lens, masks, translate
 from viz.steps import head, steps
 from viz.tokens import decoder_rows, labels
 
@@ -49,19 +49,18 @@ def draw_figures(trace: Trace) -> None:
     cross, own = trace.attention("cross", 0), trace.attention("decoder_self", 0)
     chance = trace.target_probabilities
     first = (trace.next_tokens[0], trace.next_ids[0], float(chance[0]))
-    names, shares, chosen = translate.ranking(trace.candidates[0], first)
+    names, shares, chosen = translate.rank_candidates(trace.candidates[0], first)
     named = heatmap.row_names(own.query_tokens, trace.next_tokens)
     keys = [f"{i} {label}" for i, label in enumerate(labels(own.key_tokens))]
     drawn = (
-        translate.alignment(cross.pattern[0], trace.src_tokens, rows),
-        translate.certainty(trace.next_tokens, chance, 0),
-        translate.runners_up(names, shares, chosen, trace.logits.shape[-1]),
+        translate.alignment_map(cross.pattern[0], trace.src_tokens, rows),
+        translate.certainty_bars(trace.next_tokens, chance, 0),
+        translate.alternative_bars(names, shares, chosen, trace.logits.shape[-1]),
         masks.mask_maps(named, keys, own.mask[0], own.scaled[0], own.pattern[0]),
-        masks.orders_chart(keys, dict.fromkeys(("one", "two", "three"), own.pattern[0, 0])),
+        masks.masking_bars(keys, dict.fromkeys(("one", "two", "three"), own.pattern[0, 0])),
         heads_and_layers.head_map(named, keys, own.pattern[0], own.mask[0], "weight"),
         masks.probability_bars(trace.next_tokens, chance, chance),
-        masks.leak_map(cross.pattern[:, :, 0], named),
-        training.pattern_map(own.pattern[0], own.mask[0], rows, labels(own.key_tokens)),
+        masks.future_weight_map(cross.pattern[:, :, 0], named),
         logit_lens.lens_map(chance[:, None], np.ones((len(rows), 1)), ["step"], (named, trace.next_tokens), 0),
     )
     for figure in drawn:

@@ -90,8 +90,8 @@ def sampling_bars(pieces: Sequence[str], before: Array, after: Array, sampled: i
 
     Args:
         pieces: listed tokens, the most probable first.
-        before: (listed,), 0 to 1.
-        after: (listed,), 0 to 1; 0 where the token was cut.
+        before: (listed + 1,), 0 to 1; the last is the sum over all other tokens.
+        after: (listed + 1,), likewise; 0 where tokens were cut.
         sampled: index of the sampled token.
         others: number of tokens that are not listed.
     """
@@ -117,14 +117,15 @@ def temperature_bars(pieces: Sequence[str], probabilities: Mapping[str, Array], 
     """
     names = candidate_names(pieces, others)
     styles = ((OKABE_ITO[7], "/"), (OKABE_ITO[1], ""), (OKABE_ITO[2], "x"))
-    series = {name: (values, *style) for (name, values), style in zip(probabilities.items(), styles, strict=True)}
+    values = map(with_rest, probabilities.values())
+    series = {name: (bars, *style) for name, bars, style in zip(probabilities, values, styles, strict=True)}
     return _candidate_figure(_candidate_series(names, series), 60 + 46 * len(names), names)
 
 
 def _candidate_series(names: Sequence[str], series: Mapping[str, tuple[Array, str, str]]) -> list[dict]:
     small = {"textfont": {"size": 10}, "constraintext": "none"}
     return [
-        candidate_bars(names, with_rest(values), name, {"color": colour, "pattern": {"shape": shape}}, **small)
+        candidate_bars(names, values, name, {"color": colour, "pattern": {"shape": shape}}, **small)
         for name, (values, colour, shape) in series.items()
     ]
 

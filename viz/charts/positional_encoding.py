@@ -9,7 +9,6 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.figure import NO_GRID, TITLE_LEFT, escape, figure, grid, heatmap, hline, merge, panels, text
-from viz.heatmap import cells_height
 from viz.theme import SIGNED, flat_bar, symmetric_range
 from viz.tokens import axis_ticks, numbered
 

@@ -100,7 +100,7 @@ def runs_chart(taus: Sequence[float], per_token: Array, bits: Array) -> go.Figur
         bits: (tau,) mean entropy of all attention weights.
     """
     series = (
-        ("log p of the unchanged translation, mean per token", per_token, OKABE_ITO[0], "circle", "solid", "y"),
+        ("ln probability of the plain translation, mean per token", per_token, OKABE_ITO[0], "circle", "solid", "y"),
         ("mean entropy of all attention weights (right axis)", bits, OKABE_ITO[5], "diamond", "dot", "y2"),
     )
     return figure(
@@ -126,7 +126,7 @@ def runs_chart(taus: Sequence[float], per_token: Array, bits: Array) -> go.Figur
             "tickvals": list(taus),
             "ticktext": [f"{tau:g}" for tau in taus],
         },
-        yaxis={"title": "log p per token (nats)"},
+        yaxis={"title": "ln probability (nats)"},
         yaxis2={
             "overlaying": "y",
             "side": "right",
@@ -146,8 +146,8 @@ def runs_table(
         {
             "τ": [f"{tau:g}" for tau in taus],
             "translation": translations,
-            "log p of the unchanged translation": totals,
-            "mean entropy, all heads": all_heads,
-            "mean entropy, this head": this_head,
+            "ln probability of the plain translation": totals,
+            "mean entropy, all heads (bits)": all_heads,
+            "mean entropy, this head (bits)": this_head,
         }
     )

@@ -133,7 +133,7 @@ def sum_equation(numbers: Mapping[str, float], token_id: int, position: int, dim
         dimension: column of both.
         d_model: the number under the root.
     """
-    n = {name: _latex_number(value, bracketed=name != "sum") for name, value in numbers.items()}
+    n = {name: equation_number(value, bracketed=name != "sum") for name, value in numbers.items()}
     return (
         rf"\begin{{aligned}} x_{{{dimension}}} &= E_{{{token_id},\,{dimension}}}\cdot\sqrt{{{d_model}}} "
         rf"+ PE_{{{position},\,{dimension}}} \\ &= {n['weight']} \cdot {n['scale']} + {n['positional']} \\ "
@@ -146,7 +146,7 @@ def signed(value: float) -> str:
     return f"{value:.3g}".replace("-", "−")
 
 
-def _latex_number(value: float, bracketed: bool) -> str:
+def equation_number(value: float, bracketed: bool = True) -> str:
     """The seven digits of single precision, in brackets where a sign or a power would be misread."""
     mantissa, _, exponent = f"{float(value):.7g}".partition("e")
     text = rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa

@@ -32,7 +32,11 @@ PANELS = (
         {"train_loss": ("training, with label smoothing", TRAIN), "dev_loss": ("development, without it", DEV)},
     ),
     Panel("BLEU", "BLEU", {"dev_bleu": ("development, greedy", DEV)}),
-    Panel("Speed", "tokens per second", {"tokens_per_second": ("target tokens per second since the start", SPEED)}),
+    Panel(
+        "Speed",
+        "tokens per second",
+        {"tokens_per_second": ("target tokens, mean since the start of the run", SPEED)},
+    ),
 )
 OVER = {"step": "training step", "epoch": "epoch", "hours": "hours of training"}
 

@@ -85,7 +85,7 @@ def _label(at: int, words: str, height: float, side: str) -> dict:
     return text(words, xanchor=side, align=side, xshift=6 if side == "left" else -6, font={"size": 12}, **place)
 
 
-def table_1(costs: Mapping[str, tuple[int, int, float]]) -> pd.DataFrame:
+def layer_cost_table(costs: Mapping[str, tuple[int, int, float]]) -> pd.DataFrame:
     """Table 1 with the paper's orders of growth and the numbers for this n and d.
 
     Args:

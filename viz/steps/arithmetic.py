@@ -8,18 +8,18 @@ import numpy as np
 from viz.canvas.matrices import Array
 from viz.latex import bracketed, coloured, dot_product, entry, latex_number, number, sum_of_products
 from viz.steps.head import Choice, Head
-from viz.steps.strips import Arithmetic, Row, Strip, row
+from viz.steps.strips import Arithmetic, Row, Strip, make_row
 from viz.theme import KEY, QUERY, VALUE, WEIGHTS
 
 COLOURS = {"Q": QUERY, "K": KEY, "V": VALUE}
 
 
-def worked_out(step: int, head: Head, choice: Choice) -> Arithmetic:
+def explain_step(step: int, head: Head, choice: Choice) -> Arithmetic:
     """What `step` (0 to 6) does at the chosen cell."""
     return (_projection, _score, _scaling, _masking, _softmax, _weighted_sum, _output)[step](head, choice)
 
 
-def chain(head: Head, choice: Choice) -> list[tuple[str, str]]:
+def result_chain(head: Head, choice: Choice) -> list[tuple[str, str]]:
     """The chosen cell's number after each of the seven steps, with what it is called."""
     i, j, c, o = choice.query, choice.key, choice.dimension, choice.output
     entries = (head.projected["Q"][i, c], head.projected["K"][j, c], head.projected["V"][j, c])
@@ -50,9 +50,9 @@ def _projection(head: Head, choice: Choice) -> Arithmetic:
         f"{head.d_model} products: row {position} of {source} ({axis.labels[position]}) times column {c} of W_{name}",
         _count(head.d_model),
         (
-            row(f"{source}, row {position}", x),
-            row(f"W_{name}, column {c}", w, colour),
-            row("product", products, bars=True),
+            make_row(f"{source}, row {position}", x),
+            make_row(f"W_{name}, column {c}", w, colour),
+            make_row("product", products, bars=True),
         ),
         f"sum {number(products.sum())}, plus bias {number(b)} = {number(value)}",
     )
@@ -72,9 +72,9 @@ def _score(head: Head, choice: Choice) -> Arithmetic:
         f"{head.d_k} products: query {i} ({head.queries.labels[i]}) times key {j} ({head.keys.labels[j]})",
         _count(head.d_k),
         (
-            row(f"q, row {i}", q, QUERY, limit=both),
-            row(f"k, row {j}", k, KEY, limit=both),
-            row("product", products, bars=True),
+            make_row(f"q, row {i}", q, QUERY, limit=both),
+            make_row(f"k, row {j}", k, KEY, limit=both),
+            make_row("product", products, bars=True),
         ),
         f"sum = score = {number(head.scores[i, j], 5)}",
     )
@@ -90,7 +90,7 @@ def _scaling(head: Head, choice: Choice) -> Arithmetic:
         rf"\frac{{{latex_number(head.scores[i, j])}}}{{{latex_number(root)}}} = {latex_number(head.scaled[i, j])}"
     )
     limit = abs(head.scores[i]).max()
-    rows = (row("score", head.scores[i], limit=limit), row(f"÷ {root:.3f}", head.scaled[i], limit=limit))
+    rows = (make_row("score", head.scores[i], limit=limit), make_row(f"÷ {root:.3f}", head.scaled[i], limit=limit))
     return Arithmetic(latex, (_key_strip(head, choice, rows, f"scaled = {number(head.scaled[i, j], 5)}"),))
 
 
@@ -103,7 +103,7 @@ def _masking(head: Head, choice: Choice) -> Arithmetic:
         rf"\;\longrightarrow\; {latex_number(masked[j])}"
     )
     limit = abs(head.scaled[i]).max()
-    rows = (row("scaled", head.scaled[i], limit=limit), row("masked", masked, limit=limit))
+    rows = (make_row("scaled", head.scaled[i], limit=limit), make_row("masked", masked, limit=limit))
     seen = int(head.mask[i].sum())
     return Arithmetic(latex, (_key_strip(head, choice, rows, f"query {i} sees {seen} of {head.keys.size} keys"),))
 
@@ -117,11 +117,11 @@ def _softmax(head: Head, choice: Choice) -> Arithmetic:
     largest = cooled.max()
     powers = np.exp(cooled - largest)
     rows = (
-        row("masked", np.where(allowed, head.scaled[i], -np.inf)),
-        row(f"÷ τ = {tau:g}", cooled),
-        row(f"− largest, {number(largest)}", cooled - largest),
-        row("e to that power", powers, bars=True, scale=WEIGHTS, allowed=allowed),
-        row("weight", head.pattern[i], scale=WEIGHTS, allowed=allowed),
+        make_row("masked", np.where(allowed, head.scaled[i], -np.inf)),
+        make_row(f"÷ τ = {tau:g}", cooled),
+        make_row(f"− largest, {number(largest)}", cooled - largest),
+        make_row("e to that power", powers, bars=True, scale=WEIGHTS, allowed=allowed),
+        make_row("weight", head.pattern[i], scale=WEIGHTS, allowed=allowed),
     )
     total = latex_number(powers.sum())
     exponent = (
@@ -150,18 +150,18 @@ def _weighted_sum(head: Head, choice: Choice) -> Arithmetic:
         f"the value of key {j} ({head.keys.labels[j]}) times its weight {number(weights[j])}, inside z of query {i}",
         _count(head.d_k),
         (
-            row(f"v, row {j}", v[j], VALUE, limit=both),
-            row("weight × v", _double(v[j]) * weights[j], limit=both),
-            row(f"z, row {i}", head.z[i], limit=both),
+            make_row(f"v, row {j}", v[j], VALUE, limit=both),
+            make_row("weight × v", _double(v[j]) * weights[j], limit=both),
+            make_row(f"z, row {i}", head.z[i], limit=both),
         ),
         f"in dimension {c}: {number(float(weights[j]) * float(v[j, c]))} of {number(head.z[i, c])}",
         c,
     )
     products = _double(weights) * v[:, c]
     sums = (
-        row("weight", weights, scale=WEIGHTS),
-        row(f"v, column {c}", v[:, c], VALUE, limit=both),
-        row("product", products, bars=True),
+        make_row("weight", weights, scale=WEIGHTS),
+        make_row(f"v, column {c}", v[:, c], VALUE, limit=both),
+        make_row("product", products, bars=True),
     )
     return Arithmetic(latex, (vectors, _key_strip(head, choice, sums, f"sum = z = {number(head.z[i, c], 5)}")))
 
@@ -179,16 +179,16 @@ def _output(head: Head, choice: Choice) -> Arithmetic:
         f"{head.d_k} products: z of head {h}, row {i} ({head.queries.labels[i]}), times column {o} of its rows of W_O",
         _count(head.d_k),
         (
-            row(f"z, row {i}", z),
-            row(f"W_O, column {o}", w),
-            row("product", _double(z) * w, bars=True),
+            make_row(f"z, row {i}", z),
+            make_row(f"W_O, column {o}", w),
+            make_row("product", _double(z) * w, bars=True),
         ),
         f"sum = head {h}'s part = {number(parts[h], 5)}",
     )
     everyone = Strip(
         f"all heads' parts of output dimension {o}, and the bias",
         (*(f"head {n}" for n in range(head.n_heads)), "b_O"),
-        (row("part", np.append(parts, head.b_o[o]), bars=True),),
+        (make_row("part", np.append(parts, head.b_o[o]), bars=True),),
         f"sum = out = {number(head.out[i, o], 5)}",
         h,
     )

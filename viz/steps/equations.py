@@ -14,15 +14,17 @@ COLOURS = dict(zip(PROJECTIONS, (QUERY, KEY, VALUE), strict=True))
 
 def projection(head: Head) -> tuple[Equation, ...]:
     dimensions, model = _dimensions(head), _model(head)
-    learned = spread(*head.weights.values(), *head.biases.values())
+    learned = robust_range(*head.weights.values(), *head.biases.values())
 
     def equation(name: str) -> Equation:
         rows = head.queries if name == "Q" else head.keys
         source, x = "Y" if head.crosses and name != "Q" else "X", head.inputs[name]
         bias = _matrix(f"b_{name}", head.biases[name][None], _single(), dimensions, learned, COLOURS[name])
-        product = _matrix(name, head.projected[name], rows, dimensions, spread(head.projected[name]), COLOURS[name])
+        product = _matrix(
+            name, head.projected[name], rows, dimensions, robust_range(head.projected[name]), COLOURS[name]
+        )
         return (
-            _matrix(source, x, rows, model, spread(x)),
+            _matrix(source, x, rows, model, robust_range(x)),
             "×",
             replace(_matrix(f"W_{name}", head.weights[name], model, dimensions, learned, COLOURS[name]), family="W, b"),
             "+",
@@ -40,9 +42,9 @@ def scores(head: Head) -> tuple[Equation, ...]:
     products = _matrix("scores", head.scores, head.queries, head.keys, symmetric_range(head.scores))
     return (
         (
-            _matrix("Q", q, head.queries, dimensions, spread(q), QUERY),
+            _matrix("Q", q, head.queries, dimensions, robust_range(q), QUERY),
             "×",
-            _matrix("K^T", k.T, dimensions, head.keys, spread(k), KEY),
+            _matrix("K^T", k.T, dimensions, head.keys, robust_range(k), KEY),
             "=",
             replace(products, result=True),
         ),
@@ -69,7 +71,7 @@ def softmax(head: Head) -> tuple[Equation, ...]:
 
 def weighted_sum(head: Head) -> tuple[Equation, ...]:
     dimensions, v = _dimensions(head), head.projected["V"]
-    both = spread(v, head.z)
+    both = robust_range(v, head.z)
     z = _matrix(f"z_{head.index}", head.z, head.queries, dimensions, both)
     return ((_weights(head), "×", _matrix("V", v, head.keys, dimensions, both, VALUE), "=", replace(z, result=True)),)
 
@@ -78,11 +80,11 @@ def output(head: Head) -> tuple[Equation, ...]:
     model, h = _model(head), head.index
     names = tuple(f"head {i}" for i in range(head.n_heads))
     blocks = Axis("", f"dimensions: {head.n_heads} × {head.d_k}", head.concat.shape[1], groups=names, lit=h)
-    concat_range = spread(head.concat)
+    concat_range = robust_range(head.concat)
     w_o = head.w_o.reshape(-1, head.d_model)
-    learned = spread(w_o, head.b_o)
+    learned = robust_range(w_o, head.b_o)
     part = head.contributions()[h].astype(np.float32)
-    outputs = spread(head.out, part)
+    outputs = robust_range(head.out, part)
     dimensions = replace(_dimensions(head), name="")
     bias = _matrix("b_O", head.b_o[None], _single(), model, learned)
     out = replace(_matrix("out", head.out, head.queries, model, outputs), result=True)
@@ -96,7 +98,7 @@ def output(head: Head) -> tuple[Equation, ...]:
     )
 
 
-def spread(*arrays: Array) -> tuple[float, float]:
+def robust_range(*arrays: Array) -> tuple[float, float]:
     """A colour range centred on 0 that a few outliers do not bleach: they take the end colours, and the legend says so.
 
     Some dimensions of a Transformer's vectors are many times larger than all others.

@@ -48,7 +48,7 @@ class Arithmetic:
     strips: tuple[Strip, ...] = ()
 
 
-def row(
+def make_row(
     label: str,
     values: Array,
     colour: str = "",
@@ -77,13 +77,13 @@ def _plain(row: Row) -> dict:
     masked = np.zeros(len(row.values), bool) if row.allowed is None else ~row.allowed
     return asdict(row) | {
         "values": [float(value) if np.isfinite(value) else None for value in row.values],
-        "texts": texts(row.values),
+        "texts": number_texts(row.values),
         "masked": masked.tolist(),
         "allowed": None,
     }
 
 
-def texts(values: Array) -> list[str]:
+def number_texts(values: Array) -> list[str]:
     """Three decimals; what would vanish keeps one digit and its power of ten."""
     return [_text(float(value)) for value in values]
 

@@ -8,13 +8,20 @@ import pytest
 from model.generation.beam_tree import beam_tree
 from model.network.config import EOS
 from viz.canvas.beam_tree import hypotheses_table, tree_payload
-from viz.charts.decoding import before_after, race, source_weights, step_costs, two_temperatures, written_line
+from viz.charts.decoding import (
+    prefix_chart,
+    progress_line,
+    sampling_bars,
+    source_weight_bars,
+    step_cost_chart,
+    temperature_bars,
+)
 
 EVIL = "\u2581<img src=x>"
 
 
 def test_the_line_tells_written_chosen_and_coming_apart() -> None:
-    line = written_line(("\u2581Ein", "\u2581Hund", EVIL), 1)
+    line = progress_line(("\u2581Ein", "\u2581Hund", EVIL), 1)
     assert line.count('class="past"') == line.count('class="now"') == line.count('class="later"') == 1
     assert line.index('class="past"') < line.index('class="now"') < line.index('class="later"')
     assert "<img" not in line
@@ -22,7 +29,7 @@ def test_the_line_tells_written_chosen_and_coming_apart() -> None:
 
 def test_source_weights_are_the_row() -> None:
     weights = np.array([0.25, 0.75])
-    figure = source_weights(weights, (EVIL, "</s>"), "Layer 0 <b>")
+    figure = source_weight_bars(weights, (EVIL, "</s>"), "Layer 0 <b>")
     assert np.array_equal(figure.data[0].y, weights)
     assert tuple(figure.layout.yaxis.range) == (0, 1)
     assert "<img" not in figure.data[0].customdata[0]
@@ -30,13 +37,13 @@ def test_source_weights_are_the_row() -> None:
 
 
 def test_a_hundred_source_tokens_have_at_most_thirty_labels() -> None:
-    figure = source_weights(np.full(100, 0.01), ["a"] * 100, "")
+    figure = source_weight_bars(np.full(100, 0.01), ["a"] * 100, "")
     assert len(figure.layout.xaxis.tickvals) <= 30
 
 
 def test_the_race_has_a_line_each() -> None:
     totals = np.array([-0.1, -0.4])
-    figure = race({"greedy": (("a", EVIL), totals), "beam 4": (("a",), totals[:1])})
+    figure = prefix_chart({"greedy": (("a", EVIL), totals), "beam 4": (("a",), totals[:1])})
     assert [list(line.y) for line in figure.data] == [[-0.1, -0.4], [-0.1]]
     assert figure.data[0].line.dash != figure.data[1].line.dash, "colour alone tells nothing"
     assert "<img" not in figure.data[0].customdata[1]
@@ -44,7 +51,7 @@ def test_the_race_has_a_line_each() -> None:
 
 def test_bars_before_and_after_state_the_rest_and_what_was_cut() -> None:
     before, after = np.array([0.5, 0.2, 0.1, 0.2]), np.array([0.7, 0.3, 0.0, 0.0])
-    figure = before_after(("a", EVIL, "c"), before, after, 1, 97)
+    figure = sampling_bars(("a", EVIL, "c"), before, after, 1, 97)
     own, drawn = figure.data
     assert list(own.x) == list(before)
     assert list(drawn.x) == list(after)
@@ -56,7 +63,7 @@ def test_bars_before_and_after_state_the_rest_and_what_was_cut() -> None:
 
 def test_three_ways_share_one_axis_and_state_the_rest() -> None:
     ways = {name: np.array([0.6, share]) for name, share in (("run", 0.3), ("output", 0.1), ("attention", 0.4))}
-    figure = two_temperatures(("a", "b"), ways, 98)
+    figure = temperature_bars(("a", "b"), ways, 98)
     assert [bar.name for bar in figure.data] == list(ways)
     for bar, values in zip(figure.data, ways.values(), strict=True):
         assert sum(bar.x) == pytest.approx(1)
@@ -65,7 +72,7 @@ def test_three_ways_share_one_axis_and_state_the_rest() -> None:
 
 def test_costs_are_drawn_over_their_lengths_from_zero() -> None:
     lengths = np.arange(1, 4)
-    figure = step_costs(lengths, lengths * 2, lengths * 5, "ms", "ms")
+    figure = step_cost_chart(lengths, lengths * 2, lengths * 5, "ms", "ms")
     assert [list(line.y) for line in figure.data] == [[5, 10, 15], [2, 4, 6]]
     assert figure.layout.yaxis.rangemode == "tozero"
 

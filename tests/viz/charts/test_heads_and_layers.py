@@ -6,15 +6,16 @@ import pytest
 from model.analysis.head_summary import summarise
 from model.analysis.head_tables import Look, head_tables
 from model.trace import Trace
-from viz.charts.heads_and_layers import MAP_HEIGHT, cells, decoder_names, head_map, names, summary_table, texts_of
+from viz.charts.heads_and_layers import MAP_HEIGHT, decoder_names, group_texts, head_map, summary_table, word_names
+from viz.heatmap import cells_table
 
 KINDS = ("encoder_self", "decoder_self", "cross")
 
 
 def opened(trace: Trace, kind: str, look: Look, layer: int = 1, head: int = 2) -> tuple:
     tables, attention = head_tables(trace, kind, look), trace.attention(kind, layer)
-    rows = names(attention.query_tokens, tables.queries)
-    keys = names(attention.key_tokens, tables.keys)
+    rows = word_names(attention.query_tokens, tables.queries)
+    keys = word_names(attention.key_tokens, tables.keys)
     return rows, keys, tables.values[layer, head], tables.mask[layer, head]
 
 
@@ -54,9 +55,9 @@ def test_a_hundred_tokens_get_thirty_ticks_at_most_and_no_token_is_markup() -> N
 def test_a_word_is_written_as_it_is_read_and_keeps_its_number() -> None:
     tokens = ("▁didn", "'", "t", "▁", "<0xF0>", "<0x9F>", "<0xA6>", "<0x96>", "</s>")
     groups = ((0, 1, 2), (3, 4, 5, 6, 7), (8,))
-    assert names(tokens, groups) == ["0 didn't", "1 🦖", "2 </s>"]
-    assert texts_of(tokens, ((1,), (2,))) == ["'", "-t"]
-    assert texts_of(("▁a", "▁b", "</s>"), ((0, 1, 2),)) == ["a b </s>"]
+    assert word_names(tokens, groups) == ["0 didn't", "1 🦖", "2 </s>"]
+    assert group_texts(tokens, ((1,), (2,))) == ["'", "-t"]
+    assert group_texts(("▁a", "▁b", "</s>"), ((0, 1, 2),)) == ["a b </s>"]
 
 
 def test_a_decoder_row_says_what_it_reads_and_what_it_predicts() -> None:
@@ -83,7 +84,7 @@ def test_the_table_has_a_row_a_head_and_only_numbers_that_there_are(trace: Trace
 
 def test_cells_list_queries_first(trace: Trace) -> None:
     rows, keys, values, mask = opened(trace, "cross", Look())
-    table = cells(rows, keys, values, mask)
+    table = cells_table(rows, keys, {"visible": mask, "value": values})
     assert np.array_equal(table["value"].to_numpy().reshape(values.shape), values)
     assert list(table["key"][: len(keys)]) == keys
     assert table["query"][len(keys)] == rows[1]

@@ -7,8 +7,8 @@ from model.analysis.logit_lens import logit_lens
 from model.analysis.residual_stream import cosines, measure_stream, neurons, residual_stream, sublayers_in
 from model.checkpoints.translator import Translator
 from model.trace import Trace
-from viz.charts.layer_by_layer import MEASURES, path_chart, similarity_map, strips
-from viz.charts.logit_lens import lens_curves, lens_grid, lens_map, neuron_chart, neuron_table, path_table
+from viz.charts.layer_by_layer import MEASURES, path_chart, path_table, similarity_map, vector_strips
+from viz.charts.logit_lens import lens_curves, lens_grid, lens_map, neuron_chart, neuron_table
 from viz.latex import block_equation
 from viz.tokens import numbered
 
@@ -55,7 +55,7 @@ def test_long_sentences_get_few_ticks_and_tokens_never_become_markup() -> None:
 
 def test_strips_share_one_range_and_frame_the_dimension() -> None:
     vectors = {"one": np.array([0.5, -3.0]), "two": np.array([1.0, 2.0])}
-    figure = strips(vectors, 1)
+    figure = vector_strips(vectors, 1)
     heat = figure.data[0]
     assert np.array_equal(heat.z, [*vectors.values()])
     assert (heat.zmin, heat.zmax) == (-3, 3)

@@ -7,16 +7,15 @@ from model.analysis.padded_batch import run_padded
 from model.checkpoints.translator import Translator
 from model.trace import Trace
 from viz.charts.masks import (
-    cells_table,
-    leak_map,
+    future_weight_map,
     leak_table,
     mask_maps,
-    orders_chart,
+    masking_bars,
     pad_names,
     padding_maps,
     probability_bars,
 )
-from viz.heatmap import row_names
+from viz.heatmap import cells_table, row_names
 
 KINDS = ("encoder_self", "decoder_self", "cross")
 
@@ -105,7 +104,7 @@ def test_padding_maps_stand_side_by_side_with_pads_uncoloured(trace: Trace, tran
 
 def test_bars_of_the_three_ways_state_their_sums() -> None:
     ways = {"one": np.array([0.25, 0.75]), "two": np.array([0.25, 0.0]), "three": np.array([1.0, 0.0])}
-    figure = orders_chart(["0 <a>", "1 b"], ways)
+    figure = masking_bars(["0 <a>", "1 b"], ways)
     for bar, (way, values) in zip(figure.data, ways.items(), strict=True):
         assert np.array_equal(bar.y, values)
         assert bar.name == f"{way}: sum {values.sum():.6f}"
@@ -122,7 +121,7 @@ def test_probabilities_stand_before_after_and_as_their_difference() -> None:
 
 def test_leaks_are_drawn_a_head_a_row() -> None:
     mass = np.array([[0.5, 0.25, 0], [0.1, 0.2, 0]])
-    heat = leak_map(mass, ["0 a", "1 b", "2 c"]).data[0]
+    heat = future_weight_map(mass, ["0 a", "1 b", "2 c"]).data[0]
     assert heat.z == pytest.approx(mass)
     assert (heat.zmin, heat.zmax) == (0, 1)
     table = leak_table(["a", "b", "c"], mass[0], mass[1], mass[0], mass[1])
@@ -131,7 +130,7 @@ def test_leaks_are_drawn_a_head_a_row() -> None:
 
 def test_the_table_lists_queries_first(trace: Trace) -> None:
     rows, keys, mask, scaled, weights = cells(trace, "cross")
-    table = cells_table(rows, keys, mask, scaled, weights)
+    table = cells_table(rows, keys, {"visible": mask, "scaled_score": scaled, "weight": weights})
     assert list(table["key"][: len(keys)]) == keys
     assert list(table["query"][: len(keys)]) == [rows[0]] * len(keys)
     assert np.array_equal(table["weight"].to_numpy().reshape(weights.shape), weights)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz.charts.model_card import ATTENTION, COLOURS, amount, lengths_to_draw, shares, work_chart
+from viz.charts.model_card import ATTENTION, COLOURS, amount, lengths_to_plot, percentages, work_chart
 
 LENGTHS = np.arange(1, 41)
 WORK = {name: LENGTHS ** (1 + (name == ATTENTION)) * (i + 3) for i, name in enumerate(COLOURS)}
@@ -36,7 +36,7 @@ def test_three_lines_mark_the_sentence_the_longest_and_the_break_even(sentence: 
 
 @given(st.floats(1, 1e5), st.integers(1, 5000))
 def test_lengths_are_whole_grow_and_pass_all_marks(even: float, longest: int) -> None:
-    lengths = lengths_to_draw(1, longest, even)
+    lengths = lengths_to_plot(1, longest, even)
     assert lengths[0] == 1
     assert (np.diff(lengths) > 0).all()
     assert lengths[-1] > max(longest, even)
@@ -52,4 +52,4 @@ def test_an_amount_has_three_digits_and_its_unit(value: float, text: str) -> Non
 
 @given(st.lists(st.integers(1, 10**9), min_size=1, max_size=8))
 def test_shares_are_of_the_whole(values: list[int]) -> None:
-    assert sum(float(share.removesuffix(" %")) for share in shares(values)) == pytest.approx(100, abs=0.41)
+    assert sum(float(share.removesuffix(" %")) for share in percentages(values)) == pytest.approx(100, abs=0.41)

@@ -21,13 +21,13 @@ from viz.charts.position_waves import (
     block_equation,
     block_map,
     block_table,
-    clocks,
+    clock_chart,
+    evenly_spaced_pairs,
     similarity_curve,
-    spread,
     wave_chart,
     wavelength_chart,
 )
-from viz.charts.positional_encoding import learned_beside, similarity_map, sum_maps, table_map
+from viz.charts.positional_encoding import learned_and_sinusoidal_maps, similarity_map, sum_maps, table_map
 
 SENTENCE = "Two young men are cooking in a kitchen."
 
@@ -156,7 +156,9 @@ def test_similarities_are_drawn_row_by_row(encoding: np.ndarray) -> None:
 @pytest.mark.parametrize("pair", [0, 3, 15])
 def test_clock_hands_end_where_the_table_says(encoding: np.ndarray, waves: np.ndarray, pair: int) -> None:
     rows = {"PE(5)": encoding[5], "PE(15)": encoding[15]}
-    figure = clocks(rows, {"M PE(5)": rotate(encoding, 10)[5]}, sorted({*spread(16), pair}), pair, waves)
+    figure = clock_chart(
+        rows, {"M PE(5)": rotate(encoding, 10)[5]}, sorted({*evenly_spaced_pairs(16), pair}), pair, waves
+    )
     *hands, rings = figure.data
     pairs = hands[0].customdata[1::3, 2].astype(int)
     centres = 2.5 * np.arange(len(pairs))
@@ -178,7 +180,7 @@ def test_the_equation_shows_the_blocks_own_numbers(encoding: np.ndarray) -> None
 
 def test_learned_and_sinusoidal_tables_share_their_colours(encoding: np.ndarray) -> None:
     learned = 3 * encoding[::-1]
-    figure = learned_beside(learned, encoding)
+    figure = learned_and_sinusoidal_maps(learned, encoding)
     assert np.array_equal(figure.data[0].z, learned)
     assert np.array_equal(figure.data[1].z, encoding)
     assert colours(figure) == pytest.approx((-3, 3), abs=1e-5)
@@ -207,4 +209,4 @@ def test_the_table_of_blocks_gives_each_pairs_turn_and_error(waves: np.ndarray) 
 
 @pytest.mark.parametrize(("pairs", "found"), [(1, [0]), (3, [0, 1, 2]), (128, [0, 25, 51, 76, 102, 127])])
 def test_pairs_are_spread_from_the_first_to_the_last(pairs: int, found: list[int]) -> None:
-    assert spread(pairs) == found
+    assert evenly_spaced_pairs(pairs) == found

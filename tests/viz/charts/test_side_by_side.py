@@ -6,7 +6,7 @@ import pytest
 from model.analysis.two_heads import Side, join, piece_table
 from model.checkpoints.translator import Translator
 from model.trace import Trace
-from viz.charts.side_by_side import Panel, Shared, both, cells_table, distance_bars, side_maps
+from viz.charts.side_by_side import Panel, Shared, distance_bars, paired_names, side_maps, side_table
 from viz.heatmap import MOST_TICKS, row_names
 from viz.tokens import numbered
 
@@ -94,8 +94,8 @@ def test_bars_and_table_hold_the_numbers_that_they_get() -> None:
     panels = [Panel(["0 a", "1 b"], ["0 a", "1 b"], ["0 c"], np.array([[1.0], [1.0]]), np.ones((2, 1), dtype=bool))] * 2
     rows = [(0, 0), (1, None), (None, 1)]
     shared = Shared(rows, [(0, 0)], np.array([[0.0], [np.nan], [np.nan]]))
-    table = cells_table(shared, *panels)
-    assert list(table["query"]) == ["0 a", "− 1 b", "+ 1 b"] == both(rows, panels[0].rows, panels[1].rows)
+    table = side_table(shared, *panels)
+    assert list(table["query"]) == ["0 a", "− 1 b", "+ 1 b"] == paired_names(rows, panels[0].rows, panels[1].rows)
     assert table["left"].isna().tolist() == [False, False, True]
     bars = distance_bars(["0 a"], ["0 a"], np.array([0.25])).data[0]
     assert list(bars.y) == [0.25]

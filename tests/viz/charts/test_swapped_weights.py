@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from viz.charts.swapped_weights import moved_scatter, zeroing_bars, zeroing_table
+from viz.charts.swapped_weights import swap_scatter, zeroing_bars, zeroing_table
 
 
 @pytest.mark.parametrize(("measure", "limit"), [("tv", 1), ("jsd", math.log(2))])
 def test_each_point_is_its_head_and_the_chosen_one_is_marked(measure, limit):
     picture, output = np.random.default_rng(1).random((2, 3, 4)) * limit
-    figure = moved_scatter(picture, output, measure, (2, 1), "<b>x</b>")
+    figure = swap_scatter(picture, output, measure, (2, 1), "<b>x</b>")
     (points,) = figure.data
     for x, y, (layer, head) in zip(points.x, points.y, points.customdata, strict=True):
         assert (x, y) == (picture[layer, head], output[layer, head])

@@ -10,8 +10,9 @@ from model.analysis.softmax import entropy_by_temperature, product_statistics, s
 from model.trace import Trace
 from tests.viz.payload import KINDS, decode
 from viz.charts.masks import probability_bars, weight_maps
-from viz.charts.scaling import products_chart, runs_chart, runs_table, variances_chart
-from viz.charts.temperature import entropy_chart, live_payload, row_panels, weights_table
+from viz.charts.scaling import runs_chart, runs_table, score_histogram, variances_chart
+from viz.charts.temperature import entropy_chart, live_payload, row_panels
+from viz.heatmap import cells_table
 from viz.tokens import numbered
 
 TAUS = np.logspace(-2, 2, 9)
@@ -69,7 +70,7 @@ def test_entropy_is_drawn_between_its_limits(trace: Trace, visible: int) -> None
 def test_products_are_counted_once_each_in_bins_of_one_width(trace: Trace) -> None:
     attention = trace.attention("cross", 1)
     scores, scaled = attention.scores[0].ravel(), attention.scaled[0].ravel()
-    figure = products_chart(scores, scaled)
+    figure = score_histogram(scores, scaled)
     for bars, values in zip(figure.data, (scores, scaled), strict=True):
         assert sum(bars.customdata) == len(values)
         assert sum(bars.y) == pytest.approx(1)
@@ -115,6 +116,6 @@ def test_runs_at_many_temperatures_are_a_dot_and_a_line_each() -> None:
 
 def test_the_table_lists_queries_first() -> None:
     weights = np.arange(6).reshape(2, 3)
-    table = weights_table((["0 a", "1 b"], ["0 c", "1 d", "2 e"]), weights > 0, {"weight": weights})
+    table = cells_table(["0 a", "1 b"], ["0 c", "1 d", "2 e"], {"visible": weights > 0, "weight": weights})
     assert list(table["query"]) == ["0 a"] * 3 + ["1 b"] * 3
     assert list(table["weight"]) == list(range(6))

@@ -9,8 +9,15 @@ import pytest
 from model.analysis.vocabulary import Neighbour, cosines, lengths, neighbours, spell
 from model.checkpoints.translator import Translator
 from model.trace import Trace
-from viz.charts.tokens_and_embeddings import PARTS, length_bars, neighbour_bars, number, strips, sum_equation
-from viz.html import note, piece_boxes, piece_table
+from viz.charts.tokens_and_embeddings import (
+    PARTS,
+    equation_number,
+    length_bars,
+    neighbour_bars,
+    sum_equation,
+    sum_strips,
+)
+from viz.html import coverage_note, piece_boxes, piece_table
 
 SENTENCE = "A dog 🦖 runs <b>."
 
@@ -23,7 +30,7 @@ def trace(translator: Translator) -> Trace:
 @pytest.mark.parametrize("position", [0, 2, -1])
 def test_strips_are_the_run_s_rows_in_the_stated_colours(trace: Trace, position: int) -> None:
     rows = {name: array[position] for name, array in vars(trace.src_embedded).items()}
-    figure = strips(rows, "<b>", 7, (-9.0, 9.0))
+    figure = sum_strips(rows, "<b>", 7, (-9.0, 9.0))
     heat = figure.data[0]
     assert list(heat.y) == list(PARTS.values())
     for drawn, name in zip(heat.z, ("embedding", "positional", "sum"), strict=True):
@@ -77,7 +84,7 @@ def test_the_equation_holds_the_numbers_of_the_cell() -> None:
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -3.25, 1e-9, -2.5e12, 0.12345678])
 def test_a_number_keeps_the_digits_of_single_precision(value: float) -> None:
-    text = number(np.float32(value)).strip("()")
+    text = equation_number(np.float32(value)).strip("()")
     mantissa, _, exponent = text.partition(r" \cdot 10^{")
     assert float(f"{mantissa}e{exponent.rstrip('}') or 0}") == pytest.approx(np.float32(value), rel=1e-6)
 
@@ -91,23 +98,23 @@ def test_boxes_hold_every_id_and_no_live_markup(translator: Translator, trace: T
     assert "&lt;i&gt;" in drawn
     assert "<b>" not in drawn
     assert "<i>" not in drawn
-    assert html.escape(note(pieces)) in drawn
+    assert html.escape(coverage_note(pieces)) in drawn
     assert drawn.count("<span") == drawn.count("</span")
 
 
 def test_the_note_names_each_character_that_has_no_piece(translator: Translator) -> None:
     def said(text: str) -> str:
-        return note(spell(translator.tokenizer, translator.tokenizer.encode(text)))
+        return coverage_note(spell(translator.tokenizer, translator.tokenizer.encode(text)))
 
-    assert said("A dog") == "No unknown characters: each one is in a piece of the vocabulary."
+    assert said("A dog") == "No unknown characters: the vocabulary has pieces for all of them."
     assert (
         said("🦖 漢 🦖")
         == "Spelled as UTF-8 bytes, because the vocabulary has no piece for them: 🦖 U+1F996, 漢 U+6F22."
     )
     assert "U+202E" in said("\u202e")
     assert "\u202e" not in said("\u202e")
-    assert note(spell(translator.tokenizer, [1])).endswith("only sees as <unk>: 1.")
-    assert note(spell(translator.tokenizer, [4 + 0xF0])) == "Bytes that do not form a character: 1."
+    assert coverage_note(spell(translator.tokenizer, [1])).endswith("only sees as <unk>: 1.")
+    assert coverage_note(spell(translator.tokenizer, [4 + 0xF0])) == "Bytes that do not form a character: 1."
 
 
 def test_the_table_has_the_bytes_of_each_piece(translator: Translator, trace: Trace) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz.charts.training import PANELS, pattern_map, run_curves, schedule_chart, smoothing_chart
+from viz.charts.training import PANELS, run_curves, schedule_chart, smoothing_chart
 
 STEPS = np.array([10.0, 20.0, 30.0])
 DRAWN = [column for panel in PANELS for column in panel.columns]
@@ -52,17 +52,3 @@ def test_target_and_model_each_sum_to_one_with_all_others(weights: list[float], 
     low, high = figure.layout.xaxis.range
     assert all(low <= np.log10(value) <= high for value in (*target, *model) if value)
     assert len(figure.layout.xaxis.tickvals) <= 17
-
-
-@pytest.mark.parametrize("length", [1, 3, 100])
-def test_a_pattern_keeps_its_rows_and_columns_and_leaves_masked_cells_out(length: int) -> None:
-    pattern = np.random.default_rng(0).random((length, length + 2))
-    mask = np.tril(np.ones_like(pattern, dtype=bool))
-    rows, keys = [f"<q{i}>" for i in range(length)], [f"k{i}" for i in range(length + 2)]
-    figure = pattern_map(pattern, mask, rows, keys)
-    (heat,) = figure.data
-    assert np.array_equal(heat.z[mask], pattern[mask])
-    assert np.isnan(heat.z[~mask]).all()
-    assert (heat.zmin, heat.zmax) == (0, 1)
-    assert heat.customdata[length - 1][0] == f"&lt;q{length - 1}&gt;<br>looks at k0"
-    assert len(figure.layout.xaxis.tickvals) == len(figure.layout.xaxis.ticktext) <= 30

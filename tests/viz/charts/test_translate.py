@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from viz.charts.translate import alignment, certainty, probability_table, ranking, runners_up
+from viz.charts.translate import alignment_map, alternative_bars, certainty_bars, probability_table, rank_candidates
 from viz.html import chips, sentence
 
 MARKUP = "\u2581<b>x</b>"
@@ -20,40 +20,40 @@ class Candidate:
 
 def test_alignment_keeps_rows_as_queries_and_columns_as_keys() -> None:
     weights = np.array([[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]], dtype=np.float32)
-    figure = alignment(weights, ["\u2581a", "\u2581b", "</s>"], ["reads <s>, predicts x", "reads x, predicts </s>"])
+    figure = alignment_map(weights, ["\u2581a", "\u2581b", "</s>"], ["reads <s>, predicts x", "reads x, predicts </s>"])
     map_ = figure.data[0]
     np.testing.assert_array_equal(map_.z, weights)
     assert (map_.zmin, map_.zmax) == (0, 1)
     assert list(figure.layout.xaxis.ticktext) == ["a", "b", "&lt;/s&gt;"]
     assert figure.layout.yaxis.ticktext[0] == "reads &lt;s&gt;, predicts x"
     assert "0 to 1" in map_.colorbar.title.text
-    assert map_.customdata[1][2] == "reads x, predicts &lt;/s&gt;<br>looks at &lt;/s&gt;"
+    assert map_.customdata[1][2] == "reads x, predicts &lt;/s&gt;<br>attends to &lt;/s&gt;"
 
 
 def test_long_sentences_get_at_most_thirty_labels_an_axis() -> None:
-    figure = alignment(np.zeros((200, 90)), ["a"] * 90, ["row"] * 200)
+    figure = alignment_map(np.zeros((200, 90)), ["a"] * 90, ["row"] * 200)
     assert len(figure.layout.xaxis.ticktext) <= 30
     assert len(figure.layout.yaxis.ticktext) <= 30
     assert figure.layout.height < 1000
 
 
 def test_certainty_shows_each_probability_and_emphasises_one() -> None:
-    bars = certainty([MARKUP, "</s>"], np.array([0.25, 1.0]), chosen=1).data[0]
+    bars = certainty_bars([MARKUP, "</s>"], np.array([0.25, 1.0]), chosen=1).data[0]
     assert list(bars.y) == [0.25, 1.0]
     assert list(bars.marker.opacity) == [0.45, 1.0]
     assert "<b>" not in bars.customdata[0]
 
 
 def test_runners_up_state_the_rest_of_the_vocabulary() -> None:
-    figure = runners_up([MARKUP, "\u2581b"], np.array([0.6, 0.3]), written=1, vocabulary=1000)
+    figure = alternative_bars([MARKUP, "\u2581b"], np.array([0.6, 0.3]), written=1, vocabulary=1000)
     assert list(figure.data[0].x) == [0.6, 0.3, pytest.approx(0.1)]
     assert figure.layout.yaxis.ticktext == ("&lt;b&gt;x&lt;/b&gt;", "<b>b</b>", "all 998 others")
 
 
 def test_ranking_adds_what_was_written_where_it_is_not_among_the_best() -> None:
     best = [Candidate("a", 5, 0.6), Candidate("b", 6, 0.2)]
-    assert ranking(best, ("b", 6, 0.2))[2] == 1
-    names, probabilities, written = ranking(best, ("c", 9, 0.01))
+    assert rank_candidates(best, ("b", 6, 0.2))[2] == 1
+    names, probabilities, written = rank_candidates(best, ("c", 9, 0.01))
     assert (names, list(probabilities), written) == (["a", "b", "c"], [0.6, 0.2, 0.01], 2)
 
 
@@ -63,7 +63,7 @@ def test_chips_are_never_live_markup() -> None:
     assert "<i>" not in text
     assert "\u202e" not in text
     assert "&lt;b&gt;x&lt;/b&gt;" in text
-    assert all(f">{n}</span>" in text for n in (7, 8, 9, 10))
+    assert all(f">{n}</small>" in text for n in (7, 8, 9, 10))
     assert "50.0%" in text
     assert "<script>" not in sentence("<script>alert(1)</script>")
 

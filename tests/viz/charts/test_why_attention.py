@@ -7,12 +7,12 @@ from viz.charts.why_attention import (
     LOOKS,
     MOST_EDGES,
     ORDERS,
-    cone,
-    count,
+    compare_costs,
+    layer_cost_table,
     operations_chart,
     path_chart,
-    table,
-    times_apart,
+    path_length,
+    receptive_edges,
 )
 
 LENGTHS = np.array([1, 10, 100])
@@ -62,7 +62,7 @@ def test_marks_lie_inside_the_axis(n: int, d: int) -> None:
 
 
 def test_the_table_has_formula_and_number_side_by_side() -> None:
-    found = table(COSTS)
+    found = layer_cost_table(COSTS)
     assert list(found["layer"]) == list(ORDERS)
     assert list(found["complexity per layer"]) == [orders[0] for orders in ORDERS.values()]
     assert list(found["operations here"]) == [10, 20, 30, 40]
@@ -79,7 +79,7 @@ def test_the_table_has_formula_and_number_side_by_side() -> None:
     ],
 )
 def test_costs_are_compared_in_words(ours: int, theirs: int, said: str) -> None:
-    assert times_apart(ours, theirs) == said
+    assert compare_costs(ours, theirs) == said
 
 
 def test_each_panel_draws_its_way_bold_and_all_tokens_below() -> None:
@@ -94,18 +94,18 @@ def test_each_panel_draws_its_way_bold_and_all_tokens_below() -> None:
         assert "<b>" not in "".join(grid.customdata)
     assert all("<b>" not in text for text in figure.layout.xaxis4.ticktext)
     titles = [note.text for note in figure.layout.annotations]
-    assert titles == [f"{name}: {count(len(nodes) - 1, name)}" for name, nodes in WAYS.items()]
+    assert titles == [f"{name}: {path_length(len(nodes) - 1, name)}" for name, nodes in WAYS.items()]
 
 
 def test_steps_are_counted_in_words() -> None:
-    assert count(1, "Recurrent") == "1 step"
-    assert count(14, "Recurrent") == "14 steps, one after another"
-    assert count(1, "Convolutional") == "1 layer"
-    assert count(2, "Convolutional") == "2 layers"
+    assert path_length(1, "Recurrent") == "1 step"
+    assert path_length(14, "Recurrent") == "14 steps, one after another"
+    assert path_length(1, "Convolutional") == "1 layer"
+    assert path_length(2, "Convolutional") == "2 layers"
 
 
 def test_a_cone_holds_what_the_end_can_read_and_nothing_beyond_the_sentence() -> None:
-    edges = cone(READS["Convolutional"], (2, 3), 4)
+    edges = receptive_edges(READS["Convolutional"], (2, 3), 4)
     assert set(edges) == {
         ((2, 3), (1, 3)),
         ((2, 3), (1, 1)),
@@ -114,7 +114,7 @@ def test_a_cone_holds_what_the_end_can_read_and_nothing_beyond_the_sentence() ->
         ((1, 1), (0, 1)),
         ((1, 1), (0, 0)),
     }
-    assert all(0 <= lower < 4 for _, (_, lower) in cone(READS["Self-attention (restricted)"], (2, 3), 4))
+    assert all(0 <= lower < 4 for _, (_, lower) in receptive_edges(READS["Self-attention (restricted)"], (2, 3), 4))
 
 
 def test_a_long_sentence_keeps_the_figure_small() -> None:

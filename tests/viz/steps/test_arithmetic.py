@@ -9,10 +9,10 @@ import pytest
 
 from tests.viz.payload import PLACES, decode
 from viz.latex import latex_number, number
-from viz.steps.arithmetic import chain, worked_out
+from viz.steps.arithmetic import explain_step, result_chain
 from viz.steps.head import Choice, Head, head_of
 from viz.steps.steps import STEPS, picture
-from viz.steps.strips import payload, texts
+from viz.steps.strips import number_texts, payload
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -25,7 +25,7 @@ def test_the_arithmetic_ends_at_the_run_s_numbers(trace: "Trace", kind: str, lay
     shown = head_of(a, head)
     i, j, c, o = len(a.query_tokens) - 1, 1, 3, 20
     choice = Choice(query=i, key=j, dimension=c, output=o)
-    scores, scaling, softmax, weighted, output = (worked_out(step, shown, choice) for step in (1, 2, 4, 5, 6))
+    scores, scaling, softmax, weighted, output = (explain_step(step, shown, choice) for step in (1, 2, 4, 5, 6))
     q, k, products = (row.values for row in scores.strips[0].rows)
     np.testing.assert_array_equal(q, a.q[head, i])
     np.testing.assert_array_equal(k, a.k[head, j])
@@ -52,7 +52,7 @@ def test_the_softmax_is_shown_term_by_term_with_its_temperature(translator: "Tra
     a = trace.attention("decoder_self", 1)
     head = head_of(a, 3)
     for query in range(len(a.query_tokens)):
-        strip = worked_out(4, head, Choice(query=query, key=0)).strips[0]
+        strip = explain_step(4, head, Choice(query=query, key=0)).strips[0]
         masked, cooled, shifted, powers, weights = strip.rows
         seen = a.mask[3, query]
         np.testing.assert_array_equal(masked.values[seen], a.scaled[3, query][seen])
@@ -67,7 +67,7 @@ def test_the_softmax_is_shown_term_by_term_with_its_temperature(translator: "Tra
 def test_an_element_of_a_projection_is_worked_out(trace: "Trace", name: str) -> None:
     a = trace.attention("cross", 1)
     choice = Choice(query=2, key=4, dimension=6, projection=name)
-    shown = worked_out(0, head_of(a, 1), choice)
+    shown = explain_step(0, head_of(a, 1), choice)
     row = choice.query if name == "Q" else choice.key
     expected = getattr(a, name.lower())[1, row, 6]
     x, w, products = (line.values for line in shown.strips[0].rows)
@@ -81,12 +81,12 @@ def test_an_element_of_a_projection_is_worked_out(trace: "Trace", name: str) -> 
 def test_a_masked_cell_goes_to_minus_infinity_and_weighs_nothing(trace: "Trace") -> None:
     head = head_of(trace.attention("decoder_self", 0), 0)
     choice = Choice(query=0, key=2)
-    masking, softmax = worked_out(3, head, choice), worked_out(4, head, choice)
+    masking, softmax = explain_step(3, head, choice), explain_step(4, head, choice)
     assert "may not look" in masking.latex
     assert masking.latex.endswith(r"-\infty")
     assert softmax.latex.endswith("= 0")
-    assert chain(head, choice)[3:5] == [("mask", "masked: −∞"), ("weight", "0")]
-    cells = payload(softmax, chain(head, choice), 4)["strips"][0]["rows"]
+    assert result_chain(head, choice)[3:5] == [("mask", "masked: −∞"), ("weight", "0")]
+    cells = payload(softmax, result_chain(head, choice), 4)["strips"][0]["rows"]
     assert cells[0]["values"][2] is None
     assert cells[0]["texts"][2] == "−∞"
     assert cells[4]["masked"][2]
@@ -98,13 +98,13 @@ def test_a_query_that_sees_nothing_has_no_softmax(trace: "Trace") -> None:
     head = head_of(blind, 0)
     for step in range(7):
         assert decode(picture(step, head, Choice(), "title"))
-        assert json.loads(json.dumps(payload(worked_out(step, head, Choice()), chain(head, Choice()), step)))
-    assert "no key" in worked_out(4, head, Choice()).latex
+        assert json.loads(json.dumps(payload(explain_step(step, head, Choice()), result_chain(head, Choice()), step)))
+    assert "no key" in explain_step(4, head, Choice()).latex
 
 
 def test_the_numbers_of_a_cell_pass_through_all_steps(trace: "Trace") -> None:
     a = trace.attention("encoder_self", 1)
-    links = chain(head_of(a, 2), Choice(query=1, key=3, dimension=4, output=9))
+    links = result_chain(head_of(a, 2), Choice(query=1, key=3, dimension=4, output=9))
     assert len(links) == len(STEPS) == 7
     assert links[1][1] == number(a.scores[2, 1, 3])
     assert links[2][1] == number(a.scaled[2, 1, 3])
@@ -118,7 +118,7 @@ def test_every_payload_is_valid_json_for_a_browser(trace: "Trace") -> None:
 
     head = head_of(trace.attention("decoder_self", 0), 1)
     for step in range(7):
-        text = json.dumps(payload(worked_out(step, head, Choice(0, 3)), chain(head, Choice(0, 3)), step))
+        text = json.dumps(payload(explain_step(step, head, Choice(0, 3)), result_chain(head, Choice(0, 3)), step))
         json.loads(text, parse_constant=refuse)
 
 
@@ -126,7 +126,7 @@ def test_numbers_are_written_as_they_are_read() -> None:
     assert [number(x) for x in (0.0, 1.0, -12.3456, 1e-7, -np.inf)] == ["0", "1.000", "−12.35", "1.000e−07", "−∞"]
     assert latex_number(-1.5e-7, 3) == r"-1.50 \cdot 10^{-7}"
     assert latex_number(-np.inf) == r"-\infty"
-    assert texts(np.array([0.0, -0.25, 4e-5, 12.0, -np.inf])) == ["0.000", "−0.250", "4e−5", "12.000", "−∞"]
+    assert number_texts(np.array([0.0, -0.25, 4e-5, 12.0, -np.inf])) == ["0.000", "−0.250", "4e−5", "12.000", "−∞"]
 
 
 def test_a_head_is_cut_out_at_its_own_index(trace: "Trace") -> None:

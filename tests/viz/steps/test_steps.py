@@ -11,7 +11,7 @@ from tests.viz.payload import KINDS, PLACES, decode
 from viz import tokens
 from viz.canvas.matrices import Axis, Matrix, encode
 from viz.latex import attention_formula
-from viz.steps.equations import spread
+from viz.steps.equations import robust_range
 from viz.steps.head import Choice, head_of
 from viz.steps.steps import STEPS, picture, result, shapes, stage_height
 
@@ -143,9 +143,9 @@ def test_compared_matrices_share_one_stated_range(trace: "Trace") -> None:
 
 def test_a_few_outliers_do_not_bleach_a_picture() -> None:
     ordinary = np.linspace(-1, 1, 1000)
-    assert spread(ordinary) == (-1, 1)
-    assert spread(np.append(ordinary, 50.0))[1] < 1.1
-    assert spread(np.zeros(4)) == (-1, 1)
+    assert robust_range(ordinary) == (-1, 1)
+    assert robust_range(np.append(ordinary, 50.0))[1] < 1.1
+    assert robust_range(np.zeros(4)) == (-1, 1)
 
 
 def test_the_chosen_cell_is_marked_where_its_axes_mean_something(trace: "Trace") -> None:

@@ -7,9 +7,9 @@ from model.analysis.two_runs import largest_changes
 from model.checkpoints.translator import Translator
 from model.interventions import ForbidSource, MaskEdit
 from model.trace import Trace
-from viz.charts.before_after import pattern_maps, weights_table, word_diff
-from viz.charts.what_if import candidate_bars, head_maps, token_bars
-from viz.heatmap import row_names
+from viz.charts.what_if import candidate_change_bars, head_change_maps, log_probability_bars, weight_change_maps
+from viz.heatmap import cells_table, row_names
+from viz.html import word_diff
 from viz.tokens import numbered
 
 KINDS = {"encoder_self": "Encoder", "decoder_self": "Decoder", "cross": "Cross"}
@@ -25,7 +25,7 @@ def drawn(before: Trace, after: Trace, kind: str, edited: tuple = ()) -> tuple:
     one, other = (trace.attention(kind, 1) for trace in (before, after))
     rows = row_names(one.query_tokens, None if kind == "encoder_self" else before.next_tokens)
     keys = numbered(one.key_tokens)
-    figure = pattern_maps(rows, keys, (one.pattern[1], other.pattern[1]), (one.mask[1], other.mask[1]), edited)
+    figure = weight_change_maps(rows, keys, (one.pattern[1], other.pattern[1]), (one.mask[1], other.mask[1]), edited)
     maps = [heat for heat in figure.data if heat.type == "heatmap" and "masked" not in heat.hovertemplate]
     return figure, maps, one, other
 
@@ -54,20 +54,20 @@ def test_each_cell_of_the_first_map_can_be_hit_and_says_what_a_click_does(trace:
     rows, columns = one.mask[1].shape
     assert len(points.x) == rows * columns
     assert (points.x[columns + 2], points.y[columns + 2]) == (points.x[2], points.y[columns])
-    assert "allows" in points.customdata[1]
-    assert "forbids" in points.customdata[columns]
-    assert "takes it back" in points.customdata[2 * columns]
+    assert "allow" in points.customdata[1]
+    assert "forbid" in points.customdata[columns]
+    assert "undo" in points.customdata[2 * columns]
     assert len(crosses.x) == 2, "a cell that the sentence lacks is not drawn"
 
 
 def test_a_hundred_tokens_have_few_ticks_and_no_markup() -> None:
     names, weights = [f"{i} <b>x</b>" for i in range(100)], np.full((100, 100), 0.01, dtype=np.float32)
-    figure = pattern_maps(names, names, (weights, weights), (weights > 0, weights > 0))
+    figure = weight_change_maps(names, names, (weights, weights), (weights > 0, weights > 0))
     for axis in (figure.layout.xaxis, figure.layout.yaxis, figure.layout.xaxis3):
         assert len(axis.ticktext) <= 30
     assert all("<b>" not in name for data in figure.data for name in (*data.x, *data.y))
     one = np.ones((1, 1), dtype=np.float32)
-    assert len(pattern_maps(["0 a"], ["0 a"], (one, one), (one > 0, one > 0)).data) == 5
+    assert len(weight_change_maps(["0 a"], ["0 a"], (one, one), (one > 0, one > 0)).data) == 5
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_two_empty_sentences_say_so() -> None:
 
 def test_bars_of_tokens_are_log_probabilities_and_their_difference(trace: Trace, changed: Trace) -> None:
     before, after = trace.target_log_probabilities, changed.target_log_probabilities
-    bars = token_bars(trace.next_tokens, before, after).data
+    bars = log_probability_bars(trace.next_tokens, before, after).data
     for bar, values in zip(bars, (before, after, after - before), strict=True):
         assert np.array_equal(bar.y, values)
     assert "<" not in "".join(bars[0].customdata).replace("&lt;", "")
@@ -101,27 +101,27 @@ def test_bars_of_tokens_are_log_probabilities_and_their_difference(trace: Trace,
 
 def test_candidates_end_with_the_rest_of_the_vocabulary() -> None:
     before, after = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.4, 0.5])
-    figure = candidate_bars(["<b>", "x", "all 7 others"], before, after, written=1)
+    figure = candidate_change_bars(["<b>", "x", "all 7 others"], before, after, written=1)
     assert [list(bar.x) for bar in figure.data] == [list(before), list(after), list(after - before)]
     assert figure.layout.yaxis.ticktext == ("-&lt;b&gt;", "<b>-x</b>", "all 7 others")
 
 
 def test_every_head_of_every_layer_has_its_cell_in_one_range(trace: Trace, changed: Trace) -> None:
     found = largest_changes(trace, changed)
-    figure = head_maps(found, KINDS, ("cross", 1, 2))
+    figure = head_change_maps(found, KINDS, ("cross", 1, 2))
     for heat, values in zip(figure.data, found.values(), strict=True):
         assert np.array_equal(heat.z, values)
         assert heat.coloraxis == "coloraxis"
     assert figure.layout.coloraxis.cmax == max(values.max() for values in found.values())
     frame = figure.layout.shapes[0]
     assert (frame.x0, frame.y0, frame.xref) == (1.5, 0.5, "x3")
-    still = head_maps({kind: np.zeros((2, 4)) for kind in found}, KINDS, ("cross", 0, 0))
+    still = head_change_maps({kind: np.zeros((2, 4)) for kind in found}, KINDS, ("cross", 0, 0))
     assert still.layout.coloraxis.cmax > 0
 
 
 def test_the_table_lists_queries_first(trace: Trace, changed: Trace) -> None:
     one, other = (run.attention("cross", 0).pattern[0] for run in (trace, changed))
     rows, keys = row_names(trace.tgt_tokens, trace.next_tokens), numbered(trace.src_tokens)
-    table = weights_table(rows, keys, one, other)
+    table = cells_table(rows, keys, {"before": one, "after": other})
     assert list(table["key"][: len(keys)]) == keys
-    assert np.array_equal(table["difference"].to_numpy().reshape(one.shape), other - one)
+    assert np.array_equal(table["after"].to_numpy().reshape(one.shape), other)
