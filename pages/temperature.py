@@ -16,7 +16,7 @@ from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
 from pages.widgets.snippet import of_head
-from viz.charts.side_by_side import side_table
+from viz.heatmap import cells_table
 
 TABS = {
     "Before and after": show_run_again,
@@ -62,7 +62,7 @@ export(
     view,
     f"temperature-{view.kind}-layer-{view.layer}-head-{head}",
     {"mask": mask, "scores": attention.scores[head], "scaled": scaled, "pattern": pattern},
-    side_table(rows, keys, {"visible": mask, "score": attention.scores[head], "scaled": scaled, "weight": pattern}),
+    cells_table(rows, keys, {"visible": mask, "score": attention.scores[head], "scaled": scaled, "weight": pattern}),
     (Picture("The head and one of its rows", "temperature", redrawn),),
     of_head("mask", "scores", "scaled", "pattern"),
 )
