@@ -1,6 +1,5 @@
 """The one place that builds a Trace: run the model once, teacher-forced, and read its hook points."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -92,7 +91,7 @@ class _Reader:
             key_input=self.activations["memory"] if kind.crosses else query_input,
             projections=_projections(module),
             temperature=self.activations[f"{path}.temperature"][:, 0, 0],
-            scale=1 / math.sqrt(module.d_k),
+            scale=1 / module.divisor,
             causal=kind.causal,
             crosses=kind.crosses,
             predicts=None if predicts is None else predicts.labels,

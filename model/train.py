@@ -1,12 +1,13 @@
 """Train a checkpoint: python -m model.train --preset tiny --train FILE... --dev FILE --out DIR.
 
-Several processes: torchrun --nproc-per-node 2 -m model.train ...
+In several processes: torchrun --nproc-per-node 2 -m model.train ...
 """
 
 import argparse
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import sacrebleu
 import torch
@@ -20,13 +21,13 @@ from model.checkpoints.translator import Translator
 from model.network.batch import token_batches
 from model.network.config import PRESETS, TransformerConfig
 from model.network.encoder_decoder import Transformer
-from model.training.data import Batch, Text, drawn, encode_pairs, read_pairs
+from model.training.data import Batch, Text, encode_pairs, read_pairs, sample_epoch
 from model.training.loss import label_smoothed_loss
 from model.training.trainer import Trainer, TrainingOptions
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Parse the command line, train, and say how far it came."""
+    """Parse the command line and train, behind a progress bar."""
     args = _parse(arguments)
     device = pick_device(args.device)
     distributed = int(os.environ.get("WORLD_SIZE", 1)) > 1
@@ -42,50 +43,93 @@ def main(arguments: list[str] | None = None) -> None:
             dist.destroy_process_group()
 
 
+HELP = {
+    "vocab_size": "pieces of the vocabulary",
+    "d_model": "width of the model",
+    "n_heads": "heads of each attention; must divide d_model",
+    "d_ff": "width of the feed-forward networks",
+    "n_encoder_layers": "encoder layers",
+    "n_decoder_layers": "decoder layers",
+    "dropout": "dropout rate (section 5.4); 0 turns it off",
+    "max_len": "maximum number of positions",
+    "norm": "layer normalisation after each residual connection (the paper), or before each sub-layer",
+    "positions": "sines and cosines (section 3.5), or a learned table",
+    "activation": "of the feed-forward networks",
+    "tie_embeddings": "share one matrix between both embeddings and the output (section 3.4)",
+    "scale_scores": "divide the attention scores by sqrt(d_k) (equation 1)",
+    "steps": "training steps in total",
+    "max_tokens": "tokens per batch and process, padding included",
+    "warmup": "warm-up steps of the learning rate (equation 3); 0 starts at the highest rate",
+    "lr_factor": "multiplies the learning rate",
+    "cooldown": "number of final steps over which the rate decays linearly to zero",
+    "label_smoothing": "epsilon of section 5.4; 0 turns it off",
+    "sampling": "0: one segmentation per sentence; above 0: a new random one each epoch, smaller is more varied",
+    "evaluate_every": "steps between evaluations on --dev",
+    "average": "number of evaluations whose weights are averaged (section 6.1)",
+    "precision": "of matrix products; weights, sums and Adam's moments stay float32",
+    "seed": "of the initial weights, dropout and the order of sentences",
+}
+
+
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m model.train", description="Train a Transformer checkpoint.")
-    parser.add_argument("--preset", choices=PRESETS, default="tiny")
+    parser.add_argument("--preset", choices=PRESETS, default="tiny", help="configuration to start from (default: tiny)")
     parser.add_argument(
         "--train",
         nargs="+",
         metavar="FILE[:WEIGHT]",
         required=True,
-        help="source<TAB>target, .gz, .xz; FILE:2 twice an epoch",
+        help="lines of source<TAB>target, plain, .gz or .xz; FILE:2 is read twice per epoch, FILE:0.3 to three tenths",
     )
-    parser.add_argument("--dev", type=Path, required=True)
-    parser.add_argument("--start-from", metavar="CHECKPOINT", help="its weights, sizes and vocabulary, not --preset's")
-    parser.add_argument("--out", type=Path, required=True, help="the checkpoint's folder, and the run's state")
-    parser.add_argument("--minutes", type=float, help="stop after this long; --resume goes on")
-    parser.add_argument("--resume", action="store_true", help="go on from the state in --out, if there is one")
-    parser.add_argument("--device", default="auto")
-    for name in ("vocab_size", "max_len"):
-        parser.add_argument(f"--{name.replace('_', '-')}", type=int)
-    parser.add_argument("--dropout", type=float)
-    for name, value in TrainingOptions.__dataclass_fields__.items():
-        choices = ("float32", "bfloat16") if name == "precision" else None
-        parser.add_argument(f"--{name.replace('_', '-')}", type=value.type, default=value.default, choices=choices)
+    parser.add_argument("--dev", type=Path, required=True, help="sentence pairs to evaluate on, in the same format")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint and the state of the run")
+    parser.add_argument(
+        "--start-from", metavar="CHECKPOINT", help="continue from its weights, configuration and vocabulary"
+    )
+    parser.add_argument("--minutes", type=float, help="stop after this time; continue later with --resume")
+    parser.add_argument("--resume", action="store_true", help="continue from the state in --out, if there is one")
+    parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ... (default: auto)")
+    model = parser.add_argument_group("model", "Each option replaces one value of the preset.")
+    training = parser.add_argument_group("training")
+    for name, kind in get_type_hints(TransformerConfig).items():
+        _add_option(model, name, kind, None, HELP[name])
+    for name, kind in get_type_hints(TrainingOptions).items():
+        default = getattr(TrainingOptions, name)
+        _add_option(training, name, kind, default, f"{HELP[name]} (default: {default})")
     args = parser.parse_args(arguments)
     if not args.resume and (args.out / "state.pt").exists():
-        parser.error(f"{args.out} holds a run already: add --resume to go on with it, or name another --out")
+        parser.error(f"{args.out} already contains a run: add --resume to continue it, or choose another --out")
     return args
 
 
+def _add_option(group: argparse._ArgumentGroup, name: str, kind: Any, default: object, text: str) -> None:
+    """A flag for one field of a configuration: --no-NAME turns a bool off, a Literal becomes choices."""
+    flag = f"--{name.replace('_', '-')}"
+    if kind is bool:
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=default, help=text)
+    else:
+        choices = get_args(kind)
+        group.add_argument(flag, type=str if choices else kind, choices=choices or None, default=default, help=text)
+
+
 def _trainer(args: argparse.Namespace, device: str) -> Trainer:
-    options = TrainingOptions(**{name: getattr(args, name) for name in TrainingOptions.__dataclass_fields__})
-    changes = {
-        name: value for name in ("vocab_size", "max_len", "dropout") if (value := getattr(args, name)) is not None
-    }
+    options = TrainingOptions(**{name: getattr(args, name) for name in get_type_hints(TrainingOptions)})
+    changes = {name: getattr(args, name) for name in get_type_hints(TransformerConfig)}
     start = load_checkpoint(args.start_from, device="cpu") if args.start_from else None
-    config = replace(start.model.config if start else PRESETS[args.preset], **changes)
+    config = start.model.config if start else PRESETS[args.preset]
+    config = replace(config, **{name: value for name, value in changes.items() if value is not None})
     texts = [Text.read(name) for name in args.train]
-    tokenizer = start.tokenizer if start else _tokenizer(args.out, drawn(texts, "vocabulary"), config)
+    tokenizer = start.tokenizer if start else _tokenizer(args.out, sample_epoch(texts, "vocabulary"), config)
     torch.manual_seed(options.seed)
     model = Transformer(config).to(device)
     if start:
-        model.load_state_dict(start.model.state_dict())
+        try:
+            model.load_state_dict(start.model.state_dict())
+        except RuntimeError as error:
+            raise ValueError(f"the weights of {args.start_from} do not fit this configuration: {error}") from error
     dev = [pair for pair in read_pairs([args.dev]) if encode_pairs(tokenizer, [pair], config.max_len)]
     if not dev:
-        raise ValueError(f"{args.dev} holds no sentence pair of at most max_len = {config.max_len} tokens")
+        raise ValueError(f"{args.dev} has no sentence pair of at most max_len = {config.max_len} tokens")
     trainer = Trainer(
         args.out, model, tokenizer, texts, options, lambda model: _evaluate(model, tokenizer, dev, device)
     )
@@ -106,7 +150,7 @@ def _tokenizer(folder: Path, pairs: list[tuple[str, str]], config: TransformerCo
         dist.barrier()
     tokenizer = Tokenizer(path.read_bytes())
     if len(tokenizer) != config.vocab_size:
-        raise ValueError(f"{path} has {len(tokenizer)} pieces: pass --vocab-size {len(tokenizer)}, or remove it")
+        raise ValueError(f"{path} has {len(tokenizer)} pieces: pass --vocab-size {len(tokenizer)}, or delete the file")
     return tokenizer
 
 
@@ -126,7 +170,7 @@ def _evaluate(model: Transformer, tokenizer: Tokenizer, dev: list[tuple[str, str
 
 
 def _run(trainer: Trainer, minutes: float | None) -> None:
-    """Drive the trainer behind a progress bar with tokens a second and time left."""
+    """Run the trainer behind a progress bar that shows tokens per second and the time left."""
     bar = tqdm(
         total=trainer.options.steps,
         initial=trainer.progress.step,

@@ -113,7 +113,7 @@ class _EncoderLayer:
 
     def __init__(self, layer: EncoderLayer | DecoderLayer) -> None:
         attention, forward = layer.self_attn, layer.feed_forward
-        self.n_heads, self.d_k = attention.n_heads, attention.d_k
+        self.n_heads, self.d_k, self.scale = attention.n_heads, attention.d_k, 1 / attention.divisor
         self.q_k_v, self.out = _affine(attention.w_q, attention.w_k, attention.w_v), _affine(attention.w_o)
         self.w_1, self.w_2, self.activation = _affine(forward.w_1), _affine(forward.w_2), forward.activation
         self.add_self, self.add_forward = _residual(layer.self_attn_residual), _residual(layer.feed_forward_residual)
@@ -124,7 +124,7 @@ class _EncoderLayer:
 
     def _attend(self, x: Tensor, sentences: int, mask: Tensor | None) -> Tensor:
         q, k, v = self.q_k_v(x).view(sentences, -1, 3, self.n_heads, self.d_k).permute(2, 0, 3, 1, 4)
-        z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=self.scale)
         return self.out(z.transpose(1, 2).reshape(len(x), -1))
 
     def _feed_forward(self, x: Tensor) -> Tensor:
@@ -149,13 +149,13 @@ class _DecoderLayer(_EncoderLayer):
         q_k_v = self.q_k_v(x).view(len(x), 3, self.n_heads, self.d_k)
         keys_values[:, :, :, position] = q_k_v[:, 1:].transpose(0, 1)
         k, v = keys_values[:, :, :, : position + 1]
-        z = F.scaled_dot_product_attention(q_k_v[:, 0, :, None], k, v)
+        z = F.scaled_dot_product_attention(q_k_v[:, 0, :, None], k, v, scale=self.scale)
         return self.out(z.flatten(1))
 
     def _cross_attention(self, x: Tensor, keys_values: Tensor, state: FastSteps) -> Tensor:
         """The rows of one sentence are its queries, so the memory is not repeated for each row."""
         q = self.cross_q(x).view(-1, state.copies, self.n_heads, self.d_k).transpose(1, 2)
-        z = F.scaled_dot_product_attention(q, *keys_values, attn_mask=state.src_mask)
+        z = F.scaled_dot_product_attention(q, *keys_values, attn_mask=state.src_mask, scale=self.scale)
         return self.cross_out(z.transpose(1, 2).reshape(len(x), -1))
 
 

@@ -1,6 +1,5 @@
 """Changes to the scores, the head results and the values of an attention (paper, section 3.2)."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -54,7 +53,7 @@ class Unscaled:
 
     def edits(self, model: Transformer) -> dict[str, Edit]:
         def multiply(scaled: Tensor) -> Tensor:
-            return scaled * per_head(scaled.shape[1], self.head, math.sqrt(model.config.d_k), scaled)
+            return scaled * per_head(scaled.shape[1], self.head, model.config.score_divisor, scaled)
 
         return at_attentions(model, "scaled", self.kind, self.layer, self.head, multiply)
 

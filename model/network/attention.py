@@ -1,7 +1,5 @@
 """Multi-head attention (paper, section 3.2), one equation a line, a hook point on each result."""
 
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -40,7 +38,7 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.n_heads, self.d_k = config.n_heads, config.d_k
+        self.n_heads, self.d_k, self.divisor = config.n_heads, config.d_k, config.score_divisor
         self.w_q = nn.Linear(config.d_model, config.d_model)
         self.w_k = nn.Linear(config.d_model, config.d_model)
         self.w_v = nn.Linear(config.d_model, config.d_model)
@@ -76,7 +74,7 @@ class MultiHeadAttention(nn.Module):
         """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V, equation 1, step by step."""
         scores = self.scores(q @ k.transpose(-2, -1))
         mask = self.mask(mask.expand(scores.shape))
-        scaled = self.scaled(scores / math.sqrt(self.d_k))
+        scaled = self.scaled(scores / self.divisor)
         masked = self.masked(scaled.masked_fill(~mask, -torch.inf))
         if self.temperature.observed:
             masked = masked / self.temperature(masked.new_ones(1, self.n_heads, 1, 1))
@@ -84,9 +82,8 @@ class MultiHeadAttention(nn.Module):
         pattern = self.pattern(masked.softmax(dim=-1).masked_fill(~mask.any(dim=-1, keepdim=True), 0.0))
         return self.z(pattern @ v)
 
-    @staticmethod
-    def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    def _fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1 / self.divisor)
 
     def _explicit_needed(self, q: Tensor) -> bool:
         """Whether a hook point is in use, or the fused kernel would be slower: on a CPU its forward and backward

@@ -1,5 +1,6 @@
 """What shapes a Transformer: one frozen configuration, and the paper's own as presets."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -29,6 +30,8 @@ class TransformerConfig:
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
     activation: Literal["relu", "gelu"] = "relu"
     tie_embeddings: bool = True
+    scale_scores: bool = True
+    """False leaves out the division by sqrt(d_k) of equation 1"""
 
     def __post_init__(self) -> None:
         sizes = ("vocab_size", "d_model", "n_heads", "d_ff", "max_len", "n_encoder_layers", "n_decoder_layers")
@@ -40,8 +43,9 @@ class TransformerConfig:
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
-        if type(self.tie_embeddings) is not bool:
-            raise ValueError(f"tie_embeddings must be true or false, got {self.tie_embeddings!r}")
+        for name in ("tie_embeddings", "scale_scores"):
+            if type(getattr(self, name)) is not bool:
+                raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
         if self.d_model % self.n_heads:
             raise ValueError(f"d_model ({self.d_model}) must be a multiple of n_heads ({self.n_heads})")
         if self.d_model % 2:
@@ -53,6 +57,11 @@ class TransformerConfig:
     def d_k(self) -> int:
         """Width of one head's queries, keys and values (paper, section 3.2.2): d_model / n_heads."""
         return self.d_model // self.n_heads
+
+    @property
+    def score_divisor(self) -> float:
+        """What the scores q k^T are divided by before the softmax: sqrt(d_k) (equation 1), or 1."""
+        return math.sqrt(self.d_k) if self.scale_scores else 1.0
 
 
 PRESETS: Mapping[str, TransformerConfig] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""Parallel text: reading it, encoding it, and batches of about equally long sentence pairs."""
+"""Parallel text: reading, sampling and encoding it, and training batches."""
 
 import gzip
 import lzma
@@ -22,8 +22,8 @@ def read_pairs(paths: Iterable[Path | str]) -> list[tuple[str, str]]:
     """All (source, target) lines of UTF-8 files, plain, `.gz` or `.xz`, one `source<TAB>target` a line.
 
     Raises:
-        ValueError: a line has not exactly one tab, a file has no line, is not UTF-8, or is a broken archive;
-            names the place.
+        ValueError: a line does not have exactly one tab, or a file is empty, not UTF-8, or a broken archive; the
+            message names file and line.
     """
     pairs = []
     for path in map(Path, paths):
@@ -36,7 +36,7 @@ def read_pairs(paths: Iterable[Path | str]) -> list[tuple[str, str]]:
 
 
 def _lines(path: Path) -> list[str]:
-    """Lines end with a line feed alone: text may hold Unicode's other separators."""
+    """Only a line feed ends a line: text may contain Unicode's other separators."""
     openers: dict[str, Callable] = {".xz": lzma.open, ".gz": gzip.open}
     try:
         with openers.get(path.suffix, open)(path, "rt", encoding="utf-8", newline="\n") as file:
@@ -44,37 +44,37 @@ def _lines(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8: {error}") from error
     except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{path} is cut off or no {path.suffix} file: {error}") from error
+        raise ValueError(f"{path} is truncated or not a {path.suffix} file: {error}") from error
     if not lines:
-        raise ValueError(f"{path} holds no line; expected source<TAB>target lines")
+        raise ValueError(f"{path} is empty; expected lines of source<TAB>target")
     return lines
 
 
 @dataclass(frozen=True)
 class Text:
-    """Sentence pairs of one source, and how often an epoch reads each of them."""
+    """Sentence pairs of one file, and how often an epoch reads them."""
 
     pairs: Sequence[tuple[str, str]]
     weight: float = 1.0
-    """2: twice an epoch; 0.3: another random three of ten each epoch"""
+    """2: twice per epoch; 0.3: a new random 30 % each epoch"""
 
     @classmethod
     def read(cls, name: str) -> "Text":
         """`FILE` or `FILE:WEIGHT`.
 
         Raises:
-            ValueError: as `read_pairs`, or the weight is not above 0.
+            ValueError: as for `read_pairs`, or the weight is not above 0.
         """
         path, _, weight = name.rpartition(":")
         if not path or not re.fullmatch(r"\d*\.?\d+", weight):
             return cls(read_pairs([name]))
         if float(weight) <= 0:
-            raise ValueError(f"{name}: the weight must be above 0; leave the file out instead")
+            raise ValueError(f"{name}: the weight must be above 0; to leave the file out, do not name it")
         return cls(read_pairs([path]), float(weight))
 
 
-def drawn(texts: Iterable[Text], seed: str) -> list[tuple[str, str]]:
-    """One epoch's sentence pairs: each text as often as its weight says; `seed` decides the rest."""
+def sample_epoch(texts: Iterable[Text], seed: str) -> list[tuple[str, str]]:
+    """One epoch's sentence pairs: each text as often as its weight says; fractions are drawn at random with `seed`."""
     rng = random.Random(seed)
     pairs: list[tuple[str, str]] = []
     for text in texts:
@@ -89,8 +89,8 @@ def encode_pairs(
 ) -> list[Pair]:
     """Ids of each pair: the source ends with </s>, the target starts with <s> and ends with </s>.
 
-    Pairs longer than `max_len` tokens on either side are left out. With `sampling` above 0 each
-    segmentation is drawn at random, as `seed` decides.
+    Pairs longer than `max_len` tokens on either side are dropped. With `sampling` above 0 each segmentation is drawn at
+    random with `seed`.
     """
     rng = random.Random(seed)
 
@@ -103,17 +103,17 @@ def encode_pairs(
 
 @dataclass(frozen=True)
 class Batch:
-    """One training batch of padded token ids."""
+    """A training batch of padded token ids."""
 
     src: Tensor
     """(batch, source position)"""
     tgt_in: Tensor
-    """(batch, target position): what the decoder reads, from <s> on"""
+    """(batch, target position): what the decoder reads, starting with <s>"""
     tgt_out: Tensor
-    """(batch, target position): what it has to predict, up to </s>"""
+    """(batch, target position): what it must predict, ending with </s>"""
 
     @classmethod
     def of(cls, pairs: Sequence[Pair], device: str = "cpu") -> "Batch":
-        """Pad `pairs` and shift the target by one between what is read and what is predicted."""
+        """Pad `pairs`, and shift the target by one between input and output."""
         tgt = pad_batch([tgt for _, tgt in pairs], device)
         return cls(src=pad_batch([src for src, _ in pairs], device), tgt_in=tgt[:, :-1], tgt_out=tgt[:, 1:])

@@ -12,7 +12,7 @@ from model.trace import Array, log_probabilities
 
 
 def label_smoothed_loss(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """Summed cross-entropy in nats against (1 - eps) one-hot + eps uniform; padding does not count.
+    """Summed cross-entropy in nats against (1 - eps) one-hot + eps uniform, ignoring padding.
 
     Args:
         logits: (batch, target position, vocabulary)
@@ -25,21 +25,23 @@ def label_smoothed_loss(logits: Tensor, targets: Tensor, smoothing: float) -> Te
 
 
 def smoothed_shares(vocabulary: int, smoothing: float) -> tuple[float, float]:
-    """Target probability of the right token, 1 - eps + eps / V, and of each other one, eps / V.
+    """Target probability of the correct token, 1 - eps + eps / V, and of every other one, eps / V.
 
-    The eps is spread over the whole vocabulary, the right token among it, as `label_smoothed_loss` does.
+    As in `label_smoothed_loss`, eps is spread over the whole vocabulary, including the correct token.
 
     Raises:
         ValueError: eps is outside 0 to 1, or the vocabulary has fewer than two tokens.
     """
     if not 0 <= smoothing <= 1 or vocabulary < 2:
-        raise ValueError(f"smoothing is 0 to 1 over two tokens or more, got {smoothing} over {vocabulary}")
+        raise ValueError(
+            f"smoothing must lie in [0, 1] and the vocabulary have two tokens or more, got {smoothing} and {vocabulary}"
+        )
     other = smoothing / vocabulary
     return 1 - smoothing + other, other
 
 
 def target_entropy(vocabulary: int, smoothing: float) -> float:
-    """Entropy of the smoothed target in nats: no model's cross-entropy against it can be lower."""
+    """Entropy of the smoothed target in nats, the lower bound of any model's cross-entropy against it."""
     right, other = smoothed_shares(vocabulary, smoothing)
     others = (vocabulary - 1) * other * math.log(other) if other else 0.0
     return -(right * math.log(right) + others)
@@ -50,8 +52,8 @@ def cross_entropies(logits: Array, targets: Sequence[int], smoothing: float) -> 
 
     Args:
         logits: (position, vocabulary)
-        targets: the right token's id at each position.
-        smoothing: eps; 0 is the plain cross-entropy, -log p(right token).
+        targets: id of the correct token at each position.
+        smoothing: eps; 0 is the plain cross-entropy, -log p(correct token).
     """
     logs = log_probabilities(logits)
     plain = -logs[np.arange(len(logs)), list(targets)]

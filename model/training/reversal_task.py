@@ -1,4 +1,4 @@
-"""A task small enough to learn in two minutes: letters in, the same letters out in reverse order.
+"""A task small enough to learn in two minutes: letters in, the same letters in reverse order out.
 
 `python -m model.training.reversal_task --out FOLDER` writes its data.
 """
@@ -9,16 +9,16 @@ from pathlib import Path
 from string import ascii_lowercase
 
 LONGEST = 8
-"""letters of a line"""
+"""maximum letters per line"""
 TRAIN_LINES, DEV_LINES = 20_000, 200
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Write train.tsv and dev.tsv; no line of the one stands in the other."""
+    """Write train.tsv and dev.tsv, which have no line in common."""
     parser = argparse.ArgumentParser(
         prog="python -m model.training.reversal_task", description="Letters and their reverse."
     )
-    parser.add_argument("--out", type=Path, required=True, help="the folder for train.tsv and dev.tsv")
+    parser.add_argument("--out", type=Path, required=True, help="folder for train.tsv and dev.tsv")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(arguments)
     lines = reversals(TRAIN_LINES + DEV_LINES, args.seed)
@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def reversals(count: int, seed: int) -> list[tuple[str, str]]:
-    """`count` different pairs such as ("c a t", "t a c"), of 3 to `LONGEST` letters."""
+    """`count` distinct pairs such as ("c a t", "t a c"), of 3 to `LONGEST` letters."""
     rng = random.Random(seed)
     found: dict[str, str] = {}
     while len(found) < count:

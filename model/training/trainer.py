@@ -1,7 +1,7 @@
-"""The training loop (paper, section 5): resumable at any moment, one process or many.
+"""The training loop (paper, section 5): resumable at any step, in one process or several.
 
-The state on disk is one file, replaced atomically. All randomness follows from (seed, epoch) and
-(seed, step, process), so a resumed run is the uninterrupted run, bit for bit on a CPU.
+The state on disk is one file, replaced atomically. All randomness depends on (seed, epoch) and (seed, step, process)
+only, so a resumed run equals the uninterrupted one, bit for bit on a CPU.
 """
 
 import random
@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 import torch
@@ -22,55 +23,56 @@ from model.checkpoints.store import save_checkpoint, save_weights
 from model.checkpoints.tokenizer import Tokenizer
 from model.network.batch import token_batches
 from model.network.encoder_decoder import Transformer
-from model.training.data import Batch, Pair, Text, drawn, encode_pairs
+from model.training.data import Batch, Pair, Text, encode_pairs, sample_epoch
 from model.training.loss import label_smoothed_loss
 from model.training.schedule import cooldown, noam
 
 SNAPSHOT_STEPS = (0, 10, 32, 100, 316, 1000, 3162, 10_000, 31_623, 100_000)
-"""Half powers of ten: the steps whose weights are kept to watch attention form."""
+"""Half powers of ten: the steps whose weights are kept, to show how attention forms."""
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How to train; the defaults are the paper's where it states them."""
+    """How to train; the defaults are the paper's where it gives them."""
 
     steps: int = 100_000
     max_tokens: int = 4096
-    """per process and step, padding included"""
+    """per batch and process, padding included"""
     warmup: int = 4000
+    """0 starts at the highest rate"""
     lr_factor: float = 1.0
     cooldown: int = 0
-    """the last this many steps the rate falls in a line to zero"""
+    """number of final steps over which the rate decays linearly to zero"""
     label_smoothing: float = 0.1
     sampling: float = 0.0
-    """0: one segmentation; above 0: a new one each epoch (Kudo 2018), smaller is wilder"""
+    """0: one segmentation per sentence; above 0: a new random one each epoch (Kudo 2018), smaller is more varied"""
     evaluate_every: int = 500
     average: int = 5
-    """checkpoints averaged (section 6.1): the last this many evaluations"""
-    precision: str = "float32"
-    """or bfloat16: what matrices are multiplied in; sums, weights and Adam's moments stay float32"""
+    """number of evaluations whose weights are averaged (section 6.1)"""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """of matrix products; sums, weights and Adam's moments stay float32"""
     seed: int = 0
 
 
 @dataclass
 class Progress:
-    """Where a run stands: everything besides tensors that the next step depends on."""
+    """How far a run is: everything besides tensors that the next step depends on."""
 
     step: int = 0
     epoch: int = 0
     batch: int = 0
-    """batches of this epoch already done, all processes together"""
+    """batches of this epoch already done, in all processes together"""
     seconds: float = 0.0
     tokens: int = 0
     loss: float = 0.0
-    """summed since the last evaluation, as are `loss_tokens`"""
+    """summed since the last evaluation, like `loss_tokens`"""
     loss_tokens: int = 0
 
 
 class Trainer:
-    """Trains `model` on `texts`, and leaves a loadable checkpoint in `folder` after each evaluation.
+    """Trains `model` on `texts` and saves a loadable checkpoint in `folder` at each evaluation.
 
-    `evaluate` is called with the averaged model and returns the columns it adds to log.csv.
+    `evaluate` gets the averaged model and returns the columns it adds to log.csv.
     """
 
     def __init__(
@@ -91,7 +93,7 @@ class Trainer:
         self.parallel: nn.Module = DistributedDataParallel(model) if self.world > 1 else model
 
     def run(self, minutes: float | None = None) -> Iterator[Progress]:
-        """Train until `options.steps` or for `minutes`, yielding after each step; saves when it stops."""
+        """Train until `options.steps` or for `minutes`, yielding after each step; save when stopping."""
         if self.progress.step >= self.options.steps:
             return
         deadline = time.monotonic() + 60 * minutes if minutes is not None else float("inf")
@@ -102,7 +104,7 @@ class Trainer:
             started = time.monotonic()
             self._step(pairs)
             self.progress.seconds += time.monotonic() - started
-            finished = self.progress.step >= self.options.steps or self._agree(time.monotonic() > deadline)
+            finished = self.progress.step >= self.options.steps or self._any_process(time.monotonic() > deadline)
             if self.progress.step % self.options.evaluate_every == 0 or finished:
                 self._evaluate_and_save()
                 last_save = time.monotonic()
@@ -114,17 +116,17 @@ class Trainer:
                 return
 
     def _batches(self) -> Iterator[list[Pair]]:
-        """This process's batches, epoch after epoch, from where the progress stands."""
+        """This process's batches, epoch after epoch, starting at the current progress."""
         while True:
             seed = f"{self.options.seed}-{self.progress.epoch}"
-            text = drawn(self.texts, seed)
-            pairs = encode_pairs(self.tokenizer, text, self.model.config.max_len, self.options.sampling, seed)
+            pairs = sample_epoch(self.texts, seed)
+            pairs = encode_pairs(self.tokenizer, pairs, self.model.config.max_len, self.options.sampling, seed)
             if not pairs:
                 raise ValueError(f"no sentence pair has at most max_len = {self.model.config.max_len} tokens")
             lengths = [max(map(len, pair)) for pair in pairs]
             batches = token_batches(lengths, self.options.max_tokens, seed)
             while self.progress.batch < len(batches):
-                # The last round of an epoch may hold fewer batches than processes: start over to fill it.
+                # The last round of an epoch may have fewer batches than processes: wrap around to fill it.
                 mine = batches[(self.progress.batch + self.rank) % len(batches)]
                 self.progress.batch += self.world
                 yield [pairs[i] for i in mine]
@@ -134,7 +136,7 @@ class Trainer:
     def _step(self, pairs: list[Pair]) -> None:
         batch = Batch.of(pairs, self.device)
         self.parallel.train()
-        # Each step and process draws its own dropout, whatever was drawn before it.
+        # Dropout depends on step and process only, not on what was drawn before.
         torch.manual_seed(random.Random(f"{self.options.seed}-{self.progress.step}-{self.rank}").getrandbits(63))
         with torch.autocast(self.device, torch.bfloat16, enabled=self.options.precision == "bfloat16"):
             loss = label_smoothed_loss(
@@ -145,7 +147,7 @@ class Trainer:
         if self.world > 1:
             dist.all_reduce(totals)
         self.optimizer.zero_grad()
-        # DDP averages over processes: times their number, it is the gradient per token of all of them.
+        # DDP averages over processes; times their number, this is the gradient per token over all of them.
         (loss * self.world / totals[1].float()).backward()
         step = self.progress.step = self.progress.step + 1
         rate = noam(step, self.model.config.d_model, self.options.warmup, self.options.lr_factor)
@@ -161,39 +163,34 @@ class Trainer:
             self._snapshot()
 
     def _evaluate_and_save(self) -> None:
+        train_loss = self.progress.loss / max(self.progress.loss_tokens, 1)
+        self.progress.loss, self.progress.loss_tokens = 0.0, 0
         if self.rank == 0:
-            self._keep_for_average()
+            self._save_for_average()
             averaged = self.averaged_weights()
             row = {
                 "step": self.progress.step,
                 "epoch": self.progress.epoch,
                 "learning_rate": self.optimizer.param_groups[0]["lr"],
-                "train_loss": self.progress.loss / max(self.progress.loss_tokens, 1),
+                "train_loss": train_loss,
                 "hours": self.progress.seconds / 3600,
                 "tokens_per_second": self.progress.tokens / self.progress.seconds,
             }
-            self.progress.loss, self.progress.loss_tokens = 0.0, 0
-            row |= self._evaluated_with(averaged)
-            self._log(row)
+            model = Transformer(self.model.config).to(self.device).eval()
+            model.load_state_dict(averaged, strict=False)
+            self._log(row | self.evaluate(model))
             save_checkpoint(self.folder, self.model, self.tokenizer, averaged)
             self.save()
-        self.progress.loss, self.progress.loss_tokens = 0.0, 0
         if self.world > 1:
             dist.barrier()
 
-    def _evaluated_with(self, weights: dict[str, Tensor]) -> dict[str, float]:
-        """Run `evaluate` on a copy of the model that holds `weights`."""
-        model = Transformer(self.model.config).to(self.device).eval()
-        model.load_state_dict(weights, strict=False)
-        return self.evaluate(model)
-
     def averaged_weights(self) -> dict[str, Tensor]:
-        """Mean of the last evaluations' weights (section 6.1)."""
+        """Mean of the weights at the last evaluations (section 6.1)."""
         files = sorted((self.folder / "averaging").glob("*.safetensors"))
         loaded = [load_file(file, device=self.device) for file in files]
         return {name: torch.stack([weights[name] for weights in loaded]).mean(dim=0) for name in loaded[0]}
 
-    def _keep_for_average(self) -> None:
+    def _save_for_average(self) -> None:
         folder = self.folder / "averaging"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.progress.step:08}.safetensors"
@@ -224,7 +221,7 @@ class Trainer:
             torch.save(state, path)
 
     def resume(self) -> None:
-        """Go back to the state on disk; what was done after it is done again, the same way."""
+        """Return to the state on disk; whatever came after it is repeated identically."""
         state = torch.load(self.folder / "state.pt", weights_only=True, map_location=self.device)
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
@@ -234,8 +231,8 @@ class Trainer:
                 if int(file.stem) > self.progress.step:
                     file.unlink()
 
-    def _agree(self, stop: bool) -> bool:
-        """Whether any process wants to stop: all must leave at the same step."""
+    def _any_process(self, stop: bool) -> bool:
+        """Whether any process wants to stop, because all must stop at the same step."""
         if self.world == 1:
             return stop
         flag = torch.tensor(float(stop), device=self.device)

@@ -87,7 +87,7 @@ class PaperModel:
         q, k, v = (
             self._heads(self._linear(f"{path}.w_{name}", y)) for name, y in (("q", x), ("k", source), ("v", source))
         )
-        scaled, v = q @ k.transpose(0, 2, 1) / math.sqrt(self.config.d_k), self._changed(address, "v", v)
+        scaled, v = q @ k.transpose(0, 2, 1) / self.config.score_divisor, self._changed(address, "v", v)
         causal = np.tri(len(x), dtype=bool) if address[0] == "decoder_self" else np.ones((len(x), len(source)), bool)
         mask = self._changed(address, "mask", np.broadcast_to(causal, scaled.shape).copy())
         taus, gates = (of.get(address, np.ones(self.config.n_heads))[:, None, None] for of in (self.taus, self.gates))

@@ -69,6 +69,7 @@ def configs(draw: st.DrawFn) -> TransformerConfig:
         positions=draw(st.sampled_from(("sinusoidal", "learned"))),
         activation=draw(st.sampled_from(("relu", "gelu"))),
         tie_embeddings=draw(st.booleans()),
+        scale_scores=draw(st.booleans()),
     )
 
 

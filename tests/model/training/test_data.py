@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from model.network.batch import token_batches
 from model.network.config import BOS, EOS, PAD
-from model.training.data import Batch, Text, drawn, encode_pairs, read_pairs
+from model.training.data import Batch, Text, encode_pairs, read_pairs, sample_epoch
 from tests.model.strategies import few
 from tests.model.tiny import SENTENCES
 
@@ -47,12 +47,12 @@ def test_only_a_line_feed_ends_a_line(tmp_path):
         ("a.tsv", b"A dog.\tEin Hund.\nno tab\n", "line 2: expected source<TAB>target, found 1 field"),
         ("a.tsv", b"a\tb\tc\n", "line 1: expected source<TAB>target, found 3 field"),
         ("a.tsv", b"A dog.\tEin Hund.\n\n", "line 2: expected source<TAB>target, found 1 field"),
-        ("a.tsv", b"", "holds no line"),
+        ("a.tsv", b"", "is empty"),
         ("a.tsv", b"\xff\xfe\t\n", "is not UTF-8"),
-        ("a.tsv.gz", b"not gzip", "is cut off or no .gz file"),
-        ("a.tsv.gz", gzip.compress(TEXT.encode() * 50, mtime=0)[:-20], "is cut off or no .gz file"),
-        ("a.tsv.xz", b"not xz", "is cut off or no .xz file"),
-        ("a.tsv.xz", lzma.compress(TEXT.encode() * 50)[:-20], "is cut off or no .xz file"),
+        ("a.tsv.gz", b"not gzip", "is truncated or not a .gz file"),
+        ("a.tsv.gz", gzip.compress(TEXT.encode() * 50, mtime=0)[:-20], "is truncated or not a .gz file"),
+        ("a.tsv.xz", b"not xz", "is truncated or not a .xz file"),
+        ("a.tsv.xz", lzma.compress(TEXT.encode() * 50)[:-20], "is truncated or not a .xz file"),
     ],
 )
 def test_a_broken_file_gets_a_sentence_that_names_the_place(tmp_path, name, content, sentence):
@@ -121,17 +121,17 @@ def test_a_batch_is_padded_and_the_target_shifted_by_one(tokenizer):
 @given(weight=st.floats(0.05, 3), seed=st.text(max_size=3))
 def test_an_epoch_reads_each_text_as_often_as_its_weight_says(weight, seed):
     text, other = Text([(str(i), "") for i in range(40)], weight), Text([("other", "")])
-    pairs = drawn([text, other], seed)
+    pairs = sample_epoch([text, other], seed)
     counts = Counter(pairs)
     assert counts.pop(("other", "")) == 1
     assert sum(counts.values()) == int(weight) * 40 + round((weight - int(weight)) * 40)
     assert all(int(weight) <= counts[pair] <= int(weight) + 1 for pair in text.pairs)
-    assert pairs == drawn([text, other], seed)
+    assert pairs == sample_epoch([text, other], seed)
 
 
 def test_another_epoch_draws_other_pairs():
     text = Text([(str(i), "") for i in range(100)], 0.5)
-    assert drawn([text], "0") != drawn([text], "1")
+    assert sample_epoch([text], "0") != sample_epoch([text], "1")
 
 
 def test_a_file_may_be_named_with_its_weight(tmp_path):

@@ -61,7 +61,7 @@ def test_warm_up_and_factor_are_read_back_from_six_digits(warmup: int, factor: f
     assert found is not None
     assert found.warmup == pytest.approx(warmup, rel=1e-4)
     assert found.factor == pytest.approx(factor, rel=1e-4)
-    # The warm-up that is drawn is a whole number of steps.
+    # The error is that of the warm-up rounded to a whole number of steps.
     assert found.error < 1e-4 + 1 / warmup
     assert found.lowered_from is None
 

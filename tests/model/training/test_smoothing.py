@@ -27,7 +27,7 @@ def test_the_shares_are_a_distribution_whose_entropy_is_the_stated_one(vocabular
 
 @pytest.mark.parametrize(("vocabulary", "epsilon"), [(1, 0.1), (8, -0.1), (8, 1.1), (8, math.nan)])
 def test_what_is_no_distribution_is_refused(vocabulary: int, epsilon: float) -> None:
-    with pytest.raises(ValueError, match="smoothing is 0 to 1"):
+    with pytest.raises(ValueError, match="smoothing must lie in"):
         smoothed_shares(vocabulary, epsilon)
 
 

@@ -17,7 +17,9 @@ import torch
 from model import train
 from model.checkpoints.store import load_checkpoint
 from model.network.batch import token_batches
+from model.network.config import TransformerConfig
 from model.training.data import encode_pairs, read_pairs
+from model.training.trainer import TrainingOptions
 from tests.model.tiny import SENTENCES
 from tests.model.training.test_trainer import assert_same_files
 
@@ -121,7 +123,7 @@ def test_development_pairs_that_do_not_fit_are_left_out_of_loss_and_bleu(command
     arguments[arguments.index("--dev") + 1] = str(development)
     train.main(arguments)
     development.write_text(f"{'x' * 60}\ty\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="holds no sentence pair of at most max_len = 40 tokens"):
+    with pytest.raises(ValueError, match="has no sentence pair of at most max_len = 40 tokens"):
         train.main([*arguments, "--resume"])
 
 
@@ -137,12 +139,48 @@ def test_a_run_may_start_from_another_s_weights_and_vocabulary(command, tmp_path
     assert trainer.progress.step == 0
 
 
+@pytest.mark.parametrize(
+    ("flags", "changed"),
+    [
+        (["--norm=pre", "--no-tie-embeddings", "--activation=gelu"], {"norm": "pre", "tie_embeddings": False}),
+        (["--positions=learned", "--n-heads=8", "--no-scale-scores"], {"positions": "learned", "scale_scores": False}),
+    ],
+)
+def test_every_choice_of_the_configuration_can_be_trained_and_opened(command, tmp_path, flags, changed):
+    train.main([*command("run", steps=3, evaluate_every=3, warmup=0, dropout=0, label_smoothing=0), *flags])
+    translator = load_checkpoint(str(tmp_path / "run"), device="cpu")
+    config = translator.model.config
+    assert {name: getattr(config, name) for name in changed} == changed
+    assert config.dropout == 0
+    trace = translator.trace("A dog runs.", "Ein Hund rennt.")
+    attention = trace.attention("cross", 0)
+    divisor = attention.d_k**0.5 if config.scale_scores else 1.0
+    assert attention.scaled == pytest.approx(attention.scores / divisor, rel=1e-6)
+    rate = pd.read_csv(tmp_path / "run" / "log.csv")["learning_rate"].item()
+    assert rate == pytest.approx((config.d_model * 3) ** -0.5, rel=1e-5)
+
+
+def test_weights_that_do_not_fit_the_configuration_are_refused(command, tmp_path):
+    train.main(command("first", steps=1, evaluate_every=1))
+    with pytest.raises(ValueError, match="do not fit this configuration"):
+        train.main([*command("second"), "--start-from", str(tmp_path / "first"), "--norm=pre"])
+
+
+def test_the_help_explains_every_option(capsys):
+    with pytest.raises(SystemExit):
+        train.main(["--help"])
+    printed = capsys.readouterr().out
+    for name in (*TransformerConfig.__dataclass_fields__, *TrainingOptions.__dataclass_fields__):
+        assert f"--{name.replace('_', '-')} " in printed.replace(",", " ")
+        assert train.HELP[name].split()[0] in printed
+
+
 def test_a_run_is_not_started_over_another(command, tmp_path, capsys):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "state.pt").touch()
     with pytest.raises(SystemExit):
         train.main(command("run"))
-    assert re.search(r"run holds a run already: add --resume", capsys.readouterr().err)
+    assert re.search(r"run already contains a run: add --resume", capsys.readouterr().err)
 
 
 def test_a_vocabulary_of_another_size_is_refused(command, tmp_path, tokenizer):
