@@ -17,7 +17,7 @@ from torch import Tensor
 
 from model.hooks import Edit, editing
 from model.interventions import HeadGate, Intervention, applied
-from model.interventions.attention import gated
+from model.interventions.attention import gate_z
 from model.network.config import BOS
 from model.network.encoder_decoder import Transformer
 from model.network.masks import causal_mask, padding_mask
@@ -159,7 +159,7 @@ def _gates(model: Transformer, kind: str, mode: Mode, runs: Tensor) -> dict[str,
 
     def edit(layer: int, path: str) -> Edit:
         closed = (runs[:, None] - 1 == layer * heads + torch.arange(heads))[:, :, None, None]
-        return gated(path, lambda z: (~closed[: len(z)]).to(z.device, z.dtype), mode)
+        return gate_z(path, lambda z: (~closed[: len(z)]).to(z.device, z.dtype), mode)
 
     paths = {layer: path for (k, layer), (path, _) in model.attentions().items() if k == kind}
     return {f"{path}.z": edit(layer, path) for layer, path in paths.items()}

@@ -14,7 +14,7 @@ from model.analysis.head_importance import Pair, log_probability
 from model.checkpoints.translator import Translator
 from model.hooks import Edit, editing
 from model.interventions import HeadGate, Intervention, applied
-from model.interventions.attention import gated
+from model.interventions.attention import gate_z
 from model.network.config import BOS, EOS, PAD, UNK
 from model.network.encoder_decoder import Transformer
 from model.network.masks import padding_mask
@@ -115,4 +115,4 @@ def _gates(model: Transformer, gates: Sequence[HeadGate], counts: Tensor) -> Map
 
 
 def _edit(path: str, closed: Tensor, mode: str) -> Edit:
-    return gated(path, lambda z: 1 - closed.to(z.device, z.dtype), mode)
+    return gate_z(path, lambda z: 1 - closed.to(z.device, z.dtype), mode)

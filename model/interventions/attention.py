@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from model.hooks import Edit
-from model.interventions.base import at_attentions, at_head, check_positions, per_head
+from model.interventions.base import Addressed, at_attentions, at_head, check_positions, per_head
 from model.network.encoder_decoder import Transformer
 
 MIN_TAU, MAX_TAU = 1e-30, 1e30
 
 
 @dataclass(frozen=True)
-class AttentionTemperature:
+class AttentionTemperature(Addressed):
     """softmax(x / tau) instead of softmax(x): sharper below 1, flatter above 1. Several temperatures multiply.
 
     Raises:
@@ -30,6 +30,7 @@ class AttentionTemperature:
     position_free: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not MIN_TAU <= self.tau <= MAX_TAU:
             raise ValueError(f"tau must be a number above 0, within [1e-30, 1e30], got {self.tau!r}")
 
@@ -42,8 +43,8 @@ class AttentionTemperature:
 
 
 @dataclass(frozen=True)
-class Unscaled:
-    """softmax(q k^T) instead of softmax(q k^T / sqrt(d_k)): the scaling of section 3.2.1 taken back."""
+class Unscaled(Addressed):
+    """softmax(q k^T) instead of softmax(q k^T / sqrt(d_k)), so without the scaling of section 3.2.1."""
 
     kind: str | None = None
     layer: int | None = None
@@ -59,11 +60,11 @@ class Unscaled:
 
 
 @dataclass(frozen=True)
-class HeadGate:
-    """Multiply a head's z by `gate`: 1 leaves it, 0 removes it (Michel et al. 2019, section 2.3).
+class HeadGate(Addressed):
+    """Multiply a head's z by `gate`: 1 leaves it as it is, 0 removes it (Michel et al. 2019, section 2.3).
 
-    With mode "mean" what is removed is replaced by the head's mean over the sentence's positions; in
-    the decoder over those up to the query's own, so that no row learns what comes after it.
+    With mode "mean" the removed part is replaced by the head's mean over the positions of the sentence; in the decoder
+    over those up to the query's own, so that no row depends on later ones.
     """
 
     gate: float
@@ -73,6 +74,7 @@ class HeadGate:
     mode: Literal["zero", "mean"] = "zero"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 <= self.gate <= 1:
             raise ValueError(f"gate must lie in [0, 1], got {self.gate!r}")
         if self.mode not in ("zero", "mean"):
@@ -87,16 +89,16 @@ class HeadGate:
             return per_head(z.shape[1], self.head, self.gate, z)
 
         paths = at_attentions(model, "z", self.kind, self.layer, self.head, lambda z: z)
-        return {path: gated(path, gate, self.mode) for path in paths}
+        return {path: gate_z(path, gate, self.mode) for path in paths}
 
 
-def gated(path: str, gate: Callable[[Tensor], Tensor], mode: str) -> Edit:
+def gate_z(path: str, gate: Callable[[Tensor], Tensor], mode: str) -> Edit:
     """An edit of z, (batch, heads, query, d_k), at the hook point `path`.
 
     Args:
-        path: of the hook point; it says which positions a mean may be over.
-        gate: z -> what z is multiplied by, broadcastable to it.
-        mode: "zero", or "mean" to put the head's mean where z is taken away.
+        path: of the hook point; it decides which positions a mean is over.
+        gate: z -> factor of z, broadcastable to it.
+        mode: "zero", or "mean" to replace what is removed by the head's mean.
     """
 
     def zero(z: Tensor) -> Tensor:
@@ -115,10 +117,10 @@ def gated(path: str, gate: Callable[[Tensor], Tensor], mode: str) -> Edit:
 
 
 @dataclass(frozen=True)
-class ValueZeroing:
-    """Set the values v of these key positions to 0: they keep their weights and give nothing.
+class ValueZeroing(Addressed):
+    """Set the values v of these key positions to 0: they keep their weights and contribute nothing.
 
-    Mohebbi et al. (2023), section 3. Positions outside the sentence do nothing.
+    Mohebbi et al. (2023), section 3. Positions outside the sentence have no effect.
     """
 
     positions: tuple[int, ...]
@@ -127,11 +129,12 @@ class ValueZeroing:
     head: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_positions(self.positions)
 
     @property
     def position_free(self) -> bool:
-        """A cached step projects one new key of the target without its position; the source's keys all at once."""
+        """A cached step projects one new target key without its position, but all source keys at once."""
         return self.kind in ("encoder_self", "cross")
 
     def edits(self, model: Transformer) -> dict[str, Edit]:

@@ -1,8 +1,9 @@
-"""What an intervention is, where in the model it acts, and how a run comes under it."""
+"""What an intervention is, where in the model it acts, and how it is applied to a run."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal, Protocol
 
 import torch
@@ -10,8 +11,9 @@ from torch import Tensor
 
 from model.hooks import Edit, editing, recording
 from model.network.encoder_decoder import Transformer
+from model.trace import KIND_TITLES
 
-KINDS = ("encoder_self", "decoder_self", "cross")
+KINDS = tuple(KIND_TITLES)
 STACKS = ("encoder", "decoder")
 SUBLAYERS = ("self_attn", "cross_attn", "feed_forward")
 SIDES = ("source", "target")
@@ -20,15 +22,12 @@ Side = Literal["source", "target"]
 
 @dataclass(frozen=True)
 class Reading:
-    """An edit that also needs what an earlier hook point of the same run holds, after all edits there."""
+    """An edit that also reads the activation at an earlier hook point of the same run, after all edits there."""
 
     path: str
     """of the earlier hook point"""
     edit: Callable[[Tensor, Tensor], Tensor]
     """(activation, the earlier activation) -> the activation's replacement"""
-
-    def bound(self, earlier: Mapping[str, Tensor]) -> Edit:
-        return lambda activation: self.edit(activation, earlier[self.path])
 
 
 class Intervention(Protocol):
@@ -36,27 +35,47 @@ class Intervention(Protocol):
 
     @property
     def position_free(self) -> bool:
-        """Whether it means the same in a cached step, which sees one query at a time."""
+        """Whether it acts in the same way in a cached step, which computes one query at a time."""
 
     def edits(self, model: Transformer) -> dict[str, Edit | Reading]:
-        """Hook point path -> edit, for this model."""
+        """Hook point path -> edit, for this model.
+
+        Raises:
+            ValueError: the model has no such attention, head or sub-layer.
+        """
+
+
+class Addressed:
+    """An intervention whose fields say where it acts: kind, layer and head, or stack, layer and name; None = all."""
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("kind", KINDS), ("stack", STACKS), ("name", SUBLAYERS), ("side", SIDES)):
+            value = getattr(self, name, None)
+            if value is not None and value not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+        for name in ("layer", "head"):
+            value = getattr(self, name, None)
+            if value is not None:
+                check_positions((value,), name)
 
 
 @contextmanager
 def applied(model: Transformer, interventions: Sequence[Intervention]) -> Iterator[None]:
-    """Run the block with `interventions` at work, the first one first."""
+    """Apply `interventions`, the first one first, to every run inside the block."""
     changes = [intervention.edits(model) for intervention in interventions]
     read = {edit.path for edits in changes for edit in edits.values() if isinstance(edit, Reading)}
     with ExitStack() as stack:
         earlier = stack.enter_context(recording(model, sorted(read))) if read else {}
         for edits in changes:
-            stack.enter_context(editing(model, {path: bound(edit, earlier) for path, edit in edits.items()}))
+            stack.enter_context(editing(model, {path: bind(edit, earlier) for path, edit in edits.items()}))
         yield
 
 
-def bound(edit: Edit | Reading, earlier: Mapping[str, Tensor]) -> Edit:
-    """A plain edit; a `Reading` finds what it needs in `earlier`, by path."""
-    return edit.bound(earlier) if isinstance(edit, Reading) else edit
+def bind(edit: Edit | Reading, earlier: Mapping[str, Tensor]) -> Edit:
+    """`edit` as a function of its activation alone; a `Reading` looks up the other one in `earlier`, by path."""
+    if isinstance(edit, Reading):
+        return lambda activation: edit.edit(activation, earlier[edit.path])
+    return edit
 
 
 def per_head(n_heads: int, head: int | None, value: float, like: Tensor) -> Tensor:
@@ -88,12 +107,13 @@ def attention_paths(model: Transformer, kind: str | None, layer: int | None, hea
     Raises:
         ValueError: no attention or head of the model has this address.
     """
-    attentions = model.attentions()
-    chosen = [path for (k, n), (path, _) in attentions.items() if kind in (None, k) and layer in (None, n)]
-    if not chosen or not (head is None or 0 <= head < model.config.n_heads):
+    kinds = [each for each in model.kinds if kind in (None, each.name) and (head is None or head < each.heads)]
+    attentions, names = model.attentions(), [each.name for each in kinds]
+    chosen = [path for (k, n), (path, _) in attentions.items() if k in names and layer in (None, n)]
+    if not chosen:
         raise ValueError(
-            f"the model has no attention kind={kind!r}, layer={layer!r}, head={head!r}; "
-            f"kinds are {sorted({k for k, _ in attentions})}, heads 0 to {model.config.n_heads - 1}"
+            f"the model has no attention kind={kind!r}, layer={layer!r}, head={head!r}; it has "
+            + ", ".join(f"{each.name} with {len(each.layers)} layers of {each.heads} heads" for each in model.kinds)
         )
     return chosen
 
@@ -119,20 +139,15 @@ def sublayer_paths(model: Transformer, stack: str | None, layer: int | None, nam
     return chosen
 
 
-def check_positions(positions: tuple[int, ...]) -> None:
+def check_positions(positions: tuple[int, ...], name: str = "position") -> None:
     """Raise ValueError unless all are whole numbers from 0 on."""
     for position in positions:
-        if not isinstance(position, int) or position < 0:
-            raise ValueError(f"positions count from 0, got {position!r}")
+        if not isinstance(position, Integral) or isinstance(position, bool) or position < 0:
+            raise ValueError(f"a {name} must be a whole number from 0 on, got {position!r}")
 
 
 def check_permutation(order: tuple[int, ...]) -> None:
     """Raise ValueError unless `order` holds each of 0 to len(order) - 1 once."""
+    check_positions(order)
     if sorted(order) != list(range(len(order))):
-        raise ValueError(f"an order holds each position from 0 on once, got {order!r}")
-
-
-def check_one_of(name: str, value: str | None, allowed: tuple[str, ...]) -> None:
-    """Raise ValueError unless `value` is None or one of `allowed`."""
-    if value is not None and value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+        raise ValueError(f"an order must contain each position from 0 on exactly once, got {order!r}")

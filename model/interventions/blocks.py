@@ -8,12 +8,9 @@ from torch import Tensor
 
 from model.hooks import Edit
 from model.interventions.base import (
-    SIDES,
-    STACKS,
-    SUBLAYERS,
+    Addressed,
     Reading,
     Side,
-    check_one_of,
     check_permutation,
     sublayer_paths,
 )
@@ -23,15 +20,12 @@ EMBEDDINGS = {"source": "src_embedding", "target": "tgt_embedding"}
 
 
 @dataclass(frozen=True)
-class PositionsOff:
-    """Add no positional encoding: the words of this side (None: both) come without their order."""
+class PositionsOff(Addressed):
+    """Add no positional encoding to this side (None: both), so that the model cannot tell the order of its words."""
 
     side: Side | None = None
 
     position_free: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_one_of("side", self.side, SIDES)
 
     def edits(self, model: Transformer) -> dict[str, Edit]:  # noqa: ARG002 - every model has both
         return {
@@ -40,28 +34,28 @@ class PositionsOff:
 
 
 @dataclass(frozen=True)
-class PositionsShuffled:
+class PositionsShuffled(Addressed):
     """Position i gets the positional encoding of position order[i]; positions from len(order) on keep their own.
 
-    It takes the encodings from the model's table, so that it means the same while the target grows; of two
-    changes to a side's positions, the later one counts.
+    The encodings are read from the model's table, so that the change is the same while the target grows. Of two
+    changes to the positions of one side, the later one counts.
 
     Raises:
-        ValueError: `order` is no permutation, or longer than the model's table.
+        ValueError: `order` is not a permutation, or is longer than the model's table.
     """
 
     order: tuple[int, ...]
     side: Side = "source"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_permutation(self.order)
-        check_one_of("side", self.side, SIDES)
         if self.side is None:
             raise ValueError("side must be source or target")
 
     @property
     def position_free(self) -> bool:
-        """The source is embedded at once; a cached step embeds one target word without saying which."""
+        """The source is embedded all at once; a cached step embeds one target token without its position."""
         return self.side == "source"
 
     def edits(self, model: Transformer) -> dict[str, Edit]:
@@ -79,8 +73,8 @@ class PositionsShuffled:
 
 
 @dataclass(frozen=True)
-class _SubLayerChange:
-    """What both changes to a sub-layer share: their address, None = all."""
+class _SubLayerChange(Addressed):
+    """Where a change to a sub-layer acts; None = all."""
 
     stack: str | None = None
     layer: int | None = None
@@ -88,14 +82,10 @@ class _SubLayerChange:
 
     position_free: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        check_one_of("stack", self.stack, STACKS)
-        check_one_of("name", self.name, SUBLAYERS)
-
 
 @dataclass(frozen=True)
 class SublayerOff(_SubLayerChange):
-    """The sub-layer's output is 0: only the residual passes, LayerNorm(x + 0)."""
+    """Set the sub-layer's output to 0, so that only the residual passes: LayerNorm(x + 0)."""
 
     def edits(self, model: Transformer) -> dict[str, Edit]:
         return {f"{path}.out": torch.zeros_like for path in sublayer_paths(model, self.stack, self.layer, self.name)}
@@ -103,7 +93,7 @@ class SublayerOff(_SubLayerChange):
 
 @dataclass(frozen=True)
 class ResidualOff(_SubLayerChange):
-    """The residual connection is gone: LayerNorm(Sublayer(x)), or Sublayer(LayerNorm(x)) with pre-norm."""
+    """Remove the residual connection: LayerNorm(Sublayer(x)), or Sublayer(LayerNorm(x)) with pre-norm."""
 
     def edits(self, model: Transformer) -> dict[str, Reading]:
         return {

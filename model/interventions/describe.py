@@ -1,4 +1,4 @@
-"""What each intervention does, in one plain sentence for the screen."""
+"""One sentence for the screen that says what an intervention does."""
 
 from collections.abc import Sequence
 
@@ -7,15 +7,11 @@ from model.interventions.base import Intervention
 from model.interventions.blocks import PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
 from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit
 from model.interventions.patterns import FrozenPattern, PatternEdit, PermutedAttention, UniformAttention
+from model.trace import KIND_TITLES
 
-KIND_NAMES = {
-    "encoder_self": "encoder self-attention",
-    "decoder_self": "decoder self-attention",
-    "cross": "cross-attention",
-}
 SUBLAYER_NAMES = {"self_attn": "self-attention", "cross_attn": "cross-attention", "feed_forward": "feed-forward"}
 MOST_LISTED = 8
-"""Positions that a sentence names; the others are counted."""
+"""A sentence names this many positions and counts the others."""
 
 
 def describe(intervention: Intervention) -> str:
@@ -23,46 +19,49 @@ def describe(intervention: Intervention) -> str:
     place = _sublayer(intervention) if isinstance(intervention, SublayerOff | ResidualOff) else _place(intervention)
     match intervention:
         case AttentionTemperature(tau=tau):
-            return f"The softmax in {place} runs at temperature {tau:g}."
+            return f"In {place}, what the softmax reads is divided by τ = {tau:g}; several temperatures multiply."
         case Unscaled():
             return f"Scores in {place} are not divided by √d_k."
         case MaskEdit():
             return _mask_edit(intervention, place)
         case ForbidSource(positions=positions, kind=kind):
             where = place if kind else place.replace("every attention", "encoder self-attention and cross-attention")
-            return f"Nobody may look at source {_positions(positions)} in {where}."
+            return f"No query may look at source {_positions(positions)} in {where}."
         case LiftCausalMask():
-            return f"Target words may look at later ones in {_of_kind('decoder_self', intervention.layer, None)}."
+            return f"Target tokens may look at later ones in {_of_kind('decoder_self', intervention.layer, None)}."
         case HeadGate():
             return _gate(intervention, place)
         case PatternEdit(query=query):
             return f"The attention weights of row {query} are set by hand in {place}."
         case UniformAttention():
-            return f"Every query looks equally at all keys it may see in {place}."
+            return f"Every query gives equal weight to each key that it may see in {place}."
         case PermutedAttention():
-            return f"The attention weights of each row are {_shuffled(intervention)} in {place}."
+            return f"The attention weights of each row are {_permutation(intervention)} in {place}."
         case FrozenPattern():
-            return f"The attention weights in {place} are those of another run."
+            return f"The attention weights in {place} are taken from another run."
         case ValueZeroing(positions=positions):
-            return f"Key {_positions(positions)} {_have(positions)} value 0 in {place}."
+            return f"The values v of key {_positions(positions)} are 0 in {place}."
         case PositionsOff(side=side):
             return f"No positional encoding is added to the {side or 'source and the target'}."
         case PositionsShuffled(order=order, side=side):
-            return f"The first {len(order)} positional encodings of the {side} are in another order."
+            return f"The first {len(order)} positional encodings of the {side} are permuted."
         case SublayerOff():
-            return f"{place} gives 0: only the residual passes."
+            return f"{place} outputs 0: only the residual passes."
         case ResidualOff():
-            return f"{place} has no residual connection around it."
-    raise ValueError(f"no words for {intervention!r}")
+            return f"{place} has no residual connection."
+    raise ValueError(f"no description of {intervention!r}")
 
 
 def _gate(change: HeadGate, place: str) -> str:
+    heads = "z of every head" if change.head is None else "z"
     if change.gate == 1:
-        return f"The result of {place} stays as it is."
-    instead = " and filled up with its mean" if change.mode == "mean" else ""
+        return f"In {place}, {heads} stays as it is."
+    mean = "its mean" if change.mode == "mean" else ""
+    if mean and change.kind != "encoder_self":
+        mean = "its mean (in the decoder, over the positions up to the query's own)"
     if change.gate == 0:
-        return f"The result of {place} is replaced by its mean." if instead else f"The result of {place} is set to 0."
-    return f"The result of {place} is multiplied by {change.gate:g}{instead}."
+        return f"In {place}, {heads} is {f'replaced by {mean}' if mean else 'set to 0'}."
+    return f"In {place}, {heads} is multiplied by {change.gate:g}{f'; the rest is {mean}' if mean else ''}."
 
 
 def _mask_edit(change: MaskEdit, place: str) -> str:
@@ -74,8 +73,8 @@ def _mask_edit(change: MaskEdit, place: str) -> str:
     return f"The mask of {place} {' and '.join(parts) or 'stays as it is'}."
 
 
-def _shuffled(change: PermutedAttention) -> str:
-    return f"shuffled among its keys (seed {change.seed})" if change.order is None else "put into another order"
+def _permutation(change: PermutedAttention) -> str:
+    return f"shuffled among its keys (seed {change.seed})" if change.order is None else "permuted"
 
 
 def _positions(positions: Sequence[int]) -> str:
@@ -89,17 +88,13 @@ def _positions(positions: Sequence[int]) -> str:
     return f"position{'s' * (len(positions) > 1)} {joined}"
 
 
-def _have(positions: Sequence[int]) -> str:
-    return "have" if len(positions) > 1 else "has"
-
-
 def _place(intervention: Intervention) -> str:
     return _of_kind(*(getattr(intervention, name, None) for name in ("kind", "layer", "head")))
 
 
 def _of_kind(kind: str | None, layer: int | None, head: int | None) -> str:
     """`cross-attention, layer 3, head 0`, `every attention`."""
-    parts = [KIND_NAMES[kind] if kind else "every attention"]
+    parts = [KIND_TITLES[kind].lower() if kind else "every attention"]
     if layer is not None:
         parts.append(f"layer {layer}")
     if head is not None:

@@ -1,201 +1,143 @@
-"""Interventions as a short line of text for a link, and back.
+"""Interventions as text for a link, and back: JSON of each one's type and the fields that are not at their default.
 
-One part per intervention, joined by `;`: a name, its values after colons, its address after `@`, in which `*` means all
-and what is left out at the end is `*` too:
+    [["HeadGate",{"gate":0.0,"kind":"cross","layer":3,"head":0}],["LiftCausalMask",{}]]
 
-    temperature:0.5@cross.3.0;gate:0:mean@*.1;mask:0-2,1-2:@decoder_self;positions-shuffled:2,0,1:source;sublayer-off@encoder
+Links from before this form are still read: `gate:0:zero@cross.3.0;lift-causal-mask`, a name, its values after colons,
+its address after `@`, in which `*` and whatever is missing at the end mean all.
 """
 
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+import json
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
 from typing import Any
 
-from model.interventions import (
-    KINDS,
-    SIDES,
-    STACKS,
-    SUBLAYERS,
-    AttentionTemperature,
-    ForbidSource,
-    FrozenPattern,
-    HeadGate,
-    Intervention,
-    LiftCausalMask,
-    MaskEdit,
-    PatternEdit,
-    PermutedAttention,
-    PositionsOff,
-    PositionsShuffled,
-    ResidualOff,
-    SublayerOff,
-    UniformAttention,
-    Unscaled,
-    ValueZeroing,
-)
+from model.interventions.attention import AttentionTemperature, HeadGate, Unscaled, ValueZeroing
+from model.interventions.base import Intervention
+from model.interventions.blocks import PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
+from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit
+from model.interventions.patterns import FrozenPattern, PatternEdit, PermutedAttention, UniformAttention
 
 MAX_INTERVENTIONS = 32
 MAX_CHARACTERS = 4000
 """Browsers and servers take links of some 8,000 characters."""
 
-WHOLE = re.compile("0|[1-9][0-9]{0,9}")
-NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
-
-
-@dataclass(frozen=True)
-class _Text:
-    """How one value is written and read."""
-
-    write: Callable[[Any], str]
-    read: Callable[[str], Any]
-
-
-def _whole(text: str) -> int:
-    if not WHOLE.fullmatch(text):
-        raise ValueError(f"{_shown(text)} is not a whole number from 0 on")
-    return int(text)
-
-
-def _number(text: str) -> float:
-    if not NUMBER.fullmatch(text):
-        raise ValueError(f"{_shown(text)} is not a number from 0 on")
-    return float(text)
-
-
-def _written(number: float) -> str:
-    # A link reads + as a space; -0.0 is 0.
-    return repr(float(number) + 0.0).replace("e+", "e").removesuffix(".0")
-
-
-def _listed(item: _Text) -> _Text:
-    def read(text: str) -> tuple:
-        return tuple(item.read(part) for part in text.split(",")) if text else ()
-
-    return _Text(lambda values: ",".join(map(item.write, values)), read)
-
-
-def _cell(text: str) -> tuple[int, int]:
-    query, found, key = text.partition("-")
-    if not found:
-        raise ValueError(f"{_shown(text)} is not a cell such as 0-2 (query-key)")
-    return _whole(query), _whole(key)
-
-
-def _optional(item: _Text, none: str) -> _Text:
-    return _Text(
-        lambda value: none if value is None else item.write(value),
-        lambda text: None if text == none else item.read(text),
-    )
-
-
-def _choice(allowed: Sequence[str]) -> _Text:
-    def read(text: str) -> str:
-        if text not in allowed:
-            raise ValueError(f"{_shown(text)} is none of {', '.join(allowed)}")
-        return text
-
-    return _Text(str, read)
-
-
-_WHOLE, _NUMBER = _Text(str, _whole), _Text(_written, _number)
-_POSITIONS, _CELLS = _listed(_WHOLE), _listed(_Text(lambda cell: f"{cell[0]}-{cell[1]}", _cell))
-_VALUES = {
-    AttentionTemperature: ("temperature", {"tau": _NUMBER}),
-    Unscaled: ("unscaled", {}),
-    HeadGate: ("gate", {"gate": _NUMBER, "mode": _choice(("zero", "mean"))}),
-    MaskEdit: ("mask", {"forbid": _CELLS, "allow": _CELLS}),
-    ForbidSource: ("forbid-source", {"positions": _POSITIONS}),
-    LiftCausalMask: ("lift-causal-mask", {}),
-    PatternEdit: ("pattern", {"query": _WHOLE, "weights": _listed(_NUMBER)}),
-    UniformAttention: ("uniform", {}),
-    PermutedAttention: ("permuted", {"seed": _WHOLE, "order": _optional(_POSITIONS, "*")}),
-    ValueZeroing: ("zero-values", {"positions": _POSITIONS}),
-    PositionsOff: ("positions-off", {"side": _optional(_choice(SIDES), "*")}),
-    PositionsShuffled: ("positions-shuffled", {"order": _POSITIONS, "side": _choice(SIDES)}),
-    SublayerOff: ("sublayer-off", {}),
-    ResidualOff: ("residual-off", {}),
+OLD_NAMES = {
+    "temperature": (AttentionTemperature, ("tau",)),
+    "unscaled": (Unscaled, ()),
+    "gate": (HeadGate, ("gate", "mode")),
+    "mask": (MaskEdit, ("forbid", "allow")),
+    "forbid-source": (ForbidSource, ("positions",)),
+    "lift-causal-mask": (LiftCausalMask, ()),
+    "pattern": (PatternEdit, ("query", "weights")),
+    "uniform": (UniformAttention, ()),
+    "permuted": (PermutedAttention, ("seed", "order")),
+    "zero-values": (ValueZeroing, ("positions",)),
+    "positions-off": (PositionsOff, ("side",)),
+    "positions-shuffled": (PositionsShuffled, ("order", "side")),
+    "sublayer-off": (SublayerOff, ()),
+    "residual-off": (ResidualOff, ()),
 }
-_ADDRESS = {
-    "kind": _choice(KINDS),
-    "stack": _choice(STACKS),
-    "layer": _WHOLE,
-    "head": _WHOLE,
-    "name": _choice(SUBLAYERS),
-}
-_BY_NAME = {name: kind for kind, (name, _) in _VALUES.items()}
+"""Name in the old form -> class, and the fields that stand before the address."""
+TYPES = {kind.__name__: kind for kind, _ in OLD_NAMES.values()}
 
 
 def encode(interventions: Sequence[Intervention]) -> str:
-    """The line of text that `decode` gives these back from; empty for none.
+    """The text that `decode` reads these interventions from; empty for none.
 
     Raises:
-        ValueError: too many, too long, or a FrozenPattern, whose numbers no link has room for.
+        ValueError: too many, too long, or a FrozenPattern, which is too large for any link.
     """
     if len(interventions) > MAX_INTERVENTIONS:
         raise ValueError(f"A link holds at most {MAX_INTERVENTIONS} changes; there are {len(interventions)}.")
-    text = ";".join(map(_encoded, interventions))
+    if any(isinstance(change, FrozenPattern) for change in interventions):
+        raise ValueError("Attention weights taken from another run do not fit into a link.")
+    changes = [[type(change).__name__, _changed_fields(change)] for change in interventions]
+    # In a link, + would be read as a space.
+    text = json.dumps(changes, separators=(",", ":")).replace("e+", "e") if changes else ""
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"These changes need {len(text):,} characters; a link holds at most {MAX_CHARACTERS:,}.")
     return text
 
 
 def decode(text: str) -> tuple[Intervention, ...]:
-    """The interventions in `text`, in order; whether a model has their addresses only a run can tell.
+    """The interventions in `text`, in order. Whether a model has their addresses is checked when it runs with them.
 
     Raises:
-        ValueError: `text` is not what `encode` writes; the sentence says which part, and why.
+        ValueError: `text` is in neither form; the sentence says which part is wrong, and why.
     """
     if len(text) > MAX_CHARACTERS:
         raise ValueError(
             f"The changes in this link have {len(text):,} characters; at most {MAX_CHARACTERS:,} are read."
         )
-    parts = text.split(";") if text else []
+    if not text:
+        return ()
+    parts = _parse(text) if text.startswith("[") else [_parse_old(part) for part in text.split(";")]
     if len(parts) > MAX_INTERVENTIONS:
         raise ValueError(f"The link names {len(parts)} changes; at most {MAX_INTERVENTIONS} are read.")
-    return tuple(map(_decoded, parts))
+    return tuple(_create(name, values) for name, values in parts)
 
 
-def _encoded(intervention: Intervention) -> str:
-    if isinstance(intervention, FrozenPattern):
-        raise ValueError("Attention weights taken from another run do not fit into a link.")
-    name, values = _VALUES[type(intervention)]
-    written = [name, *(text.write(getattr(intervention, field)) for field, text in values.items())]
-    address = [getattr(intervention, field) for field in _address(type(intervention))]
-    while address and address[-1] is None:
-        address.pop()
-    place = ".".join("*" if part is None else str(part) for part in address)
-    return ":".join(written) + (f"@{place}" if place else "")
+def _changed_fields(change: Intervention) -> dict[str, Any]:
+    values = {field.name: (getattr(change, field.name), field.default) for field in fields(change)}
+    return {name: value for name, (value, default) in values.items() if default is MISSING or value != default}
 
 
-def _decoded(part: str) -> Intervention:
+def _parse(text: str) -> list[tuple[str, dict[str, Any]]]:
+    try:
+        parts = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("The changes in this link are not whole: was it cut off when it was copied?") from error
+    if not all(isinstance(part, list) and list(map(type, part)) == [str, dict] for part in parts):
+        raise ValueError("Each change in a link must be a pair of a name and its fields.")
+    return [(name, {field: _to_tuples(value) for field, value in values.items()}) for name, values in parts]
+
+
+def _to_tuples(value: Any) -> Any:
+    return tuple(map(_to_tuples, value)) if isinstance(value, list) else value
+
+
+def _parse_old(part: str) -> tuple[str, dict[str, Any]]:
     head, _, place = part.partition("@")
     name, *values = head.split(":")
-    if name not in _BY_NAME:
-        raise ValueError(f"The link names an unknown change {_shown(name)}; there are {', '.join(_BY_NAME)}.")
-    kind = _BY_NAME[name]
-    readers, address = _VALUES[kind][1], _address(kind)
+    if name not in OLD_NAMES:
+        return name, {}
+    kind, first = OLD_NAMES[name]
     places = place.split(".") if place else []
-    if len(values) != len(readers) or len(places) > len(address):
+    address = [field.name for field in fields(kind) if field.name not in first]
+    if len(values) != len(first) or len(places) > len(address):
         raise ValueError(
-            f"In the link, {name} has {len(values)} values and {len(places)} places; it takes {len(readers)} values "
+            f"In the link, {name} has {len(values)} values and {len(places)} places; it takes {len(first)} values "
             f"and at most {len(address)} places."
         )
+    written = zip((*first, *address), (*values, *places), strict=False)
     try:
-        found = {field: text.read(value) for (field, text), value in zip(readers.items(), values, strict=True)}
-        for field, value in zip(address, places, strict=False):
-            found[field] = _optional(_ADDRESS[field], "*").read(value)
-        return kind(**found)
+        return kind.__name__, {field: _old_value(field, text) for field, text in written if text != "*"}
     except ValueError as error:
-        raise ValueError(f"In the link, {name} cannot be read: {error}.") from error
+        raise ValueError(f"In the link, {_shorten(part)} cannot be read: a number is expected.") from error
 
 
-def _address(kind: type) -> list[str]:
-    """The fields of an intervention that say where, in the order of its class."""
-    if kind in (PositionsOff, PositionsShuffled):
-        return []
-    return [field.name for field in fields(kind) if field.name in _ADDRESS and field.name not in _VALUES[kind][1]]
+def _old_value(field: str, text: str) -> Any:
+    if field in ("mode", "side", "kind", "stack", "name"):
+        return text
+    if field in ("forbid", "allow"):
+        return tuple(tuple(map(int, cell.split("-"))) for cell in text.split(",") if cell)
+    number = float if field in ("tau", "gate", "weights") else int
+    if field in ("positions", "order", "weights"):
+        return tuple(number(item) for item in text.split(",") if item)
+    return number(text)
 
 
-def _shown(text: str) -> str:
-    """A link's own words in a message: short."""
-    return repr(text if len(text) <= 20 else text[:20] + "…")
+def _create(name: str, values: dict[str, Any]) -> Intervention:
+    if name not in TYPES:
+        raise ValueError(f"The link names an unknown change {_shorten(name)}; there are {', '.join(TYPES)}.")
+    try:
+        return TYPES[name](**values)
+    except ValueError as error:
+        raise ValueError(f"In the link, {name} cannot be read: {_shorten(str(error), 200)}.") from error
+    except TypeError as error:
+        raise ValueError(f"In the link, {name} has a field that it does not take, or lacks one.") from error
+
+
+def _shorten(text: str, most: int = 20) -> str:
+    shown = text if len(text) <= most else f"{text[:most]}…"
+    return shown if most > 20 else repr(shown)

@@ -6,18 +6,18 @@ from typing import ClassVar
 from torch import Tensor
 
 from model.hooks import Edit
-from model.interventions.base import at_attentions, check_one_of, check_positions
+from model.interventions.base import Addressed, at_attentions, check_positions
 from model.network.encoder_decoder import Transformer
 
 
 @dataclass(frozen=True)
-class MaskEdit:
-    """Forbid or allow single (query, key) cells, before the softmax; cells outside the sentence do nothing.
+class MaskEdit(Addressed):
+    """Forbid or allow single (query, key) cells, before the softmax; cells outside the sentence have no effect.
 
-    A cell that is allowed may let a decoder row see a later word: that is for the one who names it to decide.
+    Allowing a cell may let a decoder row see a later word.
 
     Raises:
-        ValueError: a cell has a negative position.
+        ValueError: a cell is not a pair of positions from 0 on.
     """
 
     forbid: tuple[tuple[int, int], ...] = ()
@@ -28,13 +28,15 @@ class MaskEdit:
 
     @property
     def position_free(self) -> bool:
-        """The encoder's rows are all there at once; but an allowed cell might be padding in a longer batch."""
+        """The encoder computes all rows at once, but an allowed cell might be padding in a longer batch."""
         return self.kind == "encoder_self" and not self.allow
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for cell in (*self.forbid, *self.allow):
-            if min(cell) < 0:
-                raise ValueError(f"positions count from 0, got the cell {cell!r}")
+            check_positions(cell)
+            if len(cell) != 2:
+                raise ValueError(f"a cell is a pair (query, key), got {cell!r}")
 
     def edits(self, model: Transformer) -> dict[str, Edit]:
         if not (self.forbid or self.allow):
@@ -53,11 +55,11 @@ class MaskEdit:
 
 
 @dataclass(frozen=True)
-class ForbidSource:
-    """No query may look at these source positions: in the encoder, in cross-attention, or (None) in both.
+class ForbidSource(Addressed):
+    """Hide these source positions from every query: in the encoder, in cross-attention, or (None) in both.
 
     Raises:
-        ValueError: a position is negative, or `kind` has no source keys.
+        ValueError: a position is not a whole number from 0 on, or `kind` has no source keys.
     """
 
     positions: tuple[int, ...]
@@ -68,8 +70,10 @@ class ForbidSource:
     position_free: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_positions(self.positions)
-        check_one_of("kind", self.kind, ("encoder_self", "cross"))
+        if self.kind == "decoder_self":
+            raise ValueError("decoder_self has no source keys; kind must be encoder_self, cross or None for both")
 
     def edits(self, model: Transformer) -> dict[str, Edit]:
         def forbid(mask: Tensor) -> Tensor:
@@ -80,20 +84,19 @@ class ForbidSource:
                     mask[:, heads, :, position] = False
             return mask
 
-        if self.kind is not None:
-            return at_attentions(model, "mask", self.kind, self.layer, self.head, forbid)
-        found: dict[str, Edit] = {}
-        layers = {"encoder_self": model.config.n_encoder_layers, "cross": model.config.n_decoder_layers}
-        for kind, n_layers in layers.items():
-            # A layer number that only the deeper of the two stacks has names that one alone.
-            if self.layer is None or self.layer < n_layers or self.layer >= max(layers.values()):
-                found |= at_attentions(model, "mask", kind, self.layer, self.head, forbid)
-        return found
+        kinds = [kind for kind in model.kinds if kind.keys == "encoder" and self.kind in (None, kind.name)]
+        # A layer that only the deeper of the two stacks has is addressed there alone.
+        kinds = [kind for kind in kinds if self.layer is None or self.layer in kind.layers] or kinds
+        return {
+            path: edit
+            for kind in kinds
+            for path, edit in at_attentions(model, "mask", kind.name, self.layer, self.head, forbid).items()
+        }
 
 
 @dataclass(frozen=True)
-class LiftCausalMask:
-    """Let decoder rows see the target words after them, which they are trained to predict."""
+class LiftCausalMask(Addressed):
+    """Let each decoder row see all target tokens, the later ones included."""
 
     layer: int | None = None
 

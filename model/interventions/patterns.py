@@ -1,9 +1,8 @@
-"""Other attention weights than the softmax's: set, uniform, permuted, or taken from elsewhere.
+"""Attention weights in place of the softmax's: set by hand, uniform, permuted, or taken from another run.
 
-All act on the pattern, after mask and softmax, and put weight only on keys that the mask allows: no decoder row
-learns of later words, and each row still sums to 1. Rows and keys outside the sentence do nothing; a row left
-without any weight on a key it may see stays as it is. In decoding, where the target grows, a row is changed as
-soon as it is there, in the way in which the finished sentence's is.
+All edit the pattern, after mask and softmax, and put weight only on keys that the mask allows: no decoder row depends
+on later words, and each row still sums to 1. Rows and keys outside the sentence have no effect; a row without any
+weight on a visible key stays as it is. While decoding, each new row is changed exactly as in the finished sentence.
 """
 
 import math
@@ -16,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.interventions.base import Reading, at_head, attention_paths, check_permutation, check_positions
+from model.interventions.base import Addressed, Reading, at_head, attention_paths, check_permutation, check_positions
 from model.network.encoder_decoder import Transformer
 from model.trace import Array
 
@@ -24,8 +23,8 @@ Row = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class PatternEdit:
-    """Give row `query` these weights, key 0 first, brought to sum 1 over the keys it may see; further keys get 0.
+class PatternEdit(Addressed):
+    """Give row `query` these weights, key 0 first, normalised over its visible keys; keys beyond them get 0.
 
     Raises:
         ValueError: a weight is negative or not finite, or all are 0.
@@ -40,9 +39,10 @@ class PatternEdit:
     position_free: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_positions((self.query,))
         if not all(0 <= weight < math.inf for weight in self.weights) or not any(self.weights):
-            raise ValueError(f"weights are finite, none below 0 and at least one above 0, got {self.weights!r}")
+            raise ValueError(f"weights must be finite and not negative, one at least above 0, got {self.weights!r}")
 
     def edits(self, model: Transformer) -> dict[str, Reading]:
         largest = max(self.weights)
@@ -61,8 +61,8 @@ class PatternEdit:
 
 
 @dataclass(frozen=True)
-class UniformAttention:
-    """1 / n for each of the n keys that a query may see (Jain and Wallace 2019, section 4.1)."""
+class UniformAttention(Addressed):
+    """1 / n for each of the n keys that a query may see (Wiegreffe and Pinter 2019, section 3.2)."""
 
     kind: str | None = None
     layer: int | None = None
@@ -79,15 +79,15 @@ class UniformAttention:
 
 
 @dataclass(frozen=True)
-class PermutedAttention:
-    """Shuffle each row's weights among the keys it may see (Jain and Wallace 2019, section 4.2.1).
+class PermutedAttention(Addressed):
+    """Shuffle each row's weights among its visible keys (Jain and Wallace 2019, section 4.2.1).
 
-    `seed` draws a permutation for each layer, head and row of its own, from these alone: a row keeps its
-    permutation while the target grows. With `order`, key k of every row gets the weight of key order[k]
-    instead; a row that may not see all of these keys stays as it is.
+    `seed` gives each layer, head and row its own permutation, which depends on these alone and so stays the same while
+    the target grows. With `order`, key k of every row gets the weight of key order[k] instead; a row that cannot see
+    all of these keys stays as it is.
 
     Raises:
-        ValueError: `seed` is not a whole number from 0 to 2^32 - 1, or `order` is no permutation.
+        ValueError: `seed` is not a whole number from 0 to 2^32 - 1, or `order` is not a permutation.
     """
 
     seed: int = 0
@@ -97,6 +97,7 @@ class PermutedAttention:
     head: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**32:
             raise ValueError(f"seed must be a whole number from 0 to 2^32 - 1, got {self.seed!r}")
         check_permutation(self.order or ())
@@ -106,7 +107,7 @@ class PermutedAttention:
         return self.order is not None
 
     def edits(self, model: Transformer) -> dict[str, Reading]:
-        def reordered(pattern: Tensor, mask: Tensor) -> Tensor:
+        def reorder(pattern: Tensor, mask: Tensor) -> Tensor:
             n = len(self.order)
             if n > pattern.shape[3]:
                 return pattern
@@ -114,23 +115,23 @@ class PermutedAttention:
             changed[..., :n] = pattern[..., list(self.order)]
             return changed.where(mask[..., :n].all(dim=-1, keepdim=True), pattern)
 
-        def shuffled(path: str) -> Callable[[Tensor, Tensor], Tensor]:
-            return lambda pattern, mask: _shuffled(pattern, mask, (self.seed << 32) + crc32(path.encode()))
+        def shuffle(path: str) -> Callable[[Tensor, Tensor], Tensor]:
+            return lambda pattern, mask: _shuffle(pattern, mask, (self.seed << 32) + crc32(path.encode()))
 
         return _at_patterns(
-            model, self.kind, self.layer, self.head, shuffled if self.order is None else lambda _path: reordered
+            model, self.kind, self.layer, self.head, shuffle if self.order is None else lambda _path: reorder
         )
 
 
 @dataclass(frozen=True)
-class FrozenPattern:
+class FrozenPattern(Addressed):
     """Another run's attention weights in place of this run's: `FrozenPattern.of(trace.attention(...).pattern, ...)`.
 
-    The decoder may have more or fewer rows than the pattern: rows beyond it stay as they are. Weight on a key
-    that the mask forbids is spread over the row's other keys, in proportion.
+    The decoder may have more or fewer rows than the pattern: rows beyond it stay as they are. Weight on a masked key
+    is spread over the row's other keys, in proportion.
 
     Raises:
-        ValueError: the pattern is not (heads, query, key), or holds a negative or infinite number.
+        ValueError: the pattern is not (heads, query, key), or contains a negative or infinite number.
     """
 
     pattern: tuple[tuple[Row, ...], ...]
@@ -142,20 +143,21 @@ class FrozenPattern:
     position_free: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         shapes = {len(row) for head in self.pattern for row in head}
         rows = {len(head) for head in self.pattern}
         if len(rows) != 1 or len(shapes) != 1 or 0 in shapes:
-            raise ValueError("a pattern has heads, rows and keys, as many rows in each head, as many keys in each row")
+            raise ValueError("a pattern must be (heads, query, key), with equally many rows and keys everywhere")
         if not all(0 <= weight < math.inf for head in self.pattern for row in head for weight in row):
-            raise ValueError("the weights of a pattern are finite, and none is below 0")
+            raise ValueError("the weights of a pattern must be finite and not negative")
 
     @classmethod
     def of(
         cls, pattern: Array, kind: str | None = None, layer: int | None = None, head: int | None = None
     ) -> "FrozenPattern":
-        """From an array (heads, query, key), such as `Attention.pattern`; every number is kept exactly."""
+        """From an array (heads, query, key), such as `Attention.pattern`, without rounding."""
         if pattern.ndim != 3:
-            raise ValueError(f"a pattern is (heads, query, key), got the shape {pattern.shape}")
+            raise ValueError(f"a pattern must be (heads, query, key), got the shape {pattern.shape}")
         return cls(tuple(tuple(map(tuple, rows)) for rows in pattern.tolist()), kind, layer, head)
 
     @property
@@ -164,7 +166,7 @@ class FrozenPattern:
         return len(self.pattern), len(self.pattern[0]), len(self.pattern[0][0])
 
     def edits(self, model: Transformer) -> dict[str, Reading]:
-        """The edits; in a run they raise ValueError where the pattern does not fit the sentence."""
+        """Hook point path -> edit; in a run the edits raise ValueError where the pattern does not fit the sentence."""
         if self.shape[0] not in (1, model.config.n_heads):
             raise ValueError(f"the pattern has {self.shape[0]} heads; the model has {model.config.n_heads}")
         frozen = torch.tensor(self.pattern, dtype=torch.float64)
@@ -209,7 +211,7 @@ def _at_patterns(
 def _over_visible(weights: Tensor, mask: Tensor, otherwise: Tensor) -> Tensor:
     """`weights` over the keys that `mask` allows, summing to 1; `otherwise` where none of them has weight.
 
-    A row that has no weight elsewhere is taken as it is: dividing by a sum of 1 + 1e-8 would change its bits.
+    A row without weight on other keys is taken as it is: dividing by a sum of 1 + 1e-8 would change its bits.
     """
     visible = weights * mask
     total = visible.sum(dim=-1, keepdim=True)
@@ -218,9 +220,9 @@ def _over_visible(weights: Tensor, mask: Tensor, otherwise: Tensor) -> Tensor:
     return normed.to(otherwise.dtype).where(total > 0, otherwise)
 
 
-def _shuffled(pattern: Tensor, mask: Tensor, seed: int) -> Tensor:
-    """Each row's weights on its visible keys, dealt out among them by the rank of a hash of (seed, head, row, key)."""
-    numbers = torch.from_numpy(_hashed(seed, pattern.shape[1:])).to(pattern.device).expand(pattern.shape)
+def _shuffle(pattern: Tensor, mask: Tensor, seed: int) -> Tensor:
+    """Each row's weights, permuted among its visible keys by the rank of a hash of (seed, head, row, key)."""
+    numbers = torch.from_numpy(_hash(seed, pattern.shape[1:])).to(pattern.device).expand(pattern.shape)
     last = torch.iinfo(torch.int64).max
     keys = torch.arange(pattern.shape[3], device=pattern.device)
     given = keys.expand(pattern.shape).where(mask, last).sort(dim=-1).indices
@@ -229,15 +231,15 @@ def _shuffled(pattern: Tensor, mask: Tensor, seed: int) -> Tensor:
     return changed.where(mask, pattern)
 
 
-def _hashed(seed: int, shape: tuple[int, ...]) -> Array:
-    """int64 of `shape`, at least 0: splitmix64 (Steele et al. 2014), which needs no number before to give the next."""
+def _hash(seed: int, shape: tuple[int, ...]) -> Array:
+    """int64 of `shape`, at least 0: splitmix64 (Steele et al. 2014) of the indices, so that it can grow."""
     number = np.full((1,) * len(shape), seed, np.uint64)
     for axis in np.meshgrid(*(np.arange(size, dtype=np.uint64) for size in shape), indexing="ij"):
-        number = _mixed(number + (axis + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
+        number = _mix(number + (axis + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
     return (number >> np.uint64(2)).astype(np.int64)
 
 
-def _mixed(x: Array) -> Array:
+def _mix(x: Array) -> Array:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

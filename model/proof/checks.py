@@ -14,7 +14,7 @@ from model.cancel import check_cancelled
 from model.checkpoints.translator import Translator
 from model.hooks import Edit, explicit_path
 from model.interventions import Reading, applied
-from model.interventions.base import bound
+from model.interventions.base import bind
 from model.network.encoder_decoder import Transformer
 from model.trace import Array, Attention, SubLayer, Trace
 
@@ -160,7 +160,7 @@ def _changed(changes: Changes, path: str, computed: Array, earlier: Mapping[str,
     activation = torch.tensor(computed)[None] if batched else torch.tensor(computed)
     for edits in changes:
         if edit := edits.get(path):
-            edited = bound(edit, read)(activation)
+            edited = bind(edit, read)(activation)
             activation = activation if edited is None else edited
     return activation[0].numpy() if batched else activation.numpy()
 

@@ -171,13 +171,21 @@ def test_a_gate_lies_between_zero_and_one(gate):
 
 
 def test_a_cell_cannot_count_from_the_end():
-    with pytest.raises(ValueError, match="positions count from 0"):
+    with pytest.raises(ValueError, match="a position must be a whole number from 0"):
         MaskEdit(forbid=((0, -1),))
 
 
-@pytest.mark.parametrize("address", [{"kind": "self"}, {"layer": 2}, {"head": 4}, {"head": -1}])
-def test_an_address_that_the_model_lacks_is_refused_in_a_sentence(translator, address):
-    with pytest.raises(ValueError, match="the model has no attention"):
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ({"kind": "self"}, "kind must be one of"),
+        ({"layer": 2}, "the model has no attention"),
+        ({"head": 4}, "the model has no attention"),
+        ({"head": -1}, "a head must be a whole number"),
+    ],
+)
+def test_an_address_that_the_model_lacks_is_refused_in_a_sentence(translator, address, sentence):
+    with pytest.raises(ValueError, match=sentence):
         translator.trace("Two dogs", interventions=(AttentionTemperature(2.0, **address),))
 
 
