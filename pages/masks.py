@@ -62,7 +62,7 @@ tabs(TABS, "part", view)
 show_code(padding_mask, causal_mask, MultiHeadAttention._explicit, run_padded, mask_orders, LiftCausalMask, future_mass)
 export(
     view,
-    f"masks-{view.kind}-layer-{view.layer}-head-{head}",
+    f"masks-{view.place.slug}",
     {"mask": mask, "scaled": scaled, "pattern": pattern},
     cells_table(rows, keys, {"visible": mask, "scaled_score": scaled, "weight": pattern}),
     (Picture("Mask, scores and weights", "masks-maps", figure),),

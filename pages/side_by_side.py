@@ -44,7 +44,7 @@ links(heads_and_layers="Every head of every layer", what_if="One sentence, befor
 show_code(align_tokens, join, word_table, merge)
 export(
     view,
-    f"side-by-side-{mode}-{view.kind}-layer-{view.layer}-head-{view.head}",
+    f"side-by-side-{mode}-{view.place.slug}",
     arrays(sides),
     table(sides),
     (Picture("Left, right and difference", MAPS, figure),),

@@ -60,7 +60,7 @@ show_code(
 rows, keys = names(view, attention)
 export(
     view,
-    f"temperature-{view.kind}-layer-{view.layer}-head-{head}",
+    f"temperature-{view.place.slug}",
     {"mask": mask, "scores": attention.scores[head], "scaled": scaled, "pattern": pattern},
     cells_table(rows, keys, {"visible": mask, "score": attention.scores[head], "scaled": scaled, "weight": pattern}),
     (Picture("The head and one of its rows", "temperature", redrawn),),

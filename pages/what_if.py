@@ -70,7 +70,7 @@ show_code(*dict.fromkeys(map(type, changes or (MaskEdit(),))), applied, build_tr
 rows, keys = names(view, view.attention)
 before, after = (trace.attention(view.kind, view.layer).pattern[view.head] for trace in (runs.before, runs.after))
 table = cells_table(rows, keys, {"before": before, "after": after, "difference": after - before})
-stem = f"what-if-{view.kind}-layer-{view.layer}-head-{view.head}"
+stem = f"what-if-{view.place.slug}"
 shown = (Picture("Before, after and difference", map_key(), figure),)
 export(changed, stem, arrays(view, runs, new), table, shown, recipe(changed))
 proof_strip(changed)

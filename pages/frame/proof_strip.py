@@ -9,7 +9,7 @@ from pages.compute.runs import check
 from pages.widgets.page_links import links
 
 if TYPE_CHECKING:
-    from pages.frame.open_page import View
+    from pages.frame.view import View
 
 
 def proof_strip(view: "View", other: "View | None" = None) -> None:

@@ -1,9 +1,9 @@
-"""The sidebar: what to translate, where to look, and the temperature. The same on every page.
+"""The sidebar, the same on every page: what to translate, where to look, and the attention temperature.
 
-app.py draws it, so its widgets are the same ones on every page and keep their values; each is bound to
-the URL, so a link brings them along.
+app.py draws it, so its controls keep their values from page to page; each is also in the URL.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -17,40 +17,33 @@ from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
 from pages.compute.runs import Request, open_translator, run
 from pages.frame.examples import example_menu
-from pages.frame.fields import (
-    DEFAULTS,
-    KINDS,
-    SCOPES,
-    TARGETS,
-    TAUS,
-    choice_field,
-    drop_impossible,
-    select_field,
-    take_place,
-    text_field,
-)
 from pages.frame.link_and_reset import link_and_reset
-from pages.frame.shortcuts import head_keys
-from pages.frame.tour import watch
-from pages.frame.url import drop_endless_numbers
+from pages.frame.shortcuts import head_shortcuts
+from pages.frame.tour import track_progress
+from pages.frame.url import drop_non_finite_numbers
+from pages.frame.view import KINDS, Place
+from pages.widgets.controls import choice, radio, select, steps, text_area
+
+FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
+TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
+SCOPES = {"head": "Head", "layer": "Layer", "everywhere": "Everywhere"}
+TAUS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
+SEE = "see"
+"""URL parameter of links inside the app: a head, encoder_self.1.0, or one of its cells, encoder_self.1.0.9.2"""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the sidebar says."""
+    """What the sidebar asks for."""
 
     translator: Translator | None
-    """None: `problem` says why the checkpoint did not open"""
+    """None if the checkpoint could not be opened; `problem` says why"""
     problem: str
     notes: tuple[str, ...]
-    """what the URL asked for in vain"""
-    source: str
-    target: str
-    """beam, greedy or typed"""
-    typed: str
-    kind: str
-    layer: int
-    head: int
+    """what the URL asked for and could not be shown"""
+    request: Request
+    """of the texts as typed"""
+    place: Place
     tau: float
     scope: str
 
@@ -60,9 +53,9 @@ _current: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
 
 @contextmanager
 def shared_inputs() -> Iterator[None]:
-    """Draw the sidebar, and let the page that runs in this block read it."""
+    """Draw the sidebar; the page that runs inside the block reads it with `current_inputs`."""
     inputs = _sidebar()
-    watch(inputs.source, (inputs.kind, inputs.layer, inputs.head), inputs.tau)
+    track_progress(inputs.request.source, inputs.place, inputs.tau)
     token = _current.set(inputs)
     try:
         yield
@@ -71,54 +64,43 @@ def shared_inputs() -> Iterator[None]:
 
 
 def current_inputs() -> Inputs:
-    """What the sidebar says; a page that runs without app.py gets a sidebar of its own."""
+    """What the sidebar asks for; a page that runs without app.py draws a sidebar of its own."""
     return _current.get() or _sidebar()
 
 
 def framed() -> bool:
-    """Whether app.py is around the page, and so the menu."""
+    """Whether app.py, and so the menu, is around the page."""
     return _current.get() is not None
 
 
-def request(inputs: Inputs) -> Request:
-    """The run that the sidebar asks for."""
-    return Request(
-        source=inputs.source,
-        target=inputs.typed if inputs.target == "typed" else None,
-        beam_size=1 if inputs.target == "greedy" else 4,
-        interventions=_interventions(inputs),
-    )
-
-
-def _interventions(inputs: Inputs) -> tuple[AttentionTemperature, ...]:
-    if inputs.tau == 1:
-        return ()
-    address = {
-        "head": {"kind": inputs.kind, "layer": inputs.layer, "head": inputs.head},
-        "layer": {"kind": inputs.kind, "layer": inputs.layer},
-        "everywhere": {},
-    }[inputs.scope]
-    return (AttentionTemperature(inputs.tau, **address),)
-
-
 def _sidebar() -> Inputs:
-    notes = drop_endless_numbers()
-    take_place()
+    notes = drop_non_finite_numbers()
+    _go_to_linked_place()
     with st.sidebar:
         st.markdown("#### Attention Explorer")
-        source = text_field("Source sentence, English", "source", "Type an English sentence")
+        source = text_area("Source sentence, English", FIRST_SENTENCE, "source", "Type an English sentence")
         examples = st.container()
         target, typed = _target(notes)
         look = st.container()
-        checkpoint, device = _engine(notes)
+        checkpoint, device = _checkpoint_and_device(notes)
         translator, problem = _open(checkpoint, device)
         with examples:
             notes += filter(None, [example_menu(checkpoint)])
         with look:
-            kind, layer, head = _place(translator, notes)
+            place = _place(translator, notes)
             tau, scope = _temperature(notes)
         link_and_reset()
-    return Inputs(translator, problem, tuple(notes), source, target, typed, kind, layer, head, tau, scope)
+    changes = () if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)
+    request = Request(source, typed, 1 if target == "greedy" else 4, changes)
+    return Inputs(translator, problem, tuple(notes), request, place, tau, scope)
+
+
+def _go_to_linked_place() -> None:
+    """Before the controls are drawn: go, once, to the head, and perhaps its cell, that a link inside the app names."""
+    kind, *numbers = st.query_params.pop(SEE, "").split(".")
+    if kind in KINDS and all(re.fullmatch("[0-9]{1,4}", number) for number in numbers):
+        st.session_state["kind"] = kind
+        st.session_state.update(zip(("layer", "head", "cell_query", "cell_key"), map(int, numbers), strict=False))
 
 
 def _open(checkpoint: str, device: str) -> tuple[Translator | None, str]:
@@ -128,56 +110,51 @@ def _open(checkpoint: str, device: str) -> tuple[Translator | None, str]:
         return None, str(error)
 
 
-def _target(notes: list[str]) -> tuple[str, str]:
-    target = choice_field("Target, German", "target", TARGETS, notes, on_change=_offer_own_translation)
+def _target(notes: list[str]) -> tuple[str, str | None]:
+    target = choice("Target, German", TARGETS, "target", notes=notes, on_change=_offer_own_translation)
     if target != "typed":
-        return target, ""
-    return target, text_field("Your own translation", "typed", "Type a German sentence")
+        return target, None
+    return target, text_area("Your own translation", "", "typed", "Type a German sentence")
 
 
 def _offer_own_translation() -> None:
-    """Somebody who starts to type a target begins with the model's own, and changes that."""
+    """A person who wants to type a target starts from the model's own translation."""
     state = st.session_state
     if state["target"] == "typed" and not state.get("typed"):
-        # What is wrong with the source or the checkpoint, the page itself is about to say.
+        # The page itself reports what is wrong with the source or the checkpoint.
         with suppress(ValueError):
             translator = open_translator(
                 state.get("checkpoint") or DEFAULT_CHECKPOINT, state.get("device") or available_devices()[0]
             )
-            state["typed"] = run(translator, Request(translator.truncate(state["source"]), None, 4, ())).translation
+            state["typed"] = run(translator, Request(translator.truncate(state["source"]))).translation
 
 
-def _engine(notes: list[str]) -> tuple[str, str]:
+def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:
     checkpoints, devices = available_checkpoints() or [DEFAULT_CHECKPOINT], available_devices()
-    checkpoint = select_field("Checkpoint", "checkpoint", checkpoints, notes)
+    checkpoint = select("Checkpoint", checkpoints, "checkpoint", notes=notes)
     if len(devices) > 1:
-        return checkpoint, select_field("Runs on", "device", devices, notes)
+        return checkpoint, select("Runs on", devices, "device", notes=notes)
     st.caption(f"Runs on: {devices[0]}")
     return checkpoint, devices[0]
 
 
-def _place(translator: Translator | None, notes: list[str]) -> tuple[str, int, int]:
+def _place(translator: Translator | None, notes: list[str]) -> Place:
     kinds = {kind.name: kind for kind in translator.kinds} if translator else {}
-    titles = {name: kind.title for name, kind in kinds.items()} or KINDS
-    drop_impossible("kind", titles, notes)
-    name = st.radio("Attention", list(titles), format_func=titles.__getitem__, key="kind", bind="query-params")
-    name = name or next(iter(titles))
+    name = radio("Attention", {name: kind.title for name, kind in kinds.items()} or KINDS, "kind", notes=notes)
     layers, heads = (kinds[name].layers, kinds[name].heads) if kinds else ((0,), 1)
-    layer = choice_field("Layer", "layer", {i: str(i) for i in layers}, notes)
-    head = choice_field("Head", "head", {i: str(i) for i in range(heads)}, notes)
-    head_keys(layer, head, len(layers), heads)
-    return name, layer, head
+    layer = choice("Layer", {i: str(i) for i in layers}, "layer", notes=notes)
+    head = choice("Head", {i: str(i) for i in range(heads)}, "head", notes=notes)
+    head_shortcuts(layer, head, len(layers), heads)
+    return Place(name, layer, head)
 
 
 def _temperature(notes: list[str]) -> tuple[float, str]:
-    drop_impossible("tau", {tau: f"{tau:g}" for tau in TAUS}, notes)
-    tau = st.select_slider(
+    tau = steps(
         "Attention temperature τ",
-        TAUS,
-        value=DEFAULTS["tau"],
-        format_func=lambda tau: f"{tau:g}",
-        key="tau",
-        bind="query-params",
+        {tau: f"{tau:g}" for tau in TAUS},
+        "tau",
+        default=1.0,
+        notes=notes,
         help="softmax(x / τ): below 1 sharper, above 1 flatter, 1 as trained. The model runs again with it.",
     )
-    return tau, choice_field("Temperature acts on", "scope", SCOPES, notes)
+    return tau, choice("Temperature acts on", SCOPES, "scope", notes=notes)

@@ -1,11 +1,12 @@
-"""Three things to do first: each is ticked off when the person has done it, on whatever page."""
+"""Three things to try first; each is ticked off once the person has done it, on any page."""
 
 import streamlit as st
 
 from pages import PAGES
+from pages.frame.view import Place
 
 TOUR = "tour"
-"""in the session: which steps are done, and "dismissed"; absent until somebody comes to the home page"""
+"""in the session: the finished steps, and "dismissed"; absent until the person first opens the home page"""
 SEEN = "tour-seen"
 """in the session: sentence, head and temperature of the run before"""
 STEPS = {
@@ -16,34 +17,23 @@ STEPS = {
 HOME, HEADS = PAGES["See"][0], PAGES["See"][2]
 
 
-def watch(source: str, head: tuple[str, int, int], tau: float) -> None:
-    """Tick off what has changed since the run before.
-
-    Args:
-        source: the sentence.
-        head: kind, layer and number.
-        tau: attention temperature.
-    """
+def track_progress(source: str, place: Place, tau: float) -> None:
+    """Tick off the steps whose value has changed since the run before."""
     state = st.session_state
-    before, state[SEEN] = state.get(SEEN), (source, head, tau)
+    before, state[SEEN] = state.get(SEEN), (source, place, tau)
     if before is None or TOUR not in state:
         return
     if source != before[0]:
-        # An example brings its head along: that is no opening of a head.
+        # An example also chooses a head; that does not count as opening one.
         state[TOUR] = state[TOUR] | {"sentence"}
-    elif head != before[1]:
+    elif place != before[1]:
         state[TOUR] = state[TOUR] | {"head"}
     if tau != before[2]:
         state[TOUR] = state[TOUR] | {"temperature"}
 
 
-def forget_place() -> None:
-    """What a reset changes, nobody has done by hand."""
-    st.session_state.pop(SEEN, None)
-
-
 def show_tour(path: str, linked: bool) -> None:
-    """The steps in one line, on the home page and then on every page, until they are done or dismissed.
+    """The steps in one line, from the first visit to the home page until they are closed.
 
     Args:
         path: of the page that is shown.
@@ -59,17 +49,18 @@ def show_tour(path: str, linked: bool) -> None:
     done = state[TOUR].issuperset(STEPS)
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="tour-line"):
         for number, (name, text) in enumerate(STEPS.items(), 1):
-            _step(f"{number}. {text}", name in state[TOUR], linked and name == "head" and path != HEADS.path)
+            _show_step(f"{number}. {text}", name in state[TOUR], linked and name == "head" and path != HEADS.path)
         label = "Done: close the tour" if done else "Close the tour"
         st.button(":material/close:", key="tour-close", help=label, type="tertiary", on_click=_dismiss)
 
 
-def _step(text: str, done: bool, linked: bool) -> None:
+def _show_step(text: str, done: bool, linked: bool) -> None:
     icon = ":material/check_circle:" if done else ":material/radio_button_unchecked:"
+    label = f"{text}{' ✓' if done else ''}"
     if linked:
-        st.page_link(HEADS.path, label=f"{text}{' ✓' if done else ''}", icon=icon)
+        st.page_link(HEADS.path, label=label, icon=icon)
     else:
-        st.markdown(f"{icon} {text}{' ✓' if done else ''}", width="content")
+        st.markdown(f"{icon} {label}", width="content")
 
 
 def _dismiss() -> None:

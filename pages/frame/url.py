@@ -1,34 +1,30 @@
-"""What a link may not say."""
+"""Drop non-finite numbers from the URL: Streamlit's number widgets raise on them before a page can check."""
 
 from math import isfinite
 
 import streamlit as st
 
 TEXTS = {"source", "typed", "changes", "add", "prefix", "pe_order", "layers_token", "layers_step", "side_sentence"}
-"""parameters that may hold any digits: their pages read them by themselves"""
+"""parameters that may hold any digits, because their pages parse them"""
 DROPPED = "dropped-from-link"
-"""in the session: what the next run says about parameters that were taken out of the link"""
+"""in the session: what the next run says about the dropped parameters"""
 
 
-def drop_endless_numbers() -> list[str]:
-    """Take infinity, also as hundreds of digits, out of the link: a number widget raises on it before we see it.
-
-    Returns:
-        a sentence for each parameter that was taken out.
-    """
-    endless = [name for name in st.query_params if name not in TEXTS and _endless(st.query_params[name])]
-    if endless:
-        for name in endless:
+def drop_non_finite_numbers() -> list[str]:
+    """Remove parameters such as `inf`, or hundreds of digits, from the URL; returns a sentence for each."""
+    dropped = [name for name in st.query_params if name not in TEXTS and _non_finite(st.query_params[name])]
+    if dropped:
+        for name in dropped:
             del st.query_params[name]
         st.session_state[DROPPED] = [
-            f"The link asks for a {name} that is not there; you see another." for name in endless
+            f"The link asks for a {name} that is not there; you see another." for name in dropped
         ]
-        # What the link said at first is kept beside the parameters: only another run forgets it.
+        # Streamlit keeps the URL's first values beside the parameters; only another run forgets them.
         st.rerun()
     return st.session_state.pop(DROPPED, [])
 
 
-def _endless(text: str) -> bool:
+def _non_finite(text: str) -> bool:
     try:
         return not isfinite(float(text))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the first visitor would wait for, done when the server starts."""
+"""When the server starts: do in advance what the first visitor would wait for."""
 
 import importlib
 from contextlib import suppress
@@ -6,17 +6,17 @@ from contextlib import suppress
 from model.checkpoints.devices import available_devices
 from model.checkpoints.store import CheckpointError, available_checkpoints
 from pages.compute.runs import Request, prepare
-from pages.frame.sidebar import DEFAULTS
+from pages.frame.sidebar import FIRST_SENTENCE
 
-DRAWINGS = ("viz.html", "viz.charts.translate", "viz.canvas.lines")
+DRAWING_MODULES = ("viz.html", "viz.charts.translate", "viz.canvas.lines")
 """what the home page draws with: Plotly and pandas take a second to import"""
 
 
 def warm_up() -> None:
-    """Import what the home page needs, open the first checkpoint, run it on the first sentence, and check that run."""
-    for name in DRAWINGS:
+    """Import what the home page needs, open the default checkpoint, run it on the first sentence, check that run."""
+    for name in DRAWING_MODULES:
         importlib.import_module(name)
     for checkpoint in available_checkpoints()[:1]:
-        # What is wrong with it, every page says.
+        # Every page reports a broken checkpoint.
         with suppress(CheckpointError):
-            prepare(checkpoint, available_devices()[0], Request(DEFAULTS["source"], None, 4, ()))
+            prepare(checkpoint, available_devices()[0], Request(FIRST_SENTENCE))

@@ -10,8 +10,8 @@ import streamlit as st
 from model import interventions as change
 from model.analysis.word_order import shuffle_words
 from model.interventions import Intervention, describe
-from pages.frame.fields import KINDS, TAUS
-from pages.frame.open_page import View
+from pages.frame.sidebar import TAUS
+from pages.frame.view import KINDS, View
 from pages.parts.change_list import add, edition, misfit
 from pages.widgets.controls import Options, number, select, several, slider, steps
 from viz.tokens import numbered

@@ -18,7 +18,7 @@ from model.interventions import (
     describe,
 )
 from model.interventions.link import decode, encode
-from pages.frame.open_page import View
+from pages.frame.view import View
 from viz.tokens import visible, word
 
 CHANGES, PAST, NOTES, EDITION = "what_if_changes", "what_if_past", "what_if_notes", "what_if_edition"

@@ -9,7 +9,7 @@ from model.generation.step_cost import time_steps
 from model.interventions import applied
 from model.trace import Array, Trace
 from pages.compute.cache import shared_result
-from pages.frame.open_page import View
+from pages.frame.view import View
 from pages.parts.translate import Alignment, choose_alignment
 from pages.widgets.chart import chart
 from pages.widgets.controls import slider

@@ -11,7 +11,7 @@ from model.interventions import Intervention
 from model.network.config import BOS, EOS, PAD, UNK
 from model.trace import Trace
 from pages.compute.cache import shared_result
-from pages.frame.open_page import View
+from pages.frame.view import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import number, text
 from pages.widgets.explain import show_code

@@ -13,8 +13,7 @@ from pages.compute.on_request import compute_on_request, pressed
 from pages.compute.queue import in_turns
 from pages.compute.runs import Request, rerun, run, translate
 from pages.frame.examples import examples_of
-from pages.frame.fields import KINDS
-from pages.frame.open_page import View
+from pages.frame.view import KINDS, Place, View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, slider
 from pages.widgets.explain import show_code
@@ -183,4 +182,4 @@ def _log_probability(view: View, interventions: tuple) -> float:
 
 
 def _named(gate: HeadGate) -> str:
-    return f"{KINDS[gate.kind]}, layer {gate.layer}, head {gate.head}"
+    return Place(gate.kind, gate.layer, gate.head).title

@@ -4,8 +4,7 @@ import streamlit as st
 
 from model.analysis import head_summary
 from model.analysis.head_summary import HeadSummary, summarise
-from pages.frame.fields import KINDS
-from pages.frame.open_page import View
+from pages.frame.view import KINDS, View
 from pages.parts.heads_and_layers import Shown
 from viz.charts.heads_and_layers import summary_table
 
@@ -30,7 +29,7 @@ def say_what_it_does(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
     head = next(s for s in found if (s.layer, s.head) == (view.layer, view.head))
     distance = "from the diagonal" if view.kind == "cross" else "from its own token"
     st.markdown(
-        f"**{KINDS[view.kind]}, layer {view.layer}, head {view.head}: {head.type}.** {_sentence(head.rule)} "
+        f"**{view.place.title}: {head.type}.** {_sentence(head.rule)} "
         f"Entropy {head.entropy:.3f} bits, confidence {head.confidence:.3f}, on average {head.distance:.2f} tokens "
         f"{distance}."
     )

@@ -8,8 +8,7 @@ import streamlit as st
 
 from model.analysis.head_tables import HeadTables, Look, head_tables
 from model.trace import Array
-from pages.frame.fields import KINDS
-from pages.frame.open_page import View
+from pages.frame.view import KINDS, View
 from pages.widgets.canvas import mosaic_picture, token_lines
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, toggle

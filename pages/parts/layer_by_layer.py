@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from model.analysis import residual_stream
 from model.analysis.residual_stream import StreamMeasures
 from model.trace import Array, SubLayer
-from pages.frame.open_page import View
+from pages.frame.view import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number, select
 from viz.charts.layer_by_layer import MEASURES, path_chart, similarity_map, vector_strips

@@ -8,7 +8,7 @@ from model.analysis.residual_stream import Neurons, neurons, sublayers_in
 from model.checkpoints.translator import Translator
 from model.trace import Array, SubLayer, Trace
 from pages.compute.cache import shared_result
-from pages.frame.open_page import View
+from pages.frame.view import View
 from pages.parts.layer_by_layer import Shown
 from pages.widgets.chart import chart
 from pages.widgets.controls import slider, toggle

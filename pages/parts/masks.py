@@ -13,7 +13,7 @@ from model.interventions import LiftCausalMask
 from model.trace import Attention, Trace
 from pages.compute.cache import shared_result
 from pages.compute.runs import Request, run
-from pages.frame.open_page import View
+from pages.frame.view import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number
 from viz.charts.masks import future_weight_map, leak_table, masking_bars, pad_names, padding_maps, probability_bars

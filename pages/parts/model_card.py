@@ -20,7 +20,7 @@ from viz.charts.model_card import amount, percentages
 from viz.tokens import as_markdown
 
 if TYPE_CHECKING:
-    from pages.frame.open_page import View
+    from pages.frame.view import View
 
 PARTS = {
     "encoder_self": "encoder self-attention",

@@ -7,7 +7,7 @@ from model.analysis import position_table
 from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope_by_offset, rope_scores
 from model.analysis.softmax import mask_orders
 from model.trace import Array
-from pages.frame.open_page import View
+from pages.frame.view import View
 from pages.parts.masks import names
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, select, slider

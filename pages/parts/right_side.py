@@ -8,13 +8,13 @@ from model.checkpoints.store import CheckpointError, available_checkpoints
 from model.checkpoints.translator import Translator
 from pages.compute.runs import Request, open_translator, run
 from pages.frame.examples import examples_of
-from pages.frame.fields import DEFAULTS, text_field
-from pages.frame.open_page import View
-from pages.widgets.controls import choice, select, toggle
+from pages.frame.sidebar import FIRST_SENTENCE
+from pages.frame.view import Place, View
+from pages.widgets.controls import choice, select, text_area, toggle
 
 MODES = {"heads": "Heads", "sentences": "Sentences", "checkpoints": "Checkpoints"}
 PAIRS = {
-    "One word decides what “it” is": (DEFAULTS["source"], DEFAULTS["side_sentence"]),
+    "One word decides what “it” is": (FIRST_SENTENCE, FIRST_SENTENCE.replace("tired", "wide")),
     "The other way round": ("The dog chased the cat.", "The cat chased the dog."),
     "One word more": ("I have seen the dog.", "I have not seen the dog."),
     "The same word twice": ("He sat on the bank of the river.", "He went to the bank in the city."),
@@ -51,13 +51,15 @@ def _head(view: View) -> View:
         layer = _number("Layer, right", "side_layer", "same", (layers, view.layer), notes)
         head = _number("Head, right", "side_head", "next", (heads, (view.head + 1) % heads), notes)
     _say(notes)
-    if (kind, layer, head) == (view.kind, view.layer, view.head):
+    place = Place(kind, layer, head)
+    if place == view.place:
         st.info("Both sides are the same head: choose another one for the right.", icon=":material/info:")
-    return replace(view, kind=kind, layer=layer, head=head)
+    return replace(view, place=place)
 
 
 def _sentence(view: View) -> View:
-    sentence = text_field("Sentence, right", SENTENCE, "Type another English sentence")
+    first = next(iter(PAIRS.values()))[1]
+    sentence = text_area("Sentence, right", first, SENTENCE, "Type another English sentence")
     st.selectbox(
         "Pairs of sentences",
         list(PAIRS),
@@ -75,8 +77,8 @@ def _sentence(view: View) -> View:
             f"The right sentence has {len(sentence):,} characters; this page shows its beginning, {len(source):,}.",
             icon=":material/content_cut:",
         )
-    trace = run(view.translator, Request(source, None, view.beam_size, view.trace.interventions))
-    return replace(view, trace=trace, source=sentence, typed=None)
+    request = Request(source, None, view.beam_size, view.trace.interventions)
+    return replace(view, request=request, trace=run(view.translator, request), source=sentence)
 
 
 def _take_pair(checkpoint: str) -> None:
@@ -106,10 +108,10 @@ def _checkpoint(view: View) -> View:
         "side_forced",
         help="Both models read the same target: then their decoders have the same words to compare.",
     )
-    typed = forced or view.target == "typed"
-    target = view.trace.translation if typed else None
-    trace = run(translator, Request(view.trace.source, target, view.beam_size, view.trace.interventions))
-    return replace(view, translator=translator, trace=trace, typed=target, layer=layer, head=head)
+    target = view.trace.translation if forced or view.request.target is not None else None
+    request = replace(view.request, target=target)
+    place = Place(view.kind, layer, head)
+    return replace(view, translator=translator, request=request, trace=run(translator, request), place=place)
 
 
 def _layers_and_heads(translator: Translator, name: str) -> tuple[int, int]:

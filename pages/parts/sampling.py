@@ -8,7 +8,7 @@ from model.analysis.distributions import entropy
 from model.generation.sampling import SampledTranslation, Sampling
 from model.generation.step_cost import cached_step, uncached_step
 from model.trace import probabilities
-from pages.frame.open_page import View
+from pages.frame.view import View
 from pages.parts.decoding import draw_samples, pieces_of, rerun_at_temperature, text_of, time_decoding
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number, slider

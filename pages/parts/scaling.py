@@ -17,7 +17,7 @@ from model.interventions import AttentionTemperature, Intervention
 from model.trace import Attention, Trace
 from pages.compute.cache import shared_result
 from pages.compute.runs import Request, run
-from pages.frame.open_page import View
+from pages.frame.view import View
 from pages.parts.masks import names
 from pages.parts.temperature import (
     comparable,
@@ -137,7 +137,13 @@ def show_many(view: View, row: int) -> None:
         f"Runs the model at {len(MANY)} temperatures, applied **{scope}** (the sidebar's “Temperature acts on”), and "
         "translates each time. This takes a few seconds."
     )
-    asked = (view.trace.checkpoint_hash, view.trace.source, target_of(view), view.beam_size, _address(view))
+    asked = (
+        view.trace.checkpoint_hash,
+        view.trace.source,
+        target_of(view),
+        view.beam_size,
+        view.place.address(view.scope),
+    )
     st.button(
         f"Run at {len(MANY)} temperatures",
         key="temperature-run-many",
@@ -158,19 +164,12 @@ def _ask(asked: tuple) -> None:
     st.session_state["temperature-asked"] = asked
 
 
-def _address(view: View) -> tuple[tuple[str, str | int], ...]:
-    """Where the sidebar's scope applies a temperature, as keyword arguments."""
-    place = {"kind": view.kind, "layer": view.layer, "head": view.head}
-    kept = {"head": ("kind", "layer", "head"), "layer": ("kind", "layer"), "everywhere": ()}[view.scope]
-    return tuple((name, place[name]) for name in kept)
-
-
 def _outcomes(view: View, plain: Trace) -> list[_Outcome]:
     bar, found = st.progress(0.0, "Translating …"), []
     place = (view.kind, view.layer, view.head)
     for done, tau in enumerate(MANY):
         bar.progress(done / len(MANY), f"Translating with τ = {tau:g} …")
-        changes = () if tau == 1 else (AttentionTemperature(tau, **dict(_address(view))),)
+        changes = () if tau == 1 else (AttentionTemperature(tau, **view.place.address(view.scope)),)
         texts = (view.trace.source, plain.translation)
         found.append(_outcome(view.translator, texts, view.beam_size, changes, place))
     bar.progress(1.0, f"{len(MANY)} runs done.")

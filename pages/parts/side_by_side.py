@@ -11,8 +11,7 @@ from model.analysis.distributions import entropy
 from model.analysis.two_heads import Joined, Side, join, largest_weight, piece_table, word_table
 from model.analysis.words import attention_words
 from model.trace import Array
-from pages.frame.fields import KINDS
-from pages.frame.open_page import View
+from pages.frame.view import KINDS, View
 from pages.parts.masks import names
 from pages.widgets.chart import chart
 from pages.widgets.snippet import Recipe, literal
@@ -263,7 +262,7 @@ def recipe(sides: Sides) -> Recipe:
         steps += [
             f"other = load_checkpoint({literal(trace.checkpoint)}, {literal(trace.device)})",
             f"assert other.hash == {literal(trace.checkpoint_hash)}, 'other weights'",
-            f"other = other.trace({literal(trace.source)}, {literal(right.typed)}, {right.beam_size}, "
+            f"other = other.trace({literal(trace.source)}, {literal(right.request.target)}, {right.beam_size}, "
             f"{literal(trace.interventions)})",
         ]
     steps.append(f"right = {cut}(other.attention({literal(right.kind)}, {right.layer}), {right.head})")

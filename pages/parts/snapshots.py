@@ -15,7 +15,6 @@ from model.checkpoints.translator import Translator
 from model.trace import Array, Attention, Trace
 from pages.compute.cache import shared_result
 from pages.compute.runs import translate
-from pages.frame.fields import KINDS
 from pages.widgets.chart import chart
 from pages.widgets.controls import steps, toggle
 from pages.widgets.explain import explain
@@ -25,7 +24,7 @@ from viz.heatmap import row_names
 from viz.tokens import numbered
 
 if TYPE_CHECKING:
-    from pages.frame.open_page import View
+    from pages.frame.view import View
 
 END = "end"
 """of the slider: the weights that the checkpoint ships"""
@@ -89,7 +88,7 @@ def show_pattern(view: "View", attention: Attention, when: str) -> None:
     keys = numbered(attention.key_tokens)
     rows = row_names(attention.query_tokens, None if view.kind == "encoder_self" else view.trace.next_tokens)
     pattern, mask = attention.pattern[view.head], attention.mask[view.head]
-    what = f"{KINDS[view.kind]}, layer {view.layer}, head {view.head}, {when}"
+    what = f"{view.place.title}, {when}"
     st.markdown(f"**{what}**")
     figure = head_map(rows, keys, pattern, mask, "attention weight")
     chart(figure, key="snapshot-pattern", alt=f"Attention weights: {what}")

@@ -11,8 +11,8 @@ from model.analysis.softmax import entropy_by_temperature, one_hot_weights, soft
 from model.interventions import Intervention
 from model.trace import Array, Trace
 from pages.compute.runs import Request, run
-from pages.frame.fields import KINDS, TAUS
-from pages.frame.open_page import View
+from pages.frame.sidebar import TAUS
+from pages.frame.view import View
 from pages.parts.masks import names
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
@@ -42,7 +42,7 @@ def live(view: View, row: int) -> Drawing:
         (numbered(attention.query_tokens), numbered(attention.key_tokens)),
         following,
         {name: getattr(attention, name)[head] for name in ("mask", "scaled", "pattern")},
-        title=f"{KINDS[view.kind]}, layer {view.layer}, head {head}",
+        title=view.place.title,
         temperature=view.tau,
         taus=TAUS,
         row=row,
@@ -67,7 +67,7 @@ def _take_row() -> None:
 
 def target_of(view: View) -> str | None:
     """Target of a run at another temperature; None lets the model decode its own."""
-    return view.trace.translation if view.target == "typed" else None
+    return None if view.request.target is None else view.trace.translation
 
 
 def plain_run(view: View) -> Trace:

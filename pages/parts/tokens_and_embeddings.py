@@ -9,7 +9,7 @@ import streamlit as st
 from model.analysis import vocabulary
 from model.analysis.vocabulary import Piece
 from model.trace import Array, Embedded
-from pages.frame.open_page import View
+from pages.frame.view import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number
 from pages.widgets.snippet import Recipe

@@ -19,7 +19,7 @@ from viz.charts.translate import rank_candidates
 from viz.tokens import decoder_rows
 
 if TYPE_CHECKING:
-    from pages.frame.open_page import View
+    from pages.frame.view import View
 
 PAPER_WARMUP, PAPER_SMOOTHING = 4000, 0.1
 DRAWN = 600

@@ -8,8 +8,8 @@ from model.analysis.aligned_head import best_aligned_head
 from model.trace import Array
 from pages.compute.runs import translate
 from pages.frame.examples import Example, examples_of, largest_weight
-from pages.frame.fields import KINDS, SEE
-from pages.frame.open_page import View
+from pages.frame.sidebar import SEE
+from pages.frame.view import KINDS, View
 from pages.widgets.canvas import token_lines
 from pages.widgets.controls import choice, number
 from pages.widgets.page_links import way

@@ -13,7 +13,7 @@ from pages.widgets.snippet import Recipe
 from viz.charts.verification import Row, errors_table
 
 if TYPE_CHECKING:
-    from pages.frame.open_page import View
+    from pages.frame.view import View
 
 MEASURABLE = tuple(claim for claim in CLAIMS if claim.measure)
 WAITING = "waits for the button"

@@ -12,8 +12,7 @@ from model.analysis.two_runs import are_identical, largest_changes, top_tokens
 from model.interventions import Intervention, MaskEdit
 from model.trace import Trace
 from pages.compute.runs import Request, rerun, run
-from pages.frame.fields import KINDS
-from pages.frame.open_page import View
+from pages.frame.view import KINDS, View
 from pages.parts.change_list import edition, toggle
 from pages.parts.masks import names
 from pages.widgets.chart import chart
@@ -108,8 +107,7 @@ def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -
     """The chosen head's weights before, after and as a difference; a click on a cell forbids or allows it."""
     before, after = (trace.attention(view.kind, view.layer) for trace in (runs.before, runs.after))
     scope = choice("A click on a cell acts on", CLICKS, "what_if_click")
-    parts = ("kind", "layer", "head")[: {"head": 3, "layer": 2, "kind": 1}[scope]]
-    address = {part: getattr(view, part) for part in parts}
+    address = view.place.address(scope)
     edited = _edited(changes, address)
     rows, keys = names(view, before)
     weights = before.pattern[view.head], after.pattern[view.head]
@@ -120,7 +118,7 @@ def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -
         clicked = partial(_clicked, key, before.mask[view.head], address)
         chart(figure, key=key, alt="Attention weights before and after, and their difference", on_select=clicked)
     st.caption(
-        f"{KINDS[view.kind]}, layer {view.layer}, head {view.head}, **same target**: rows are queries, columns keys. "
+        f"{view.place.title}, **same target**: rows are queries, columns keys. "
         "Click on a cell of the first map to forbid it, on a hatched one to allow it, once more to take it back. "
         "Drag over a part of a map to see it larger; a double click shows all of it." + _still(weights, changes)
     )

@@ -15,7 +15,7 @@ from model.analysis.word_order import (
 from model.checkpoints.translator import Translator
 from model.trace import Trace
 from pages.compute.cache import shared_result
-from pages.frame.open_page import View
+from pages.frame.view import View
 from pages.parts.masks import names
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number, text

@@ -11,6 +11,8 @@ import streamlit as st
 
 DEFAULTS = "defaults"
 """in the session: the default of each control drawn so far, by key"""
+LONGEST_IN_LINK = 2_000
+"""characters: a server refuses a URL of 64 kB, and one character may take nine bytes there"""
 
 Options = Mapping[Any, str] | Sequence[Any]
 """values with the label of each, or values that are their own labels"""
@@ -96,6 +98,12 @@ def choice(label: str, options: Options, key: str, *, default: Any = None, place
     return _one_of(place.segmented_control, label, options, default, key, default=default, required=True, **others)
 
 
+def radio(label: str, options: Options, key: str, *, default: Any = None, place: Any = st, **others: Any) -> Any:
+    """One of a few options below each other; arguments as in `choice`."""
+    default = next(iter(options)) if default is None else default
+    return _one_of(place.radio, label, options, default, key, index=list(options).index(default), **others)
+
+
 def select(label: str, options: Options, key: str, *, default: Any = None, place: Any = st, **others: Any) -> Any:
     """One of many options in a menu; arguments as in `choice`."""
     default = next(iter(options)) if default is None else default
@@ -136,6 +144,18 @@ def text(label: str, key: str, *, place: Any = st, **options: Any) -> str:
     """A line of text, empty at first."""
     register(key, "")
     return place.text_input(label, key=key, **_keep(True), **options) or ""
+
+
+def text_area(label: str, default: str, key: str, placeholder: str) -> str:
+    """A text of several lines; it is in the link as long as it is short enough for one."""
+    state, unlinked = st.session_state, f"{key}-unlinked"
+    fits = len(state.get(key) or "") <= LONGEST_IN_LINK
+    if fits and state.get(unlinked):
+        # Only a value that is set here is written to the URL again.
+        state[key] = state[key]
+    state[unlinked] = not fits
+    register(key, default)
+    return st.text_area(label, default, key=key, height=100, placeholder=placeholder, **_keep(fits)) or ""
 
 
 def tabs(views: Mapping[str, Callable[..., Any]], key: str, *args: Any, default: str | None = None) -> Any:

@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.frame.fields import KINDS
 from pages.widgets.canvas import component
 from pages.widgets.snippet import Asked, Recipe, snippet
 from viz.drawing import Drawing, standalone_html
 
 if TYPE_CHECKING:
-    from pages.frame.open_page import View
+    from pages.frame.view import View
 
 LONGEST = 110
 """characters of the source under a saved picture"""
@@ -86,20 +85,19 @@ def _caption(view: "View") -> list[str]:
     """What stands under a saved picture, line by line."""
     trace = view.trace
     source = " ".join(trace.source.split())
-    place = f"{KINDS[view.kind]}, layer {view.layer}, head {view.head}, τ = {view.tau:g}"
     changes = f", {len(trace.interventions)} changes in the model" if trace.interventions else ""
     return [
         source if len(source) <= LONGEST else f"{source[:LONGEST]}…",
         f"Checkpoint {trace.checkpoint}, SHA-256",
         trace.checkpoint_hash,
-        f"In the sidebar: {place}{changes}",
+        f"In the sidebar: {view.place.title}, τ = {view.tau:g}{changes}",
     ]
 
 
 def _snippet(view: "View", name: str, recipe: Recipe) -> str:
     interventions = view.trace.interventions
     kept = len(interventions) - view.changes
-    asked = Asked(view.trace.source, view.typed, view.beam_size, interventions[:kept], interventions[kept:])
+    asked = Asked(view.trace.source, view.request.target, view.beam_size, interventions[:kept], interventions[kept:])
     about = f"Attention Explorer: the numbers of {name}\nThis view: {_link()}"
     return snippet(view.trace, asked, (view.kind, view.layer, view.head), recipe, about)
 

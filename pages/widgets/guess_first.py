@@ -9,8 +9,8 @@ import streamlit as st
 
 from model.analysis.head_summary import summarise
 from model.trace import Array
-from pages.frame.open_page import View
 from pages.frame.proof_strip import proof_strip
+from pages.frame.view import View
 from pages.parts.masks import names
 from pages.widgets.guesses import halfway, heaviest_hidden, highest, rows_with_choice
 from viz.tokens import as_markdown

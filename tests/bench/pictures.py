@@ -18,7 +18,7 @@ from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.interventions import AttentionTemperature
 from pages.compute.runs import Request, open_translator, rerun, run
 from pages.frame.menu import STYLE
-from pages.frame.open_page import View
+from pages.frame.view import Place, View
 from pages.parts import heads_and_layers, temperature
 from pages.parts.attention_step_by_step import matrices
 from pages.widgets.canvas import token_lines
@@ -48,7 +48,7 @@ def main() -> None:
     text = text_of(translator.tokenizer, int(st.query_params["tokens"]))
     plain = run(translator, Request(text, text, 1, ()))
     runs = [rerun(translator, plain, (AttentionTemperature(tau),)) for tau in TAUS]
-    views = [View(translator, trace, text, "encoder_self", LAYER, HEAD, 1.0, "head", "typed") for trace in runs]
+    views = [View(translator, Request(text), trace, Place("encoder_self", LAYER, HEAD), text) for trace in runs]
     view = st.query_params["view"]
     if view != "nothing":  # Streamlit as it comes
         st.html(STYLE)

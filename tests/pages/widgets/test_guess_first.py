@@ -35,11 +35,12 @@ def trace(translator: "Translator") -> "Trace":
 
 
 def question(trace: "Trace", page: str, place: tuple) -> Any:
-    from pages.frame.open_page import View
+    from pages.compute.runs import Request
+    from pages.frame.view import Place, View
     from pages.widgets.guess_first import QUESTIONS
 
     kind, layer, head, number = place
-    view = View(None, trace, trace.source, kind, layer, head, 1.0, "head", "beam")
+    view = View(None, Request(trace.source), trace, Place(kind, layer, head), trace.source)
     found = QUESTIONS[page](view, number)
     assert found is None or 2 <= len(found.options) <= 12
     assert found is None or found.right
