@@ -146,7 +146,7 @@ def show_example(view: View) -> None:
 
     Shown only for an unchanged run on the model's own translation whose largest weight is where the note says.
     """
-    if view.trace.interventions or view.target == "typed":
+    if view.trace.interventions or view.request.target is not None:
         return
     for example in examples_of(view.translator.name).of(view.source):
         if found := largest_weight(example, view.trace):
