@@ -5,31 +5,31 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.analysis.residual_stream import INPUT, residual_stream, step_name, sublayers_in
+from model.analysis.residual_stream import INPUT, residual_stream, step_name
 from model.checkpoints.translator import Translator
 from model.trace import Array, Trace
 
 
 @dataclass(frozen=True)
 class LogitLens:
-    """The output matrix on every step of the decoder; probabilities are of the whole vocabulary."""
+    """The output matrix applied after every step of the decoder; probabilities are over the whole vocabulary."""
 
     steps: tuple[str, ...]
     """"input", then layer and name of each sub-layer"""
     ends: tuple[bool, ...]
-    """whether a step ends a layer; the input counts as one"""
+    """whether each step is the end of a layer; the input counts as one"""
     top: Array
     """(step, position, k): ids of the most probable tokens, best first"""
     probabilities: Array
-    """(step, position, k): theirs"""
+    """(step, position, k): their probabilities"""
     predicted: Array
-    """(position,): id of the token that the last step finds most probable"""
+    """(position,): id of the most probable token at the last step"""
     probability: Array
-    """(step, position): that token's"""
+    """(step, position): probability of `predicted`"""
     rank: Array
-    """(step, position): that token's, 1 = no other is more probable"""
+    """(step, position): rank of `predicted`, 1 = no token is more probable"""
     difference: float
-    """largest difference between the last step's logits and those of the run"""
+    """largest difference between the last step's logits and the run's"""
 
 
 def logit_lens(translator: Translator, trace: Trace, most: int = 5) -> LogitLens:
@@ -38,15 +38,15 @@ def logit_lens(translator: Translator, trace: Trace, most: int = 5) -> LogitLens
     Args:
         translator: whose run it was.
         trace: the run.
-        most: how many tokens to keep a step and position.
+        most: how many tokens `top` lists for each step and position.
     """
-    sublayers = sublayers_in(trace, "decoder")
+    sublayers = trace.streams["decoder"].sublayers
     predicted = trace.logits.argmax(axis=-1)
-    read = []
+    steps = []
     for x in residual_stream(trace, "decoder"):
         logits = translator.read_logits(x)
-        read.append(_summary(logits, predicted, most))
-    top, probabilities, probability, rank = (np.stack(found) for found in zip(*read, strict=True))
+        steps.append(_summary(logits, predicted, most))
+    top, probabilities, probability, rank = (np.stack(values) for values in zip(*steps, strict=True))
     return LogitLens(
         steps=(INPUT, *map(step_name, sublayers)),
         ends=(True, *(sublayer.name == "feed_forward" for sublayer in sublayers)),
@@ -62,8 +62,8 @@ def logit_lens(translator: Translator, trace: Trace, most: int = 5) -> LogitLens
 def _summary(logits: Array, predicted: Array, most: int) -> tuple[Array, Array, Array, Array]:
     """Top ids and probabilities (position, k); probability and rank of the predicted token (position,)."""
     scores = torch.from_numpy(logits).double()
-    found = scores.softmax(-1).numpy()
+    probabilities = scores.softmax(-1).numpy()
     top = scores.topk(min(most, logits.shape[-1])).indices.numpy()
     own = np.take_along_axis(logits, predicted[:, None], axis=-1)
-    probability = np.take_along_axis(found, predicted[:, None], axis=-1)[:, 0]
-    return top, np.take_along_axis(found, top, axis=-1), probability, 1 + (logits > own).sum(axis=-1)
+    probability = np.take_along_axis(probabilities, predicted[:, None], axis=-1)[:, 0]
+    return top, np.take_along_axis(probabilities, top, axis=-1), probability, 1 + (logits > own).sum(axis=-1)

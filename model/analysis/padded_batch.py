@@ -1,4 +1,4 @@
-"""A sentence in a padded batch: what the padding mask (paper, section 3.2.3) keeps out, in numbers."""
+"""A sentence in a padded batch: what the padding mask changes, which should be nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ from model.network.batch import pad_batch
 from model.trace import Array, Trace
 
 RESULTS = ("scaled", "mask", "pattern")
-"""of each attention, by the name of its hook point"""
+"""what is recorded of each attention, by hook point name"""
 
 _Parts = dict[tuple[str, int], dict[str, Array]]
 
 
 @dataclass(frozen=True)
 class PaddedRun:
-    """One attention of a sentence that ran beside a longer one, and how far that run is from the lone one.
+    """One attention of a sentence that ran in a batch with a longer one, against the sentence alone.
 
-    Queries are the sentence's own positions; keys are its own, and behind them the pads.
+    Queries are the sentence's own positions; keys are its own, followed by the pads.
     """
 
     kind: str
     layer: int
     pads: int
-    """pad positions among the keys, the last ones"""
+    """number of pads, the last keys"""
     companion: tuple[str, ...]
     """source pieces of the longer sentence"""
     scaled: Array
@@ -39,17 +39,17 @@ class PaddedRun:
     pattern: Array
     """(heads, query, key + pads): attention weights"""
     pad_weight: float
-    """largest weight of a pad, in any head of any attention"""
+    """largest weight on a pad, in any head of any attention"""
     difference: float
-    """largest difference of this attention's weights to the lone run's, over the sentence's own keys"""
+    """largest difference between this attention's weights and those of the sentence alone"""
     largest_difference: float
-    """the same, of all attentions"""
+    """the same over all attentions"""
     logits_difference: float
-    """largest difference of a logit to the lone run's"""
+    """largest difference of the logits"""
 
 
 def room_for_pads(translator: Translator, trace: Trace) -> int:
-    """How many pads fit behind the run's longer side."""
+    """How many pads fit after the longer of source and target."""
     return translator.config.max_len - max(len(trace.src_ids), len(trace.tgt_ids))
 
 
@@ -57,8 +57,8 @@ def room_for_pads(translator: Translator, trace: Trace) -> int:
 def run_padded(translator: Translator, trace: Trace, kind: str, layer: int, pads: int) -> PaddedRun:
     """Run the trace's sentence again, in a batch of two whose other sentence is `pads` tokens longer.
 
-    The longer sentence is the same one, begun again before its end. The trace's interventions are at work; one that
-    takes means over positions (`HeadGate`, mode "mean") would count the pads too.
+    The longer sentence repeats the same tokens. The trace's interventions are in effect; a mean over positions
+    (`HeadGate`, mode "mean") would count the pads too.
 
     Raises:
         ValueError: no pads, more than the model's positions hold, or no such attention.
@@ -86,12 +86,12 @@ def run_padded(translator: Translator, trace: Trace, kind: str, layer: int, pads
 
 
 def _run_batch(translator: Translator, trace: Trace, pads: int) -> tuple[list[int], _Parts, Array]:
-    """The longer source; by (kind, layer) the sentence's own rows of each result; its logits."""
+    """The longer source; the sentence's own rows of each result by (kind, layer); its logits."""
     model = translator.model
     device = model.output.weight.device
-    longer = [*_longer(trace.src_ids[:-1] or trace.src_ids, len(trace.src_ids) - 1 + pads), trace.src_ids[-1]]
+    longer = [*_repeat(trace.src_ids[:-1] or trace.src_ids, len(trace.src_ids) - 1 + pads), trace.src_ids[-1]]
     src = pad_batch([list(trace.src_ids), longer], device)
-    tgt = pad_batch([list(trace.tgt_ids), _longer(trace.tgt_ids, len(trace.tgt_ids) + pads)], device)
+    tgt = pad_batch([list(trace.tgt_ids), _repeat(trace.tgt_ids, len(trace.tgt_ids) + pads)], device)
     paths = {address: path for address, (path, _) in model.attentions().items()}
     points = [f"{path}.{name}" for path in paths.values() for name in RESULTS]
     with applied(model, trace.interventions), recording(model, [*points, "logits"]) as activations:
@@ -103,13 +103,13 @@ def _run_batch(translator: Translator, trace: Trace, pads: int) -> tuple[list[in
     return longer, found, activations["logits"][0, : len(trace.tgt_ids)].cpu().numpy()
 
 
-def _longer(ids: Sequence[int], length: int) -> list[int]:
-    """`ids` over and over, up to `length`."""
+def _repeat(ids: Sequence[int], length: int) -> list[int]:
+    """`ids` repeated up to `length`."""
     return list(islice(cycle(ids), length))
 
 
 def _own(activation: torch.Tensor, trace: Trace, address: tuple[str, int]) -> Array:
-    """The first sentence's rows, those of its pads left out: (heads, query, key + pads)."""
+    """(heads, query, key + pads): the first sentence's rows, without those of its pads."""
     return activation[0, :, : len(trace.attention(*address).query_tokens)].cpu().numpy()
 
 

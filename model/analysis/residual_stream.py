@@ -1,7 +1,6 @@
-"""A stack as a stream of vectors: what each sub-layer adds to a token, and what the layer norm makes of the sum.
+"""The residual stream of a stack: what each sub-layer adds to a token's vector, and what the layer norm does to it.
 
-Every sub-layer is LayerNorm(x + Sublayer(x)) (paper, section 3.1); numbers here come from `Trace.sublayers`, in the
-order in which they ran, and are worked out in double precision.
+Each sub-layer computes LayerNorm(x + Sublayer(x)) (paper, section 3.1). Computed from the Trace in double precision.
 """
 
 from dataclasses import dataclass
@@ -13,27 +12,27 @@ from model.trace import Array, SubLayer, Trace
 
 STACKS = ("encoder", "decoder")
 INPUT = "input"
-"""Name of the step before the first sub-layer: embedding + positional encoding."""
+"""name of the step before the first sub-layer: embedding + positional encoding"""
 
 
 @dataclass(frozen=True)
 class StreamMeasures:
-    """Measures of every token at every step of a stack: the input, then after each sub-layer in turn."""
+    """Lengths and cosines of every token at every step of a stack: the input, then after each sub-layer."""
 
     steps: tuple[str, ...]
     """"input", "0 self_attn", ...: layer and sub-layer"""
     norm: Array
-    """(position, step): ||x||, the Euclidean length of the residual stream that goes on"""
+    """(position, step): ||x||, the Euclidean length of the residual stream after the step"""
     out: Array
-    """(position, step): ||Sublayer(x)||; not a number at the input, as the next two"""
+    """(position, step): ||Sublayer(x)||; NaN at the input, as are `added` and `share`"""
     added: Array
-    """(position, step): ||x + Sublayer(x)||, before the norm where there is one"""
+    """(position, step): ||x + Sublayer(x)||, before any norm"""
     share: Array
-    """(position, step): ||Sublayer(x)|| / (||x|| + ||Sublayer(x)||), 0 to 1; 0.5 = as long as what it is added to"""
+    """(position, step): ||Sublayer(x)|| / (||x|| + ||Sublayer(x)||), 0 to 1; 0.5 = equally long"""
     to_start: Array
     """(position, step): cosine with the token's own input, -1 to 1"""
     to_previous: Array
-    """(position, step): cosine with the step before, -1 to 1"""
+    """(position, step): cosine with the previous step, -1 to 1; NaN at the input"""
 
 
 @dataclass(frozen=True)
@@ -41,20 +40,15 @@ class NormSteps:
     """LayerNorm(x) = gamma (x - mean) / sqrt(variance + eps) + beta of one vector (Ba et al. 2016)."""
 
     gamma: Array
-    """(d_model,): learned, one factor a dimension"""
+    """(d_model,): learned factor of each dimension"""
     beta: Array
-    """(d_model,): learned"""
+    """(d_model,): learned offset of each dimension"""
     mean: float
-    """of the vector's elements"""
+    """of the vector's components"""
     std: float
-    """sqrt(variance + eps), what is divided by; the variance is over d_model, not d_model - 1"""
+    """sqrt(variance + eps), the divisor; the variance divides by d_model, not d_model - 1"""
     normed: Array
     """(d_model,)"""
-
-
-def sublayers_in(trace: Trace, stack: str) -> tuple[SubLayer, ...]:
-    """The sub-layers of "encoder" or "decoder", in the order in which they ran."""
-    return tuple(sublayer for sublayer in trace.sublayers if sublayer.stack == stack)
 
 
 def step_name(sublayer: SubLayer) -> str:
@@ -63,14 +57,14 @@ def step_name(sublayer: SubLayer) -> str:
 
 
 def residual_stream(trace: Trace, stack: str) -> Array:
-    """(step, position, d_model): the residual stream, the stack's input first, then what each sub-layer hands on."""
-    start = trace.src_embedded.sum if stack == "encoder" else trace.tgt_embedded.sum
-    return np.stack([start, *(sublayer.after for sublayer in sublayers_in(trace, stack))])
+    """(step, position, d_model): the stack's input, then the residual stream after each sub-layer."""
+    stream = trace.streams[stack]
+    return np.stack([stream.embedded.sum, *(sublayer.after for sublayer in stream.sublayers)])
 
 
 def measure_stream(trace: Trace, stack: str) -> StreamMeasures:
-    """Lengths, shares and cosines of all tokens through "encoder" or "decoder"."""
-    sublayers, x = sublayers_in(trace, stack), residual_stream(trace, stack).astype(np.float64)
+    """Lengths, shares and cosines of all tokens of the "encoder" or "decoder"."""
+    sublayers, x = trace.streams[stack].sublayers, residual_stream(trace, stack).astype(np.float64)
     before, out, added = (
         np.stack([_lengths(getattr(sublayer, name)) for sublayer in sublayers]) for name in ("before", "out", "added")
     )
@@ -86,22 +80,22 @@ def measure_stream(trace: Trace, stack: str) -> StreamMeasures:
 
 
 def cosines(vectors: Array) -> Array:
-    """(position, d_model) -> (position, position): cosine of every two tokens' vectors, -1 to 1."""
+    """(position, d_model) -> (position, position): cosine of each pair of vectors, -1 to 1."""
     unit = vectors.astype(np.float64)
     unit = _ratio(unit, np.linalg.norm(unit, axis=-1, keepdims=True))
     return (unit @ unit.T).clip(-1, 1)
 
 
 def mean_cosine(vectors: Array) -> float:
-    """Mean cosine of two different tokens; not a number where there is only one."""
+    """Mean cosine over all pairs of different positions; NaN for a single one."""
     n, similarities = len(vectors), cosines(vectors)
     return float((similarities.sum() - np.trace(similarities)) / (n * (n - 1))) if n > 1 else float("nan")
 
 
 def layer_norm(sublayer: SubLayer, position: int) -> NormSteps:
-    """The norm of a sub-layer worked out by hand for one token, from the weights and the run's own input of it.
+    """The norm of a sub-layer at one token, step by step from the run's input to it.
 
-    Its input is x + Sublayer(x) with post-norm, as in the paper, and x with pre-norm.
+    The input is x + Sublayer(x) with post-norm, as in the paper, and x with pre-norm.
     """
     norm, x = sublayer.norm, sublayer.norm_input[position].astype(np.float64)
     mean, std = x.mean(), np.sqrt(x.var() + norm.eps)
@@ -116,30 +110,30 @@ class Neurons:
     """
 
     hidden: Array
-    """(d_ff,): h = max(0, x W_1 + b_1), as the run had it"""
+    """(d_ff,): h = max(0, x W_1 + b_1), from the run"""
     written: Array
-    """(d_ff,): ||h_i w_i||, how much each neuron writes; ranks them, as in Geva et al. 2022 (arXiv:2203.14680)"""
+    """(d_ff,): ||h_i w_i||, by which neurons are ranked, as in Geva et al. 2022 (arXiv:2203.14680)"""
     top: Array
-    """(k,): the neurons that write most, first the largest; only such that write at all"""
+    """(k,): indices of the neurons with the largest ||h_i w_i||, largest first; none with 0"""
     contributions: Array
-    """(k, d_model): h_i w_i of these"""
+    """(k, d_model): h_i w_i of the top neurons"""
     logits: Array
-    """(k, vocabulary): output matrix times h_i w_i; leaves out every norm, and all later sub-layers"""
+    """(k, vocabulary): output matrix times h_i w_i, without any norm and all later sub-layers"""
     error: float
-    """largest difference between the sum of all d_ff contributions + b_2 and the run's own output"""
+    """largest difference between the sum of all d_ff contributions + b_2 and the run's output"""
 
 
 def neurons(translator: Translator, sublayer: SubLayer, position: int, most: int = 10) -> Neurons:
-    """What the neurons of a feed-forward write at one token, and which tokens that speaks for.
+    """What the neurons of a feed-forward write at one token, and which tokens' logits that raises.
 
     Args:
         translator: whose run it was.
         sublayer: a feed_forward of its Trace.
         position: of the token.
-        most: how many neurons to look at closely.
+        most: how many neurons `top` lists.
 
     Raises:
-        ValueError: the sub-layer is no feed-forward.
+        ValueError: the sub-layer is not a feed-forward.
     """
     if sublayer.hidden is None:
         raise ValueError(f"only a feed_forward has hidden neurons, not {step_name(sublayer)} of the {sublayer.stack}")
@@ -164,10 +158,10 @@ def _cosine(left: Array, right: Array) -> Array:
 
 
 def _ratio(upper: Array, lower: Array) -> Array:
-    """0 where there is nothing to divide by: a vector of zeros points nowhere."""
+    """upper / lower; 0 where lower is 0, as for the cosine with a vector of zeros."""
     return np.divide(upper, lower, out=np.zeros(np.broadcast_shapes(upper.shape, lower.shape)), where=lower > 0)
 
 
 def _from_first(measures: Array) -> Array:
-    """(sub-layer, position) -> (position, step), with no number at the input."""
+    """(sub-layer, position) -> (position, step), NaN at the input."""
     return np.vstack([np.full(measures.shape[1:], np.nan), measures]).T

@@ -1,4 +1,4 @@
-"""Is attention explanation? How far the picture and the output move when the weights are swapped or a value is zeroed.
+"""Is attention explanation? How much weights and output change when weights are replaced or a value is zeroed.
 
 Jain and Wallace (2019), section 4.2.1; Mohebbi et al. (2023), section 3.
 """
@@ -21,35 +21,35 @@ from model.network.encoder_decoder import Transformer
 from model.network.masks import padding_mask
 from model.trace import Array, Trace, probabilities
 
+NAMES = ("pattern_tv", "pattern_jsd", "output_tv", "output_jsd")
+
 
 @dataclass(frozen=True)
 class Distances:
-    """How far two runs lie apart, in the picture that is drawn and in what the model says."""
+    """Distances between a run and one with an intervention: of the attention weights, and of the next token."""
 
     intervention: Intervention
-    """what the second run changed"""
     pattern_tv: Array
-    """(heads, query): total variation between the attention weights of each row, 0 to 1"""
+    """(heads, query): total variation between each row's attention weights, 0 to 1"""
     pattern_jsd: Array
-    """(heads, query): Jensen-Shannon divergence between them, 0 to ln 2 nats"""
+    """(heads, query): their Jensen-Shannon divergence, 0 to ln 2 nats"""
     output_tv: Array
     """(target position,): total variation between the distributions of the next token, 0 to 1"""
     output_jsd: Array
-    """(target position,): Jensen-Shannon divergence between them, 0 to ln 2 nats"""
+    """(target position,): their Jensen-Shannon divergence, 0 to ln 2 nats"""
 
     @property
     def means(self) -> dict[str, float]:
-        """Mean of each distance over its heads and rows."""
-        names = ("pattern_tv", "pattern_jsd", "output_tv", "output_jsd")
-        return {name: float(getattr(self, name).mean()) for name in names}
+        """By name, the mean of each distance over its heads and rows."""
+        return {name: float(getattr(self, name).mean()) for name in NAMES}
 
 
 def swap_weights(
     translator: Translator, trace: Trace, kind: str, layer: int, head: int | None = None, seeds: Sequence[int] = (0,)
 ) -> Iterator[Distances]:
-    """Swap the weights of one head (None: of all) for uniform ones, then for a permutation per seed.
+    """Replace the weights of one head (None: of all) by uniform ones, then by one permutation of each row per seed.
 
-    TV(p, q) = sum |p - q| / 2 (Jain and Wallace 2019, section 3). Yields one `Moved` after each run.
+    Yields the distances after each run.
 
     Raises:
         ValueError: the model has no such attention or head.
@@ -60,16 +60,13 @@ def swap_weights(
 
 
 def measure_change(translator: Translator, trace: Trace, kind: str, layer: int, change: Intervention) -> Distances:
-    """How far `change`, on top of the trace's own, moves this attention's pattern and the output.
-
-    Only the heads whose weights `change` addresses are compared.
-    """
-    found = translator.record(trace, (*trace.interventions, change))
+    """Distances between the trace and a run with `change` added, for the heads of this attention that it changes."""
+    activations = translator.record(trace, (*trace.interventions, change))
     path, _ = translator.model.attentions()[kind, layer]
     head = getattr(change, "head", None)
     heads = slice(None) if head is None else slice(head, head + 1)
-    patterns = (trace.attention(kind, layer).pattern[heads], found[f"{path}.pattern"][heads])
-    before, after = trace.probabilities, probabilities(found["logits"])
+    patterns = (trace.attention(kind, layer).pattern[heads], activations[f"{path}.pattern"][heads])
+    before, after = trace.probabilities, probabilities(activations["logits"])
     return Distances(
         change,
         total_variation(*patterns),
@@ -81,49 +78,48 @@ def measure_change(translator: Translator, trace: Trace, kind: str, layer: int, 
 
 @dataclass(frozen=True)
 class HeadDistances:
-    """Every head of a kind, its weights swapped alone: the means of `Moved`, as far as they are known."""
+    """Mean distances for each head of a kind, its weights replaced alone; NaN where not yet run."""
 
     uniform: Mapping[str, Array]
-    """distance (pattern_tv, pattern_jsd, output_tv, output_jsd) -> (layers, heads); NaN where not yet run"""
+    """name of the distance, one of NAMES -> (layers, heads), with uniform weights"""
     permuted: Mapping[str, Array]
-    """the same for a permutation of each row"""
+    """the same with each row of weights permuted"""
 
     @property
     def done(self) -> float:
-        """Share of the heads that are finished, 0 to 1."""
+        """Share of the heads that are done, 0 to 1."""
         return float(np.isfinite(self.permuted["output_tv"]).mean())
 
 
 def swap_every_head(translator: Translator, trace: Trace, kind: str, seed: int = 0) -> Iterator[HeadDistances]:
-    """Swap the weights of each head of `kind` alone, as `swapped` does; yields after each head, the whole last.
+    """Replace the weights of each head of `kind` alone, with one permutation; yields after each head, the whole last.
 
     Raises:
         ValueError: the model has no such attention.
     """
     shape = (sum(k == kind for k, _ in trace.attentions), translator.model.config.n_heads)
     trace.attention(kind, 0)
-    names = ("pattern_tv", "pattern_jsd", "output_tv", "output_jsd")
-    found = HeadDistances(*({name: np.full(shape, np.nan) for name in names} for _ in range(2)))
+    result = HeadDistances(*({name: np.full(shape, np.nan) for name in NAMES} for _ in range(2)))
     for layer, head in np.ndindex(shape):
         runs = swap_weights(translator, trace, kind, layer, head, (seed,))
-        for distances, run in zip((found.uniform, found.permuted), runs, strict=True):
+        for distances, run in zip((result.uniform, result.permuted), runs, strict=True):
             for name, value in run.means.items():
                 distances[name][layer, head] = value
-        yield found
+        yield result
 
 
 @dataclass(frozen=True)
 class ValueEffects:
-    """What each key's value gives: the runs in which it is 0, beside the run in which it is not."""
+    """What each key's value contributes: runs in which it is set to 0, against the run in which it is not."""
 
     distance: Array
-    """(query, key): 1 - cosine between the layer's output for the query, with and without the key's value"""
+    """(query, key): 1 - cosine between the layer's outputs at the query with and without the key's value"""
     change: Array
-    """(key,): log p(translation) without the value minus with it, natural logarithm"""
+    """(key,): log p(translation) without the value minus log p with it, in nats"""
 
     @property
     def share(self) -> Array:
-        """(query, key): `distance` with rows brought to sum 1; a row in which nothing moves is 0."""
+        """(query, key): `distance` with rows normalised to sum 1; a row of zeros stays one."""
         total = self.distance.sum(axis=-1, keepdims=True)
         return np.divide(self.distance, total, out=np.zeros_like(self.distance), where=total > 0)
 
@@ -131,9 +127,9 @@ class ValueEffects:
 def zero_values(
     translator: Translator, trace: Trace, kind: str, layer: int, head: int | None = None
 ) -> Iterator[ValueEffects]:
-    """Zero the value of one key after another in this attention; the runs stand side by side in a batch.
+    """Zero the value of each key of this attention alone, many keys in one batched pass.
 
-    Yields after each pass, NaN where not yet run; the whole result last.
+    Yields after each pass, with NaN where not yet run; the whole result last.
 
     Raises:
         ValueError: the model has no such attention or head.
@@ -157,7 +153,7 @@ def zero_values(
 def _zeroed_runs(
     model: Transformer, trace: Trace, address: tuple[str, int, int | None], zeroed: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """(run, query, d_model) of the layer's output and (run, position, vocabulary) of logits; run 0 zeroes nothing."""
+    """Layer output (run, query, d_model) and logits (run, position, vocabulary); run 0 zeroes nothing."""
     kind, layer, head = address
     path, _ = model.attentions()[kind, layer]
     last = "normed" if model.config.norm == "post" else "added"
@@ -165,25 +161,29 @@ def _zeroed_runs(
     device, runs = model.output.weight.device, 1 + len(zeroed)
 
     def zero(v: Tensor) -> Tensor:
-        silent = v.clone()
-        silent[torch.arange(1, runs), :, zeroed] = 0
-        return at_head(head, v, silent)
+        changed = v.clone()
+        changed[torch.arange(1, runs), :, zeroed] = 0
+        return at_head(head, v, changed)
 
     src, tgt = (torch.tensor([ids], device=device).expand(runs, -1) for ids in (trace.src_ids, trace.tgt_ids))
-    with applied(model, trace.interventions), editing(model, {f"{path}.v": zero}), recording(model, [output]) as found:
+    with (
+        applied(model, trace.interventions),
+        editing(model, {f"{path}.v": zero}),
+        recording(model, [output]) as recorded,
+    ):
         src_mask = padding_mask(src)
         logits = model.decode(tgt, model.encode(src, src_mask), src_mask)
-    return found[output], logits
+    return recorded[output], logits
 
 
 def _cosine_distance(x: Tensor, y: Tensor) -> Tensor:
-    """1 - cosine over the last axis, in double precision; |x/|x| - y/|y||^2 / 2 is 0 to the last bit where x = y."""
+    """1 - cosine over the last axis, in double precision, as |x/|x| - y/|y||^2 / 2: exactly 0 where x = y."""
     x, y = (F.normalize(vectors.double(), dim=-1) for vectors in (x, y))
     return (x - y).square().sum(dim=-1) / 2
 
 
 def rank_correlation(x: Array, y: Array) -> float:
-    """Spearman's: the correlation of the ranks, ties sharing their mean; NaN where one side is all the same."""
+    """Spearman's rank correlation, tied values sharing their mean rank; NaN where one side is constant."""
     ranks = []
     for values in (x, y):
         _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)

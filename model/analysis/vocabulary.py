@@ -1,4 +1,4 @@
-"""The vocabulary as the model holds it: what each piece of a sentence spells, and which embeddings lie close together.
+"""The vocabulary of a model: what each piece of a sentence spells, and which embeddings are close together.
 
 `side` is "source" or "target": two names of one matrix where the embeddings are tied (paper, section 3.4).
 """
@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from model.analysis.words import WORD_START
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
 from model.network.config import SPECIAL_TOKENS, UNK
@@ -18,31 +19,30 @@ from model.trace import Array, Embedded
 Side = Literal["source", "target"]
 Kind = Literal["text", "byte", "special", "unknown"]
 
-WORD_START = "\u2581"
 BYTE = re.compile("<0x([0-9A-F]{2})>")
-"""How SentencePiece writes a byte piece; text never gets one, also where someone types these very characters."""
+"""a byte piece of SentencePiece; typing these characters gives other pieces"""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One token of a sentence and what it stands for."""
+    """One token of a sentence and the text it stands for."""
 
     token: str
     id: int
     kind: Kind
     utf8: bytes
-    """what it writes: its characters in UTF-8, the single byte of a byte piece; empty for special and unknown ones"""
+    """its characters in UTF-8, or the single byte of a byte piece; empty for special and unknown tokens"""
     text: str
-    """the characters; of a byte piece the one that it and its neighbours spell, "" where their bytes spell none"""
+    """its characters; for a byte piece the character that it spells with its neighbours, or "" if they spell none"""
     first: int
-    """position of the first piece that spells `text`"""
+    """position of the first piece of `text`"""
     last: int
-    """position of the last one; for all but byte pieces `first` and `last` are its own"""
+    """position of the last piece of `text`; `first` and `last` differ for byte pieces only"""
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A token whose embedding points almost the same way."""
+    """A token whose embedding is similar to another one's."""
 
     token: str
     id: int
@@ -52,7 +52,7 @@ class Neighbour:
 
 
 def kind_of(token: str, token_id: int) -> Kind:
-    """What sort of token of a vocabulary this is."""
+    """Whether a token is text, a byte, special or unknown."""
     if token_id == UNK:
         return "unknown"
     if token_id < len(SPECIAL_TOKENS):
@@ -61,32 +61,32 @@ def kind_of(token: str, token_id: int) -> Kind:
 
 
 def spell(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Piece, ...]:
-    """What each token of a sentence stands for; byte pieces that spell one character name their first and last."""
+    """The text of each token of a sentence; byte pieces that spell one character share it."""
     tokens = tokenizer.tokens(ids)
-    found: list[Piece] = []
-    while len(found) < len(ids):
-        start = len(found)
+    pieces: list[Piece] = []
+    while len(pieces) < len(ids):
+        start = len(pieces)
         kind = kind_of(tokens[start], ids[start])
         if kind == "byte":
-            found += _character(tokenizer, ids, tokens, start)
+            pieces += _character(tokenizer, ids, tokens, start)
             continue
         text = tokens[start].replace(WORD_START, " ") if kind == "text" else ""
-        found.append(Piece(tokens[start], int(ids[start]), kind, text.encode(), text, start, start))
-    return tuple(found)
+        pieces.append(Piece(tokens[start], int(ids[start]), kind, text.encode(), text, start, start))
+    return tuple(pieces)
 
 
 def _character(tokenizer: Tokenizer, ids: Sequence[int], tokens: Sequence[str], start: int) -> Iterator[Piece]:
-    """The byte pieces of one character from `start` on; a byte that begins none stands alone."""
-    # No character takes more than four bytes; a typed U+2581 travels as two characters of three.
+    """The byte pieces of the character that begins at `start`; a byte that begins none stands alone."""
+    # A character has at most four bytes; a typed U+2581 is encoded as two characters of three bytes each.
     matches = [BYTE.fullmatch(token) for token in tokens[start : start + 6]]
     spelled = bytes(int(match[1], 16) for match in matches[: (*matches, None).index(None)])
     stop, text = start + 1, ""
     for length in (6, 1, 2, 3, 4):
         decoded = spelled[:length].decode(errors="ignore")
-        whole = len(spelled) >= length and decoded.encode() == spelled[:length]
-        if whole and length == 6:
+        complete = len(spelled) >= length and decoded.encode() == spelled[:length]
+        if complete and length == 6:
             decoded = tokenizer.decode(list(ids[start : start + 6]))
-        if whole and len(decoded) == 1:
+        if complete and len(decoded) == 1:
             stop, text = start + length, decoded
             break
     for position in range(start, stop):
@@ -95,25 +95,25 @@ def _character(tokenizer: Tokenizer, ids: Sequence[int], tokens: Sequence[str], 
 
 
 def embedding_rows(translator: Translator, side: Side, ids: Sequence[int]) -> Array:
-    """(token, d_model): the rows of the embedding matrix E for `ids`, before they are multiplied by anything."""
+    """(token, d_model): rows of the embedding matrix E, before the factor sqrt(d_model)."""
     return translator.embedding_matrix(side)[list(ids)]
 
 
 def cosines(translator: Translator, side: Side, token_id: int) -> Array:
-    """(vocabulary,): cosine of the embedding of `token_id` with each, in double precision; 0 with an empty row."""
+    """(vocabulary,): cosine of the embedding of `token_id` with every embedding, in double precision; 0 for zeros."""
     matrix = translator.embedding_matrix(side).astype(np.float64)
     lengths = np.maximum(np.linalg.norm(matrix, axis=-1), np.finfo(np.float64).tiny)
     return (matrix @ matrix[token_id] / lengths / lengths[token_id]).clip(-1, 1)
 
 
 def neighbours(tokenizer: Tokenizer, similarities: Array, token_id: int, most: int = 10) -> tuple[Neighbour, ...]:
-    """The tokens most like `token_id`, of the whole vocabulary but for itself, nearest first.
+    """The tokens of the vocabulary most similar to `token_id`, without itself, most similar first.
 
     Args:
         tokenizer: whose vocabulary it is.
-        similarities: (vocabulary,) as `cosines` gives them.
-        token_id: whose neighbours.
-        most: how many; fewer where the vocabulary is smaller.
+        similarities: (vocabulary,) from `cosines`.
+        token_id: the token whose neighbours they are.
+        most: how many at most.
     """
     order = np.argsort(-similarities, kind="stable")
     ids = [int(i) for i in order[order != token_id][:most]]
@@ -124,7 +124,7 @@ def neighbours(tokenizer: Tokenizer, similarities: Array, token_id: int, most: i
 
 
 def lengths(embedded: Embedded) -> dict[str, Array]:
-    """(position,) each: Euclidean lengths of a stack's scaled embeddings, positional encodings and their sums."""
+    """By name, (position,): Euclidean lengths of a stack's scaled embeddings, positional encodings and their sums."""
     return {
         name: np.linalg.norm(getattr(embedded, name).astype(np.float64), axis=-1)
         for name in ("embedding", "positional", "sum")

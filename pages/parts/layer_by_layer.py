@@ -194,7 +194,7 @@ def _sublayer(view: View, shown: Shown) -> SubLayer:
     """The sub-layer that produces the chosen step; for the input, the one that reads it."""
     if shown.step == 0:
         st.caption("No sub-layer produces the input; showing the first one, which reads it.")
-    return residual_stream.sublayers_in(view.trace, shown.stack)[max(shown.step - 1, 0)]
+    return view.trace.streams[shown.stack].sublayers[max(shown.step - 1, 0)]
 
 
 def _table(table: pd.DataFrame) -> None:

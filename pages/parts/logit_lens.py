@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from model.analysis.logit_lens import LogitLens, logit_lens
-from model.analysis.residual_stream import Neurons, neurons, sublayers_in
+from model.analysis.residual_stream import Neurons, neurons
 from model.checkpoints.translator import Translator
 from model.trace import Array, SubLayer, Trace
 from pages.compute.cache import shared_result
@@ -144,7 +144,7 @@ def _said(step: str, every: bool) -> str:
 
 def _feed_forward(view: View, shown: Shown) -> SubLayer:
     layer = 0 if shown.step == 0 else int(shown.step_name.split()[0])
-    return next(s for s in sublayers_in(view.trace, shown.stack) if s.hidden is not None and s.layer == layer)
+    return next(s for s in view.trace.streams[shown.stack].sublayers if s.hidden is not None and s.layer == layer)
 
 
 def _read(view: View) -> LogitLens:

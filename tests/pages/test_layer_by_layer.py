@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from model.analysis.logit_lens import logit_lens
-from model.analysis.residual_stream import cosines, layer_norm, measure_stream, neurons, residual_stream, sublayers_in
+from model.analysis.residual_stream import cosines, layer_norm, measure_stream, neurons, residual_stream
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def test_one_sublayer_shows_the_four_vectors_and_its_norm(open_app: Callable, sa
     app = choose(open_app(PAGE, **TYPED, layers_tab=TABS[0]), 2, 5)
     app.number_input(key="layers_dimension").set_value(7).run()
     assert not app.exception
-    sublayer = sublayers_in(saved.trace(SOURCE, TEXT), "decoder")[4]
+    sublayer = saved.trace(SOURCE, TEXT).streams["decoder"].sublayers[4]
     norm = layer_norm(sublayer, 2)
     (strips,) = figure(app, "layers-strips")["data"]
     vectors = [getattr(sublayer, name)[2] for name in ("before", "out", "added", "normed")]
@@ -97,7 +97,7 @@ def test_neurons_are_those_of_the_chosen_layer(open_app: Callable, saved: "Trans
     choose(app, 1, 2)
     assert not app.exception
     trace = saved.trace(SOURCE, TEXT)
-    sublayer = next(s for s in sublayers_in(trace, stack) if s.layer == 0 and s.name == "feed_forward")
+    sublayer = next(s for s in trace.streams[stack].sublayers if s.layer == 0 and s.name == "feed_forward")
     expected = neurons(saved, sublayer, 1, 10)
     bars, top = figure(app, "layers-neurons")["data"]
     assert np.array_equal(numbers(bars["y"]), sublayer.hidden[1])

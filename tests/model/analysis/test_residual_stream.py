@@ -15,7 +15,6 @@ from model.analysis.residual_stream import (
     neurons,
     residual_stream,
     step_name,
-    sublayers_in,
 )
 from model.checkpoints.translator import Translator
 from tests.model.tiny import random_model
@@ -37,7 +36,7 @@ def test_each_sublayer_adds_its_output_and_hands_on_the_next_ones_input(of_norm:
     trace = of_norm.trace(source, TARGET)
     for stack in STACKS:
         x = residual_stream(trace, stack)
-        for step, sublayer in enumerate(sublayers_in(trace, stack)):
+        for step, sublayer in enumerate(trace.streams[stack].sublayers):
             assert np.array_equal(sublayer.before, x[step])
             assert np.array_equal(sublayer.added, sublayer.before + sublayer.out)
             assert np.array_equal(sublayer.after, x[step + 1])
@@ -58,7 +57,7 @@ def test_the_layer_norm_by_hand_is_the_models(of_norm: Translator) -> None:
 def test_a_path_measures_the_tensors_of_the_trace(translator: Translator, source: str) -> None:
     trace = translator.trace(source, TARGET)
     for stack in STACKS:
-        found, sublayers = measure_stream(trace, stack), sublayers_in(trace, stack)
+        found, sublayers = measure_stream(trace, stack), trace.streams[stack].sublayers
         assert found.steps == (INPUT, *map(step_name, sublayers))
         assert np.isnan(found.out[:, 0]).all()
         assert found.to_start[:, 0] == pytest.approx(1)

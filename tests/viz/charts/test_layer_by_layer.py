@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from model.analysis.logit_lens import logit_lens
-from model.analysis.residual_stream import cosines, measure_stream, neurons, residual_stream, sublayers_in
+from model.analysis.residual_stream import cosines, measure_stream, neurons, residual_stream
 from model.checkpoints.translator import Translator
 from model.trace import Trace
 from viz.charts.layer_by_layer import MEASURES, path_chart, path_table, similarity_map, vector_strips
@@ -95,7 +95,7 @@ def test_the_lens_frames_the_token_it_follows(trace: Trace, translator: Translat
 
 
 def test_neurons_keep_their_numbers(trace: Trace, translator: Translator) -> None:
-    sublayer = sublayers_in(trace, "encoder")[1]
+    sublayer = trace.streams["encoder"].sublayers[1]
     found = neurons(translator, sublayer, 0, 5)
     bars, top = neuron_chart(found.hidden, found.top).data
     assert np.array_equal(bars.y, sublayer.hidden[0])
