@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.error import URLError
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -35,6 +35,18 @@ PATIENCE = 40_000
 """Milliseconds: a first visit imports PyTorch, perhaps beside a training run."""
 
 
+SLOW = ("test_access", "test_every_page", "test_app", "test_step_by_step")
+"""Files that take longest: they start first, so that two workers end together."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The slow files first; the order is otherwise unchanged, and so are other folders' tests."""
+    ours = [item for item in items if item.path.parent == Path(__file__).parent]
+    ranks = {name: rank for rank, name in enumerate(SLOW)}
+    ordered = iter(sorted(ours, key=lambda item: ranks.get(item.path.stem, len(SLOW))))
+    items[:] = [next(ordered) if item in ours else item for item in items]
+
+
 @pytest.fixture(scope="session")
 def translator(saved_checkpoints: Path) -> "Translator":
     """The checkpoint that the server opens. Its file holds float16 weights, so a model that was never saved differs."""
@@ -54,8 +66,12 @@ def browser() -> Iterator["Browser"]:
         pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=found, args=list(ARGUMENTS))
-        yield chromium
-        chromium.close()
+        try:
+            yield chromium
+        finally:
+            for context in chromium.contexts:
+                context.close()
+            chromium.close()
 
 
 @contextmanager
@@ -155,6 +171,11 @@ class Visitor:
         return sorted(url for url in self.requests if not url.startswith(("http://localhost:", "data:", "blob:")))
 
 
+def query(visitor: Visitor) -> dict[str, str]:
+    """The parameters of the address."""
+    return {key: values[-1] for key, values in parse_qs(urlsplit(visitor.page.url).query).items()}
+
+
 def open_window(browser: "Browser", **options: object) -> "Page":
     """The only page of a new context, which shares nothing with other contexts."""
     context = browser.new_context(**{"viewport": VIEWPORT, **options})
@@ -190,16 +211,17 @@ def used_windows() -> Iterator[list["Page"]]:
 @pytest.fixture
 def visitor(browser: "Browser", used_windows: list["Page"]) -> Iterator[Visitor]:
     """Somebody in a window in which the app may have been open before; no test finds what another one left."""
-    if not used_windows:
-        used_windows.append(open_window(browser))
-    visitor = Visitor(used_windows.pop())
-    yield visitor
+    visitor = Visitor(used_windows.pop() if used_windows else open_window(browser))
     page = visitor.page
-    if page.url.startswith("http"):
-        page.evaluate("localStorage.clear(), sessionStorage.clear()")
-    page.goto("about:blank")
-    page.emulate_media(color_scheme="light")
-    page.set_viewport_size(VIEWPORT)
-    # Not handed on by a test that fails here.
-    visitor.leave()
+    try:
+        yield visitor
+        if page.url.startswith("http"):
+            page.evaluate("localStorage.clear(), sessionStorage.clear()")
+        page.goto("about:blank")
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size(VIEWPORT)
+        visitor.leave()
+    except BaseException:
+        page.context.close()
+        raise
     used_windows.append(page)

@@ -1,7 +1,6 @@
 """Every page by keyboard and by ear, and on a phone: tab order, names, the focus that is seen, room on 390 pixels."""
 
 import re
-from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -105,9 +104,8 @@ def complaints(page: Any, **options: object) -> list[str]:
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=path)
-def test_a_page_is_for_everybody(page: Page, server: str, new_visitor: Callable[..., Visitor]) -> None:
-    """One visit: it takes as long as all the rest."""
-    visitor = new_visitor()
+def test_a_page_is_for_everybody(page: Page, server: str, visitor: Visitor) -> None:
+    """In one visit, which takes as long as all the checks."""
     visitor.visit(f"{server}/{path(page)}")
     # Menu and sidebar are the same on every page.
     check_keyboard(visitor, "[data-testid=stMain]" if path(page) else "a:has-text('Skip to main content')")

@@ -1,14 +1,14 @@
 """The page on decoding in Chromium: the tree's numbers, clicks and keys, short and long sentences, links."""
 
 import re
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import pytest
 
 from model.checkpoints.translator import Translator
 from model.generation.beam_tree import BeamTree, beam_tree
 from model.network.config import EOS
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, query
 from viz.tokens import labels
 
 SOURCE = "a dog and a cat"
@@ -17,10 +17,6 @@ NODE = ".beam_tree .stage .node[data-node]"
 
 def page(server: str, **query: str) -> str:
     return f"{server}/decoding?{urlencode({'source': SOURCE} | query)}"
-
-
-def query(visitor: Visitor) -> dict[str, str]:
-    return {key: values[-1] for key, values in parse_qs(urlsplit(visitor.page.url).query).items()}
 
 
 def search(translator: Translator, beam_size: int) -> tuple[BeamTree, list[str]]:
@@ -41,9 +37,9 @@ def number(value: float, digits: int) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
-def test_a_cold_link_shows_the_searchs_own_tree(cold_server: str, visitor: Visitor, translator: Translator) -> None:
+def test_a_link_shows_the_searchs_own_tree(server: str, visitor: Visitor, translator: Translator) -> None:
     asked = {"part": "Beam", "decoding-beam": "3", "decoding-step": "2"}
-    visitor.visit(page(cold_server, **asked))
+    visitor.visit(page(server, **asked))
     tree, names = search(translator, 3)
     node(visitor, 0).wait_for()
     assert visitor.page.locator(NODE).count() == len(tree.nodes)

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.browser.conftest import Visitor
-from tests.browser.test_app import query
+from tests.browser.conftest import Visitor, query
 
 CHOSEN = {"source": "A dog & a cat.", "layer": "1", "head": "2", "tau": "2"}
 OFF = "gate:0:zero@encoder_self.1.2"

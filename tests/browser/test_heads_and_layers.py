@@ -1,13 +1,13 @@
 """The page on heads and layers in Chromium: clicks and rows that open a head, looks in the link, short and long."""
 
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 
 from model.analysis.head_tables import norm_weighted
 from model.checkpoints.translator import Translator
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, query
 
 MAP = ".st-key-heads-map .js-plotly-plot"
 SENTENCE = {"source": "a dog and a cat", "target": "Typed", "typed": "Ein Hund mit einer Katze."}
@@ -16,10 +16,6 @@ VALUES = "plot => Array.from(plot._fullData[0].z, row => Array.from(row, x => Nu
 
 def page(server: str, **query: str) -> str:
     return f"{server}/heads_and_layers?{urlencode(query)}"
-
-
-def query(visitor: Visitor) -> dict[str, str]:
-    return {key: values[-1] for key, values in parse_qs(urlsplit(visitor.page.url).query).items()}
 
 
 def drawn(visitor: Visitor) -> np.ndarray:
@@ -59,6 +55,7 @@ def test_the_map_is_drawn_once_for_each_head(server: str, visitor: Visitor, tran
     visitor.page.keyboard.press("Shift+ArrowRight")
     wait_for_query(visitor, "head", "1")
     visitor.page.locator("strong", has_text="layer 0, head 1").wait_for()
+    # Time for a second drawing, which must not come.
     visitor.page.wait_for_timeout(1000)
     expected = translator.trace(SENTENCE["source"], SENTENCE["typed"]).attention("encoder_self", 0).pattern[1]
     assert drawn(visitor) == pytest.approx(expected, abs=1e-5)
@@ -74,10 +71,10 @@ def test_a_click_on_a_row_of_the_table_opens_its_head(server: str, visitor: Visi
     visitor.page.locator("strong", has_text="layer 0, head 3").wait_for()
 
 
-def test_a_cold_link_opens_the_same_look(cold_server: str, visitor: Visitor, translator: Translator) -> None:
+def test_a_link_opens_the_same_look(server: str, visitor: Visitor, translator: Translator) -> None:
     look = {"heads_values": "Norm-weighted", "heads_kinds": "true", "heads_lines": "All heads of the layer"}
     asked = SENTENCE | {"kind": "Decoder self-attention", "layer": "1", "head": "3", "heads_hide": "true"} | look
-    visitor.visit(page(cold_server, **asked))
+    visitor.visit(page(server, **asked))
     attention = translator.trace(SENTENCE["source"], SENTENCE["typed"]).attention("decoder_self", 1)
     expected = np.where(attention.mask[3], norm_weighted(attention)[3], np.nan)[1:, 1:]
     assert drawn(visitor) == pytest.approx(expected, rel=1e-4, abs=1e-5, nan_ok=True)

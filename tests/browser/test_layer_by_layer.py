@@ -1,12 +1,12 @@
 """The page "Layer by layer" in Chromium: a click follows a token, links, tabs, short and long sentences."""
 
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import pytest
 
 from model.analysis.residual_stream import measure_stream
 from model.checkpoints.translator import Translator
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, query
 
 CHART = ".st-key-layers-path .js-plotly-plot"
 TABS = {
@@ -19,10 +19,6 @@ TABS = {
 
 def page(server: str, **query: str) -> str:
     return f"{server}/layer_by_layer?{urlencode(query)}"
-
-
-def query(visitor: Visitor) -> dict[str, str]:
-    return {key: values[-1] for key, values in parse_qs(urlsplit(visitor.page.url).query).items()}
 
 
 def draws(visitor: Visitor, key: str) -> bool:
@@ -54,10 +50,10 @@ def test_a_click_on_a_cell_chooses_its_token_and_step(server: str, visitor: Visi
     assert lengths == pytest.approx(list(expected.norm[3]), rel=1e-4)
 
 
-def test_a_cold_link_opens_the_same_view_and_every_tab_draws(cold_server: str, visitor: Visitor) -> None:
+def test_a_link_opens_the_same_view_and_every_tab_draws(server: str, visitor: Visitor) -> None:
     asked = {"source": "a dog", "target": "Typed", "typed": "Ein Hund."}
     asked |= {"layers_step": "1 cross_attn", "layers_measure": "Length"}
-    visitor.visit(page(cold_server, **asked))
+    visitor.visit(page(server, **asked))
     assert query(visitor) == asked
     for tab, keys in TABS.items():
         visitor.page.get_by_role("tab", name=tab).click()

@@ -1,12 +1,12 @@
 """The page on positional encoding in Chromium: sliders, tabs, short and long sentences, links."""
 
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import pytest
 
 from model.analysis.word_order import reorder, run_both_orders
 from model.checkpoints.translator import Translator
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, query
 
 TABLE = ".st-key-pe-table .js-plotly-plot"
 SHAPE = "plot => { const z = plot._fullData[0].z; return [z.length, z[0].length]; }"
@@ -14,10 +14,6 @@ SHAPE = "plot => { const z = plot._fullData[0].z; return [z.length, z[0].length]
 
 def page(server: str, **query: str) -> str:
     return f"{server}/positional_encoding?{urlencode(query)}"
-
-
-def query(visitor: Visitor) -> dict[str, str]:
-    return {key: values[-1] for key, values in parse_qs(urlsplit(visitor.page.url).query).items()}
 
 
 def wait_for_shape(visitor: Visitor, rows: int, columns: int) -> None:
@@ -91,9 +87,9 @@ def test_short_and_long_sentences(source: str, server: str, visitor: Visitor, tr
     assert visitor.page.locator(".st-key-pe-sum .ytick").count() <= 3 * 30
 
 
-def test_a_cold_link_opens_the_same_view(cold_server: str, visitor: Visitor) -> None:
+def test_a_link_opens_the_same_view(server: str, visitor: Visitor) -> None:
     asked = {"part": "Rotation", "positions": "100", "pos": "7", "offset": "9", "pair": "3", "side": "Target"}
-    visitor.visit(page(cold_server, **asked))
+    visitor.visit(page(server, **asked))
     assert draws(visitor, "pe-clocks")
     wait_for_shape(visitor, 100, 32)
     assert query(visitor) == asked

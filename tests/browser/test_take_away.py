@@ -2,7 +2,8 @@
 
 import base64
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -67,58 +68,54 @@ def words_of(file: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("page", "picture", "shown"),
+    ("page", "pictures"),
     [
-        ("masks", "Mask, scores and weights", "Softmax of 3"),
-        ("heads_and_layers", "All heads", "colours from 0 to 1"),
-        ("heads_and_layers", "Lines of", "queries"),
-        ("temperature", "The head", "colours from 0 to 1"),
-        ("attention_step_by_step", "Step 1", "colours from"),
-        ("attention_step_by_step", "The arithmetic", "Colours:"),
-        ("decoding", "Beam search", "step 0"),
+        ("masks", {"Mask, scores and weights": "Softmax of 3"}),
+        ("heads_and_layers", {"All heads": "colours from 0 to 1", "Lines of": "queries"}),
+        ("temperature", {"The head": "colours from 0 to 1"}),
+        ("attention_step_by_step", {"Step 1": "colours from", "The arithmetic": "Colours:"}),
+        ("decoding", {"Beam search": "step 0"}),
     ],
 )
 def test_a_picture_is_saved_with_its_labels_and_with_what_it_is_of(
-    page: str, picture: str, shown: str, server: str, visitor: Visitor, tmp_path: Path
+    page: str, pictures: dict[str, str], server: str, visitor: Visitor, tmp_path: Path
 ) -> None:
     visit(server, visitor, page, **({"part": "Beam"} if page == "decoding" else {}))
     if page == "decoding":
         visitor.page.get_by_text("Export", exact=True).first.click()
-    png, svg = (saved(visitor.page, f"Save as {kind}: {picture}", tmp_path) for kind in ("PNG", "SVG"))
-    for file in (png, svg):
-        assert re.search(r"-en-de-[0-9a-f]{8}\.(png|svg)$", file.name)
-    assert colours_in(visitor.page, png) > 20
-    words = words_of(svg)
-    assert shown in words
-    assert re.search("Checkpoint en-de, SHA-256 [0-9a-f]{64}", words)
-    assert SOURCE in words
+    for picture, shown in pictures.items():
+        png, svg = (saved(visitor.page, f"Save as {kind}: {picture}", tmp_path) for kind in ("PNG", "SVG"))
+        for file in (png, svg):
+            assert re.search(r"-en-de-[0-9a-f]{8}\.(png|svg)$", file.name)
+        assert colours_in(visitor.page, png) > 20
+        words = words_of(svg)
+        assert shown in words
+        assert re.search("Checkpoint en-de, SHA-256 [0-9a-f]{64}", words)
+        assert SOURCE in words
 
 
 def test_the_page_of_a_plotly_figure_opens_without_a_network(
     server: str, visitor: Visitor, browser: "Browser", tmp_path: Path, translator: Translator
 ) -> None:
     visit(server, visitor, "masks")
-    page = opened_offline(browser, saved(visitor.page, "HTML:", tmp_path))
-    weights = np.array(page.evaluate(WEIGHTS), dtype=float)
-    pattern = pattern_of(translator)
-    np.testing.assert_allclose(weights, pattern, atol=1e-5)
-    assert "layer=1" in page.locator("dl").inner_text()
-    page.context.close()
+    with opened_offline(browser, saved(visitor.page, "HTML:", tmp_path)) as page:
+        weights = np.array(page.evaluate(WEIGHTS), dtype=float)
+        np.testing.assert_allclose(weights, pattern_of(translator), atol=1e-5)
+        assert "layer=1" in page.locator("dl").inner_text()
 
 
 def test_the_page_of_a_component_opens_without_a_network_and_works(
     server: str, visitor: Visitor, browser: "Browser", tmp_path: Path, translator: Translator
 ) -> None:
     visit(server, visitor, "temperature")
-    page = opened_offline(browser, saved(visitor.page, "HTML:", tmp_path))
     pattern = pattern_of(translator)
     read = "(root) => Array.from(root.weights)"
-    weights = page.locator(".temperature").evaluate(read)
-    np.testing.assert_allclose(np.reshape(weights, pattern.shape), pattern, atol=1e-5)
-    page.get_by_role("slider").press("ArrowRight")
-    assert "drawn again" in page.locator(".badge").inner_text()
-    assert not np.allclose(page.locator(".temperature").evaluate(read), weights)
-    page.context.close()
+    with opened_offline(browser, saved(visitor.page, "HTML:", tmp_path)) as page:
+        weights = page.locator(".temperature").evaluate(read)
+        np.testing.assert_allclose(np.reshape(weights, pattern.shape), pattern, atol=1e-5)
+        page.get_by_role("slider").press("ArrowRight")
+        assert "drawn again" in page.locator(".badge").inner_text()
+        assert not np.allclose(page.locator(".temperature").evaluate(read), weights)
 
 
 def test_a_small_window_shows_all_of_the_export_box(new_visitor: Callable[..., Visitor], server: str) -> None:
@@ -130,7 +127,8 @@ def test_a_small_window_shows_all_of_the_export_box(new_visitor: Callable[..., V
         assert 0 <= box["x"] <= box["x"] + box["width"] <= 390, name
 
 
-def opened_offline(browser: "Browser", file: Path) -> "Page":
+@contextmanager
+def opened_offline(browser: "Browser", file: Path) -> Iterator["Page"]:
     """The file in a window without a network, which must not complain."""
     context = browser.new_context(offline=True)
     context.set_default_timeout(PATIENCE)
@@ -139,10 +137,13 @@ def opened_offline(browser: "Browser", file: Path) -> "Page":
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("request", lambda request: errors.extend([] if is_local(request) else [request.url]))
-    page.goto(file.as_uri())
-    page.wait_for_selector(".js-plotly-plot .main-svg, #picture-0", state="attached")
-    assert errors == []
-    return page
+    try:
+        page.goto(file.as_uri())
+        page.wait_for_selector(".js-plotly-plot .main-svg, #picture-0", state="attached")
+        yield page
+        assert errors == []
+    finally:
+        context.close()
 
 
 def is_local(request: "Request") -> bool:

@@ -13,6 +13,15 @@ from tests.browser.conftest import Visitor
 
 SOURCE = "a dog and a cat"
 LABEL = "Temperature τ, drawn again in the browser"
+COUNT_RUNS = """app => {
+  window.runs = 0;
+  const running = () => app.dataset.testScriptState === "running";
+  let before = running();
+  new MutationObserver(() => {
+    window.runs += !before && running();
+    before = running();
+  }).observe(app, { attributes: true, attributeFilter: ["data-test-script-state"] });
+}"""
 
 
 def page(server: str, **query: str) -> str:
@@ -45,6 +54,7 @@ def test_dragging_draws_again_without_a_run_and_letting_go_runs_the_model(
     attention = trace.attention("encoder_self", 0)
     assert drawn(visitor) == pytest.approx(attention.pattern[0].ravel(), abs=1e-6)
     slider, before = visitor.page.get_by_label(LABEL), pixels(visitor)
+    visitor.page.get_by_test_id("stApp").evaluate(COUNT_RUNS)
     box = slider.bounding_box()
     visitor.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     visitor.page.mouse.down()
@@ -62,6 +72,7 @@ def test_dragging_draws_again_without_a_run_and_letting_go_runs_the_model(
     visitor.page.mouse.up()
     badge(visitor, "run again")
     visitor.settle()
+    assert visitor.page.evaluate("window.runs") == 1
     ran = float(asked_tau(visitor))
     change = AttentionTemperature(ran, kind="encoder_self", layer=0, head=0)
     hot = translator.trace(SOURCE, beam_size=1, interventions=(change,)).attention("encoder_self", 0)

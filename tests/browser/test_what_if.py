@@ -66,14 +66,14 @@ def test_a_click_forbids_a_cell_and_the_model_runs_again(server: str, visitor: V
     visitor.page.wait_for_function("location.search.includes('changes=')")
 
 
-def test_a_link_opened_cold_shows_the_same_changes(cold_server: str, visitor: Visitor) -> None:
+def test_a_link_opened_shows_the_same_changes(server: str, visitor: Visitor) -> None:
     changes = "mask:2-1:0-3@encoder_self.1.2;gate:0:mean@cross.0.1;forbid-source:1"
-    visitor.visit(page(cold_server, changes=changes))
+    visitor.visit(page(server, changes=changes))
     assert link(visitor) == changes
     picture = visitor.picture()
     assert "3. Nobody may look at source position 1" in picture
     assert len(decode(link(visitor))) == 3
-    visitor.visit(page(cold_server, changes=changes))
+    visitor.visit(page(server, changes=changes))
     assert visitor.picture() == picture
 
 

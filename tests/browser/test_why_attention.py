@@ -1,14 +1,13 @@
 """The page on why attention in Chromium: links, sliders, words, a measurement that somebody asks for."""
 
 import re
-from collections.abc import Callable
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import pytest
 
 from model.background.table_1 import layer_costs
 from model.checkpoints.translator import Translator
-from tests.browser.conftest import PATIENCE, Visitor
+from tests.browser.conftest import PATIENCE, Visitor, query
 
 OPERATIONS, PATHS = ".st-key-why-operations .js-plotly-plot", ".st-key-why-paths .js-plotly-plot"
 MARKS = "plot => plot._fullData.filter(t => t.mode === 'markers').slice(0, 4).map(t => [t.x[0], t.y[0]])"
@@ -17,10 +16,6 @@ STEPS = "plot => [3, 7, 11, 15].map(i => plot._fullData[i].x.length - 1)"
 
 def page(server: str, **query: str) -> str:
     return f"{server}/why_attention?{urlencode(query)}"
-
-
-def query(visitor: Visitor) -> dict[str, str]:
-    return {key: values[-1] for key, values in parse_qs(urlsplit(visitor.page.url).query).items()}
 
 
 def wait_for(visitor: Visitor, selector: str, script: str, expected: list) -> None:
@@ -58,20 +53,17 @@ def test_the_marks_are_table_1_at_this_sentence_whatever_the_sliders_say(
     assert visitor.page.locator(f"{PATHS} .xtick, {PATHS} .x4tick").count() <= 30
 
 
-def test_a_cold_link_opens_the_same_ways_and_another_word_changes_them(
-    cold_server: str, new_visitor: Callable[..., Visitor]
-) -> None:
-    visitor = new_visitor(color_scheme="dark")
+def test_a_link_opens_the_same_paths_and_another_word_changes_them(server: str, visitor: Visitor) -> None:
+    visitor.page.emulate_media(color_scheme="dark")
     source = "A dog runs. " * 3
-    visitor.visit(page(cold_server, source=source, target="Greedy", kernel="2", neighbours="4"))
+    visitor.visit(page(server, source=source, target="Greedy", kernel="2", neighbours="4"))
     visitor.page.locator(PATHS).wait_for()
     choose(visitor, "path_to", 8)
     wait_for(visitor, PATHS, STEPS, [1, 8, 4, 4])
-    again = new_visitor()
-    again.visit(visitor.page.url)
-    wait_for(again, PATHS, STEPS, [1, 8, 4, 4])
-    choose(again, "path_from", 6)
-    wait_for(again, PATHS, STEPS, [1, 2, 2, 1])
+    visitor.visit(visitor.page.url)
+    wait_for(visitor, PATHS, STEPS, [1, 8, 4, 4])
+    choose(visitor, "path_from", 6)
+    wait_for(visitor, PATHS, STEPS, [1, 2, 2, 1])
 
 
 def test_times_are_measured_when_somebody_asks(server: str, visitor: Visitor) -> None:
