@@ -19,8 +19,6 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page
 
-    from model.checkpoints.translator import Translator
-
 ROOT = Path(__file__).parents[2]
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = (
@@ -45,14 +43,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks = {name: rank for rank, name in enumerate(SLOW)}
     ordered = iter(sorted(ours, key=lambda item: ranks.get(item.path.stem, len(SLOW))))
     items[:] = [next(ordered) if item in ours else item for item in items]
-
-
-@pytest.fixture(scope="session")
-def translator(saved_checkpoints: Path) -> "Translator":
-    """The checkpoint that the server opens. Its file holds float16 weights, so a model that was never saved differs."""
-    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
-
-    return load_checkpoint(str(saved_checkpoints / DEFAULT_CHECKPOINT), "cpu")
 
 
 @pytest.fixture(scope="session")
