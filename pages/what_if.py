@@ -1,4 +1,4 @@
-"""What if: change the running model, and see before, after and difference."""
+"""What if: change the running model and compare before and after."""
 
 from dataclasses import replace
 
@@ -58,10 +58,10 @@ tabs(TABS, "part", view, runs)
 with st.container(horizontal=True):
     links(heads_and_layers="This head among all others", attention_step_by_step="This head, step by step")
 explain(
-    "**Same target** asks how probable the old words are to the changed model: it reads them all, whatever it would "
-    "write itself, so that both runs have the same rows and cells to compare. **Decode again** lets it go its own way: "
-    "one other word changes all that follows. A change that hurts here shows that the model used what was changed; "
-    "one that does nothing may have been made up for by other heads.",
+    "**Same target** measures how probable the old translation is under the changed model, teacher-forced, so that "
+    "both runs have the same rows and cells. **Decode again** lets the changed model generate freely: one different "
+    "token can change everything after it. A change that lowers the probability shows that the model used what was "
+    "changed; if nothing happens, other heads may have compensated.",
     r"\log p(y \mid x) = \sum_t \log p(y_t \mid y_{<t},\, x)",
     "3.4",
 )

@@ -1,4 +1,4 @@
-"""Building one change to the model with ordinary widgets: what, how much, where."""
+"""What if: build one change to the model from its type, its value and its address."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,7 +30,7 @@ SOURCE_KINDS = ("encoder_self", "cross")
 
 @st.fragment
 def build(view: View, drawn: int) -> None:
-    """What to change, its values, its place, and the button that adds it to the list.
+    """Choose what to change, its value and its address; a button adds it to the list.
 
     Args:
         view: the run to change.
@@ -65,7 +65,7 @@ def _temperature(view: View) -> Intervention:
 def _gate(view: View) -> Intervention:
     left, right = st.columns(2)
     gate = slider("Gate", (0.0, 1.0), 0.0, "what_if_gate", step=0.05, place=left, in_link=False)
-    words = {"zero": "nothing", "mean": "the head's mean over positions"}
+    words = {"zero": "zero", "mean": "its mean (decoder: up to the query)"}
     mode = _pick("What is removed is replaced by", "mode", words, right)
     return change.HeadGate(gate, mode=mode, **_place(view))
 
@@ -76,13 +76,13 @@ def _cells(view: View) -> Intervention:
     left, middle, right = st.columns(3)
     query = _pick("Query (row)", "query", dict(enumerate(queries)), left)
     key = _pick("Key (column)", "key", dict(enumerate(keys)), middle)
-    words = {"forbid": "may not look", "allow": "may look"}
+    words = {"forbid": "may not attend", "allow": "may attend"}
     field = _pick("The query", "field", words, right)
     return change.MaskEdit(**{field: ((query, key),)}, **place)
 
 
 def _forbid_source(view: View) -> Intervention | None:
-    positions = _positions("Source tokens that nobody may look at", "forbidden", numbered(view.trace.src_tokens))
+    positions = _positions("Source tokens to mask everywhere", "forbidden", numbered(view.trace.src_tokens))
     place = _place(view, SOURCE_KINDS)
     return change.ForbidSource(positions, **place) if positions else None
 
@@ -102,7 +102,7 @@ def _permuted(view: View) -> Intervention:
 
 
 def _row(view: View) -> Intervention:
-    """The row's own weights in a table, to be typed over."""
+    """The row's own weights in an editable table."""
     place = _place(view)
     kind = place["kind"] or view.kind
     queries, keys = _tokens(view, kind)
@@ -123,7 +123,7 @@ def _row(view: View) -> Intervention:
 def _values(view: View) -> Intervention | None:
     place = _place(view)
     keys = _tokens(view, place["kind"])[1]
-    positions = _positions("Keys whose values become 0", "silent", keys)
+    positions = _positions("Keys whose values are set to 0", "silent", keys)
     return change.ValueZeroing(positions, **place) if positions else None
 
 
@@ -152,11 +152,11 @@ def _sublayer(made: type) -> Callable[[View], Intervention]:
 
 
 CHANGES: dict[str, Callable[[View], Intervention | None]] = {
-    "Heads: close a gate": _gate,
+    "Heads: switch off (gate)": _gate,
     "Scores: temperature τ": _temperature,
     "Scores: no division by √d_k": lambda view: change.Unscaled(**_place(view)),
-    "Mask: forbid or allow a cell": _cells,
-    "Mask: hide source tokens from all": _forbid_source,
+    "Mask: mask or unmask a cell": _cells,
+    "Mask: hide source tokens": _forbid_source,
     "Mask: lift the causal mask": _lift,
     "Weights: uniform": _uniform,
     "Weights: permuted": _permuted,
@@ -170,7 +170,7 @@ CHANGES: dict[str, Callable[[View], Intervention | None]] = {
 
 
 def _place(view: View, kinds: Sequence[str] = tuple(KINDS)) -> dict[str, Any]:
-    """Kind, layer and head: the sidebar's unless another is chosen."""
+    """Choose kind, layer and head; the sidebar's are the default."""
     kinds = [kind.name for kind in view.trace.kinds if kind.name in kinds]
     left, middle, right = st.columns([2, 1, 1])
     own = view.kind if view.kind in kinds else None
@@ -192,7 +192,7 @@ def _layers(view: View, kind: str | None) -> int:
 
 
 def _tokens(view: View, kind: str | None) -> tuple[list[str], list[str]]:
-    """Queries and keys of a kind by number and text; of all kinds by number alone."""
+    """Labels of queries and keys; positions alone if the change applies to all kinds."""
     if kind is None:
         numbers = list(map(str, range(max(len(view.trace.src_tokens), len(view.trace.tgt_tokens)))))
         return numbers, numbers

@@ -1,4 +1,4 @@
-"""The list of changes that a person built: kept in the session and in the link, with a way back."""
+"""What if: the list of changes, kept in the session and in the link, with undo."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,33 +25,33 @@ CHANGES, PAST, NOTES, EDITION = "what_if_changes", "what_if_past", "what_if_note
 IN_LINK, ADDED = "changes", "add"
 MOST_UNDONE = 50
 MOST_CELLS = 12
-"""cells that a line of the list names"""
+"""cells named in one line of the list"""
 
 Address = dict[str, Any]
 """kind, layer and head of an intervention; None = all"""
 
 
 def current_changes(translator: Translator) -> tuple[Intervention, ...]:
-    """The list, in order: the session's, or on a first visit the link's; what this model has no place for goes."""
+    """The changes, from the session or, on a first visit, the link; those that do not fit the model are dropped."""
     state = st.session_state
     if CHANGES not in state:
         state[CHANGES], state[PAST] = (), []
         try:
             state[CHANGES] = decode(st.query_params.get(IN_LINK, ""))
         except ValueError as error:
-            _note(f"{error} You see the model without changes.")
+            _note(f"{error} Showing the model without changes.")
     _take_added()
     misfits = [change for change in state[CHANGES] if misfit(translator, change)]
     if misfits:
         for change in misfits:
-            _note(f"Left out, because this checkpoint has no such place: {describe(change)}")
+            _note(f"Dropped, because this checkpoint has no such layer or head: {describe(change)}")
         put(tuple(change for change in state[CHANGES] if change not in misfits))
     _to_link()
     return state[CHANGES]
 
 
 def misfit(translator: Translator, change: Intervention) -> str:
-    """Why the model has no place for the change; empty where it has."""
+    """Why the change does not fit the model; empty if it does."""
     try:
         change.edits(translator.model)
     except ValueError as error:
@@ -60,7 +60,7 @@ def misfit(translator: Translator, change: Intervention) -> str:
 
 
 def put(changes: tuple[Intervention, ...]) -> None:
-    """Make this the list, in the session and in the link; one that no link could hold is refused with a note."""
+    """Replace the list in session and link; one too long for a link is refused with a note."""
     state = st.session_state
     try:
         encode(changes)
@@ -75,7 +75,7 @@ def put(changes: tuple[Intervention, ...]) -> None:
 
 
 def edition() -> int:
-    """How often the list has changed so far."""
+    """How many times the list has changed."""
     return st.session_state.get(EDITION, 0)
 
 
@@ -84,12 +84,12 @@ def add(change: Intervention) -> None:
 
 
 def gate(kind: str, layer: int, head: int) -> dict[str, str]:
-    """The parameter of this page's address that switches off a head, besides what the list has already."""
+    """URL parameter of this page that adds switching off a head to the list."""
     return {ADDED: encode((HeadGate(0.0, kind=kind, layer=layer, head=head),))}
 
 
 def _take_added() -> None:
-    """What a link on another page adds, it adds once."""
+    """Add, once, what a link on another page asks for."""
     text = st.query_params.pop(ADDED, "")
     try:
         added = tuple(change for change in decode(text) if change not in st.session_state[CHANGES])
@@ -106,13 +106,13 @@ def toggle(cell: tuple[int, int], field: str, address: Address) -> None:
 def toggled(
     changes: tuple[Intervention, ...], cell: tuple[int, int], field: str, address: Address
 ) -> tuple[Intervention, ...]:
-    """The changes with one more cell, or without it if it was there.
+    """The changes with one cell added, or removed if it was there.
 
     Args:
         changes: the list.
         cell: (query, key).
         field: "forbid" or "allow".
-        address: where; one MaskEdit a place holds all its cells.
+        address: where; one MaskEdit per address holds all its cells.
     """
     for i, change in enumerate(changes):
         if isinstance(change, MaskEdit) and replace(change, forbid=(), allow=()) == MaskEdit(**address):
@@ -124,17 +124,19 @@ def toggled(
 
 
 def show_list(changes: tuple[Intervention, ...], tokens: tuple[str, ...]) -> None:
-    """Each change in words, with buttons that move it up or take it away; undo and reset.
+    """Each change in words, with buttons that move it up or remove it; undo and reset.
 
     Args:
         changes: the list.
-        tokens: the source's, to name those that a change hides.
+        tokens: of the source, to name those that a change hides.
     """
-    st.markdown("**Your changes**, the first one first")
+    st.markdown("**Your changes**, in order")
     for note in st.session_state.pop(NOTES, []):
         st.text(f"Note: {note}")
     if not changes:
-        st.caption("None yet: this is the model as trained. Add one, take an experiment, or click on a cell below.")
+        st.caption(
+            "None yet: this is the model as trained. Add a change, pick an experiment, or click on a cell below."
+        )
     for i, change in enumerate(changes):
         row = st.container(horizontal=True, wrap=False, vertical_alignment="center")
         row.container(width="stretch").text(f"{i + 1}. {describe(change)}{_details(change, tokens)}")
@@ -163,7 +165,7 @@ def show_list(changes: tuple[Intervention, ...], tokens: tuple[str, ...]) -> Non
 
 
 def show_experiments(view: View) -> None:
-    """Experiments at one click; each takes the place of the list."""
+    """One-click experiments; each replaces the list."""
     here = {"kind": view.kind, "layer": view.layer, "head": view.head}
     experiments = {
         "Switch off this head": HeadGate(0.0, **here),
@@ -173,13 +175,13 @@ def show_experiments(view: View) -> None:
         "Hide the longest source word": ForbidSource(_longest_word(view.trace.src_tokens)),
     }
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption("Or take one, in place of your list:", width="content")
+        st.caption("Or pick an experiment, which replaces your list:", width="content")
         for name, change in experiments.items():
             st.button(name, key=f"what_if_take_{name}", on_click=put, args=((change,),), help=describe(change))
 
 
 def _longest_word(tokens: tuple[str, ...]) -> tuple[int, ...]:
-    """Its positions."""
+    """Positions of the longest source word."""
     return max(source_words(tokens), key=lambda word: sum(len(tokens[i]) for i in word), default=(0,))
 
 
@@ -192,10 +194,10 @@ def _button(
 
 
 def _details(change: Intervention, tokens: tuple[str, ...]) -> str:
-    """The cells of a mask's edit, the words that are hidden: plain text."""
+    """The cells of a mask edit or the hidden tokens, as plain text."""
     if isinstance(change, ForbidSource):
         hidden = [visible(word(tokens[i])) for i in change.positions if i < len(tokens)]
-        return f" ({', '.join(hidden)})" if hidden else " (this sentence is shorter)"
+        return f" ({', '.join(hidden)})" if hidden else " (beyond the end of this sentence)"
     if not isinstance(change, MaskEdit):
         return ""
     cells = [*change.forbid, *change.allow]
@@ -216,7 +218,7 @@ def _note(sentence: str) -> None:
 
 
 def _to_link() -> None:
-    """The address names the changes; in callbacks too, so that the sidebar's link does."""
+    """Write the changes to the URL; callbacks do too, so that the sidebar's link is up to date."""
     if text := encode(st.session_state[CHANGES]):
         st.query_params[IN_LINK] = text
     elif IN_LINK in st.query_params:

@@ -1,4 +1,4 @@
-"""Force a prefix: put another word into the translation, and see how the model goes on from there."""
+"""What if, tab "Force a prefix": replace a token of the translation and let the model continue from there."""
 
 from functools import partial
 
@@ -26,10 +26,10 @@ CERTAINTY = "prefix-certainty"
 
 
 def show_prefix(view: View) -> None:
-    """The translation, what else each word could have been, and what follows from another choice."""
+    """The translation, the alternatives at each position, and the continuation after another choice."""
     st.markdown(
-        "Choose a position, then another word for it: everything before stays, the new word is **forced**, and the "
-        "model decodes on from there. Do it again in the new translation as often as you like."
+        "Choose a position and another token for it: everything before it stays, the new token is **forced**, and "
+        "the model continues decoding from there. Repeat as often as you like."
     )
     _show(view, view.beam_size)
     show_code(beam_search, Steps)
@@ -49,13 +49,13 @@ def _show(view: View, beam_size: int) -> None:
             on_select=_position_clicked,
             alt="Probability of each token of the translation; a click chooses its position",
         )
-        st.caption("Each token's probability, given all before it. A click on a bar chooses its position.")
+        st.caption("Each token's probability, given all before it. Click on a bar to choose its position.")
     with right:
         _show_alternatives(trace, position, float(written[position]))
 
 
 def _field(view: View) -> tuple[int, ...]:
-    """The forced ids, from the field that the link fills too; a sentence of its own begins without any."""
+    """The forced ids, from the field and the link; a new sentence starts without any."""
     state, case = st.session_state, (view.trace.checkpoint_hash, view.trace.src_ids)
     if state.setdefault(OF, case) != case:
         state[OF] = case
@@ -71,27 +71,25 @@ def _field(view: View) -> tuple[int, ...]:
         disabled=not forced,
         width="stretch",
     )
-    placeholder = "none: choose a word below"
+    placeholder = "none: choose a token below"
     typed = text("Forced so far, token ids", FIELD, place=place, placeholder=placeholder, max_chars=2000)
     parts = typed.replace(",", " ").replace("-", " ").split()
     if all(part.isascii() and part.isdigit() and len(part) < 9 for part in parts):
         return tuple(map(int, parts))
-    st.info(
-        "The forced prefix must be token ids, numbers with - between them; nothing is forced.", icon=":material/info:"
-    )
+    st.info("The forced prefix must be token ids separated by “-”; nothing is forced.", icon=":material/info:")
     return ()
 
 
 def _run(view: View, forced: tuple[int, ...], beam_size: int) -> tuple[tuple[int, ...], Trace]:
-    """What the model makes of the prefix; where it cannot, the original and a sentence why."""
+    """The run that continues the prefix; if that fails, the original run, and a message that says why."""
     if forced:
         try:
-            with st.spinner("The model goes on from there …", show_time=True):
+            with st.spinner("Decoding from there …", show_time=True):
                 return forced, _continued(
                     view.translator, view.trace.source, forced, beam_size, view.trace.interventions
                 )
         except ValueError as error:
-            st.info("This prefix cannot be forced; you see the translation without it.", icon=":material/info:")
+            st.info("This prefix cannot be forced; showing the translation without it.", icon=":material/info:")
             st.text(str(error))
     return (), view.trace
 
@@ -114,9 +112,9 @@ def _show_result(view: View, trace: Trace, forced: tuple[int, ...], beam_size: i
                 st.html(chips(title, trace.next_tokens[part], trace.next_ids[part], hue, written[part]))
         how = "greedy decoding" if beam_size == 1 else f"a beam of {beam_size}"
         st.caption(
-            f"Sums over all tokens, in nats, over the whole vocabulary. What follows was found by {how}."
+            f"log p is summed over all tokens, in nats, over the whole vocabulary. The continuation was found by {how}."
             if forced
-            else "Nothing is forced yet: this is the page's own translation."
+            else "Nothing is forced yet: this is the original translation."
         )
 
 
@@ -131,7 +129,7 @@ def _position_clicked() -> None:
 
 
 def _show_alternatives(trace: Trace, position: int, written: float) -> None:
-    """The most probable tokens at the position: a click on one, or the button, forces it."""
+    """The most probable tokens at the position; a click on one, or the button, forces it."""
     here = (trace.next_tokens[position], trace.next_ids[position], written)
     names, shares, chosen = rank_candidates(trace.candidates[position], here)
     ids = [candidate.id for candidate in trace.candidates[position]]
@@ -143,14 +141,17 @@ def _show_alternatives(trace: Trace, position: int, written: float) -> None:
     case = f"{state.get(EDITION, 0)}-{position}"
     pick, go = st.columns([3, 1], vertical_alignment="bottom")
     token = pick.selectbox(
-        "Put there instead", options, format_func=lambda i: "{} ({:.2%})".format(*shown[i]), key=f"prefix-choice-{case}"
+        "Replace it by", options, format_func=lambda i: "{} ({:.2%})".format(*shown[i]), key=f"prefix-choice-{case}"
     )
     go.button("Force", key="prefix_force", on_click=_force, args=(stem, token), type="primary", width="stretch")
     key = f"prefix-alternatives-{case}"
     figure = alternative_bars(names, shares, chosen, trace.logits.shape[-1])
     with st.container(key="prefix-alternatives"):
         chart(figure, key=key, on_select=partial(_clicked, key, stem, ids), alt="The most probable tokens here")
-    st.caption("Bold: the translation's. A click on another bar forces it. The last bar is the rest of the vocabulary.")
+    st.caption(
+        "Bold: the token in the translation. Click on another bar to force that token. The last bar is the rest of "
+        "the vocabulary."
+    )
 
 
 def _clicked(key: str, stem: tuple[int, ...], ids: list[int]) -> None:
@@ -167,7 +168,7 @@ def _force(stem: tuple[int, ...], token: int) -> None:
 
 
 def _write(forced: tuple[int, ...] = (), keep: bool = True) -> None:
-    """Put the ids into the field; `keep`: what stood there can be had back."""
+    """Put the ids into the field; with `keep`, undo brings the previous ones back."""
     state = st.session_state
     state[HISTORY] = [*state.get(HISTORY, []), state.get(FIELD) or ""] if keep else []
     state[FIELD] = "-".join(map(str, forced))
@@ -188,7 +189,7 @@ def _continued(
     beam_size: int,
     interventions: tuple[Intervention, ...],
 ) -> Trace:
-    """The finished translation that begins with `forced`; one that ends with </s> is finished already."""
+    """The finished translation that begins with `forced`; nothing is decoded if that ends with </s>."""
     ended = forced[-1] == EOS
     found = translator.continue_from(source, forced[:-1] if ended else forced, beam_size, interventions)
     return translator.trace_ids(source, (forced if ended else found.tokens)[:MAX_TRACE_TOKENS], interventions)

@@ -1,4 +1,4 @@
-"""Which heads matter: each switched off alone, and the least important ones together, on request."""
+"""What if, tab "Which heads matter": each head switched off alone, and the least important ones together."""
 
 from collections.abc import Iterator
 
@@ -24,17 +24,19 @@ MAPS = "which-maps"
 SENTENCES = 10
 CHART = ":material/show_chart:"
 OF = {"kind": "this kind", "all": "all kinds"}
+MEAN = "The mean over all positions; in the decoder over those up to the query."
 MODES = {"zero": "by nothing (zero)", "mean": "by its mean"}
 ON = {"sentence": "this sentence", "examples": f"{SENTENCES} example sentences"}
 TOKENS_IN_A_PASS = 1024
-"""batch rows times their length: what keeps the logits of one pass within 40 MB"""
+"""rows times length of one batch; keeps the logits of a pass within 40 MB"""
 
 
 def show_which_heads(view: View) -> None:
-    """Every head switched off alone; then the k least important ones together."""
+    """Switch off every head alone, then the k least important ones together."""
     st.markdown(
-        "Each head is **switched off alone**, and the model reads the same translation again: how much less probable "
-        "does it become? What falls far was needed; what stays was not, or other heads made up for it."
+        "Each head is **switched off alone** and the same translation is scored again: how much less probable does "
+        "it become? A large drop means that the head was needed; no change means that it was not, or that other "
+        "heads compensated."
     )
     kinds, mode, on = _controls(view)
     scores = _scored(view, kinds, mode, on)
@@ -48,8 +50,8 @@ def show_which_heads(view: View) -> None:
     several = f"over {len(plain)} sentences and their own translations, a mean"
     st.caption(
         f"Change in log p, {several if len(plain) > 1 else 'of this translation'}. With all heads it is "
-        f"{plain.mean():.3f} nats. Blue: it falls without the head; red: it rises. Framed: the sidebar's head; a click "
-        "on a cell chooses its head there."
+        f"{plain.mean():.3f} nats. Blue: it falls without the head; red: it rises. Framed: the sidebar's head; click "
+        "on a cell to select its head."
     )
     _show_list(scores)
     _show_pruning(view, scores, view.beam_size)
@@ -59,7 +61,7 @@ def show_which_heads(view: View) -> None:
 def _controls(view: View) -> tuple[tuple[str, ...], str, str]:
     left, middle, right = st.columns([2, 3, 3])
     kinds = choice("Heads of", OF, "which_of", place=left)
-    mode = choice("Replaced", MODES, "which_mode", place=middle)
+    mode = choice("Replaced", MODES, "which_mode", place=middle, help=MEAN)
     on = choice("Measured on", ON, "which_on", place=right)
     return (view.kind,) if kinds == "kind" else tuple(kind.name for kind in view.translator.kinds), mode, on
 
@@ -72,7 +74,7 @@ def _clicked() -> None:
 
 
 def _scored(view: View, kinds: tuple[str, ...], mode: str, on: str) -> list[HeadScores] | None:
-    """What is known already, or what the button asks for."""
+    """Scores of every head, from the cache or, once the button is pressed, measured now."""
     trace, translator = view.trace, view.translator
     cases = {kind: ("head scores", trace, on, kind, mode) for kind in kinds}
     found = {kind: stored(*case) for kind, case in cases.items()}
@@ -117,16 +119,16 @@ def _show_list(scores: list[HeadScores]) -> None:
     )
     several = len(scores[0].log_probabilities) > 1
     st.caption(
-        "The costliest loss first. Share: the size of the change, without its sign, of the sum over all heads listed."
-        + " Falls in: in how many sentences log p falls without the head." * several
+        "Largest loss first. Share: absolute change, as a fraction of the sum over all listed heads."
+        + " Falls in: number of sentences whose log p falls without the head." * several
     )
 
 
 @st.fragment
 def _show_pruning(view: View, scores: list[HeadScores], beam_size: int) -> None:
     st.markdown(
-        "**Prune**: the k heads whose loss costs least are switched off *together* (Michel et al. 2019; Voita et al. "
-        "2019). Each was scored alone: two that stand in for each other both look dispensable until both are gone."
+        "**Prune**: the k heads whose removal costs least are switched off *together* (Michel et al. 2019; Voita et "
+        "al. 2019). Each was scored alone: two redundant heads both look dispensable until both are removed."
     )
     count = sum(found.change.size for found in scores)
     k = slider(f"k, of {count} heads", (0, count), min(count // 4, count), "which_k")
@@ -137,19 +139,19 @@ def _show_pruning(view: View, scores: list[HeadScores], beam_size: int) -> None:
     before, after = (_log_probability(view, changes) for changes in (plain, (*plain, *gates)))
     with st.container(border=True):
         st.html(word_diff(own.translation, pruned.translation))
-        same = "the same words" if own.next_ids == pruned.next_ids else "other words"
+        same = "the same translation" if own.next_ids == pruned.next_ids else "a different translation"
         st.caption(
-            f"Decoded again without {k} heads: {same}. Struck out with −: gone; underlined with +: new. "
-            f"Log p of the page's translation: {before:.3f} with all heads, {after:.3f} without these, "
-            f"{after - before:+.3f} nats."
+            f"Decoded again without {k} heads: {same}. Struck out with −: removed; underlined with +: added. Log p of "
+            f"the page's translation: {before:.3f} with all heads, {after:.3f} without these, {after - before:+.3f} "
+            "nats."
         )
     _show_curve(view, scores, k)
-    with st.expander(f"The {k} heads that are off"):
+    with st.expander(f"The {k} heads that are switched off"):
         st.text("\n".join(map(_named, gates)) or "none")
 
 
 def _show_curve(view: View, scores: list[HeadScores], k: int) -> None:
-    """log p against k, and where the greedy translation is no longer the same."""
+    """log p as a function of k, and from which k on the greedy translation changes."""
     gates = prune(scores, sum(found.change.size for found in scores))
     curve: PruningCurve | None = compute_on_request(
         "Draw the curve for every k", "which_curve", (view.trace, gates), lambda: _each_step(view, gates), CHART
@@ -163,9 +165,9 @@ def _show_curve(view: View, scores: list[HeadScores], k: int) -> None:
     )
     first = np.flatnonzero(curve.same == 0)
     st.caption(
-        "Greedy decoding gives its translation again "
+        "Greedy decoding gives the same translation "
         + (f"for every k below {first[0]}." if len(first) else "for every k.")
-        + " The order is that of the scores above."
+        + " Heads are removed in the order of the scores above."
     )
 
 

@@ -1,4 +1,4 @@
-"""Before, after and difference under the changes that a person made: the runs, and what the page shows of them."""
+"""What if: the runs before and after the changes, and what the page shows of them."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,7 +28,7 @@ MAPS = "what-if-maps"
 
 @dataclass(frozen=True)
 class Comparison:
-    """The same tokens on both sides of the changes."""
+    """Two runs on the same tokens, without and with the changes."""
 
     before: Trace
     """the page's run: the model without the changes"""
@@ -37,16 +37,16 @@ class Comparison:
 
 
 def compare(view: View, changes: tuple[Intervention, ...]) -> Comparison:
-    """Run the model with the changes on the same target; where it cannot, say why."""
+    """Run the model with the changes on the same target; if that fails, say why."""
     try:
         return Comparison(view.trace, rerun(view.translator, view.trace, (*view.trace.interventions, *changes)))
     except ValueError as error:
-        st.text(f"The model cannot run with these changes: {error} You see it without them.")
+        st.text(f"The model cannot run with these changes: {error} Showing it without them.")
         return Comparison(view.trace, view.trace)
 
 
 def show_same(runs: Comparison) -> DeltaGenerator:
-    """The same target, scored again; returns the place beside it, for what the model writes now."""
+    """Score the same target again; returns the container beside it, for what the model writes now."""
     left, right = st.columns(2)
     with left.container(border=True, height="stretch"):
         st.markdown("**Same target**: the old translation, teacher-forced")
@@ -54,10 +54,11 @@ def show_same(runs: Comparison) -> DeltaGenerator:
         before, after = _log_probability(runs.before), _log_probability(runs.after)
         _numbers({"log p before": before, "log p after": after}, after - before)
         if are_identical(runs.before, runs.after):
-            st.caption("Bit for bit the same run: every weight and every logit.")
+            st.caption("The runs are bit-identical: every weight and every logit.")
         else:
             st.caption(
-                f"The changed model finds it {_times(after - before)}. {len(runs.before.next_ids)} tokens, in nats."
+                f"The changed model finds it {_times(after - before)}. {len(runs.before.next_ids)} tokens; log p in "
+                "nats."
             )
     place = right.container(border=True, height="stretch")
     place.markdown("**Decode again**: what the changed model writes")
@@ -65,7 +66,7 @@ def show_same(runs: Comparison) -> DeltaGenerator:
 
 
 def show_new(view: View, runs: Comparison) -> Trace:
-    """What the changed model writes; the search takes longest, so it is drawn last. Returns the run on the new text."""
+    """What the changed model writes; drawn last because searching takes longest. Returns the run on the new text."""
     translator, plain = view.translator, runs.before.interventions
     # A typed target is nobody's translation: the plain model's own is what the changed one's is held against.
     asked = Request(runs.before.source, None, view.beam_size, plain)
@@ -75,9 +76,9 @@ def show_new(view: View, runs: Comparison) -> Trace:
     st.html(word_diff(own.translation, new.translation))
     _numbers({"log p, plain model": unchanged, "log p, changed": changed}, changed - unchanged)
     if new.next_ids == own.next_ids:
-        st.caption("The same words as without the changes.")
+        st.caption("The same translation as without the changes.")
     else:
-        st.caption("Struck out with −: gone. Underlined with +: new. Both models score the new text.")
+        st.caption("Struck out with −: removed. Underlined with +: added. Both models score the new text.")
     return new
 
 
@@ -104,7 +105,7 @@ def _log_probability(trace: Trace) -> float:
 
 
 def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -> object:
-    """The chosen head's weights before, after and as a difference; a click on a cell forbids or allows it."""
+    """The chosen head's weights before, after and their difference; a click on a cell masks or unmasks it."""
     before, after = (trace.attention(view.kind, view.layer) for trace in (runs.before, runs.after))
     scope = choice("A click on a cell acts on", CLICKS, "what_if_click")
     address = view.place.address(scope)
@@ -119,21 +120,21 @@ def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -
         chart(figure, key=key, alt="Attention weights before and after, and their difference", on_select=clicked)
     st.caption(
         f"{view.place.title}, **same target**: rows are queries, columns keys. "
-        "Click on a cell of the first map to forbid it, on a hatched one to allow it, once more to take it back. "
-        "Drag over a part of a map to see it larger; a double click shows all of it." + _still(weights, changes)
+        "Click on a cell of the first map to mask it, on a hatched one to unmask it, and again to undo. Drag over "
+        "part of a map to zoom in; double-click to zoom out." + _still(weights, changes)
     )
     return figure
 
 
 def map_key() -> str:
-    """Of the chart with the maps."""
+    """Key of the chart with the maps."""
     return f"{MAPS}-{edition()}"
 
 
 def _still(weights: tuple[np.ndarray, np.ndarray], changes: tuple[Intervention, ...]) -> str:
     if not changes or not np.array_equal(*weights):
         return ""
-    return " **This head's own weights did not move**: the tab “Where it moved” shows whose did."
+    return " **This head's own weights did not change**: the tab “Where it moved” shows whose did."
 
 
 def _clicked(key: str, mask: np.ndarray, address: dict) -> None:
@@ -160,9 +161,13 @@ def show_tokens(runs: Comparison) -> None:
     lost = int((after - before).argmin())
     loss = float((after - before)[lost])
     st.caption(
-        f"Same target, teacher-forced: every row reads the old translation. The bars add up to {_signed(before.sum())} "
-        f"before and {_signed(after.sum())} after. "
-        + (f"The largest loss is {_signed(loss)} nats, at position {lost}." if loss < 0 else "No token lost anything.")
+        f"Same target, teacher-forced: every row reads the old translation. The bars sum to {_signed(before.sum())} "
+        f"nats before and {_signed(after.sum())} after. "
+        + (
+            f"The largest loss is {_signed(loss)} nats, at position {lost}."
+            if loss < 0
+            else "No token became less probable."
+        )
     )
 
 
@@ -180,25 +185,26 @@ def show_candidates(view: View, runs: Comparison) -> None:
     figure = candidate_change_bars(tokens, *shares, written=top.ids.index(written))
     chart(figure, key="what-if-candidates", alt="Probabilities of the next token before and after")
     st.caption(
-        "The most probable tokens of either run; bold: the old translation's. "
+        "The most probable tokens of both runs; bold: the token in the old translation. "
         f"{float(total_variation(before, after)):.2%} of the probability went from some tokens to others."
     )
 
 
 def show_heads(view: View, runs: Comparison) -> None:
-    """Where the weights moved: every head of every layer."""
+    """The largest change of an attention weight in every head of every layer."""
     changed = largest_changes(runs.before, runs.after)
     figure = head_change_maps(changed, KINDS, (view.kind, view.layer, view.head))
     chart(figure, key="what-if-heads", alt="Largest change of an attention weight in every head")
     count, total = sum(int((values > 0).sum()) for values in changed.values()), sum(v.size for v in changed.values())
     st.caption(
-        f"The largest change of any single weight in each head, same target. {count} of {total} heads moved at all: "
-        "those that were changed, and those that read what comes after them. Framed: the sidebar's head."
+        f"The largest change of any single attention weight in each head, same target. The weights of {count} of "
+        f"{total} heads changed: those of the changed heads and of heads downstream of them. Framed: the sidebar's "
+        "head."
     )
 
 
 def recipe(changed: View) -> Recipe:
-    """How `arrays` come about; without changes before and after are the same run."""
+    """How the arrays of `arrays` are computed; without changes, before and after are the same run."""
     found, runs = {}, {"before": "before" if changed.changes else "trace", "after": "trace"}
     for name, trace in runs.items():
         found |= {f"{part}_{name}": f"{trace}.attention(kind, layer).{part}[head]" for part in ("pattern", "mask")}

@@ -77,8 +77,8 @@ def test_maps_and_numbers_are_those_of_the_two_runs(open_app: Callable, saved: "
 def test_identities_change_no_bit_and_no_word(open_app: Callable) -> None:
     app = open_app(PAGE, **HERE, changes="temperature:1@cross.1.2;gate:1:zero;mask:::@cross".replace(":::", "::"))
     assert not app.exception
-    assert "Bit for bit the same run" in words(app)
-    assert "The same words as without the changes" in words(app)
+    assert "The runs are bit-identical" in words(app)
+    assert "The same translation as without the changes" in words(app)
     assert not maps(app)[2].any()
 
 
@@ -155,8 +155,8 @@ def test_an_experiment_takes_the_place_of_the_list(open_app: Callable, button: s
         ("temperature:0", "cannot be read"),
         ("unscaled;" * 40, "at most 32"),
         ("x" * 5000, "at most 4,000"),
-        ("gate:0:zero@cross.9.0", "no such place: In cross-attention, layer 9"),
-        ("gate:0:zero@cross.0.9;pattern:0:1", "no such place"),
+        ("gate:0:zero@cross.9.0", "no such layer or head: In cross-attention, layer 9"),
+        ("gate:0:zero@cross.0.9;pattern:0:1", "no such layer or head"),
     ],
 )
 def test_a_link_that_cannot_be_followed_is_answered_in_a_sentence(open_app: Callable, text: str, said: str) -> None:
