@@ -31,16 +31,16 @@ show_texts(sides)
 figure = show_maps(sides)
 tabs(TABS, "part", sides)
 explain(
-    "Two pictures can be compared where their cells mean the same pair of words. Two heads of one kind share all "
-    "cells. Of two sentences, a row and a column are shared where both have the token, in the same order; all others "
-    "are hatched. Two checkpoints cut words into different pieces, so there whole words are compared: their weights "
-    "are summed over a word's keys and averaged over its queries. d is 0 where a query looks at the same keys on both "
-    "sides, and 1 where it looks at others altogether.",
+    "Two maps can be compared where their cells stand for the same pair of tokens. Two heads of one kind share all "
+    "cells. Two sentences share the rows and columns of the tokens they have in common, in the same order; all "
+    "others are hatched. Two checkpoints split words into different tokens, so whole words are compared: weights are "
+    "summed over a word's keys and averaged over its queries. The total variation distance d is 0 where a query puts "
+    "the same weights on the same keys on both sides, and 1 where it attends to entirely different keys.",
     r"\Delta_{ij} = \alpha^{\mathrm{right}}_{ij} - \alpha^{\mathrm{left}}_{ij}, \qquad "
     r"d_i = \tfrac12 \textstyle\sum_j \lvert \Delta_{ij} \rvert",
     "3.2.2",
 )
-links(heads_and_layers="Every head of every layer", what_if="One sentence, before and after a change")
+links(heads_and_layers="Every head of every layer", what_if="One sentence before and after a change")
 show_code(align_tokens, join, word_table, merge)
 export(
     view,

@@ -1,4 +1,4 @@
-"""Training: how this checkpoint learned, at which rate, towards which target, and how its attention formed."""
+"""Training: the log of this checkpoint, learning rate, label smoothing, and attention at earlier steps."""
 
 from model.checkpoints.snapshots import open_snapshot
 from model.training.loss import cross_entropies, label_smoothed_loss, smoothed_shares

@@ -1,4 +1,4 @@
-"""What stands on the right of "Side by side": another head, another sentence or another checkpoint."""
+"""Side by side: the choice of the right side, another head, another sentence or another checkpoint."""
 
 from dataclasses import replace
 
@@ -15,17 +15,17 @@ from pages.widgets.controls import choice, select, text_area, toggle
 MODES = {"heads": "Heads", "sentences": "Sentences", "checkpoints": "Checkpoints"}
 PAIRS = {
     "One word decides what “it” is": (FIRST_SENTENCE, FIRST_SENTENCE.replace("tired", "wide")),
-    "The other way round": ("The dog chased the cat.", "The cat chased the dog."),
-    "One word more": ("I have seen the dog.", "I have not seen the dog."),
+    "Subject and object swapped": ("The dog chased the cat.", "The cat chased the dog."),
+    "A negation": ("I have seen the dog.", "I have not seen the dog."),
     "The same word twice": ("He sat on the bank of the river.", "He went to the bank in the city."),
-    "One and many": ("The child is playing in the garden.", "The children are playing in the garden."),
+    "Singular and plural": ("The child is playing in the garden.", "The children are playing in the garden."),
 }
 """what differs -> the two sentences"""
 SENTENCE = "side_sentence"
 
 
 def choose_mode() -> str:
-    """What differs between the two sides."""
+    """Choose what differs between the two sides."""
     notes: list[str] = []
     mode = choice("Compare two", MODES, "side_mode", notes=notes)
     _say(notes)
@@ -33,11 +33,11 @@ def choose_mode() -> str:
 
 
 def choose_right(view: View, mode: str) -> View:
-    """The right side; the left one again where it cannot be had, after a sentence that says why."""
+    """The right side; if it is not available, say why and return the left one."""
     try:
         return {"heads": _head, "sentences": _sentence, "checkpoints": _checkpoint}[mode](view)
     except (CheckpointError, ValueError) as error:
-        st.text(f"{error} Until then both sides are the sidebar's.")
+        st.text(f"{error} For now both sides show the sidebar's selection.")
         return view
 
 
@@ -53,7 +53,7 @@ def _head(view: View) -> View:
     _say(notes)
     place = Place(kind, layer, head)
     if place == view.place:
-        st.info("Both sides are the same head: choose another one for the right.", icon=":material/info:")
+        st.info("Both sides show the same head: choose another one for the right.", icon=":material/info:")
     return replace(view, place=place)
 
 
@@ -74,7 +74,7 @@ def _sentence(view: View) -> View:
     source = view.translator.truncate(sentence)
     if source != sentence:
         st.info(
-            f"The right sentence has {len(sentence):,} characters; this page shows its beginning, {len(source):,}.",
+            f"The right sentence has {len(sentence):,} characters; this page shows the first {len(source):,}.",
             icon=":material/content_cut:",
         )
     request = Request(source, None, view.beam_size, view.trace.interventions)
@@ -93,7 +93,7 @@ def _take_pair(checkpoint: str) -> None:
 def _checkpoint(view: View) -> View:
     others = [name for name in available_checkpoints() if name != view.translator.name]
     if not others:
-        st.info("There is no other checkpoint here: both sides are the sidebar's. python -m model.train makes one.")
+        st.info("There is no other checkpoint, so both sides show the sidebar's. Train one with python -m model.train.")
         return view
     notes: list[str] = []
     with st.container(horizontal=True):
@@ -106,7 +106,7 @@ def _checkpoint(view: View) -> View:
     forced = toggle(
         "The left translation on both sides",
         "side_forced",
-        help="Both models read the same target: then their decoders have the same words to compare.",
+        help="Both models read the same target, so that their decoders can be compared word by word.",
     )
     target = view.trace.translation if forced or view.request.target is not None else None
     request = replace(view.request, target=target)

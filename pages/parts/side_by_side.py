@@ -1,4 +1,4 @@
-"""What "Side by side" shows of its two sides: maps, rows, numbers, and the texts with what differs marked."""
+"""Side by side: both texts with their differences marked, the maps, and one function per tab."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,16 +23,16 @@ from viz.tokens import labels
 
 MAPS = "side-maps"
 LONG, MOST_NAMED = 160, 12
-"""characters of a text that scrolls; tokens that are named in one line"""
+"""characters from which on a text scrolls; tokens named in one line"""
 FIELDS = {"": "weights", "_mask": "mask"}
-"""of a Side, by the ending of its array's name"""
+"""suffix of an exported array -> field of a Side"""
 BY_WORDS = "checkpoints"
 """the mode that compares whole words"""
 
 
 @dataclass(frozen=True)
 class Sides:
-    """Left and right, and how they belong together."""
+    """Left and right, and which of their cells correspond."""
 
     views: tuple[View, View]
     sides: tuple[Side, Side]
@@ -48,13 +48,13 @@ class Sides:
         return None if joined is None else Shared(joined.rows, joined.keys, joined.difference)
 
     def rows(self, short: bool = False) -> list[str]:
-        """The queries of both sides, as the third map names them."""
+        """Labels of the queries of both sides in the third map."""
         found = [panel.ticks if short else panel.rows for panel in self.panels]
         return paired_names(self.joined.rows, *found) if self.joined else []
 
 
 def beside(view: View, right: View, mode: str) -> Sides:
-    """Both sides as tables; of two checkpoints, whose vocabularies differ, by whole words."""
+    """Both sides as tables; for two checkpoints, whose vocabularies differ, by whole words."""
     by_words = mode == BY_WORDS
     cut = word_table if by_words else piece_table
     sides = cut(view.attention, view.head), cut(right.attention, right.head)
@@ -66,15 +66,15 @@ def beside(view: View, right: View, mode: str) -> Sides:
 def _why_not(view: View, right: View, sides: tuple[Side, Side], by_words: bool) -> str:
     if view.kind != right.kind:
         return (
-            f"No difference is drawn: {KINDS[view.kind].lower()} and {KINDS[right.kind].lower()} have other "
-            "tokens for rows or columns, so no two cells are the same pair of words."
+            f"No difference is drawn: {KINDS[view.kind].lower()} and {KINDS[right.kind].lower()} have different "
+            "tokens as rows or columns, so no two cells are the same pair of tokens."
         )
     if by_words and sides[0].keys != sides[1].keys and view.kind != "decoder_self":
-        return "No difference is drawn: the two vocabularies spell the source in different words."
+        return "No difference is drawn: the two tokenizers split the source into different words."
     if by_words and (sides[0].queries, sides[0].keys) != (sides[1].queries, sides[1].keys):
         return (
-            "No difference is drawn: the two models wrote different words. With “The left translation on both sides” "
-            "they read the same ones, unless a vocabulary lacks some of their characters."
+            "No difference is drawn: the two models generated different words. With “The left translation on both "
+            "sides” they read the same ones, unless a vocabulary lacks some characters."
         )
     return ""
 
@@ -97,7 +97,7 @@ def _panel(view: View, side: Side, by_words: bool) -> Panel:
 
 
 def show_texts(sides: Sides) -> None:
-    """Source and translation of both runs, what differs struck out or underlined on the right."""
+    """Source and translation of both runs; differences are struck out or underlined on the right."""
     if sides.mode == "heads":
         return
     left, right = (view.trace for view in sides.views)
@@ -109,15 +109,15 @@ def show_texts(sides: Sides) -> None:
             st.html(word_diff(left.source, trace.source))
             st.html(word_diff(left.translation, trace.translation))
     if left.translation == right.translation:
-        st.caption("The two translations are the same, word for word.")
+        st.caption("The two translations are identical.")
     else:
         st.caption(
-            "On the right: struck out with −, what only the left has; underlined with +, what only the right has."
+            "On the right: words only on the left are struck out with −, words only on the right underlined with +."
         )
 
 
 def show_maps(sides: Sides) -> Any:
-    """Left, right and difference; returns the figure."""
+    """Draw left, right and difference; returns the figure."""
     titles = _title("Left", sides.views[0], sides), _title("Right", sides.views[1], sides)
     figure = side_maps(*sides.panels, sides.shared, titles)
     with st.container(key="side-frame"):
@@ -126,12 +126,13 @@ def show_maps(sides: Sides) -> Any:
     st.caption(
         "Rows are queries, columns keys"
         + (
-            ", a decoder row names what it reads → what it predicts, between the maps only what it reads"
+            ", a decoder row is labelled with what it reads → what it predicts, between the maps only with what it "
+            "reads"
             if decodes
             else ""
         )
-        + ". Left and right share one range, 0 to 1; the difference is centred on 0. The pointer on any cell shows "
-        "both weights and their difference."
+        + ". Left and right share one range, 0 to 1; the difference is centred on 0. Hover over any cell for both "
+        "weights and their difference."
         + (
             " Pieces are merged into words: weights are summed over a word's keys and averaged over its queries; "
             "rows of cross-attention form the words that they predict." * (sides.mode == BY_WORDS)
@@ -150,7 +151,7 @@ def _title(name: str, view: View, sides: Sides) -> str:
 
 
 def show_unmatched(sides: Sides) -> None:
-    """The rows and columns that only one side has: hatched in the third map."""
+    """List the rows and columns that only one side has; they are hatched in the third map."""
     if sides.joined is None:
         return
     left, right = sides.panels
@@ -165,34 +166,34 @@ def show_unmatched(sides: Sides) -> None:
         lacking.setdefault(", ".join(alone), []).append(name)
     for alone, found in lacking.items():
         if alone:
-            st.text(f"{' and '.join(found).capitalize()} that one side lacks (− only left, + only right): {alone}")
+            st.text(f"{' and '.join(found).capitalize()} missing on one side (− only left, + only right): {alone}")
 
 
 def show_rows(sides: Sides) -> None:
-    """How far apart the two sides' weights are, query by query."""
+    """Total variation distance of the two sides' weights, query by query."""
     joined = sides.joined
     if joined is None or np.isnan(joined.distances).all():
-        st.info(sides.why or "The two sides share no query: there is nothing to subtract.")
+        st.info(sides.why or "The two sides share no query, so there is nothing to subtract.")
         return
     figure = distance_bars(sides.rows(), sides.rows(short=True), joined.distances)
     chart(figure, key="side-rows", alt="Total variation distance of each query's weights")
     st.caption(
-        "Half the sum of |right − left| over a query's keys: the share of its weight that would have to move to turn "
-        "the left row into the right one. A key that one side lacks counts with all its weight. No bar: a query that "
-        "one side lacks."
+        "Half the sum of |right − left| over a query's keys: the share of weight that must move to turn the left row "
+        "into the right one. A key missing on one side counts with all its weight. A query missing on one side has "
+        "no bar."
     )
     row = int(np.nanargmax(joined.distances))
-    st.text(f"Furthest apart, {joined.distances[row]:.4f}: {sides.rows()[row]}")
+    st.text(f"Largest distance, {joined.distances[row]:.4f}: {sides.rows()[row]}")
 
 
 def show_numbers(sides: Sides) -> None:
-    """Entropy, largest cell and distances of both sides, as a table: cells are plain text."""
+    """A table of entropy, largest weight and distances of both sides."""
     st.dataframe(numbers_table(sides), hide_index=True, width="stretch")
-    st.caption("Entropy in bits, the mean of all rows: 0 where each row looks at one key only.")
+    st.caption("Entropy in bits, averaged over rows: 0 if each row attends to a single key.")
 
 
 def numbers_table(sides: Sides) -> pd.DataFrame:
-    """One line a measure: left, right, and right − left where that makes sense."""
+    """One line per measure: left, right, and right − left where that is meaningful."""
     entropies = [float(entropy(side.weights).mean()) for side in sides.sides]
     places = [largest_weight(side) for side in sides.sides]
     weights = [float(side.weights[place]) for side, place in zip(sides.sides, places, strict=True)]
@@ -223,7 +224,7 @@ def _signed(value: float) -> str:
 
 
 def arrays(sides: Sides) -> dict[str, Array]:
-    """What the NPZ holds: both sides, named, and their difference with the positions that it joins; −1: none."""
+    """What the NPZ holds: both sides, and their difference with the positions that it pairs; −1 means none."""
     found = {}
     for name, view, side, panel in zip(("left", "right"), sides.views, sides.sides, sides.panels, strict=True):
         found |= {name: side.weights, f"{name}_mask": side.mask, f"{name}_source": np.array(view.trace.source)}
@@ -240,7 +241,7 @@ def arrays(sides: Sides) -> dict[str, Array]:
 
 
 def table(sides: Sides) -> pd.DataFrame:
-    """What the CSV holds: every cell of both sides beside each other, or one side's after the other's."""
+    """What the CSV holds: the paired cells of both sides, or one side after the other."""
     if sides.shared is not None:
         return side_table(sides.shared, *sides.panels)
     found = {

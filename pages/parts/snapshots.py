@@ -1,4 +1,4 @@
-"""One head, and one translation, while the model was still learning: the tab of the training page, and its caches."""
+"""Training, tab "Attention through training": one head and one translation at earlier training steps."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from pages.frame.view import View
 
 END = "end"
-"""of the slider: the weights that the checkpoint ships"""
+"""option of the slider: the shipped weights"""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """What a snapshot makes of the sentence on the page."""
+    """A snapshot's results on the sentence of the page."""
 
     hash: str
     """SHA-256 of its weights"""
@@ -43,11 +43,11 @@ class Moment:
 
 
 def show_snapshots(view: "View", last_step: int | None) -> dict[str, Array]:
-    """The chosen head at the step of the slider; returns what the page exports.
+    """Draw the chosen head at the chosen training step; returns the arrays to export.
 
     Args:
         view: the run of the page.
-        last_step: of log.csv, None where it does not say.
+        last_step: of log.csv; None if unknown.
     """
     saved = snapshots(checkpoint_path(view.translator.name))
     if not saved:
@@ -62,13 +62,12 @@ def show_snapshots(view: "View", last_step: int | None) -> dict[str, Array]:
         return {}
     st.html(html.sentence(moment.greedy))
     st.caption(
-        f"Its greedy translation {_name(chosen, last_step)}. To the final translation (that of the page) it gave a "
-        f"cross-entropy of {moment.loss:.3f} nats a token; equal chances for all "
-        f"{view.trace.logits.shape[-1]:,} tokens would be {np.log(view.trace.logits.shape[-1]):.3f}. "
-        f"Weights {moment.hash[:12]}."
+        f"Greedy translation {_name(chosen, last_step)}. Cross-entropy of the final translation, the one on this "
+        f"page: {moment.loss:.3f} nats per token; a uniform distribution over all {view.trace.logits.shape[-1]:,} "
+        f"tokens would have {np.log(view.trace.logits.shape[-1]):.3f}. Weights {moment.hash[:12]}."
     )
     show_pattern(view, attention, _name(chosen, last_step))
-    if toggle("All steps, one below the other", "all-steps"):
+    if toggle("List all steps", "all-steps"):
         _show_all(view, (*map(str, saved), END), last_step)
     explain(
         "Every picture is a run with the weights that training saved at that step, **teacher-forced**: the decoder "
@@ -84,7 +83,7 @@ def show_snapshots(view: "View", last_step: int | None) -> dict[str, Array]:
 
 
 def show_pattern(view: "View", attention: Attention, when: str) -> None:
-    """The head of the sidebar at a snapshot, and how far it is from the shipped weights'."""
+    """The sidebar's head in a snapshot, and its distance from the same head with the shipped weights."""
     keys = numbered(attention.key_tokens)
     rows = row_names(attention.query_tokens, None if view.kind == "encoder_self" else view.trace.next_tokens)
     pattern, mask = attention.pattern[view.head], attention.mask[view.head]
@@ -114,13 +113,13 @@ def _name(chosen: str, last_step: int | None) -> str:
 
 
 def _say_where(view: "View") -> None:
-    """This checkpoint has none: what they are, and which one has them."""
+    """Say that this checkpoint has no snapshots, and which one has."""
     others = [name for name in available_checkpoints() if snapshots(checkpoint_path(name))]
-    remedy = f"Pick {' or '.join(others)} as checkpoint in the sidebar: it has them." if others else ""
+    remedy = f"Choose {' or '.join(others)} as checkpoint in the sidebar: it has them." if others else ""
     with st.container(border=True):
         st.text(
-            f"{view.translator.name} ships no snapshots: the weights of its training's earlier steps were not kept, so "
-            f"its attention can be shown only as it is now. {remedy} python -m model.train writes them to snapshots/."
+            f"{view.translator.name} ships no snapshots: the weights of earlier training steps were not saved, so "
+            f"only its final attention can be shown. {remedy} python -m model.train writes them to snapshots/."
         )
 
 
@@ -144,7 +143,7 @@ def _show_all(view: "View", chosen: tuple[str, ...], last_step: int | None) -> N
 
 
 def _moment_and_attention(view: "View", chosen: str) -> tuple[Moment, Attention]:
-    """Raises CheckpointError where the snapshot's file is not whole."""
+    """Raises CheckpointError if the snapshot's file is damaged."""
     translator, trace = view.translator, view.trace
     if chosen != END:
         with st.spinner(f"Opening the weights of step {int(chosen):,} …"):

@@ -1,4 +1,4 @@
-"""What the training page shows: the run's curves, and a tab each for the learning rate and label smoothing."""
+"""Training: the curves of the log, and the tabs "Learning rate" and "Label smoothing"."""
 
 from typing import TYPE_CHECKING
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 PAPER_WARMUP, PAPER_SMOOTHING = 4000, 0.1
 DRAWN = 600
-"""Points of the schedule's curve."""
+"""points of the schedule's curve"""
 
 
 def log_table(card: Card) -> pd.DataFrame:
-    """log.csv as a table, NaN where a cell is empty; no rows where there is no log."""
+    """log.csv as a table, NaN for empty cells; no rows without a log."""
     return pd.DataFrame([dict(row) for row in card.log])
 
 
 def show_curves(card: Card, log: pd.DataFrame, d_model: int) -> object | None:
-    """The run's own curves, and what its folder does not say; returns the figure, None without a log."""
+    """Draw the logged curves and say what the log lacks; returns the figure, None without a log."""
     over = [column for column in OVER if column in log and log[column].notna().any()]
     drawn = [column for panel in PANELS for column in panel.columns]
     missing = [column for column in drawn if column not in log or log[column].isna().all()]
@@ -44,21 +44,21 @@ def show_curves(card: Card, log: pd.DataFrame, d_model: int) -> object | None:
         chosen = choice("Over", {name: OVER[name] for name in over}, "over")
     columns = {column: log[column].to_numpy(float) for column in (chosen, *drawn) if column not in missing}
     figure = run_curves(columns, chosen)
-    chart(figure, key="curves", alt="Loss, BLEU and tokens a second over the training.", roomy=True)
+    chart(figure, key="curves", alt="Loss, BLEU and tokens per second during training.", roomy=True)
     st.caption(
-        "**The two losses are not the same measure**: the training loss is taken against the smoothed target, with "
-        "dropout, as the mean since the row before; the development loss against the right token alone, without "
-        "dropout, with the mean of the last evaluations' weights. So the lower curve of the two need not be the "
-        "easier text. Speed counts the target tokens per second since the start of that run. "
+        "**The two losses are different measures**: the training loss uses smoothed targets and dropout, averaged "
+        "since the previous row; the development loss uses one-hot targets without dropout, with the weights "
+        "averaged over the last evaluations. So they cannot be compared directly. Speed counts the target tokens per "
+        "second since the start of that run. "
         + _describe_runs(_logged_rates(log), d_model)
         + (f"log.csv lacks: {', '.join(missing)}. " if missing else "")
-        + "The folder's data files keep neither the smoothing nor the batch size of the run; its README.md may say."
+        + "The checkpoint's data files record neither label smoothing nor batch size; its README.md may."
     )
     return figure
 
 
 def show_schedule(view: "View", log: pd.DataFrame) -> dict[str, Array]:
-    """Equation 3 for a warm-up of one's choice, with this model's width, beside the rates that the run had."""
+    """Equation 3 for a chosen warm-up and this model's width, with the logged learning rates."""
     d_model = view.translator.config.d_model
     points = _logged_rates(log)
     fitted = fit_schedule(*points, d_model) if points else None
@@ -71,13 +71,12 @@ def show_schedule(view: "View", log: pd.DataFrame) -> dict[str, Array]:
         rates = [noam(s, d_model, own, fitted.factor) for s in steps.tolist()]
         curves[f"equation 3 as read back, warm-up {own:,}"] = np.array(rates)
     peak = (warmup, noam(warmup, d_model, warmup))
-    chart(schedule_chart(steps, curves, points, peak), key="schedule", alt="Learning rate over the training steps.")
+    chart(schedule_chart(steps, curves, points, peak), key="schedule", alt="Learning rate over training steps.")
     st.caption(_describe_rates(points, fitted))
     explain(
-        f"With d_model = {d_model}. The rate rises in a line for the warm-up's steps, then falls as the inverse "
-        "square root of the step: Adam's averages need time before large steps are safe, and a wider model gets "
-        f"smaller ones. The peak is (d_model · warmup)^−½ = {peak[1]:.4g}. The paper's warm-up is "
-        f"{PAPER_WARMUP:,} steps.",
+        f"With d_model = {d_model}. The rate rises linearly during warm-up, then decays with the inverse square root "
+        "of the step: Adam's moment estimates need time before large steps are safe, and wider models use smaller "
+        f"rates. The peak is (d_model · warmup)^−½ = {peak[1]:.4g}. The paper's warm-up is {PAPER_WARMUP:,} steps.",
         r"lrate = d_{model}^{-0.5} \cdot \min\!\left(step^{-0.5},\; step \cdot warmup^{-1.5}\right)",
         "5.3, equation 3",
     )
@@ -85,7 +84,7 @@ def show_schedule(view: "View", log: pd.DataFrame) -> dict[str, Array]:
 
 
 def show_smoothing(view: "View") -> dict[str, Array]:
-    """The smoothed target at one position, beside what the model says there, and both cross-entropies."""
+    """The smoothed target at one position, the model's probabilities there, and both cross-entropies."""
     trace, vocabulary = view.trace, view.trace.logits.shape[-1]
     left, right = st.columns(2)
     with left:
@@ -100,24 +99,24 @@ def show_smoothing(view: "View") -> dict[str, Array]:
     plain = cross_entropies(trace.logits, trace.next_ids, 0.0)
     smoothed = cross_entropies(trace.logits, trace.next_ids, epsilon)
     places = st.columns(5)
-    places[0].metric("Target, right token", f"{share:.4%}", help=f"1 − ε + ε/V = {share!r}")
-    places[1].metric("Target, each other", f"{other:.3g}", help=f"ε/V = {other!r}, V = {vocabulary:,}")
-    places[2].metric("Model, right token", f"{written[2]:.4%}", help=f"{written[2]!r}")
+    places[0].metric("Target, correct token", f"{share:.4%}", help=f"1 − ε + ε/V = {share!r}")
+    places[1].metric("Target, each other token", f"{other:.3g}", help=f"ε/V = {other!r}, V = {vocabulary:,}")
+    places[2].metric("Model, correct token", f"{written[2]:.4%}", help=f"{written[2]!r}")
     places[3].metric("Nats, one-hot", f"{plain[position]:.4f}", help=f"Cross-entropy {plain[position]!r} nats")
     places[4].metric("Nats, smoothed", f"{smoothed[position]:.4f}", help=f"Cross-entropy {smoothed[position]!r} nats")
     figure = smoothing_chart(names, target, model, chosen, vocabulary)
     chart(figure, key="smoothing", alt=f"Smoothed target and model's probabilities at position {position}")
     st.caption(
-        "Bold: the token that this translation has, taken as the right one. On a logarithmic axis a probability of 0 "
-        f"has no place. Over all {len(plain)} positions: {plain.mean():.4f} nats a token against the one-hot target, "
+        "Bold: the token in this translation, taken as the correct one. A logarithmic axis cannot show a probability "
+        f"of 0. Over all {len(plain)} positions: {plain.mean():.4f} nats per token against the one-hot target, "
         f"{smoothed.mean():.4f} against the smoothed one, of which {target_entropy(vocabulary, epsilon):.4f} are the "
-        "target's own entropy, which no model can go below. Computed from this run's logits in double precision."
+        "target's own entropy, the lower bound for any model. Computed from this run's logits in double precision."
     )
     explain(
-        f"The right token gets 1 − ε + ε/V, every other of the V = {vocabulary:,} tokens ε/V: being "
-        "ever more certain no longer pays, since a share of 0 for the others would cost without limit. "
-        "The paper, with ε = 0.1: it “hurts perplexity, as the model learns to be more unsure, but improves accuracy "
-        "and BLEU score”.",
+        f"The correct token gets 1 − ε + ε/V, each other of the V = {vocabulary:,} tokens ε/V. Growing ever more "
+        "certain no longer pays off, because a probability of 0 for the other tokens would have infinite cost. The "
+        "paper, with ε = 0.1: it “hurts perplexity, as the model learns to be more unsure, but improves accuracy and "
+        "BLEU score”.",
         r"q(v) = (1-\varepsilon)\,[v = y] + \frac{\varepsilon}{V} \qquad "
         r"H(q, p) = -(1-\varepsilon)\log p(y) - \frac{\varepsilon}{V}\sum_v \log p(v)",
         "5.4",

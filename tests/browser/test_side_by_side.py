@@ -53,7 +53,7 @@ def test_two_sentences_by_link_typing_and_reset(server: str, visitor: Visitor, t
     ]
     joined = join(*sides)
     assert np.array_equal(np.isnan(maps(visitor)[2]), np.isnan(joined.difference))
-    visitor.page.get_by_text("that one side lacks").first.wait_for()
+    visitor.page.get_by_text("missing on one side").first.wait_for()
     field = visitor.page.get_by_label("Sentence, right")
     field.fill(HERE["source"])
     field.press("Control+Enter")

@@ -104,14 +104,14 @@ def test_two_sentences_are_aligned_by_their_tokens(open_app: Callable, saved: "T
     assert np.array_equal(left, sides[0].weights)
     assert np.array_equal(right, sides[1].weights)
     assert np.array_equal(difference, np.where(np.isnan(joined.difference), -np.inf, joined.difference))
-    assert "that one side lacks" in words(app)
+    assert "missing on one side" in words(app)
     assert "checked on both runs" in words(app)
     assert holds(app) == 3
 
 
 def test_a_pair_of_sentences_goes_to_both_sides(open_app: Callable) -> None:
     app = open_app(PAGE, target="Greedy", side_mode="Sentences")
-    app.selectbox(key="side_example").set_value("The other way round").run()
+    app.selectbox(key="side_example").set_value("Subject and object swapped").run()
     assert not app.exception
     assert app.text_area(key="source").value == "The dog chased the cat."
     assert app.text_area(key="side_sentence").value == "The cat chased the dog."
@@ -136,7 +136,7 @@ def test_two_models_that_write_other_words_are_compared_once_one_is_forced(open_
     app = open_app(PAGE, **(HERE | {"target": "Greedy"}), side_mode="Checkpoints")
     assert not app.exception
     assert len(maps(app)) == 2
-    assert "the two models wrote different words" in words(app)
+    assert "the two models generated different words" in words(app)
     app.toggle(key="side_forced").set_value(True).run()
     assert not app.exception
     assert holds(app) == 3
@@ -144,7 +144,7 @@ def test_two_models_that_write_other_words_are_compared_once_one_is_forced(open_
 
 def test_without_another_checkpoint_the_page_says_how_to_get_one(open_app: Callable) -> None:
     app = open_app(PAGE, **HERE, side_mode="Checkpoints")
-    assert "There is no other checkpoint here" in words(app)
+    assert "There is no other checkpoint" in words(app)
     assert holds(app) == 3
 
 
@@ -153,7 +153,7 @@ def test_any_text_may_stand_on_the_right(open_app: Callable, sentence: str) -> N
     app = open_app(PAGE, **(HERE | {"target": "Greedy"}), side_mode="Sentences")
     app.text_area(key="side_sentence").set_value(sentence).run()
     assert not app.exception
-    assert ("Until then both sides are the sidebar's" in words(app)) == (not sentence.strip())
+    assert ("both sides show the sidebar's selection" in words(app)) == (not sentence.strip())
     assert "<b>*x*" not in " ".join(element.proto.body for element in app.get("html"))
     assert holds(app) == 3
 

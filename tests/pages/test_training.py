@@ -109,7 +109,7 @@ def test_without_snapshots_the_page_says_so_and_names_who_has_them(folder: Path)
     shutil.rmtree(folder / "snapshots")
     page = open_page(TABS[2])
     assert "ships no snapshots" in said(page)
-    assert "Pick with-snapshots as checkpoint in the sidebar" in said(page)
+    assert "Choose with-snapshots as checkpoint in the sidebar" in said(page)
 
 
 def test_a_broken_snapshot_and_a_missing_log_are_sentences(folder: Path) -> None:

@@ -58,7 +58,7 @@ def test_the_map_is_what_the_model_scores_and_waits_for_the_button(open_app: Cal
 def test_pruning_none_changes_nothing_and_pruning_some_is_the_models(open_app: Callable, saved: "Translator") -> None:
     app = scored(open_app(PAGE, source=SOURCE, target="Greedy", kind=CROSS, part=PART))
     app.slider(key="which_k").set_value(0).run()
-    assert "without 0 heads: the same words" in words(app)
+    assert "without 0 heads: the same translation" in words(app)
     assert "+0.000 nats" in words(app)
     app.slider(key="which_k").set_value(5).run()
     own = saved.trace(SOURCE, beam_size=1)
