@@ -1,5 +1,6 @@
 """Pages run without a browser, on the tiny model."""
 
+import os
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def packages_read_once() -> Iterator[None]:
-    """Each new AppTest looks for components in every installed package, longer than it then takes to draw a page."""
+    """Each new AppTest scans every installed package for components, which takes longer than running a page."""
     from streamlit.components.v2 import manifest_scanner
 
     with pytest.MonkeyPatch.context() as patch:
@@ -24,12 +25,34 @@ def packages_read_once() -> Iterator[None]:
 
 
 @pytest.fixture
-def open_app(request: pytest.FixtureRequest) -> Iterator[Callable[..., "AppTest"]]:
-    """Opens the app at once on a page, as a link does, with a query in the URL; nothing cached stays behind."""
+def fresh_caches() -> Iterator[None]:
+    """Empty caches before and after a test that counts or replaces work, or that presses a button to start it."""
+    import streamlit as st
+
+    st.cache_resource.clear()
+    yield
+    st.cache_resource.clear()
+
+
+@pytest.fixture(scope="session")
+def cached_folder() -> list[str | None]:
+    """The folder of checkpoints that the caches were filled from: they know a checkpoint by its name alone."""
+    return [None]
+
+
+@pytest.fixture
+def open_app(request: pytest.FixtureRequest, cached_folder: list[str | None]) -> Callable[..., "AppTest"]:
+    """Opens the app on a page, as a link does, with a query in the URL; caches outlive the test."""
     import streamlit as st
     from streamlit.testing.v1 import AppTest
 
+    from model.checkpoints.store import CHECKPOINTS_VARIABLE
+
     def open_app(page: str = "pages/translate.py", **query: str) -> AppTest:
+        folder = os.environ[CHECKPOINTS_VARIABLE]
+        if cached_folder != [folder]:
+            st.cache_resource.clear()
+            cached_folder[:] = [folder]
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
         for key, value in query.items():
             app.query_params[key] = value
@@ -37,6 +60,4 @@ def open_app(request: pytest.FixtureRequest) -> Iterator[Callable[..., "AppTest"
 
     request.getfixturevalue("packages_read_once")
     request.getfixturevalue("checkpoint_folder")
-    st.cache_resource.clear()
-    yield open_app
-    st.cache_resource.clear()
+    return open_app

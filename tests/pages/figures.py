@@ -1,4 +1,4 @@
-"""Reading back what a figure of a page shows."""
+"""Reading back what a page shows: its figures and its tabs."""
 
 import base64
 import json
@@ -12,6 +12,14 @@ def figure(app: Any, key: str) -> dict[str, Any]:
     found = [chart.proto for chart in app.get("plotly_chart") if chart.proto.id.endswith(f"-{key}")]
     assert len(found) == 1, f"{len(found)} charts have the key {key!r}"
     return json.loads(found[0].spec)
+
+
+def tabs_of(app: Any) -> tuple[str | None, list[str | None]]:
+    """The query parameter of the page's tabs, and their labels; (None, [None]) where it has none."""
+    containers = app.get("tab_container")
+    if not containers:
+        return None, [None]
+    return containers[0].proto.tab_container.query_param_key, [tab.label for tab in app.tabs]
 
 
 def numbers(values: Any) -> np.ndarray:

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path, sha256
-from tests.pages.conftest import ROOT
-from tests.pages.figures import numbers
+from tests.pages.figures import numbers, tabs_of
 from tests.pages.test_pages import ALL_PAGES
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def trace(translator: Any) -> "Trace":
 class Shown:
     """What a page drew and offered in one of its tabs."""
 
-    tab: str
+    tab: str | None
     figures: dict[str, dict[str, Any]]
     """by the end of their keys"""
     files: dict[str, bytes]
@@ -67,12 +66,11 @@ def shown(
 
 
 def in_each_tab(page: str, open_app: Callable) -> Iterator[tuple[str, Any]]:
-    key = re.search(r'st\.tabs\(.*key="(\w+)"', (ROOT / page).read_text("utf-8"))
     first = open_app(page, **QUERY)
-    tabs = [tab.label for tab in first.tabs] if key else []
-    yield (tabs or [""])[0], first
+    key, tabs = tabs_of(first)
+    yield tabs[0], first
     for tab in tabs[1:]:
-        yield tab, open_app(page, **QUERY, **{key[1]: tab})
+        yield tab, open_app(page, **QUERY, **{key: tab})
 
 
 def looked_at(tab: str, app: Any, files: dict[str, bytes]) -> Shown:

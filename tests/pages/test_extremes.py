@@ -1,20 +1,26 @@
 """Every control of every page at both of its ends, for one token, twenty and a hundred."""
 
-import re
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.pages.conftest import ROOT
+from tests.pages.figures import tabs_of
 from tests.pages.test_pages import ALL_PAGES, holds
 
 pytest.importorskip("streamlit")
 
-SENTENCES = {
-    "one token": ("A", "Cross-attention"),
-    "twenty tokens": ("A dog runs and a cat sat.", "Encoder self-attention"),
-    "a hundred tokens": ("A dog runs. " * 14, "Decoder self-attention"),
+SENTENCES = (
+    ("A", "Cross-attention"),
+    ("A dog runs and a cat sat.", "Encoder self-attention"),
+    ("A dog runs. " * 14, "Decoder self-attention"),
+)
+"""one token, twenty and a hundred, each with a kind of attention"""
+KINDS = {
+    "Cross-attention": "cross",
+    "Encoder self-attention": "encoder_self",
+    "Decoder self-attention": "decoder_self",
 }
 
 
@@ -54,16 +60,16 @@ def move_everything(app: Any, last: bool) -> None:
 
 
 @pytest.mark.parametrize("page", ALL_PAGES)
-@pytest.mark.parametrize("name", SENTENCES)
-def test_a_page_survives_its_controls_at_both_ends_in_every_tab(page: str, name: str, open_app: Callable) -> None:
-    source, kind = SENTENCES[name]
-    query = {"source": source, "kind": kind, "target": "Greedy", "layer": "1", "head": "3"}
-    key = re.search(r'st\.tabs\(.*key="(\w+)"', (ROOT / page).read_text("utf-8"))
-    tabs = [tab.label for tab in open_app(page, **query).tabs]
-    assert bool(tabs) == bool(key)
-    for tab in tabs or [None]:
-        app = open_app(page, **query, **({key[1]: tab} if tab else {}))
+def test_a_page_survives_its_controls_at_both_ends_in_every_tab(page: str, open_app: Callable) -> None:
+    """Pairwise: every tab at both ends, and every page with every sentence at both ends."""
+    key, tabs = tabs_of(open_app(page))
+    for number, tab in enumerate(tabs * math.ceil(len(SENTENCES) / len(tabs))):
+        (source, kind), (next_source, next_kind) = (SENTENCES[(number + i) % 3] for i in range(2))
+        query = {"source": source, "kind": kind, "target": "Greedy", "layer": "1", "head": "3"}
+        app = open_app(page, **query, **({key: tab} if key else {}))
         for last in (True, False):
             move_everything(app, last)
             assert not app.exception, (tab, last)
             assert holds(app) == 3, (tab, last)
+            app.text_area(key="source").set_value(next_source)
+            app.radio(key="kind").set_value(KINDS[next_kind])

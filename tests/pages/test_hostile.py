@@ -1,31 +1,59 @@
-"""The worst of the hostile strings on every page, as source and as a person's own target."""
+"""Hostile text on every page, as source and as a person's own target."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.pages.test_pages import ALL_PAGES, holds
 from tests.soak.hostile import MARKUP
 
+if TYPE_CHECKING:
+    from model.checkpoints.tokenizer import Tokenizer
+
 pytest.importorskip("streamlit")
 
-WORST = (
-    " ".join(MARKUP[:6]),
-    " ".join(MARKUP[6:10]),
-    " ".join(MARKUP[10:16]),
+HOSTILE = (
+    *MARKUP,
     "\ufffd\ufffe\uffff a",
     "\u202e\u2066abc\u200b\u200d\ufeff \u0301\u0302" + "e\u0301" * 30,
     "".join(map(chr, range(1, 32))) + "\x00\x7f\x85 a",
     "\U000e0041\U0010ffff\ufffe\ufdd0\u2581 \U0001f469\u200d\U0001f4bb \ue000",
-    MARKUP[17] + MARKUP[19],
+    "👩‍👩‍👧‍👦 eats 🍕",
+    "\u202eאבג\u202c kat",
+    "<script>alert(1)</script><b onmouseover=x>:red[**bold**] $x$ `y`",
+    "a\x00b\x07c\x1b[31md\u2028e",
+    "\u2581\u2581 a\u2581b",
+    "%{x} {{y}} %s",
 )
+ROOM = 120
+"""tokens; one run of the tiny model holds 128"""
+
+
+def packed(tokenizer: "Tokenizer") -> Iterator[str]:
+    """HOSTILE joined into as few texts as fit into one run each."""
+    text = ""
+    for part in HOSTILE:
+        joined = f"{text} {part}" if text else part
+        if len(tokenizer.encode(joined)) > ROOM:
+            yield text
+            joined = part
+        text = joined
+    yield text
 
 
 @pytest.mark.parametrize("page", ALL_PAGES)
-def test_a_page_lives_through_the_worst_text_as_source_and_as_own_target(page: str, open_app: Callable) -> None:
+def test_a_page_takes_hostile_text_as_source_or_as_own_target(
+    page: str, open_app: Callable, tokenizer: "Tokenizer"
+) -> None:
+    """Each text as one of the two here, and as the other on the next page."""
+    texts = list(packed(tokenizer))
+    assert all(len(tokenizer.encode(text)) <= ROOM for text in texts)
+    swap = ALL_PAGES.index(page) % 2
     app = open_app(page, target="Typed", typed="Ein Hund", kind="Cross-attention")
-    for source, target in zip(WORST, (*WORST[1:], WORST[0]), strict=True):
+    for pair in zip(texts[::2], texts[1::2] or texts, strict=False):
+        source, target = reversed(pair) if swap else pair
         app.text_area(key="source").set_value(source)
         app.text_area(key="typed").set_value(target).run()
-        assert not app.exception, source
-        assert holds(app) == 3, source
+        assert not app.exception, pair
+        assert holds(app) == 3, pair
