@@ -44,16 +44,18 @@ class TestFile(pytest.Module):
 
 
 def pytest_configure() -> None:
-    """Threads that wait leave the processor to others; no property fails for want of time on a busy machine."""
-    # PyTorch reads them when it is imported. Beside other processes threads that spin take ten times as long.
+    """Waiting threads yield the processor; hypothesis tries 25 examples of a property, or 100 with CI=true."""
+    # PyTorch reads these when it is imported. Beside other processes, threads that spin take ten times as long.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if "PYTEST_XDIST_WORKER" in os.environ:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
     with suppress(ModuleNotFoundError):
         from hypothesis import settings
 
-        settings.register_profile("patient", settings(), deadline=None)
-        settings.load_profile("patient")
+        # No deadline: on a busy machine any example may take long.
+        settings.register_profile("quick", max_examples=25, deadline=None)
+        settings.register_profile("thorough", max_examples=100, deadline=None)
+        settings.load_profile("thorough" if os.environ.get("CI") == "true" else "quick")
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:

@@ -36,8 +36,8 @@ from tests import fixture
 from tests.model.tiny import SENTENCES, random_model
 
 KINDS = ("encoder_self", "decoder_self", "cross")
-few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"""Enough examples to meet every choice of the configuration, few enough to wait for."""
+few = settings(max_examples=settings.default.max_examples // 6, suppress_health_check=[HealthCheck.too_slow])
+"""Fewer examples than the profile asks for, where each one runs a model."""
 
 
 @cache

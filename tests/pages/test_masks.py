@@ -72,7 +72,6 @@ def test_the_padded_batch_is_the_models(open_app: Callable, saved: "Translator")
     assert "**exactly 0**" in words(app)
 
 
-@pytest.mark.numbers
 @pytest.mark.parametrize(
     ("kind", "name"),
     [("encoder_self", "Encoder self-attention"), ("decoder_self", DECODER), ("cross", "Cross-attention")],

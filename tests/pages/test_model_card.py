@@ -17,6 +17,8 @@ from pages.parts.model_card import calm_markdown
 from tests.pages.figures import figure, numbers
 from viz.charts.model_card import ATTENTION
 
+pytestmark = pytest.mark.usefixtures("fresh_caches")
+
 PAGE = str(Path(__file__).parents[2] / "pages" / "model_card.py")
 README = "# About\n\nRead <b>this</b>.\n\n```\n# a comment\n```\n\n![picture](http://example.org/x.png)\n"
 

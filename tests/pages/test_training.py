@@ -16,6 +16,8 @@ from model.training.schedule import noam
 from tests.model.tiny import random_model
 from tests.pages.figures import figure, numbers
 
+pytestmark = pytest.mark.usefixtures("fresh_caches")
+
 PAGE = str(Path(__file__).parents[2] / "pages" / "training.py")
 SOURCES = ["A", "A dog runs. " * 6, "a dog " * 40]
 TABS = ["Learning rate", "Label smoothing", "Attention through training"]

@@ -17,6 +17,8 @@ from tests.pages.figures import figure, numbers
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
 
+pytestmark = pytest.mark.usefixtures("fresh_caches")
+
 PAGE = "pages/why_attention.py"
 TABS = ("Path length", "Measured", "Scoring functions")
 TEXT = "Ein Hund mit einer Katze."

@@ -180,7 +180,7 @@ def test_tables_without_any_wish_are_the_runs_own_weights(trace: Trace, kind: st
 looks = st.builds(Look, st.sampled_from(("weights", "norms")), st.booleans(), st.booleans(), st.booleans())
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(looks, st.sampled_from(KINDS))
 def test_every_look_keeps_the_books(trace: Trace, look: Look, kind: str) -> None:
     tables = head_tables(trace, kind, look)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
@@ -39,7 +39,6 @@ def test_the_proof_strip_is_green_on_trained_weights(shipped, interventions):
         assert check.passed, (check.title, check.error)
 
 
-@settings(max_examples=200, deadline=None)
 @given(text=st.text())
 @pytest.mark.parametrize("name", NAMES)
 def test_every_text_comes_back_from_the_shipped_vocabulary(name, text):

@@ -31,7 +31,7 @@ from model.network.config import TransformerConfig
 from tests.model.strategies import interventions
 
 CONFIG = TransformerConfig(vocab_size=360, d_model=32, n_heads=4, d_ff=16)
-some = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+some = settings(suppress_health_check=[HealthCheck.too_slow])
 lists = st.lists(interventions(CONFIG, False), max_size=5).map(tuple)
 NAMES = ["temperature", "gate", "mask", "pattern", "permuted", "positions-off", "sublayer-off", "lift-causal-mask"]
 WORDS = ["encoder", "cross", "decoder_self", "mean", "zero", "source", "target"]

@@ -18,6 +18,8 @@ from streamlit.testing.v1 import local_script_runner
 
 from pages.compute import queue, runs
 
+pytestmark = pytest.mark.usefixtures("fresh_caches")
+
 SENTENCE = "a dog and a cat"
 PATIENCE = 60
 

@@ -12,6 +12,8 @@ from tests.pages.test_pages import ALL_PAGES, holds, said
 
 pytest.importorskip("streamlit")
 
+pytestmark = pytest.mark.usefixtures("fresh_caches")
+
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.model", "config.json"
 
 

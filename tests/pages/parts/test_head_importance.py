@@ -14,6 +14,8 @@ from tests.pages.figures import figure, numbers
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
 
+pytestmark = pytest.mark.usefixtures("fresh_caches")
+
 PAGE, PART = "pages/what_if.py", "Which heads matter"
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 CROSS = "Cross-attention"

@@ -13,6 +13,8 @@ from tests.pages.figures import figure, numbers
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
 
+pytestmark = pytest.mark.usefixtures("fresh_caches")
+
 PAGE, TAB = "pages/model_card.py", "Is attention an explanation?"
 SOURCE, TEXT, CROSS = "a dog and a cat", "Ein Hund mit einer Katze.", "Cross-attention"
 

@@ -47,7 +47,7 @@ def program_of(trace: "Trace", asked: Asked, about: str = "a test", recipe: Reci
     return snippet(trace, asked, PLACE, recipe or of_head("pattern", "scores"), about)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings.default.max_examples // 6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(source=st.text(min_size=1, max_size=12), target=st.text(min_size=1, max_size=12), tau=st.floats(1e-30, 1e30))
 @example(source=HOSTILE[0], target=HOSTILE[1], tau=0.5)
 @example(source=HOSTILE[2], target=HOSTILE[3], tau=0.5)
