@@ -1,4 +1,4 @@
-"""How it is known: the claims that make every picture of this app the model's own, measured on this run."""
+"""Verification: the claims that every picture shows what the model computed, measured on this run."""
 
 import streamlit as st
 
@@ -33,21 +33,21 @@ found = measure(view, slow=False)
 slot = below.empty()
 if left := waiting(found):
     with slot.container():
-        wanted = pressed(f"Measure the other {left} too: they run the model many times", "claims-slow", TIMER)
+        wanted = pressed(f"Measure the other {left} too (they run the model many times)", "claims-slow", TIMER)
     if wanted:
         with below:
             found = measure(view, slow=True)
 if not waiting(found):
-    slot.caption("All that can be measured has been, on this very run.")
+    slot.caption("Every measurable claim has been measured on this run.")
 with summary:
     show_summary(found)
 with picture:
     figure = errors_chart(rows(found))
     chart(figure, key="claims-errors", alt="The error of each claim in single and in double precision, and the limit.")
 explain(
-    "A computer rounds: a number of single precision keeps seven digits, one of double precision sixteen. So the same "
-    "run is computed twice. **Rounding shrinks by nine digits, from the right dotted line to the left one. A mistake "
-    "would not shrink**: a wrong head, a transposed matrix or a bias counted twice is as wrong in both.",
+    "A computer rounds: single precision keeps seven digits, double precision sixteen. So the same run is computed "
+    "twice. **Rounding errors shrink by nine digits, from the right dotted line to the left one. A mistake would not "
+    "shrink**: a wrong head, a transposed matrix or a bias counted twice is as wrong in both.",
     r"\varepsilon_{\text{single}} = 2^{-23} \approx 1.2 \cdot 10^{-7}, \qquad "
     r"\varepsilon_{\text{double}} = 2^{-52} \approx 2.2 \cdot 10^{-16}",
 )
@@ -55,7 +55,7 @@ tabs(TABS, "claims", found)
 show_code(measure_claim, in_double_precision, chain_closes, rows_sum_to_one, causality)
 export(
     view,
-    "how-it-is-known",
+    "verification",
     numbers(found),
     table(found),
     (Picture("Error of each claim", "claims-errors", figure),),

@@ -1,11 +1,11 @@
-"""What a head does, in numbers, and a name for it with the rule that gave the name.
+"""What a head does on one sentence, in numbers, and a type with the rule that gave it.
 
-All of it is measured on the attention weights of one run, piece by piece, special tokens included. Names are
-a reading aid: they say which threshold this head reached on this sentence, and nothing about its effect.
+Measured on the attention weights of one run, by piece, special tokens included. A type says which threshold the head
+reached on this sentence, and nothing about the head's effect.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,59 +14,61 @@ from model.analysis.words import is_punctuation, is_special
 from model.trace import Array, Attention
 
 POSITIONAL = 0.5
-"""Share of a head's mass on one relative position from which on it is named after it. Voita et al. (2019,
-section 5.1) ask that the largest weight is there in at least 90% of the cases, over many sentences."""
+"""Smallest share of a head's weight on one relative position that makes it positional. Voita et al. (2019, section
+5.1) instead require the largest weight there in at least 90% of the cases, over many sentences."""
 LOCAL = 0.75
-"""Share on the previous, the same and the next token together."""
+"""Smallest share on the previous, the same and the next token together."""
 SINK = 0.5
-"""Share on special tokens and punctuation. Clark et al. (2019, section 3.2) find heads that put over half of
-their attention on [SEP], and take that for a no-op."""
+"""Smallest share on special tokens and punctuation. Clark et al. (2019, section 3.2) find heads with over half of
+their attention on [SEP], and interpret it as a no-op."""
 BROAD = 0.8
-"""Entropy as a share of that of equal weights: Clark et al. (2019, section 3.3) call such heads broad."""
+"""Smallest entropy relative to that of equal weights: Clark et al. (2019, section 3.3) call such heads broad."""
 MONOTONE = 0.8
-"""Correlation of a row's number with the mean position of its keys: rows that go through the source in order."""
+"""Smallest correlation between row number and mean key position: such rows go through the source in order."""
 
 
 @dataclass(frozen=True)
 class HeadSummary:
-    """One head on one sentence. Shares are of all its weights; each row has the same say."""
+    """One head on one sentence. Shares are of the sum of all its weights, so each row counts the same."""
 
     kind: str
     layer: int
     head: int
     entropy: float
-    """bits, mean of the rows: 0 for one key alone, log2(n) for n equal weights"""
+    """bits, mean over the rows: 0 for a single key, log2(n) for n equal weights"""
     confidence: float
-    """mean of the rows' largest weights (Voita et al. 2019 leave out </s>; it counts here)"""
+    """mean of the rows' largest weights (Voita et al. 2019 exclude </s>; here it counts)"""
     distance: float
-    """tokens, mean of |i - j| by weight (Vig & Belinkov 2019); in cross-attention from the diagonal"""
+    """weighted mean of |i - j| in tokens (Vig & Belinkov 2019); in cross-attention the distance from the diagonal"""
     previous: float | None
-    """share on the token before; None in cross-attention, whose keys are of another sentence"""
+    """share on the previous token; None in cross-attention, whose keys are another sentence"""
     same: float | None
     """share on the row's own token"""
     next: float | None
-    """share on the token after"""
+    """share on the next token"""
     special: float
     """share on <s> and </s>"""
     punctuation: float
-    """share on pieces that are punctuation alone"""
+    """share on pieces that consist of punctuation only"""
     spread: float
-    """entropy as a share of that of equal weights, mean of the rows that have a choice; 0 where none has"""
+    """entropy / entropy of equal weights, mean over the rows that may attend to several keys; 0 if there are none"""
     order: float
-    """correlation of a row's number with the mean position of its keys, -1 to 1; 0 where it has none"""
+    """correlation of row number and mean key position, -1 to 1; 0 where it is undefined"""
     choice: bool
-    """whether any row may look at more than one key"""
+    """whether any row may attend to more than one key"""
     type: str = ""
+    """name of the first rule that the head meets; "mixed" for none"""
     rule: str = ""
+    """that rule in words, with the head's numbers"""
 
 
 def summarise(attention: Attention) -> tuple[HeadSummary, ...]:
-    """The numbers and the name of each head of one attention."""
+    """Numbers and type of each head of one attention."""
     return tuple(_name_type(_measure(attention, head)) for head in range(attention.n_heads))
 
 
 def distances(crosses: bool, queries: int, keys: int) -> Array:
-    """(query, key): how many tokens apart; in cross-attention from the diagonal, corner to corner."""
+    """(query, key): |i - j| in tokens; in cross-attention the distance from the diagonal, corner to corner."""
     rows = np.arange(queries, dtype=np.float64)
     if crosses:
         rows *= (keys - 1) / max(queries - 1, 1)
@@ -104,7 +106,7 @@ def _share(part: Array, whole: Array) -> float:
 
 
 def _order(pattern: Array) -> float:
-    """Pearson correlation of row number and mean key position; 0 for fewer than three rows or a constant."""
+    """Pearson correlation of row number and mean key position; 0 for fewer than three rows or constant positions."""
     total = pattern.sum(axis=-1)
     means = np.divide(pattern @ np.arange(pattern.shape[1]), total, out=np.zeros_like(total), where=total > 0)
     if len(means) < 3 or np.ptp(means) < 1e-9:
@@ -113,18 +115,17 @@ def _order(pattern: Array) -> float:
 
 
 def _name_type(head: HeadSummary) -> HeadSummary:
-    """The first rule that fits names the head."""
-    rules = _CROSS_RULES if head.same is None else _SELF_RULES
-    found = next(filter(None, (rule(head) for rule in (_no_choice, *rules))), None)
-    name, why = found or ("mixed", _why_mixed(head))
-    return HeadSummary(**(vars(head) | {"type": name, "rule": why}))
+    """The head with its type: the first rule that it meets."""
+    rules = _SELF_RULES if head.previous is not None else _CROSS_RULES
+    name, rule = next(filter(None, (rule(head) for rule in rules)), None) or ("mixed", _why_mixed(head))
+    return replace(head, type=name, rule=rule)
 
 
 Rule = Callable[[HeadSummary], tuple[str, str] | None]
 
 
 def _no_choice(head: HeadSummary) -> tuple[str, str] | None:
-    return None if head.choice else ("no choice", "each row may look at one key only")
+    return None if head.choice else ("no choice", "each row may attend to one key only")
 
 
 def _positional(head: HeadSummary) -> tuple[str, str] | None:
@@ -152,8 +153,8 @@ def _monotone(head: HeadSummary) -> tuple[str, str] | None:
     return "monotone", f"row number and mean key position correlate with {head.order:.3f}: ≥ {MONOTONE}"
 
 
-_SELF_RULES: tuple[Rule, ...] = (_positional, _sink, _local, _broad)
-_CROSS_RULES: tuple[Rule, ...] = (_sink, _broad, _monotone)
+_SELF_RULES: tuple[Rule, ...] = (_no_choice, _positional, _sink, _local, _broad)
+_CROSS_RULES: tuple[Rule, ...] = (_no_choice, _sink, _broad, _monotone)
 
 
 def _reached(name: str, share: float, threshold: float, of: str) -> tuple[str, str] | None:

@@ -42,7 +42,7 @@ def _show(view: View, beam_size: int) -> None:
     left, right = st.columns(2)
     with left:
         position = _position(trace)
-        written = trace.probabilities[range(len(trace.next_ids)), list(trace.next_ids)]
+        written = trace.target_probabilities
         chart(
             certainty_bars(trace.next_tokens, written, position),
             key=CERTAINTY,
@@ -105,7 +105,7 @@ def _show_result(view: View, trace: Trace, forced: tuple[int, ...], beam_size: i
         }
         for place, (name, value) in zip(st.columns(3), shown.items(), strict=True):
             place.metric(name, value.replace("-", "−"))
-        written = trace.probabilities[range(len(trace.next_ids)), list(trace.next_ids)]
+        written = trace.target_probabilities
         parts = {"Forced": (slice(len(forced)), VALUE), "Decoded": (slice(len(forced), None), DECODER)}
         for title, (part, hue) in parts.items():
             if trace.next_ids[part]:

@@ -1,4 +1,4 @@
-"""The claims about every picture, measured on the run that is shown, and the cache of what was found."""
+"""The tabs of the Verification page: the twenty claims, measured on the current run."""
 
 from typing import TYPE_CHECKING
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from pages.frame.view import View
 
 MEASURABLE = tuple(claim for claim in CLAIMS if claim.measure)
-WAITING = "waits for the button"
+WAITING = "not measured yet"
 NOTHING = "this run has nothing to measure"
 
 
 def measure(view: "View", slow: bool) -> dict[Claim, Measurement]:
-    """What is known of the run on this page, in the claims' order; the quick claims are always measured.
+    """The measurements of this run so far, in the order of the claims; the quick ones are always made.
 
     Args:
-        view: the run, and the head that claim 10 silences.
-        slow: measure those as well that run the model many times.
+        view: the run, and the head of claim 10.
+        slow: also measure the claims that run the model many times.
     """
     found = {claim: stored(*_case(view, claim)) for claim in MEASURABLE}
     wanted = [claim for claim in MEASURABLE if found[claim] is None and (slow or not claim.slow)]
@@ -35,7 +35,7 @@ def measure(view: "View", slow: bool) -> dict[Claim, Measurement]:
 
 
 def _measure(view: "View", claims: list[Claim]) -> dict[Claim, Measurement]:
-    bar = st.progress(0.0, "Running once more in double precision …")
+    bar = st.progress(0.0, "Running the model again in double precision …")
     case = Case(view.translator, view.trace, view.kind, view.layer, view.head)
     double, found = double_case(case), {}
     for number, claim in enumerate(claims):
@@ -47,7 +47,7 @@ def _measure(view: "View", claims: list[Claim]) -> dict[Claim, Measurement]:
 
 
 def rows(found: dict[Claim, Measurement]) -> list[Row]:
-    """What the picture draws: a row for each claim that can be measured at all, in every run the same ones."""
+    """Rows of the figure: one for each measurable claim, the same in every run."""
     return [_row(claim, found.get(claim)) for claim in MEASURABLE]
 
 
@@ -58,40 +58,40 @@ def _row(claim: Claim, result: Measurement | None) -> Row:
 
 
 def show_summary(found: dict[Claim, Measurement]) -> None:
-    """How many hold, in a sentence."""
+    """How many claims hold, in one sentence."""
     told = [result for result in found.values() if result.error is not None]
     broken = [result.claim for result in told if not result.holds]
     if broken:
         names = "; ".join(f"{claim.number}, {claim.title}" for claim in broken)
-        st.markdown(f":red[**✗ {len(broken)} of {len(told)} measured on this very run fail**]: {names}.")
+        st.markdown(f":red[**✗ {len(broken)} of the {len(told)} claims measured on this run fail**]: {names}.")
         return
     exact = sum(result.error == 0 for result in told)
     worst = max((result.error for result in told), default=0.0)
     st.markdown(
-        f":green[**✓ All {len(told)} that were measured on this very run hold**]: {exact} of them without one "
-        f"differing bit, the others within {worst:.1e}; the same run in double precision is within "
+        f":green[**✓ All {len(told)} claims measured on this run hold**]: {exact} of them bit for bit, the others "
+        f"within {worst:.1e}; in double precision the same run is within "
         f"{max((result.double or 0.0 for result in told), default=0.0):.1e}."
     )
 
 
 def table(found: dict[Claim, Measurement]) -> pd.DataFrame:
-    """One line a measurable claim."""
+    """One line for each measurable claim."""
     seconds = [found[claim].seconds if claim in found else None for claim in MEASURABLE]
     return errors_table(rows(found), seconds)
 
 
 def show_table(found: dict[Claim, Measurement]) -> None:
-    """Every error with what is allowed."""
+    """Every error with the largest one allowed."""
     number = st.column_config.NumberColumn
     said = {"error": "error", "allowed": "allowed", "error, double": "in double", "allowed, double": "allowed"}
     config = {name: number(label, format="%.1e", width="small") for name, label in said.items()}
     config |= {"seconds": number(format="%.3f", width="small"), "claim": number(width="small")}
     st.dataframe(table(found), hide_index=True, height="content", column_config=config, placeholder="–")
     st.caption(
-        "Allowed 0 means that not one bit may differ. Errors of claims 3, 4, 7, 10 and 12, and of “Rows "
+        "Allowed 0 means bit for bit. Errors of claims 3, 4, 7, 10 and 12, and of “Rows "
         "are decoding steps” (8), are relative to the largest number of their matrix where that is above 1; those of "
-        "“Searches agree” (8) are absolute. Claim 20 counts hexadecimal digits. Seconds are of both "
-        "precisions together, on this machine."
+        "“Searches agree” (8) are absolute. Claim 20 counts hexadecimal digits. Seconds cover both "
+        "precisions, on this machine."
     )
 
 
@@ -108,7 +108,7 @@ def show_words(found: dict[Claim, Measurement]) -> None:
 def _verdict(claim: Claim, found: dict[Claim, Measurement]) -> str:
     result = found.get(claim)
     if claim.measure is None:
-        return "about the drawing: held by tests"
+        return "about the figures: checked by tests"
     if result is None:
         return WAITING
     if result.error is None:
@@ -117,12 +117,12 @@ def _verdict(claim: Claim, found: dict[Claim, Measurement]) -> str:
 
 
 def waiting(found: dict[Claim, Measurement]) -> int:
-    """How many claims wait for the button."""
+    """How many claims have not been measured yet."""
     return len(MEASURABLE) - len(found)
 
 
 def numbers(found: dict[Claim, Measurement]) -> dict[str, np.ndarray]:
-    """What the export holds; NaN where nothing was measured."""
+    """The exported arrays; NaN where nothing was measured."""
     drawn = rows(found)
     columns = {"error": [row.error for row in drawn], "error_double": [row.double for row in drawn]}
     arrays = {name: np.array(values, dtype=float) for name, values in columns.items()}
