@@ -1,4 +1,4 @@
-"""Formulas of attention in LaTeX, with Q, K and V in their colours and one step lit; numbers as text."""
+"""LaTeX: the formula of attention with Q, K and V in their colours, the equations of a norm, numbers as text."""
 
 import math
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from viz.canvas.matrices import Array
 from viz.theme import KEY, QUERY, VALUE
 
 DIMMED = "#8C8C8C"
-"""what has not happened yet: readable on light and on dark"""
+"""Colour of steps that are still to come, readable on light and dark."""
 
 
 def coloured(colour: str, latex: str) -> str:
@@ -15,7 +15,7 @@ def coloured(colour: str, latex: str) -> str:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """`digits` significant digits, a true minus sign, infinity as its symbol."""
+    """`digits` significant digits, with a true minus sign and ∞ for infinity."""
     if math.isinf(value):
         return "−∞" if value < 0 else "∞"
     text = f"{value:#.{digits}g}" if value else "0"
@@ -23,35 +23,35 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def latex_number(value: float, digits: int = 5) -> str:
-    """The same number as LaTeX, powers of ten written out."""
+    """The number as LaTeX, with powers of ten written out."""
     mantissa, _, exponent = number(value, digits).replace("−", "-").replace("∞", r"\infty").partition("e")
     return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa
 
 
 def sum_of_products(left: Array, right: Array) -> str:
-    """The first two products of a sum, and that there are more."""
+    """The first two products of a sum, and an ellipsis if there are more."""
     shown = [rf"{bracketed(a, 3)} \cdot {bracketed(b, 3)}" for a, b in zip(left[:2], right[:2], strict=True)]
     return " + ".join(shown) + (r" + \cdots" if len(left) > 2 else "")
 
 
 def bracketed(value: float, digits: int = 4) -> str:
-    """The number, in brackets if it is negative."""
+    """The number as LaTeX, in brackets if it is negative."""
     text = latex_number(value, digits)
     return f"({text})" if value < 0 else text
 
 
 def dot_product(query: int, key: int) -> str:
-    """q_i . k_j in their colours."""
+    """q_i · k_j in their colours."""
     return rf"{coloured(QUERY, 'q')}_{{{query}}} \cdot {coloured(KEY, 'k')}_{{{key}}}"
 
 
 def entry(symbol: str, row: int | str, column: int | str, colour: str) -> str:
-    """One entry of Q, K or V: x_{row,column}."""
+    """An entry of Q, K or V: x_{row,column}."""
     return rf"{coloured(colour, symbol)}_{{{row},{column}}}"
 
 
 def attention_formula(step: int, n_heads: int, head: int, crosses: bool) -> str:
-    """The whole computation of one head, with the part of `step` (0 to 6) framed and later parts dimmed."""
+    """The computation of one head, with the part of `step` (0 to 6) framed and later parts dimmed."""
     source = "Y" if crosses else "X"
 
     def piece(of: int, latex: str) -> str:
@@ -76,7 +76,7 @@ def attention_formula(step: int, n_heads: int, head: int, crosses: bool) -> str:
     )
     out = framed(6, piece(6, rf"\mathrm{{out}} = [\,{heads}\,]\,W_O + b_O"))
     equation = rf"{piece(5, f'z_{{{head}}} =')} {z}"
-    # Room for the frames of every step, so that nothing moves between them.
+    # Leaves room for the frames of every step, so that nothing moves between them.
     lines = (
         framed(0, first) + r"\vphantom{\boxed{W_Q}}",
         rf"{equation} \qquad {out}" + r"\vphantom{\boxed{\frac{\boxed{QK^{\top}}}{\sqrt{d_k}}}}",
@@ -84,41 +84,26 @@ def attention_formula(step: int, n_heads: int, head: int, crosses: bool) -> str:
     return r"\begin{gathered}" + r"\\[6pt]".join(lines) + r"\end{gathered}"
 
 
-DIGITS = 6
-
-
 def block_equation(numbers: Mapping[str, float], dimension: int, pre: bool) -> str:
-    """s = x + Sublayer(x), then gamma (s - mu) / sigma + beta; with pre-norm the norm, of x, comes first.
+    """LaTeX of s = x + Sublayer(x), then gamma (s - mu) / sigma + beta; with pre-norm first the norm, of x.
 
     Args:
-        numbers: `before`, `out`, `added` and `normed` of the dimension, and `mean`, `std`, `gamma` and `beta`.
-        dimension: which.
-        pre: pre-norm.
+        numbers: of the dimension, `before`, `out`, `added` and `normed`; and `mean`, `std`, `gamma` and `beta`.
+        dimension: its number.
+        pre: whether the norm comes before the sub-layer.
     """
-    lines = [_sum(numbers, dimension, pre), _norm(numbers, dimension, pre)]
-    body = r" \\[6pt] ".join(reversed(lines) if pre else lines)
-    return rf"\begin{{aligned}} {body} \end{{aligned}}"
-
-
-def _sum(numbers: Mapping[str, float], j: int, pre: bool) -> str:
-    read = r"\mathrm{LayerNorm}(x)" if pre else "x"
-    x, added = (latex_number(numbers[name], DIGITS) for name in ("before", "added"))
-    return (
-        rf"s_{{{j}}} &= x_{{{j}}} + \mathrm{{Sublayer}}({read})_{{{j}}} = {x} + {_in(numbers['out'])} "
-        rf"= \mathbf{{{added}}}"
+    n = {name: latex_number(value, 6) for name, value in numbers.items()}
+    b = {name: bracketed(float(value), 6) for name, value in numbers.items()}
+    j, read = dimension, r"\mathrm{LayerNorm}(x)" if pre else "x"
+    residual = (
+        rf"s_{{{j}}} &= x_{{{j}}} + \mathrm{{Sublayer}}({read})_{{{j}}} = {n['before']} + {b['out']} "
+        rf"= \mathbf{{{n['added']}}}"
     )
-
-
-def _norm(numbers: Mapping[str, float], j: int, pre: bool) -> str:
     symbol, source = ("x", "before") if pre else ("s", "added")
-    read, normed = (latex_number(numbers[name], DIGITS) for name in (source, "normed"))
-    gamma, mean, std, beta = (_in(numbers[name]) for name in ("gamma", "mean", "std", "beta"))
-    return (
+    norm = (
         rf"\mathrm{{LayerNorm}}({symbol})_{{{j}}} &= \gamma_{{{j}}}\,\frac{{{symbol}_{{{j}}} - \mu}}{{\sigma}} "
-        rf"+ \beta_{{{j}}} \\[6pt] &= {gamma} \cdot \frac{{{read} - {mean}}}{{{std}}} + {beta} "
-        rf"= \mathbf{{{normed}}}"
+        rf"+ \beta_{{{j}}} \\[6pt] &= {b['gamma']} \cdot \frac{{{n[source]} - {b['mean']}}}{{{b['std']}}} + {b['beta']} "
+        rf"= \mathbf{{{n['normed']}}}"
     )
-
-
-def _in(value: float) -> str:
-    return bracketed(float(value), DIGITS)
+    body = r" \\[6pt] ".join((norm, residual) if pre else (residual, norm))
+    return rf"\begin{{aligned}} {body} \end{{aligned}}"

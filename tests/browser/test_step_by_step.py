@@ -111,7 +111,7 @@ def test_the_chain_of_numbers_is_the_trace(server: str, visitor: Visitor, attent
     shown = visitor.page.locator(".chain .value").all_inner_texts()
     assert shown[1] == number(attention.scores[1, 2, 3])
     assert shown[2] == number(attention.scaled[1, 2, 3])
-    assert shown[3] == "may look"
+    assert shown[3] == "not masked"
     assert shown[4] == number(attention.pattern[1, 2, 3])
     assert shown[6] == number(attention.out[2, 5])
     assert cells(visitor, 0, "weight") == number_texts(attention.pattern[1, 2])

@@ -1,4 +1,4 @@
-"""The arithmetic of one chosen cell, number by number: what each of the seven steps does to it."""
+"""The arithmetic of one chosen cell in each of the seven steps of an attention head."""
 
 import math
 from dataclasses import replace
@@ -8,26 +8,26 @@ import numpy as np
 from viz.canvas.matrices import Array
 from viz.latex import bracketed, coloured, dot_product, entry, latex_number, number, sum_of_products
 from viz.steps.head import Choice, Head
-from viz.steps.strips import Arithmetic, Row, Strip, make_row
+from viz.steps.strips import Arithmetic, Row, Strip
 from viz.theme import KEY, QUERY, VALUE, WEIGHTS
 
 COLOURS = {"Q": QUERY, "K": KEY, "V": VALUE}
 
 
 def explain_step(step: int, head: Head, choice: Choice) -> Arithmetic:
-    """What `step` (0 to 6) does at the chosen cell."""
+    """The computation of the chosen cell in `step` (0 to 6)."""
     return (_projection, _score, _scaling, _masking, _softmax, _weighted_sum, _output)[step](head, choice)
 
 
 def result_chain(head: Head, choice: Choice) -> list[tuple[str, str]]:
-    """The chosen cell's number after each of the seven steps, with what it is called."""
+    """Name and value of the chosen cell after each of the seven steps."""
     i, j, c, o = choice.query, choice.key, choice.dimension, choice.output
     entries = (head.projected["Q"][i, c], head.projected["K"][j, c], head.projected["V"][j, c])
     return [
         (f"q[{c}], k[{c}], v[{c}]", ", ".join(number(entry, 3) for entry in entries)),
         ("q · k", number(head.scores[i, j])),
         (f"÷ √{head.d_k}", number(head.scaled[i, j])),
-        ("mask", "may look" if head.mask[i, j] else "masked: −∞"),
+        ("mask", "not masked" if head.mask[i, j] else "masked: −∞"),
         ("weight", number(head.pattern[i, j])),
         (f"weight × v[{c}]", number(float(head.pattern[i, j]) * float(head.projected["V"][j, c]))),
         (f"out[{o}]", number(head.out[i, o])),
@@ -50,9 +50,9 @@ def _projection(head: Head, choice: Choice) -> Arithmetic:
         f"{head.d_model} products: row {position} of {source} ({axis.labels[position]}) times column {c} of W_{name}",
         _count(head.d_model),
         (
-            make_row(f"{source}, row {position}", x),
-            make_row(f"W_{name}, column {c}", w, colour),
-            make_row("product", products, bars=True),
+            Row(f"{source}, row {position}", x),
+            Row(f"W_{name}, column {c}", w, colour),
+            Row("product", products, bars=True),
         ),
         f"sum {number(products.sum())}, plus bias {number(b)} = {number(value)}",
     )
@@ -63,7 +63,7 @@ def _score(head: Head, choice: Choice) -> Arithmetic:
     i, j = choice.query, choice.key
     q, k = head.projected["Q"][i], head.projected["K"][j]
     products = _double(q) * k
-    both = max(abs(q).max(), abs(k).max())
+    limit = max(abs(q).max(), abs(k).max())
     latex = (
         rf"{dot_product(i, j)} = \sum_{{c=0}}^{{{head.d_k - 1}}} {entry('q', i, 'c', QUERY)}\,{entry('k', j, 'c', KEY)}"
         rf" = {sum_of_products(q, k)} = {latex_number(head.scores[i, j])}"
@@ -72,9 +72,9 @@ def _score(head: Head, choice: Choice) -> Arithmetic:
         f"{head.d_k} products: query {i} ({head.queries.labels[i]}) times key {j} ({head.keys.labels[j]})",
         _count(head.d_k),
         (
-            make_row(f"q, row {i}", q, QUERY, limit=both),
-            make_row(f"k, row {j}", k, KEY, limit=both),
-            make_row("product", products, bars=True),
+            Row(f"q, row {i}", q, QUERY, limit=limit),
+            Row(f"k, row {j}", k, KEY, limit=limit),
+            Row("product", products, bars=True),
         ),
         f"sum = score = {number(head.scores[i, j], 5)}",
     )
@@ -90,38 +90,39 @@ def _scaling(head: Head, choice: Choice) -> Arithmetic:
         rf"\frac{{{latex_number(head.scores[i, j])}}}{{{latex_number(root)}}} = {latex_number(head.scaled[i, j])}"
     )
     limit = abs(head.scores[i]).max()
-    rows = (make_row("score", head.scores[i], limit=limit), make_row(f"÷ {root:.3f}", head.scaled[i], limit=limit))
+    rows = (Row("score", head.scores[i], limit=limit), Row(f"÷ {root:.3f}", head.scaled[i], limit=limit))
     return Arithmetic(latex, (_key_strip(head, choice, rows, f"scaled = {number(head.scaled[i, j], 5)}"),))
 
 
 def _masking(head: Head, choice: Choice) -> Arithmetic:
     i, j = choice.query, choice.key
     masked = np.where(head.mask[i], head.scaled[i], -np.inf)
-    verb = "may" if head.mask[i, j] else "may not"
+    state = "is not" if head.mask[i, j] else "is"
     latex = (
-        rf"\text{{query {i} {verb} look at key {j}:}}\quad {latex_number(head.scaled[i, j])} "
+        rf"\text{{key {j} {state} masked for query {i}:}}\quad {latex_number(head.scaled[i, j])} "
         rf"\;\longrightarrow\; {latex_number(masked[j])}"
     )
     limit = abs(head.scaled[i]).max()
-    rows = (make_row("scaled", head.scaled[i], limit=limit), make_row("masked", masked, limit=limit))
+    rows = (Row("scaled", head.scaled[i], limit=limit), Row("masked", masked, limit=limit))
     seen = int(head.mask[i].sum())
-    return Arithmetic(latex, (_key_strip(head, choice, rows, f"query {i} sees {seen} of {head.keys.size} keys"),))
+    result = f"{seen} of {head.keys.size} keys are not masked for query {i}"
+    return Arithmetic(latex, (_key_strip(head, choice, rows, result),))
 
 
 def _softmax(head: Head, choice: Choice) -> Arithmetic:
     i, j, tau = choice.query, choice.key, head.temperature
     allowed = head.mask[i]
     if not allowed.any():
-        return Arithmetic(rf"\text{{query {i} may look at no key: all its weights are 0}}")
-    cooled = np.where(allowed, _double(head.scaled[i]) / tau, -np.inf)
-    largest = cooled.max()
-    powers = np.exp(cooled - largest)
+        return Arithmetic(rf"\text{{query {i} may attend to no key: all its weights are 0}}")
+    tempered = np.where(allowed, _double(head.scaled[i]) / tau, -np.inf)
+    largest = tempered.max()
+    powers = np.exp(tempered - largest)
     rows = (
-        make_row("masked", np.where(allowed, head.scaled[i], -np.inf)),
-        make_row(f"÷ τ = {tau:g}", cooled),
-        make_row(f"− largest, {number(largest)}", cooled - largest),
-        make_row("e to that power", powers, bars=True, scale=WEIGHTS, allowed=allowed),
-        make_row("weight", head.pattern[i], scale=WEIGHTS, allowed=allowed),
+        Row("masked", np.where(allowed, head.scaled[i], -np.inf)),
+        Row(f"÷ τ = {tau:g}", tempered),
+        Row(f"− largest, {number(largest)}", tempered - largest),
+        Row("exp of that", powers, bars=True, scale=WEIGHTS, allowed=allowed),
+        Row("weight", head.pattern[i], scale=WEIGHTS, allowed=allowed),
     )
     total = latex_number(powers.sum())
     exponent = (
@@ -132,8 +133,8 @@ def _softmax(head: Head, choice: Choice) -> Arithmetic:
         rf" = \frac{{e^{{{exponent}}}}}{{{total}}} = \frac{{{latex_number(powers[j])}}}{{{total}}}"
         rf" = {latex_number(head.pattern[i, j])}"
     )
-    result = f"the row's sum of powers is {number(powers.sum(), 5)}; weight = {number(head.pattern[i, j], 5)}"
-    title = "subtracting the largest value first keeps e to the power from overflowing, and the ratio as it is"
+    result = f"sum of the row's exponentials: {number(powers.sum(), 5)}; weight = {number(head.pattern[i, j], 5)}"
+    title = "subtracting the largest value first avoids overflow and leaves the ratio unchanged"
     strip = _key_strip(head, choice, rows, result)
     return Arithmetic(latex, (replace(strip, title=f"{strip.title}; {title}"),))
 
@@ -141,27 +142,27 @@ def _softmax(head: Head, choice: Choice) -> Arithmetic:
 def _weighted_sum(head: Head, choice: Choice) -> Arithmetic:
     i, j, c = choice.query, choice.key, choice.dimension
     v, weights = head.projected["V"], head.pattern[i]
-    both = max(abs(v).max(), abs(head.z).max())
+    limit = max(abs(v).max(), abs(head.z).max())
     latex = (
         rf"z_{{{i},{c}}} = \sum_{{j=0}}^{{{head.keys.size - 1}}} \alpha_{{{i},j}}\,{entry('v', 'j', c, VALUE)} = "
         rf"{sum_of_products(weights, v[:, c])} = {latex_number(head.z[i, c])}"
     )
     vectors = Strip(
-        f"the value of key {j} ({head.keys.labels[j]}) times its weight {number(weights[j])}, inside z of query {i}",
+        f"value of key {j} ({head.keys.labels[j]}) times its weight {number(weights[j])}, and z of query {i}",
         _count(head.d_k),
         (
-            make_row(f"v, row {j}", v[j], VALUE, limit=both),
-            make_row("weight × v", _double(v[j]) * weights[j], limit=both),
-            make_row(f"z, row {i}", head.z[i], limit=both),
+            Row(f"v, row {j}", v[j], VALUE, limit=limit),
+            Row("weight × v", _double(v[j]) * weights[j], limit=limit),
+            Row(f"z, row {i}", head.z[i], limit=limit),
         ),
         f"in dimension {c}: {number(float(weights[j]) * float(v[j, c]))} of {number(head.z[i, c])}",
         c,
     )
     products = _double(weights) * v[:, c]
     sums = (
-        make_row("weight", weights, scale=WEIGHTS),
-        make_row(f"v, column {c}", v[:, c], VALUE, limit=both),
-        make_row("product", products, bars=True),
+        Row("weight", weights, scale=WEIGHTS),
+        Row(f"v, column {c}", v[:, c], VALUE, limit=limit),
+        Row("product", products, bars=True),
     )
     return Arithmetic(latex, (vectors, _key_strip(head, choice, sums, f"sum = z = {number(head.z[i, c], 5)}")))
 
@@ -179,24 +180,24 @@ def _output(head: Head, choice: Choice) -> Arithmetic:
         f"{head.d_k} products: z of head {h}, row {i} ({head.queries.labels[i]}), times column {o} of its rows of W_O",
         _count(head.d_k),
         (
-            make_row(f"z, row {i}", z),
-            make_row(f"W_O, column {o}", w),
-            make_row("product", _double(z) * w, bars=True),
+            Row(f"z, row {i}", z),
+            Row(f"W_O, column {o}", w),
+            Row("product", _double(z) * w, bars=True),
         ),
-        f"sum = head {h}'s part = {number(parts[h], 5)}",
+        f"sum = contribution of head {h} = {number(parts[h], 5)}",
     )
-    everyone = Strip(
-        f"all heads' parts of output dimension {o}, and the bias",
+    all_heads = Strip(
+        f"contributions of all heads to output dimension {o}, and the bias",
         (*(f"head {n}" for n in range(head.n_heads)), "b_O"),
-        (make_row("part", np.append(parts, head.b_o[o]), bars=True),),
+        (Row("contribution", np.append(parts, head.b_o[o]), bars=True),),
         f"sum = out = {number(head.out[i, o], 5)}",
         h,
     )
-    return Arithmetic(latex, (own, everyone))
+    return Arithmetic(latex, (own, all_heads))
 
 
 def _key_strip(head: Head, choice: Choice, rows: tuple[Row, ...], result: str) -> Strip:
-    """One column a key, for the chosen query."""
+    """A strip with a column for each key, for the chosen query."""
     i = choice.query
     columns = tuple(f"{position} {label}" for position, label in enumerate(head.keys.labels))
     return Strip(f"query {i} ({head.queries.labels[i]}) over all keys", columns, rows, result, choice.key)

@@ -1,4 +1,4 @@
-"""The matrix equations of one attention head (paper, section 3.2), one function for each of the seven steps."""
+"""The matrix equations of one attention head (paper, section 3.2), a function for each of the seven steps."""
 
 import math
 from dataclasses import replace
@@ -9,17 +9,19 @@ from viz.canvas.matrices import Array, Axis, Equation, Matrix
 from viz.steps.head import PROJECTIONS, Head
 from viz.theme import KEY, QUERY, VALUE, WEIGHTS, symmetric_range
 
+SINGLE = Axis("", "", 1)
+"""The one row of a bias."""
 COLOURS = dict(zip(PROJECTIONS, (QUERY, KEY, VALUE), strict=True))
 
 
 def projection(head: Head) -> tuple[Equation, ...]:
-    dimensions, model = _dimensions(head), _model(head)
+    dimensions, model = head.dimensions, head.model
     learned = robust_range(*head.weights.values(), *head.biases.values())
 
     def equation(name: str) -> Equation:
         rows = head.queries if name == "Q" else head.keys
         source, x = "Y" if head.crosses and name != "Q" else "X", head.inputs[name]
-        bias = _matrix(f"b_{name}", head.biases[name][None], _single(), dimensions, learned, COLOURS[name])
+        bias = _matrix(f"b_{name}", head.biases[name][None], SINGLE, dimensions, learned, COLOURS[name])
         product = _matrix(
             name, head.projected[name], rows, dimensions, robust_range(head.projected[name]), COLOURS[name]
         )
@@ -37,7 +39,7 @@ def projection(head: Head) -> tuple[Equation, ...]:
 
 
 def scores(head: Head) -> tuple[Equation, ...]:
-    dimensions = _dimensions(head)
+    dimensions = head.dimensions
     q, k = head.projected["Q"], head.projected["K"]
     products = _matrix("scores", head.scores, head.queries, head.keys, symmetric_range(head.scores))
     return (
@@ -70,14 +72,14 @@ def softmax(head: Head) -> tuple[Equation, ...]:
 
 
 def weighted_sum(head: Head) -> tuple[Equation, ...]:
-    dimensions, v = _dimensions(head), head.projected["V"]
-    both = robust_range(v, head.z)
-    z = _matrix(f"z_{head.index}", head.z, head.queries, dimensions, both)
-    return ((_weights(head), "×", _matrix("V", v, head.keys, dimensions, both, VALUE), "=", replace(z, result=True)),)
+    dimensions, v = head.dimensions, head.projected["V"]
+    limits = robust_range(v, head.z)
+    z = _matrix(f"z_{head.index}", head.z, head.queries, dimensions, limits)
+    return ((_weights(head), "×", _matrix("V", v, head.keys, dimensions, limits, VALUE), "=", replace(z, result=True)),)
 
 
 def output(head: Head) -> tuple[Equation, ...]:
-    model, h = _model(head), head.index
+    model, h = head.model, head.index
     names = tuple(f"head {i}" for i in range(head.n_heads))
     blocks = Axis("", f"dimensions: {head.n_heads} × {head.d_k}", head.concat.shape[1], groups=names, lit=h)
     concat_range = robust_range(head.concat)
@@ -85,8 +87,8 @@ def output(head: Head) -> tuple[Equation, ...]:
     learned = robust_range(w_o, head.b_o)
     part = head.contributions()[h].astype(np.float32)
     outputs = robust_range(head.out, part)
-    dimensions = replace(_dimensions(head), name="")
-    bias = _matrix("b_O", head.b_o[None], _single(), model, learned)
+    dimensions = replace(head.dimensions, name="")
+    bias = _matrix("b_O", head.b_o[None], SINGLE, model, learned)
     out = replace(_matrix("out", head.out, head.queries, model, outputs), result=True)
     concat = _matrix("concat(z)", head.concat, head.queries, blocks, concat_range)
     rows_of_w_o = _matrix(f"W_O,{h}", head.w_o[h], dimensions, model, learned)
@@ -99,9 +101,9 @@ def output(head: Head) -> tuple[Equation, ...]:
 
 
 def robust_range(*arrays: Array) -> tuple[float, float]:
-    """A colour range centred on 0 that a few outliers do not bleach: they take the end colours, and the legend says so.
+    """A colour range centred on 0 that clips a few outliers, as the legend says.
 
-    Some dimensions of a Transformer's vectors are many times larger than all others.
+    Some dimensions of a Transformer's vectors are many times larger than all others, which would turn pale.
     """
     sizes = np.abs(np.concatenate([array.ravel() for array in arrays]))
     limit = float(np.quantile(sizes, 0.995))
@@ -122,15 +124,3 @@ def _masked(head: Head) -> Matrix:
 
 def _weights(head: Head) -> Matrix:
     return Matrix("weights", head.pattern, head.queries, head.keys, scale=WEIGHTS, allowed=head.mask)
-
-
-def _dimensions(head: Head) -> Axis:
-    return Axis("dimension", "dimensions of the head", head.d_k)
-
-
-def _model(head: Head) -> Axis:
-    return Axis("model", "dimensions of the model", head.d_model)
-
-
-def _single() -> Axis:
-    return Axis("", "", 1)

@@ -1,4 +1,4 @@
-"""One attention head of a run as plain matrices: what the step-by-step pictures and their arithmetic read."""
+"""One attention head of a run as plain matrices, for the step-by-step figures and their arithmetic."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ PROJECTIONS = ("Q", "K", "V")
 
 @dataclass(frozen=True)
 class Head:
-    """What one head of one attention computed; each array is a slice of the run's own tensor."""
+    """What one head of one attention computed; every array is a slice of the run's tensors."""
 
     index: int
     n_heads: int
@@ -32,7 +32,7 @@ class Head:
     scaled: Array
     """(query, key) = scores / sqrt(d_k)"""
     mask: Array
-    """bool (query, key): True = may look"""
+    """bool (query, key): True = not masked"""
     temperature: float
     pattern: Array
     """(query, key): the attention weights"""
@@ -52,6 +52,14 @@ class Head:
         return self.z.shape[-1]
 
     @property
+    def dimensions(self) -> Axis:
+        return Axis("dimension", "dimensions of the head", self.d_k)
+
+    @property
+    def model(self) -> Axis:
+        return Axis("model", "dimensions of the model", self.d_model)
+
+    @property
     def d_model(self) -> int:
         return self.out.shape[-1]
 
@@ -63,7 +71,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Choice:
-    """The cell whose arithmetic is worked out."""
+    """The cell whose arithmetic is shown."""
 
     query: int = 0
     key: int = 0
@@ -72,14 +80,14 @@ class Choice:
     output: int = 0
     """column of the attention's output"""
     projection: str = "Q"
-    """which projection the first step works out"""
+    """which projection the first step shows"""
 
 
 def head_of(attention: Any, index: int, row_notes: tuple[str, ...] = ()) -> Head:
     """Head `index` of `attention` (a model.trace.Attention, or anything with its fields).
 
     Args:
-        row_notes: what hovering adds to each query: in the decoder, what the row reads and predicts.
+        row_notes: additions to the hover text of each query, in the decoder what the row reads and predicts.
 
     Raises:
         ValueError: the attention has no such head.

@@ -1,4 +1,4 @@
-"""Strips of numbers under each other: what the arithmetic component draws."""
+"""Rows of numbers in columns, one column for each term of a sum: the data of the arithmetic component."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -12,60 +12,44 @@ from viz.theme import SIGNED, WEIGHTS, symmetric_range
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a strip."""
+    """One row of a strip."""
 
     label: str
     values: Array
     """(columns,)"""
     colour: str = ""
     bars: bool = False
-    """drawn as bars above the numbers"""
+    """whether bars stand above the numbers"""
     scale: str = SIGNED
-    limit: float = 1.0
-    """the colours' range: -limit to limit, or 0 to limit for weights"""
+    limit: float | None = None
+    """end of the colour range, -limit to limit, or 0 to limit for weights; None: 1 for weights, else the row's own"""
     allowed: Array | None = None
     """bool (columns,): False is hatched"""
 
 
 @dataclass(frozen=True)
 class Strip:
-    """Numbers under each other, one column for each term of a sum."""
+    """Rows with common columns."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     result: str
-    """what the last row adds up to"""
+    """what the last row adds up to, in words"""
     chosen: int | None = None
     """the column to mark"""
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How one number comes about."""
+    """How one number is computed."""
 
     latex: str
     strips: tuple[Strip, ...] = ()
 
 
-def make_row(
-    label: str,
-    values: Array,
-    colour: str = "",
-    *,
-    bars: bool = False,
-    scale: str = SIGNED,
-    limit: float | None = None,
-    allowed: Array | None = None,
-) -> Row:
-    """A line whose colours span its own largest magnitude, unless `limit` says otherwise."""
-    if limit is None:
-        limit = 1.0 if scale == WEIGHTS else symmetric_range(values[np.isfinite(values)])[1]
-    return Row(label, values, colour, bars, scale, float(limit) or 1.0, allowed)
-
-
 def payload(arithmetic: Arithmetic, links: list[tuple[str, str]], step: int) -> dict:
-    """What the arithmetic component draws, as JSON: each number as text, and as a float for its colour."""
+    """JSON for the arithmetic component: each number as text, and as a float for its colour."""
     strips = []
     for strip in arithmetic.strips:
         strips.append(asdict(strip) | {"rows": [_plain(row) for row in strip.rows]})
@@ -73,9 +57,13 @@ def payload(arithmetic: Arithmetic, links: list[tuple[str, str]], step: int) -> 
 
 
 def _plain(row: Row) -> dict:
-    """A row as JSON can hold it: infinity is no number there."""
+    """A row as JSON, which has no infinity."""
     masked = np.zeros(len(row.values), bool) if row.allowed is None else ~row.allowed
+    limit = row.limit
+    if limit is None:
+        limit = 1.0 if row.scale == WEIGHTS else symmetric_range(row.values[np.isfinite(row.values)])[1]
     return asdict(row) | {
+        "limit": float(limit) or 1.0,
         "values": [float(value) if np.isfinite(value) else None for value in row.values],
         "texts": number_texts(row.values),
         "masked": masked.tolist(),
@@ -84,7 +72,7 @@ def _plain(row: Row) -> dict:
 
 
 def number_texts(values: Array) -> list[str]:
-    """Three decimals; what would vanish keeps one digit and its power of ten."""
+    """Three decimals, or one digit and a power of ten where three decimals would be 0."""
     return [_text(float(value)) for value in values]
 
 
