@@ -24,7 +24,8 @@ from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
-from viz.charts.tokens_and_embeddings import signed, sum_strips
+from viz.charts.tokens_and_embeddings import sum_strips
+from viz.heatmap import signed
 from viz.html import describe_piece, piece_boxes, piece_table
 from viz.theme import symmetric_range
 

@@ -89,6 +89,15 @@ def _trace(
 bar, scatter, heatmap = partial(_trace, "bar"), partial(_trace, "scatter"), partial(_trace, "heatmap")
 
 
+def curve(
+    x: Sequence, y: Sequence, name: str, colour: str, *, dash: str = "solid", symbol: str = "", **properties: Any
+) -> dict:
+    """A line, 2 pixels wide unless `width` says otherwise; with a `symbol` also a marker at each point."""
+    line = {"color": colour, "dash": dash, "width": properties.pop("width", 2)}
+    markers = {"mode": "lines+markers", "marker": {"symbol": symbol, "size": 8}} if symbol else {"mode": "lines"}
+    return scatter(x=x, y=y, name=name, line=line, **markers | properties)
+
+
 def grid(
     rows: int,
     columns: int = 1,

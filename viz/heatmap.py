@@ -1,15 +1,17 @@
 """Heat maps of queries (rows) and keys (columns) with token labels; masked cells are hatched, not coloured."""
 
 import base64
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
-from viz.figure import NO_GRID, escape, grid, heatmap, merge, panels, suffix
-from viz.theme import WEIGHTS
+from viz.figure import NO_GRID, escape, figure, frame, grid, heatmap, merge, panels, suffix
+from viz.theme import GUIDE, SIGNED, WEIGHTS, flat_bar
 from viz.tokens import MOST_TICKS, axis_ticks, decoder_rows, numbered
 
 Array = np.ndarray
@@ -134,6 +136,12 @@ def colour_axis(scale: str, low: float, high: float, title: str, **bar: Any) -> 
     return {"colorscale": scale, "cmin": low, "cmax": high, "colorbar": {"tickformat": ".3~g", **bar}}
 
 
+def colours(scale: str, low: float, high: float, title: str = "", **bar: Any) -> dict:
+    """Colour properties of a map with a range of its own; without a title it has no colour bar."""
+    colour_bar = {"colorbar": {"title": {"text": title}, "thickness": 12, **bar}} if title else {"showscale": False}
+    return {"colorscale": scale, "zmin": low, "zmax": high, **colour_bar}
+
+
 def weight_axis(title: str = "attention<br>weight<br>0 to 1", **bar: Any) -> dict:
     """The colour axis of attention weights, from 0 to 1."""
     return colour_axis(WEIGHTS, 0, 1, title, **bar)
@@ -142,6 +150,48 @@ def weight_axis(title: str = "attention<br>weight<br>0 to 1", **bar: Any) -> dic
 def half_bar(y: float) -> dict:
     """Place of one of two colour bars that stand above each other; `y` is its middle."""
     return {"len": 0.44, "yanchor": "middle", "y": y}
+
+
+def vector_strips(
+    vectors: Mapping[str, Array], dimension: int, limits: tuple[float, float], title: str, height: int
+) -> go.Figure:
+    """Vectors of one token, one above the other, in one colour range that the bar states.
+
+    Args:
+        vectors: (d_model,) by name, top first.
+        dimension: the one to frame.
+        limits: of the colours.
+        title: of the x axis.
+        height: in pixels.
+    """
+    names = list(vectors)
+    z = np.stack([*vectors.values()]).astype(np.float32)
+    return figure(
+        [heatmap(z=z, y=names, ygap=6, coloraxis="coloraxis", hover="<b>%{z:.7g}</b><br>%{y}<br>dimension %{x}")],
+        height=height,
+        margin={"t": 70, "l": 105},
+        coloraxis=signed_axis(limits),
+        xaxis={"title": title},
+        yaxis=NO_GRID
+        | {
+            "tickvals": names,
+            "ticktext": ["<br>".join(textwrap.wrap(name, 13)) for name in names],
+            "autorange": "reversed",
+        },
+        shapes=[frame((dimension, dimension), (0, len(names) - 1), GUIDE)],
+    )
+
+
+def signed_axis(limits: tuple[float, float]) -> dict:
+    """A colour axis of signed values, its range written on a bar above the figure."""
+    ticks = np.linspace(*limits, 3)
+    bar = flat_bar("value") | {"tickvals": ticks, "ticktext": [signed(tick) for tick in ticks]}
+    return {"colorscale": SIGNED, "cmin": limits[0], "cmax": limits[1], "colorbar": bar}
+
+
+def signed(value: float) -> str:
+    """Three digits with a true minus sign: "−4.5"."""
+    return f"{value:.3g}".replace("-", "−")
 
 
 def cells_table(rows: Sequence[str], keys: Sequence[str], columns: Mapping[str, Array]) -> pd.DataFrame:

@@ -102,8 +102,8 @@ def block_equation(numbers: Mapping[str, float], dimension: int, pre: bool) -> s
     symbol, source = ("x", "before") if pre else ("s", "added")
     norm = (
         rf"\mathrm{{LayerNorm}}({symbol})_{{{j}}} &= \gamma_{{{j}}}\,\frac{{{symbol}_{{{j}}} - \mu}}{{\sigma}} "
-        rf"+ \beta_{{{j}}} \\[6pt] &= {b['gamma']} \cdot \frac{{{n[source]} - {b['mean']}}}{{{b['std']}}} + {b['beta']} "
-        rf"= \mathbf{{{n['normed']}}}"
+        rf"+ \beta_{{{j}}} \\[6pt] &= {b['gamma']} \cdot \frac{{{n[source]} - {b['mean']}}}{{{b['std']}}} "
+        rf"+ {b['beta']} = \mathbf{{{n['normed']}}}"
     )
     body = r" \\[6pt] ".join((norm, residual) if pre else (residual, norm))
     return rf"\begin{{aligned}} {body} \end{{aligned}}"

@@ -15,9 +15,10 @@ from model.trace import Array, SubLayer
 from pages.frame.view import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number, select
-from viz.charts.layer_by_layer import MEASURES, path_chart, similarity_map, vector_strips
-from viz.heatmap import row_names
+from viz.charts.layer_by_layer import MEASURES, path_chart, similarity_map
+from viz.heatmap import row_names, vector_strips
 from viz.latex import block_equation
+from viz.theme import symmetric_range
 from viz.tokens import numbered
 
 STACKS = {"encoder": "Encoder", "decoder": "Decoder"}
@@ -119,7 +120,8 @@ def show_inside(view: View, shown: Shown) -> None:
     if st.session_state.get("layers_dimension") is not None:
         st.session_state["layers_dimension"] = min(max(st.session_state["layers_dimension"], 0), last)
     j = number(f"Dimension, 0 to {last}", (0, last), 0, "layers_dimension", width=200, in_link=False) or 0
-    drawn = vector_strips({**vectors, "γ (learned)": norm.gamma, "β (learned)": norm.beta}, j)
+    strips = {**vectors, "γ (learned)": norm.gamma, "β (learned)": norm.beta}
+    drawn = vector_strips(strips, j, symmetric_range(*strips.values()), "dimension", 130 + 34 * len(strips))
     name = residual_stream.step_name(sublayer)
     chart(drawn, key="layers-strips", alt=f"The token's vectors in {name}, and γ and β of its layer norm")
     numbers = {name: getattr(sublayer, name)[shown.position, j] for name in ("before", "out", "added", "normed")}

@@ -15,7 +15,8 @@ from pages.widgets.controls import choice, number
 from pages.widgets.snippet import Recipe
 from viz import theme
 from viz.charts.positional_encoding import sum_maps
-from viz.charts.tokens_and_embeddings import length_bars, neighbour_bars, signed, sum_equation
+from viz.charts.tokens_and_embeddings import length_bars, neighbour_bars, sum_equation
+from viz.heatmap import signed
 from viz.html import describe_piece, piece_table
 
 SIDES = {"source": "Source", "target": "Target"}

@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, position_bars, with_rest
-from viz.figure import GROUPED_BARS, LEGEND_ABOVE, escape, figure, scatter
+from viz.figure import GROUPED_BARS, LEGEND_ABOVE, curve, escape, figure
 from viz.theme import DECODER, ENCODER, FONT, OKABE_ITO
 from viz.tokens import labels, token_ticks
 
@@ -66,14 +66,14 @@ def prefix_chart(runs: Mapping[str, tuple[Sequence[str], Array]]) -> go.Figure:
     styles = ((OKABE_ITO[0], "solid", "circle"), (OKABE_ITO[5], "dash", "diamond"))
     return figure(
         [
-            scatter(
-                x=np.arange(len(totals)),
-                y=totals,
-                name=name,
-                mode="lines+markers",
+            curve(
+                np.arange(len(totals)),
+                totals,
+                name,
+                colour,
+                dash=dash,
+                symbol=symbol,
                 customdata=escape(labels(pieces)),
-                line={"color": colour, "dash": dash, "width": 2},
-                marker={"symbol": symbol, "size": 8},
                 hover=f"{name}, step %{{x}}: %{{customdata}}<br>log p so far <b>%{{y:.5f}}</b> nats",
             )
             for (name, (pieces, totals)), (colour, dash, symbol) in zip(runs.items(), styles, strict=False)
@@ -158,14 +158,7 @@ def step_cost_chart(lengths: Array, cached: Array, uncached: Array, quantity: st
     )
     return figure(
         [
-            scatter(
-                x=lengths,
-                y=values,
-                name=name,
-                mode="lines",
-                line={"color": colour, "dash": dash, "width": 2},
-                hover=f"{name}<br>length %{{x}}: <b>%{{y:.4g}} {unit}</b>",
-            )
+            curve(lengths, values, name, colour, dash=dash, hover=f"{name}<br>length %{{x}}: <b>%{{y:.4g}} {unit}</b>")
             for name, values, colour, dash in series
         ],
         height=340,

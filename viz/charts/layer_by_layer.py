@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from viz.figure import INVISIBLE, NO_GRID, TITLE_LEFT, bar, escape, figure, frame, grid, heatmap, scatter, vline
+from viz.figure import INVISIBLE, NO_GRID, TITLE_LEFT, bar, curve, escape, figure, frame, grid, heatmap, scatter, vline
 from viz.figure import band as shaded_band
-from viz.heatmap import cells_height
-from viz.theme import CHOSEN, GUIDE, OKABE_ITO, SIGNED, WEIGHTS, symmetric_range
+from viz.heatmap import cells_height, colours
+from viz.theme import CHOSEN, OKABE_ITO, SIGNED, WEIGHTS
 from viz.tokens import axis_ticks, labels
 
 Array = np.ndarray
@@ -123,13 +123,13 @@ def path_chart(
 def _line(
     panel: int, values: Array, name: str, colour: str, dash: str, symbol: str, columns: Mapping[str, object]
 ) -> dict:
-    return scatter(
-        panel=panel,
+    return curve(
         y=values,
         name=name,
-        mode="lines+markers",
-        line={"color": colour, "dash": dash},
-        marker={"symbol": symbol, "size": 8},
+        colour=colour,
+        dash=dash,
+        symbol=symbol,
+        panel=panel,
         legend="legend" if panel == 1 else "legend2",
         unselected={"marker": {"opacity": 1}},
         hover=f"{name} <b>%{{y:.7g}}</b><br>%{{customdata[2]}}",
@@ -142,25 +142,16 @@ def _map_traces(shown: str, values: Array, steps: Sequence[str], rows: Sequence[
     measure = MEASURES[shown]
     finite = values[np.isfinite(values)]
     low, high = (-1.0, 1.0) if measure.cosine else (0.0, 1.0 if shown == "share" else float(finite.max(initial=0)))
-    colour_bar = {
-        "title": {"text": f"{low:.3g} to {high:.3g}".replace("-", "−")},
-        "thickness": 12,
-        "y": 0,
-        "yanchor": "bottom",
-        "len": length,
-        "tickvals": [low, (low + high) / 2, high],
-        "tickformat": ".3~g",
-    }
+    title = f"{low:.3g} to {high:.3g}".replace("-", "−")
+    ticks = {"tickvals": [low, (low + high) / 2, high], "tickformat": ".3~g"}
+    bar_place = {"y": 0, "yanchor": "bottom", "len": length}
     names = escape(rows)
     places = np.argwhere(np.isfinite(values))
     return [
         heatmap(
             panel=3,
             z=np.ascontiguousarray(values, dtype=np.float32),
-            colorscale=SIGNED if measure.cosine else WEIGHTS,
-            zmin=low,
-            zmax=high,
-            colorbar=colour_bar,
+            **colours(SIGNED if measure.cosine else WEIGHTS, low, high, title, **ticks, **bar_place),
             ygap=1 if len(rows) <= 30 else 0,
             xgap=1,
         ),
@@ -210,50 +201,11 @@ def similarity_map(similarities: Array, rows: Sequence[str]) -> go.Figure:
                 z=np.ascontiguousarray(similarities, dtype=np.float32),
                 x=names,
                 y=names,
-                colorscale=SIGNED,
-                zmin=-1,
-                zmax=1,
-                colorbar={"title": {"text": "cosine<br>−1 to 1"}, "thickness": 12, "tickvals": [-1, -0.5, 0, 0.5, 1]},
+                **colours(SIGNED, -1, 1, "cosine<br>−1 to 1", tickvals=[-1, -0.5, 0, 0.5, 1]),
                 hover="cosine <b>%{z:.7g}</b><br>%{y}<br>and %{x}",
             )
         ],
         height=200 + cells_height(len(names), 480, 22),
         xaxis=axis | {"tickangle": -60},
         yaxis=axis | {"showgrid": False, "autorange": "reversed", "scaleanchor": "x"},
-    )
-
-
-def vector_strips(vectors: Mapping[str, Array], dimension: int) -> go.Figure:
-    """Vectors of one token, one above the other, in one colour range that the bar states.
-
-    Args:
-        vectors: (d_model,) by name, top first.
-        dimension: the one to frame.
-    """
-    low, high = symmetric_range(*vectors.values())
-    names = list(vectors)
-    colour_bar = {
-        "title": {"text": f"value<br>−{high:.3g} to {high:.3g}"},
-        "thickness": 12,
-        "tickvals": [low, 0, high],
-        "ticktext": [f"−{high:.3g}", "0", f"{high:.3g}"],
-    }
-    return figure(
-        [
-            heatmap(
-                z=np.stack([*vectors.values()]).astype(np.float32),
-                y=names,
-                ygap=5,
-                colorscale=SIGNED,
-                zmin=low,
-                zmax=high,
-                colorbar=colour_bar,
-                hover="<b>%{z:.7g}</b><br>%{y}<br>dimension %{x}",
-            )
-        ],
-        height=70 + 34 * len(names),
-        margin={"t": 10},
-        xaxis={"title": "dimension"},
-        yaxis=NO_GRID | {"autorange": "reversed"},
-        shapes=[frame((dimension, dimension), (0, len(names) - 1), GUIDE)],
     )

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from viz.figure import LEGEND_ABOVE, NO_GRID, TITLE_LEFT, bar, escape, figure, frame, grid, heatmap, scatter
-from viz.heatmap import cells_height
+from viz.figure import LEGEND_ABOVE, NO_GRID, TITLE_LEFT, bar, curve, escape, figure, frame, grid, heatmap, scatter
+from viz.heatmap import cells_height, colours
 from viz.theme import CHOSEN, OKABE_ITO, WEIGHTS
 from viz.tokens import axis_ticks, labels
 
@@ -41,10 +41,7 @@ def lens_grid(tops: Sequence[Sequence[str]], probabilities: Array, steps: Sequen
         y=list(steps),
         xgap=2,
         ygap=2,
-        colorscale=WEIGHTS,
-        zmin=0,
-        zmax=1,
-        showscale=False,
+        **colours(WEIGHTS, 0, 1),
         hover="after %{y}<br>%{x} %{customdata}<br>probability <b>%{z:.7g}</b>",
     )
     frames = [
@@ -77,13 +74,13 @@ def lens_curves(probability: Array, rank: Array, steps: Sequence[str], vocabular
     powers = [10**n for n in range(len(str(vocabulary))) if 10**n <= vocabulary]
     return figure(
         [
-            scatter(
+            curve(
+                list(steps),
+                values,
+                name,
+                colour,
+                symbol="circle",
                 panel=panel,
-                x=list(steps),
-                y=values,
-                mode="lines+markers",
-                name=name,
-                line={"color": colour},
                 hover=f"after %{{x}}<br>{name} <b>%{{y:.7g}}</b>",
             )
             for panel, name, values, colour in series
@@ -133,10 +130,7 @@ def lens_map(
                 x=list(steps),
                 xgap=1,
                 ygap=1 if len(rows) <= 30 else 0,
-                colorscale=WEIGHTS,
-                zmin=0,
-                zmax=1,
-                colorbar={"title": {"text": "probability<br>0 to 1"}, "thickness": 12},
+                **colours(WEIGHTS, 0, 1, "probability<br>0 to 1"),
                 hover="row %{text}<br>after %{x}<br>probability <b>%{z:.7g}</b>, rank %{customdata}",
             )
         ],

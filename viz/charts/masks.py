@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from viz.bars import position_bars
+from viz.bars import position_chart
 from viz.figure import GROUPED_BARS, bar, escape, figure, heatmap, vline
-from viz.heatmap import Map, cells_height, colour_axis, half_bar, map_grid, weight_axis
+from viz.heatmap import Map, cells_height, colour_axis, colours, half_bar, map_grid, weight_axis
 from viz.theme import CHOSEN, OKABE_ITO, SIGNED, WEIGHTS, symmetric_range
-from viz.tokens import axis_ticks, labels, numbered, token_ticks
+from viz.tokens import axis_ticks, labels, numbered
 
 Array = np.ndarray
 
@@ -134,21 +134,19 @@ def probability_bars(
         after: (position,), 0 to 1, with the intervention.
         names: what `before` and `after` are.
     """
-    series = (
-        (f"before: {names[0]}", before, OKABE_ITO[0]),
-        (f"after: {names[1]}", after, OKABE_ITO[1]),
-        ("difference: after − before", after - before, OKABE_ITO[3]),
-    )
-    tokens = labels(next_tokens)
-    return figure(
-        [
-            position_bars(tokens, values, name, {"color": colour}, what="correct token at position")
-            for name, values, colour in series
-        ],
-        GROUPED_BARS,
-        height=360,
-        xaxis=token_ticks(next_tokens) | {"title": "correct next token"},
-        yaxis={"title": "its probability", "range": [-1 if (after < before).any() else 0, 1], "zeroline": True},
+    difference = after - before
+    series = {
+        f"before: {names[0]}": (before, {"color": OKABE_ITO[0]}),
+        f"after: {names[1]}": (after, {"color": OKABE_ITO[1]}),
+        "difference: after − before": (difference, {"color": OKABE_ITO[3]}),
+    }
+    return position_chart(
+        labels(next_tokens),
+        series,
+        360,
+        ("correct next token", "its probability"),
+        what="correct token at position",
+        yaxis={"range": [-1 if (difference < 0).any() else 0, 1], "zeroline": True},
     )
 
 
@@ -165,10 +163,7 @@ def future_weight_map(mass: Array, rows: Sequence[str]) -> go.Figure:
                 z=np.ascontiguousarray(mass, dtype=np.float32),
                 x=escape(rows),
                 y=[f"head {head}" for head in range(len(mass))],
-                colorscale=WEIGHTS,
-                zmin=0,
-                zmax=1,
-                colorbar={"title": {"text": "weight on<br>later positions,<br>0 to 1"}, "thickness": 12},
+                **colours(WEIGHTS, 0, 1, "weight on<br>later positions,<br>0 to 1"),
                 hover="%{y}, row %{x}<br>weight on later positions <b>%{z:.7g}</b>",
             )
         ],

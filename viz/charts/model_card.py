@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from viz.figure import LEGEND_ABOVE, figure, scatter, text, vline
+from viz.figure import LEGEND_ABOVE, curve, figure, text, vline
 from viz.theme import OKABE_ITO
 
 Array = np.ndarray
@@ -45,13 +45,13 @@ def work_chart(lengths: Array, work: Mapping[str, Array], sentence: int, longest
         even: the length at which attention costs as much as projections and feed-forward together.
     """
     curves = [
-        scatter(
-            x=lengths,
-            # Plotly has no 64-bit integers; a float holds these exactly.
-            y=np.asarray(work[name], dtype=float),
-            mode="lines",
-            line={"color": colour, "width": 3 if name == ATTENTION else 2, "dash": dash},
-            name=name,
+        curve(
+            lengths,
+            np.asarray(work[name], dtype=float),  # Plotly has no 64-bit integers; a float holds these exactly.
+            name,
+            colour,
+            dash=dash,
+            width=3 if name == ATTENTION else 2,
             hover=f"<b>%{{y:,.0f}}</b><br>{name}<br>at %{{x}} tokens",
         )
         for (name, colour), dash in zip(COLOURS.items(), ("solid", "dash", "dot", "dashdot"), strict=True)

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from viz.bars import position_bars
-from viz.figure import GROUPED_BARS, LEGEND_ABOVE, NO_GRID, figure, heatmap, hline, panels, scatter, text
+from viz.bars import position_chart
+from viz.figure import LEGEND_ABOVE, NO_GRID, curve, figure, heatmap, hline, panels, scatter, text
 from viz.heatmap import Map, cells_height, colour_axis, map_grid, weight_axis
 from viz.theme import CHOSEN, OKABE_ITO, SIGNED
-from viz.tokens import numbered, token_ticks
+from viz.tokens import numbered
 
 Array = np.ndarray
 
@@ -83,14 +83,8 @@ def offset_chart(offsets: Array, scores: Array, plain: float, here: int) -> go.F
     place = {"x": 0.01, "xref": "x domain", "xanchor": "left", "y": plain, "yanchor": "bottom"}
     return figure(
         [
-            scatter(
-                x=offsets,
-                y=scores,
-                mode="lines+markers",
-                marker={"size": 4},
-                line={"color": OKABE_ITO[0], "width": 1.5},
-                name="rotated",
-                hover=hover,
+            curve(
+                offsets, scores, "rotated", OKABE_ITO[0], width=1.5, marker={"size": 4}, symbol="circle", hover=hover
             ),
             scatter(
                 x=[here],
@@ -147,17 +141,13 @@ def bias_chart(slopes: Array, head: int, distances: int) -> go.Figure:
     colours = len(OKABE_ITO)
     return figure(
         [
-            scatter(
-                x=steps,
-                y=-slope * steps,
-                mode="lines",
-                # Beyond the eight colours the lines are dashed.
-                line={
-                    "color": OKABE_ITO[number % colours],
-                    "width": 5 if number == head else 1.5,
-                    "dash": ("solid", "dash")[number // colours % 2],
-                },
-                name=str(number),
+            curve(
+                steps,
+                -slope * steps,
+                str(number),
+                OKABE_ITO[number % colours],
+                width=5 if number == head else 1.5,
+                dash=("solid", "dash")[number // colours % 2],  # beyond the eight colours
                 hover=f"head {number}, distance %{{x}}: <b>%{{y:.7g}}</b>",
             )
             for number, slope in enumerate(slopes)
@@ -178,13 +168,6 @@ def memory_change_bars(tokens: Sequence[str], variants: Mapping[str, Array]) -> 
         variants: name -> change ÷ length, (position,); at most two.
     """
     looks = ({"color": OKABE_ITO[0]}, {"color": OKABE_ITO[5], "pattern": {"shape": "/"}})
-    return figure(
-        [
-            position_bars(numbered(tokens), values, name, look, number=".3g")
-            for (name, values), look in zip(variants.items(), looks, strict=False)
-        ],
-        GROUPED_BARS,
-        height=320,
-        xaxis=token_ticks(tokens) | {"title": "token"},
-        yaxis={"title": "change ÷ length", "rangemode": "tozero"},
-    )
+    series = {name: (values, look) for (name, values), look in zip(variants.items(), looks, strict=False)}
+    titles = ("token", "change ÷ length")
+    return position_chart(numbered(tokens), series, 320, titles, number=".3g", yaxis={"rangemode": "tozero"})

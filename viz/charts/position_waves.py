@@ -11,7 +11,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from viz.charts.positional_encoding import dimension_name, positions_text
-from viz.figure import LEGEND_ABOVE, NO_GRID, figure, heatmap, hline, scatter, text
+from viz.figure import LEGEND_ABOVE, NO_GRID, curve, figure, heatmap, hline, scatter, text
+from viz.heatmap import colours
 from viz.theme import GUIDE, OKABE_ITO, SIGNED
 
 Array = np.ndarray
@@ -31,7 +32,7 @@ def wavelength_chart(measured: Array, formula: Array, max_len: int, chosen: Sequ
     dots = {"mode": "markers", "hover": "pair %{x}: <b>%{y:,.7g}</b> positions"}
     pairs = np.arange(len(formula))
     traces = [
-        scatter(x=pairs, y=formula, mode="lines", line={"color": GUIDE, "width": 1.5}, name="formula"),
+        curve(pairs, formula, "formula", GUIDE, width=1.5),
         scatter(x=pairs, y=measured, marker={"size": 5, "color": GUIDE}, name="the model's table", **dots),
     ]
     for dimension, colour in zip(chosen, OKABE_ITO, strict=False):
@@ -67,7 +68,7 @@ def wave_chart(encoding: Array, wavelengths: Array, dimensions: Sequence[int]) -
         angle = 2 * math.pi * between / wavelengths[dimension // 2]
         wave = np.cos(angle) if dimension % 2 else np.sin(angle)
         traces += [
-            scatter(x=between, y=wave, mode="lines", line={"color": colour, "width": 1.5}, showlegend=False),
+            curve(between, wave, "", colour, width=1.5, showlegend=False),
             scatter(
                 x=np.arange(len(encoding)),
                 y=encoding[:, dimension],
@@ -105,12 +106,12 @@ def similarity_curve(similarities: Array, extremes: tuple[Array, Array], positio
         [
             scatter(y=highest, showlegend=False, **edge),
             scatter(y=lowest, fill="tonexty", fillcolor=BAND, name="lowest to highest of all positions", **edge),
-            scatter(
-                x=offsets,
-                y=row,
-                mode="lines",
-                line={"color": OKABE_ITO[0], "width": 1.5},
-                name=f"position {position}",
+            curve(
+                offsets,
+                row,
+                f"position {position}",
+                OKABE_ITO[0],
+                width=1.5,
                 hover=f"<b>%{{y:.7g}}</b><br>positions {position} and {position} %{{x:+d}}",
             ),
         ],
@@ -209,10 +210,7 @@ def block_map(blocks: Array, pairs: Sequence[int], k: int) -> go.Figure:
                 hoverongaps=False,
                 texttemplate="%{z:.2f}",
                 textfont={"size": 10},
-                colorscale=SIGNED,
-                zmin=-1,
-                zmax=1,
-                showscale=False,
+                **colours(SIGNED, -1, 1),
                 hover=f"<b>%{{z:.7g}}</b><br>M<sub>{k}</sub>, row %{{y}}, column %{{x}}",
             )
         ],

@@ -9,7 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.figure import NO_GRID, TITLE_LEFT, escape, figure, grid, heatmap, hline, merge, panels, text
-from viz.theme import SIGNED, flat_bar, symmetric_range
+from viz.heatmap import signed_axis
+from viz.theme import symmetric_range
 from viz.tokens import axis_ticks, numbered
 
 Array = np.ndarray
@@ -66,7 +67,7 @@ def table_map(
     return figure(
         [_map(encoding, hover, x=dimension_formulas(dimensions, wavelengths))],
         height=530,
-        coloraxis=_colour_axis(limits),
+        coloraxis=signed_axis(limits),
         xaxis=axis_ticks([str(j) for j in range(dimensions)], MOST_TICKS) | {"title": "dimension"},
         yaxis=NO_GRID | {"title": "position", "autorange": "reversed"},
         shapes=lines,
@@ -86,7 +87,7 @@ def similarity_map(similarities: Array, name: str, limit: float) -> go.Figure:
     return figure(
         [_map(similarities, f"{VALUE}{name} of positions %{{y}} and %{{x}}")],
         height=440,
-        coloraxis=_colour_axis((-limit, limit)),
+        coloraxis=signed_axis((-limit, limit)),
         xaxis=square,
         yaxis=square | NO_GRID | {"autorange": "reversed", "scaleanchor": "x"},
     )
@@ -123,7 +124,7 @@ def _stacked_maps(maps: Mapping[str, Array], tokens: Sequence[str] | None) -> go
         height=height + 60,
         # The colour bar lies above the title of the first map.
         coloraxis=merge(
-            _colour_axis(symmetric_range(*maps.values())), {"colorbar": {"yref": "container", "yanchor": "top"}}
+            signed_axis(symmetric_range(*maps.values())), {"colorbar": {"yref": "container", "yanchor": "top"}}
         ),
         margin={"t": 100},
     )
@@ -131,10 +132,3 @@ def _stacked_maps(maps: Mapping[str, Array], tokens: Sequence[str] | None) -> go
 
 def _map(values: Array, hover: str, **properties: object) -> dict:
     return heatmap(z=np.ascontiguousarray(values, dtype=np.float32), coloraxis="coloraxis", hover=hover, **properties)
-
-
-def _colour_axis(limits: tuple[float, float]) -> dict:
-    """The signed scale, with its range written on the bar."""
-    ticks = np.linspace(*limits, 3)
-    bar = flat_bar("value") | {"tickvals": ticks, "ticktext": [f"{tick:.3g}" for tick in ticks]}
-    return {"colorscale": SIGNED, "cmin": limits[0], "cmax": limits[1], "colorbar": bar}

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from viz.figure import LEGEND_ABOVE, bar, figure, scatter
+from viz.figure import LEGEND_ABOVE, bar, curve, figure, scatter
 from viz.theme import GUIDE, OKABE_ITO
 
 Array = np.ndarray
@@ -76,13 +76,7 @@ def variances_chart(variances: Array, if_independent: Array, d_k: int, head: int
                 marker={"symbol": "diamond", "size": 10, "color": GUIDE, "line": {"width": 1.5, "color": "#FFFFFF"}},
                 hover="head %{x}<br>if the components were independent <b>%{y:.5g}</b>",
             ),
-            scatter(
-                x=[-0.5, len(heads) - 0.5],
-                y=[d_k, d_k],
-                name=f"d_k = {d_k}",
-                mode="lines",
-                line={"dash": "dash", "color": GUIDE, "width": 2.5},
-            ),
+            curve([-0.5, len(heads) - 0.5], [d_k, d_k], f"d_k = {d_k}", GUIDE, dash="dash", width=2.5),
         ],
         height=360,
         legend=LEGEND_ABOVE,
@@ -105,14 +99,14 @@ def runs_chart(taus: Sequence[float], per_token: Array, bits: Array) -> go.Figur
     )
     return figure(
         [
-            scatter(
-                x=list(taus),
-                y=values,
-                name=name,
-                mode="lines+markers",
+            curve(
+                list(taus),
+                values,
+                name,
+                colour,
+                dash=dash,
+                symbol=symbol,
                 yaxis=axis,
-                line={"color": colour, "dash": dash},
-                marker={"symbol": symbol, "size": 9},
                 hover=f"τ = %{{x:g}}<br>{name}: <b>%{{y:.5f}}</b>",
             )
             for name, values, colour, symbol, dash, axis in series

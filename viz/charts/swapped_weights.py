@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from viz.bars import position_bars
-from viz.figure import GROUPED_BARS, figure, scatter
+from viz.bars import position_chart
+from viz.figure import figure, scatter
 from viz.theme import CHOSEN, GUIDE, OKABE_ITO, VALUE
-from viz.tokens import labels, token_ticks
+from viz.tokens import labels
 
 Array = np.ndarray
 
@@ -73,17 +73,9 @@ def zeroing_bars(keys: Sequence[str], weights: Array, shares: Array) -> go.Figur
         weights: (key,) mean attention weight, sum 1.
         shares: (key,) mean share of how far the rows' outputs turn without the key's value.
     """
-    names = labels(keys)
-    return figure(
-        [
-            position_bars(names, weights, "attention weight", {"color": OKABE_ITO[0]}, what="key"),
-            position_bars(names, shares, "value zeroing", {"color": VALUE, "pattern": {"shape": "/"}}, what="key"),
-        ],
-        GROUPED_BARS,
-        height=340,
-        xaxis=token_ticks(keys) | {"title": "key"},
-        yaxis={"title": "share of the row, mean"},
-    )
+    hatched = {"color": VALUE, "pattern": {"shape": "/"}}
+    series = {"attention weight": (weights, {"color": OKABE_ITO[0]}), "value zeroing": (shares, hatched)}
+    return position_chart(labels(keys), series, 340, ("key", "share of the row, mean"), what="key")
 
 
 def zeroing_table(keys: Sequence[str], weights: Array, shares: Array, changes: Array) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from viz.bars import position_bars
 from viz.canvas.matrices import Axis, Matrix, encode
-from viz.figure import LEGEND_ABOVE, TITLE_LEFT, band, figure, grid, hline, scatter, text, vline
+from viz.figure import LEGEND_ABOVE, TITLE_LEFT, band, curve, figure, grid, hline, text, vline
 from viz.theme import OKABE_ITO, WEIGHTS
 from viz.tokens import axis_ticks
 
@@ -103,12 +103,13 @@ def entropy_chart(taus: Array, row: Array, head: Array, visible: int, run_tau: f
     marks = [0.01, 0.1, 1, 10, 100]
     return figure(
         [
-            scatter(
-                x=taus,
-                y=bits,
-                name=name,
-                mode="lines",
-                line={"color": colour, "dash": dash, "width": 2.5},
+            curve(
+                taus,
+                bits,
+                name,
+                colour,
+                dash=dash,
+                width=2.5,
                 hover=f"{name}<br>τ = %{{x:.3g}}<br><b>%{{y:.5f}} bits</b>",
             )
             for name, bits, colour, dash in (

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from viz.figure import LEGEND_ABOVE, figure, scatter, text, vline
+from viz.figure import LEGEND_ABOVE, curve, figure, text, vline
 
 Array = np.ndarray
 
@@ -25,19 +25,11 @@ def time_chart(
     traces = []
     for name, times in samples.items():
         low, middle, high = np.percentile(times * 1e3, (25, 50, 75), axis=1)
+        bars = {"type": "data", "symmetric": False, "array": high - middle, "arrayminus": middle - low}
         colour, symbol = looks[name]
-        traces.append(
-            scatter(
-                x=list(lengths),
-                y=middle,
-                error_y={"type": "data", "symmetric": False, "array": high - middle, "arrayminus": middle - low},
-                mode="lines+markers",
-                name=name,
-                line={"color": colour, "width": 3},
-                marker={"symbol": symbol, "size": 10},
-                hover=f"{name}<br><b>%{{y:.4g}} ms</b> at n = %{{x}}",
-            )
-        )
+        look = {"width": 3, "symbol": symbol, "marker": {"symbol": symbol, "size": 10}, "error_y": bars}
+        hover = f"{name}<br><b>%{{y:.4g}} ms</b> at n = %{{x}}"
+        traces.append(curve(list(lengths), middle, name, colour, hover=hover, **look))
     side, shift = ("right", -6) if n > max(lengths) / 4 else ("left", 6)
     place = {"x": np.log10(n), "xanchor": side, "xshift": shift, "y": 0.02, "yref": "y domain"}
     return figure(

@@ -1,15 +1,15 @@
 """Figures of Tokens and embeddings (paper, sections 3.4, 3.5): vectors of one token, lengths, neighbours, the sum."""
 
 import html
-import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
 from viz.bars import candidate_axis, candidate_bars, position_bars
-from viz.figure import LEGEND_ABOVE, NO_GRID, figure, frame, heatmap
-from viz.theme import GUIDE, OKABE_ITO, SIGNED, flat_bar
+from viz.figure import LEGEND_ABOVE, figure
+from viz.heatmap import vector_strips
+from viz.theme import OKABE_ITO
 from viz.tokens import labels, token_ticks, visible
 
 Array = np.ndarray
@@ -34,31 +34,8 @@ def sum_strips(rows: Mapping[str, Array], name: str, dimension: int, limits: tup
         dimension: the one to frame.
         limits: colour range, stated on the colour bar.
     """
-    steps = np.linspace(*limits, 3)
-    bar = flat_bar("value") | {"tickvals": steps, "ticktext": [signed(step) for step in steps]}
-    titles = list(PARTS.values())
-    return figure(
-        [
-            heatmap(
-                z=np.stack([rows[part] for part in PARTS]).astype(np.float32),
-                y=titles,
-                ygap=6,
-                coloraxis="coloraxis",
-                hover="<b>%{z:.7g}</b><br>%{y}<br>dimension %{x}",
-            )
-        ],
-        height=300,
-        margin={"t": 70, "l": 105},
-        coloraxis={"colorscale": SIGNED, "cmin": limits[0], "cmax": limits[1], "colorbar": bar},
-        xaxis={"title": f"dimension of the token “{html.escape(name)}”"},
-        yaxis=NO_GRID
-        | {
-            "tickvals": titles,
-            "ticktext": ["<br>".join(textwrap.wrap(title, 13)) for title in titles],
-            "autorange": "reversed",
-        },
-        shapes=[frame((dimension, dimension), (0, len(PARTS) - 1), GUIDE)],
-    )
+    vectors = {title: rows[part] for part, title in PARTS.items()}
+    return vector_strips(vectors, dimension, limits, f"dimension of the token “{html.escape(name)}”", 300)
 
 
 def length_bars(lengths: Mapping[str, Array], tokens: Sequence[str], chosen: int) -> go.Figure:
@@ -139,11 +116,6 @@ def sum_equation(numbers: Mapping[str, float], token_id: int, position: int, dim
         rf"+ PE_{{{position},\,{dimension}}} \\ &= {n['weight']} \cdot {n['scale']} + {n['positional']} \\ "
         rf"&= {n['embedding']} + {n['positional']} = \mathbf{{{n['sum']}}} \end{{aligned}}"
     )
-
-
-def signed(value: float) -> str:
-    """Three digits with a true minus sign: "−4.5"."""
-    return f"{value:.3g}".replace("-", "−")
 
 
 def equation_number(value: float, bracketed: bool = True) -> str:

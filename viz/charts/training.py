@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.bars import candidate_axis, candidate_names, with_rest
-from viz.figure import LEGEND_ABOVE, figure, grid, merge, scatter, suffix, text, vline
+from viz.figure import LEGEND_ABOVE, curve, figure, grid, merge, scatter, suffix, text, vline
 from viz.theme import DECODER, GUIDE, OKABE_ITO
 
 Array = np.ndarray
@@ -49,15 +49,14 @@ def run_curves(log: Mapping[str, Array], over: str) -> go.Figure:
         over: step, epoch or hours.
     """
     traces = [
-        scatter(
+        curve(
+            log[over],
+            log[name],
+            label,
+            colour,
             panel=number,
-            x=log[over],
-            y=log[name],
-            name=label,
-            mode="lines+markers",
-            line={"color": colour},
             # The two curves of one panel differ in more than their colours.
-            marker={"size": 6, "symbol": "diamond-open" if name == "dev_loss" else "circle"},
+            symbol="diamond-open" if name == "dev_loss" else "circle",
             hover=f"<b>%{{y:.6g}}</b> {panel.unit}<br>{label}<br>{OVER[over]} %{{x:,.6g}}",
         )
         for number, panel in enumerate(PANELS, start=1)
@@ -91,10 +90,10 @@ def schedule_chart(
         points: steps and rates of log.csv.
         peak: step and rate of the first curve's maximum.
     """
-    styles = ({"color": DECODER, "width": 3}, {"color": TRAIN, "width": 2, "dash": "dot"})
+    styles = ((DECODER, {"width": 3}), (TRAIN, {"dash": "dot"}))
     traces = [
-        scatter(x=steps, y=rates, mode="lines", line=line, name=name, hover=_rate_hover(name))
-        for (name, rates), line in zip(curves.items(), styles, strict=False)
+        curve(steps, rates, name, colour, hover=_rate_hover(name), **look)
+        for (name, rates), (colour, look) in zip(curves.items(), styles, strict=False)
     ]
     if points is not None:
         name = "this run, log.csv"

@@ -8,7 +8,20 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from viz.charts.model_card import log_axes
-from viz.figure import LEGEND_ABOVE, NO_GRID, TITLE_LEFT, escape, figure, grid, merge, scatter, suffix, text, vline
+from viz.figure import (
+    LEGEND_ABOVE,
+    NO_GRID,
+    TITLE_LEFT,
+    curve,
+    escape,
+    figure,
+    grid,
+    merge,
+    scatter,
+    suffix,
+    text,
+    vline,
+)
 from viz.theme import GUIDE, OKABE_ITO
 from viz.tokens import labels, token_ticks
 
@@ -52,9 +65,8 @@ def operations_chart(lengths: Array, curves: Mapping[str, Array], here: Mapping[
     traces = []
     for name, (colour, dash) in LOOKS.items():
         hover = f"<b>%{{y:,.0f}}</b> operations<br>{name}, {ORDERS[name][0]}<br>at n = %{{x:,}}"
-        line = {"mode": "lines", "line": {"color": colour, "width": 3, "dash": dash}, "name": name}
         dot = {"mode": "markers", "marker": {"color": colour, "size": 10}, "showlegend": False}
-        traces.append(scatter(x=lengths, y=curves[name].astype(float), hover=hover, **line))
+        traces.append(curve(lengths, curves[name].astype(float), name, colour, dash=dash, width=3, hover=hover))
         traces.append(scatter(x=[n], y=[float(here[name])], hover=hover, **dot))
     crossing = scatter(
         x=[d],

@@ -152,8 +152,8 @@ STEPS = (
         equations.output,
         "The z of all {n_heads} heads are concatenated and multiplied by $W_O$; below, the contribution of head {head} "
         "alone.",
-        "The block of head {head} (framed) is multiplied by its own {d_k} rows of $W_O$ only (framed), so the output is "
-        "a sum: one contribution from each head, and the bias once.",
+        "The block of head {head} (framed) is multiplied by its own {d_k} rows of $W_O$ only (framed), so the output "
+        "is a sum: one contribution from each head, and the bias once.",
         ("query", "model"),
     ),
 )

@@ -7,8 +7,9 @@ from model.analysis.logit_lens import logit_lens
 from model.analysis.residual_stream import cosines, measure_stream, neurons, residual_stream
 from model.checkpoints.translator import Translator
 from model.trace import Trace
-from viz.charts.layer_by_layer import MEASURES, path_chart, path_table, similarity_map, vector_strips
+from viz.charts.layer_by_layer import MEASURES, path_chart, path_table, similarity_map
 from viz.charts.logit_lens import lens_curves, lens_grid, lens_map, neuron_chart, neuron_table
+from viz.heatmap import vector_strips
 from viz.latex import block_equation
 from viz.tokens import numbered
 
@@ -55,10 +56,11 @@ def test_long_sentences_get_few_ticks_and_tokens_never_become_markup() -> None:
 
 def test_strips_share_one_range_and_frame_the_dimension() -> None:
     vectors = {"one": np.array([0.5, -3.0]), "two": np.array([1.0, 2.0])}
-    figure = vector_strips(vectors, 1)
+    figure = vector_strips(vectors, 1, (-3, 3), "dimension", 300)
     heat = figure.data[0]
     assert np.array_equal(heat.z, [*vectors.values()])
-    assert (heat.zmin, heat.zmax) == (-3, 3)
+    assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (-3, 3)
+    assert figure.layout.coloraxis.colorbar.ticktext == ("−3", "0", "3")
     assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (0.5, 1.5)
 
 
