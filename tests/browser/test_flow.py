@@ -45,7 +45,7 @@ def test_from_a_head_to_its_steps_and_to_the_model_without_it_and_back(
     follow(visitor, "What if this head were off?", "What if")
     wait_for_address(visitor, "changes=")
     wait_for_query(visitor, CHOSEN | {"changes": OFF})
-    visitor.page.get_by_text("1. The result of encoder self-attention, layer 1, head 2 is set to 0.").wait_for()
+    visitor.page.get_by_text("1. In encoder self-attention, layer 1, head 2, z is set to 0.").wait_for()
     visitor.page.go_back()
     arrive(visitor, "Attention, step by step")
     wait_for_query(visitor, CHOSEN | {"step": "2"})
