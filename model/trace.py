@@ -53,6 +53,31 @@ class Kind:
 
 
 @dataclass(frozen=True)
+class Tokens:
+    """A text as the model reads or writes it, token by token."""
+
+    text: str
+    ids: tuple[int, ...]
+    labels: tuple[str, ...]
+    """the pieces; U+2581 starts a word"""
+    special: tuple[bool, ...]
+    """whether each token stands for no text: start, end, padding"""
+    spans: tuple[tuple[int, int] | None, ...]
+    """first character of `text` that each token covers, and the one after its last; None for special tokens"""
+    words: tuple[int | None, ...]
+    """number of the word that each token belongs to; None for special tokens"""
+    segments: tuple[int, ...] | None = None
+    """token type, such as BERT's sentence A and B"""
+    roles: tuple[str, ...] | None = None
+    """of a chat: system, user, assistant or template"""
+    prompt_length: int | None = None
+    """how many tokens were given; the others were generated"""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
 class Projections:
     """The learned matrices of one multi-head attention (paper, section 3.2.2), cut into its heads."""
 
@@ -116,15 +141,15 @@ class Attention:
     """(query, d_model): concat(z) W_O + b_O"""
     scale: float
     """1 / sqrt(d_k) in the paper"""
+    query_special: tuple[bool, ...]
+    """whether each query token stands for no text, such as <s>"""
+    key_special: tuple[bool, ...]
     causal: bool = False
     """whether a query sees no key after its own position"""
     crosses: bool = False
     """whether queries and keys belong to two different texts"""
-    predicts: tuple[str, ...] | None = None
-    """the token that each query's row should predict; None where rows predict nothing"""
-    query_special: tuple[bool, ...] | None = None
-    """whether each query token stands for no text, such as <s>; None: none does"""
-    key_special: tuple[bool, ...] | None = None
+    predicts: Tokens | None = None
+    """what each query's row should predict; None where rows predict nothing"""
     softcap: float | None = None
     """softcap(x) = softcap * tanh(x / softcap); None: no soft cap"""
     bias: Array | None = None
@@ -231,31 +256,6 @@ class SubLayer:
     def norm_input(self) -> Array:
         """(position, d_model): what `norm` is applied to."""
         return self.before if self.placement == "pre" else self.added
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """A text as the model reads or writes it, token by token."""
-
-    text: str
-    ids: tuple[int, ...]
-    labels: tuple[str, ...]
-    """the pieces; U+2581 starts a word"""
-    special: tuple[bool, ...]
-    """whether each token stands for no text: start, end, padding"""
-    spans: tuple[tuple[int, int] | None, ...]
-    """first character of `text` that each token covers, and the one after its last; None for special tokens"""
-    words: tuple[int | None, ...]
-    """number of the word that each token belongs to; None for special tokens"""
-    segments: tuple[int, ...] | None = None
-    """token type, such as BERT's sentence A and B"""
-    roles: tuple[str, ...] | None = None
-    """of a chat: system, user, assistant or template"""
-    prompt_length: int | None = None
-    """how many tokens were given; the others were generated"""
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
 
 @dataclass(frozen=True)

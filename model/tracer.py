@@ -80,7 +80,7 @@ class _Reader:
         path, module = self.model.attentions()[kind.name, layer]
         residual = self.model.get_submodule(f"{path}_residual")
         query_input = self.activations[f"{path}_residual.{'normed' if residual.pre_norm else 'before'}"]
-        queries, keys, predicts = self.tokens[kind.queries], self.tokens[kind.keys], self.predicts[kind.queries]
+        queries, keys = self.tokens[kind.queries], self.tokens[kind.keys]
         names = ("q", "k", "v", "scores", "scaled", "mask", "pattern", "z", "out")
         return Attention(
             kind=kind.name,
@@ -94,7 +94,7 @@ class _Reader:
             scale=1 / module.divisor,
             causal=kind.causal,
             crosses=kind.crosses,
-            predicts=None if predicts is None else predicts.labels,
+            predicts=self.predicts[kind.queries],
             query_special=queries.special,
             key_special=keys.special,
             **{name: self.activations[f"{path}.{name}"] for name in names},

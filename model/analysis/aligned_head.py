@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from model.analysis.words import is_special
 from model.trace import Array, Trace
 
 
@@ -17,7 +16,9 @@ def alignment_scores(trace: Trace, layer: int) -> Array:
         (heads,); 0 where the source or the target consists of special tokens alone.
     """
     pattern = trace.attention("cross", layer).pattern
-    predicted, read = ~is_special(trace.next_tokens), ~is_special(trace.src_tokens)
+    predicted, read = (
+        ~np.array(tokens.special) for tokens in (trace.streams["decoder"].predicts, trace.streams["encoder"].tokens)
+    )
     if not predicted.any() or not read.any():
         return np.zeros(len(pattern))
     weights = pattern[:, predicted][:, :, read].astype(float)
@@ -27,5 +28,5 @@ def alignment_scores(trace: Trace, layer: int) -> Array:
 
 def best_aligned_head(trace: Trace) -> tuple[int, int]:
     """Layer and head: of the decoder's last layer, the cross-attention head with the highest alignment score."""
-    layer = max(layer for kind, layer in trace.attentions if kind == "cross")
+    layer = trace.kind("cross").layers[-1]
     return layer, int(np.argmax(alignment_scores(trace, layer)))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from model.analysis.distributions import entropy
-from model.analysis.words import is_punctuation, is_special
+from model.analysis.words import is_punctuation
 from model.trace import Array, Attention
 
 POSITIONAL = 0.5
@@ -92,7 +92,7 @@ def _measure(attention: Attention, head: int) -> HeadSummary:
         previous=diagonals[0],
         same=diagonals[1],
         next=diagonals[2],
-        special=_share(pattern[:, is_special(attention.key_tokens)], pattern),
+        special=_share(pattern[:, list(attention.key_special)], pattern),
         punctuation=_share(pattern[:, is_punctuation(attention.key_tokens)], pattern),
         spread=float((bits[free] / np.log2(allowed[free])).mean()) if free.any() else 0.0,
         order=_order(pattern),

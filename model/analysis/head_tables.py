@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from model.analysis.words import Groups, attention_words, hide_keys, is_special, merge, merge_mask
+from model.analysis.words import Groups, attention_words, hide_keys, merge, merge_mask
 from model.trace import Array, Attention, Trace
 
 Values = Literal["weights", "norms", "rollout"]
@@ -70,9 +70,9 @@ def head_tables(trace: Trace, kind: str, look: Look) -> HeadTables:
         queries, keys = (tuple((i,) for i in range(len(tokens))) for tokens in (first.query_tokens, first.key_tokens))
     removed = np.zeros(values.shape[:-1])
     if look.hide:
-        hidden = _special_groups(first.key_tokens, keys)
+        hidden = _special_groups(first.key_special, keys)
         # Rows of cross-attention stay: each predicts a target token, also the one that reads <s>.
-        rows = np.full(len(queries), True) if first.crosses else ~_special_groups(first.query_tokens, queries)
+        rows = np.full(len(queries), True) if first.crosses else ~_special_groups(first.query_special, queries)
         values, removed = hide_keys(values[..., rows, :], hidden, look.renormalise)
         mask = mask[..., rows, :][..., ~hidden]
         queries = tuple(queries[i] for i in np.flatnonzero(rows))
@@ -94,10 +94,9 @@ def _values(attentions: list[Attention], values: Values) -> tuple[Array, Array]:
     return rolled, np.ones(rolled.shape, dtype=bool)
 
 
-def _special_groups(tokens: tuple[str, ...], groups: Groups) -> Array:
+def _special_groups(special: tuple[bool, ...], groups: Groups) -> Array:
     """bool (group,): True where the group is a special token, which always stands alone."""
-    special = is_special(tokens)
-    return np.array([special[list(group)].all() for group in groups], dtype=bool)
+    return np.array([all(special[i] for i in group) for group in groups], dtype=bool)
 
 
 def norm_weighted(attention: Attention) -> Array:

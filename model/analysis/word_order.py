@@ -45,7 +45,7 @@ class OrderRun:
 
 def source_words(tokens: Sequence[str]) -> tuple[tuple[int, ...], ...]:
     """Positions of the pieces of each word that can move; trailing punctuation and </s> belong to no word."""
-    words = split_at_word_starts(tokens[:-1])
+    words = split_at_word_starts(tokens[:-1], [False] * len(tokens))
     for word in words:
         while len(word) > 1 and not any(character.isalnum() for character in tokens[word[-1]]):
             word.pop()

@@ -8,19 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from model.network.config import BOS, EOS, PAD, SPECIAL_TOKENS
 from model.trace import Array, Attention
 
 WORD_START = "\u2581"
-MARKS = frozenset(SPECIAL_TOKENS[i] for i in (PAD, BOS, EOS))
-"""Tokens that stand for no text."""
 
 Groups = tuple[tuple[int, ...], ...]
-
-
-def is_special(tokens: Sequence[str]) -> Array:
-    """bool (token,): True for <s>, </s> and <pad>."""
-    return np.array([token in MARKS for token in tokens], dtype=bool)
 
 
 def is_punctuation(tokens: Sequence[str]) -> Array:
@@ -28,24 +20,26 @@ def is_punctuation(tokens: Sequence[str]) -> Array:
     return np.array([_punctuation(token) for token in tokens], dtype=bool)
 
 
-def split_at_word_starts(tokens: Sequence[str]) -> list[list[int]]:
-    """Positions of each word with its punctuation: U+2581 starts a word; a special token stands alone."""
+def split_at_word_starts(tokens: Sequence[str], special: Sequence[bool]) -> list[list[int]]:
+    """Positions of each word with its punctuation: U+2581 starts a word; a `special` token stands alone."""
     groups: list[list[int]] = []
     for position, token in enumerate(tokens):
-        alone = token in MARKS or (position > 0 and tokens[position - 1] in MARKS)
+        alone = special[position] or (position > 0 and special[position - 1])
         if alone or not groups or token.startswith(WORD_START):
             groups.append([])
         groups[-1].append(position)
     return groups
 
 
-def word_groups(tokens: Sequence[str]) -> Groups:
+def word_groups(tokens: Sequence[str], special: Sequence[bool]) -> Groups:
     """The positions of each word: its U+2581 piece and the pieces that follow, byte pieces included.
 
     Special tokens stand alone, and so does punctuation at either end of a word; punctuation inside a word
     ("didn't") belongs to it.
     """
-    return tuple(part for group in split_at_word_starts(tokens) for part in _split_off_punctuation(tokens, group))
+    return tuple(
+        part for group in split_at_word_starts(tokens, special) for part in _split_off_punctuation(tokens, group)
+    )
 
 
 def row_tokens(attention: Attention) -> tuple[str, ...]:
@@ -54,12 +48,17 @@ def row_tokens(attention: Attention) -> tuple[str, ...]:
     A row of cross-attention looks for the source of the token that it predicts, so its rows are grouped by the words
     predicted; rows of self-attention are grouped by the words read.
     """
-    return attention.predicts if attention.crosses and attention.predicts else attention.query_tokens
+    return attention.predicts.labels if _names_predicted(attention) else attention.query_tokens
 
 
 def attention_words(attention: Attention) -> tuple[Groups, Groups]:
     """The words that form the rows and the columns of an attention; rows as in `row_tokens`."""
-    return word_groups(row_tokens(attention)), word_groups(attention.key_tokens)
+    special = attention.predicts.special if _names_predicted(attention) else attention.query_special
+    return word_groups(row_tokens(attention), special), word_groups(attention.key_tokens, attention.key_special)
+
+
+def _names_predicted(attention: Attention) -> bool:
+    return attention.crosses and attention.predicts is not None
 
 
 def merge(table: Array, queries: Groups, keys: Groups) -> Array:

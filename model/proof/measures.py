@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
 
-from model.analysis.words import attention_words, hide_keys, is_special, merge
+from model.analysis.words import attention_words, hide_keys, merge
 from model.checkpoints.store import checkpoint_path, sha256
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention, SublayerOff
@@ -69,8 +69,8 @@ def labels_and_scores(case: Case) -> float:
     trace = case.trace
     honest = trace.tgt_tokens[0] == SPECIAL_TOKENS[BOS] and trace.next_tokens[:-1] == trace.tgt_tokens[1:]
     for attention in trace.attentions.values():
-        queries = trace.src_tokens if attention.kind == "encoder_self" else trace.tgt_tokens
-        keys = trace.tgt_tokens if attention.kind == "decoder_self" else trace.src_tokens
+        kind = trace.kind(attention.kind)
+        queries, keys = (trace.streams[name].tokens.labels for name in (kind.queries, kind.keys))
         honest &= (attention.query_tokens, attention.key_tokens) == (queries, keys)
     if not honest:
         return math.inf
@@ -92,7 +92,7 @@ def hidden_tokens(case: Case) -> float:
     """Claim 15: what remains of each row and the share removed add up to it; renormalised, what remains does alone."""
     errors = []
     for attention in case.trace.attentions.values():
-        pattern, hidden = attention.pattern, is_special(attention.key_tokens)
+        pattern, hidden = attention.pattern, np.array(attention.key_special)
         before = pattern.sum(axis=-1)
         kept, removed = hide_keys(pattern, hidden)
         errors.append(float(np.abs(kept.sum(axis=-1) + removed * before - before).max()))

@@ -39,7 +39,7 @@ def causality(case: Case) -> float | None:
     None where the target has one token, or an intervention lets a row see the future.
     """
     translator, trace = case.translator, case.trace
-    masks = [attention.mask for (kind, _), attention in trace.attentions.items() if kind == "decoder_self"]
+    masks = [attention.mask for attention in trace.attentions.values() if attention.causal]
     if len(trace.tgt_ids) < 2 or any(np.triu(mask, 1).any() for mask in masks):
         return None
     before = translator.record(trace, trace.interventions)
@@ -144,7 +144,7 @@ def ablations(case: Case) -> float | None:
     )
     z, w_o = before.z[case.head], before.projections.w_o[case.head]
     average = np.broadcast_to(z.mean(axis=0), z.shape)
-    if case.kind != "encoder_self":
+    if before.predicts is not None:
         average = z.cumsum(axis=0) / np.arange(1, len(z) + 1, dtype=z.dtype)[:, None]
     rest = before.out - z @ w_o
     return max(relative_error(rest, gone.out), relative_error(rest + average @ w_o, mean.out))

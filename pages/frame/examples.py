@@ -93,10 +93,10 @@ def example_menu(checkpoint: str) -> str:
 def largest_weight(example: Example, trace: Trace) -> tuple[int, int, float] | None:
     """Query, key and weight that the example is about; None where the row's largest weight is elsewhere in this run."""
     try:
-        pattern = trace.attention(example.kind, example.layer).pattern[example.head]
-        rows = trace.src_tokens if example.kind == "encoder_self" else trace.next_tokens
-        keys = trace.tgt_tokens if example.kind == "decoder_self" else trace.src_tokens
-        query, key = _position(rows, example.query), _position(keys, example.key)
+        attention = trace.attention(example.kind, example.layer)
+        pattern = attention.pattern[example.head]
+        rows = attention.predicts.labels if attention.predicts else attention.query_tokens
+        query, key = _position(rows, example.query), _position(attention.key_tokens, example.key)
     except (LookupError, ValueError):
         return None
     return (query, key, float(pattern[query, key])) if int(np.argmax(pattern[query])) == key else None

@@ -1,11 +1,12 @@
 """What is chosen goes along from page to page, into the address, and back."""
 
 from collections.abc import Callable
+from urllib.parse import quote
 
 from tests.browser.conftest import Visitor, query
 
 CHOSEN = {"source": "A dog & a cat.", "layer": "1", "head": "2", "tau": "2"}
-OFF = "gate:0:zero@encoder_self.1.2"
+OFF = '[["HeadGate",{"gate":0.0,"kind":"encoder_self","layer":1,"head":2}]]'
 
 
 def follow(visitor: Visitor, link: str, title: str) -> None:
@@ -96,7 +97,7 @@ def test_a_link_that_is_tapped_while_a_sentence_is_typed_takes_the_sentence_alon
 
 
 def test_a_reset_takes_back_what_was_chosen_on_every_page(server: str, visitor: Visitor) -> None:
-    visitor.visit(f"{server}/what_if?layer=1&changes={OFF}")
+    visitor.visit(f"{server}/what_if?layer=1&changes={quote(OFF)}")
     visitor.page.get_by_text("1. The result of").wait_for()
     follow(visitor, "This head, step by step", "Attention, step by step")
     visitor.page.get_by_role("button", name="Next").click()

@@ -7,7 +7,7 @@ import pytest
 
 from model.checkpoints.translator import Translator
 from model.interventions import MaskEdit
-from model.interventions.link import decode
+from model.interventions.link import decode, encode
 from tests.browser.conftest import Visitor
 
 HERE = {"source": "a dog and a cat", "target": "Greedy", "layer": "1", "head": "2"}
@@ -49,7 +49,7 @@ def click(visitor: Visitor, cell: tuple[int, int], expected: str) -> None:
 def test_a_click_forbids_a_cell_and_the_model_runs_again(server: str, visitor: Visitor, translator: Translator) -> None:
     visitor.visit(page(server))
     assert not maps(visitor)[2].any()
-    click(visitor, (2, 1), "mask:2-1:@encoder_self.1.2")
+    click(visitor, (2, 1), encode(decode("mask:2-1:@encoder_self.1.2")))
     trace = translator.trace(HERE["source"], beam_size=1)
     changed = translator.trace(HERE["source"], interventions=(MaskEdit(((2, 1),), **ADDRESS),), beam_size=1)
     before, after, difference = maps(visitor)
@@ -58,8 +58,8 @@ def test_a_click_forbids_a_cell_and_the_model_runs_again(server: str, visitor: V
     assert np.array_equal(np.isnan(after), ~seen.mask[2])
     assert np.nan_to_num(after) == pytest.approx(seen.pattern[2], abs=1e-5)
     assert difference == pytest.approx(np.nan_to_num(after) - before, abs=1e-6)
-    click(visitor, (0, 0), "mask:2-1,0-0:@encoder_self.1.2")
-    click(visitor, (2, 1), "mask:0-0:@encoder_self.1.2")
+    click(visitor, (0, 0), encode(decode("mask:2-1,0-0:@encoder_self.1.2")))
+    click(visitor, (2, 1), encode(decode("mask:0-0:@encoder_self.1.2")))
     click(visitor, (0, 0), "")
     assert not maps(visitor)[2].any()
     visitor.page.get_by_role("button", name="Undo").click()
@@ -69,7 +69,7 @@ def test_a_click_forbids_a_cell_and_the_model_runs_again(server: str, visitor: V
 def test_a_link_opened_shows_the_same_changes(server: str, visitor: Visitor) -> None:
     changes = "mask:2-1:0-3@encoder_self.1.2;gate:0:mean@cross.0.1;forbid-source:1"
     visitor.visit(page(server, changes=changes))
-    assert link(visitor) == changes
+    assert link(visitor) == encode(decode(changes))
     picture = visitor.picture()
     assert "3. No query may look at source position 1" in picture
     assert len(decode(link(visitor))) == 3

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from model.analysis.aligned_head import alignment_scores, best_aligned_head
-from model.analysis.words import is_special
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
 from model.trace import Trace
@@ -45,8 +44,10 @@ def test_the_best_aligned_head_of_a_shipped_checkpoint_aligns(checkpoint: str, s
     scores = alignment_scores(trace, layer)
     assert head == scores.argmax()
     pattern = trace.attention("cross", layer).pattern
-    words = ~is_special(trace.src_tokens)
-    looked_at = {int(row[words].argmax()) for row in pattern[head][~is_special(trace.next_tokens)]}
+    words = ~np.array(trace.streams["encoder"].tokens.special)
+    looked_at = {
+        int(row[words].argmax()) for row in pattern[head][~np.array(trace.streams["decoder"].predicts.special)]
+    }
     assert len(looked_at) >= 0.6 * words.sum(), "it reads most of the sentence, not one word of it"
     assert scores[head] > alignment_scores(trace, layer).mean()
     assert scores[head] > 0.5

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from model.analysis.head_summary import MONOTONE, POSITIONAL, HeadSummary, distances, summarise
 from model.analysis.head_tables import Look, head_tables, norm_weighted, rollout
-from model.analysis.words import is_special, merge, word_groups
+from model.analysis.words import merge, word_groups
 from model.checkpoints.translator import Translator
 from model.trace import Attention, Trace
 
@@ -32,7 +32,8 @@ def attention(pattern: np.ndarray, kind: str = "encoder_self", tokens: tuple[str
     return Attention(
         kind, 0, rows, tokens, per_query[0], per_key[0], None, per_query, per_key, per_key, square, square,
         np.ones((1, queries, keys), dtype=bool), np.ones(1), pattern[None], per_query, per_query[0],
-        scale=1.0, crosses=kind == "cross", key_special=tuple(token in ("<s>", "</s>") for token in tokens),
+        scale=1.0, crosses=kind == "cross", query_special=(False,) * queries,
+        key_special=tuple(token in ("<s>", "</s>") for token in tokens),
     )  # fmt: skip
 
 
@@ -192,12 +193,15 @@ def test_every_look_keeps_the_books(trace: Trace, look: Look, kind: str) -> None
     if look.values == "weights":
         assert before == pytest.approx(1, abs=1e-5)
     if look.hide:
-        assert not is_special([trace.attention(kind, 0).key_tokens[g[0]] for g in tables.keys]).any()
+        assert not any(trace.attention(kind, 0).key_special[g[0]] for g in tables.keys)
 
 
 def test_words_of_cross_attention_are_those_that_its_rows_predict(trace: Trace) -> None:
     tables, found = head_tables(trace, "cross", Look(words=True)), trace.attention("cross", 0)
-    groups = word_groups(trace.next_tokens), word_groups(found.key_tokens)
+    groups = (
+        word_groups(found.predicts.labels, found.predicts.special),
+        word_groups(found.key_tokens, found.key_special),
+    )
     assert (tables.queries, tables.keys) == groups
     assert np.array_equal(tables.values[0], merge(found.pattern, *groups))
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from model.analysis.head_tables import Look, head_tables
 from model.analysis.two_heads import Side, align_tokens, join, largest_weight, piece_table, word_table
-from model.analysis.words import word_groups
+from model.analysis.words import attention_words
 from model.checkpoints.translator import Translator
 
 tokens = st.lists(st.sampled_from("abcd"), min_size=1, max_size=10).map(tuple)
@@ -87,8 +87,7 @@ def test_words_are_the_pieces_put_together_and_rows_still_sum_to_one(translator:
     side = word_table(attention, 3)
     rows = trace.next_tokens if kind == "cross" else attention.query_tokens
     assert "".join(side.queries) == "".join(rows)
-    assert len(side.queries) == len(word_groups(rows))
-    assert len(side.keys) == len(word_groups(attention.key_tokens))
+    assert (len(side.queries), len(side.keys)) == tuple(map(len, attention_words(attention)))
     assert side.weights.sum(axis=1) == pytest.approx(1, abs=1e-5)
     assert side.weights.shape == side.mask.shape == (len(side.queries), len(side.keys))
 

@@ -6,14 +6,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from model.analysis.words import hide_keys, is_punctuation, is_special, merge, merge_mask, word_groups
+from model.analysis.words import hide_keys, is_punctuation, merge, merge_mask, word_groups
 
 PIECES = ("▁a", "b", "▁", "'", ".", "▁(", "<0xE2>", "<0x9D>", "<s>", "</s>", "▁c", "…")
 sentences = st.lists(st.sampled_from(PIECES), min_size=1, max_size=12)
 
 
+def special(tokens: list[str]) -> np.ndarray:
+    return np.array([token in ("<s>", "</s>") for token in tokens])
+
+
+def groups_of(tokens: list[str]) -> tuple[tuple[int, ...], ...]:
+    return word_groups(tokens, special(tokens))
+
+
 def words(tokens: list[str]) -> list[list[str]]:
-    return [[tokens[i] for i in group] for group in word_groups(tokens)]
+    return [[tokens[i] for i in group] for group in groups_of(tokens)]
 
 
 def patterns(queries: int, keys: int) -> st.SearchStrategy[np.ndarray]:
@@ -50,13 +58,13 @@ def test_punctuation_stays_alone_at_the_ends_of_a_word_and_belongs_to_it_inside(
 
 @given(sentences)
 def test_each_position_is_in_one_word_and_words_are_in_order(tokens: list[str]) -> None:
-    assert [i for group in word_groups(tokens) for i in group] == list(range(len(tokens)))
+    assert [i for group in groups_of(tokens) for i in group] == list(range(len(tokens)))
 
 
 @given(tables)
 def test_rows_of_words_still_sum_to_one(table: tuple[list[str], list[str], np.ndarray]) -> None:
     queries, keys, pattern = table
-    merged = merge(pattern, word_groups(queries), word_groups(keys))
+    merged = merge(pattern, groups_of(queries), groups_of(keys))
     assert merged.sum(axis=-1) == pytest.approx(1)
     assert (merged >= 0).all()
 
@@ -75,7 +83,7 @@ def test_a_word_may_look_where_any_of_its_pieces_may() -> None:
 @given(tables)
 def test_what_is_hidden_and_what_is_left_make_up_the_row(table: tuple[list[str], list[str], np.ndarray]) -> None:
     _, keys, pattern = table
-    hidden = is_special(keys)
+    hidden = special(keys)
     kept, removed = hide_keys(pattern, hidden)
     assert kept.shape[-1] == (~hidden).sum()
     assert kept.sum(axis=-1) + removed == pytest.approx(1)
@@ -85,9 +93,9 @@ def test_what_is_hidden_and_what_is_left_make_up_the_row(table: tuple[list[str],
 @given(tables)
 def test_renormalised_rows_sum_to_one_again_or_are_blank(table: tuple[list[str], list[str], np.ndarray]) -> None:
     _, keys, pattern = table
-    kept, _ = hide_keys(pattern, is_special(keys), renormalise=True)
+    kept, _ = hide_keys(pattern, special(keys), renormalise=True)
     sums = kept.sum(axis=-1)
-    assert sums[~np.isnan(sums)] == pytest.approx(0 if is_special(keys).all() else 1)
+    assert sums[~np.isnan(sums)] == pytest.approx(0 if special(keys).all() else 1)
 
 
 def test_a_row_of_which_nothing_is_left_is_blank_and_lost_everything() -> None:

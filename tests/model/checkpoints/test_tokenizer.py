@@ -20,10 +20,13 @@ WORDS = ["</s>", "<unk>", "<0x0A>", "dog", "straße", "语", "e\u0301", "\U0001f
 troublesome = st.sampled_from(MARKS) | st.sampled_from(WORDS)
 
 
-@few
-@given(
-    st.text(max_size=30) | st.lists(troublesome | st.characters(exclude_categories=["Cs"]), max_size=12).map("".join)
+texts = st.text(max_size=30) | st.lists(troublesome | st.characters(exclude_categories=["Cs"]), max_size=12).map(
+    "".join
 )
+
+
+@few
+@given(texts)
 @example("")
 @example(" ")
 @example("  two  spaces  ")
@@ -115,3 +118,22 @@ def test_a_vocabulary_with_other_special_tokens_is_refused():
     )
     with pytest.raises(ValueError, match=r"the first tokens must be .*, found \('<unk>', '<s>'"):
         Tokenizer(foreign.getvalue())
+
+
+@few
+@given(texts)
+@example("  two  spaces  ")
+@example("\u2581\ufdd0\ufdd1\ufdd0\ufdd2\u2581")
+@example("Hello wörld \U0001f642 x")
+def test_each_token_knows_its_place_in_the_text(text):
+    tokenizer = shared_tokenizer()
+    ids = [BOS, *tokenizer.encode(text), EOS]
+    found = tokenizer.describe(ids)
+    assert found.text == tokenizer.decode(ids) == text
+    assert found.special == (True, *[False] * (len(ids) - 2), True)
+    assert found.spans[0] is found.spans[-1] is None
+    spans = found.spans[1:-1]
+    assert "".join(text[start:end] for start, end in dict.fromkeys(spans)) == text
+    assert list(spans) == sorted(spans)
+    starts = [label.startswith("\u2581") for label in found.labels[1:-1]]
+    assert list(found.words[1:-1]) == [max(sum(starts[: i + 1]) - 1, 0) for i in range(len(starts))]
