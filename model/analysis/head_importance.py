@@ -146,16 +146,16 @@ def _log_probabilities(
                 x = layer(torch.cat([x, x[:1].expand(joined, -1, -1)]), memory, tgt_mask, src_mask)
             logits = model.logits(model.output(model.decoder.final_norm(x)))
     # One run at a time: its logits fit the processor's cache, which is ten times as fast.
-    following = torch.tensor(list(pair[1]), device=device)
-    return [log_probability(row, following) for row in logits]
+    return [log_probability(row, pair[1]) for row in logits]
 
 
-def log_probability(logits: Tensor, following: Tensor) -> float:
-    """Sum of log p of the tokens `following` (position,) under logits (position, vocabulary), in nats.
+def log_probability(logits: Tensor, target: Sequence[int]) -> float:
+    """log p of the token ids `target` under logits (position, vocabulary), in nats.
 
     Each term is computed in the precision of the logits, the sum in double.
     """
-    return logits.log_softmax(-1).gather(-1, following[:, None]).double().sum().item()
+    ids = torch.tensor(list(target), device=logits.device)
+    return logits.log_softmax(-1).gather(-1, ids[:, None]).double().sum().item()
 
 
 def close_heads(model: Transformer, closed: Mapping[tuple[str, int], Tensor], mode: str) -> dict[str, Edit]:

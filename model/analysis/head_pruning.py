@@ -69,8 +69,7 @@ def pruning_curve(
         counts = torch.arange(first, min(first + ROWS, 1 + len(gates)))
         here = slice(first, first + len(counts))
         logits = _pruned_logits(model, pair, gates, counts, interventions)
-        following = torch.tensor(list(pair[1]), device=logits.device)
-        curve.log_probabilities[here] = [log_probability(row, following) for row in logits]
+        curve.log_probabilities[here] = [log_probability(row, pair[1]) for row in logits]
         if tuple(greedy_ids) != tuple(pair[1]):
             logits = _pruned_logits(model, (pair[0], greedy_ids), gates, counts, interventions)
         curve.same[here] = _decodes_to(logits, greedy_ids).cpu().numpy()

@@ -142,8 +142,7 @@ def zero_values(
     for first in range(0, keys, ROWS):
         zeroed = torch.arange(first, min(first + ROWS, keys))
         outputs, logits = _zeroed_runs(translator.model, trace, (kind, layer, head), zeroed)
-        following = torch.tensor(trace.next_ids, device=logits.device)
-        plain, *others = (log_probability(row, following) for row in logits)
+        plain, *others = (log_probability(row, trace.next_ids) for row in logits)
         distance[:, zeroed] = _cosine_distance(outputs[:1], outputs[1:]).T.cpu().numpy()
         change[zeroed] = np.array(others) - plain
         yield ValueEffects(distance.copy(), change.copy())
