@@ -1,4 +1,4 @@
-"""Model card: what this checkpoint is, how good and how large, and what its attention costs."""
+"""Model card: scores, size and configuration of this checkpoint, and the cost of its attention."""
 
 import numpy as np
 import pandas as pd
@@ -40,7 +40,7 @@ CURVES = (
 
 
 def curves(works: list[dict[str, Work]]) -> dict[str, np.ndarray]:
-    """The four curves of the figure, (length,) each, from the parts' work at each length."""
+    """The four curves of the figure, (length,) each, from the work of all parts at each length."""
     attentions = ("encoder_self", "decoder_self", "cross")
     found = (
         [sum(work[part].scores + work[part].weighted for part in attentions) for work in works],
@@ -54,11 +54,12 @@ def curves(works: list[dict[str, Work]]) -> dict[str, np.ndarray]:
 def show_formula(config: TransformerConfig, works: dict[str, Work], even: float) -> None:
     own = sum(work.scores + work.weighted for work in works.values())
     explain(
-        f"An encoder layer over n tokens: d = d_model = {config.d_model} in h = {config.n_heads} heads of "
-        f"{config.d_k}; heads share the width, so h cancels out. This model has {config.n_encoder_layers} such "
-        f"layers, and {config.n_decoder_layers} of the decoder with two attentions each. The n² term is "
-        f"attention's own: at equal lengths it passes projections and feed-forwards together beyond n = {even:,.0f}; "
-        f"of your sentence's work it is {100 * own / sum(work.total for work in works.values()):.1f} %.",
+        f"An encoder layer over n tokens: d = d_model = {config.d_model} in h = {config.n_heads} heads of width "
+        f"{config.d_k}; since the heads split d_model, h cancels out. This model has {config.n_encoder_layers} such "
+        f"layers, and {config.n_decoder_layers} decoder layers with two attentions each. The n² term is Q Kᵀ and the "
+        "weighted sum: with source and target of equal length it exceeds projections and feed-forward layers "
+        f"together beyond n = {even:,.0f}; its share of your sentence's multiply-adds is "
+        f"{100 * own / sum(work.total for work in works.values()):.1f} %.",
         r"\underbrace{2\,n^2 d}_{Q K^\top,\ \text{pattern}\cdot V} \;+\; \underbrace{4\,n\,d^2}_{W_Q, W_K, W_V, W_O} "
         r"\;+\; \underbrace{2\,n\,d\,d_{ff}}_{\text{feed-forward}}",
         "4",
@@ -75,7 +76,7 @@ even = break_even(config)
 lengths = lengths_to_plot(len(trace.src_tokens), config.max_len, even)
 work = curves([multiply_adds(config, n, n) for n in lengths.tolist()])
 figure = work_chart(lengths, work, len(trace.src_tokens), config.max_len, even)
-chart(figure, key="work", alt="Multiply-adds of attention, projections, feed-forward and output over the length.")
+chart(figure, key="work", alt="Multiply-adds of attention, projections, feed-forward and output by sentence length.")
 show_formula(config, works, even)
 tabs(
     {
@@ -95,7 +96,7 @@ export(
     "model-card",
     {"n": lengths, "multiply_adds": np.stack(list(work.values()))},
     table,
-    (Picture("Work over the length", "work", figure),),
+    (Picture("Multiply-adds by sentence length", "work", figure),),
     Recipe(
         {
             "n": "np.array(lengths)",

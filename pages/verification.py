@@ -43,7 +43,7 @@ with summary:
     show_summary(found)
 with picture:
     figure = errors_chart(rows(found))
-    chart(figure, key="claims-errors", alt="The error of each claim in single and in double precision, and the limit.")
+    chart(figure, key="claims-errors", alt="Error of each claim in single and in double precision, and its tolerance.")
 explain(
     "A computer rounds: single precision keeps seven digits, double precision sixteen. So the same run is computed "
     "twice. **Rounding errors shrink by nine digits, from the right dotted line to the left one. A mistake would not "

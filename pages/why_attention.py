@@ -1,4 +1,4 @@
-"""Why attention: what a layer costs and how far information travels in it, counted and timed (section 4)."""
+"""Why attention: cost of a layer and path length of information in it, counted and timed (section 4)."""
 
 import numpy as np
 import pandas as pd
@@ -38,14 +38,17 @@ st.markdown(
     f"**{compare_costs(whole, lstm)}** an LSTM ({lstm / 1e6:,.3g} million)."
 )
 figure = operations_chart(lengths, curves, {name: cost.operations for name, cost in here.items()}, n, d)
-chart(figure, key="why-operations", alt="Operations per layer over the sentence's length, for four kinds of layer.")
+chart(
+    figure, key="why-operations", alt="Operations per layer as a function of sentence length, for four kinds of layer."
+)
 costs = {name: (cost.operations, cost.sequential, cost.path) for name, cost in here.items()}
 numbers_table(layer_cost_table(costs))
 explain(
-    f"The paper's Table 1, with n = {n}, d = {d}, k = {k}, r = {r} put in. Its orders have no constants: Q Kᵀ alone is "
-    "n² d multiply-adds, and a whole attention layer 2 n² d + 4 n d²; one recurrent matrix n d², and an LSTM 8 n d². "
-    "Sequential operations cannot run side by side, however many processors there are. Maximum path length is how many "
-    "steps lie between the two positions farthest apart; for the convolution log with dilated kernels.",
+    f"The paper's Table 1 for n = {n}, d = {d}, k = {k}, r = {r}. Its orders of growth omit constants: Q Kᵀ alone "
+    "takes n² d multiply-adds, a complete attention layer 2 n² d + 4 n d², one recurrent matrix n d², an LSTM 8 n "
+    "d². Sequential operations cannot be parallelised, however many processors there are. Maximum path length is the "
+    "number of steps between the two most distant positions; for the convolution it is logarithmic with dilated "
+    "kernels.",
     r"n^2 d < n\,d^2 \iff n < d",
     "4, Table 1",
 )
@@ -72,7 +75,7 @@ export(
     "why-attention",
     {"n": lengths, "operations": np.stack(list(curves.values()))},
     pd.DataFrame({"n": lengths, **curves}),
-    (Picture("Operations over the length", "why-operations", figure),),
+    (Picture("Operations by sentence length", "why-operations", figure),),
     Recipe(
         {"n": "np.array(lengths)", "operations": "np.array(counts).T"},
         ("from model.background.table_1 import layer_costs",),

@@ -1,4 +1,4 @@
-"""What the model card shows below its figure, a view a tab."""
+"""Model card: the summary above the figure, and one function per tab."""
 
 import re
 import time
@@ -34,36 +34,37 @@ PAPER = "Vaswani et al. 2017, “Attention Is All You Need”, arXiv:1706.03762,
 
 
 def card_of(view: "View") -> Card:
-    """The card of the checkpoint on this page; says so where its files are no longer those of the model."""
+    """The card of this page's checkpoint; warns if its files have changed since the model was loaded."""
     card = read_card(checkpoint_path(view.translator.name))
     if card.weights_hash != view.translator.hash:
         st.warning(
-            "The checkpoint's folder has changed since this app opened it: what the files say below may be of other "
-            "weights than the numbers of the model. Start the app again.",
+            "The checkpoint's folder has changed since the app loaded it: the files below may describe other weights "
+            "than the loaded model's. Restart the app.",
             icon=":material/warning:",
         )
     return card
 
 
 def show_summary(view: "View", card: Card) -> None:
-    """Four numbers in a row: quality, size, file, and the time that opening it takes."""
+    """Four metrics: BLEU, parameters, file size and loading time."""
     places = st.columns(4)
     score = next((score for score in card.scores if score.metric == "BLEU"), None)
     label = f"BLEU, {as_markdown(score.dataset)}" if score else "BLEU"
     places[0].metric(label, f"{score.value:.2f}" if score else "not measured")
     parameters = sum(view.translator.parameters_by_part().values())
     places[1].metric("Parameters", amount(parameters), help=f"{parameters:,}")
-    places[2].metric("Weights' file", f"{card.files.get('model.safetensors', 0) / 1e6:.3g} MB")
+    places[2].metric("Weights file", f"{card.files.get('model.safetensors', 0) / 1e6:.3g} MB")
     places[3].metric(
-        "Opened in",
+        "Loads in",
         _opening(view.translator),
-        help="Measured once in this process: the folder is read a second time, its hashes checked, its weights put on "
-        "their device. The files are then likely in the system's cache; a first read from disk takes longer.",
+        help="Measured once in this process: the checkpoint is loaded a second time, hashes checked and weights "
+        "moved to the device. The files are then probably in the system's file cache; a first read from disk "
+        "takes longer.",
     )
 
 
 def show_scores(view: "View", card: Card) -> None:
-    """Every set of metrics.json with signature and command, and where the training's log ends."""
+    """Every score in metrics.json with its signature and command, and the last row of the training log."""
     _say_missing(card, "metrics.json", "log.csv")
     if card.scores:
         table = {
@@ -78,15 +79,16 @@ def show_scores(view: "View", card: Card) -> None:
         commands = [evaluate_command(view.translator.name, dataset, card.scores) for dataset in sets]
         st.code("\n".join(commands), language="bash", wrap_lines=True)
         st.caption(
-            "A command a set: it prints these lines, score and signature, and keeps them in metrics.json. That file "
-            "does not say where the data lies, so FILE (source, tab, target a line) and REFERENCE stand for it."
+            "One command per test set: it prints these scores and signatures and stores them in metrics.json. That "
+            "file does not record the path of the data, so FILE (source, tab, target per line) and REFERENCE are "
+            "placeholders."
         )
     if card.log:
         _show_end_of_log(card.log)
 
 
 def show_configuration(view: "View", card: Card) -> None:
-    """Fields, parameters by part and files; this model beside the paper's base and big."""
+    """Configuration, parameters by part and files, compared with the paper's base and big models."""
     config, parts = view.translator.config, view.translator.parameters_by_part()
     with st.spinner("Counting the paper's models …"):
         paper = {name: _preset_parameters(name) for name in ("base", "big")}
@@ -98,28 +100,26 @@ def show_configuration(view: "View", card: Card) -> None:
         fields = {name: [str(value) for value in values.values()] for name, values in rows.items()}
         _table(pd.DataFrame({"field": list(next(iter(rows.values()))), **fields}))
         st.caption(
-            "The paper gives its vocabulary as “about 37000” and no max_len: these two are this project's. Its big "
-            "model has this dropout for English to German."
+            "The paper states its vocabulary as “about 37000” and no max_len; those two values are this project's. "
+            "The dropout of its big model is the one for English to German."
         )
     with right:
         st.markdown("**Parameters by part**")
         counts = dict(zip(configs, (parts, *paper.values()), strict=True))
         columns = {name: [*count.values(), sum(count.values())] for name, count in counts.items()}
         _table(pd.DataFrame({"part": [*parts, "together"], **columns}))
-        st.caption(
-            "A matrix that embeddings and output share is counted once, as embeddings. " + _beside_table_3(paper)
-        )
+        st.caption("A matrix shared by embeddings and output is counted once, as embeddings. " + _beside_table_3(paper))
         st.markdown("**Files**")
         _table(pd.DataFrame({"file": list(card.files), "bytes": list(card.files.values())}))
         size = card.files.get("model.safetensors", 0)
         st.caption(
-            f"The weights' file has {size / sum(parts.values()):.2f} bytes a parameter; on "
+            f"The weights file has {size / sum(parts.values()):.2f} bytes per parameter; on "
             f"{view.translator.device.partition(':')[0]} they are {view.translator.dtype}."
         )
 
 
 def show_work(works: Mapping[str, Work]) -> None:
-    """The multiply-adds of the current sentence's pass, a part a row."""
+    """Multiply-adds of one pass over the current sentence, one row per part."""
     totals = [work.total for work in works.values()]
     columns = {
         "part": [PARTS[part] for part in works],
@@ -132,18 +132,19 @@ def show_work(works: Mapping[str, Work]) -> None:
     }
     _table(pd.DataFrame(columns))
     st.caption(
-        f"{sum(totals):,} multiply-adds in all: one teacher-forced pass over this sentence and its translation, as the "
-        "trace of this page was taken. Masked cells are counted, for the model computes them before it masks them; "
-        "biases, norms, residuals and the softmax are not. Learned matrices are the projections W_Q, W_K, W_V and W_O, "
-        "the feed-forward's W_1 and W_2, and the output's."
+        f"{sum(totals):,} multiply-adds in total, for one teacher-forced pass over this sentence and its translation, "
+        "like the run on this page. Masked cells are counted, because the model computes them before masking; "
+        "biases, norms, residual connections and the softmax are not. Learned matrices are the projections W_Q, W_K, "
+        "W_V and W_O, W_1 and W_2 of the feed-forward layers, and the output matrix."
     )
 
 
 def show_table_3() -> None:
-    """The paper's ablations, with the difference of each from its base model."""
+    """The paper's ablations, each with its difference from the base model."""
     st.markdown(
-        f"**The paper's numbers, not ours** ({PAPER}): English to German on newstest2013, perplexity for each "
-        "word piece. They cannot be compared with this checkpoint's scores: other data, other sizes, other sets."
+        f"**The paper's numbers, not ours** ({PAPER}): English to German on newstest2013, perplexity per word piece. "
+        "They cannot be compared with this checkpoint's scores, which differ in training data, model size and test "
+        "set."
     )
     base = TABLE_3[0]
     columns = {
@@ -165,15 +166,15 @@ def show_table_3() -> None:
         },
     )
     st.caption(
-        "A: number of heads at the same work. B: width of the keys. C: size. D: dropout and label smoothing. "
-        "E: positions. Where a cell is empty: “unlisted values are identical to those of the base model”. "
-        "Base: N = 6, d_model = 512, d_ff = 2048, h = 8, d_k = d_v = 64, P_drop = 0.1, ε_ls = 0.1, 100,000 steps. "
-        "Big: d_model = 1024, d_ff = 4096, h = 16, P_drop = 0.3, 300,000 steps."
+        "A: number of heads at constant computation. B: key size. C: model size. D: dropout and label smoothing. E: "
+        "positional encoding. Empty cells: “unlisted values are identical to those of the base model”. Base: N = 6, "
+        "d_model = 512, d_ff = 2048, h = 8, d_k = d_v = 64, P_drop = 0.1, ε_ls = 0.1, 100,000 steps. Big: d_model = "
+        "1024, d_ff = 4096, h = 16, P_drop = 0.3, 300,000 steps."
     )
 
 
 def show_readme(card: Card) -> None:
-    """The checkpoint's README.md: data, terms and limits, in the words of whoever trained it."""
+    """The checkpoint's README.md: data, licence and limits."""
     _say_missing(card, "README.md")
     if card.readme:
         with st.container(border=True):
@@ -181,7 +182,7 @@ def show_readme(card: Card) -> None:
 
 
 def calm_markdown(text: str) -> str:
-    """A README inside a page: headings two levels lower, and pictures as links, since a browser would fetch them."""
+    """A README for display inside a page: headings two levels lower, images as links so that none is fetched."""
     pieces = re.split(r"(?ms)(^```.*?^```)", text)
     for i in range(0, len(pieces), 2):
         pieces[i] = re.sub(r"(?m)^(#{1,4} )", r"##\1", pieces[i]).replace("![", "[")
@@ -194,11 +195,11 @@ def _show_end_of_log(log: Sequence[Mapping[str, float]]) -> None:
     found = [f"{name} {end[column]:.4g}" for column, name in names.items() if column in end]
     where = [f"{name} {end[name]:,.0f}" for name in ("step", "epoch") if name in end]
     hours = [f"{end['hours']:.2f} hours"] if "hours" in end else []
-    st.caption(f"The last of {len(log)} rows of log.csv: {', '.join(where + hours)}; {', '.join(found)}.")
+    st.caption(f"Last of {len(log)} rows in log.csv: {', '.join(where + hours)}; {', '.join(found)}.")
 
 
 def _beside_table_3(paper: Mapping[str, Mapping[str, int]]) -> str:
-    """How the counts differ from the paper's rounded ones, and that no one vocabulary explains both."""
+    """How the counts differ from the paper's rounded ones; no single vocabulary size explains both."""
     found, needed = [], []
     for name, parts in paper.items():
         total, said, d_model = sum(parts.values()), rounded_millions(name), PRESETS[name].d_model
@@ -206,9 +207,9 @@ def _beside_table_3(paper: Mapping[str, Mapping[str, int]]) -> str:
         low, high = ((1e6 * (said + half) - total) / d_model + PRESETS[name].vocab_size for half in (-0.5, 0.5))
         needed.append(f"{low:,.0f} to {high:,.0f} for {name}")
     return (
-        f"Beside the paper's Table 3: {'; '.join(found)}. The paper says only “about 37000” pieces. With this code's "
-        f"layers its rounded totals would ask for {' and '.join(needed)}: no one vocabulary gives both, so the "
-        "vocabulary alone does not explain the difference. What else does, we have not found out."
+        f"Compared with the paper's Table 3: {'; '.join(found)}. The paper states only “about 37000” tokens. With "
+        f"this code's layers its rounded totals would require {' and '.join(needed)}: no single vocabulary size "
+        "matches both, so the vocabulary alone does not explain the difference. We do not know what else does."
     )
 
 
@@ -219,7 +220,7 @@ def _say_missing(card: Card, *names: str) -> None:
 
 
 def _table(table: pd.DataFrame, **columns: object) -> None:
-    """Whole, without a scroll bar of its own; cells are plain text, whatever a file says."""
+    """A table without a scroll bar of its own; cells are plain text, whatever a file contains."""
     table = table.convert_dtypes()
     counts = {name: st.column_config.NumberColumn(format="localized") for name in table.select_dtypes("integer")}
     st.dataframe(table, hide_index=True, height="content", column_config={**counts, **columns}, placeholder="")
@@ -229,7 +230,7 @@ def _opening(translator: Translator) -> str:
     try:
         return f"{_load_seconds(translator):.2f} s"
     except CheckpointError:
-        return "no longer whole"
+        return "damaged"
 
 
 @shared_result()
@@ -239,7 +240,7 @@ def _preset_parameters(name: str) -> dict[str, int]:
 
 @shared_result()
 def _load_seconds(translator: Translator) -> float:
-    """How long opening this checkpoint takes, by doing it again; what is opened is dropped."""
+    """Seconds that loading this checkpoint takes, measured by loading it again."""
     start = time.perf_counter()
     load_checkpoint(translator.name, translator.device)
     return time.perf_counter() - start

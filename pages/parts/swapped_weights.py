@@ -1,4 +1,4 @@
-"""Is attention an explanation? The experiment that people argue about, on this sentence, when a button is pressed."""
+"""Model card, tab "Is attention an explanation?": the disputed experiment on this sentence, on request."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,18 +27,19 @@ SEEDS = tuple(range(20))
 WAYS = {"uniform": "Uniform", "permuted": "Shuffled"}
 SHORT = {"tv": "Total variation", "jsd": "Jensen-Shannon"}
 Progress = Iterator[tuple[float, Any]]
-"""share that is done, and what is known so far; the result last"""
+"""fraction done and the result so far; the last one is final"""
 Work = Callable[[View], Progress]
 
 
 def show_explanation(view: View) -> None:
-    """Weights swapped and values zeroed: what the output does, and what follows from it."""
+    """Replace attention weights and zero values: how the output changes, and what that implies."""
     explain(
-        "**Jain and Wallace (2019)** gave a model *other weights* and often got *the same output*: then a picture of "
-        "the weights is not the one reason for what the model said. **Wiegreffe and Pinter (2019)** answered that it "
-        "depends on the definition: that other weights would do as well does not make these wrong, and weights that "
-        "are swapped under a model that never learned them are no fair rival. What is certain: a head's weights say "
-        "exactly how its result was mixed from the values. They do not say why the model wrote this word.",
+        "**Jain and Wallace (2019)** gave a model *different attention weights* and often got *the same output*: "
+        "then the weights are not the unique explanation of the output. **Wiegreffe and Pinter (2019)** replied that "
+        "this depends on the definition of explanation: that other weights work as well does not make these wrong, "
+        "and weights imposed on a model that never learned them are not a fair alternative. What is certain: a "
+        "head's weights state exactly how its output was mixed from the values. They do not state why the model "
+        "chose this token.",
         r"\mathrm{TV}(p, q) = \tfrac{1}{2} \textstyle\sum_i |p_i - q_i|, \qquad \mathrm{JSD}(p, q) = \tfrac{1}{2}"
         r"\mathrm{KL}(p \,\|\, m) + \tfrac{1}{2}\mathrm{KL}(q \,\|\, m),\quad m = \tfrac{p + q}{2}",
     )
@@ -51,8 +52,8 @@ def show_explanation(view: View) -> None:
 def _show_swaps(view: View) -> None:
     st.markdown(
         f"**1. Other weights, same output?** {KINDS[view.kind]}: a head's weights are replaced, by uniform ones or by "
-        "its own in shuffled order, and the same translation is read again. How far did the picture move, and how far "
-        "the distribution of the next token?"
+        "its own in shuffled order, and the same translation is scored again. How far did the weights change, and "
+        "how far the next-token distribution?"
     )
     one, many = st.columns(2)
     with one:
@@ -79,8 +80,8 @@ def _show_one(runs: list[Distances]) -> None:
     }
     st.dataframe(pd.DataFrame({"swapped for": list(rows), **columns}), hide_index=True, key="explain_table")
     st.caption(
-        "Means over the head's rows, and over the positions of the translation. TV, total variation: 0, the same, to "
-        "1, nothing in common; JSD, Jensen-Shannon divergence: 0 to ln 2 = 0.693 nats."
+        "Means over the head's rows, and over the positions of the translation. TV is the total variation distance, "
+        "from 0 (identical) to 1 (disjoint); JSD is the Jensen-Shannon divergence, 0 to ln 2 = 0.693 nats."
     )
 
 
@@ -94,33 +95,34 @@ def _show_all(view: View, heads: HeadDistances) -> None:
     chart(
         swap_scatter(picture, output, measure, (view.layer, view.head), title),
         key="explain-scatter",
-        alt="How far each head's weights moved, and how far the output moved with them",
+        alt="How far each head's weights changed, and how far the output changed with them",
     )
     below = int((output < picture).sum())
     strongest = np.unravel_index(np.nanargmax(output), output.shape)
     st.caption(
-        f"{below} of {output.size} heads lie below the dotted line: their picture moved further than the output. The "
-        f"output moved most for layer {strongest[0]}, head {strongest[1]}: {output.max():.3f}. Diamond: the sidebar's "
-        "head. Colours repeat from layer to layer; the hover names the head."
+        f"{below} of {output.size} heads lie below the dotted line: their weights changed more than the output. The "
+        f"output changed most for layer {strongest[0]}, head {strongest[1]}: {output.max():.3f}. Diamond: the "
+        "sidebar's head. Colours repeat from layer to layer; hover to see the head."
         + f" Each row is shuffled once here; the table takes the median of {len(SEEDS)} shuffles."
         * (way == "permuted")
     )
     st.markdown(
-        "- **What follows:** where a point lies low and far right, this head's picture may be redrawn almost at will "
-        "and the model says the same: the picture alone does not tell why it said so.\n"
-        "- **What does not:** that attention does not matter. A point high up is a head whose weights the output "
-        "needs; and a low one may be made up for by other heads, or by the residual stream, in this one sentence.\n"
-        "- No one trained a model to have these other weights, and they were swapped one head at a time: Wiegreffe "
-        "and Pinter's tests, which train a rival model, are not repeated here."
+        "- **What follows:** for a point at the bottom right, the head's weights can be changed drastically without "
+        "changing the output: the weights alone do not explain it.\n- **What does not follow:** that attention does "
+        "not matter. A point high up is a head whose weights the output depends on; for a low one, other heads or "
+        "the residual stream may compensate in this sentence.\n- The model was not trained with these other weights, "
+        "and they were replaced one head at a time: Wiegreffe and Pinter's tests, which train an adversarial model, "
+        "are not repeated here."
     )
 
 
 @st.fragment
 def _show_zeroing(view: View) -> None:
     st.markdown(
-        "**2. What does each key give?** Value zeroing (Mohebbi et al. 2023): the value of one key after another is "
-        f"set to 0 in layer {view.layer}, head {view.head}, and we see how far the layer's outputs turn. A weight says "
-        "how much of a value is taken; this, how much that value mattered."
+        "**2. What does each key contribute?** Value zeroing (Mohebbi et al. 2023): the value of one key after "
+        f"another is set to 0 in layer {view.layer}, head {view.head}, and the change in direction of the layer's "
+        "outputs is measured. An attention weight says how much of a value is used; this, how much the value "
+        "mattered."
     )
     found = _result(view, "Zero each key's value", "explain_zero", _zero)
     if not found:
@@ -130,12 +132,12 @@ def _show_zeroing(view: View) -> None:
     chart(zeroing_bars(keys, weights, shares), key="explain-zeroing", alt="Attention weight and value zeroing per key")
     rank = rank_correlation(weights, shares)
     said = "has no rank correlation to state" if np.isnan(rank) else f"Spearman's rank correlation **{rank:+.3f}**"
-    st.markdown(f"Weights beside value zeroing, {len(keys)} keys: {said}.")
+    st.markdown(f"Attention weights and value zeroing over {len(keys)} keys: {said}.")
     st.caption(
         "Both are means over all rows. Value zeroing: 1 − cosine between the layer's output with and without the "
-        "value, each row brought to sum 1 as the weights' rows are. "
-        + "A causal row sees no later key, so early keys lead in both. " * (view.kind == "decoder_self")
-        + "The paper zeroes the value in all heads at once; here it is this head's alone."
+        "value, each row normalised to sum to 1, like the weights. "
+        + "A causal row attends to no later key, so early keys lead in both. " * (view.kind == "decoder_self")
+        + "The paper zeroes the value in all heads at once; here only in this head."
     )
     table = zeroing_table(keys, weights, shares, found.change)
     st.dataframe(table, hide_index=True, height=240, key="explain_zero_table")

@@ -130,7 +130,7 @@ def numbers(found: dict[Claim, Measurement]) -> dict[str, np.ndarray]:
 
 
 def recipe(found: dict[Claim, Measurement]) -> Recipe:
-    """How these are measured again; those that were not stay as they are."""
+    """How the measured claims are measured again."""
     asked = [claim.number for claim in found]
     return Recipe(
         {

@@ -1,4 +1,4 @@
-"""What the page on why attention shows below its curves, a view a tab."""
+"""Why attention: one function per tab."""
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ from viz.tokens import numbered
 
 BATCHES = (1, 4, 16)
 LAYER = 0
-"""of the encoder, whose self-attention is timed: all its layers are equally large"""
+"""encoder layer whose self-attention is timed; all its layers have the same size"""
 LAYERS = {lstm.ATTENTION: (OKABE_ITO[5], "circle"), lstm.LSTM: (OKABE_ITO[0], "square")}
 SCORINGS = {
     scoring_functions.DOT: (OKABE_ITO[0], "circle"),
@@ -40,27 +40,27 @@ FORMULAS = {
 
 @st.fragment
 def show_paths(view: View, k: int, r: int) -> None:
-    """The way from one of the person's own words to another, in each kind of layer."""
+    """The path from one token of the sentence to another in each kind of layer."""
     tokens = view.trace.src_tokens
     last = len(tokens) - 1
     first, second = sorted(_two_words(numbered(tokens)))
     ways = paths(first, second, k, r)
     figure = path_chart(tokens, ways, windows(ways, len(tokens), k, r))
-    chart(figure, key="why-paths", alt="The way between two tokens in four kinds of layer.")
+    chart(figure, key="why-paths", alt="The path between two tokens in four kinds of layer.")
     apart = second - first
     st.markdown(
-        f"The two words lie **{apart}** position{'' if apart == 1 else 's'} apart"
-        f"{', the farthest here' if apart == last else ''}. What one of them has to learn of the other, forward and in "
-        "the gradient's way back, goes through every step on the bold line: the shorter it is, the easier such a "
-        "dependency is to learn (section 4)."
+        f"The two tokens are **{apart}** position{'' if apart == 1 else 's'} "
+        f"apart{', the maximum here' if apart == last else ''}. Signals between them, forward and in the gradient, "
+        "traverse every step on the bold line: the shorter the path, the easier it is to learn such a dependency "
+        "(section 4)."
     )
     st.caption(
-        "Thin lines, where they are few enough to tell apart: all that the word on the right can read. "
-        "The recurrent layer hands its state on from left to "
-        f"right. Convolutions have kernels of k = {k} that look back, dilated 1, {k}, {k**2}, … as in the paper's "
-        f"logₖ(n); without dilation it would take {contiguous_layers(first, second, k)}, the paper's n / k. "
-        f"Restricted attention looks at r = {r} neighbours with itself in the middle, so {r // 2} back a layer. The "
-        "table above counts a whole sentence of n and leaves rounding and constants away, as the paper does."
+        "Thin lines, where there are few enough of them: everything that the token on the right can read. The "
+        f"recurrent layer passes its state from left to right. Convolutions have causal kernels of width k = {k} with "
+        f"dilation 1, {k}, {k**2}, …, as in the paper's logₖ(n); without dilation it would take "
+        f"{contiguous_layers(first, second, k)} layers, the paper's n / k. Restricted attention reads r = {r} "
+        f"neighbours centred on the token, so {r // 2} positions back per layer. The table above counts a whole "
+        "sentence of length n and, like the paper, omits constants and rounding."
     )
 
 
@@ -69,7 +69,9 @@ def _two_words(names: list[str]) -> tuple[int, int]:
     left, right, button = st.columns([3, 3, 2], vertical_alignment="bottom")
     first = select("From", options, "path_from", default=0, place=left)
     second = select("To", options, "path_to", default=last, place=right)
-    button.button("The farthest two", key="path_farthest", on_click=_take_farthest, args=(last,), width="stretch")
+    button.button(
+        "The two most distant tokens", key="path_farthest", on_click=_take_farthest, args=(last,), width="stretch"
+    )
     return first, second
 
 
@@ -79,17 +81,17 @@ def _take_farthest(last: int) -> None:
 
 @st.fragment
 def show_measured(view: View) -> None:
-    """One self-attention layer and one LSTM layer of its width, timed as the sentence grows."""
+    """Time of one self-attention layer and of one LSTM layer of the same width, by sentence length."""
     model, device = view.translator.model, view.trace.device
     d = model.config.d_model
     sizes = lstm.layer_parameters(model, LAYER)
     st.markdown(
-        f"One layer each, d = {d} wide inside and out, one forward pass without gradients: the **self-attention** of "
-        f"this checkpoint's encoder, layer {LAYER}, with its own weights ({sizes[lstm.ATTENTION]:,} "
-        f"parameters), and a **torch.nn.LSTM** ({sizes[lstm.LSTM]:,} parameters). The LSTM's weights and the "
-        "inputs are seeded normal numbers: the time does not depend on them."
+        f"One layer each, of width d = {d}, one forward pass without gradients: the **self-attention** of this "
+        f"checkpoint's encoder, layer {LAYER}, with its own weights ({sizes[lstm.ATTENTION]:,} parameters), and a "
+        f"**torch.nn.LSTM** ({sizes[lstm.LSTM]:,} parameters). The LSTM's weights and the inputs are random normal "
+        "numbers with a fixed seed; the time does not depend on their values."
     )
-    batch = choice("Sentences at once", BATCHES, "time_batch")
+    batch = choice("Batch size", BATCHES, "time_batch")
     timings = measure_on_request(
         "why-time-layers",
         (d, model.config.n_heads, batch),
@@ -106,13 +108,13 @@ def _show_layers(timings: Timings, d: int, batch: int, n: int) -> None:
     chart(
         time_chart(lengths, timings.samples, LAYERS, n),
         key="why-times",
-        alt="Time of self-attention and of an LSTM over the length.",
+        alt="Time of self-attention and of an LSTM by sentence length.",
     )
     powers = [growth(lengths, seconds) for seconds in (ours, theirs)]
     st.markdown(
-        f"At n = {lengths[-1]} the LSTM takes **{theirs[-1] / ours[-1]:.3g} times** as long as self-attention; at "
-        f"n = {lengths[0]}, {theirs[0] / ours[0]:.3g} times. From n = {lengths[-3]} to {lengths[-1]} the time grows as "
-        f"n to the power **{powers[0]:.2f}** with self-attention, **{powers[1]:.2f}** with the LSTM."
+        f"At n = {lengths[-1]} the LSTM takes **{theirs[-1] / ours[-1]:.3g} times** as long as self-attention; at n = "
+        f"{lengths[0]}, {theirs[0] / ours[0]:.3g} times. From n = {lengths[-3]} to {lengths[-1]} the time grows as n "
+        f"to the power **{powers[0]:.2f}** for self-attention and **{powers[1]:.2f}** for the LSTM."
     )
     columns = {
         "attention: ms": ours * 1e3,
@@ -127,16 +129,16 @@ def _show_layers(timings: Timings, d: int, batch: int, n: int) -> None:
     }
     numbers_table(time_table(lengths, columns))
     st.caption(
-        f"{how_measured(timings)} Ratio: LSTM / self-attention. Steps: operations that have to wait for one another. "
-        "Power: p in time ~ nᵖ, from the line above to this one. M ops: million multiply-adds, self-attention 2 n² d + "
-        f"4 n d², projections included; LSTM 8 n d² for its four gates; equal at n = 2 d = {2 * d}. Where the clock "
-        "says otherwise, it is the steps, and how well each kernel fills the machine."
+        f"{how_measured(timings)} Ratio: LSTM / self-attention. Steps: sequential operations. Power: p in time ~ nᵖ, "
+        "between the previous row and this one. M ops: million multiply-adds, 2 n² d + 4 n d² for self-attention "
+        f"with its projections, 8 n d² for the four gates of the LSTM; equal at n = 2 d = {2 * d}. Measured times "
+        "deviate from the counts because of sequential steps and of how well each kernel uses the hardware."
     )
 
 
 @st.fragment
 def show_scoring(view: View) -> None:
-    """The same head's scores by several functions, and what those cost."""
+    """The chosen head's scores under several scoring functions, and their cost."""
     attention, head = view.attention, view.head
     found = scoring_functions.multiplicative(attention, head)
     scores, scaled = attention.scores[head], attention.scaled[head]
@@ -144,19 +146,23 @@ def show_scoring(view: View) -> None:
     rows, keys = row_names(attention.query_tokens, following), numbered(attention.key_tokens)
     maps = {"1  q · k": scores, "2  scaled": scaled, "3  x W xᵀ": found.scores}
     chart(
-        score_maps(rows, keys, maps), key="why-scores", alt="Scores of one head by three scoring functions.", roomy=True
+        score_maps(rows, keys, maps),
+        key="why-scores",
+        alt="Scores of one head under three scoring functions.",
+        roomy=True,
     )
     st.caption(
         f"Head {head} of layer {view.layer}, before the mask. 1: dot product. 2: divided by √{attention.d_k}. 3: "
-        "multiplicative form with $W = W_Q W_K^\\top$, without biases. One colour range for all three. Rows are "
-        "queries, columns keys. The additive form is not drawn: it needs weights that this model never trained."
+        "multiplicative form with $W = W_Q W_K^\\top$, without biases. All three share one colour range. Rows are "
+        "queries, columns keys. The additive form is not drawn: it needs weights that this model does not have."
     )
     st.markdown(_identity(attention, head, found))
     explain(
-        "Dot product and multiplicative scores are matrix multiplications, which hardware does best; the additive "
-        "form has to build and squash $d_k$ numbers for every pair before it can sum them. With large $d_k$ dot "
-        "products grow: of independent components with mean 0 and variance 1, $q \\cdot k$ has mean 0 and variance "
-        "$d_k$ (footnote 4), and the softmax ends where its gradient is tiny. So the paper divides by $\\sqrt{d_k}$.",
+        "Dot product and multiplicative scores are matrix multiplications, which hardware executes fastest; the "
+        "additive form has to compute $d_k$ tanh values for every pair before summing them. Dot products grow with "
+        "$d_k$: if the components are independent with mean 0 and variance 1, $q \\cdot k$ has mean 0 and variance "
+        "$d_k$ (footnote 4), which pushes the softmax into regions with tiny gradients. So the paper divides by "
+        "$\\sqrt{d_k}$.",
         r"\underbrace{q \cdot k}_{\text{dot product}} \qquad \underbrace{\tfrac{q \cdot k}{\sqrt{d_k}}}_{\text{scaled}}"
         r"\qquad \underbrace{q^{\top} W k}_{\text{Luong et al. 2015}} \qquad "
         r"\underbrace{v^{\top} \tanh(W_1 q + W_2 k)}_{\text{Bahdanau et al. 2015}}",
@@ -173,15 +179,14 @@ def _identity(attention: Attention, head: int, found: scoring_functions.Multipli
         for values in (scores, attention.scaled[head], found.scores)
     ]
     return (
-        f"- **Multiplicative and dot product are one thing here.** With $W = W_Q W_K^\\top$, {found.w.shape[0]} × "
-        f"{found.w.shape[1]} and of rank {attention.d_k} at most, $x W x^\\top$ of the head's inputs plus the terms "
-        f"of its biases gives $q \\cdot k$ again: largest difference **{error:.1e}**, "
-        f"of scores up to {np.abs(scores).max():.3g}.\n"
-        f"- The biases alone: $b_Q$ with the key adds up to {np.abs(found.from_key).max():.3g}; the query with $b_K$ "
-        f"{np.abs(found.from_query).max():.3g}, the same in a whole row, so the softmax does not see it; $b_Q$ "
-        f"with $b_K$ {found.constant:.3g}.\n"
-        f"- **Why scaled.** The largest weight in a row, on average, at τ = 1: {peaks[0]:.3f} with the bare dot "
-        f"product, **{peaks[1]:.3f}** scaled, as the model does it, {peaks[2]:.3f} with 3 alone, unscaled."
+        "- **Multiplicative and dot-product scores are equivalent here.** With $W = W_Q W_K^\\top$, "
+        f"{found.w.shape[0]} × {found.w.shape[1]} and of rank {attention.d_k} at most, $x W x^\\top$ of the head's "
+        f"inputs plus its bias terms equals $q \\cdot k$: largest difference **{error:.1e}**, with scores up to "
+        f"{np.abs(scores).max():.3g}.\n- The biases alone: $b_Q$ with the key adds up to "
+        f"{np.abs(found.from_key).max():.3g}; the query with $b_K$ {np.abs(found.from_query).max():.3g}, constant "
+        f"along a row, so the softmax ignores it; $b_Q$ with $b_K$ {found.constant:.3g}.\n- **Why scaled.** Mean of "
+        f"each row's largest weight at τ = 1: {peaks[0]:.3f} with the unscaled dot product, **{peaks[1]:.3f}** scaled "
+        f"as in the model, {peaks[2]:.3f} with form 3, unscaled."
     )
 
 
@@ -189,12 +194,12 @@ def _show_scoring_costs(view: View, attention: Attention, head: int) -> None:
     n, m, d_k = len(attention.query_tokens), len(attention.key_tokens), attention.d_k
     costs = scoring_functions.scoring_costs(n, m, d_k)
     rows = {name: (cost.multiply_adds, cost.tanhs, cost.numbers) for name, cost in costs.items()}
-    st.markdown(f"**What they cost** for this head's {n} queries, {m} keys and $d_k$ = {d_k}")
+    st.markdown(f"**Cost** for this head's {n} queries, {m} keys and $d_k$ = {d_k}")
     numbers_table(cost_table(rows, FORMULAS))
     st.caption(
-        "W, W₁ and W₂ are $d_k$ × $d_k$, and are applied once to each query or key. For the times below they and v are "
-        "seeded normal numbers, which no training has touched: they stand for cost and shape, and nothing else. "
-        "q and k are this head's own, repeated until there are n of each."
+        "W, W₁ and W₂ are $d_k$ × $d_k$, and are applied once to each query or key. For the timings below they and v "
+        "are untrained random numbers with a fixed seed, of the right shape. q and k are this head's own, repeated "
+        "to length n."
     )
     timings = measure_on_request(
         "why-time-scoring",
@@ -207,7 +212,7 @@ def _show_scoring_costs(view: View, attention: Attention, head: int) -> None:
     chart(
         time_chart(timings.lengths, timings.samples, SCORINGS, n),
         key="why-scoring-times",
-        alt="Time of four scoring functions over the length.",
+        alt="Time of four scoring functions by sentence length.",
     )
     slower = timings.seconds[scoring_functions.ADDITIVE][-1] / timings.seconds[scoring_functions.DOT][-1]
     st.markdown(
@@ -219,11 +224,10 @@ def _show_scoring_costs(view: View, attention: Attention, head: int) -> None:
 
 
 def how_measured(timings: Timings) -> str:
-    """Conditions of a measurement, in a sentence."""
+    """Conditions of a measurement, in one sentence."""
     return (
-        f"Measured on {timings.conditions}, once and kept: {timings.rounds} rounds that take turns, each call "
-        "right after an untimed one; medians, and the middle half of the rounds as bars. What else the machine did "
-        "meanwhile is in them."
+        f"Measured once on {timings.conditions}: {timings.rounds} interleaved rounds, each call after an untimed "
+        "warm-up call; medians, with the interquartile range as bars. Other load on the machine is included."
     )
 
 
