@@ -9,19 +9,9 @@ from model.analysis.head_tables import head_tables
 from model.network.attention import MultiHeadAttention
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
+from pages.parts import heads_and_layers as parts
 from pages.parts.change_list import gate
 from pages.parts.head_table import say_what_it_does, show_rules, show_table, summaries
-from pages.parts.heads_and_layers import (
-    HEAD_LINES,
-    MAP,
-    MOSAIC,
-    choose_look,
-    explain_numbers,
-    recipe,
-    removed_text,
-    show_head,
-    show_mosaic,
-)
 from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
@@ -30,17 +20,17 @@ from pages.widgets.page_links import links, way
 from viz.heatmap import cells_table
 
 view = open_page(__file__)
-shown = choose_look(view)
+shown = parts.choose_look(view)
 found = summaries(view)
 guess_first(view, "heads")
-overview = show_mosaic(shown)
+overview = parts.show_mosaic(shown)
 say_what_it_does(shown, found)
-st.text(removed_text(shown))
-figure, between = show_head(shown)
+st.text(parts.removed_text(shown))
+figure, between = parts.show_head(shown)
 with st.container(horizontal=True):
     links(attention_step_by_step="This head, step by step")
     way("What if this head were off?", "what_if", **gate(view.kind, view.layer, view.head))
-explain_numbers(shown)
+parts.explain_numbers(shown)
 tabs(
     {"All heads in numbers": lambda: show_table(shown, found), "Rules and formulas": lambda: show_rules(view.kind)},
     "heads_part",
@@ -71,10 +61,10 @@ export(
     },
     cells_table(shown.rows, shown.keys, {"visible": shown.mask, "value": shown.values}),
     (
-        Picture("All heads", MOSAIC, overview),
-        Picture(f"Map of {shown.place}", MAP, figure),
-        Picture(f"Lines of {shown.place}", HEAD_LINES, between),
+        Picture("All heads", parts.MOSAIC, overview),
+        Picture(f"Map of {shown.place}", parts.MAP, figure),
+        Picture(f"Lines of {shown.place}", parts.HEAD_LINES, between),
     ),
-    recipe(shown),
+    parts.recipe(shown),
 )
 proof_strip(view)

@@ -8,14 +8,7 @@ from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
-from pages.parts.layer_by_layer import (
-    PATH_CHART,
-    choose,
-    show_inside,
-    show_parameters,
-    show_path,
-    show_similarity,
-)
+from pages.parts import layer_by_layer as parts
 from pages.parts.logit_lens import show_lens, show_neurons
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
@@ -24,8 +17,8 @@ from pages.widgets.snippet import Recipe
 from viz.charts.layer_by_layer import path_table
 
 view = open_page(__file__)
-shown = choose(view)
-figure = show_path(shown)
+shown = parts.choose(view)
+figure = parts.show_path(shown)
 st.caption(
     "Click on a point or a cell to choose its token and step. Dotted lines separate the layers. The kind, layer and "
     "head in the sidebar matter here only for an attention temperature."
@@ -48,11 +41,11 @@ explain(
 )
 tabs(
     {
-        "Inside one sub-layer": lambda: show_inside(view, shown),
+        "Inside one sub-layer": lambda: parts.show_inside(view, shown),
         "Logit lens": lambda: show_lens(view, shown),
         "Neurons": lambda: show_neurons(view, shown),
-        "Similarity": lambda: show_similarity(view, shown),
-        "Parameters": lambda: show_parameters(view),
+        "Similarity": lambda: parts.show_similarity(view, shown),
+        "Parameters": lambda: parts.show_parameters(view),
     },
     "layers_tab",
 )
@@ -72,7 +65,7 @@ export(
     f"layers-{shown.stack}",
     {"stream": residual_stream(view.trace, shown.stack), **shown.measures},
     path_table(shown.measures, shown.path.steps, shown.rows),
-    (Picture("One token's residual stream", PATH_CHART, figure),),
+    (Picture("One token's residual stream", parts.PATH_CHART, figure),),
     Recipe(
         {"stream": f"residual_stream(trace, {shown.stack!r})"} | {name: f"found.{name}" for name in shown.measures},
         ("from model.analysis.residual_stream import measure_stream, residual_stream",),

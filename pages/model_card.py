@@ -8,15 +8,7 @@ from model.network.config import TransformerConfig
 from model.network.encoder_decoder import Transformer
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
-from pages.parts.model_card import (
-    card_of,
-    show_configuration,
-    show_readme,
-    show_scores,
-    show_summary,
-    show_table_3,
-    show_work,
-)
+from pages.parts import model_card as parts
 from pages.parts.swapped_weights import show_explanation
 from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
@@ -68,9 +60,9 @@ def show_formula(config: TransformerConfig, works: dict[str, Work], even: float)
 
 view = open_page(__file__)
 config, trace = view.translator.config, view.trace
-card = card_of(view)
+card = parts.card_of(view)
 works = multiply_adds(config, len(trace.src_tokens), len(trace.tgt_tokens))
-show_summary(view, card)
+parts.show_summary(view, card)
 
 even = break_even(config)
 lengths = lengths_to_plot(len(trace.src_tokens), config.max_len, even)
@@ -80,12 +72,12 @@ chart(figure, key="work", alt="Multiply-adds of attention, projections, feed-for
 show_formula(config, works, even)
 tabs(
     {
-        "Scores": lambda: show_scores(view, card),
-        "Configuration": lambda: show_configuration(view, card),
-        "This sentence's work": lambda: show_work(works),
+        "Scores": lambda: parts.show_scores(view, card),
+        "Configuration": lambda: parts.show_configuration(view, card),
+        "This sentence's work": lambda: parts.show_work(works),
         "Is attention an explanation?": lambda: show_explanation(view),
-        "The paper's Table 3": show_table_3,
-        "Data, terms, limits": lambda: show_readme(card),
+        "The paper's Table 3": parts.show_table_3,
+        "Data, terms, limits": lambda: parts.show_readme(card),
     },
     "card",
 )

@@ -8,15 +8,8 @@ from model.analysis.word_order import run_both_orders, without_positions
 from model.network.embedding import InputEmbedding, sinusoids
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
+from pages.parts import positional_encoding as parts
 from pages.parts.position_schemes import show_schemes
-from pages.parts.positional_encoding import (
-    controls,
-    show_distance,
-    show_formula,
-    show_rotation,
-    show_sentence,
-    show_wavelengths,
-)
 from pages.parts.word_order import show_order
 from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
@@ -32,7 +25,7 @@ SINUSOIDAL = {"Wavelengths", "Rotation"}
 view = open_page(__file__)
 config = view.translator.config
 learned = config.positions == "learned"
-shown, columns, side = controls(config.max_len, config.d_model)
+shown, columns, side = parts.controls(config.max_len, config.d_model)
 encoding = view.translator.positional_encoding(side)
 table = encoding[:shown, :columns]
 wavelengths = None if learned else position_table.wavelengths(config.d_model)
@@ -46,12 +39,12 @@ figure = table_map(table, wavelengths, len(embedded.sum), symmetric_range(encodi
 chart(
     figure, key="pe-table", alt="Heat map of the positional encoding: one row per position, one column per dimension."
 )
-show_formula(learned, config.d_model)
+parts.show_formula(learned, config.d_model)
 views = {
-    "Your sentence": lambda: show_sentence(embedded, tokens),
-    "Wavelengths": lambda: show_wavelengths(encoding, shown),
-    "Distance": lambda: show_distance(encoding, shown, learned),
-    "Rotation": lambda: show_rotation(encoding),
+    "Your sentence": lambda: parts.show_sentence(embedded, tokens),
+    "Wavelengths": lambda: parts.show_wavelengths(encoding, shown),
+    "Distance": lambda: parts.show_distance(encoding, shown, learned),
+    "Rotation": lambda: parts.show_rotation(encoding),
     "Learned, RoPE, ALiBi": lambda: show_schemes(view, encoding, shown),
     "Word order": lambda: show_order(view),
 }

@@ -4,31 +4,21 @@ from model.analysis.two_heads import align_tokens, join, word_table
 from model.analysis.words import merge
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
+from pages.parts import side_by_side as parts
 from pages.parts.right_side import choose_mode, choose_right
-from pages.parts.side_by_side import (
-    MAPS,
-    arrays,
-    beside,
-    recipe,
-    show_maps,
-    show_numbers,
-    show_rows,
-    show_texts,
-    table,
-)
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.page_links import links
 
-TABS = {"Query by query": show_rows, "In numbers": show_numbers}
+TABS = {"Query by query": parts.show_rows, "In numbers": parts.show_numbers}
 
 view = open_page(__file__)
 mode = choose_mode()
 right = choose_right(view, mode)
-sides = beside(view, right, mode)
-show_texts(sides)
-figure = show_maps(sides)
+sides = parts.beside(view, right, mode)
+parts.show_texts(sides)
+figure = parts.show_maps(sides)
 tabs(TABS, "part", sides)
 explain(
     "Two maps can be compared where their cells stand for the same pair of tokens. Two heads of one kind share all "
@@ -45,9 +35,9 @@ show_code(align_tokens, join, word_table, merge)
 export(
     view,
     f"side-by-side-{mode}-{view.place.slug}",
-    arrays(sides),
-    table(sides),
-    (Picture("Left, right and difference", MAPS, figure),),
-    recipe(sides),
+    parts.arrays(sides),
+    parts.table(sides),
+    (Picture("Left, right and difference", parts.MAPS, figure),),
+    parts.recipe(sides),
 )
 proof_strip(view, right)

@@ -7,19 +7,7 @@ from model.checkpoints.tokenizer import Tokenizer
 from model.network.embedding import InputEmbedding
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
-from pages.parts.tokens_and_embeddings import (
-    HUES,
-    TITLES,
-    choose,
-    export_arrays,
-    recipe,
-    rows_of,
-    show_all,
-    show_arithmetic,
-    show_lengths,
-    show_neighbours,
-    show_table,
-)
+from pages.parts import tokens_and_embeddings as parts
 from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
@@ -31,25 +19,25 @@ from viz.theme import symmetric_range
 
 view = open_page(__file__)
 config = view.translator.config
-shown = choose(view)
-st.html(piece_boxes(TITLES[shown.side], shown.pieces, HUES[shown.side], shown.position))
+shown = parts.choose(view)
+st.html(piece_boxes(parts.TITLES[shown.side], shown.pieces, parts.HUES[shown.side], shown.position))
 
 limits = symmetric_range(*vars(shown.embedded).values())
-figure = sum_strips(rows_of(shown), describe_piece(shown.piece), shown.dimension, limits)
+figure = sum_strips(parts.rows_of(shown), describe_piece(shown.piece), shown.dimension, limits)
 st.caption(
     f"The token's {config.d_model} numbers in its embedding, its positional encoding and their sum. Colours run from "
     f"{signed(limits[0])} to {signed(limits[1])}, the largest magnitude in this sentence. The frame marks the chosen "
     "dimension."
 )
 chart(figure, key="tokens-strips", alt="Embedding, positional encoding and their sum for the chosen token")
-show_arithmetic(view, shown)
+parts.show_arithmetic(view, shown)
 
 tabs(
     {
-        "Neighbours": lambda: show_neighbours(view, shown),
-        "Lengths": lambda: show_lengths(shown),
-        "All tokens": lambda: show_all(shown, limits),
-        "Pieces and bytes": lambda: show_table(shown),
+        "Neighbours": lambda: parts.show_neighbours(view, shown),
+        "Lengths": lambda: parts.show_lengths(shown),
+        "All tokens": lambda: parts.show_all(shown, limits),
+        "Pieces and bytes": lambda: parts.show_table(shown),
     },
     "tokens_tab",
 )
@@ -72,9 +60,9 @@ show_code(Tokenizer.encode, vocabulary.spell, InputEmbedding, vocabulary.cosines
 export(
     view,
     "tokens-and-embeddings",
-    export_arrays(view, shown),
+    parts.export_arrays(view, shown),
     piece_table(shown.pieces),
     (Picture("The chosen token", "tokens-strips", figure),),
-    recipe(shown),
+    parts.recipe(shown),
 )
 proof_strip(view)

@@ -6,17 +6,7 @@ from model.analysis.aligned_head import alignment_scores
 from model.generation.search import beam_search, greedy
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
-from pages.parts.translate import (
-    ALIGNMENT_LINES,
-    POSITION_CHART,
-    choose_alignment,
-    choose_position,
-    clicked_position,
-    draw_alignment_lines,
-    link_to_alignment,
-    show_example,
-    translate_long_text,
-)
+from pages.parts import translate as parts
 from pages.widgets.chart import chart
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
@@ -33,21 +23,21 @@ probabilities = trace.probabilities
 written = trace.target_probabilities
 
 st.html(html.sentence(trace.translation))
-translate_long_text(view)
+parts.translate_long_text(view)
 st.header("Where the model looked", anchor=False)
-alignment = choose_alignment(view)
+alignment = parts.choose_alignment(view)
 figure = translate.alignment_map(alignment.weights, trace.src_tokens, rows)
 left, right = st.columns([2, 3], gap="medium")
 with left:
-    between = draw_alignment_lines(view, alignment)
+    between = parts.draw_alignment_lines(view, alignment)
 with right:
     chart(figure, key="alignment-map", alt=alignment.what, roomy=True)
 st.caption(
     f"{alignment.what}. Each row is one step of the decoder; thick lines and bright cells mark the source tokens it "
     "read from."
 )
-link_to_alignment(alignment)
-show_example(view)
+parts.link_to_alignment(alignment)
+parts.show_example(view)
 st.html(html.chips("Source tokens and their ids", trace.src_tokens, trace.src_ids, theme.ENCODER))
 st.html(
     html.chips(
@@ -62,9 +52,14 @@ st.html(
 st.header("How sure the model was", anchor=False)
 left, right = st.columns(2, gap="large")
 with left:
-    position = choose_position(rows)
+    position = parts.choose_position(rows)
     certainty = translate.certainty_bars(trace.next_tokens, written, position)
-    chart(certainty, key=POSITION_CHART, on_select=clicked_position, alt="Probability of each token of the translation")
+    chart(
+        certainty,
+        key=parts.POSITION_CHART,
+        on_select=parts.clicked_position,
+        alt="Probability of each token of the translation",
+    )
 with right:
     here = (trace.next_tokens[position], trace.next_ids[position], written[position])
     names, shares, chosen = translate.rank_candidates(trace.candidates[position], here)
@@ -92,7 +87,7 @@ export(
     "translation",
     {"alignment": alignment.weights, "probability": written, "logits": trace.logits},
     translate.probability_table(trace.next_tokens, trace.next_ids, written),
-    (Picture("Map", "alignment-map", figure), Picture("Lines", ALIGNMENT_LINES, between)),
+    (Picture("Map", "alignment-map", figure), Picture("Lines", parts.ALIGNMENT_LINES, between)),
     Recipe(
         {
             "alignment": alignment.code,

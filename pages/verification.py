@@ -8,41 +8,31 @@ from model.proof.rerun_measures import causality
 from pages.compute.on_request import TIMER, pressed
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
-from pages.parts.verification import (
-    measure,
-    numbers,
-    recipe,
-    rows,
-    show_summary,
-    show_table,
-    show_words,
-    table,
-    waiting,
-)
+from pages.parts import verification as parts
 from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from viz.charts.verification import errors_chart
 
-TABS = {"Measured on this run": show_table, "All twenty in plain words": show_words}
+TABS = {"Measured on this run": parts.show_table, "All twenty in plain words": parts.show_words}
 
 view = open_page(__file__)
 summary, picture, below = st.container(), st.container(), st.container()
-found = measure(view, slow=False)
+found = parts.measure(view, slow=False)
 slot = below.empty()
-if left := waiting(found):
+if left := parts.waiting(found):
     with slot.container():
         wanted = pressed(f"Measure the other {left} too (they run the model many times)", "claims-slow", TIMER)
     if wanted:
         with below:
-            found = measure(view, slow=True)
-if not waiting(found):
+            found = parts.measure(view, slow=True)
+if not parts.waiting(found):
     slot.caption("Every measurable claim has been measured on this run.")
 with summary:
-    show_summary(found)
+    parts.show_summary(found)
 with picture:
-    figure = errors_chart(rows(found))
+    figure = errors_chart(parts.rows(found))
     chart(figure, key="claims-errors", alt="Error of each claim in single and in double precision, and its tolerance.")
 explain(
     "A computer rounds: single precision keeps seven digits, double precision sixteen. So the same run is computed "
@@ -56,9 +46,9 @@ show_code(measure_claim, in_double_precision, chain_closes, rows_sum_to_one, cau
 export(
     view,
     "verification",
-    numbers(found),
-    table(found),
+    parts.numbers(found),
+    parts.table(found),
     (Picture("Error of each claim", "claims-errors", figure),),
-    recipe(found),
+    parts.recipe(found),
 )
 proof_strip(view)

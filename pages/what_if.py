@@ -10,23 +10,12 @@ from model.trace import log_probabilities
 from model.tracer import build_trace
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
+from pages.parts import what_if as parts
 from pages.parts.change_builder import build
 from pages.parts.change_list import current_changes, edition, show_experiments, show_list
 from pages.parts.forced_prefix import show_prefix
 from pages.parts.head_importance import show_which_heads
 from pages.parts.masks import names
-from pages.parts.what_if import (
-    arrays,
-    compare,
-    map_key,
-    recipe,
-    show_candidates,
-    show_heads,
-    show_maps,
-    show_new,
-    show_same,
-    show_tokens,
-)
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
@@ -34,9 +23,9 @@ from pages.widgets.page_links import links
 from viz.heatmap import cells_table
 
 TABS = {
-    "Each token": lambda _view, runs: show_tokens(runs),
-    "Next word": show_candidates,
-    "Where it moved": show_heads,
+    "Each token": lambda _view, runs: parts.show_tokens(runs),
+    "Next word": parts.show_candidates,
+    "Where it moved": parts.show_heads,
     "Force a prefix": lambda view, _runs: show_prefix(view),
     "Which heads matter": lambda view, _runs: show_which_heads(view),
 }
@@ -49,11 +38,11 @@ with left.container(border=True, height=400, key="what-if-builder"):
 with right.container(border=True, height=400, key="what-if-list"):
     show_list(changes, view.trace.src_tokens)
 show_experiments(view)
-runs = compare(view, changes)
-place = show_same(runs)
-figure = show_maps(view, runs, changes)
+runs = parts.compare(view, changes)
+place = parts.show_same(runs)
+figure = parts.show_maps(view, runs, changes)
 with place:
-    new = show_new(view, runs)
+    new = parts.show_new(view, runs)
 tabs(TABS, "part", view, runs)
 with st.container(horizontal=True):
     links(heads_and_layers="This head among all others", attention_step_by_step="This head, step by step")
@@ -71,6 +60,6 @@ rows, keys = names(view, view.attention)
 before, after = (trace.attention(view.kind, view.layer).pattern[view.head] for trace in (runs.before, runs.after))
 table = cells_table(rows, keys, {"before": before, "after": after, "difference": after - before})
 stem = f"what-if-{view.place.slug}"
-shown = (Picture("Before, after and difference", map_key(), figure),)
-export(changed, stem, arrays(view, runs, new), table, shown, recipe(changed))
+shown = (Picture("Before, after and difference", parts.map_key(), figure),)
+export(changed, stem, parts.arrays(view, runs, new), table, shown, parts.recipe(changed))
 proof_strip(changed)

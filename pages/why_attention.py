@@ -10,9 +10,9 @@ from model.background.stopwatch import timed
 from model.background.table_1 import layer_costs
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
-from pages.parts.why_attention import numbers_table, show_measured, show_paths, show_scoring
+from pages.parts.why_attention import show_measured, show_paths, show_scoring
 from pages.widgets.chart import chart
-from pages.widgets.controls import slider, tabs
+from pages.widgets.controls import slider, table, tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.snippet import Recipe
@@ -42,7 +42,7 @@ chart(
     figure, key="why-operations", alt="Operations per layer as a function of sentence length, for four kinds of layer."
 )
 costs = {name: (cost.operations, cost.sequential, cost.path) for name, cost in here.items()}
-numbers_table(layer_cost_table(costs))
+table(layer_cost_table(costs))
 explain(
     f"The paper's Table 1 for n = {n}, d = {d}, k = {k}, r = {r}. Its orders of growth omit constants: Q Kᵀ alone "
     "takes n² d multiply-adds, a complete attention layer 2 n² d + 4 n d², one recurrent matrix n d², an LSTM 8 n "

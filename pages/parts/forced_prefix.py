@@ -12,7 +12,7 @@ from model.network.config import BOS, EOS, PAD, UNK
 from model.trace import Trace
 from pages.compute.cache import shared_result
 from pages.frame.view import View
-from pages.widgets.chart import chart
+from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import number, text
 from pages.widgets.explain import show_code
 from viz.charts.translate import alternative_bars, certainty_bars, rank_candidates
@@ -124,8 +124,8 @@ def _position(trace: Trace) -> int:
 
 
 def _position_clicked() -> None:
-    if points := st.session_state[CERTAINTY]["selection"]["points"]:
-        st.session_state[AT] = points[0]["point_index"]
+    if point := clicked_point(CERTAINTY):
+        st.session_state[AT] = point["point_index"]
 
 
 def _show_alternatives(trace: Trace, position: int, written: float) -> None:
@@ -155,9 +155,9 @@ def _show_alternatives(trace: Trace, position: int, written: float) -> None:
 
 
 def _clicked(key: str, stem: tuple[int, ...], ids: list[int]) -> None:
-    points = st.session_state[key]["selection"]["points"]
-    if points and points[0]["point_index"] < len(ids):
-        _force(stem, ids[points[0]["point_index"]])
+    point = clicked_point(key)
+    if point and point["point_index"] < len(ids):
+        _force(stem, ids[point["point_index"]])
 
 
 def _force(stem: tuple[int, ...], token: int) -> None:

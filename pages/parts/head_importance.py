@@ -14,7 +14,7 @@ from pages.compute.queue import in_turns
 from pages.compute.runs import Request, rerun, run, translate
 from pages.frame.examples import examples_of
 from pages.frame.view import KINDS, Place, View
-from pages.widgets.chart import chart
+from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import choice, slider
 from pages.widgets.explain import show_code
 from viz.charts.head_importance import effect_maps, effect_table, pruning_chart
@@ -67,10 +67,9 @@ def _controls(view: View) -> tuple[tuple[str, ...], str, str]:
 
 
 def _clicked() -> None:
-    points = st.session_state[f"{MAPS}-figure"]["selection"]["points"]
-    if points and points[0].get("customdata"):
-        for name, value in zip(("kind", "layer", "head"), points[0]["customdata"], strict=True):
-            st.session_state[name] = value
+    point = clicked_point(f"{MAPS}-figure")
+    if point and point.get("customdata"):
+        st.session_state.update(zip(("kind", "layer", "head"), point["customdata"], strict=True))
 
 
 def _scored(view: View, kinds: tuple[str, ...], mode: str, on: str) -> list[HeadScores] | None:

@@ -13,7 +13,8 @@ from model.analysis import residual_stream
 from model.analysis.residual_stream import StreamMeasures
 from model.trace import Array, SubLayer
 from pages.frame.view import View
-from pages.widgets.chart import chart
+from pages.widgets import controls
+from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import choice, number, select
 from viz.charts.layer_by_layer import MEASURES, path_chart, similarity_map
 from viz.heatmap import row_names, vector_strips
@@ -84,9 +85,8 @@ def _select(label: str, key: str, names: Sequence[str], default: int, notes: Del
 
 def clicked() -> None:
     """A click on a point or a cell of the figure chooses its token and step."""
-    points = st.session_state[PATH_CHART]["selection"]["points"]
-    if points:
-        st.session_state["layers_token"], st.session_state["layers_step"] = points[0]["customdata"][:2]
+    if point := clicked_point(PATH_CHART):
+        st.session_state["layers_token"], st.session_state["layers_step"] = point["customdata"][:2]
 
 
 def show_path(shown: Shown) -> object:
@@ -134,7 +134,7 @@ def show_inside(view: View, shown: Shown) -> None:
         "standard deviation": [x.std() for x in doubles.values()],
         "length": [np.linalg.norm(x) for x in doubles.values()],
     }
-    _table(pd.DataFrame(table))
+    controls.table(pd.DataFrame(table), floats=None)
     off = np.abs(norm.normed - sublayer.normed[shown.position]).max()
     st.caption(
         f"Layer {sublayer.layer}, {sublayer.name} of the {shown.stack}. All six rows share one colour range. μ and σ "
@@ -182,7 +182,7 @@ def show_parameters(view: View) -> None:
     sums = {name: sum(line.get(name, 0) for line in lines) for name in (*names, "together")}
     table = pd.DataFrame([*lines, {"block": "whole model", **sums}])[["block", *names, "together"]]
     table["of the model"] = [f"{value / total:.1%}" for value in table["together"]]
-    _table(table.convert_dtypes())
+    controls.table(table.convert_dtypes(), floats=None)
     shared = "The embedding matrix is also the output matrix and is counted once. " if config.tie_embeddings else ""
     learned = "are not learned" if config.positions == "sinusoidal" else "are learned"
     st.caption(
@@ -197,9 +197,3 @@ def _sublayer(view: View, shown: Shown) -> SubLayer:
     if shown.step == 0:
         st.caption("No sub-layer produces the input; showing the first one, which reads it.")
     return view.trace.streams[shown.stack].sublayers[max(shown.step - 1, 0)]
-
-
-def _table(table: pd.DataFrame) -> None:
-    """Whole, cells as plain text."""
-    counts = {name: st.column_config.NumberColumn(format="localized") for name in table.select_dtypes("integer")}
-    st.dataframe(table, hide_index=True, height="content", column_config=counts, placeholder="")

@@ -3,10 +3,9 @@
 import numpy as np
 import streamlit as st
 
-from model.analysis.logit_lens import LogitLens, logit_lens
-from model.analysis.residual_stream import Neurons, neurons
-from model.checkpoints.translator import Translator
-from model.trace import Array, SubLayer, Trace
+from model.analysis.logit_lens import logit_lens
+from model.analysis.residual_stream import neurons
+from model.trace import Array, SubLayer
 from pages.compute.cache import shared_result
 from pages.frame.view import View
 from pages.parts.layer_by_layer import Shown
@@ -30,7 +29,7 @@ def show_lens(view: View, shown: Shown) -> None:
             icon=":material/info:",
         )
         return
-    found = _read(view)
+    found = read_lens(view.translator, view.trace)
     every = toggle("After every sub-layer, not just every layer", "layers_every")
     at = np.arange(len(found.steps)) if every else np.flatnonzero(found.ends)
     steps = [_said(found.steps[i], every) for i in at]
@@ -50,7 +49,7 @@ def show_lens(view: View, shown: Shown) -> None:
 
 def _show_row(view: View, shown: Shown, at: Array, steps: list[str]) -> None:
     """The chosen row read at the steps `at`, as tokens and as curves."""
-    found, row, tokenizer = _read(view), shown.position, view.translator.tokenizer
+    found, row, tokenizer = read_lens(view.translator, view.trace), shown.position, view.translator.tokenizer
     followed = tokenizer.tokens([int(found.predicted[row])])[0]
     st.text(
         f"Row {shown.rows[row]}. Framed and traced in the curves: {labels([followed])[0]}, the most probable token at "
@@ -77,7 +76,7 @@ def show_neurons(view: View, shown: Shown) -> None:
     """The feed-forward of the chosen step's layer as a sum over its neurons, and the tokens the largest promote."""
     sublayer = _feed_forward(view, shown)
     most = slider("Neurons to show", (3, 30), 10, "layers_neurons", width=300)
-    found = _neurons(view, sublayer, shown.position, most)
+    found = neurons(view.translator, sublayer, shown.position, most)
     active, size = int((found.hidden > 0).sum()), len(found.hidden)
     st.markdown(
         f"Layer {sublayer.layer}'s feed-forward, {shown.stack}, at this token: **{active} of {size:,} neurons are "
@@ -147,15 +146,4 @@ def _feed_forward(view: View, shown: Shown) -> SubLayer:
     return next(s for s in view.trace.streams[shown.stack].sublayers if s.hidden is not None and s.layer == layer)
 
 
-def _read(view: View) -> LogitLens:
-    with st.spinner("Applying the output matrix to every step …"):
-        return _lens(view.translator, view.trace)
-
-
-def _neurons(view: View, sublayer: SubLayer, position: int, most: int) -> Neurons:
-    return neurons(view.translator, sublayer, position, most)
-
-
-@shared_result()
-def _lens(translator: Translator, trace: Trace) -> LogitLens:
-    return logit_lens(translator, trace)
+read_lens = shared_result("Applying the output matrix to every step …")(logit_lens)

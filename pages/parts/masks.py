@@ -6,9 +6,8 @@ import numpy as np
 import streamlit as st
 
 from model.analysis.distributions import total_variation
-from model.analysis.padded_batch import PaddedRun, room_for_pads, run_padded
+from model.analysis.padded_batch import room_for_pads, run_padded
 from model.analysis.softmax import future_mass, mask_orders
-from model.checkpoints.translator import Translator
 from model.interventions import LiftCausalMask
 from model.trace import Attention, Trace
 from pages.compute.cache import shared_result
@@ -37,7 +36,7 @@ def show_padding(view: View) -> None:
         st.info("This sentence already fills the model's last position, so no longer one can be batched with it.")
         return
     pads = number("Pads", (1, room), min(4, room), "pads", width=240)
-    padded = _padded(view, pads)
+    padded = _run_padded(view.translator, view.trace, view.kind, view.layer, pads)
     rows, keys = names(view, view.attention)
     st.markdown(
         f"**Rerun** in a batch of two. A batch is rectangular, so this sentence is padded with {pads} pads to the "
@@ -83,7 +82,7 @@ def show_orders(view: View) -> None:
             "Nothing is masked in this run of a single sentence, so this demonstration puts it in a batch again, "
             f"with {room} pads, which the padding mask hides."
         )
-        padded = _padded(view, room)
+        padded = _run_padded(view.translator, view.trace, view.kind, view.layer, room)
         scaled, mask, pattern = (getattr(padded, name)[view.head] for name in ("scaled", "mask", "pattern"))
         keys = pad_names(tokens, room)
     last = len(rows) - 1
@@ -187,11 +186,4 @@ def _difference(value: float) -> str:
     return f"{value:.1e}" if value else "0"
 
 
-def _padded(view: View, pads: int) -> PaddedRun:
-    with st.spinner("Running the batch …"):
-        return _padded_run(view.translator, view.trace, view.kind, view.layer, pads)
-
-
-@shared_result()
-def _padded_run(translator: Translator, trace: Trace, kind: str, layer: int, pads: int) -> PaddedRun:
-    return run_padded(translator, trace, kind, layer, pads)
+_run_padded = shared_result("Running the batch …")(run_padded)

@@ -16,6 +16,7 @@ from model.checkpoints.store import CheckpointError, checkpoint_path, load_check
 from model.checkpoints.translator import Translator
 from model.network.config import PRESETS
 from pages.compute.cache import shared_result
+from pages.widgets import controls
 from viz.charts.model_card import amount, percentages
 from viz.tokens import as_markdown
 
@@ -74,7 +75,9 @@ def show_scores(view: "View", card: Card) -> None:
             "beam": [score.beam_size for score in card.scores],
             "sacreBLEU signature": [score.signature for score in card.scores],
         }
-        _table(pd.DataFrame(table), BLEU=st.column_config.NumberColumn(format="%.2f"))
+        controls.table(
+            pd.DataFrame(table).convert_dtypes(), floats=None, BLEU=st.column_config.NumberColumn(format="%.2f")
+        )
         sets = dict.fromkeys(score.dataset for score in card.scores)
         commands = [evaluate_command(view.translator.name, dataset, card.scores) for dataset in sets]
         st.code("\n".join(commands), language="bash", wrap_lines=True)
@@ -98,7 +101,7 @@ def show_configuration(view: "View", card: Card) -> None:
     with left:
         st.markdown("**Configuration**")
         fields = {name: [str(value) for value in values.values()] for name, values in rows.items()}
-        _table(pd.DataFrame({"field": list(next(iter(rows.values()))), **fields}))
+        controls.table(pd.DataFrame({"field": list(next(iter(rows.values()))), **fields}))
         st.caption(
             "The paper states its vocabulary as “about 37000” and no max_len; those two values are this project's. "
             "The dropout of its big model is the one for English to German."
@@ -107,10 +110,12 @@ def show_configuration(view: "View", card: Card) -> None:
         st.markdown("**Parameters by part**")
         counts = dict(zip(configs, (parts, *paper.values()), strict=True))
         columns = {name: [*count.values(), sum(count.values())] for name, count in counts.items()}
-        _table(pd.DataFrame({"part": [*parts, "together"], **columns}))
+        controls.table(pd.DataFrame({"part": [*parts, "together"], **columns}).convert_dtypes(), floats=None)
         st.caption("A matrix shared by embeddings and output is counted once, as embeddings. " + _beside_table_3(paper))
         st.markdown("**Files**")
-        _table(pd.DataFrame({"file": list(card.files), "bytes": list(card.files.values())}))
+        controls.table(
+            pd.DataFrame({"file": list(card.files), "bytes": list(card.files.values())}).convert_dtypes(), floats=None
+        )
         size = card.files.get("model.safetensors", 0)
         st.caption(
             f"The weights file has {size / sum(parts.values()):.2f} bytes per parameter; on "
@@ -130,7 +135,7 @@ def show_work(works: Mapping[str, Work]) -> None:
         "learned matrices": [work.weights for work in works.values()],
         "share": percentages(totals),
     }
-    _table(pd.DataFrame(columns))
+    controls.table(pd.DataFrame(columns).convert_dtypes(), floats=None)
     st.caption(
         f"{sum(totals):,} multiply-adds in total, for one teacher-forced pass over this sentence and its translation, "
         "like the run on this page. Masked cells are counted, because the model computes them before masking; "
@@ -155,8 +160,9 @@ def show_table_3() -> None:
         "BLEU against base": [row.bleu - base.bleu for row in TABLE_3],
         "parameters, millions": [row.millions for row in TABLE_3],
     }
-    _table(
-        pd.DataFrame(columns),
+    controls.table(
+        pd.DataFrame(columns).convert_dtypes(),
+        floats=None,
         **{
             "": st.column_config.TextColumn(width=40),
             "changed": st.column_config.TextColumn(width="large"),
@@ -217,13 +223,6 @@ def _say_missing(card: Card, *names: str) -> None:
     for name in names:
         if name in card.missing:
             st.info(card.missing[name], icon=":material/info:")
-
-
-def _table(table: pd.DataFrame, **columns: object) -> None:
-    """A table without a scroll bar of its own; cells are plain text, whatever a file contains."""
-    table = table.convert_dtypes()
-    counts = {name: st.column_config.NumberColumn(format="localized") for name in table.select_dtypes("integer")}
-    st.dataframe(table, hide_index=True, height="content", column_config={**counts, **columns}, placeholder="")
 
 
 def _opening(translator: Translator) -> str:

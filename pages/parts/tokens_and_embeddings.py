@@ -10,7 +10,7 @@ from model.analysis import vocabulary
 from model.analysis.vocabulary import Piece
 from model.trace import Array, Embedded
 from pages.frame.view import View
-from pages.widgets.chart import chart
+from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import choice, number
 from pages.widgets.snippet import Recipe
 from viz import theme
@@ -62,9 +62,8 @@ def choose(view: View) -> Shown:
 
 def token_clicked() -> None:
     """A click on a bar of the lengths chooses its token."""
-    points = st.session_state[LENGTH_CHART]["selection"]["points"]
-    if points:
-        st.session_state["tokens_position"] = points[0]["point_index"]
+    if point := clicked_point(LENGTH_CHART):
+        st.session_state["tokens_position"] = point["point_index"]
 
 
 def show_arithmetic(view: View, shown: Shown) -> None:

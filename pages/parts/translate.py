@@ -11,6 +11,7 @@ from pages.frame.examples import Example, examples_of, largest_weight
 from pages.frame.sidebar import SEE
 from pages.frame.view import KINDS, View
 from pages.widgets.canvas import token_lines
+from pages.widgets.chart import clicked_point
 from pages.widgets.controls import choice, number
 from pages.widgets.page_links import way
 from viz.canvas.lines import lines
@@ -42,9 +43,8 @@ class Alignment:
 
 def clicked_position() -> None:
     """A click on a bar of the chart chooses its position."""
-    points = st.session_state[POSITION_CHART]["selection"]["points"]
-    if points:
-        st.session_state["position"] = points[0]["point_index"]
+    if point := clicked_point(POSITION_CHART):
+        st.session_state["position"] = point["point_index"]
 
 
 def choose_position(rows: list[str]) -> int:

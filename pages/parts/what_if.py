@@ -15,7 +15,7 @@ from pages.compute.runs import Request, rerun, run
 from pages.frame.view import KINDS, View
 from pages.parts.change_list import edition, toggle
 from pages.parts.masks import names
-from pages.widgets.chart import chart
+from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import choice, number
 from pages.widgets.snippet import Recipe
 from viz.charts.what_if import candidate_change_bars, head_change_maps, log_probability_bars, weight_change_maps
@@ -138,9 +138,8 @@ def _still(weights: tuple[np.ndarray, np.ndarray], changes: tuple[Intervention, 
 
 
 def _clicked(key: str, mask: np.ndarray, address: dict) -> None:
-    points = st.session_state[key]["selection"]["points"]
-    if points:
-        cell = divmod(points[0]["point_index"], mask.shape[1])
+    if point := clicked_point(key):
+        cell = divmod(point["point_index"], mask.shape[1])
         toggle(cell, "forbid" if mask[cell] else "allow", address)
 
 

@@ -1,7 +1,6 @@
 """Why attention: one function per tab."""
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from model.background import lstm, scoring_functions
@@ -11,7 +10,7 @@ from model.trace import Attention
 from pages.compute.on_request import measure_on_request
 from pages.frame.view import View
 from pages.widgets.chart import chart
-from pages.widgets.controls import choice, select
+from pages.widgets.controls import choice, select, table
 from pages.widgets.explain import explain
 from viz.charts.scoring_functions import cost_table, score_maps
 from viz.charts.timing import time_chart, time_table
@@ -127,7 +126,7 @@ def _show_layers(timings: Timings, d: int, batch: int, n: int) -> None:
         "attention: M ops": [batch * attention_work(length, d) / 1e6 for length in lengths],
         "LSTM: M ops": [batch * lstm_work(length, d) / 1e6 for length in lengths],
     }
-    numbers_table(time_table(lengths, columns))
+    table(time_table(lengths, columns))
     st.caption(
         f"{how_measured(timings)} Ratio: LSTM / self-attention. Steps: sequential operations. Power: p in time ~ nᵖ, "
         "between the previous row and this one. M ops: million multiply-adds, 2 n² d + 4 n d² for self-attention "
@@ -195,7 +194,7 @@ def _show_scoring_costs(view: View, attention: Attention, head: int) -> None:
     costs = scoring_functions.scoring_costs(n, m, d_k)
     rows = {name: (cost.multiply_adds, cost.tanhs, cost.numbers) for name, cost in costs.items()}
     st.markdown(f"**Cost** for this head's {n} queries, {m} keys and $d_k$ = {d_k}")
-    numbers_table(cost_table(rows, FORMULAS))
+    table(cost_table(rows, FORMULAS))
     st.caption(
         "W, W₁ and W₂ are $d_k$ × $d_k$, and are applied once to each query or key. For the timings below they and v "
         "are untrained random numbers with a fixed seed, of the right shape. q and k are this head's own, repeated "
@@ -219,7 +218,7 @@ def _show_scoring_costs(view: View, attention: Attention, head: int) -> None:
         f"At n = {timings.lengths[-1]} the additive scores take **{slower:.3g} times** as long as the dot product."
     )
     milliseconds = {f"{name}, ms": seconds * 1e3 for name, seconds in timings.seconds.items()}
-    numbers_table(time_table(timings.lengths, milliseconds))
+    table(time_table(timings.lengths, milliseconds))
     st.caption(how_measured(timings))
 
 
@@ -229,11 +228,3 @@ def how_measured(timings: Timings) -> str:
         f"Measured once on {timings.conditions}: {timings.rounds} interleaved rounds, each call after an untimed "
         "warm-up call; medians, with the interquartile range as bars. Other load on the machine is included."
     )
-
-
-def numbers_table(table: pd.DataFrame, floats: str = "%.3g") -> None:
-    """A table without a scroll bar of its own; whole numbers with separators, others as `floats` says."""
-    formats = dict.fromkeys(table.select_dtypes("float"), floats)
-    formats |= dict.fromkeys(table.select_dtypes("integer"), "localized")
-    config = {name: st.column_config.NumberColumn(format=found) for name, found in formats.items()}
-    st.dataframe(table, hide_index=True, height="content", column_config=config, placeholder="")

@@ -12,8 +12,6 @@ from model.analysis.word_order import (
     source_words,
     translate_both_orders,
 )
-from model.checkpoints.translator import Translator
-from model.trace import Trace
 from pages.compute.cache import shared_result
 from pages.frame.view import View
 from pages.parts.masks import names
@@ -41,9 +39,10 @@ def show_order(view: View) -> None:
         st.info("A single word has only one order. Type a longer sentence or take the example.")
         return
     permutation = reorder(tokens, order)
+    run = view.translator, view.trace, permutation
     with st.spinner("Running and translating both orders, with and without positions …", show_time=True):
-        runs = [_run(view, permutation, sides) for sides in ((), SIDES[off])]
-        translations = [_translations(view.translator, view.trace, permutation, sides) for sides in ((), SIDES[off])]
+        runs = [_run_both_orders(*run, sides, (view.kind, view.layer)) for sides in ((), SIDES[off])]
+        translations = [_translate_both_orders(*run, sides) for sides in ((), SIDES[off])]
     texts = view.trace.source, reordered_text(view.translator, view.trace, permutation)
     _show_translations(texts, translations, OFF[off].lower())
     _show_checks(runs)
@@ -166,19 +165,5 @@ def _error(value: float) -> str:
     return f"{value:.1e}" if value else "0"
 
 
-def _run(view: View, permutation: tuple[int, ...], off: tuple[str, ...]) -> OrderRun:
-    return _order_run(view.translator, view.trace, permutation, off, (view.kind, view.layer))
-
-
-@shared_result()
-def _order_run(
-    translator: Translator, trace: Trace, permutation: tuple[int, ...], off: tuple[str, ...], address: tuple[str, int]
-) -> OrderRun:
-    return run_both_orders(translator, trace, permutation, off, address)
-
-
-@shared_result()
-def _translations(
-    translator: Translator, trace: Trace, permutation: tuple[int, ...], off: tuple[str, ...]
-) -> tuple[str, str]:
-    return translate_both_orders(translator, trace, permutation, off)
+_run_both_orders = shared_result()(run_both_orders)
+_translate_both_orders = shared_result()(translate_both_orders)

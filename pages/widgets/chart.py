@@ -15,6 +15,12 @@ def name_files(checkpoint: str, weights: str) -> None:
     st.session_state[RUN] = f"{checkpoint}-{weights[:8]}"
 
 
+def clicked_point(key: str) -> dict[str, Any] | None:
+    """The point of the chart `key` that was clicked, with its point_index and customdata; None if none is selected."""
+    points = st.session_state[key]["selection"]["points"]
+    return points[0] if points else None
+
+
 def chart(
     figure: Any, key: str, *, alt: str, on_select: str | Callable[[], None] = "ignore", roomy: bool = False
 ) -> Any:

@@ -180,12 +180,12 @@ def tabs(views: Mapping[str, Callable[..., Any]], key: str, *args: Any, default:
     return None
 
 
-def table(frame: pd.DataFrame, *, floats: str = "%.3g", height: int | str = "content", **columns: Any) -> None:
+def table(frame: pd.DataFrame, *, floats: str | None = "%.3g", height: int | str = "content", **columns: Any) -> None:
     """A table of plain text and numbers, whole unless `height` is given in pixels.
 
     Args:
         frame: its columns of integers get thousands separators.
-        floats: format of its columns of floats.
+        floats: format of its columns of floats; None: Streamlit's own.
         height: of the table.
         **columns: `st.column_config` of single columns.
     """
