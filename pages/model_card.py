@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from model.background.sizes import Work, break_even, count_parameters, multiply_adds
+from model.background.sizes import Work, break_even, count_parameters, multiply_adds, work_by_length
 from model.network.config import TransformerConfig
 from model.network.encoder_decoder import Transformer
 from pages.frame.open_page import open_page
@@ -17,31 +17,6 @@ from pages.widgets.export import Picture, export
 from pages.widgets.snippet import Recipe
 from viz.charts.model_card import COLOURS, lengths_to_plot, work_chart
 
-# `curves` for one length, as a program of its own.
-CURVES = (
-    "def work_of(work):",
-    "    own = [work[part] for part in ('encoder_self', 'decoder_self', 'cross')]",
-    "    return (",
-    "        sum(part.scores + part.weighted for part in own),",
-    "        sum(part.weights for part in own),",
-    "        work['encoder_feed_forward'].total + work['decoder_feed_forward'].total,",
-    "        work['output'].total,",
-    "    )",
-    "",
-)
-
-
-def curves(works: list[dict[str, Work]]) -> dict[str, np.ndarray]:
-    """The four curves of the figure, (length,) each, from the work of all parts at each length."""
-    attentions = ("encoder_self", "decoder_self", "cross")
-    found = (
-        [sum(work[part].scores + work[part].weighted for part in attentions) for work in works],
-        [sum(work[part].weights for part in attentions) for work in works],
-        [work["encoder_feed_forward"].total + work["decoder_feed_forward"].total for work in works],
-        [work["output"].total for work in works],
-    )
-    return {name: np.array(values) for name, values in zip(COLOURS, found, strict=True)}
-
 
 def show_formula(config: TransformerConfig, works: dict[str, Work], even: float) -> None:
     own = sum(work.scores + work.weighted for work in works.values())
@@ -52,7 +27,7 @@ def show_formula(config: TransformerConfig, works: dict[str, Work], even: float)
         "weighted sum: with source and target of equal length it exceeds projections and feed-forward layers "
         f"together beyond n = {even:,.0f}; its share of your sentence's multiply-adds is "
         f"{100 * own / sum(work.total for work in works.values()):.1f} %.",
-        r"\underbrace{2\,n^2 d}_{Q K^\top,\ \text{pattern}\cdot V} \;+\; \underbrace{4\,n\,d^2}_{W_Q, W_K, W_V, W_O} "
+        r"\underbrace{2\,n^2 d}_{Q K^\top,\ \text{weights}\cdot V} \;+\; \underbrace{4\,n\,d^2}_{W_Q, W_K, W_V, W_O} "
         r"\;+\; \underbrace{2\,n\,d\,d_{ff}}_{\text{feed-forward}}",
         "4",
     )
@@ -66,7 +41,7 @@ parts.show_summary(view, card)
 
 even = break_even(config)
 lengths = lengths_to_plot(len(trace.src_tokens), config.max_len, even)
-work = curves([multiply_adds(config, n, n) for n in lengths.tolist()])
+work = dict(zip(COLOURS, work_by_length(config, lengths.tolist()), strict=True))
 figure = work_chart(lengths, work, len(trace.src_tokens), config.max_len, even)
 chart(figure, key="work", alt="Multiply-adds of attention, projections, feed-forward and output by sentence length.")
 show_formula(config, works, even)
@@ -92,10 +67,10 @@ export(
     Recipe(
         {
             "n": "np.array(lengths)",
-            "multiply_adds": "np.array([work_of(multiply_adds(translator.config, n, n)) for n in lengths]).T",
+            "multiply_adds": "work_by_length(translator.config, lengths)",
         },
-        ("from model.background.sizes import multiply_adds",),
-        (f"lengths = {lengths.tolist()}", *CURVES),
+        ("from model.background.sizes import work_by_length",),
+        (f"lengths = {lengths.tolist()}",),
     ),
 )
 proof_strip(view)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from model.analysis.two_runs import largest_changes
+from model.analysis.two_runs import before_and_after, largest_changes
 from model.interventions import MaskEdit, applied
 from model.trace import log_probabilities
 from model.tracer import build_trace
@@ -20,6 +20,7 @@ from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.page_links import links
+from pages.widgets.snippet import Recipe
 from viz.heatmap import cells_table
 
 TABS = {
@@ -61,5 +62,11 @@ before, after = (trace.attention(view.kind, view.layer).pattern[view.head] for t
 table = cells_table(rows, keys, {"before": before, "after": after, "difference": after - before})
 stem = f"what-if-{view.place.slug}"
 shown = (Picture("Before, after and difference", parts.map_key(), figure),)
-export(changed, stem, parts.arrays(view, runs, new), table, shown, parts.recipe(changed))
+recipe = Recipe(
+    f"before_and_after({'before' if changed.changes else 'trace'}, trace, new, kind, layer, head)",
+    ("from model.analysis.two_runs import before_and_after",),
+    (f"new = translator.trace(source, None, {changed.beam_size}, trace.interventions)",),
+)
+arrays = before_and_after(runs.before, runs.after, new, view.kind, view.layer, view.head)
+export(changed, stem, arrays, table, shown, recipe)
 proof_strip(changed)

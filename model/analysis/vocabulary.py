@@ -14,7 +14,7 @@ from model.analysis.words import WORD_START
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
 from model.network.config import SPECIAL_TOKENS, UNK
-from model.trace import Array, Embedded
+from model.trace import Array, Embedded, Trace
 
 Side = Literal["source", "target"]
 Kind = Literal["text", "byte", "special", "unknown"]
@@ -104,6 +104,18 @@ def cosines(translator: Translator, side: Side, token_id: int) -> Array:
     matrix = translator.embedding_matrix(side).astype(np.float64)
     lengths = np.maximum(np.linalg.norm(matrix, axis=-1), np.finfo(np.float64).tiny)
     return (matrix @ matrix[token_id] / lengths / lengths[token_id]).clip(-1, 1)
+
+
+def embedding_arrays(translator: Translator, trace: Trace, side: Side, position: int) -> dict[str, Array]:
+    """One side's ids, their rows of E, the input's parts, and the cosines of the token at `position`, for an export."""
+    ids, embedded = (trace.src_ids, trace.src_embedded) if side == "source" else (trace.tgt_ids, trace.tgt_embedded)
+    return {
+        f"{side}_ids": np.array(ids),
+        "embedding_rows": embedding_rows(translator, side, ids),
+        **{f"{side}_{name}": array for name, array in vars(embedded).items()},
+        "chosen_position": np.array(position),
+        "cosines_with_chosen": cosines(translator, side, ids[position]),
+    }
 
 
 def neighbours(tokenizer: Tokenizer, similarities: Array, token_id: int, most: int = 10) -> tuple[Neighbour, ...]:

@@ -1,11 +1,14 @@
 """How large a Transformer is, and how much it computes, from its configuration alone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from model.network.config import TransformerConfig
 from model.network.encoder_decoder import Transformer
+from model.trace import Array
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,21 @@ def multiply_adds(config: TransformerConfig, n_src: int, n_tgt: int) -> dict[str
         "decoder_feed_forward": Work(decoder, n_tgt, 0, 0, 0, decoder * 2 * n_tgt * d_model * config.d_ff),
         "output": Work(1, n_tgt, 0, 0, 0, vocabulary),
     }
+
+
+def work_by_length(config: TransformerConfig, lengths: Sequence[int]) -> Array:
+    """(4, length): multiply-adds of Q K^T and pattern V, of the projections, of the feed-forwards and of the output.
+
+    Source and target are equally long.
+    """
+    rows = []
+    for work in (multiply_adds(config, n, n) for n in lengths):
+        attentions = [work[part] for part in ("encoder_self", "decoder_self", "cross")]
+        products = sum(attention.scores + attention.weighted for attention in attentions)
+        projections = sum(attention.weights for attention in attentions)
+        feed_forward = work["encoder_feed_forward"].total + work["decoder_feed_forward"].total
+        rows.append((products, projections, feed_forward, work["output"].total))
+    return np.array(rows).T
 
 
 def break_even(config: TransformerConfig) -> float:

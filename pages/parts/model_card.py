@@ -131,7 +131,7 @@ def show_work(works: Mapping[str, Work]) -> None:
         "layers": [work.layers for work in works.values()],
         "queries × keys": [f"{w.queries} × {w.keys}" if w.keys else f"{w.queries}" for w in works.values()],
         "Q Kᵀ": [work.scores or None for work in works.values()],
-        "pattern · V": [work.weighted or None for work in works.values()],
+        "weights · V": [work.weighted or None for work in works.values()],
         "learned matrices": [work.weights for work in works.values()],
         "share": percentages(totals),
     }

@@ -1,7 +1,6 @@
 """Tokens and embeddings: the choice of side, token and dimension, and one function per tab."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -12,7 +11,6 @@ from model.trace import Array, Embedded
 from pages.frame.view import View
 from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import choice, number
-from pages.widgets.snippet import Recipe
 from viz import theme
 from viz.charts.positional_encoding import sum_maps
 from viz.charts.tokens_and_embeddings import length_bars, neighbour_bars, sum_equation
@@ -134,34 +132,6 @@ def show_table(shown: Shown) -> None:
 def rows_of(shown: Shown) -> dict[str, Array]:
     """(d_model,) each: the chosen token's embedding, positional encoding and sum."""
     return {name: array[shown.position] for name, array in vars(shown.embedded).items()}
-
-
-def recipe(shown: Shown) -> Recipe:
-    """How the arrays of `export_arrays` are computed."""
-    side, short = shown.side, {"source": "src", "target": "tgt"}[shown.side]
-    return Recipe(
-        {
-            f"{side}_ids": "np.array(ids)",
-            "embedding_rows": f"embedding_rows(translator, {side!r}, ids)",
-            **{f"{side}_{name}": f"trace.{short}_embedded.{name}" for name in vars(shown.embedded)},
-            "chosen_position": f"np.array({shown.position})",
-            "cosines_with_chosen": f"cosines(translator, {side!r}, ids[{shown.position}])",
-        },
-        ("from model.analysis.vocabulary import cosines, embedding_rows",),
-        (f"ids = list(trace.{short}_ids)",),
-    )
-
-
-def export_arrays(view: View, shown: Shown) -> dict[str, Any]:
-    """What the NPZ holds: ids, rows of E, the three arrays, and the chosen token's cosine similarities."""
-    ids = [piece.id for piece in shown.pieces]
-    return {
-        f"{shown.side}_ids": np.array(ids),
-        "embedding_rows": vocabulary.embedding_rows(view.translator, shown.side, ids),
-        **{f"{shown.side}_{name}": array for name, array in vars(shown.embedded).items()},
-        "chosen_position": np.array(shown.position),
-        "cosines_with_chosen": vocabulary.cosines(view.translator, shown.side, shown.piece.id),
-    }
 
 
 def _sharing(tied: bool) -> str:

@@ -17,7 +17,6 @@ from pages.parts.change_list import edition, toggle
 from pages.parts.masks import names
 from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import choice, number
-from pages.widgets.snippet import Recipe
 from viz.charts.what_if import candidate_change_bars, head_change_maps, log_probability_bars, weight_change_maps
 from viz.html import word_diff
 from viz.tokens import decoder_rows
@@ -200,28 +199,3 @@ def show_heads(view: View, runs: Comparison) -> None:
         f"{total} heads changed: those of the changed heads and of heads downstream of them. Framed: the sidebar's "
         "head."
     )
-
-
-def recipe(changed: View) -> Recipe:
-    """How the arrays of `arrays` are computed; without changes, before and after are the same run."""
-    found, runs = {}, {"before": "before" if changed.changes else "trace", "after": "trace"}
-    for name, trace in runs.items():
-        found |= {f"{part}_{name}": f"{trace}.attention(kind, layer).{part}[head]" for part in ("pattern", "mask")}
-        found |= {f"log_probability_{name}": f"{trace}.target_log_probabilities", f"logits_{name}": f"{trace}.logits"}
-    return Recipe(
-        found | {"new_translation": "np.array(new.translation)", "log_probability_new": "new.target_log_probabilities"},
-        (),
-        (f"new = translator.trace(source, None, {changed.beam_size}, trace.interventions)",),
-    )
-
-
-def arrays(view: View, runs: Comparison, new: Trace) -> dict[str, np.ndarray]:
-    """What the NPZ holds: before and after of the chosen head and of the probabilities."""
-    found = {}
-    for name, trace in (("before", runs.before), ("after", runs.after)):
-        attention = trace.attention(view.kind, view.layer)
-        found |= {f"pattern_{name}": attention.pattern[view.head], f"mask_{name}": attention.mask[view.head]}
-        found |= {f"log_probability_{name}": trace.target_log_probabilities, f"logits_{name}": trace.logits}
-    found["new_translation"] = np.array(new.translation)
-    found["log_probability_new"] = new.target_log_probabilities
-    return found

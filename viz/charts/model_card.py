@@ -10,7 +10,7 @@ from viz.theme import OKABE_ITO
 
 Array = np.ndarray
 
-ATTENTION = "Q Kᵀ and pattern · V"
+ATTENTION = "Q Kᵀ and weights · V"
 COLOURS: Mapping[str, str] = {
     ATTENTION: OKABE_ITO[5],
     "projections W_Q, W_K, W_V, W_O": OKABE_ITO[0],
