@@ -66,6 +66,9 @@ def show_paths(view: View, k: int, r: int) -> None:
 def _two_words(names: list[str]) -> tuple[int, int]:
     last, options = len(names) - 1, dict(enumerate(names))
     left, right, button = st.columns([3, 3, 2], vertical_alignment="bottom")
+    for key in ("path_from", "path_to"):
+        if st.session_state.get(key) is not None:
+            st.session_state[key] = min(st.session_state[key], last)
     first = select("From", options, "path_from", default=0, place=left)
     second = select("To", options, "path_to", default=last, place=right)
     button.button(
