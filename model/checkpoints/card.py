@@ -1,4 +1,4 @@
-"""What a checkpoint's folder says of itself besides the weights: scores, log, its own README.md, sizes of files."""
+"""What a checkpoint's folder documents besides the weights: scores, training log, README.md, file sizes."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Score:
-    """One number of metrics.json, with what it was measured by."""
+    """One score in metrics.json, and how it was measured."""
 
     dataset: str
     metric: str
@@ -24,23 +24,27 @@ class Score:
 
 @dataclass(frozen=True)
 class Card:
-    """The folder's files, read; `missing` says of each that is not there, or not readable, what that means."""
+    """The contents of the folder's files; `missing` explains each one that is missing or unreadable."""
 
     scores: tuple[Score, ...]
     log: tuple[Mapping[str, float], ...]
-    """rows of log.csv in their order, by column; an empty cell is left out"""
+    """rows of log.csv in order, by column; empty cells are left out"""
     readme: str
-    """Markdown, by whoever trained the checkpoint"""
+    """Markdown, written by whoever trained the checkpoint"""
     files: Mapping[str, int]
-    """bytes, by name; a folder's files together, as `name/`"""
+    """bytes by name; the files of a sub-folder are summed as `name/`"""
     weights_hash: str
-    """SHA-256 of the weights, as config.json says now"""
+    """SHA-256 of the weights according to config.json"""
     missing: Mapping[str, str]
-    """by name of the file: a sentence"""
+    """file name -> a sentence"""
+
+
+_UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, ArithmeticError, csv.Error)
+"""what reading a file of any content may raise"""
 
 
 def read_card(folder: Path) -> Card:
-    """Read what a checkpoint's folder has beside its weights. Nothing that is missing or broken raises an error."""
+    """Read what a checkpoint's folder has besides its weights; a missing or broken file raises no error."""
     missing: dict[str, str] = {}
 
     def read(name: str, parse: Callable[[str], Any], without: str) -> Any:
@@ -48,34 +52,25 @@ def read_card(folder: Path) -> Card:
             return parse((folder / name).read_text(encoding="utf-8"))
         except FileNotFoundError:
             missing[name] = f"This checkpoint has no {name}: {without}"
-        except (
-            OSError,
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-            RecursionError,
-            ArithmeticError,
-            csv.Error,
-        ):
+        except _UNREADABLE:
             missing[name] = f"This checkpoint's {name} cannot be read: {without}"
         return parse("{}" if name.endswith(".json") else "")
 
     return Card(
         scores=read(
-            "metrics.json", _scores, "nothing says how good it is. python -m model.evaluate … --record SET writes it."
+            "metrics.json", _scores, "its quality is not documented. python -m model.evaluate … --record SET writes it."
         ),
-        log=read("log.csv", _log, "nothing says how its training went. python -m model.train writes it."),
-        readme=read("README.md", str, "nothing says what it was trained on, under which terms, and where it fails."),
+        log=read("log.csv", _log, "its training is not documented. python -m model.train writes it."),
+        readme=read("README.md", str, "its training data, licence terms and limits are not documented."),
         files=_sizes(folder),
-        weights_hash=read("config.json", _weights_hash, "nothing says which weights belong to it."),
+        weights_hash=read("config.json", _weights_hash, "nothing identifies its weights."),
         missing=missing,
     )
 
 
 def evaluate_command(checkpoint: str, dataset: str, scores: tuple[Score, ...]) -> str:
-    """The command line that prints a data set's `scores` and keeps them; metrics.json does not name the files,
-    so FILE and REFERENCE stand for them."""
+    """The command that measures and records a data set's `scores`; FILE and REFERENCE stand for the files, which
+    metrics.json does not name."""
     of_set = [score for score in scores if score.dataset == dataset]
     command = ["python", "-m", "model.evaluate", "--checkpoint", checkpoint, "--data", "FILE"]
     command += ["--beam-size", str(of_set[0].beam_size)]
@@ -100,7 +95,7 @@ def _log(text: str) -> tuple[dict[str, float], ...]:
 
 def _finite(value: Any) -> float:
     if not isfinite(number := float(value)):
-        raise ValueError(f"{value!r} is no number that can be drawn")
+        raise ValueError(f"{value!r} is not a finite number")
     return number
 
 

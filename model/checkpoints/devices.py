@@ -1,28 +1,28 @@
-"""What the model can run on, and how a process that serves many people uses it."""
+"""Devices the model can run on, and memory in a process that serves many people."""
 
 import gc
 
 import torch
 
 OutOfMemory = torch.OutOfMemoryError
-"""raised where a GPU has too little memory for a run"""
+"""raised if a GPU has too little memory for a run"""
 
 
 def available_devices() -> list[str]:
-    """ "cpu", and each CUDA device that is there, the fastest first."""
+    """All CUDA devices, then "cpu"."""
     return [*(f"cuda:{i}" for i in range(torch.cuda.device_count())), "cpu"]
 
 
-def settle() -> None:
-    """After the model is loaded in a server: keep what is loaded out of later garbage collections.
+def freeze_loaded_objects() -> None:
+    """Exclude everything loaded so far from garbage collection, once the model is loaded in a server.
 
-    Walking through torch's objects alone takes about 100 ms each time, for all sessions.
+    Otherwise each collection walks through torch's objects, which takes about 100 ms and stops all sessions.
     """
     gc.collect()
     gc.freeze()
 
 
 def free_memory() -> None:
-    """Give back what PyTorch holds on GPUs without using it."""
+    """Release GPU memory that PyTorch has reserved but does not use."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

@@ -1,4 +1,4 @@
-"""Writing files so that a reader, or a restart, sees the old one or the new one and never half of it."""
+"""Writing files atomically: a reader, even after a crash, finds the old content or the new, never half of it."""
 
 import os
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ from pathlib import Path
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; when the block ends well, it takes `path`'s place.
+    """Yield a temporary path beside `path`; it replaces `path` when the block ends without an exception.
 
-    The data is on the disk before the name points to it, so a power cut leaves a whole file too.
+    The data is synced to disk first, so the file is complete even after a power failure.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

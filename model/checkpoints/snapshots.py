@@ -1,4 +1,4 @@
-"""The weights that training kept on its way (model.training.SNAPSHOT_STEPS), opened like a checkpoint of their own."""
+"""Weights saved during training (model.training.trainer.SNAPSHOT_STEPS), opened like a checkpoint."""
 
 import re
 from dataclasses import replace
@@ -11,8 +11,8 @@ from model.network.encoder_decoder import Transformer
 _NAME = re.compile(r"step-(\d{6,12})\.safetensors", re.ASCII)
 
 
-def snapshots(folder: Path) -> tuple[int, ...]:
-    """Training steps whose weights a checkpoint's folder holds, rising; empty where it holds none."""
+def snapshot_steps(folder: Path) -> tuple[int, ...]:
+    """Training steps whose weights are in a checkpoint's folder, in ascending order; empty if there are none."""
     names = (_NAME.fullmatch(path.name) for path in (folder / "snapshots").glob("*.safetensors") if path.is_file())
     return tuple(sorted({step for name in names if name and _path(folder, step := int(name[1])).name == name[0]}))
 
@@ -21,19 +21,19 @@ def open_snapshot(translator: Translator, step: int) -> Translator:
     """The same model and vocabulary on the same device, with the weights after `step` steps and their own hash.
 
     Raises:
-        CheckpointError: (a ValueError) the checkpoint has no such snapshot, or its file is not whole.
+        CheckpointError: (a ValueError) the checkpoint has no such snapshot, or its file is damaged.
     """
     folder = checkpoint_path(translator.name)
     path = _path(folder, step)
-    if step not in snapshots(folder):
-        found = ", ".join(f"{kept:,}" for kept in snapshots(folder)) or "none"
+    if step not in snapshot_steps(folder):
+        found = ", ".join(f"{other:,}" for other in snapshot_steps(folder)) or "none"
         raise CheckpointError(f"{translator.name} has no snapshot of step {step:,}; it has: {found}.")
     model = Transformer(translator.model.config)
     try:
         load_weights(model, path)
         weights_hash = sha256(path)
     except (CheckpointError, OSError) as error:
-        # The sentence goes on screen, where a machine's folders have no place.
+        # The message is shown on screen, where paths of this machine do not belong.
         raise CheckpointError(str(error).replace(str(path), f"snapshots/{path.name}")) from error
     model = model.to(translator.model.output.weight.device).eval().requires_grad_(False)
     return replace(translator, hash=weights_hash, model=model)

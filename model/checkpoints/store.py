@@ -1,4 +1,4 @@
-"""Checkpoints: folders of data files, checked when they are opened, never running code from a file."""
+"""Checkpoints: folders of data files, verified when they are opened. Nothing in them is ever executed."""
 
 import hashlib
 import json
@@ -26,22 +26,22 @@ CHECKPOINTS_VARIABLE = "ATTENTION_EXPLORER_CHECKPOINTS"
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that is missing or not whole; the sentence names file, expectation and remedy."""
+    """A checkpoint that is missing or damaged; the message names the file, what was expected, and a remedy."""
 
 
 def checkpoint_folder() -> Path:
-    """Where checkpoints are looked for: `checkpoints/`, or what ATTENTION_EXPLORER_CHECKPOINTS names."""
+    """The folder of all checkpoints: `checkpoints/`, or the value of ATTENTION_EXPLORER_CHECKPOINTS."""
     return Path(os.environ.get(CHECKPOINTS_VARIABLE) or Path(__file__).parents[2] / "checkpoints")
 
 
 def checkpoint_path(name: str) -> Path:
-    """The folder of a checkpoint, given by its name there or by a path."""
+    """The folder of a checkpoint, given its name there or its path."""
     folder, elsewhere = checkpoint_folder() / name, Path(name).resolve()
-    return elsewhere if is_file(elsewhere / "config.json") and not folder.is_dir() else folder
+    return elsewhere if _is_file(elsewhere / "config.json") and not folder.is_dir() else folder
 
 
 def available_checkpoints() -> list[str]:
-    """Names of the folders that hold a config.json, the default one first."""
+    """Names of the folders that contain a config.json, the default one first."""
     names = sorted(path.parent.name for path in checkpoint_folder().glob("*/config.json"))
     return sorted(names, key=lambda name: name != DEFAULT_CHECKPOINT)
 
@@ -49,44 +49,28 @@ def available_checkpoints() -> list[str]:
 def save_checkpoint(folder: Path, model: Transformer, tokenizer: Tokenizer, weights: Mapping[str, Tensor]) -> None:
     """Write config.json, tokenizer.model and model.safetensors (fp16) into `folder`.
 
-    Whoever opens the folder meanwhile, or after a stop at any moment, finds the old weights or the new ones: while they
-    are replaced, config.json describes both.
+    At any moment, even after a crash, the folder opens with either the old weights or the new ones: while the files are
+    replaced, config.json describes both versions.
     """
     folder.mkdir(parents=True, exist_ok=True)
     values = asdict(model.config)
-    staged = {
-        "model.safetensors": folder / ".model.safetensors.new",
-        "tokenizer.model": folder / ".tokenizer.model.new",
-    }
+    staged = {name: folder / f".{name}.new" for name in _FILES}
     try:
         save_weights(staged["model.safetensors"], weights)
         with atomic_write(staged["tokenizer.model"]) as path:
             path.write_bytes(tokenizer.serialized)
         hashes = {name: sha256(path) for name, path in staged.items()} | {"config": _hash_of(values)}
         config = {"model": values, "sha256": hashes}
-        if before := _described(folder / "config.json"):
-            _write_config(folder, config | {"before": before})
+        with suppress(CheckpointError):  # there is no earlier version
+            _read_config(folder / "config.json")
+            before = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+            _write_config(folder, config | {"before": {name: before[name] for name in config}})
         for name, path in staged.items():
             path.replace(folder / name)
         _write_config(folder, config)
     finally:
         for path in staged.values():
             path.unlink(missing_ok=True)
-
-
-def _described(path: Path) -> dict | None:
-    """What a whole config.json says; None where there is none."""
-    try:
-        _read_config(path)
-    except CheckpointError:
-        return None
-    config = json.loads(path.read_text(encoding="utf-8"))
-    return {name: config[name] for name in ("model", "sha256")}
-
-
-def _write_config(folder: Path, config: Mapping) -> None:
-    with atomic_write(folder / "config.json") as path:
-        path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
 def save_weights(path: Path, weights: Mapping[str, Tensor], dtype: torch.dtype = torch.float16) -> None:
@@ -96,23 +80,23 @@ def save_weights(path: Path, weights: Mapping[str, Tensor], dtype: torch.dtype =
 
 
 def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Translator:
-    """Open a checkpoint by its folder's name, or by a path.
+    """Open a checkpoint by its name or path.
 
     Args:
         name: one of `available_checkpoints()`, or the path of such a folder.
-        device: "auto" (CUDA where there is one), "cpu", "cuda", "cuda:1", ...
+        device: "auto" (CUDA if available), "cpu", "cuda", "cuda:1", ...
 
     Raises:
-        CheckpointError: (a ValueError) a file is missing, cut off, altered or does not fit the others.
+        CheckpointError: (a ValueError) a file is missing, truncated, altered, or does not fit the others.
     """
     folder = checkpoint_path(name)
-    if not is_file(folder / "config.json"):
+    if not _is_file(folder / "config.json"):
         found = ", ".join(available_checkpoints()) or "none"
         raise CheckpointError(
-            f"no checkpoint {name!r}: {folder / 'config.json'} is not there. "
-            f"Available in {checkpoint_folder()}: {found}. Pick one of these, or train one with python -m model.train."
+            f"no checkpoint {name!r}: {folder / 'config.json'} does not exist. "
+            f"Available in {checkpoint_folder()}: {found}. Choose one, or train one with python -m model.train."
         )
-    config, hashes = _matching(folder)
+    config, hashes = _find_matching(folder)
     tokenizer = _read_tokenizer(folder / "tokenizer.model", config)
     _check_sizes(folder / "model.safetensors", config)
     model = Transformer(config)
@@ -121,16 +105,8 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     return Translator(name=folder.name, hash=hashes["model.safetensors"], model=model, tokenizer=tokenizer)
 
 
-def is_file(path: Path) -> bool:
-    """Whether a file is there, as far as it can be seen at all."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
 def load_weights(model: Transformer, path: Path) -> None:
-    """Fill `model` from a safetensors file whose names and shapes must be the model's own.
+    """Fill `model` from a safetensors file with exactly the model's tensor names and shapes.
 
     Raises:
         CheckpointError: the file cannot be read, or a tensor is missing, unknown, misshapen or not finite.
@@ -138,35 +114,35 @@ def load_weights(model: Transformer, path: Path) -> None:
     try:
         weights = load_file(path)
     except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is not a whole safetensors file ({error}). {_REMEDY}") from error
+        raise _damaged(path, f"is not a valid safetensors file ({error})") from error
     expected = dict(model.named_parameters())
     if weights.keys() != expected.keys():
         odd = sorted(weights.keys() ^ expected.keys())[0]
         state = "lacks" if odd in expected else "has an unexpected"
-        raise CheckpointError(f"{path} {state} tensor {odd!r} for the configuration in config.json. {_REMEDY}")
+        raise _damaged(path, f"{state} tensor {odd!r} for the configuration in config.json")
     for name, tensor in weights.items():
         if tensor.shape != expected[name].shape:
             found, wanted = tuple(tensor.shape), tuple(expected[name].shape)
-            raise CheckpointError(f"{path}: {name} has shape {found}, config.json asks for {wanted}. {_REMEDY}")
+            raise _damaged(path, f"has {name} of shape {found}, but config.json requires {wanted}")
         if tensor.dtype not in _DTYPES:
-            raise CheckpointError(f"{path}: {name} holds {tensor.dtype}, no numbers of 16 to 64 bits. {_REMEDY}")
+            raise _damaged(path, f"has {name} in {tensor.dtype}, which is not a 16- to 64-bit float")
         if not tensor.isfinite().all():
-            raise CheckpointError(f"{path}: {name} holds values that are not finite numbers. {_REMEDY}")
+            raise _damaged(path, f"has values in {name} that are not finite numbers")
         expected[name].data.copy_(tensor)
 
 
 def pick_device(device: str) -> str:
-    """ "auto" -> "cuda" where there is one, else "cpu"; any other name stays.
+    """ "auto" -> "cuda" if available, else "cpu"; any other name is returned as it is.
 
     Raises:
-        ValueError: PyTorch knows no such device, or it is not there.
+        ValueError: PyTorch has no such device.
     """
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device {device!r} cannot be used here; try 'auto' or 'cpu'") from error
+        raise ValueError(f"device {device!r} is not available; try 'auto' or 'cpu'") from error
     return device
 
 
@@ -176,20 +152,34 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-_REMEDY = "Restore the folder (git checkout), or train it again with python -m model.train."
 _FILES = ("model.safetensors", "tokenizer.model")
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-_LONGEST = 2**16
-"""most positions that a configuration is believed to have"""
+_MAX_POSITIONS = 2**16
+"""longest table of positions that a configuration may ask for"""
 
 _Description = tuple[TransformerConfig, dict[str, str]]
+"""a configuration, and the SHA-256 of each file"""
 
 
-def _matching(folder: Path) -> _Description:
-    """What config.json says of the files that are there: of two descriptions, during a replacement, the one that fits.
+def _damaged(path: Path, problem: str) -> CheckpointError:
+    return CheckpointError(
+        f"{path} {problem}. Restore the folder (git checkout), or train it again with python -m model.train."
+    )
+
+
+def _is_file(path: Path) -> bool:
+    """False also where permissions hide the file."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _find_matching(folder: Path) -> _Description:
+    """The description in config.json that fits the files; while they are being replaced, it contains two.
 
     Raises:
-        CheckpointError: none fits; the sentence is about the first, which is the newer one.
+        CheckpointError: none fits; the message is about the newer one.
     """
     problem = None
     for config, hashes in _read_config(folder / "config.json"):
@@ -204,79 +194,80 @@ def _matching(folder: Path) -> _Description:
 
 
 def _read_config(path: Path) -> list[_Description]:
-    """One description, or during a replacement of the weights two."""
+    """One description, or two while the weights are being replaced."""
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-        described = [_description(config)]
-        return described + ([_description(config["before"])] if "before" in config else [])
+        versions = [config, config["before"]] if "before" in config else [config]
+        return [_describe(version) for version in versions]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CheckpointError(f"{path} is not a checkpoint's configuration ({error}). {_REMEDY}") from error
+        raise _damaged(path, f"is not a checkpoint's configuration ({error})") from error
 
 
-def _description(config: Any) -> _Description:
-    """Raises ValueError, KeyError or TypeError where the values make no sense or are not those that were saved."""
+def _write_config(folder: Path, config: Mapping) -> None:
+    with atomic_write(folder / "config.json") as path:
+        path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def _describe(config: Any) -> _Description:
+    """Raises ValueError, KeyError or TypeError if values are invalid or differ from those that were saved."""
     values, hashes = config["model"], config["sha256"]
     if set(hashes) - {"config"} != set(_FILES):
         raise ValueError(f"sha256 must name {sorted(_FILES)}")
     if not all(isinstance(value, str) for value in hashes.values()):
-        raise ValueError("a SHA-256 is a text of 64 hexadecimal digits")
+        raise ValueError("a SHA-256 must be a string of 64 hexadecimal digits")
     unknown = set(values) - {field.name for field in fields(TransformerConfig)}
     if unknown:
         raise ValueError(f"unknown field {sorted(unknown)[0]!r}")
     described = TransformerConfig(**values)
-    # Checkpoints from before this was written have no such hash.
+    # Older checkpoints have no hash of the configuration.
     if hashes.get("config", _hash_of(values)) != _hash_of(values):
         raise ValueError('the values under "model" are not those that were saved: their SHA-256 differs')
     return described, hashes
 
 
 def _hash_of(values: Mapping) -> str:
-    """SHA-256 of a configuration's values, however the file writes them down."""
+    """SHA-256 of a configuration's values, independent of the file's formatting."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def _check_sizes(path: Path, config: TransformerConfig) -> None:
-    """Before memory is asked for: config.json wants no model that is far larger than the file.
+    """Before memory is allocated: config.json must not ask for a model far larger than the file.
 
     Raises:
         CheckpointError: it does, or the file's header cannot be read.
     """
     try:
         with safe_open(path, framework="pt") as file:
-            shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118 - no mapping
+            shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118 - not a mapping
     except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is not a whole safetensors file ({error}). {_REMEDY}") from error
+        raise _damaged(path, f"is not a valid safetensors file ({error})") from error
     wanted = math.inf
-    if config.n_encoder_layers + config.n_decoder_layers <= len(shapes) and config.max_len <= _LONGEST:
-        # A configuration may ask for more numbers than any integer counts.
+    if config.n_encoder_layers + config.n_decoder_layers <= len(shapes) and config.max_len <= _MAX_POSITIONS:
+        # Sizes may exceed any integer type.
         with suppress(RuntimeError, TypeError), torch.device("meta"):
             wanted = sum(math.prod(parameter.shape) for parameter in Transformer(config).parameters())
     found = sum(math.prod(shape) for shape in shapes)
-    if wanted > 2 * found + _LONGEST:
-        raise CheckpointError(f"{path} holds {found:,} numbers, config.json asks for far more. {_REMEDY}")
+    if wanted > 2 * found + _MAX_POSITIONS:
+        raise _damaged(path, f"has {found:,} numbers, far fewer than config.json requires")
 
 
 def _check_hash(path: Path, expected: str) -> None:
     try:
         if not path.is_file():
-            raise CheckpointError(f"{path} is missing. {_REMEDY}")
+            raise _damaged(path, "is missing")
         found, size = sha256(path), path.stat().st_size
     except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error}). {_REMEDY}") from error
+        raise _damaged(path, f"cannot be read ({error})") from error
     if found != expected:
-        raise CheckpointError(
-            f"{path} ({size:,} bytes) is cut off or altered: its SHA-256 is {found[:12]}..., "
-            f"config.json expects {expected[:12]}.... {_REMEDY}"
-        )
+        problem = f"SHA-256 is {found[:12]}..., config.json expects {expected[:12]}..."
+        raise _damaged(path, f"({size:,} bytes) is truncated or altered: its {problem}")
 
 
 def _read_tokenizer(path: Path, config: TransformerConfig) -> Tokenizer:
     try:
         tokenizer = Tokenizer(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path} is not this project's vocabulary ({error}). {_REMEDY}") from error
+        raise _damaged(path, f"is not a vocabulary of this project ({error})") from error
     if len(tokenizer) != config.vocab_size:
-        raise CheckpointError(
-            f"{path} has {len(tokenizer)} pieces, config.json says vocab_size {config.vocab_size}. {_REMEDY}"
-        )
+        raise _damaged(path, f"has {len(tokenizer)} pieces, but config.json says vocab_size {config.vocab_size}")
     return tokenizer

@@ -12,18 +12,18 @@ import sentencepiece as spm
 from model.network.config import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from model.trace import Tokens
 
-# SentencePiece writes a space as U+2581, so a U+2581 that someone typed would come back as a space.
-# It travels as a pair of Unicode's "for internal use" characters, as does the first of that pair.
+# SentencePiece encodes a space as U+2581, so a typed U+2581 would be decoded as a space. It is escaped as a pair of
+# Unicode noncharacters ("for internal use"), and so is the first of that pair.
 _ESCAPE = "\ufdd0"
 _ESCAPED = {"\u2581": f"{_ESCAPE}\ufdd2", _ESCAPE: f"{_ESCAPE}\ufdd1"}
 _UNESCAPED = {pair: character for character, pair in _ESCAPED.items()}
 
-N_CUTS = 32
-"""How many of a word's likeliest segmentations are drawn from (l in Kudo 2018)."""
+N_SEGMENTATIONS = 32
+"""Number of a word's most probable segmentations to sample from (l in Kudo 2018)."""
 
 
 class Tokenizer:
-    """Text <-> token ids; every string of valid Unicode comes back from `decode(encode(text))` as it was.
+    """Text <-> token ids; `decode(encode(text))` returns every valid Unicode string unchanged.
 
     Raises:
         ValueError: `serialized` is not a SentencePiece model with this project's special tokens.
@@ -38,42 +38,42 @@ class Tokenizer:
         if special != SPECIAL_TOKENS:
             raise ValueError(f"the first tokens must be {SPECIAL_TOKENS}, found {special}")
         self.serialized = serialized
-        self._cuts_of: dict[tuple[str, float], tuple[list[list[int]], list[float]]] = {}
+        self._segmentations: dict[tuple[str, float], tuple[list[list[int]], list[float]]] = {}
 
     def __len__(self) -> int:
         return self._pieces.get_piece_size()
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of `text`'s likeliest segmentation, without start and end tokens.
+        """Token ids of the most probable segmentation of `text`, without start and end tokens.
 
-        Any valid Unicode will do; a lone surrogate, which no UTF-8 can hold, becomes U+FFFD.
+        A lone surrogate, which UTF-8 cannot represent, becomes U+FFFD.
         """
         return self._pieces.encode(_escaped(text))
 
     def sample(self, text: str, alpha: float, rng: random.Random) -> list[int]:
-        """Token ids of a segmentation drawn with probability p^alpha (Kudo 2018): smaller means wilder.
+        """Token ids of a segmentation drawn with probability p^alpha (Kudo 2018); a smaller alpha varies more.
 
-        Pieces end where words end, so each word is drawn by itself. SentencePiece's own sampling
-        cannot be repeated: whatever its seed, each process draws differently.
+        No piece crosses a word boundary, so each word is segmented on its own. SentencePiece's own sampling is not
+        reproducible: it draws differently in each process, whatever the seed.
         """
         ids: list[int] = []
         for word in _escaped(text).split(" ") if text else ():
-            cuts, cumulative = self._cuts(word, alpha)
-            ids += rng.choices(cuts, cum_weights=cumulative)[0]
+            segmentations, cumulative = self._segment(word, alpha)
+            ids += rng.choices(segmentations, cum_weights=cumulative)[0]
         return ids
 
-    def _cuts(self, word: str, alpha: float) -> tuple[list[list[int]], list[float]]:
-        """The likeliest segmentations of a word and their cumulative weights p^alpha, kept for the next time."""
-        if (word, alpha) not in self._cuts_of:
+    def _segment(self, word: str, alpha: float) -> tuple[list[list[int]], list[float]]:
+        """The most probable segmentations of a word and their cumulative weights p^alpha, cached."""
+        if (word, alpha) not in self._segmentations:
             space = self._pieces.piece_to_id("\u2581")
-            cuts = self._pieces.nbest_encode(word, nbest_size=N_CUTS) if word else [[space]]
-            scores = [sum(map(self._pieces.get_score, cut)) for cut in cuts]
+            found = self._pieces.nbest_encode(word, nbest_size=N_SEGMENTATIONS) if word else [[space]]
+            scores = [sum(map(self._pieces.get_score, ids)) for ids in found]
             weights = [math.exp(alpha * (score - max(scores))) for score in scores]
-            self._cuts_of[word, alpha] = (cuts, list(accumulate(weights)))
-        return self._cuts_of[word, alpha]
+            self._segmentations[word, alpha] = (found, list(accumulate(weights)))
+        return self._segmentations[word, alpha]
 
     def decode(self, ids: list[int]) -> str:
-        """The text of `ids`; start, end and padding leave no trace."""
+        """The text of `ids`, ignoring start, end and padding."""
         kept = [i for i in ids if i not in (PAD, BOS, EOS)]
         text = self._pieces.decode(kept) if kept else ""
         return re.sub(f"{_ESCAPE}[\ufdd1\ufdd2]", lambda match: _UNESCAPED[match[0]], text)
@@ -121,10 +121,10 @@ def _escaped(text: str) -> str:
 
 
 def train_tokenizer(sentences: Iterable[str], vocab_size: int, seed: int = 0) -> Tokenizer:
-    """Learn a unigram vocabulary (Kudo 2018) of both languages together.
+    """Learn a unigram vocabulary (Kudo 2018) for both languages together.
 
     Raises:
-        ValueError: `sentences` are too few for `vocab_size`.
+        ValueError: there are too few `sentences` for `vocab_size`.
     """
     spm.set_random_generator_seed(seed)
     model = BytesIO()
@@ -147,5 +147,5 @@ def train_tokenizer(sentences: Iterable[str], vocab_size: int, seed: int = 0) ->
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise ValueError(f"no vocabulary of {vocab_size} pieces from this text: {error}") from error
+        raise ValueError(f"cannot learn a vocabulary of {vocab_size} pieces from this text: {error}") from error
     return Tokenizer(model.getvalue())

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from model.checkpoints.devices import settle
+from model.checkpoints.devices import freeze_loaded_objects
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention
@@ -37,7 +37,7 @@ def open_translator(checkpoint: str, device: str) -> Translator:
 @shared_result()
 def _load(checkpoint: str, device: str) -> Translator:
     translator = load_checkpoint(checkpoint, device)
-    settle()
+    freeze_loaded_objects()
     return translator
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from model.analysis.distributions import total_variation
 from model.analysis.softmax import uniform_weights
-from model.checkpoints.snapshots import open_snapshot, snapshots
+from model.checkpoints.snapshots import open_snapshot, snapshot_steps
 from model.checkpoints.store import CheckpointError, available_checkpoints, checkpoint_path
 from model.checkpoints.translator import Translator
 from model.trace import Array, Attention, Trace
@@ -49,7 +49,7 @@ def show_snapshots(view: "View", last_step: int | None) -> dict[str, Array]:
         view: the run of the page.
         last_step: of log.csv; None if unknown.
     """
-    saved = snapshots(checkpoint_path(view.translator.name))
+    saved = snapshot_steps(checkpoint_path(view.translator.name))
     if not saved:
         _say_where(view)
         return {}
@@ -100,9 +100,9 @@ def show_pattern(view: "View", attention: Attention, when: str) -> None:
     )
 
 
-def _choose_step(snapshot_steps: tuple[int, ...], last_step: int | None) -> str:
+def _choose_step(saved: tuple[int, ...], last_step: int | None) -> str:
     # Without commas: the link writes the labels, and a comma there separates two values.
-    options = {str(step): str(step) for step in snapshot_steps} | {END: str(last_step or END)}
+    options = {str(step): str(step) for step in saved} | {END: str(last_step or END)}
     return steps("After training step", options, "snapshot", default=END)
 
 
@@ -114,7 +114,7 @@ def _name(chosen: str, last_step: int | None) -> str:
 
 def _say_where(view: "View") -> None:
     """Say that this checkpoint has no snapshots, and which one has."""
-    others = [name for name in available_checkpoints() if snapshots(checkpoint_path(name))]
+    others = [name for name in available_checkpoints() if snapshot_steps(checkpoint_path(name))]
     remedy = f"Choose {' or '.join(others)} as checkpoint in the sidebar: it has them." if others else ""
     with st.container(border=True):
         st.text(

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from model.background.table_3 import TABLE_3
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT
 from model.checkpoints.translator import Translator
 from model.evaluate import record_scores
+from model.network.config import TransformerConfig
 from pages.parts.model_card import calm_markdown
 from tests.pages.figures import figure, numbers
 from viz.charts.model_card import ATTENTION
@@ -84,7 +86,7 @@ def test_the_end_of_the_log_is_its_last_row(folder: Path) -> None:
 
 def test_configuration_and_parameters_stand_beside_the_papers(folder: Path, translator: Translator) -> None:
     fields, parts, files = (table.value for table in open_page("Configuration").dataframe)
-    config = json.loads((folder / "config.json").read_text())["model"]
+    config = asdict(TransformerConfig(**json.loads((folder / "config.json").read_text())["model"]))
     assert dict(zip(fields["field"], fields[DEFAULT_CHECKPOINT], strict=True)) == {
         "scale_scores": "True",  # the default, where an older config.json does not name it
         **{name: str(value) for name, value in config.items()},

@@ -155,7 +155,7 @@ def test_a_checkpoint_that_is_cut_off_gets_a_sentence(
     monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(tmp_path))
     app = open_app()
     assert not app.exception
-    assert "cut off or altered" in said(app)
+    assert "truncated or altered" in said(app)
 
 
 @pytest.mark.usefixtures("two_checkpoints")

@@ -6,7 +6,7 @@ import pytest
 from model.analysis.distributions import total_variation
 from model.analysis.residual_stream import STACKS, measure_stream
 from model.analysis.softmax import softmax_at, uniform_weights
-from model.checkpoints.snapshots import open_snapshot, snapshots
+from model.checkpoints.snapshots import open_snapshot, snapshot_steps
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
 from tests.pages.frame.test_examples import BY_CHECKPOINT, SHIPPED
@@ -45,7 +45,7 @@ def test_on_the_whole_the_stream_drifts_away_from_the_input(shipped: Translator)
 def test_before_training_cross_attention_is_nearly_even_and_layer_0_least(
     shipped: Translator,
 ) -> None:
-    steps = snapshots(SHIPPED / shipped.name)
+    steps = snapshot_steps(SHIPPED / shipped.name)
     if not steps:
         pytest.skip("ships no snapshots: the sentence is not shown")
     for sentence in examples(shipped):

@@ -118,7 +118,7 @@ def test_a_broken_snapshot_and_a_missing_log_are_sentences(folder: Path) -> None
     (folder / "snapshots" / "step-000010.safetensors").write_bytes(b"x")
     (folder / "log.csv").unlink()
     page = open_page(TABS[2], snapshot="10")
-    assert "snapshots/step-000010.safetensors is not a whole safetensors file" in said(page)
+    assert "snapshots/step-000010.safetensors is not a valid safetensors file" in said(page)
     assert str(folder.parent) not in said(page)
     assert "This checkpoint has no log.csv" in said(page)
     assert "does not say which learning rates" in said(open_page(TABS[0]))

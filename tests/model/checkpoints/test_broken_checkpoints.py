@@ -55,7 +55,7 @@ def test_a_header_that_lies_about_its_length_is_refused(folder, header):
     content = (folder / WEIGHTS).read_bytes()
     (folder / WEIGHTS).write_bytes(struct.pack("<Q", header) + content[8:])
     sign(folder, WEIGHTS)
-    assert "is not a whole safetensors file" in error_of(folder)
+    assert "is not a valid safetensors file" in error_of(folder)
 
 
 def test_a_header_of_a_hundred_megabytes_is_refused(folder):
@@ -63,7 +63,7 @@ def test_a_header_of_a_hundred_megabytes_is_refused(folder):
     with open(folder / WEIGHTS, "wb") as file:
         file.write(struct.pack("<Q", 150_000_000) + header.encode().ljust(150_000_000))
     sign(folder, WEIGHTS)
-    assert "is not a whole safetensors file" in error_of(folder)
+    assert "is not a valid safetensors file" in error_of(folder)
 
 
 @pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.int8, torch.bool, torch.int64])
@@ -72,7 +72,7 @@ def test_numbers_of_another_kind_are_refused(folder, dtype):
     weights[NAME] = weights[NAME].to(dtype)
     save_file(weights, folder / WEIGHTS)
     sign(folder, WEIGHTS)
-    assert f"{NAME} holds torch." in error_of(folder)
+    assert f"has {NAME} in torch." in error_of(folder)
 
 
 @pytest.mark.parametrize("file", [CONFIG, WEIGHTS, VOCABULARY])
@@ -103,7 +103,7 @@ def test_a_folder_that_may_not_be_entered_gets_a_sentence(folder, monkeypatch):
         return stat(path, **options)
 
     monkeypatch.setattr(Path, "stat", refuse)
-    assert f"{folder / CONFIG} is not there" in error_of(folder)
+    assert f"{folder / CONFIG} does not exist" in error_of(folder)
 
 
 class Killed(BaseException):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.checkpoints.snapshots import open_snapshot, snapshots
+from model.checkpoints.snapshots import open_snapshot, snapshot_steps
 from model.checkpoints.store import (
     CHECKPOINTS_VARIABLE,
     DEFAULT_CHECKPOINT,
@@ -44,12 +44,12 @@ def opened(folder: Path) -> Translator:
 
 
 def test_only_files_named_as_training_names_them_are_snapshots(folder: Path) -> None:
-    assert snapshots(folder) == (0, 1000)
+    assert snapshot_steps(folder) == (0, 1000)
     for name in ("step-1.safetensors", "step-00000٣.safetensors", "step-0001000.safetensors", "x.safetensors"):
         (folder / "snapshots" / name).write_bytes(b"")
     (folder / "snapshots" / "step-000007.safetensors").mkdir()
-    assert snapshots(folder) == (0, 1000)
-    assert snapshots(folder.parent) == ()
+    assert snapshot_steps(folder) == (0, 1000)
+    assert snapshot_steps(folder.parent) == ()
 
 
 @pytest.mark.parametrize("step", [0, 1000])
@@ -92,7 +92,7 @@ def test_a_file_that_is_cut_off_is_a_sentence_without_the_machines_folders(
 ) -> None:
     path = folder / "snapshots" / "step-001000.safetensors"
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(CheckpointError, match=r"snapshots/step-001000\.safetensors is not a whole") as error:
+    with pytest.raises(CheckpointError, match=r"snapshots/step-001000\.safetensors is not a valid") as error:
         open_snapshot(opened, 1000)
     assert str(folder) not in str(error.value)
 
@@ -100,12 +100,12 @@ def test_a_file_that_is_cut_off_is_a_sentence_without_the_machines_folders(
 def test_weights_of_another_shape_are_refused(opened: Translator, folder: Path) -> None:
     other = TransformerConfig(vocab_size=360, d_model=16, n_heads=4, d_ff=64, n_encoder_layers=2, n_decoder_layers=2)
     save_weights(folder / "snapshots" / "step-000010.safetensors", dict(random_model(other).named_parameters()))
-    with pytest.raises(CheckpointError, match=r"step-000010\.safetensors: .* has shape"):
+    with pytest.raises(CheckpointError, match=r"step-000010\.safetensors has .* of shape"):
         open_snapshot(opened, 10)
 
 
 def test_every_shipped_snapshot_opens() -> None:
     translator = load_checkpoint(str(SHIPPED), "cpu")
-    steps = snapshots(SHIPPED)
+    steps = snapshot_steps(SHIPPED)
     assert steps == (0, 10, 32, 100, 316, 1000, 3162)
     assert len({open_snapshot(translator, step).hash for step in steps} | {translator.hash}) == len(steps) + 1

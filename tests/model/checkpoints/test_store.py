@@ -93,7 +93,7 @@ def test_a_cut_off_file_is_named_with_what_was_expected(folder, file, keep):
     expected = sha256(folder / file)
     (folder / file).write_bytes((folder / file).read_bytes()[:keep])
     message = error_of(folder)
-    assert message.startswith(f"{folder / file} ({keep:,} bytes) is cut off or altered")
+    assert message.startswith(f"{folder / file} ({keep:,} bytes) is truncated or altered")
     assert f"expects {expected[:12]}" in message
     assert message.endswith(REMEDY)
 
@@ -104,7 +104,7 @@ def test_a_single_flipped_bit_is_noticed(folder, file, position):
     content = bytearray((folder / file).read_bytes())
     content[int(position * len(content)) if position == 0.5 else position] ^= 1
     (folder / file).write_bytes(content)
-    assert "is cut off or altered" in error_of(folder)
+    assert "is truncated or altered" in error_of(folder)
 
 
 def test_a_folder_in_the_place_of_a_file_is_missing_the_file(folder):
@@ -119,8 +119,8 @@ def test_a_pickle_in_disguise_is_refused_and_does_not_run(folder, tmp_path):
             return (Path.touch, (tmp_path / "ran",))
 
     for file, complaint in (
-        (WEIGHTS, "is not a whole safetensors file"),
-        (VOCABULARY, "is not this project's vocabulary"),
+        (WEIGHTS, "is not a valid safetensors file"),
+        (VOCABULARY, "is not a vocabulary of this project"),
     ):
         original = (folder / file).read_bytes()
         for content in (pickle.dumps(Attack()), b"\x80\x04" + b"\xff" * 100):
@@ -139,7 +139,7 @@ def test_a_pickle_in_disguise_is_refused_and_does_not_run(folder, tmp_path):
 def test_a_torch_file_in_disguise_is_refused(folder, tiny_model):
     torch.save(tiny_model.state_dict(), folder / WEIGHTS)
     sign(folder, WEIGHTS)
-    assert "is not a whole safetensors file" in error_of(folder)
+    assert "is not a valid safetensors file" in error_of(folder)
 
 
 NAME = "decoder.layers.1.cross_attn.w_k.weight"
@@ -152,10 +152,10 @@ NAME = "decoder.layers.1.cross_attn.w_k.weight"
         (lambda weights: weights.update(extra=torch.ones(2)), "has an unexpected tensor 'extra'"),
         (
             lambda weights: weights.update({NAME: torch.ones(32, 16)}),
-            "has shape (32, 16), config.json asks for (32, 32)",
+            "of shape (32, 16), but config.json requires (32, 32)",
         ),
-        (lambda weights: weights[NAME].view(-1)[7].fill_(torch.nan), "holds values that are not finite"),
-        (lambda weights: weights[NAME].view(-1)[7].fill_(-torch.inf), "holds values that are not finite"),
+        (lambda weights: weights[NAME].view(-1)[7].fill_(torch.nan), "that are not finite"),
+        (lambda weights: weights[NAME].view(-1)[7].fill_(-torch.inf), "that are not finite"),
     ],
     ids=["missing tensor", "unexpected tensor", "shape", "NaN", "infinity"],
 )
@@ -171,7 +171,7 @@ def test_a_vocabulary_of_another_size_is_refused(folder):
     (folder / VOCABULARY).write_bytes(train_tiny_tokenizer(340).serialized)
     sign(folder, VOCABULARY)
     message = error_of(folder)
-    assert f"{folder / VOCABULARY} has 340 pieces, config.json says vocab_size 360" in message
+    assert f"{folder / VOCABULARY} has 340 pieces, but config.json says vocab_size 360" in message
     assert message.endswith(REMEDY)
 
 
@@ -186,7 +186,7 @@ def test_a_vocabulary_of_another_size_is_refused(folder):
         (lambda config: config.pop("sha256"), "'sha256'"),
         (lambda config: config["sha256"].pop(WEIGHTS), "sha256 must name"),
         (lambda config: config["sha256"].update({"../../secret": "0" * 64}), "sha256 must name"),
-        (lambda config: config["sha256"].update({WEIGHTS: 5}), "a SHA-256 is a text"),
+        (lambda config: config["sha256"].update({WEIGHTS: 5}), "a SHA-256 must be a string"),
         (lambda config: config.update(sha256=7), "not iterable"),
         (lambda config: config.update(model=[1]), "unknown field 1"),
     ],
@@ -208,7 +208,7 @@ def test_a_configuration_that_is_no_json_object_is_refused(folder, content):
 def test_an_unknown_name_lists_the_known_ones(folder):
     with pytest.raises(CheckpointError) as error:
         load_checkpoint("en-fr", device="cpu")
-    assert f"no checkpoint 'en-fr': {folder.parent / 'en-fr' / CONFIG} is not there" in str(error.value)
+    assert f"no checkpoint 'en-fr': {folder.parent / 'en-fr' / CONFIG} does not exist" in str(error.value)
     assert f"Available in {folder.parent}: {DEFAULT_CHECKPOINT}." in str(error.value)
     assert "python -m model.train" in str(error.value)
 
@@ -248,7 +248,7 @@ def test_a_checkpoint_can_be_opened_by_its_path(folder, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:99", "CPU", "", "cuda:x"])
 def test_a_device_that_is_not_there_is_refused_in_a_sentence(folder, device):
-    with pytest.raises(ValueError, match=f"device '{device}' cannot be used here; try 'auto' or 'cpu'"):
+    with pytest.raises(ValueError, match=f"device '{device}' is not available; try 'auto' or 'cpu'"):
         load_checkpoint(folder.name, device=device)
 
 

@@ -10,7 +10,7 @@ import sentencepiece
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from model.checkpoints.tokenizer import N_CUTS, Tokenizer, train_tokenizer
+from model.checkpoints.tokenizer import N_SEGMENTATIONS, Tokenizer, train_tokenizer
 from model.network.config import BOS, EOS, PAD, SPECIAL_TOKENS
 from tests.model.strategies import few, shared_tokenizer
 from tests.model.tiny import SENTENCES
@@ -69,7 +69,7 @@ def test_segmentations_are_drawn_as_often_as_their_probability_to_the_power_of_a
     """A word's pieces are independent in a unigram model: p(segmentation) is the product of theirs."""
     alpha, rng, draws = 0.3, random.Random(0), 20_000
     pieces = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.serialized)
-    cuts = pieces.nbest_encode("street", nbest_size=N_CUTS)
+    cuts = pieces.nbest_encode("street", nbest_size=N_SEGMENTATIONS)
     weights = [math.exp(alpha * sum(map(pieces.get_score, cut))) for cut in cuts]
     drawn = Counter(tuple(tokenizer.sample("street", alpha, rng)) for _ in range(draws))
     assert len(cuts) > 3
@@ -97,7 +97,7 @@ def test_a_vocabulary_has_exactly_the_size_asked_for_and_is_the_same_every_time(
 
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_a_vocabulary_that_the_text_cannot_fill_is_refused_in_a_sentence(size):
-    with pytest.raises(ValueError, match=f"no vocabulary of {size} pieces from this text"):
+    with pytest.raises(ValueError, match=f"cannot learn a vocabulary of {size} pieces from this text"):
         train_tokenizer(["A dog."], size)
 
 

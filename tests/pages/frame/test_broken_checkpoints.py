@@ -45,9 +45,9 @@ def lie_about_the_header(folder: Path) -> None:
 
 
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "NaN in the weights": (poison, "holds values that are not finite numbers"),
-    "a header that lies": (lie_about_the_header, "is not a whole safetensors file"),
-    "weights cut off": (lambda folder: (folder / WEIGHTS).write_bytes(b"short"), "cut off or altered"),
+    "NaN in the weights": (poison, "that are not finite numbers"),
+    "a header that lies": (lie_about_the_header, "is not a valid safetensors file"),
+    "weights cut off": (lambda folder: (folder / WEIGHTS).write_bytes(b"short"), "truncated or altered"),
     "no vocabulary": (lambda folder: (folder / VOCABULARY).unlink(), "is missing"),
     "another configuration": (
         lambda folder: rewrite(folder, lambda config: config["model"].update(n_heads=2)),
@@ -119,5 +119,5 @@ def test_broken_snapshots_get_a_sentence_and_the_page_goes_on(
     for step in ("10", "20", "30"):
         app = open_app("pages/training.py", checkpoint="broken", training="Attention through training", snapshot=step)
         assert not app.exception
-        assert "is not a whole safetensors file" in said(app)
+        assert "is not a valid safetensors file" in said(app)
         assert holds(app) == 3
