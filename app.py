@@ -1,6 +1,6 @@
 """Attention Explorer: the frame around every page. Start it with `streamlit run app.py`.
 
-Streamlit runs this file twice over: once as a module, when the server starts, and as a script for every visitor.
+Streamlit runs this file in two ways: as a module when the server starts, and as a script for every visitor.
 """
 
 from collections.abc import AsyncIterator
@@ -8,16 +8,17 @@ from contextlib import asynccontextmanager
 from threading import Thread
 
 import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
 from streamlit.starlette import App
 
 from pages.frame.menu import route
 
 
 def main() -> None:
-    """Menu, then sidebar, then the page."""
+    """Draw the menu, then the sidebar, then the page."""
     page = route()
     with st.spinner("Starting the model …"):
-        # Not before the menu is on screen: torch takes seconds to import.
+        # Imported after the menu is on screen, because importing torch takes seconds.
         from pages.frame.sidebar import shared_inputs
 
     with shared_inputs():
@@ -25,8 +26,10 @@ def main() -> None:
 
 
 @asynccontextmanager
-async def started(_server: App) -> AsyncIterator[None]:
-    """From the server's start on: the first visitor finds the model there, and the first picture worked out."""
+async def lifespan(_server: App) -> AsyncIterator[None]:
+    """When the server starts: load the model and compute the first picture, so that no visitor waits for them."""
+    # The menu comes from st.navigation; else Streamlit would take the folder `pages` for its older kind of menu.
+    PagesManager.uses_pages_directory = False
     Thread(target=_warm_up, name="warm-up", daemon=True).start()
     yield
 
@@ -40,4 +43,4 @@ def _warm_up() -> None:
 if __name__ == "__main__":
     main()
 else:
-    app = App(__file__, lifespan=started)
+    app = App(__file__, lifespan=lifespan)

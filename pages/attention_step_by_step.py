@@ -11,12 +11,12 @@ from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import links, way
-from pages.widgets.snippet import Recipe
+from pages.widgets.snippet import Call
 from viz import tokens
 from viz.latex import attention_formula
 from viz.steps.arithmetic import explain_step, result_chain
 from viz.steps.head import head_of
-from viz.steps.steps import STEPS, picture, result, shapes
+from viz.steps.steps import STEPS, picture, result, shapes, step_arrays
 from viz.steps.strips import payload
 
 view = open_page(__file__)
@@ -47,16 +47,11 @@ with st.container(horizontal=True):
     way("What if this head were off?", "what_if", **gate(view.kind, view.layer, view.head))
 explain(step.why(head), section=step.section)
 show_code(MultiHeadAttention)
-arrays, table = result(number, head)
 export(
     view,
     f"{place.replace(' ', '-')}-step-{number + 1}",
-    arrays,
-    table,
+    Call(step_arrays, view.attention, view.head, number),
+    result(number, head)[1],
     (Picture(f"Step {number + 1}", "matrices", drawn), Picture("The arithmetic", "arithmetic", sums)),
-    Recipe(
-        f"result({number}, head_of(attention, head))[0]",
-        ("from viz.steps.head import head_of", "from viz.steps.steps import result"),
-    ),
 )
 proof_strip(view)

@@ -1,5 +1,6 @@
 """Decoding: a translation step by step, greedy, with beam search, by sampling, and what the cache saves."""
 
+from model.analysis.view_arrays import step_arrays
 from model.generation.beam_tree import BeamTree
 from model.generation.sampling import draw, sample, sampling_distribution
 from model.generation.search import beam_steps, greedy, length_penalty
@@ -13,7 +14,7 @@ from pages.parts.sampling import show_cost, show_sampling, show_temperatures
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
-from pages.widgets.snippet import Recipe
+from pages.widgets.snippet import Call
 from viz.charts.translate import probability_table
 
 TABS = {
@@ -52,15 +53,8 @@ show_code(
 export(
     view,
     f"decoding-step-{step}",
-    {"probabilities": probabilities[step], "cross_weights": alignment.weights, "logits": trace.logits},
+    Call(step_arrays, trace, step, alignment.layer, alignment.head),
     probability_table(trace.next_tokens, trace.next_ids, trace.target_probabilities),
     (Picture(f"Next token at step {step}", "decoding-next", figure),),
-    Recipe(
-        {
-            "probabilities": f"trace.probabilities[{step}]",
-            "cross_weights": alignment.code,
-            "logits": "trace.logits",
-        }
-    ),
 )
 proof_strip(view)

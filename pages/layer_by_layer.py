@@ -4,6 +4,7 @@ import streamlit as st
 
 from model.analysis.logit_lens import logit_lens
 from model.analysis.residual_stream import cosines, layer_norm, measure_stream, neurons, residual_stream
+from model.analysis.view_arrays import stream_arrays
 from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
 from pages.frame.open_page import open_page
@@ -13,7 +14,7 @@ from pages.parts.logit_lens import show_lens, show_neurons
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
-from pages.widgets.snippet import Recipe
+from pages.widgets.snippet import Call
 from viz.charts.layer_by_layer import path_table
 
 view = open_page(__file__)
@@ -63,13 +64,8 @@ show_code(
 export(
     view,
     f"layers-{shown.stack}",
-    {"stream": residual_stream(view.trace, shown.stack), **shown.measures},
+    Call(stream_arrays, view.trace, shown.stack, tuple(shown.measures)),
     path_table(shown.measures, shown.path.steps, shown.rows),
     (Picture("One token's residual stream", parts.PATH_CHART, figure),),
-    Recipe(
-        {"stream": f"residual_stream(trace, {shown.stack!r})"} | {name: f"found.{name}" for name in shown.measures},
-        ("from model.analysis.residual_stream import measure_stream, residual_stream",),
-        (f"found = measure_stream(trace, {shown.stack!r})",),
-    ),
 )
 proof_strip(view)

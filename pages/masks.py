@@ -4,6 +4,7 @@ import streamlit as st
 
 from model.analysis.padded_batch import run_padded
 from model.analysis.softmax import future_mass, mask_orders
+from model.analysis.view_arrays import head_arrays
 from model.interventions import LiftCausalMask
 from model.network.attention import MultiHeadAttention
 from model.network.masks import causal_mask, padding_mask
@@ -16,7 +17,7 @@ from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import links
-from pages.widgets.snippet import of_head
+from pages.widgets.snippet import Call
 from viz.charts.masks import mask_maps
 from viz.heatmap import cells_table
 
@@ -63,9 +64,8 @@ show_code(padding_mask, causal_mask, MultiHeadAttention._explicit, run_padded, m
 export(
     view,
     f"masks-{view.place.slug}",
-    {"mask": mask, "scaled": scaled, "pattern": pattern},
+    Call(head_arrays, attention, head, ("mask", "scaled", "pattern")),
     cells_table(rows, keys, {"visible": mask, "scaled_score": scaled, "weight": pattern}),
     (Picture("Mask, scores and weights", "masks-maps", figure),),
-    of_head("mask", "scaled", "pattern"),
 )
 proof_strip(view)

@@ -1,6 +1,5 @@
 """Model card: scores, size and configuration of this checkpoint, and the cost of its attention."""
 
-import numpy as np
 import pandas as pd
 
 from model.background.sizes import Work, break_even, count_parameters, multiply_adds, work_by_length
@@ -14,7 +13,7 @@ from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
-from pages.widgets.snippet import Recipe
+from pages.widgets.snippet import Call
 from viz.charts.model_card import COLOURS, lengths_to_plot, work_chart
 
 
@@ -41,7 +40,8 @@ parts.show_summary(view, card)
 
 even = break_even(config)
 lengths = lengths_to_plot(len(trace.src_tokens), config.max_len, even)
-work = dict(zip(COLOURS, work_by_length(config, lengths.tolist()), strict=True))
+arrays = Call(work_by_length, config, lengths.tolist())
+work = dict(zip(COLOURS, arrays.arrays()["multiply_adds"], strict=True))
 figure = work_chart(lengths, work, len(trace.src_tokens), config.max_len, even)
 chart(figure, key="work", alt="Multiply-adds of attention, projections, feed-forward and output by sentence length.")
 show_formula(config, works, even)
@@ -61,16 +61,8 @@ table = pd.DataFrame({"n": lengths, **work})
 export(
     view,
     "model-card",
-    {"n": lengths, "multiply_adds": np.stack(list(work.values()))},
+    arrays,
     table,
     (Picture("Multiply-adds by sentence length", "work", figure),),
-    Recipe(
-        {
-            "n": "np.array(lengths)",
-            "multiply_adds": "work_by_length(translator.config, lengths)",
-        },
-        ("from model.background.sizes import work_by_length",),
-        (f"lengths = {lengths.tolist()}",),
-    ),
 )
 proof_strip(view)

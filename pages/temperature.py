@@ -4,6 +4,7 @@ import streamlit as st
 
 from model.analysis.distributions import entropy
 from model.analysis.softmax import one_hot_weights, product_statistics, softmax_at, uniform_weights
+from model.analysis.view_arrays import head_arrays
 from model.interventions import AttentionTemperature
 from model.network.attention import MultiHeadAttention
 from pages.frame.open_page import open_page
@@ -15,7 +16,7 @@ from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
-from pages.widgets.snippet import of_head
+from pages.widgets.snippet import Call
 from viz.heatmap import cells_table
 
 TABS = {
@@ -61,9 +62,8 @@ rows, keys = names(view, attention)
 export(
     view,
     f"temperature-{view.place.slug}",
-    {"mask": mask, "scores": attention.scores[head], "scaled": scaled, "pattern": pattern},
+    Call(head_arrays, attention, head, ("mask", "scores", "scaled", "pattern")),
     cells_table(rows, keys, {"visible": mask, "score": attention.scores[head], "scaled": scaled, "weight": pattern}),
     (Picture("The head and one of its rows", "temperature", redrawn),),
-    of_head("mask", "scores", "scaled", "pattern"),
 )
 proof_strip(view)

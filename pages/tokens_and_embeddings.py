@@ -12,7 +12,7 @@ from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
-from pages.widgets.snippet import Recipe
+from pages.widgets.snippet import Call
 from viz.charts.tokens_and_embeddings import sum_strips
 from viz.heatmap import signed
 from viz.html import describe_piece, piece_boxes, piece_table
@@ -61,12 +61,8 @@ show_code(Tokenizer.encode, vocabulary.spell, InputEmbedding, vocabulary.cosines
 export(
     view,
     "tokens-and-embeddings",
-    vocabulary.embedding_arrays(view.translator, view.trace, shown.side, shown.position),
+    Call(vocabulary.embedding_arrays, view.translator, view.trace, shown.side, shown.position),
     piece_table(shown.pieces),
     (Picture("The chosen token", "tokens-strips", figure),),
-    Recipe(
-        f"embedding_arrays(translator, trace, {shown.side!r}, {shown.position})",
-        ("from model.analysis.vocabulary import embedding_arrays",),
-    ),
 )
 proof_strip(view)

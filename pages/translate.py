@@ -3,6 +3,7 @@
 import streamlit as st
 
 from model.analysis.aligned_head import alignment_scores
+from model.analysis.view_arrays import translation_arrays
 from model.generation.search import beam_search, greedy
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
@@ -11,7 +12,7 @@ from pages.widgets.chart import chart
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.page_links import cards
-from pages.widgets.snippet import Recipe
+from pages.widgets.snippet import Call
 from viz import html, theme
 from viz.charts import translate
 from viz.tokens import decoder_rows
@@ -85,15 +86,8 @@ show_code(greedy, beam_search, alignment_scores)
 export(
     view,
     "translation",
-    {"alignment": alignment.weights, "probability": written, "logits": trace.logits},
+    Call(translation_arrays, trace, alignment.layer, alignment.head),
     translate.probability_table(trace.next_tokens, trace.next_ids, written),
     (Picture("Map", "alignment-map", figure), Picture("Lines", parts.ALIGNMENT_LINES, between)),
-    Recipe(
-        {
-            "alignment": alignment.code,
-            "probability": "trace.target_probabilities",
-            "logits": "trace.logits",
-        }
-    ),
 )
 proof_strip(view)

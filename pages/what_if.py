@@ -55,7 +55,7 @@ explain(
     r"\log p(y \mid x) = \sum_t \log p(y_t \mid y_{<t},\, x)",
     "3.4",
 )
-changed = replace(view, trace=runs.after, changes=len(runs.after.interventions) - len(runs.before.interventions))
+changed = replace(view, trace=runs.after)
 show_code(*dict.fromkeys(map(type, changes or (MaskEdit(),))), applied, build_trace, log_probabilities, largest_changes)
 rows, keys = names(view, view.attention)
 before, after = (trace.attention(view.kind, view.layer).pattern[view.head] for trace in (runs.before, runs.after))
@@ -63,7 +63,7 @@ table = cells_table(rows, keys, {"before": before, "after": after, "difference":
 stem = f"what-if-{view.place.slug}"
 shown = (Picture("Before, after and difference", parts.map_key(), figure),)
 recipe = Recipe(
-    f"before_and_after({'before' if changed.changes else 'trace'}, trace, new, kind, layer, head)",
+    f"before_and_after({'before' if changes else 'trace'}, trace, new, kind, layer, head)",
     ("from model.analysis.two_runs import before_and_after",),
     (f"new = translator.trace(source, None, {changed.beam_size}, trace.interventions)",),
 )

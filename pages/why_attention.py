@@ -1,6 +1,5 @@
 """Why attention: cost of a layer and path length of information in it, counted and timed (section 4)."""
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -15,7 +14,7 @@ from pages.widgets.chart import chart
 from pages.widgets.controls import slider, table, tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
-from pages.widgets.snippet import Recipe
+from pages.widgets.snippet import Call
 from viz.charts.model_card import lengths_to_plot
 from viz.charts.why_attention import compare_costs, layer_cost_table, operations_chart
 
@@ -27,7 +26,8 @@ r = slider("Neighbours r of restricted self-attention", (2, 64), 8, "neighbours"
 
 here = layer_costs(n, d, k, r)
 lengths = lengths_to_plot(n, d)
-curves = {name: np.array([layer_costs(x, d, k, r)[name].operations for x in lengths.tolist()]) for name in here}
+arrays = Call(table_1.operations_by_length, lengths.tolist(), d, k, r)
+curves = dict(zip(here, arrays.arrays()["operations"], strict=True))
 attention, matrix = (here[name].operations for name in ("Self-attention", "Recurrent"))
 whole, lstm = table_1.attention_work(n, d), table_1.lstm_work(n, d)
 st.markdown(
@@ -73,16 +73,8 @@ show_code(
 export(
     view,
     "why-attention",
-    {"n": lengths, "operations": np.stack(list(curves.values()))},
+    arrays,
     pd.DataFrame({"n": lengths, **curves}),
     (Picture("Operations by sentence length", "why-operations", figure),),
-    Recipe(
-        {"n": "np.array(lengths)", "operations": "np.array(counts).T"},
-        ("from model.background.table_1 import layer_costs",),
-        (
-            f"lengths, d, k, r = {lengths.tolist()}, {d}, {k}, {r}",
-            "counts = [[cost.operations for cost in layer_costs(n, d, k, r).values()] for n in lengths]",
-        ),
-    ),
 )
 proof_strip(view)

@@ -69,19 +69,22 @@ def multiply_adds(config: TransformerConfig, n_src: int, n_tgt: int) -> dict[str
     }
 
 
-def work_by_length(config: TransformerConfig, lengths: Sequence[int]) -> Array:
-    """(4, length): multiply-adds of Q K^T and pattern V, of the projections, of the feed-forwards and of the output.
+def work_by_length(config: TransformerConfig, lengths: Sequence[int]) -> dict[str, Array]:
+    """Multiply-adds of one sentence, source and target equally long, at each of the lengths.
 
-    Source and target are equally long.
+    Returns:
+        n: (length,); multiply_adds: (4, length), of Q K^T and pattern V, of the projections, of the feed-forwards and
+        of the output.
     """
-    rows = []
-    for work in (multiply_adds(config, n, n) for n in lengths):
-        attentions = [work[part] for part in ("encoder_self", "decoder_self", "cross")]
-        products = sum(attention.scores + attention.weighted for attention in attentions)
-        projections = sum(attention.weights for attention in attentions)
-        feed_forward = work["encoder_feed_forward"].total + work["decoder_feed_forward"].total
-        rows.append((products, projections, feed_forward, work["output"].total))
-    return np.array(rows).T
+    works = [multiply_adds(config, n, n) for n in lengths]
+    attentions = ("encoder_self", "decoder_self", "cross")
+    curves = (
+        [sum(work[part].scores + work[part].weighted for part in attentions) for work in works],
+        [sum(work[part].weights for part in attentions) for work in works],
+        [work["encoder_feed_forward"].total + work["decoder_feed_forward"].total for work in works],
+        [work["output"].total for work in works],
+    )
+    return {"n": np.array(lengths), "multiply_adds": np.array(curves)}
 
 
 def break_even(config: TransformerConfig) -> float:

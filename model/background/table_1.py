@@ -6,8 +6,12 @@ with no constant in front, and a docstring says where a real layer has one.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+
+from model.trace import Array
 
 Node = tuple[int, int]
 """(level, position): level 0 is the input, level i the output of layer i"""
@@ -69,6 +73,12 @@ def layer_costs(n: int, d: int, k: int, r: int) -> Mapping[str, Cost]:
         "Convolutional": convolutional(n, d, k),
         "Self-attention (restricted)": restricted(n, d, r),
     }
+
+
+def operations_by_length(lengths: Sequence[int], d: int, k: int, r: int) -> dict[str, Array]:
+    """Operations of the layers of `layer_costs`: n (length,), and operations (layer, length)."""
+    costs = [layer_costs(n, d, k, r).values() for n in lengths]
+    return {"n": np.array(lengths), "operations": np.array([[cost.operations for cost in row] for row in costs]).T}
 
 
 def attention_work(n: int, d: int) -> int:

@@ -1,4 +1,4 @@
-"""Window and menu, and the way to them from a link straight to a page."""
+"""The browser window and the menu; links straight to a page also arrive here."""
 
 from pathlib import Path
 
@@ -11,29 +11,32 @@ from pages import PAGES
 ROOT = Path(__file__).parents[2]
 STYLE = ROOT / "pages/frame/style.css"
 HOME = next(iter(PAGES.values()))[0]
+OLD_ADDRESSES = {"how_it_is_known": "pages/verification.py"}
+"""URL paths of earlier versions -> the page that they open today"""
 
 
 def route() -> "st.Page":
     """Set up the window and draw the menu; return the page that the URL asks for.
 
-    Streamlit takes a folder named `pages` for its own older kind of multipage app until a process has
-    called `st.navigation` once: first visits then run a page's file without app.py, or app.py as if it
-    were one of the pages. Such a run starts over, and then app.py is in charge.
+    Until a process has called `st.navigation` once, Streamlit takes the folder `pages` for its older kind of
+    multipage app: first visits then run a page's file without app.py, or app.py as if it were one of the pages.
+    Such a run starts over, and then app.py is in charge.
     """
     # A picture of our own: an icon named `:material/...:` would be fetched from a font server.
     st.set_page_config(page_icon=ROOT / "pages/frame/favicon.svg", layout="wide")
     st.html(STYLE)
     # Two signs, since another visitor's run may have called st.navigation in the meantime.
     started_without_app = PagesManager.uses_pages_directory or runs_as_page()
-    chosen = st.navigation(
-        {
-            section: [
-                st.Page(ROOT / page.path, title=page.title, icon=page.icon, default=page is HOME) for page in pages
-            ]
-            for section, pages in PAGES.items()
-        },
-        position="top",
-    )
+    sections = {
+        section: [st.Page(ROOT / page.path, title=page.title, icon=page.icon, default=page is HOME) for page in pages]
+        for section, pages in PAGES.items()
+    }
+    titles = {page.path: page.title for pages in PAGES.values() for page in pages}
+    sections[""] = [
+        st.Page(ROOT / path, title=titles[path], url_path=address, visibility="hidden")
+        for address, path in OLD_ADDRESSES.items()
+    ]
+    chosen = st.navigation(sections, position="top")
     st.set_page_config(page_title=f"{chosen.title} · Attention Explorer")
     if started_without_app:
         st.rerun()
@@ -41,6 +44,6 @@ def route() -> "st.Page":
 
 
 def runs_as_page() -> bool:
-    """Whether Streamlit runs the calling code as one of its pages, and not as the script that it was started with."""
+    """Whether Streamlit runs the calling code as one of its pages, not as the script that it was started with."""
     run = get_script_run_ctx(suppress_warning=True)
     return run is not None and ThreadState.get().active_script_hash != run.pages_manager.main_script_hash

@@ -41,7 +41,7 @@ class View:
 
     translator: Translator
     request: Request
-    """what `trace` was computed from"""
+    """what was asked for; interventions of `trace` beyond these were made afterwards, on the same tokens"""
     trace: Trace
     place: Place
     source: str
@@ -50,8 +50,6 @@ class View:
     """attention temperature, 1 = as trained; at work in `trace`"""
     scope: str = "head"
     """where tau is at work: head, layer or everywhere"""
-    changes: int = 0
-    """how many of the trace's interventions, the last ones, were made afterwards on the same tokens"""
 
     @property
     def kind(self) -> str:

@@ -13,7 +13,7 @@ from pages.widgets.chart import chart
 from pages.widgets.controls import select, slider
 from pages.widgets.explain import explain
 from pages.widgets.export import Picture, export
-from pages.widgets.snippet import Recipe, literal
+from pages.widgets.snippet import Recipe
 from viz.canvas.beam_tree import hypotheses_table, tree_payload
 from viz.charts.decoding import prefix_chart
 from viz.charts.translate import alignment_map
@@ -175,7 +175,7 @@ def _recipe(beam_size: int) -> Recipe:
         imports=("from model.generation.beam_tree import beam_tree", "from model.interventions import applied"),
         steps=(
             "with applied(translator.model, trace.interventions):",
-            f"    tree = beam_tree(translator.model, list(trace.src_ids), {literal(beam_size)})",
+            f"    tree = beam_tree(translator.model, list(trace.src_ids), {beam_size!r})",
         ),
     )
 

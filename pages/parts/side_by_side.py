@@ -14,7 +14,7 @@ from model.trace import Array
 from pages.frame.view import KINDS, View
 from pages.parts.masks import names
 from pages.widgets.chart import chart
-from pages.widgets.snippet import Recipe, literal
+from pages.widgets.snippet import Recipe
 from viz.charts.heads_and_layers import decoder_names, group_texts, word_names
 from viz.charts.side_by_side import ARROW, Panel, Shared, distance_bars, paired_names, side_maps, side_table
 from viz.heatmap import cells_table
@@ -261,12 +261,12 @@ def recipe(sides: Sides) -> Recipe:
     else:
         trace = right.trace
         steps += [
-            f"other = load_checkpoint({literal(trace.checkpoint)}, {literal(trace.device)})",
-            f"assert other.hash == {literal(trace.checkpoint_hash)}, 'other weights'",
-            f"other = other.trace({literal(trace.source)}, {literal(right.request.target)}, {right.beam_size}, "
-            f"{literal(trace.interventions)})",
+            f"other = load_checkpoint({trace.checkpoint!r}, {trace.device!r})",
+            f"assert other.hash == {trace.checkpoint_hash!r}, 'other weights'",
+            f"other = other.trace({trace.source!r}, {right.request.target!r}, {right.beam_size}, "
+            f"{trace.interventions!r})",
         ]
-    steps.append(f"right = {cut}(other.attention({literal(right.kind)}, {right.layer}), {right.head})")
+    steps.append(f"right = {cut}(other.attention({right.kind!r}, {right.layer}), {right.head})")
     arrays = {f"{name}{ending}": f"{name}.{field}" for name in ("left", "right") for ending, field in FIELDS.items()}
     if sides.joined:
         steps.append("joined = join(left, right)")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from model.analysis.aligned_head import best_aligned_head
+from model.analysis.view_arrays import alignment_weights
 from model.trace import Array
 from pages.compute.runs import translate
 from pages.frame.examples import Example, examples_of, largest_weight
@@ -34,8 +35,6 @@ class Alignment:
     """(target position, source position)"""
     what: str
     """they are, in words"""
-    code: str
-    """a Python expression that reads them from `trace`"""
     layer: int
     head: int | None
     """None: the mean of the layer's heads"""
@@ -82,13 +81,9 @@ def choose_alignment(view: View) -> Alignment:
         in_link=False,
     )
     layer, head = places[which]
-    pattern = view.trace.attention("cross", layer).pattern
-    code = f"trace.attention('cross', {layer}).pattern"
-    if head is None:
-        what = f"Attention weights of cross-attention, layer {layer}, mean of its {heads} heads"
-        return Alignment(pattern.mean(axis=0), what, f"{code}.mean(axis=0)", layer, None)
-    what = f"Attention weights of cross-attention, layer {layer}, head {head}"
-    return Alignment(pattern[head], what, f"{code}[{head}]", layer, head)
+    which_heads = f"mean of its {heads} heads" if head is None else f"head {head}"
+    what = f"Attention weights of cross-attention, layer {layer}, {which_heads}"
+    return Alignment(alignment_weights(view.trace, layer, head), what, layer, head)
 
 
 def draw_alignment_lines(view: View, alignment: Alignment) -> Drawing:

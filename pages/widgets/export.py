@@ -1,22 +1,21 @@
 """Downloads of exactly what a page shows; each file names the checkpoint and its hash."""
 
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
+from pages.frame.view import View
 from pages.widgets.canvas import component
-from pages.widgets.snippet import Asked, Recipe, snippet
+from pages.widgets.snippet import Call, Recipe, snippet
 from viz.drawing import Drawing, standalone_html
 
-if TYPE_CHECKING:
-    from pages.frame.view import View
-
-LONGEST = 110
+LONGEST_SOURCE = 110
 """characters of the source under a saved picture"""
 
 
@@ -31,31 +30,33 @@ class Picture:
 
 
 def export(
-    view: "View",
+    view: View,
     name: str,
-    arrays: dict[str, np.ndarray],
+    arrays: Mapping[str, np.ndarray] | Call,
     table: pd.DataFrame | None,
     pictures: tuple[Picture, ...],
-    recipe: Recipe,
+    recipe: Recipe | None = None,
 ) -> None:
     """Offer the page's pictures (PNG, SVG, HTML), its numbers (CSV, NPZ) and the Python that computes these again.
 
     Args:
-        view: the run they came from.
+        view: the run they come from.
         name: of the files, without ending.
-        arrays: what the NPZ holds, besides the run's own tokens.
-        table: what the CSV holds; None where there is none.
+        arrays: what the NPZ holds besides the run's own tokens.
+        table: what the CSV holds; None if there is none.
         pictures: those that the page leads with.
-        recipe: how the arrays are read from the run.
+        recipe: how the arrays are read from the run; a `Call` needs none.
     """
-    # The files are made when they are asked for, and then there is no address any more.
-    run, trace = _run_of(view), view.trace
+    # The files are made when they are requested; by then the address is gone.
+    facts, trace = _facts(view), view.trace
     tokens = {"src_tokens": trace.src_tokens, "tgt_tokens": trace.tgt_tokens}
     stem = f"{name}-{trace.checkpoint}-{trace.checkpoint_hash[:8]}"
-    files = {"HTML: the pictures, to open without a network": ("html", lambda: _html(run, name, pictures))}
+    files = {"HTML: the pictures, to open without a network": ("html", lambda: _html(facts, name, pictures))}
     if table is not None:
-        files["CSV: the table, for a spreadsheet"] = ("csv", lambda: _csv(run, table))
-    files["NPZ: all arrays, for numpy.load"] = ("npz", lambda: _npz(run | tokens, arrays))
+        files["CSV: the table, for a spreadsheet"] = ("csv", lambda: _csv(facts, table))
+    files["NPZ: all arrays, for numpy.load"] = ("npz", lambda: _npz(facts | tokens, arrays))
+    if recipe is None:
+        recipe = arrays.recipe(view)
     with st.expander("Export", icon=":material/download:"):
         if pictures:
             _save_buttons(view, stem, pictures)
@@ -64,10 +65,11 @@ def export(
                 key = f"export-{name}-{ending}"
                 st.download_button(label, data=content, file_name=f"{stem}.{ending}", key=key, on_click="ignore")
         st.caption("Python that computes these numbers again, to be run in the project's folder:")
-        st.code(_snippet(view, name, recipe), language="python", height=320)
+        about = f"Attention Explorer: the numbers of {name}\nThis view: {_link()}"
+        st.code(snippet(view, recipe, about), language="python", height=320)
 
 
-def _save_buttons(view: "View", stem: str, pictures: tuple[Picture, ...]) -> None:
+def _save_buttons(view: View, stem: str, pictures: tuple[Picture, ...]) -> None:
     targets = [
         {
             "title": picture.title,
@@ -81,25 +83,17 @@ def _save_buttons(view: "View", stem: str, pictures: tuple[Picture, ...]) -> Non
     component("save")(key=f"save-{stem}", data=data)
 
 
-def _caption(view: "View") -> list[str]:
-    """What stands under a saved picture, line by line."""
+def _caption(view: View) -> list[str]:
+    """The lines under a saved picture."""
     trace = view.trace
     source = " ".join(trace.source.split())
     changes = f", {len(trace.interventions)} changes in the model" if trace.interventions else ""
     return [
-        source if len(source) <= LONGEST else f"{source[:LONGEST]}…",
+        source if len(source) <= LONGEST_SOURCE else f"{source[:LONGEST_SOURCE]}…",
         f"Checkpoint {trace.checkpoint}, SHA-256",
         trace.checkpoint_hash,
         f"In the sidebar: {view.place.title}, τ = {view.tau:g}{changes}",
     ]
-
-
-def _snippet(view: "View", name: str, recipe: Recipe) -> str:
-    interventions = view.trace.interventions
-    kept = len(interventions) - view.changes
-    asked = Asked(view.trace.source, view.request.target, view.beam_size, interventions[:kept], interventions[kept:])
-    about = f"Attention Explorer: the numbers of {name}\nThis view: {_link()}"
-    return snippet(view.trace, asked, (view.kind, view.layer, view.head), recipe, about)
 
 
 def _link() -> str:
@@ -107,7 +101,8 @@ def _link() -> str:
     return f"{urlsplit(st.context.url or '').path}?{urlencode(st.query_params.to_dict())}"
 
 
-def _run_of(view: "View") -> dict[str, str]:
+def _facts(view: View) -> dict[str, str]:
+    """What every file says of its run."""
     trace = view.trace
     return {
         "checkpoint": trace.checkpoint,
@@ -119,16 +114,17 @@ def _run_of(view: "View") -> dict[str, str]:
     }
 
 
-def _csv(run: dict[str, str], table: pd.DataFrame) -> bytes:
-    return table.assign(**run).to_csv(index=False).encode()
+def _csv(facts: dict[str, str], table: pd.DataFrame) -> bytes:
+    return table.assign(**facts).to_csv(index=False).encode()
 
 
-def _npz(run: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+def _npz(facts: dict[str, Any], arrays: Mapping[str, np.ndarray] | Call) -> bytes:
     file = io.BytesIO()
-    np.savez_compressed(file, **{key: np.array(value) for key, value in run.items()}, **arrays)
+    found = arrays.arrays() if isinstance(arrays, Call) else arrays
+    np.savez_compressed(file, **{key: np.array(value) for key, value in facts.items()}, **found)
     return file.getvalue()
 
 
-def _html(run: dict[str, str], name: str, pictures: tuple[Picture, ...]) -> bytes:
+def _html(facts: dict[str, str], name: str, pictures: tuple[Picture, ...]) -> bytes:
     contents = [picture.content for picture in pictures]
-    return standalone_html(f"Attention Explorer: {name}", contents, run).encode()
+    return standalone_html(f"Attention Explorer: {name}", contents, facts).encode()

@@ -1,92 +1,81 @@
-"""A run as a Python program: text that computes a view's numbers again, and nothing else.
+"""A view as a Python program that computes its numbers again.
 
-What a person typed stands in it as literals only, so that nothing typed is ever run.
+What a person typed appears in it only inside the `repr` of strings and frozen dataclasses, so nothing typed is run.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
-OWN = "the model finds its own"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a run was asked for, besides the weights."""
-
-    source: str
-    target: str | None
-    """None: the model found its own"""
-    beam_size: int
-    interventions: tuple[Any, ...] = ()
-    changes: tuple[Any, ...] = ()
-    """made afterwards, on the same source and target tokens"""
+from pages.frame.view import View
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a page's arrays are read from the run: Python expressions of ours, never of anything typed.
+    """How a page's arrays are read from the run: Python expressions written by us.
 
-    They may use translator, trace, attention, kind, layer, head and np, and before and after where changes were made.
+    They may use translator, trace, attention, kind, layer, head and np, and before and after if changes were made.
     """
 
     arrays: Mapping[str, str] | str
-    """by name; or one expression for all of them, a mapping"""
+    """by name; or one expression for a mapping of all of them"""
     imports: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     """lines that come first"""
 
 
-def of_head(*names: str) -> Recipe:
-    """Fields of the chosen attention, of its chosen head."""
-    return Recipe({name: f"attention.{name}[head]" for name in names})
+class Call:
+    """A public function that computes a view's arrays: the page calls it, and the program prints the same call.
 
-
-def literal(value: Any) -> str:
-    """A Python expression for plain values, tuples and interventions, equal to `value`.
-
-    Raises:
-        TypeError: it is something else.
+    Args:
+        function: returns arrays by name.
+        *args: the view's trace, attention or translator, or values whose `repr` is Python.
     """
-    if value is None or isinstance(value, bool | int | str):
-        return repr(value)
-    if isinstance(value, float):
-        written = float.__repr__(value)
-        return written if value - value == 0 else f"float({written!r})"
-    if isinstance(value, tuple | list):
-        return _tuple([literal(part) for part in value])
-    if hasattr(value, "edits"):
-        name = type(value).__name__
-        return f"{name}({', '.join(f'{field.name}={literal(getattr(value, field.name))}' for field in fields(value))})"
-    if hasattr(value, "item"):
-        return literal(value.item())
-    raise TypeError(f"{type(value).__name__} has no literal")
+
+    def __init__(self, function: Callable[..., Mapping[str, Any]], *args: Any) -> None:
+        self.function, self.args = function, args
+
+    def arrays(self) -> dict[str, Any]:
+        return dict(self.function(*self.args))
+
+    def recipe(self, view: View) -> Recipe:
+        names = {id(view.trace): "trace", id(view.attention): "attention", id(view.translator): "translator"}
+        names[id(view.translator.config)] = "translator.config"
+        shown = [names.get(id(arg)) or repr(arg) for arg in self.args]
+        values = [arg for arg in self.args if id(arg) not in names and is_dataclass(arg)]
+        imports = {_import(self.function), *(_import(type(value)) for value in values)}
+        return Recipe(f"{self.function.__name__}({', '.join(shown)})", tuple(imports))
 
 
-def _tuple(parts: Sequence[str]) -> str:
-    return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
-
-
-def snippet(trace: Any, asked: Asked, place: tuple[str, int, int], recipe: Recipe, about: str) -> str:
+def snippet(view: View, recipe: Recipe, about: str) -> str:
     """The program: it loads the checkpoint, checks its hash, runs the model and names the arrays.
 
     Args:
-        trace: the run, a model.trace.Trace.
-        asked: how it came about.
-        place: kind, layer and head of the chosen attention.
+        view: the run, and the head that was chosen.
         recipe: how the page's arrays are read from it.
-        about: which view this is, for the comment on top; its lines become lines of the comment.
+        about: which view this is; its lines become comments at the top.
     """
-    kind, layer, head = place
+    trace, request = view.trace, view.request
+    changes = trace.interventions[len(request.interventions) :]
     lines = [f"# {line}" for line in _printable(about)]
-    lines += ["import numpy as np", "", *_imports(asked, recipe), ""]
+    lines += ["import numpy as np", "", *_imports(trace.interventions, recipe), ""]
     lines += [
-        f"translator = load_checkpoint({literal(trace.checkpoint)}, {literal(trace.device)})",
-        f"assert translator.hash == {literal(trace.checkpoint_hash)}, 'other weights'",
+        f"translator = load_checkpoint({trace.checkpoint!r}, {trace.device!r})",
+        f"assert translator.hash == {trace.checkpoint_hash!r}, 'other weights'",
         "",
-        *_run(asked),
+        f"source = {trace.source!r}",
+        f"target = {request.target!r}" + ("  # the model decodes its own" if request.target is None else ""),
+        *_tuple("interventions", request.interventions),
+        f"{'before' if changes else 'trace'} = translator.trace(source, target, {request.beam_size}, interventions)",
+    ]
+    if changes:
+        lines += [
+            *_tuple("changes", changes),
+            "trace = after = translator.rerun(before, (*interventions, *changes))",
+        ]
+    lines += [
         "",
-        f"kind, layer, head = {literal(kind)}, {literal(layer)}, {literal(head)}",
+        f"kind, layer, head = {view.kind!r}, {view.layer}, {view.head}",
         "attention = trace.attention(kind, layer)",
         "pattern = attention.pattern[head]  # the attention weights, (query, key)",
         "",
@@ -98,38 +87,26 @@ def snippet(trace: Any, asked: Asked, place: tuple[str, int, int], recipe: Recip
 
 
 def _printable(text: str) -> list[str]:
-    """Lines that end nowhere else than where they are seen to end."""
+    """Its lines, without characters that could end a line or hide part of it."""
     return ["".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line) for line in text.split("\n")]
 
 
-def _imports(asked: Asked, recipe: Recipe) -> list[str]:
-    names = sorted({type(change).__name__ for change in (*asked.interventions, *asked.changes)})
+def _import(item: Callable | type) -> str:
+    return f"from {item.__module__} import {item.__name__}"
+
+
+def _imports(interventions: Sequence[Any], recipe: Recipe) -> list[str]:
     lines = {"from model.checkpoints import load_checkpoint", *recipe.imports}
-    if names:
+    if names := sorted({type(change).__name__ for change in interventions}):
         lines.add(f"from model.interventions import {', '.join(names)}")
     return sorted(lines)
 
 
-def _run(asked: Asked) -> list[str]:
-    target = literal(asked.target) + (f"  # {OWN}" if asked.target is None else "")
-    found = "before" if asked.changes else "trace"
-    lines = [f"source = {literal(asked.source)}", f"target = {target}", *_listed("interventions", asked.interventions)]
-    lines += [
-        f"{found} = translator.trace(source, target, beam_size={literal(asked.beam_size)}, interventions=interventions)"
-    ]
-    if asked.changes:
-        lines += _listed("changes", asked.changes)
-        lines += ["trace = after = translator.rerun(before, (*interventions, *changes))"]
-    return lines
-
-
-def _listed(name: str, values: tuple[Any, ...]) -> list[str]:
-    if not values:
-        return [f"{name} = ()"]
-    return [f"{name} = (", *(f"    {literal(value)}," for value in values), ")"]
+def _tuple(name: str, values: Sequence[Any]) -> list[str]:
+    return [f"{name} = (", *(f"    {value!r}," for value in values), ")"] if values else [f"{name} = ()"]
 
 
 def _arrays(arrays: Mapping[str, str] | str) -> list[str]:
     if isinstance(arrays, str):
         return [f"arrays = {arrays}"]
-    return ["arrays = {", *(f"    {literal(name)}: {code}," for name, code in arrays.items()), "}"]
+    return ["arrays = {", *(f"    {name!r}: {code}," for name, code in arrays.items()), "}"]

@@ -59,6 +59,18 @@ def test_a_link_to_a_page_of_a_fresh_server_shows_what_it_shows_later(
     assert beside.picture() == picture
 
 
+def test_the_old_address_of_verification_still_opens_it_with_its_query(
+    cold_server: str, new_visitor: Callable[..., Visitor]
+) -> None:
+    for visitor in (new_visitor(), new_visitor()):
+        visitor.visit(f"{cold_server}/how_it_is_known?{urlencode(CHOICES)}")
+        assert visitor.page.get_by_role("heading", name="Verification", exact=True).is_visible()
+        assert visitor.page.get_by_label("Source sentence").input_value() == CHOICES["source"]
+        assert visitor.page.title() == "Verification · Attention Explorer"
+        assert query(visitor) == CHOICES
+        assert "Page not found" not in visitor.page.locator("body").inner_text()
+
+
 def test_what_is_typed_is_translated(server: str, visitor: Visitor) -> None:
     visitor.visit(server)
     before = visitor.page.locator(".sentence").inner_text()

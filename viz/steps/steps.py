@@ -3,12 +3,13 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from viz.canvas.matrices import Array, Equation, Matrix, encode
 from viz.steps import equations
-from viz.steps.head import Choice, Head
+from viz.steps.head import Choice, Head, head_of
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,11 @@ def result(step: int, head: Head) -> tuple[dict[str, Array], pd.DataFrame]:
     matrices = [part for equation in STEPS[step].equations(head) for part in equation if isinstance(part, Matrix)]
     arrays = {part.symbol: part.values for part in matrices}
     return arrays, next(part for part in matrices if part.result).table()
+
+
+def step_arrays(attention: Any, head: int, step: int) -> dict[str, Array]:
+    """Every matrix of `step` by name."""
+    return result(step, head_of(attention, head))[0]
 
 
 def shapes(head: Head) -> str:

@@ -10,15 +10,19 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from model import interventions
+from model.analysis.head_tables import Look, head_tables
+from model.analysis.view_arrays import head_arrays
 from model.checkpoints.store import load_checkpoint
 from model.interventions import AttentionTemperature, FrozenPattern, HeadGate, MaskEdit, PermutedAttention
-from pages.widgets.snippet import Asked, Recipe, literal, of_head, snippet
+from pages.compute.runs import Request
+from pages.frame.view import Place, View
+from pages.widgets.snippet import Call, Recipe, snippet
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
     from model.trace import Trace
 
-PLACE = ("cross", 1, 2)
+PLACE = Place("cross", 1, 2)
 HOSTILE = (
     "'); import os; os.abort()  #",
     '"""\nraise SystemExit\n"""',
@@ -43,8 +47,9 @@ def result_of(program: str) -> dict[str, Any]:
     return namespace
 
 
-def program_of(trace: "Trace", asked: Asked, about: str = "a test", recipe: Recipe | None = None) -> str:
-    return snippet(trace, asked, PLACE, recipe or of_head("pattern", "scores"), about)
+def program_of(trace: "Trace", request: Request, about: str = "a test", recipe: Recipe | None = None) -> str:
+    view = View(None, request, trace, PLACE, request.source)
+    return snippet(view, recipe or Recipe({name: f"attention.{name}[head]" for name in ("pattern", "scores")}), about)
 
 
 @settings(max_examples=settings.default.max_examples // 6, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -56,7 +61,7 @@ def program_of(trace: "Trace", asked: Asked, about: str = "a test", recipe: Reci
 def test_the_program_computes_the_numbers_of_any_sentence(
     source: str, target: str, tau: float, opened: "Translator"
 ) -> None:
-    asked = Asked(source, target, 1, (AttentionTemperature(tau),))
+    asked = Request(source, target, 1, (AttentionTemperature(tau),))
     try:
         trace = opened.trace(source, target, 1, asked.interventions)
     except ValueError:
@@ -70,15 +75,15 @@ def test_the_program_computes_the_numbers_of_any_sentence(
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_was_typed_stands_in_the_program_as_one_literal(text: str, opened: "Translator") -> None:
     trace = opened.trace("A dog.", None, 1)
-    plain = program_of(trace, Asked("A dog.", "x", 1))
-    typed = program_of(trace, Asked(text, text, 1), text.split("\n")[0])
+    plain = program_of(trace, Request("A dog.", "x", 1))
+    typed = program_of(trace, Request(text, text, 1), text.split("\n")[0])
     assert [type(node) for node in ast.walk(ast.parse(typed))] == [type(node) for node in ast.walk(ast.parse(plain))]
 
 
 def test_changes_are_made_on_the_tokens_of_the_run_before(opened: "Translator") -> None:
     before = opened.trace("A dog runs.", None, 4)
     after = opened.trace_ids(before.source, before.next_ids, CHANGES)
-    found = result_of(program_of(after, Asked("A dog runs.", None, 4, (), CHANGES)))
+    found = result_of(program_of(after, Request("A dog runs.")))
     assert found["after"].next_ids == before.next_ids
     np.testing.assert_array_equal(found["after"].logits, after.logits)
     np.testing.assert_array_equal(found["before"].logits, before.logits)
@@ -87,28 +92,33 @@ def test_changes_are_made_on_the_tokens_of_the_run_before(opened: "Translator") 
 def test_other_weights_are_refused(opened: "Translator") -> None:
     trace = opened.trace("A dog.", None, 1)
     with pytest.raises(AssertionError, match="other weights"):
-        result_of(program_of(replace(trace, checkpoint_hash="0" * 64), Asked("A dog.", None, 1)))
+        result_of(program_of(replace(trace, checkpoint_hash="0" * 64), Request("A dog.", None, 1)))
 
 
 @pytest.mark.parametrize(
-    "value",
+    "change",
     [
         AttentionTemperature(np.float64(0.5), layer=int(np.int64(1))),
         PermutedAttention(7, order=(1, 0)),
         FrozenPattern((((0.5, 0.5),),), kind="cross"),
         *CHANGES,
-        (),
-        (1,),
-        float("inf"),
-        None,
-        True,
     ],
     ids=repr,
 )
-def test_a_literal_is_equal_to_its_value(value: Any) -> None:
-    assert eval(literal(value), {name: getattr(interventions, name) for name in interventions.__all__}) == value
+def test_an_intervention_is_equal_to_its_repr(change: Any) -> None:
+    names = {name: getattr(interventions, name) for name in interventions.__all__}
+    assert eval(repr(change), names | {"np": np}) == change
 
 
-def test_what_has_no_literal_is_refused() -> None:
-    with pytest.raises(TypeError, match="object has no literal"):
-        literal(object())
+def test_a_call_is_printed_as_the_page_makes_it(opened: "Translator") -> None:
+    trace = opened.trace("A dog.", None, 1)
+    view = View(opened, Request("A dog.", None, 1), trace, PLACE, "A dog.")
+    call = Call(head_arrays, view.attention, 2, ("pattern", "mask"))
+    program = snippet(view, call.recipe(view), "a test")
+    assert "arrays = head_arrays(attention, 2, ('pattern', 'mask'))" in program
+    found = result_of(program)["arrays"]
+    assert list(found) == ["pattern", "mask"]
+    for name, array in call.arrays().items():
+        np.testing.assert_array_equal(found[name], array)
+    tables = Call(head_tables, trace, "cross", Look("norms", hide=True))
+    assert "from model.analysis.head_tables import Look" in "\n".join(tables.recipe(view).imports)
