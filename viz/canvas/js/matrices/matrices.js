@@ -21,7 +21,7 @@ class View extends Picture {
     [this.zoom, this.hovered, this.pending] = [1, {}, new Pending()];
     this.onKey = (event) => this.stepByKey(event);
     document.addEventListener("keydown", this.onKey);
-    this.stage.addEventListener("scroll", () => this.cursor.active || this.hover(null));
+    this.stage.addEventListener("scroll", () => this.cursor.active || this.point(null, null));
   }
 
   close() {
@@ -70,15 +70,11 @@ class View extends Picture {
     const note = matrix.note ? ` ${matrix.note}` : "";
     matrix.shape = element("span", "shape", `${matrix.rows.size} × ${matrix.columns.size}${note}`);
     caption.append(symbol, matrix.shape);
-    const layers = element("div", "layers");
-    matrix.cells = element("canvas");
-    matrix.marks = element("canvas");
-    matrix.cells.setAttribute("aria-hidden", "true");
+    const layers = matrixLayers(matrix, {
+      hover: (event) => this.hover(matrix, event),
+      pick: (event) => this.pick(matrix, event),
+    });
     matrix.marks.dataset.symbol = matrix.symbol;
-    matrix.marks.addEventListener("pointermove", (event) => this.hover(matrix, event));
-    matrix.marks.addEventListener("pointerleave", () => this.hover(null));
-    matrix.marks.addEventListener("click", (event) => this.pick(matrix, event));
-    layers.append(matrix.cells, matrix.marks);
     figure.append(caption, layers);
     return figure;
   }
@@ -117,21 +113,13 @@ class View extends Picture {
     for (const matrix of laidOut) drawMarks(matrix.marks, matrix, this.chosen, this.hovered, this.theme);
   }
 
-  cellAt(matrix, event) {
-    const box = matrix.marks.getBoundingClientRect();
-    const row = Math.floor((event.clientY - box.top - matrix.margins.top) / matrix.cellHeight);
-    const column = Math.floor((event.clientX - box.left - matrix.margins.left) / matrix.cellWidth);
-    const inside = row >= 0 && column >= 0 && row < matrix.rows.size && column < matrix.columns.size;
-    return inside ? [row, column] : null;
-  }
-
   positions(matrix, [row, column]) {
     const named = [[matrix.rows.name, row], [matrix.columns.name, column]].filter(([name]) => name);
     return Object.fromEntries(named);
   }
 
   hover(matrix, event) {
-    this.point(matrix, matrix && this.cellAt(matrix, event), event);
+    this.point(matrix, event && cellAt(matrix, event), event);
   }
 
   // Marks the cell, and its positions in every matrix, and shows its number; null: none.
@@ -160,7 +148,7 @@ class View extends Picture {
   }
 
   pick(matrix, event) {
-    const cell = this.cellAt(matrix, event);
+    const cell = cellAt(matrix, event);
     if (cell) this.choose(matrix, cell);
   }
 

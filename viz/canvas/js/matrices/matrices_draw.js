@@ -191,6 +191,26 @@ function nameGroups(pen, axis, across, block, [left, top], theme) {
   });
 }
 
+// [row, column] of the cell under the pointer, or null.
+function cellAt({ marks, margins, cellWidth, cellHeight, rows, columns }, event) {
+  const box = marks.getBoundingClientRect();
+  const row = Math.floor((event.clientY - box.top - margins.top) / cellHeight);
+  const column = Math.floor((event.clientX - box.left - margins.left) / cellWidth);
+  return row >= 0 && column >= 0 && row < rows.size && column < columns.size ? [row, column] : null;
+}
+
+// The two canvases of a matrix: `cells`, and above it `marks`, which takes the pointer.
+function matrixLayers(matrix, { hover, pick }) {
+  const layers = element("div", "layers");
+  [matrix.cells, matrix.marks] = [element("canvas", "cells"), element("canvas", "marks")];
+  matrix.cells.setAttribute("aria-hidden", "true");
+  matrix.marks.addEventListener("pointermove", hover);
+  matrix.marks.addEventListener("pointerleave", () => hover(null));
+  matrix.marks.addEventListener("click", pick);
+  layers.append(matrix.cells, matrix.marks);
+  return layers;
+}
+
 // Label every n-th position, so that each label has `room` pixels; for dimensions n is a power of two.
 function stride(cell, room, binary) {
   const least = Math.max(1, Math.ceil(room / cell));

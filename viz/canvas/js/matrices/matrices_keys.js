@@ -59,7 +59,7 @@ class Cursor {
 
   leave() {
     this.cell = null;
-    this.view.hover(null);
+    this.view.point(null, null);
   }
 
   key(event) {

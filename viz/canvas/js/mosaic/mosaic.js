@@ -171,8 +171,12 @@ class View extends Picture {
   drawLegend() {
     const { header, high, table } = this;
     const beyond = header.largest > high * 1.001 ? "≥ " : "";
+    const masked = this.groups.some((group) => group.masked);
+    const text = [header.measure, beyond, high, masked, this.pooled].join();
+    if (text === this.legend.dataset.text) return;
+    this.legend.dataset.text = text;
     const entries = [colourRange([header.measure], "0", table, beyond + threeDigits(high))];
-    if (this.groups.some(({ masked }) => masked)) entries.push(element("span", "hatched", "masked"));
+    if (masked) entries.push(element("span", "hatched", "masked"));
     if (this.pooled) entries.push(element("span", "dim", POOLED));
     this.legend.replaceChildren(...entries);
   }

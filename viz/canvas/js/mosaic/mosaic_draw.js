@@ -24,12 +24,14 @@ function highOfMost(groups, unit) {
   return (code - 1) * unit;
 }
 
-// The pixel of every code with colours from 0 to `high`; masked cells are transparent.
-function pixelTable({ table, high, unit, header }) {
-  const colours = packedColours(table);
+// The pixel of every code with colours from 0 to `high`, 0 for masked cells. It is filled colour by colour: looking up the
+// colour of every code would take as long as all the rest.
+function pixelTable({ table, high, unit }) {
   const pixels = new Uint32Array(CODES);
-  const last = Math.min(Math.round(header.largest / unit) + 1, CODES - 1);
-  for (let code = 1; code <= last; code += 1) pixels[code] = colours[colourStep((code - 1) * unit, 0, high)];
+  const firstCode = (step) => Math.max(Math.ceil(((step - 0.5) * high) / 255 / unit) + 1, 1);
+  packedColours(table).forEach((colour, step) => {
+    pixels.fill(colour, firstCode(step), step < 255 ? firstCode(step + 1) : CODES);
+  });
   return pixels;
 }
 
@@ -81,53 +83,47 @@ function pixelSpans(cells, pixels) {
   return [Int32Array.from(spans, ([start]) => start), Int32Array.from(spans, ([, end]) => end)];
 }
 
-// The head whose codes begin at `start` into `pixels`; each pixel shows the largest of its cells.
-function fillHead(pixels, codes, start, columns, [tops, bottoms], [lefts, rights], table) {
-  const width = lefts.length;
-  for (let y = 0, at = 0; y < tops.length; y += 1) {
-    if (y && tops[y] === tops[y - 1]) {
-      pixels.copyWithin(at, at - width, at);
-      at += width;
-      continue;
-    }
-    for (let x = 0; x < width; x += 1, at += 1) {
-      let largest = 0;
-      for (let row = start + tops[y] * columns; row < start + bottoms[y] * columns; row += columns) {
-        for (let cell = row + lefts[x]; cell < row + rights[x]; cell += 1) largest = Math.max(largest, codes[cell]);
+// The head whose codes begin at `start` into the image; each pixel shows the largest of its cells, masked ones `hatch`.
+function fillHead(image, codes, start, columns, [tops, bottoms], [lefts, rights], table, hatch) {
+  const { width, height } = image;
+  const pixels = new Uint32Array(image.data.buffer);
+  const line = new Uint16Array(width);
+  for (let y = 0, at = 0; y < height; y += 1) {
+    if (!y || tops[y] !== tops[y - 1]) {
+      for (let x = 0; x < width; x += 1) {
+        let largest = 0;
+        for (let row = start + tops[y] * columns; row < start + bottoms[y] * columns; row += columns) {
+          for (let cell = row + lefts[x]; cell < row + rights[x]; cell += 1) largest = Math.max(largest, codes[cell]);
+        }
+        line[x] = largest;
       }
-      pixels[at] = table[largest];
     }
+    const from = (y % HATCH) * HATCH;
+    for (let x = 0; x < width; x += 1, at += 1) pixels[at] = line[x] ? table[line[x]] : hatch[from + (x % HATCH)];
   }
+}
+
+// The pixels of a tile of the hatching.
+function hatchPixels(theme) {
+  const pen = hatchTile(theme).getContext("2d");
+  return new Uint32Array(pen.getImageData(0, 0, HATCH, HATCH).data.buffer);
 }
 
 function drawMosaic(canvas, view) {
   const { groups, layout, theme } = view;
   const pen = sizedCanvas(canvas, layout.width, layout.height);
   drawLabels(pen, groups, layout, theme);
-  const table = pixelTable(view);
+  const [table, hatch] = [pixelTable(view), hatchPixels(theme)];
   const [width, height] = layout.pixels;
   const image = new ImageData(width, height);
-  const pixels = new Uint32Array(image.data.buffer);
-  pen.imageSmoothingEnabled = false;
   for (const group of groups) {
     const [rows, columns] = [group.queries.length, group.keys.length];
     const [down, across] = [pixelSpans(rows, height), pixelSpans(columns, width)];
-    const corners = Array.from({ length: group.layers * group.heads }, (_, index) =>
-      layout.corner({ group, layer: Math.floor(index / group.heads), head: index % group.heads }),
-    );
-    // Masked cells are transparent: the hatching below them is seen.
-    if (group.masked) {
-      pen.fillStyle = hatching(pen, theme);
-      pen.beginPath();
-      for (const [x, y] of corners) pen.rect(x, y, layout.tile.width, layout.tile.height);
-      pen.fill();
-    }
-    for (const [index, [x, y]] of corners.entries()) {
-      fillHead(pixels, group.codes, index * rows * columns, columns, down, across, table);
-      const tile = element("canvas");
-      [tile.width, tile.height] = layout.pixels;
-      tile.getContext("2d").putImageData(image, 0, 0);
-      pen.drawImage(tile, x, y, layout.tile.width, layout.tile.height);
+    for (let index = 0; index < group.layers * group.heads; index += 1) {
+      fillHead(image, group.codes, index * rows * columns, columns, down, across, table, hatch);
+      const place = { group, layer: Math.floor(index / group.heads), head: index % group.heads };
+      const [x, y] = layout.corner(place).map((side) => Math.round(side * layout.ratio));
+      pen.putImageData(image, x, y);
     }
   }
   return pen;

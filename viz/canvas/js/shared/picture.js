@@ -71,11 +71,18 @@ function sizedCanvas(canvas, width, height) {
   return pen;
 }
 
+const HATCH = 6; // pixels from one line of the hatching to the next
+
 // A fill style for masked cells.
 function hatching(pen, theme) {
+  return pen.createPattern(hatchTile(theme), "repeat");
+}
+
+function hatchTile(theme) {
   const tile = element("canvas");
-  [tile.width, tile.height] = [6, 6];
-  const lines = tile.getContext("2d");
+  [tile.width, tile.height] = [HATCH, HATCH];
+  // On a canvas of the GPU reading pixels back would wait for all drawing.
+  const lines = tile.getContext("2d", { willReadFrequently: true });
   lines.strokeStyle = theme.text;
   lines.globalAlpha = 0.4;
   lines.beginPath();
@@ -84,7 +91,7 @@ function hatching(pen, theme) {
     lines.lineTo(start + 9, -3);
   }
   lines.stroke();
-  return pen.createPattern(tile, "repeat");
+  return tile;
 }
 
 // The text, cut with an ellipsis where it is wider than `most` pixels.

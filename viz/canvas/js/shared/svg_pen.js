@@ -158,4 +158,15 @@ class SvgPen {
     const image = this.add("image", { x, y, width, height, preserveAspectRatio: "none", href: source.toDataURL() });
     image.style.imageRendering = this.imageSmoothingEnabled ? "auto" : "pixelated";
   }
+
+  // At pixels of the canvas, whatever the transformation, as a canvas does.
+  putImageData(image, x, y) {
+    const tile = element("canvas");
+    [tile.width, tile.height] = [image.width, image.height];
+    tile.getContext("2d").putImageData(image, 0, 0);
+    this.save();
+    [this.matrix, this.imageSmoothingEnabled] = [new DOMMatrix(), false];
+    this.drawImage(tile, x, y, image.width, image.height);
+    this.restore();
+  }
 }

@@ -66,17 +66,13 @@ class View extends Picture {
 
   buildMap() {
     const { weights } = this;
-    const layers = element("div", "layers");
-    weights.cells = element("canvas", "cells");
-    weights.cells.setAttribute("aria-hidden", "true");
-    weights.marks = element("canvas", "marks");
+    const layers = matrixLayers(weights, {
+      hover: (event) => this.hover(event),
+      pick: (event) => this.pick(event),
+    });
     weights.marks.tabIndex = 0;
     weights.marks.setAttribute("role", "application");
     weights.marks.addEventListener("keydown", (event) => this.move(event));
-    weights.marks.addEventListener("pointermove", (event) => this.hover(event));
-    weights.marks.addEventListener("pointerleave", () => this.hover(null));
-    weights.marks.addEventListener("click", (event) => this.pick(event));
-    layers.append(weights.cells, weights.marks);
     const focused = this.map.contains(this.root.getRootNode().activeElement);
     this.map.replaceChildren(layers);
     if (focused) weights.marks.focus({ preventScroll: true });
@@ -193,17 +189,8 @@ class View extends Picture {
     drawMarks(this.weights.marks, this.shown, { query: this.row.chosen }, this.hovered, this.theme);
   }
 
-  cellAt(event) {
-    const { marks } = this.weights;
-    const { margins, cellWidth, cellHeight, rows, columns } = this.shown;
-    const box = marks.getBoundingClientRect();
-    const row = Math.floor((event.clientY - box.top - margins.top) / cellHeight);
-    const column = Math.floor((event.clientX - box.left - margins.left) / cellWidth);
-    return row >= 0 && column >= 0 && row < rows.size && column < columns.size ? [row, column] : null;
-  }
-
   pick(event) {
-    const cell = this.cellAt(event);
+    const cell = cellAt(this.shown, event);
     if (cell) this.choose(cell[0]);
   }
 
@@ -224,7 +211,7 @@ class View extends Picture {
   }
 
   hover(event) {
-    const cell = event && this.cellAt(event);
+    const cell = event && cellAt(this.shown, event);
     this.tip.hidden = !cell;
     this.hovered = cell ? { query: cell[0], key: cell[1] } : {};
     if (!this.header) return;
