@@ -89,6 +89,6 @@ def test_a_token_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callab
 
 def test_emoji_are_named_as_bytes(open_app: Callable) -> None:
     app = open_app(PAGE, source=SENTENCE)
-    boxes = next(element.proto.body for element in app.get("html") if 'class="pieces"' in element.proto.body)
+    boxes = next(element.proto.body for element in app.get("html") if 'class="character"' in element.proto.body)
     assert "together 🦖 U+1F996" in boxes
     assert "&lt;0xF0&gt;" in boxes
