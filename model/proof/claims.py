@@ -15,6 +15,7 @@ import torch
 from model.checkpoints.translator import Translator
 from model.network.embedding import sinusoids
 from model.proof import measures, rerun_measures
+from model.proof.checks import chain_closes, hooks_change_nothing, rows_sum_to_one
 from model.proof.measures import Case
 
 
@@ -74,14 +75,14 @@ CLAIMS = (
         2,
         "Watching changes nothing",
         "The logits on screen against those of a run that nobody records, bit for bit.",
-        measures.hooks,
+        lambda case: hooks_change_nothing(case.translator, case.trace).error,
     ),
     Claim(
         3,
         "The chain closes",
         "Each step from the embeddings to the logits, against the same step computed in double precision from "
         "the step before it on screen.",
-        measures.chain,
+        lambda case: chain_closes(case.translator, case.trace).error,
         **ROUNDED,
     ),
     Claim(
@@ -95,7 +96,7 @@ CLAIMS = (
         5,
         "Rows sum to 1",
         "The sum of each row of attention weights against 1; on masked keys they must be exactly 0.",
-        measures.rows,
+        lambda case: rows_sum_to_one(case.trace).error,
         **SUMMED,
     ),
     Claim(

@@ -15,7 +15,7 @@ from model.checkpoints.store import checkpoint_path, sha256
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention, SublayerOff
 from model.network.config import BOS, SPECIAL_TOKENS
-from model.proof.checks import chain_closes, hooks_change_nothing, relative_error, rows_sum_to_one
+from model.proof.checks import relative_error
 from model.trace import Array, Trace
 
 
@@ -39,16 +39,6 @@ class Case:
         return all(change.position_free for change in self.trace.interventions)
 
 
-def hooks(case: Case) -> float:
-    """Claim 2."""
-    return hooks_change_nothing(case.translator, case.trace).error
-
-
-def chain(case: Case) -> float:
-    """Claim 3."""
-    return chain_closes(case.translator, case.trace).error
-
-
 def contributions(case: Case) -> float | None:
     """Claim 4: the sum of all heads' contributions and b_O against the attention's output."""
     if is_off(case.trace):
@@ -57,11 +47,6 @@ def contributions(case: Case) -> float | None:
         relative_error((a.z @ a.projections.w_o).sum(axis=0) + a.projections.b_o, a.out)
         for a in case.trace.attentions.values()
     )
-
-
-def rows(case: Case) -> float:
-    """Claim 5."""
-    return rows_sum_to_one(case.trace).error
 
 
 def labels_and_scores(case: Case) -> float:

@@ -4,6 +4,7 @@ import numpy as np
 import streamlit as st
 
 from model.analysis import position_table
+from model.analysis.vocabulary import lengths
 from model.trace import Array, Embedded
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, several, slider
@@ -53,7 +54,7 @@ def show_formula(learned: bool, d_model: int) -> None:
 
 def show_sentence(embedded: Embedded, tokens: tuple[str, ...]) -> None:
     limit = symmetric_range(embedded.embedding, embedded.positional, embedded.sum)[1]
-    lengths = np.linalg.norm(embedded.embedding, axis=-1), np.linalg.norm(embedded.positional, axis=-1)
+    norms = lengths(embedded)
     d_model = embedded.sum.shape[-1]
     st.markdown(
         f"Layer 0 reads each token's learned embedding times √{d_model} = {d_model**0.5:.2f}, plus the encoding of "
@@ -63,8 +64,8 @@ def show_sentence(embedded: Embedded, tokens: tuple[str, ...]) -> None:
     chart(maps, key="pe-sum", alt="Heat maps of the sentence: embedding, positional encoding, and their sum")
     redone = np.abs(embedded.embedding + embedded.positional - embedded.sum).max()
     st.caption(
-        f"Norms of the rows: embeddings {_span(lengths[0])}, positional encodings {_span(lengths[1])}. Recomputed "
-        f"here, the sum differs from the model's by at most {redone:g}."
+        f"Norms of the rows: embeddings {_span(norms['embedding'])}, positional encodings "
+        f"{_span(norms['positional'])}. Recomputed here, the sum differs from the model's by at most {redone:g}."
     )
 
 
