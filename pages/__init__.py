@@ -18,6 +18,8 @@ class Page:
     """what one does and sees there, for the card"""
     look_for: str
     """one sentence under the title: where to look first"""
+    needs: tuple[str, ...] = ()
+    """what the opened model must have, in the words of `Translator.features`"""
 
 
 PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
@@ -30,6 +32,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 summary="Type a sentence, read its translation, and see how sure the model was of every token.",
                 look_for="Type an English sentence in the sidebar. A small Transformer, the model of “Attention Is All "
                 "You Need”, translates it into German, and every number below is read from that run.",
+                needs=("cross-attention",),
             ),
             Page(
                 path="pages/attention_step_by_step.py",
@@ -98,6 +101,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "sampling, and the key-value cache.",
                 look_for="Follow the thick path through the tree: at each step beam search keeps a few prefixes and "
                 "drops the rest, and only the finished sentences show which was best.",
+                needs=("a decoder",),
             ),
         ),
         "Experiment": (

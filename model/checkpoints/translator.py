@@ -59,6 +59,13 @@ class Translator:
         """The kinds of attention that the model has."""
         return self.model.kinds
 
+    @property
+    def features(self) -> frozenset[str]:
+        """What the model consists of: "an encoder", "a decoder", "cross-attention"; a page says which it needs."""
+        stacks = {"encoder": "an encoder", "decoder": "a decoder"}
+        crosses = {"cross-attention"} if any(kind.crosses for kind in self.kinds) else set()
+        return frozenset({stacks[kind.queries] for kind in self.kinds} | crosses)
+
     def parameters_by_part(self) -> dict[str, int]:
         """How many parameters each part learns; a tied matrix is counted once."""
         return self.model.parameters_by_part()

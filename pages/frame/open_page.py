@@ -5,10 +5,11 @@ from pathlib import Path
 
 import streamlit as st
 
+from model.checkpoints.store import CheckpointError, available_checkpoints
 from model.checkpoints.translator import Translator
 from pages import PAGES, Page
 from pages.compute.cache import on_cpu
-from pages.compute.runs import run
+from pages.compute.runs import open_translator, run
 from pages.frame.menu import route, runs_as_page
 from pages.frame.sidebar import Inputs, current_inputs, framed
 from pages.frame.tour import show_tour
@@ -30,6 +31,7 @@ def open_page(file: str) -> View:
         st.info(note, icon=":material/info:")
     if inputs.translator is None:
         _stop(inputs.problem)
+    _check_needs(page_of(file), inputs.translator)
     translator, typed = inputs.translator, inputs.request
     request = replace(typed, source=_fit(translator, "source", typed.source))
     if typed.target is not None:
@@ -48,6 +50,31 @@ def open_page(file: str) -> View:
     if inputs.tau != 1:
         _say_temperature(inputs)
     return View(translator, request, trace, inputs.place, typed.source, inputs.tau, inputs.scope)
+
+
+def _check_needs(page: Page, translator: Translator) -> None:
+    """End the page where the model lacks what the page is about, with a button that opens a checkpoint that has it."""
+    missing = [need for need in page.needs if need not in translator.features]
+    if not missing:
+        return
+    others = (name for name in available_checkpoints() if name != translator.name)
+    suitable = next((name for name in others if _has_features(name, translator.device, page.needs)), None)
+    with st.container(border=True):
+        st.text(f"This page needs {' and '.join(missing)}, which the checkpoint {translator.name} does not have.")
+        if suitable:
+            st.button(f"Open the checkpoint {suitable}", key="open_suitable", on_click=_choose, args=(suitable,))
+    st.stop()
+
+
+def _has_features(checkpoint: str, device: str, needs: tuple[str, ...]) -> bool:
+    try:
+        return set(needs) <= open_translator(checkpoint, device).features
+    except CheckpointError:
+        return False
+
+
+def _choose(checkpoint: str) -> None:
+    st.session_state["checkpoint"] = checkpoint
 
 
 def _fit(translator: Translator, side: str, text: str) -> str:
