@@ -20,7 +20,7 @@ from viz.steps.steps import STEPS, picture, result, shapes, step_arrays
 from viz.steps.strips import payload
 
 view = open_page(__file__)
-decodes = view.kind != "encoder_self"
+decodes = view.attention.predicts is not None
 rows = tokens.decoder_rows(view.trace.tgt_tokens, view.trace.next_tokens) if decodes else ()
 head = head_of(view.attention, view.head, tuple(rows))
 place = f"{view.kind} layer {view.layer} head {view.head}"

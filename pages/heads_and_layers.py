@@ -32,7 +32,10 @@ with st.container(horizontal=True):
     way("What if this head were off?", "what_if", **gate(view.kind, view.layer, view.head))
 parts.explain_numbers(shown)
 tabs(
-    {"All heads in numbers": lambda: show_table(shown, found), "Rules and formulas": lambda: show_rules(view.kind)},
+    {
+        "All heads in numbers": lambda: show_table(shown, found),
+        "Rules and formulas": lambda: show_rules(view.attention.crosses),
+    },
     "heads_part",
 )
 show_code(

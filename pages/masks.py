@@ -33,8 +33,8 @@ TABS = {"Padding": show_padding, "Before or after the softmax": show_orders, "Li
 
 view = open_page(__file__)
 attention, head = view.attention, view.head
-rows, keys = names(view, attention)
-mask, scaled, pattern = attention.mask[head], attention.scaled[head], attention.pattern[head]
+rows, keys = names(attention)
+mask, scaled, pattern = attention.mask[head], attention.pre_softmax[head], attention.pattern[head]
 tau = attention.temperature[head]
 
 hidden = int((~mask).sum())

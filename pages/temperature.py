@@ -28,7 +28,7 @@ TABS = {
 
 view = open_page(__file__)
 attention, head = view.attention, view.head
-mask, scaled, pattern = attention.mask[head], attention.scaled[head], attention.pattern[head]
+mask, scaled, pattern = attention.mask[head], attention.pre_softmax[head], attention.pattern[head]
 
 row = choose_row(view)
 guess_first(view, "temperature")
@@ -58,7 +58,7 @@ show_code(
     entropy,
     product_statistics,
 )
-rows, keys = names(view, attention)
+rows, keys = names(attention)
 export(
     view,
     f"temperature-{view.place.slug}",

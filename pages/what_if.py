@@ -57,7 +57,7 @@ explain(
 )
 changed = replace(view, trace=runs.after)
 show_code(*dict.fromkeys(map(type, changes or (MaskEdit(),))), applied, build_trace, log_probabilities, largest_changes)
-rows, keys = names(view, view.attention)
+rows, keys = names(view.attention)
 before, after = (trace.attention(view.kind, view.layer).pattern[view.head] for trace in (runs.before, runs.after))
 table = cells_table(rows, keys, {"before": before, "after": after, "difference": after - before})
 stem = f"what-if-{view.place.slug}"

@@ -27,7 +27,7 @@ def say_what_it_does(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
         )
         return
     head = next(s for s in found if (s.layer, s.head) == (view.layer, view.head))
-    distance = "from the diagonal" if view.kind == "cross" else "from its own token"
+    distance = "from the diagonal" if view.attention.crosses else "from its own token"
     st.markdown(
         f"**{view.place.title}: {head.type}.** {_sentence(head.rule)} "
         f"Entropy {head.entropy:.3f} bits, confidence {head.confidence:.3f}, on average {head.distance:.2f} tokens "
@@ -105,9 +105,9 @@ def _sentence(rule: str) -> str:
     return f"{rule[0].upper()}{rule[1:]}."
 
 
-def show_rules(kind: str) -> None:
+def show_rules(crosses: bool) -> None:
     """The formula of every number in the table, and the rules that name a head, in order."""
-    apart = r"\left|\,i\,\frac{K-1}{Q-1} - j\,\right|" if kind == "cross" else r"|i - j|"
+    apart = r"\left|\,i\,\frac{K-1}{Q-1} - j\,\right|" if crosses else r"|i - j|"
     st.latex(
         r"\begin{aligned}"
         r"\text{entropy} &= \tfrac1Q \textstyle\sum_i \big(-\sum_j \alpha_{ij} \log_2 \alpha_{ij}\big) \\"
@@ -119,11 +119,11 @@ def show_rules(kind: str) -> None:
     relative = (
         "Queries and keys are tokens of two sentences, so distance is measured from the corner-to-corner diagonal, "
         "and there is no previous, same or next token."
-        if kind == "cross"
+        if crosses
         else "Distance is the number of tokens between the row's own token and the key."
     )
     st.markdown(f"Q queries, K keys, α the attention weights. {relative} The first rule that applies names the head:")
-    st.markdown("\n".join(f"{number}. {rule}" for number, rule in enumerate(_rules(kind), start=1)))
+    st.markdown("\n".join(f"{number}. {rule}" for number, rule in enumerate(_rules(crosses), start=1)))
     st.caption(
         "After Voita et al. 2019 (positional heads, confidence), Clark et al. 2019 (separators, broad heads) and Vig "
         "& Belinkov 2019 (distance); the thresholds are ours. They describe what a head does on this one sentence: "
@@ -131,13 +131,13 @@ def show_rules(kind: str) -> None:
     )
 
 
-def _rules(kind: str) -> tuple[str, ...]:
+def _rules(crosses: bool) -> tuple[str, ...]:
     positional = f"**previous, same or next token**: at least {head_summary.POSITIONAL:.0%} of its weight there"
     sink = f"**sink**: at least {head_summary.SINK:.0%} on special tokens and punctuation together"
     local = f"**local**: at least {head_summary.LOCAL:.0%} on the previous, same and next token together"
     broad = f"**broad**: at least {head_summary.BROAD:.0%} of the entropy that equal weights would have"
     monotone = f"**monotone**: row number and mean key position correlate with at least {head_summary.MONOTONE}"
     first, last = "**no choice**: every row has a single unmasked key", "**mixed**: no rule applies"
-    if kind == "cross":
+    if crosses:
         return first, sink, broad, monotone, last
     return first, positional, sink, local, broad, last

@@ -88,10 +88,10 @@ _WORDS = "Tokens are merged into words: weights are summed over a word's keys an
 
 def _possible(view: View, look: Look) -> Look:
     """Replace what this attention cannot show, and say why."""
-    if look.values == "rollout" and view.kind != "encoder_self":
+    if look.values == "rollout" and (view.attention.crosses or view.attention.causal):
         st.info(_NO_ROLLOUT[view.kind], icon=":material/info:")
         look = replace(look, values="weights")
-    if look.hide and view.kind == "decoder_self" and len(view.trace.tgt_tokens) == 1:
+    if look.hide and view.attention.causal and len(view.trace.tgt_tokens) == 1:
         st.info("Here the decoder reads only <s>: hiding it would leave nothing, so it stays.")
         look = replace(look, hide=False, renormalise=False)
     return look
@@ -110,13 +110,13 @@ _NO_ROLLOUT = {
 def _shown(view: View, look: Look, every: bool) -> Shown:
     kinds = [kind.name for kind in view.trace.kinds] if every and look.values != "rollout" else [view.kind]
     if look.hide and len(view.trace.tgt_tokens) == 1:
-        kinds = [kind for kind in kinds if kind != "decoder_self" or kind == view.kind]
+        kinds = [kind for kind in kinds if not view.trace.kind(kind).causal or kind == view.kind]
     groups = tuple(head_tables(view.trace, kind, look) for kind in kinds)
     tables = groups[kinds.index(view.kind)]
     attention = view.attention
     rows = word_names(attention.query_tokens, tables.queries)
-    if view.kind != "encoder_self":
-        rows = decoder_names(attention.query_tokens, view.trace.next_tokens, tables.queries)
+    if attention.predicts:
+        rows = decoder_names(attention.query_tokens, attention.predicts.labels, tables.queries)
     high = 1.0
     if look.values == "norms":
         high = max(float(np.nanmax(group.values, initial=0)) for group in groups) or 1.0
@@ -141,10 +141,10 @@ def _group(view: View, tables: HeadTables) -> Group:
 
 def unnumbered(view: View, tables: HeadTables) -> tuple[list[str], list[str]]:
     """Labels of queries and keys without positions, for pictures that add those themselves."""
-    attention = view.trace.attention(tables.kind, 0)
+    attention = view.trace.attention(tables.kind, view.trace.kind(tables.kind).layers[0])
     queries = group_texts(attention.query_tokens, tables.queries)
-    if tables.kind != "encoder_self":
-        predicted = group_texts(view.trace.next_tokens, tables.queries)
+    if attention.predicts:
+        predicted = group_texts(attention.predicts.labels, tables.queries)
         queries = [f"reads {read}, predicts {token}" for read, token in zip(queries, predicted, strict=True)]
     return queries, group_texts(attention.key_tokens, tables.keys)
 
@@ -187,7 +187,7 @@ def _show_lines(shown: Shown) -> Drawing:
         heads=heads,
         shown=drawn,
         allowed=tables.mask[view.layer][heads],
-        predicts=None if view.kind == "encoder_self" else group_texts(view.trace.next_tokens, tables.queries),
+        predicts=group_texts(predicts.labels, tables.queries) if (predicts := view.attention.predicts) else None,
         high=shown.high,
         measure=shown.called,
         title=shown.title,
@@ -218,7 +218,7 @@ def removed_text(shown: Shown) -> str:
 
 
 def _rows_now(shown: Shown) -> str:
-    rows = "" if shown.view.kind == "cross" else " Its own row is hidden as well."
+    rows = "" if shown.view.attention.crosses else " Its own row is hidden as well."
     if not shown.look.renormalise:
         return f"Rows were not renormalised, so they no longer sum to 1.{rows}"
     empty = int(np.isnan(shown.values).all(axis=-1).sum())

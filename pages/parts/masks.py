@@ -12,7 +12,7 @@ from model.interventions import LiftCausalMask
 from model.trace import Attention, Trace
 from pages.compute.cache import shared_result
 from pages.compute.runs import Request, run
-from pages.frame.view import View
+from pages.frame.view import KINDS, View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number
 from viz.charts.masks import future_weight_map, leak_table, masking_bars, pad_names, padding_maps, probability_bars
@@ -23,9 +23,9 @@ MOST_PADS = 8
 PLACES = {"all": "Every layer", "layer": "This layer only"}
 
 
-def names(view: View, attention: Attention) -> tuple[list[str], list[str]]:
+def names(attention: Attention) -> tuple[list[str], list[str]]:
     """Axis labels of queries and keys."""
-    following = None if view.kind == "encoder_self" else view.trace.next_tokens
+    following = attention.predicts.labels if attention.predicts else None
     return row_names(attention.query_tokens, following), numbered(attention.key_tokens)
 
 
@@ -37,7 +37,7 @@ def show_padding(view: View) -> None:
         return
     pads = number("Pads", (1, room), min(4, room), "pads", width=240)
     padded = _run_padded(view.translator, view.trace, view.kind, view.layer, pads)
-    rows, keys = names(view, view.attention)
+    rows, keys = names(view.attention)
     st.markdown(
         f"**Rerun** in a batch of two. A batch is rectangular, so this sentence is padded with {pads} pads to the "
         "length of the other one. Pads are drawn on this page only, as hatched columns to the right of the line."
@@ -62,7 +62,7 @@ def show_padding(view: View) -> None:
         "different order. The rows of the pads themselves are computed as well, and discarded."
         + (
             " Here the pads come after every row of the sentence, so the causal mask hides them as well."
-            if view.kind == "decoder_self"
+            if view.attention.causal
             else ""
         )
     )
@@ -71,8 +71,8 @@ def show_padding(view: View) -> None:
 def show_orders(view: View) -> None:
     """One row's weights with the mask applied before and after the softmax."""
     attention, tokens = view.attention, view.attention.key_tokens
-    scaled, mask, pattern = (getattr(attention, name)[view.head] for name in ("scaled", "mask", "pattern"))
-    rows, keys = names(view, attention)
+    scaled, mask, pattern = (getattr(attention, name)[view.head] for name in ("pre_softmax", "mask", "pattern"))
+    rows, keys = names(attention)
     if mask.all():
         room = min(room_for_pads(view.translator, view.trace), 4)
         if room < 1:
@@ -100,8 +100,8 @@ def show_orders(view: View) -> None:
 
 def show_lift(view: View) -> None:
     """The same target, teacher-forced without the causal mask."""
-    if view.kind != "decoder_self":
-        kind = "the encoder's self-attention" if view.kind == "encoder_self" else "cross-attention"
+    if not view.attention.causal:
+        kind = KINDS[view.kind].lower()
         st.info(
             f"There is no causal mask in {kind}: the whole source is known before the first token is generated, so "
             "every row may attend to all of it, and only padding is masked. Choose decoder self-attention in the "
@@ -136,8 +136,8 @@ def _show_leak(view: View, before: Trace, after: Trace) -> None:
         "learned to copy from the future. Trained without it, the model could do just that, and would then fail in "
         "translation, where there is no future yet."
     )
-    mass = future_mass(after.attention("decoder_self", view.layer).pattern)
-    masked = future_mass(before.attention("decoder_self", view.layer).pattern).max()
+    mass = future_mass(after.attention(view.kind, view.layer).pattern)
+    masked = future_mass(before.attention(view.kind, view.layer).pattern).max()
     rows = row_names(after.tgt_tokens, after.next_tokens)
     chart(
         future_weight_map(mass, rows),

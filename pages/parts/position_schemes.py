@@ -39,7 +39,7 @@ def show_schemes(view: View, encoding: Array, rows: int) -> None:
     scheme = choice("Compare the sinusoids with", SCHEMES, "pe_scheme", default="rope")
     if scheme == "learned":
         show_learned(encoding[:rows], config.positions == "learned")
-    elif view.kind == "cross":
+    elif view.attention.crosses:
         st.info(
             f"{SCHEMES[scheme]} uses the distance between a query and a key of the **same** sentence. In "
             "cross-attention they belong to two sentences, and their distance is meaningless: choose encoder or "
@@ -93,7 +93,7 @@ def show_rope(view: View) -> None:
     maps = {"Scores q · k": scores, "Scores after RoPE": rotated}
     patterns = {"Attention weights": attention.pattern[head], "Weights after RoPE": weights}
     chart(
-        comparison_maps(names(view, attention), mask, maps, patterns, limit),
+        comparison_maps(names(attention), mask, maps, patterns, limit),
         key="pe-rope",
         alt="Scores and attention weights of the head, before and after RoPE",
         roomy=True,
@@ -113,7 +113,7 @@ def show_rope(view: View) -> None:
 def _show_offsets(view: View, q: Array, k: Array, scores: Array) -> None:
     """The score of one query and one key at every distance."""
     attention = view.attention
-    rows, keys = names(view, attention)
+    rows, keys = names(attention)
     left, right = st.columns(2)
     m = select("Query", dict(enumerate(rows)), "pe_query", place=left, in_link=False)
     n = select("Key", dict(enumerate(keys)), "pe_key", default=min(1, len(keys) - 1), place=right, in_link=False)
@@ -134,7 +134,7 @@ def _show_offsets(view: View, q: Array, k: Array, scores: Array) -> None:
 def show_alibi(view: View) -> None:
     """A penalty that grows with distance, on the head's own scaled scores."""
     attention, head = view.attention, view.head
-    scaled = attention.scaled[head]
+    scaled = attention.pre_softmax[head]
     slopes = alibi_slopes(attention.n_heads)
     bias, mask = alibi_bias(*scaled.shape, slopes[head]), attention.mask[head]
     st.latex(
@@ -143,7 +143,7 @@ def show_alibi(view: View) -> None:
     )
     side = (
         "The paper uses it in causal attention, as here: a row attends only to earlier positions."
-        if view.kind == "decoder_self"
+        if attention.causal
         else "The paper uses it in causal attention, where a row attends only to earlier positions; here, in the "
         "encoder, it is applied symmetrically."
     )
@@ -156,7 +156,7 @@ def show_alibi(view: View) -> None:
     maps = {"Scaled scores": scaled, "Scores − m |i − j|": scaled + bias}
     patterns = {"Attention weights": attention.pattern[head], "Weights with ALiBi": _weights(view, scaled + bias)}
     chart(
-        comparison_maps(names(view, attention), mask, maps, patterns, limit),
+        comparison_maps(names(attention), mask, maps, patterns, limit),
         key="pe-alibi",
         alt="Scores and attention weights of the head, without and with ALiBi",
         roomy=True,

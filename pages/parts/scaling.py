@@ -1,7 +1,7 @@
 """Temperature, tabs "Divided by √d_k" and "Many temperatures"."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
@@ -90,7 +90,7 @@ def _without_division(view: View) -> None:
         return
     before, after = (forced(view, plain.translation, changes) for changes in ((), undivided))
     old, new = (trace.attention(view.kind, view.layer) for trace in (before, after))
-    rows, keys = names(replace(view, trace=before), old)
+    rows, keys = names(old)
     drawn = softmax_at(old.scores[head], old.mask[head], 1.0).astype(np.float32)
     maps = {"with: the run": old.pattern[head], "without: redrawn": drawn, "without: rerun": new.pattern[head]}
     figure = weight_maps(rows, keys, old.mask[head], maps)

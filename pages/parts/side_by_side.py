@@ -69,7 +69,7 @@ def _why_not(view: View, right: View, sides: tuple[Side, Side], by_words: bool) 
             f"No difference is drawn: {KINDS[view.kind].lower()} and {KINDS[right.kind].lower()} have different "
             "tokens as rows or columns, so no two cells are the same pair of tokens."
         )
-    if by_words and sides[0].keys != sides[1].keys and view.kind != "decoder_self":
+    if by_words and sides[0].keys != sides[1].keys and view.trace.kind(view.kind).keys == "encoder":
         return "No difference is drawn: the two tokenizers split the source into different words."
     if by_words and (sides[0].queries, sides[0].keys) != (sides[1].queries, sides[1].keys):
         return (
@@ -81,17 +81,16 @@ def _why_not(view: View, right: View, sides: tuple[Side, Side], by_words: bool) 
 
 def _panel(view: View, side: Side, by_words: bool) -> Panel:
     attention = view.attention
-    read, following = attention.query_tokens, view.trace.next_tokens
+    read, following = attention.query_tokens, attention.predicts.labels if attention.predicts else ()
     if not by_words:
-        rows, keys = names(view, attention)
+        rows, keys = names(attention)
         cells = [read, following]
-        short = [labels(tokens) for tokens in cells] if view.kind != "encoder_self" else []
+        short = [labels(tokens) for tokens in cells] if following else []
     else:
         queries, columns = attention_words(attention)
         keys = word_names(attention.key_tokens, columns)
-        decodes = view.kind != "encoder_self"
-        rows = decoder_names(read, following, queries) if decodes else word_names(read, queries)
-        short = [group_texts(tokens, queries) for tokens in (read, following)] if decodes else []
+        rows = decoder_names(read, following, queries) if following else word_names(read, queries)
+        short = [group_texts(tokens, queries) for tokens in (read, following)] if following else []
     ticks = [f"{i} {a}{ARROW}{b}" for i, (a, b) in enumerate(zip(*short, strict=True))] if short else rows
     return Panel(rows, ticks, keys, side.weights, side.mask)
 
@@ -122,7 +121,7 @@ def show_maps(sides: Sides) -> Any:
     figure = side_maps(*sides.panels, sides.shared, titles)
     with st.container(key="side-frame"):
         chart(figure, key=MAPS, alt="Attention weights of the left, of the right, and right minus left")
-    decodes = any(view.kind != "encoder_self" for view in sides.views)
+    decodes = any(view.attention.predicts for view in sides.views)
     st.caption(
         "Rows are queries, columns keys"
         + (

@@ -85,7 +85,7 @@ def show_snapshots(view: "View", last_step: int | None) -> dict[str, Array]:
 def show_pattern(view: "View", attention: Attention, when: str) -> None:
     """The sidebar's head in a snapshot, and its distance from the same head with the shipped weights."""
     keys = numbered(attention.key_tokens)
-    rows = row_names(attention.query_tokens, None if view.kind == "encoder_self" else view.trace.next_tokens)
+    rows = row_names(attention.query_tokens, attention.predicts.labels if attention.predicts else None)
     pattern, mask = attention.pattern[view.head], attention.mask[view.head]
     what = f"{view.place.title}, {when}"
     st.markdown(f"**{what}**")

@@ -136,7 +136,7 @@ def _show_zeroing(view: View) -> None:
     st.caption(
         "Both are means over all rows. Value zeroing: 1 − cosine between the layer's output with and without the "
         "value, each row normalised to sum to 1, like the weights. "
-        + "A causal row attends to no later key, so early keys lead in both. " * (view.kind == "decoder_self")
+        + "A causal row attends to no later key, so early keys lead in both. " * view.attention.causal
         + "The paper zeroes the value in all heads at once; here only in this head."
     )
     table = zeroing_table(keys, weights, shares, found.change)

@@ -37,11 +37,12 @@ def choose_row(view: View) -> int:
 def live(view: View, row: int) -> Drawing:
     """The head's weights, redrawn in the browser while τ is dragged; on release the model is rerun with it."""
     attention, head = view.attention, view.head
-    following = () if view.kind == "encoder_self" else [f"predicts {word}" for word in labels(view.trace.next_tokens)]
+    predicts = view.attention.predicts
+    following = [f"predicts {word}" for word in labels(predicts.labels)] if predicts else ()
     payload = live_payload(
         (numbered(attention.query_tokens), numbered(attention.key_tokens)),
         following,
-        {name: getattr(attention, name)[head] for name in ("mask", "scaled", "pattern")},
+        {"mask": attention.mask[head], "scaled": attention.pre_softmax[head], "pattern": attention.pattern[head]},
         title=view.place.title,
         temperature=view.tau,
         taus=TAUS,
@@ -144,9 +145,9 @@ def _signed(value: float) -> str:
 def _agreement(view: View, before: Trace, after: Trace) -> str:
     """How far the redrawn weights of the chosen head are from those of the rerun."""
     plain, hot = (trace.attention(view.kind, view.layer) for trace in (before, after))
-    drawn = softmax_at(plain.scaled[view.head], plain.mask[view.head], float(hot.temperature[view.head]))
+    drawn = softmax_at(plain.pre_softmax[view.head], plain.mask[view.head], float(hot.temperature[view.head]))
     apart = float(np.abs(drawn - hot.pattern[view.head]).max())
-    inputs = float(np.abs(plain.scaled[view.head] - hot.scaled[view.head]).max())
+    inputs = float(np.abs(plain.pre_softmax[view.head] - hot.pre_softmax[view.head]).max())
     text = (
         f"**Redrawn and rerun**, head {view.head} of layer {view.layer}: the weights redrawn from the scores of the "
         f"plain run differ from those of the run with τ = {view.tau:g} by at most **{apart:.1e}**. "
@@ -162,8 +163,8 @@ def _agreement(view: View, before: Trace, after: Trace) -> str:
 def show_row(view: View, row: int) -> None:
     """One query's weights at several temperatures and in both limits, and its entropy as a function of τ."""
     attention, head = view.attention, view.head
-    rows, keys = names(view, attention)
-    scaled, mask = attention.scaled[head], attention.mask[head]
+    rows, keys = names(attention)
+    scaled, mask = attention.pre_softmax[head], attention.mask[head]
     st.text(f"Row {rows[row]}")
     chart(
         row_panels(keys, mask[row], panels_of(scaled[row], mask[row])),

@@ -109,7 +109,7 @@ def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -
     scope = choice("A click on a cell acts on", CLICKS, "what_if_click")
     address = view.place.address(scope)
     edited = _edited(changes, address)
-    rows, keys = names(view, before)
+    rows, keys = names(before)
     weights = before.pattern[view.head], after.pattern[view.head]
     figure = weight_change_maps(rows, keys, weights, (before.mask[view.head], after.mask[view.head]), edited)
     # A new name after each change: a chart that keeps its selection would not notice a second click on a cell.

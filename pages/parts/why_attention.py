@@ -144,7 +144,7 @@ def show_scoring(view: View) -> None:
     attention, head = view.attention, view.head
     found = scoring_functions.multiplicative(attention, head)
     scores, scaled = attention.scores[head], attention.scaled[head]
-    following = None if view.kind == "encoder_self" else view.trace.next_tokens
+    following = attention.predicts.labels if attention.predicts else None
     rows, keys = row_names(attention.query_tokens, following), numbered(attention.key_tokens)
     maps = {"1  q · k": scores, "2  scaled": scaled, "3  x W xᵀ": found.scores}
     chart(

@@ -138,20 +138,20 @@ def _show_checks(runs: list[OrderRun]) -> None:
 
 def _show_weights(view: View, runs: list[OrderRun], permutation: tuple[int, ...]) -> None:
     back = [permutation.index(position) for position in range(len(permutation))]
-    maps = {}
+    kind, maps = view.trace.kind(view.kind), {}
     for way, run in zip(("on", "off"), runs, strict=True):
         own, other = (weights[view.head] for weights in run.weights)
-        other = other[:, back] if view.kind == "cross" else other
-        other = other[back][:, back] if view.kind == "encoder_self" else other
+        other = other[back] if kind.queries == "encoder" else other
+        other = other[:, back] if kind.keys == "encoder" else other
         maps |= {f"Original, positions {way}": own, f"Other, positions {way}": other}
     attention = view.attention
     chart(
-        comparison_maps(names(view, attention), attention.mask[view.head], {}, maps),
+        comparison_maps(names(attention), attention.mask[view.head], {}, maps),
         key="pe-order-weights",
         alt="Attention weights of the head in both orders, with positions and without",
         roomy=True,
     )
-    source_free = view.kind == "decoder_self" and view.layer == 0
+    source_free = kind.keys == "decoder" and view.layer == 0
     st.caption(
         f"Layer {view.layer}, head {view.head}: attention weights. On the right the tokens are sorted back into their "
         "original order, so that the same cell is the same pair of tokens. Without positions the two maps are "

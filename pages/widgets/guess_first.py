@@ -166,7 +166,7 @@ def about_steps(view: View, number: int) -> Question | None:
     rows = rows_with_choice(attention.mask[head])
     if not rows:
         return None
-    queries, keys = names(view, attention)
+    queries, keys = names(attention)
     row = rows[(len(rows) // 2 + number) % len(rows)]
     best, weight = highest(attention.pattern[head, row])
     centre = row * (len(keys) - 1) / max(len(queries) - 1, 1)
@@ -224,7 +224,7 @@ def about_masks(view: View, number: int) -> Question | None:
     counts = sorted({n for n in (1, count, row, row + 1, size - row, size // 2, size) if 1 <= n <= size})
     if len(counts) < 2:
         return None
-    queries, _ = names(view, view.attention)
+    queries, _ = names(view.attention)
     return Question(
         f"At how many of the {size} keys may the query “{queries[row]}” attend?",
         tuple(map(str, counts)),
@@ -246,9 +246,9 @@ def _about_hidden(pattern: Array, mask: Array) -> Question:
 
 def about_temperature(view: View, number: int) -> Question | None:
     """Whether another temperature moves a row's largest weight above a threshold."""
-    scaled, mask = view.attention.scaled[view.head], view.attention.mask[view.head]
+    scaled, mask = view.attention.pre_softmax[view.head], view.attention.mask[view.head]
     rows, tau = rows_with_choice(mask), (0.5, 2.0)[number % 2]
-    queries, keys = names(view, view.attention)
+    queries, keys = names(view.attention)
     for i in range(len(rows)):
         row = rows[(len(rows) // 2 + number // 2 + i) % len(rows)]
         plain, weight, line = halfway(scaled[row], mask[row], tau)

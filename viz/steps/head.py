@@ -99,7 +99,7 @@ def head_of(attention: Any, index: int, row_notes: tuple[str, ...] = ()) -> Head
     return Head(
         index=index,
         n_heads=attention.n_heads,
-        crosses=attention.kind == "cross",
+        crosses=attention.crosses,
         queries=Axis(
             "query", "queries", len(attention.query_tokens), tuple(labels(attention.query_tokens)), tuple(row_notes)
         ),
