@@ -16,20 +16,20 @@ from model.translate import one_line
 
 def main(arguments: list[str] | None = None) -> None:
     """Translate the sources of a parallel file and print BLEU (its last line) with sacreBLEU's signature."""
-    parser = argparse.ArgumentParser(prog="python -m model.evaluate", description="BLEU of a checkpoint.")
-    parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT)
-    parser.add_argument("--data", type=Path, required=True, help="source<TAB>target lines (.gz, .xz)")
-    parser.add_argument("--beam-size", type=int, default=4)
-    parser.add_argument("--alpha", type=float, default=0.6, help="exponent of the length penalty")
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--output", type=Path, help="also write the translations here")
+    parser = argparse.ArgumentParser(prog="python -m model.evaluate", description="Measure the BLEU of a checkpoint.")
+    parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT, help="name or folder (default: %(default)s)")
+    parser.add_argument("--data", type=Path, required=True, help="lines of source<TAB>target, plain, .gz or .xz")
+    parser.add_argument("--beam-size", type=int, default=4, help="1 is greedy decoding (default: 4)")
+    parser.add_argument("--alpha", type=float, default=0.6, help="exponent of the length penalty (default: 0.6)")
+    parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ... (default: auto)")
+    parser.add_argument("--output", type=Path, help="also write the translations to this file")
     parser.add_argument(
         "--lowercased-reference",
         type=Path,
-        help="a lower-cased, normalised, Moses-tokenised reference: print BLEU against it as well",
+        help="a lower-cased, normalised, Moses-tokenised reference: also print BLEU against it",
     )
     parser.add_argument(
-        "--record", metavar="SET", help="keep the scores under this name in the checkpoint's metrics.json"
+        "--record", metavar="SET", help="save the scores under this name in the checkpoint's metrics.json"
     )
     args = parser.parse_args(arguments)
     translator = load_checkpoint(args.checkpoint, args.device)
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _scores(translations: list[str], references: list[str], lowercased: Path | None) -> dict[str, tuple[float, str]]:
-    """Label -> (BLEU, signature); cased, detokenised BLEU comes last."""
+    """Label -> (BLEU, sacreBLEU signature); cased, detokenised BLEU is last."""
     scores = {}
     if lowercased:
         metric = sacrebleu.BLEU(tokenize="none", force=True)
@@ -59,7 +59,7 @@ def _scores(translations: list[str], references: list[str], lowercased: Path | N
 
 
 def record_scores(path: Path, name: str, beam_size: int, scores: dict[str, tuple[float, str]]) -> None:
-    """Add a set's scores, with what they were measured by, to a metrics.json."""
+    """Add the scores of data set `name`, with beam size and signatures, to a metrics.json."""
     metrics = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     metrics[name] = {
         "beam_size": beam_size,
@@ -72,7 +72,7 @@ def record_scores(path: Path, name: str, beam_size: int, scores: dict[str, tuple
 
 
 def like_multi30k(text: str) -> str:
-    """Lower-cased, punctuation-normalised and Moses-tokenised, as the Multi30k task's own references."""
+    """Lower-cased, punctuation-normalised and Moses-tokenised, like the references of the Multi30k task."""
     normalised = MosesPunctNormalizer(lang="de").normalize(text.lower())
     return re.sub(r"\s+", " ", MosesTokenizer(lang="de").tokenize(normalised, return_str=True))
 

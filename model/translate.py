@@ -1,4 +1,4 @@
-"""Translate standard input, a sentence a line: python -m model.translate --checkpoint NAME < in.txt > out.txt."""
+"""Translate standard input, one sentence per line: python -m model.translate --checkpoint NAME < in.txt > out.txt."""
 
 import argparse
 import re
@@ -8,11 +8,13 @@ from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """One translation a line, in the order of the input; a blank line stays blank."""
-    parser = argparse.ArgumentParser(prog="python -m model.translate", description="Translate a sentence a line.")
-    parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT)
-    parser.add_argument("--beam-size", type=int, default=4)
-    parser.add_argument("--device", default="auto")
+    """Print one translation per line, in input order; a blank line stays blank."""
+    parser = argparse.ArgumentParser(
+        prog="python -m model.translate", description="Translate standard input, one sentence per line."
+    )
+    parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT, help="name or folder (default: %(default)s)")
+    parser.add_argument("--beam-size", type=int, default=4, help="1 is greedy decoding (default: 4)")
+    parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ... (default: auto)")
     args = parser.parse_args(arguments)
     lines = [line.rstrip("\r\n") for line in sys.stdin]
     for translation in load_checkpoint(args.checkpoint, args.device).translate(lines, args.beam_size):
@@ -20,7 +22,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def one_line(text: str) -> str:
-    """A model can write a line break; where each line is a sentence, it becomes a space."""
+    """Replace line breaks, which a model can generate, by spaces."""
     return re.sub(r"[\r\n]+", " ", text)
 
 

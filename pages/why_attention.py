@@ -5,7 +5,7 @@ import streamlit as st
 
 from model.background import scoring_functions, table_1
 from model.background.lstm import layer_contenders
-from model.background.stopwatch import timed
+from model.background.stopwatch import measure
 from model.background.table_1 import layer_costs
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
@@ -62,7 +62,7 @@ tabs(
 )
 show_code(
     *(layer_costs, table_1.self_attention, table_1.recurrent, table_1.convolutional, table_1.restricted),
-    *(table_1.dilated_path, table_1.restricted_path, layer_contenders, timed),
+    *(table_1.dilated_path, table_1.restricted_path, layer_contenders, measure),
     *(
         scoring_functions.multiplicative,
         scoring_functions.dot_product,

@@ -1,1 +1,1 @@
-"""What the paper counts: Table 1, Table 3, sizes, timing."""
+"""What the paper compares: Tables 1 and 3, scoring functions, model sizes, and run time."""

@@ -1,4 +1,4 @@
-"""A recurrent layer beside self-attention of the same width, to be timed as the sentence grows."""
+"""Self-attention and an LSTM of the same width, for timing at growing sentence lengths."""
 
 from collections.abc import Callable, Mapping
 
@@ -13,14 +13,14 @@ ATTENTION, LSTM = "self-attention", "LSTM"
 
 
 def layer_contenders(model: Transformer, layer: int, batch: int) -> Mapping[str, Contender]:
-    """One forward pass of the model's own encoder self-attention in `layer`, and of an LSTM of its width.
+    """One forward pass of the model's encoder self-attention in `layer`, and of an LSTM of its width.
 
-    The LSTM's weights and the input are seeded normal numbers: a dense layer takes the same time whatever they are.
+    The LSTM's weights and the inputs are seeded normal numbers; the run time of a dense layer does not depend on them.
 
     Args:
-        model: in evaluation mode; self-attention runs as in translation, with its own weights.
+        model: in evaluation mode; self-attention uses its trained weights, as in translation.
         layer: of the encoder.
-        batch: sentences at once.
+        batch: sentences per pass.
     """
     attention = model.encoder.layers[layer].self_attn
     d_model, device = model.config.d_model, next(attention.parameters()).device
@@ -39,7 +39,7 @@ def layer_contenders(model: Transformer, layer: int, batch: int) -> Mapping[str,
 
 
 def seeded_lstm(d_model: int) -> nn.LSTM:
-    """A single-layer LSTM, d_model wide inside and out; the process's own random numbers stay as they are."""
+    """A single-layer LSTM with d_model inputs and outputs; the global random state is left unchanged."""
     lstm = nn.LSTM(d_model, d_model, batch_first=True, device="meta").to_empty(device="cpu").eval()
     numbers = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -49,7 +49,7 @@ def seeded_lstm(d_model: int) -> nn.LSTM:
 
 
 def layer_parameters(model: Transformer, layer: int) -> Mapping[str, int]:
-    """Parameters of the two layers that `layer_contenders` compares."""
+    """Number of parameters of the two layers that `layer_contenders` compares."""
     layers: Mapping[str, MultiHeadAttention | nn.LSTM] = {
         ATTENTION: model.encoder.layers[layer].self_attn,
         LSTM: seeded_lstm(model.config.d_model),

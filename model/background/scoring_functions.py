@@ -1,8 +1,8 @@
-"""How well a key fits a query: four scoring functions (paper, section 3.2.1), on the q and k of one traced head.
+"""Four functions that score a key for a query (paper, section 3.2.1), on the q and k of one traced head.
 
-Dot product and its scaled form are the model's. The multiplicative form (Luong et al. 2015) is computed with a W that
-the model has, W_Q W_K^T. The additive form (Bahdanau et al. 2015) needs weights that the model was never given, so it
-is here for its cost alone.
+The dot product and its scaled form are the model's own. The multiplicative form (Luong et al. 2015) is computed with a
+W that the model has, W_Q W_K^T. The additive form (Bahdanau et al. 2015) needs weights that the model does not have, so
+only its cost is compared.
 """
 
 import math
@@ -22,14 +22,14 @@ DOT, SCALED, MULTIPLICATIVE, ADDITIVE = "dot product", "scaled dot product", "mu
 
 @dataclass(frozen=True)
 class Multiplicative:
-    """(x_q W_Q + b_Q) (x_k W_K + b_K)^T multiplied out, in double precision; the four terms add up to q k^T."""
+    """(x_q W_Q + b_Q) (x_k W_K + b_K)^T expanded, in double precision; the four terms sum to q k^T."""
 
     w: Array
-    """(d_model, d_model): W_Q W_K^T, of rank d_k at most"""
+    """(d_model, d_model): W_Q W_K^T, of rank at most d_k"""
     scores: Array
     """(query, key): x_q W x_k^T"""
     from_query: Array
-    """(query,): x_q W_Q b_K^T; the same for all keys, so the softmax does not see it"""
+    """(query,): x_q W_Q b_K^T; constant along a row, so the softmax ignores it"""
     from_key: Array
     """(key,): b_Q W_K^T x_k^T"""
     constant: float
@@ -37,22 +37,22 @@ class Multiplicative:
 
     @property
     def total(self) -> Array:
-        """(query, key): all four terms."""
+        """(query, key): the sum of all four terms."""
         return self.scores + self.from_query[:, None] + self.from_key + self.constant
 
 
 @dataclass(frozen=True)
 class ScoringCost:
-    """Scores of all pairs of n queries and m keys, d_k wide."""
+    """Cost of the scores of all pairs of n queries and m keys of width d_k."""
 
     multiply_adds: int
     tanhs: int
     numbers: int
-    """the largest result on the way, in numbers that have to be kept"""
+    """size of the largest intermediate result"""
 
 
 def multiplicative(attention: Attention, head: int) -> Multiplicative:
-    """The head's scores as x_q W x_k^T and what its biases add."""
+    """The head's scores as x_q W x_k^T plus the terms of its biases."""
     projections = attention.projections
     names = ("w_q", "w_k", "b_q", "b_k")
     w_q, w_k, b_q, b_k = (getattr(projections, name)[head].astype(np.float64) for name in names)
@@ -62,9 +62,9 @@ def multiplicative(attention: Attention, head: int) -> Multiplicative:
 
 
 def scoring_costs(n: int, m: int, d_k: int) -> Mapping[str, ScoringCost]:
-    """What the four functions cost for n queries and m keys; each key and query is multiplied by its matrix once.
+    """Cost of the four functions for n queries and m keys; each query and key is multiplied by its matrix once.
 
-    The additive form adds and squashes d_k numbers for each pair, and only then sums them up with v.
+    The additive form takes d_k sums and tanh values for every pair before it sums them with v.
     """
     pairs = n * m
     return {
@@ -76,14 +76,14 @@ def scoring_costs(n: int, m: int, d_k: int) -> Mapping[str, ScoringCost]:
 
 
 def softmax_peaks(scores: Array, mask: Array) -> Array:
-    """(query,): the largest weight of each row's softmax over the keys that `mask` allows; 0 where it allows none."""
+    """(query,): the largest weight of each row's softmax over the keys that `mask` allows; 0 if it allows none."""
     return softmax_at(scores, mask, 1.0).max(axis=-1)
 
 
 def scoring_contenders(q: Array, k: Array, device: str) -> Mapping[str, Contender]:
-    """The four functions on q (query, d_k) and k (key, d_k), whose rows are repeated until there are enough.
+    """The four functions on q (query, d_k) and k (key, d_k), whose rows are repeated up to the length to be timed.
 
-    W, W_1, W_2 and v of the last two are seeded normal numbers: a model that uses them learns them.
+    W, W_1, W_2 and v of the last two are seeded normal numbers in place of trained weights.
     """
     d_k = q.shape[-1]
     numbers = torch.Generator().manual_seed(0)
@@ -107,11 +107,13 @@ def scoring_contenders(q: Array, k: Array, device: str) -> Mapping[str, Contende
 
 
 def dot_product(q: Tensor, k: Tensor) -> Tensor:
-    """q k^T: (query, d_k), (key, d_k) -> (query, key), one matrix multiplication."""
+    """q k^T: (query, d_k), (key, d_k) -> (query, key); one matrix product."""
     return q @ k.T
 
 
 def additive(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """v^T tanh(q_i + k_j) of queries and keys that W_1 and W_2 have been applied to: a (query, key, d_k) tensor
-    stands in between, for the tanh keeps it from being one matrix multiplication."""
+    """v^T tanh(q_i + k_j), for queries and keys already multiplied by W_1 and W_2.
+
+    Because of the tanh this is not one matrix product: it needs an intermediate (query, key, d_k) tensor.
+    """
     return torch.tanh(q[:, None] + k) @ v

@@ -1,7 +1,7 @@
-"""Timing things side by side as their input grows.
+"""Timing several functions side by side at growing input lengths.
 
-Rounds are interleaved, so that what else the machine does hits all alike. A measurement is a generator:
-whoever runs it can show progress, and stop.
+Rounds are interleaved, so that other load on the machine affects all functions alike. A measurement is a generator, so
+the caller can show progress and stop.
 """
 
 import time
@@ -16,15 +16,15 @@ from model.trace import Array
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)
 ROUNDS, FEWEST_ROUNDS = 25, 3
 PATIENCE = 12.0
-"""Seconds after which no further round begins: on a busy machine a round may take long."""
+"""Seconds after which no further round begins, for busy machines."""
 
 Contender = Callable[[int], Callable[[], object]]
-"""length -> what is timed at that length, with its input made beforehand"""
+"""length -> the call to time at that length, with its input already prepared"""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One call, timed."""
+    """One timed call."""
 
     contender: str
     length: int
@@ -42,10 +42,10 @@ class Timings:
     samples: Mapping[str, Array]
     """contender -> (length, round), seconds"""
     conditions: str
-    """where it ran"""
+    """the device and software it ran on"""
 
 
-def timed(
+def measure(
     contenders: Mapping[str, Contender],
     device: str,
     lengths: Sequence[int] = LENGTHS,
@@ -54,12 +54,12 @@ def timed(
 ) -> Iterator[Sample]:
     """Time each contender at each length once a round, in inference mode.
 
-    Right before each timed call the same call runs once untimed: caches and threads are then warm. Rounds begin at
-    another length each time, and contenders swap their order, so that no place in the round is always the same one's.
-    After `PATIENCE` seconds no further round begins, once there are `FEWEST_ROUNDS`.
+    Each timed call is preceded by the same call untimed, to warm up caches and threads. Each round starts at another
+    length and reverses the order of contenders, so that none always has the same position in the round. After
+    `PATIENCE` seconds no further round begins, provided there are `FEWEST_ROUNDS`.
 
     Yields:
-        contenders x lengths samples a round, each as soon as it is taken.
+        contenders x lengths samples per round, each as soon as it is taken.
     """
     ready = {(name, length): prepare(length) for name, prepare in contenders.items() for length in lengths}
     began = clock()
@@ -89,18 +89,18 @@ def medians(samples: Sequence[Sample], device: str) -> Timings:
 
 
 def exponents(lengths: Sequence[int], seconds: Array) -> Array:
-    """(length,): p of time ~ n^p between each length and the one before it; NaN for the first."""
+    """(length,): the exponent p of time ~ n^p between each length and the previous one; NaN for the first."""
     slopes = np.diff(np.log(seconds)) / np.diff(np.log(lengths))
     return np.concatenate([[np.nan], slopes])
 
 
 def growth(lengths: Sequence[int], seconds: Array, last: int = 3) -> float:
-    """p of time ~ n^p, fitted by least squares to the logarithms at the longest `last` lengths."""
+    """The exponent p of time ~ n^p, fitted by least squares to the logarithms at the `last` longest lengths."""
     return float(np.polyfit(np.log(lengths[-last:]), np.log(seconds[-last:]), 1)[0])
 
 
 def conditions(device: str) -> str:
-    """Where a measurement runs, in words."""
+    """The device and software of a measurement, in words."""
     if device.startswith("cuda"):
         return f"{torch.cuda.get_device_name(device)}, PyTorch {torch.__version__}"
     return f"the CPU with {torch.get_num_threads()} threads, PyTorch {torch.__version__}"
@@ -108,7 +108,7 @@ def conditions(device: str) -> str:
 
 @torch.inference_mode()
 def _seconds(call: Callable[[], object], device: str, clock: Callable[[], float]) -> float:
-    """A GPU works on after the call returns: wait for it on both sides."""
+    """A GPU call returns before it has finished, so synchronise before and after."""
     call()
     _finish(device)
     start = clock()

@@ -1,8 +1,8 @@
 """What a layer costs and how far information travels in it (paper, section 4, Table 1).
 
-n is the length of the sequence, d the width of the layer, k the width of a convolution's kernel, r the number of
-neighbours that restricted self-attention looks at. Table 1 gives orders of growth; the functions here give its terms
-with no constant in front, and a docstring says where a real layer has one.
+n is the length of the sequence, d the width of the layer, k the kernel width of a convolution, r the size of the
+neighbourhood in restricted self-attention. Table 1 gives orders of growth; these functions evaluate its terms without
+constant factors, and the docstrings state the factors of a real layer.
 """
 
 import math
@@ -24,15 +24,15 @@ class Cost:
     operations: int
     """multiply-adds of the layer"""
     sequential: int
-    """operations that cannot start before another one is over"""
+    """minimum number of sequential operations"""
     path: float
-    """maximum path length: steps between the two positions that lie farthest apart"""
+    """maximum path length between any two positions"""
 
 
 def self_attention(n: int, d: int) -> Cost:
     """n^2 d operations, 1 sequential, path 1.
 
-    n^2 d multiply-adds are those of Q K^T over all heads; pattern V takes as many again.
+    n^2 d is the multiply-adds of Q K^T over all heads; pattern V takes as many again.
     """
     return Cost(n * n * d, 1, 1)
 
@@ -40,7 +40,7 @@ def self_attention(n: int, d: int) -> Cost:
 def recurrent(n: int, d: int) -> Cost:
     """n d^2 operations, n sequential, path n.
 
-    n d^2 multiply-adds are those of one (d, d) matrix applied to the state at each position; an LSTM has 8 of them.
+    n d^2 is the multiply-adds of one (d, d) matrix applied at each position; an LSTM has 8 such matrices.
     """
     return Cost(n * d * d, n, n)
 
@@ -48,13 +48,13 @@ def recurrent(n: int, d: int) -> Cost:
 def convolutional(n: int, d: int, k: int) -> Cost:
     """k n d^2 operations, 1 sequential, path log_k(n) with dilated kernels.
 
-    Products with the zeros that pad both ends are counted.
+    Products with the zero padding at both ends are counted.
     """
     return Cost(k * n * d * d, 1, math.log(n, k))
 
 
 def restricted(n: int, d: int, r: int) -> Cost:
-    """r n d operations, 1 sequential, path n / r: each position looks at r neighbours, or at all n if n < r."""
+    """r n d operations, 1 sequential, path n / r: each position attends to r neighbours, or to all n if n < r."""
     seen = min(r, n)
     return Cost(seen * n * d, 1, n / seen)
 
@@ -63,7 +63,7 @@ def layer_costs(n: int, d: int, k: int, r: int) -> Mapping[str, Cost]:
     """Table 1 for a sequence of n positions, in the paper's order.
 
     Raises:
-        ValueError: n, d or r below 1, or k below 2: a kernel of width 1 connects no two positions.
+        ValueError: n, d or r below 1, or k below 2: a kernel of width 1 connects no positions.
     """
     if min(n, d, r) < 1 or k < 2:
         raise ValueError(f"n, d and r must be at least 1 and k at least 2, got n = {n}, d = {d}, k = {k}, r = {r}")
@@ -82,29 +82,29 @@ def operations_by_length(lengths: Sequence[int], d: int, k: int, r: int) -> dict
 
 
 def attention_work(n: int, d: int) -> int:
-    """Multiply-adds of a whole multi-head self-attention layer: Q K^T and pattern V, n^2 d each, and the four
-    projections W_Q, W_K, W_V, W_O, n d^2 each."""
+    """Multiply-adds of a complete multi-head self-attention layer: n^2 d each for Q K^T and pattern V, and n d^2 each
+    for the projections W_Q, W_K, W_V, W_O."""
     return 2 * n * n * d + 4 * n * d * d
 
 
 def lstm_work(n: int, d: int) -> int:
-    """Multiply-adds of an LSTM layer: four gates, each a (d, d) matrix for the input and one for the state."""
+    """Multiply-adds of an LSTM layer: four gates, each with a (d, d) matrix for the input and one for the state."""
     return 8 * n * d * d
 
 
 def recurrent_path(first: int, second: int) -> list[Node]:
-    """From state to state, one position at a time: |second - first| steps."""
+    """From state to state, one position at a time: second - first steps."""
     return [(0, position) for position in range(first, second + 1)]
 
 
 def attention_path(first: int, second: int) -> list[Node]:
-    """One step, however far the two lie apart."""
+    """One step, whatever the distance."""
     return [(0, first), (1, second)]
 
 
 def dilated_path(first: int, second: int, k: int) -> list[Node]:
-    """Through dilated convolutions: layer i reads positions k^(i-1) apart, so the hops are the distance's digits
-    in base k, and ceil(log_k(distance + 1)) layers are enough. Kernels look back, as in a decoder."""
+    """Through dilated convolutions: layer i reads positions k^(i-1) apart, so the hops are the digits of the distance
+    in base k, and ceil(log_k(distance + 1)) layers suffice. Kernels look back, as in a decoder."""
     nodes, distance, dilation = [(0, first)], second - first, 1
     while distance or len(nodes) == 1:
         distance, hop = divmod(distance, k)
@@ -114,12 +114,12 @@ def dilated_path(first: int, second: int, k: int) -> list[Node]:
 
 
 def contiguous_layers(first: int, second: int, k: int) -> int:
-    """Layers of ordinary convolutions between two positions: each reaches k - 1 positions further back."""
+    """Layers of ordinary convolutions needed between two positions: each reaches k - 1 positions further back."""
     return max(-(-(second - first) // (k - 1)), 1)
 
 
 def restricted_path(first: int, second: int, r: int) -> list[Node]:
-    """Through attention to r neighbours with oneself in the middle: each layer reaches r // 2 positions back."""
+    """Through attention to r neighbours centred on each position: each layer reaches r // 2 positions back."""
     nodes = [(0, first)]
     while nodes[-1][1] < second or len(nodes) == 1:
         nodes.append((len(nodes), min(nodes[-1][1] + r // 2, second)))
@@ -127,13 +127,13 @@ def restricted_path(first: int, second: int, r: int) -> list[Node]:
 
 
 def paths(first: int, second: int, k: int, r: int) -> Mapping[str, list[Node]]:
-    """How information gets from position `first` to a later one, `second`, in each kind of layer.
+    """The path of information from position `first` to a later one, `second`, in each kind of layer.
 
     Returns:
-        name as in `layer_costs` -> nodes on the way, both ends included; the steps are one fewer.
+        name as in `layer_costs` -> nodes of the path, both ends included (one more than its steps).
 
     Raises:
-        ValueError: the two are not in order, or k or r is below 2 and so reaches nobody else.
+        ValueError: the positions are not in order, or k or r is below 2 and connects no positions.
     """
     if not 0 <= first <= second or min(k, r) < 2:
         raise ValueError(f"needs 0 <= first <= second, k >= 2 and r >= 2, got {first}, {second}, k = {k}, r = {r}")
@@ -145,14 +145,14 @@ def paths(first: int, second: int, k: int, r: int) -> Mapping[str, list[Node]]:
     }
 
 
-def windows(ways: Mapping[str, list[Node]], n: int, k: int, r: int) -> Mapping[str, list[list[int]]]:
-    """What a position of each layer reads, as offsets from itself; a recurrent layer reads its own last state.
+def windows(routes: Mapping[str, list[Node]], n: int, k: int, r: int) -> Mapping[str, list[list[int]]]:
+    """What a position of each layer reads, as offsets from itself; a recurrent layer, left out, reads its last state.
 
     Args:
-        ways: from `paths`; they say how many layers there are.
+        routes: from `paths`; they determine the number of layers.
         n: length of the sequence.
     """
-    layers = {name: len(nodes) - 1 for name, nodes in ways.items()}
+    layers = {name: len(nodes) - 1 for name, nodes in routes.items()}
     return {
         "Self-attention": [list(range(1 - n, n))],
         "Convolutional": [[-tap * k**i for tap in range(k)] for i in range(layers["Convolutional"])],

@@ -1,4 +1,4 @@
-"""The paper's own ablations (Vaswani et al. 2017, Table 3): what its authors measured, and nothing of ours."""
+"""The ablations of the paper (Vaswani et al. 2017, Table 3), as its authors measured them."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ class Ablation:
     change: str
     """what differs from base"""
     perplexity: float
-    """per piece of the vocabulary, not per word"""
+    """per vocabulary piece, not per word"""
     bleu: float
     millions: int | None
-    """of parameters; None where the paper leaves the cell empty, for as many as base"""
+    """of parameters; None where the paper leaves the cell empty, meaning as many as base"""
 
 
 TABLE_3 = (

@@ -1,4 +1,4 @@
-"""A loaded checkpoint: text in, translation or Trace out. Frozen, so that many threads can share it."""
+"""An opened checkpoint: text in, translation or Trace out. Immutable, so many threads can share it."""
 
 import copy
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ from model.tracer import build_trace, record
 
 TOKENS_PER_BATCH = 2048
 MAX_TRACE_TOKENS = 256
-"""A Trace keeps four matrices a head of tokens times tokens: past this they no longer fit a browser."""
+"""A Trace keeps four (token, token) matrices per head; beyond this length they are too large for a browser."""
 CHARACTERS_PER_TOKEN = 64
-"""A piece holds at most a few dozen characters: far longer text need not be tokenised to be found too long."""
+"""No piece is longer, so text beyond this many characters per token is too long without being tokenised."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Translator:
         return w_2.weight.detach().T.cpu().numpy(), w_2.bias.detach().cpu().numpy()
 
     def on(self, device: str) -> "Translator":
-        """The same on another device; this one stays as it is."""
+        """A copy on another device."""
         return replace(self, model=copy.deepcopy(self.model).to(device))
 
     @cached_property
@@ -124,7 +124,7 @@ class Translator:
 
         Args:
             texts: one sentence each, or more.
-            beam_size: hypotheses kept at each step; 1 is greedy decoding.
+            beam_size: prefixes kept at each step; 1 is greedy decoding.
             alpha: exponent of the length penalty.
             interventions: what to change in the model while it decodes.
 
@@ -134,11 +134,11 @@ class Translator:
         if isinstance(texts, str):
             raise ValueError("translate takes a list of sentences: write translate([sentence]) for a single one.")
         parts = [(i, part) for i, text in enumerate(texts) for part in self.parts(text)]
-        # The space around a lone sentence stays where it fits: it may be longer than the sentence.
+        # Text that is translated in one piece keeps its surrounding space.
         cores = [part if part == texts[i] and self._fits(part) else part.strip() for i, part in parts]
         sources = [[*self.tokenizer.encode(core), EOS] for core in cores]
         translated = [""] * len(parts)
-        # What names positions, or means over them, must not meet another sentence's padding.
+        # Interventions on positions, or on means over them, must not see another sentence's padding.
         room = TOKENS_PER_BATCH // max(beam_size, 1) if _position_free(interventions) else 1
         for batch in token_batches([len(source) for source in sources], room, seed="translate"):
             found = self._decode([sources[j] for j in batch], beam_size, alpha, interventions)
@@ -158,15 +158,15 @@ class Translator:
         return [part for part in split_sentences(text, self._fits) if part.strip()]
 
     def truncate(self, text: str) -> str:
-        """`text` if a Trace can hold it, else as many of its first sentences as one can."""
+        """`text` if it fits a Trace, else as many of its first sentences as fit."""
         if self._fits(text):
             return text
-        # A piece is shorter than that: what lies behind cannot fit, however it is cut.
+        # Whatever comes after this many characters cannot fit, so it need not be tokenised.
         return first_sentences(text.lstrip()[: CHARACTERS_PER_TOKEN * self.token_limit], self._fits)
 
     @property
     def token_limit(self) -> int:
-        """Most tokens of one run, </s> among them."""
+        """Maximum number of tokens in one run, including </s>."""
         return min(MAX_TRACE_TOKENS, self.model.config.max_len)
 
     def _fits(self, text: str) -> bool:
@@ -180,16 +180,16 @@ class Translator:
         beam_size: int = 4,
         interventions: Sequence[Intervention] = (),
     ) -> Trace:
-        """Decode, unless a `target` is given; then run once, teacher-forced, and keep everything inside.
+        """Decode unless a `target` is given, then run the model once, teacher-forced, and record everything inside.
 
         Args:
             source: one sentence.
-            target: the translation to force; None lets the model find its own.
-            beam_size: for the model's own; 1 is greedy decoding.
-            interventions: what to change in the model, in decoding and in the run that is kept.
+            target: the translation to force; None decodes one.
+            beam_size: for the model's own translation; 1 is greedy decoding.
+            interventions: what to change in the model, both while decoding and in the recorded run.
 
         Raises:
-            ValueError: blank text, or more tokens than a Trace can hold.
+            ValueError: the text is blank or has too many tokens for a Trace.
         """
         src_ids = self._ids(source, "source")
         if target is None:
@@ -248,7 +248,7 @@ class Translator:
         return embedding.positions.detach().cpu().numpy().copy()
 
     def _ids(self, text: str, side: str) -> list[int]:
-        """Token ids with </s>, within `limit` and the model's positions."""
+        """Token ids with </s>, at most `token_limit` of them."""
         if not text.strip():
             raise ValueError(f"The {side} sentence is empty: there is nothing to look at. Type at least one word.")
         limit = self.token_limit

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from model.background.stopwatch import LENGTHS, PATIENCE, ROUNDS, Contender, Sample, Timings, medians, timed
+from model.background.stopwatch import LENGTHS, PATIENCE, ROUNDS, Contender, Sample, Timings, measure, medians
 from pages.compute.cache import store, stored
 from pages.compute.queue import in_turns, model_queue
 
@@ -79,7 +79,7 @@ def _sample(contenders: Mapping[str, Contender], device: str, bar: Any) -> list[
     """All samples. The bar moves once a round, because drawing it takes time; it is full when the time is up."""
     start = monotonic()
     samples, per_round = [], len(contenders) * len(LENGTHS)
-    for sample in in_turns(timed(contenders, device)):
+    for sample in in_turns(measure(contenders, device)):
         samples.append(sample)
         if len(samples) % per_round == 0:
             done = len(samples) // per_round

@@ -40,9 +40,9 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _timed(contenders, device):
-    from model.background.stopwatch import timed
+    from model.background.stopwatch import measure
 
-    return timed(contenders, device, rounds=3)
+    return measure(contenders, device, rounds=3)
 
 
 def words(app) -> str:

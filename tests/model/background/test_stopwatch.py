@@ -9,7 +9,7 @@ import torch
 
 from model.background import lstm, stopwatch
 from model.background.lstm import layer_contenders, layer_parameters, seeded_lstm
-from model.background.stopwatch import Sample, exponents, growth, medians, timed
+from model.background.stopwatch import Sample, exponents, growth, measure, medians
 from model.network.encoder_decoder import Transformer
 
 LENGTHS = (2, 4, 8)
@@ -39,7 +39,7 @@ def working(clock: Clock, power: int) -> stopwatch.Contender:
 
 def test_each_contender_is_timed_at_each_length_once_a_round() -> None:
     clock = Clock()
-    samples = list(timed({"a": working(clock, 1), "b": working(clock, 2)}, "cpu", LENGTHS, 3, clock))
+    samples = list(measure({"a": working(clock, 1), "b": working(clock, 2)}, "cpu", LENGTHS, 3, clock))
     assert len(samples) == 2 * 3 * 3
     for start in range(0, len(samples), 6):
         found = {(sample.contender, sample.length) for sample in samples[start : start + 6]}
@@ -49,14 +49,14 @@ def test_each_contender_is_timed_at_each_length_once_a_round() -> None:
 
 def test_no_contender_and_no_length_is_always_first() -> None:
     clock = Clock()
-    samples = list(timed({"a": working(clock, 0), "b": working(clock, 0)}, "cpu", LENGTHS, 3, clock))
+    samples = list(measure({"a": working(clock, 0), "b": working(clock, 0)}, "cpu", LENGTHS, 3, clock))
     firsts = [(samples[i].contender, samples[i].length) for i in range(0, 18, 6)]
     assert firsts == [("a", 2), ("b", 4), ("a", 8)]
 
 
 def test_a_measurement_ends_when_its_time_is_up() -> None:
     clock = Clock()
-    samples = list(timed({"a": working(clock, 3)}, "cpu", (2, 4), 1000, clock))
+    samples = list(measure({"a": working(clock, 3)}, "cpu", (2, 4), 1000, clock))
     rounds = len(samples) // 2
     assert rounds == stopwatch.FEWEST_ROUNDS
     assert medians(samples, "cpu").rounds == rounds
@@ -68,7 +68,7 @@ def test_a_caller_that_stops_leaves_gradients_on() -> None:
     def prepare(_length: int) -> Callable[[], None]:
         return lambda: seen.append(torch.is_inference_mode_enabled())
 
-    samples = timed({"a": prepare}, "cpu", LENGTHS, 3, clock)
+    samples = measure({"a": prepare}, "cpu", LENGTHS, 3, clock)
     next(samples)
     assert not torch.is_inference_mode_enabled()
     samples.close()
@@ -115,7 +115,7 @@ def test_the_timed_attention_is_the_models_own_layer(tiny_model: Transformer) ->
 
 
 def test_a_real_measurement_is_positive_and_finite(tiny_model: Transformer) -> None:
-    found = medians(list(timed(layer_contenders(tiny_model, 0, 1), "cpu", (2, 4), 3)), "cpu")
+    found = medians(list(measure(layer_contenders(tiny_model, 0, 1), "cpu", (2, 4), 3)), "cpu")
     for times in found.samples.values():
         assert times.shape == (2, 3)
         assert np.isfinite(times).all()
