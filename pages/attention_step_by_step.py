@@ -6,7 +6,7 @@ from model.network.attention import MultiHeadAttention
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts.attention_step_by_step import arithmetic, choose_cell, matrices, stepper
-from pages.parts.change_list import gate
+from pages.parts.change_list import switch_off_link
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
@@ -44,7 +44,7 @@ sums = arithmetic(payload(shown, result_chain(head, choice), number))
 
 with st.container(horizontal=True):
     links(heads_and_layers="This head among all others")
-    way("What if this head were off?", "what_if", **gate(view.kind, view.layer, view.head))
+    way("What if this head were off?", "what_if", **switch_off_link(view.kind, view.layer, view.head))
 explain(step.why(head), section=step.section)
 show_code(MultiHeadAttention)
 export(

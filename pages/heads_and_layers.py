@@ -10,7 +10,7 @@ from model.network.attention import MultiHeadAttention
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts import heads_and_layers as parts
-from pages.parts.change_list import gate
+from pages.parts.change_list import switch_off_link
 from pages.parts.head_table import say_what_it_does, show_rules, show_table, summaries
 from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
@@ -29,7 +29,7 @@ st.text(parts.removed_text(shown))
 figure, between = parts.show_head(shown)
 with st.container(horizontal=True):
     links(attention_step_by_step="This head, step by step")
-    way("What if this head were off?", "what_if", **gate(view.kind, view.layer, view.head))
+    way("What if this head were off?", "what_if", **switch_off_link(view.kind, view.layer, view.head))
 parts.explain_numbers(shown)
 tabs(
     {

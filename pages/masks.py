@@ -10,7 +10,7 @@ from model.network.attention import MultiHeadAttention
 from model.network.masks import causal_mask, padding_mask
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
-from pages.parts.masks import names, show_lift, show_orders, show_padding
+from pages.parts.masks import axis_labels, show_lift, show_orders, show_padding
 from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
@@ -33,7 +33,7 @@ TABS = {"Padding": show_padding, "Before or after the softmax": show_orders, "Li
 
 view = open_page(__file__)
 attention, head = view.attention, view.head
-rows, keys = names(attention)
+rows, keys = axis_labels(attention)
 mask, scaled, pattern = attention.mask[head], attention.pre_softmax[head], attention.pattern[head]
 tau = attention.temperature[head]
 

@@ -16,7 +16,7 @@ TABS = {"Query by query": parts.show_rows, "In numbers": parts.show_numbers}
 view = open_page(__file__)
 mode = choose_mode()
 right = choose_right(view, mode)
-sides = parts.beside(view, right, mode)
+sides = parts.compare_sides(view, right, mode)
 parts.show_texts(sides)
 figure = parts.show_maps(sides)
 tabs(TABS, "part", sides)

@@ -9,9 +9,9 @@ from model.interventions import AttentionTemperature
 from model.network.attention import MultiHeadAttention
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
-from pages.parts.masks import names
+from pages.parts.masks import axis_labels
 from pages.parts.scaling import show_many, show_scaling
-from pages.parts.temperature import choose_row, live, show_row, show_run_again
+from pages.parts.temperature import choose_row, draw_live, show_row, show_run_again
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
@@ -32,7 +32,7 @@ mask, scaled, pattern = attention.mask[head], attention.pre_softmax[head], atten
 
 row = choose_row(view)
 guess_first(view, "temperature")
-redrawn = live(view, row)
+redrawn = draw_live(view, row)
 st.caption(
     "While you drag τ, your browser **redraws** this one head from the scores of the last run. When you release it, "
     "τ is set in the sidebar and the model is **rerun** with τ inside the attentions selected by “Temperature acts "
@@ -58,7 +58,7 @@ show_code(
     entropy,
     product_statistics,
 )
-rows, keys = names(attention)
+rows, keys = axis_labels(attention)
 export(
     view,
     f"temperature-{view.place.slug}",

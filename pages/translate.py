@@ -58,7 +58,7 @@ with left:
     chart(
         certainty,
         key=parts.POSITION_CHART,
-        on_select=parts.clicked_position,
+        on_select=parts.choose_clicked_position,
         alt="Probability of each token of the translation",
     )
 with right:

@@ -12,10 +12,10 @@ from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts import what_if as parts
 from pages.parts.change_builder import build
-from pages.parts.change_list import current_changes, edition, show_experiments, show_list
+from pages.parts.change_list import current_changes, list_version, show_experiments, show_list
 from pages.parts.forced_prefix import show_prefix
 from pages.parts.head_importance import show_which_heads
-from pages.parts.masks import names
+from pages.parts.masks import axis_labels
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
@@ -35,7 +35,7 @@ view = open_page(__file__)
 changes = current_changes(view.translator)
 left, right = st.columns(2)
 with left.container(border=True, height=400, key="what-if-builder"):
-    build(view, edition())
+    build(view, list_version())
 with right.container(border=True, height=400, key="what-if-list"):
     show_list(changes, view.trace.src_tokens)
 show_experiments(view)
@@ -57,7 +57,7 @@ explain(
 )
 changed = replace(view, trace=runs.after)
 show_code(*dict.fromkeys(map(type, changes or (MaskEdit(),))), applied, build_trace, log_probabilities, largest_changes)
-rows, keys = names(view.attention)
+rows, keys = axis_labels(view.attention)
 before, after = (trace.attention(view.kind, view.layer).pattern[view.head] for trace in (runs.before, runs.after))
 table = cells_table(rows, keys, {"before": before, "after": after, "difference": after - before})
 stem = f"what-if-{view.place.slug}"

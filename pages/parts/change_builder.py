@@ -12,7 +12,7 @@ from model.analysis.word_order import shuffle_words
 from model.interventions import Intervention, describe
 from pages.frame.sidebar import TAUS
 from pages.frame.view import KINDS, View
-from pages.parts.change_list import add, edition, misfit
+from pages.parts.change_list import add, list_version, why_unsupported
 from pages.widgets.controls import Options, number, select, several, slider, steps
 from viz.tokens import numbered
 
@@ -36,13 +36,13 @@ def build(view: View, drawn: int) -> None:
         view: the run to change.
         drawn: the edition of the list that the rest of the page shows; with a later one all is drawn again.
     """
-    if edition() != drawn:
+    if list_version() != drawn:
         st.rerun()
     name = _pick("What to change", "what", list(CHANGES))
     problem = ""
     try:
         made = CHANGES[name](view)
-        problem = misfit(view.translator, made) if made else ""
+        problem = why_unsupported(view.translator, made) if made else ""
     except ValueError as error:
         made, problem = None, str(error)
     st.text(problem or (describe(made) if made else "Choose a value first."), width="stretch")

@@ -41,16 +41,16 @@ def current_changes(translator: Translator) -> tuple[Intervention, ...]:
         except ValueError as error:
             _note(f"{error} Showing the model without changes.")
     _take_added()
-    misfits = [change for change in state[CHANGES] if misfit(translator, change)]
+    misfits = [change for change in state[CHANGES] if why_unsupported(translator, change)]
     if misfits:
         for change in misfits:
             _note(f"Dropped, because this checkpoint has no such layer or head: {describe(change)}")
-        put(tuple(change for change in state[CHANGES] if change not in misfits))
+        set_changes(tuple(change for change in state[CHANGES] if change not in misfits))
     _to_link()
     return state[CHANGES]
 
 
-def misfit(translator: Translator, change: Intervention) -> str:
+def why_unsupported(translator: Translator, change: Intervention) -> str:
     """Why the change does not fit the model; empty if it does."""
     try:
         change.edits(translator.model)
@@ -59,7 +59,7 @@ def misfit(translator: Translator, change: Intervention) -> str:
     return ""
 
 
-def put(changes: tuple[Intervention, ...]) -> None:
+def set_changes(changes: tuple[Intervention, ...]) -> None:
     """Replace the list in session and link; one too long for a link is refused with a note."""
     state = st.session_state
     try:
@@ -70,20 +70,20 @@ def put(changes: tuple[Intervention, ...]) -> None:
     if changes != state[CHANGES]:
         state[PAST] = [*state[PAST], state[CHANGES]][-MOST_UNDONE:]
         state[CHANGES] = changes
-        state[EDITION] = edition() + 1
+        state[EDITION] = list_version() + 1
     _to_link()
 
 
-def edition() -> int:
+def list_version() -> int:
     """How many times the list has changed."""
     return st.session_state.get(EDITION, 0)
 
 
 def add(change: Intervention) -> None:
-    put((*st.session_state[CHANGES], change))
+    set_changes((*st.session_state[CHANGES], change))
 
 
-def gate(kind: str, layer: int, head: int) -> dict[str, str]:
+def switch_off_link(kind: str, layer: int, head: int) -> dict[str, str]:
     """URL parameter of this page that adds switching off a head to the list."""
     return {ADDED: encode((HeadGate(0.0, kind=kind, layer=layer, head=head),))}
 
@@ -96,14 +96,14 @@ def _take_added() -> None:
     except ValueError as error:
         _note(str(error))
     else:
-        put((*st.session_state[CHANGES], *added))
+        set_changes((*st.session_state[CHANGES], *added))
 
 
 def toggle(cell: tuple[int, int], field: str, address: Address) -> None:
-    put(toggled(st.session_state[CHANGES], cell, field, address))
+    set_changes(with_cell_toggled(st.session_state[CHANGES], cell, field, address))
 
 
-def toggled(
+def with_cell_toggled(
     changes: tuple[Intervention, ...], cell: tuple[int, int], field: str, address: Address
 ) -> tuple[Intervention, ...]:
     """The changes with one cell added, or removed if it was there.
@@ -157,7 +157,7 @@ def show_list(changes: tuple[Intervention, ...], tokens: tuple[str, ...]) -> Non
         "No changes",
         icon=":material/delete_sweep:",
         key="what_if_reset",
-        on_click=put,
+        on_click=set_changes,
         args=((),),
         disabled=not changes,
         width="stretch",
@@ -177,7 +177,7 @@ def show_experiments(view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("Or pick an experiment, which replaces your list:", width="content")
         for name, change in experiments.items():
-            st.button(name, key=f"what_if_take_{name}", on_click=put, args=((change,),), help=describe(change))
+            st.button(name, key=f"what_if_take_{name}", on_click=set_changes, args=((change,),), help=describe(change))
 
 
 def _longest_word(tokens: tuple[str, ...]) -> tuple[int, ...]:
@@ -189,7 +189,13 @@ def _button(
     place: Any, key: str, icon: str, label: str, changes: tuple[Intervention, ...], disabled: bool = False
 ) -> None:
     place.button(
-        icon, key=f"what_if_{key}", help=label, on_click=put, args=(changes,), disabled=disabled, type="tertiary"
+        icon,
+        key=f"what_if_{key}",
+        help=label,
+        on_click=set_changes,
+        args=(changes,),
+        disabled=disabled,
+        type="tertiary",
     )
 
 
@@ -209,7 +215,7 @@ def _undo() -> None:
     state = st.session_state
     if state[PAST]:
         state[CHANGES] = state[PAST].pop()
-        state[EDITION] = edition() + 1
+        state[EDITION] = list_version() + 1
     _to_link()
 
 

@@ -83,7 +83,7 @@ def _select(label: str, key: str, names: Sequence[str], default: int, notes: Del
     return default if chosen is None else chosen
 
 
-def clicked() -> None:
+def choose_clicked() -> None:
     """A click on a point or a cell of the figure chooses its token and step."""
     if point := clicked_point(PATH_CHART):
         st.session_state["layers_token"], st.session_state["layers_step"] = point["customdata"][:2]
@@ -103,7 +103,7 @@ def show_path(shown: Shown) -> object:
     chart(
         figure,
         key=PATH_CHART,
-        on_select=clicked,
+        on_select=choose_clicked,
         alt="Norms, shares and cosines of the chosen token after every sub-layer, and one measure of all tokens",
     )
     return figure

@@ -23,7 +23,7 @@ MOST_PADS = 8
 PLACES = {"all": "Every layer", "layer": "This layer only"}
 
 
-def names(attention: Attention) -> tuple[list[str], list[str]]:
+def axis_labels(attention: Attention) -> tuple[list[str], list[str]]:
     """Axis labels of queries and keys."""
     following = attention.predicts.labels if attention.predicts else None
     return row_names(attention.query_tokens, following), numbered(attention.key_tokens)
@@ -37,7 +37,7 @@ def show_padding(view: View) -> None:
         return
     pads = number("Pads", (1, room), min(4, room), "pads", width=240)
     padded = _run_padded(view.translator, view.trace, view.kind, view.layer, pads)
-    rows, keys = names(view.attention)
+    rows, keys = axis_labels(view.attention)
     st.markdown(
         f"**Rerun** in a batch of two. A batch is rectangular, so this sentence is padded with {pads} pads to the "
         "length of the other one. Pads are drawn on this page only, as hatched columns to the right of the line."
@@ -72,7 +72,7 @@ def show_orders(view: View) -> None:
     """One row's weights with the mask applied before and after the softmax."""
     attention, tokens = view.attention, view.attention.key_tokens
     scaled, mask, pattern = (getattr(attention, name)[view.head] for name in ("pre_softmax", "mask", "pattern"))
-    rows, keys = names(attention)
+    rows, keys = axis_labels(attention)
     if mask.all():
         room = min(room_for_pads(view.translator, view.trace), 4)
         if room < 1:

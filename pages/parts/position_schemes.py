@@ -8,7 +8,7 @@ from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope_by_offs
 from model.analysis.softmax import mask_orders
 from model.trace import Array
 from pages.frame.view import View
-from pages.parts.masks import names
+from pages.parts.masks import axis_labels
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, select, slider
 from viz.charts.position_schemes import bias_chart, bias_map, comparison_maps, offset_chart
@@ -93,7 +93,7 @@ def show_rope(view: View) -> None:
     maps = {"Scores q · k": scores, "Scores after RoPE": rotated}
     patterns = {"Attention weights": attention.pattern[head], "Weights after RoPE": weights}
     chart(
-        comparison_maps(names(attention), mask, maps, patterns, limit),
+        comparison_maps(axis_labels(attention), mask, maps, patterns, limit),
         key="pe-rope",
         alt="Scores and attention weights of the head, before and after RoPE",
         roomy=True,
@@ -113,7 +113,7 @@ def show_rope(view: View) -> None:
 def _show_offsets(view: View, q: Array, k: Array, scores: Array) -> None:
     """The score of one query and one key at every distance."""
     attention = view.attention
-    rows, keys = names(attention)
+    rows, keys = axis_labels(attention)
     left, right = st.columns(2)
     m = select("Query", dict(enumerate(rows)), "pe_query", place=left, in_link=False)
     n = select("Key", dict(enumerate(keys)), "pe_key", default=min(1, len(keys) - 1), place=right, in_link=False)
@@ -156,7 +156,7 @@ def show_alibi(view: View) -> None:
     maps = {"Scaled scores": scaled, "Scores − m |i − j|": scaled + bias}
     patterns = {"Attention weights": attention.pattern[head], "Weights with ALiBi": _weights(view, scaled + bias)}
     chart(
-        comparison_maps(names(attention), mask, maps, patterns, limit),
+        comparison_maps(axis_labels(attention), mask, maps, patterns, limit),
         key="pe-alibi",
         alt="Scores and attention weights of the head, without and with ALiBi",
         roomy=True,

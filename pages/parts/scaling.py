@@ -18,11 +18,11 @@ from model.trace import Attention, Trace
 from pages.compute.cache import shared_result
 from pages.compute.runs import Request, run
 from pages.frame.view import View
-from pages.parts.masks import names
+from pages.parts.masks import axis_labels
 from pages.parts.temperature import (
-    comparable,
-    forced,
-    plain_run,
+    can_compare,
+    run_forced,
+    run_plain,
     show_probabilities,
     show_translations,
     target_of,
@@ -83,14 +83,14 @@ def _without_division(view: View) -> None:
         + (" Neither run here uses the sidebar's τ." if view.tau != 1 else "")
     )
     undivided = (AttentionTemperature(tau),)
-    plain = plain_run(view)
+    plain = run_plain(view)
     other = run(view.translator, Request(view.trace.source, target_of(view), view.beam_size, undivided))
     show_translations({"With the division": plain.translation, "Without it, rerun": other.translation})
-    if not comparable(view, plain):
+    if not can_compare(view, plain):
         return
-    before, after = (forced(view, plain.translation, changes) for changes in ((), undivided))
+    before, after = (run_forced(view, plain.translation, changes) for changes in ((), undivided))
     old, new = (trace.attention(view.kind, view.layer) for trace in (before, after))
-    rows, keys = names(old)
+    rows, keys = axis_labels(old)
     drawn = softmax_at(old.scores[head], old.mask[head], 1.0).astype(np.float32)
     maps = {"with: the run": old.pattern[head], "without: redrawn": drawn, "without: rerun": new.pattern[head]}
     figure = weight_maps(rows, keys, old.mask[head], maps)
@@ -153,8 +153,8 @@ def show_many(view: View, row: int) -> None:
     )
     if st.session_state.get("temperature-asked") != asked:
         return
-    plain = plain_run(view)
-    if not comparable(view, plain):
+    plain = run_plain(view)
+    if not can_compare(view, plain):
         return
     outcomes = _outcomes(view, plain)
     _show_outcomes(outcomes, plain)

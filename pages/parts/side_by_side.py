@@ -12,7 +12,7 @@ from model.analysis.two_heads import Joined, Side, join, largest_weight, piece_t
 from model.analysis.words import attention_words
 from model.trace import Array
 from pages.frame.view import KINDS, View
-from pages.parts.masks import names
+from pages.parts.masks import axis_labels
 from pages.widgets.chart import chart
 from pages.widgets.snippet import Recipe
 from viz.charts.heads_and_layers import decoder_names, group_texts, word_names
@@ -53,7 +53,7 @@ class Sides:
         return paired_names(self.joined.rows, *found) if self.joined else []
 
 
-def beside(view: View, right: View, mode: str) -> Sides:
+def compare_sides(view: View, right: View, mode: str) -> Sides:
     """Both sides as tables; for two checkpoints, whose vocabularies differ, by whole words."""
     by_words = mode == BY_WORDS
     cut = word_table if by_words else piece_table
@@ -83,7 +83,7 @@ def _panel(view: View, side: Side, by_words: bool) -> Panel:
     attention = view.attention
     read, following = attention.query_tokens, attention.predicts.labels if attention.predicts else ()
     if not by_words:
-        rows, keys = names(attention)
+        rows, keys = axis_labels(attention)
         cells = [read, following]
         short = [labels(tokens) for tokens in cells] if following else []
     else:

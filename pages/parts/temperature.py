@@ -13,7 +13,7 @@ from model.trace import Array, Trace
 from pages.compute.runs import Request, run
 from pages.frame.sidebar import TAUS
 from pages.frame.view import View
-from pages.parts.masks import names
+from pages.parts.masks import axis_labels
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
 from pages.widgets.controls import number
@@ -34,7 +34,7 @@ def choose_row(view: View) -> int:
     return number(f"Row (query), 0 to {last}", (0, last), last // 2, ROW, width=240, help=help_text)
 
 
-def live(view: View, row: int) -> Drawing:
+def draw_live(view: View, row: int) -> Drawing:
     """The head's weights, redrawn in the browser while τ is dragged; on release the model is rerun with it."""
     attention, head = view.attention, view.head
     predicts = view.attention.predicts
@@ -71,20 +71,20 @@ def target_of(view: View) -> str | None:
     return None if view.request.target is None else view.trace.translation
 
 
-def plain_run(view: View) -> Trace:
+def run_plain(view: View) -> Trace:
     """The run as trained, without the temperature."""
     return run(view.translator, Request(view.trace.source, target_of(view), view.beam_size, ()))
 
 
-def forced(view: View, target: str, interventions: tuple[Intervention, ...]) -> Trace:
+def run_forced(view: View, target: str, interventions: tuple[Intervention, ...]) -> Trace:
     """A run teacher-forced with `target`, so that its rows can be compared with those of another run."""
     return run(view.translator, Request(view.trace.source, target, 1, interventions))
 
 
-def comparable(view: View, plain: Trace) -> bool:
+def can_compare(view: View, plain: Trace) -> bool:
     """Whether the plain translation can be used as a forced target; if not, say why."""
     try:
-        forced(view, plain.translation, ())
+        run_forced(view, plain.translation, ())
     except ValueError as error:
         st.text(f"The plain translation cannot be tokenized again to compare probabilities: {error}")
         return False
@@ -100,13 +100,13 @@ def show_run_again(view: View, row: int) -> None:
             "after."
         )
         return
-    plain = plain_run(view)
+    plain = run_plain(view)
     st.markdown(f"**Rerun** with τ = {view.tau:g}; before: τ = 1, as trained.")
     show_translations({"Before, τ = 1": plain.translation, f"After, τ = {view.tau:g}": view.trace.translation})
-    if not comparable(view, plain):
+    if not can_compare(view, plain):
         return
     show_probabilities(view, plain, view.trace.interventions, ("τ = 1", f"τ = {view.tau:g}"))
-    before, after = (forced(view, plain.translation, changes) for changes in ((), view.trace.interventions))
+    before, after = (run_forced(view, plain.translation, changes) for changes in ((), view.trace.interventions))
     st.markdown(_agreement(view, before, after))
 
 
@@ -124,7 +124,7 @@ def show_probabilities(
     view: View, plain: Trace, interventions: tuple[Intervention, ...], said: tuple[str, str]
 ) -> None:
     """The probability of each token of the plain translation, before and after a change."""
-    runs = [forced(view, plain.translation, changes) for changes in ((), interventions)]
+    runs = [run_forced(view, plain.translation, changes) for changes in ((), interventions)]
     right = [trace.target_probabilities for trace in runs]
     chart(
         probability_bars(runs[0].next_tokens, *right, said),
@@ -163,11 +163,11 @@ def _agreement(view: View, before: Trace, after: Trace) -> str:
 def show_row(view: View, row: int) -> None:
     """One query's weights at several temperatures and in both limits, and its entropy as a function of τ."""
     attention, head = view.attention, view.head
-    rows, keys = names(attention)
+    rows, keys = axis_labels(attention)
     scaled, mask = attention.pre_softmax[head], attention.mask[head]
     st.text(f"Row {rows[row]}")
     chart(
-        row_panels(keys, mask[row], panels_of(scaled[row], mask[row])),
+        row_panels(keys, mask[row], row_at_temperatures(scaled[row], mask[row])),
         key="temperature-row-panels",
         alt="One row's weights at five temperatures and in both limits",
     )
@@ -186,7 +186,7 @@ def show_row(view: View, row: int) -> None:
     st.caption("Entropy never falls as τ rises. At H bits the weights are as spread out as over 2^H equal keys.")
 
 
-def panels_of(scaled: Array, mask: Array) -> dict[str, tuple[Array, float]]:
+def row_at_temperatures(scaled: Array, mask: Array) -> dict[str, tuple[Array, float]]:
     """Title -> weights of one row and their entropy, from τ → 0 to τ → ∞."""
     weights = {"τ → 0": one_hot_weights(scaled, mask)}
     weights |= {f"τ = {tau:g}": softmax_at(scaled, mask, tau) for tau in PANELS}

@@ -58,7 +58,7 @@ def choose(view: View) -> Shown:
     return Shown(side, embedded, tokens, vocabulary.spell(view.translator.tokenizer, ids), position, dimension)
 
 
-def token_clicked() -> None:
+def choose_clicked() -> None:
     """A click on a bar of the lengths chooses its token."""
     if point := clicked_point(LENGTH_CHART):
         st.session_state["tokens_position"] = point["point_index"]
@@ -103,7 +103,7 @@ def show_lengths(shown: Shown) -> None:
     chart(
         bars,
         key=LENGTH_CHART,
-        on_select=token_clicked,
+        on_select=choose_clicked,
         alt="Norms of embedding, positional encoding and input of each token",
     )
     means = {name: values.mean() for name, values in lengths.items()}

@@ -40,7 +40,7 @@ class Alignment:
     """None: the mean of the layer's heads"""
 
 
-def clicked_position() -> None:
+def choose_clicked_position() -> None:
     """A click on a bar of the chart chooses its position."""
     if point := clicked_point(POSITION_CHART):
         st.session_state["position"] = point["point_index"]

@@ -13,8 +13,8 @@ from model.interventions import Intervention, MaskEdit
 from model.trace import Trace
 from pages.compute.runs import Request, rerun, run
 from pages.frame.view import KINDS, View
-from pages.parts.change_list import edition, toggle
-from pages.parts.masks import names
+from pages.parts.change_list import list_version, toggle
+from pages.parts.masks import axis_labels
 from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import choice, number
 from viz.charts.what_if import candidate_change_bars, head_change_maps, log_probability_bars, weight_change_maps
@@ -109,7 +109,7 @@ def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -
     scope = choice("A click on a cell acts on", CLICKS, "what_if_click")
     address = view.place.address(scope)
     edited = _edited(changes, address)
-    rows, keys = names(before)
+    rows, keys = axis_labels(before)
     weights = before.pattern[view.head], after.pattern[view.head]
     figure = weight_change_maps(rows, keys, weights, (before.mask[view.head], after.mask[view.head]), edited)
     # A new name after each change: a chart that keeps its selection would not notice a second click on a cell.
@@ -127,7 +127,7 @@ def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -
 
 def map_key() -> str:
     """Key of the chart with the maps."""
-    return f"{MAPS}-{edition()}"
+    return f"{MAPS}-{list_version()}"
 
 
 def _still(weights: tuple[np.ndarray, np.ndarray], changes: tuple[Intervention, ...]) -> str:

@@ -14,7 +14,7 @@ from model.analysis.word_order import (
 )
 from pages.compute.cache import shared_result
 from pages.frame.view import View
-from pages.parts.masks import names
+from pages.parts.masks import axis_labels
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number, text
 from viz.charts.position_schemes import comparison_maps, memory_change_bars
@@ -146,7 +146,7 @@ def _show_weights(view: View, runs: list[OrderRun], permutation: tuple[int, ...]
         maps |= {f"Original, positions {way}": own, f"Other, positions {way}": other}
     attention = view.attention
     chart(
-        comparison_maps(names(attention), attention.mask[view.head], {}, maps),
+        comparison_maps(axis_labels(attention), attention.mask[view.head], {}, maps),
         key="pe-order-weights",
         alt="Attention weights of the head in both orders, with positions and without",
         roomy=True,

@@ -12,7 +12,7 @@ from model.analysis.softmax import softmax_at
 from model.trace import Array
 from pages.frame.proof_strip import proof_strip
 from pages.frame.view import View
-from pages.parts.masks import names
+from pages.parts.masks import axis_labels
 from pages.widgets.controls import toggle
 from viz.tokens import as_markdown
 
@@ -166,7 +166,7 @@ def about_steps(view: View, number: int) -> Question | None:
     rows = rows_with_choice(attention.mask[head])
     if not rows:
         return None
-    queries, keys = names(attention)
+    queries, keys = axis_labels(attention)
     row = rows[(len(rows) // 2 + number) % len(rows)]
     best, weight = highest(attention.pattern[head, row])
     centre = row * (len(keys) - 1) / max(len(queries) - 1, 1)
@@ -224,7 +224,7 @@ def about_masks(view: View, number: int) -> Question | None:
     counts = sorted({n for n in (1, count, row, row + 1, size - row, size // 2, size) if 1 <= n <= size})
     if len(counts) < 2:
         return None
-    queries, _ = names(view.attention)
+    queries, _ = axis_labels(view.attention)
     return Question(
         f"At how many of the {size} keys may the query “{queries[row]}” attend?",
         tuple(map(str, counts)),
@@ -248,7 +248,7 @@ def about_temperature(view: View, number: int) -> Question | None:
     """Whether another temperature moves a row's largest weight above a threshold."""
     scaled, mask = view.attention.pre_softmax[view.head], view.attention.mask[view.head]
     rows, tau = rows_with_choice(mask), (0.5, 2.0)[number % 2]
-    queries, keys = names(view.attention)
+    queries, keys = axis_labels(view.attention)
     for i in range(len(rows)):
         row = rows[(len(rows) // 2 + number // 2 + i) % len(rows)]
         plain, weight, line = halfway(scaled[row], mask[row], tau)

@@ -107,7 +107,7 @@ def _map(view: View, _moved: int) -> None:
 
 
 def _temperature(view: View, _moved: int) -> None:
-    temperature.live(replace(view, tau=1.0), 0)
+    temperature.draw_live(replace(view, tau=1.0), 0)
 
 
 def _matrices(view: View, moved: int) -> None:
@@ -120,7 +120,7 @@ def _row(view: View, moved: int) -> None:
     row = moved % len(attention.query_tokens)
     scaled, mask = attention.scaled[HEAD][row], attention.mask[HEAD][row]
     keys = [f"{i} {token}" for i, token in enumerate(attention.key_tokens)]
-    chart(row_panels(keys, mask, temperature.panels_of(scaled, np.asarray(mask))), key="row", alt="One row")
+    chart(row_panels(keys, mask, temperature.row_at_temperatures(scaled, np.asarray(mask))), key="row", alt="One row")
 
 
 PICTURES = {

@@ -82,11 +82,11 @@ def test_heads_of_two_kinds_have_no_difference_and_the_page_says_why(open_app: C
 def test_the_table_of_two_kinds_holds_one_side_after_the_other(saved: "Translator") -> None:
     from pages.compute.runs import Request
     from pages.frame.view import Place, View
-    from pages.parts.side_by_side import beside, table
+    from pages.parts.side_by_side import compare_sides, table
 
     trace = saved.trace(SOURCE, TEXT)
     views = [View(saved, Request(SOURCE, TEXT), trace, Place(kind, 0, 0), SOURCE) for kind in ("cross", "decoder_self")]
-    found = table(beside(*views, "heads"))
+    found = table(compare_sides(*views, "heads"))
     for side, kind in (("left", "cross"), ("right", "decoder_self")):
         assert np.array_equal(found[found.side == side]["value"], trace.attention(kind, 0).pattern[0].ravel())
 

@@ -186,12 +186,12 @@ def test_markup_in_a_sentence_stays_text(open_app: Callable) -> None:
 
 
 def test_a_click_forbids_a_cell_and_a_second_click_takes_it_back() -> None:
-    from pages.parts.change_list import toggled
+    from pages.parts.change_list import with_cell_toggled
 
     here, gate = {"kind": "cross", "layer": 1, "head": 2}, HeadGate(0.0)
-    one = toggled((gate,), (2, 3), "forbid", here)
+    one = with_cell_toggled((gate,), (2, 3), "forbid", here)
     assert one == (gate, MaskEdit(((2, 3),), (), **here))
-    two = toggled(one, (0, 1), "allow", here)
+    two = with_cell_toggled(one, (0, 1), "allow", here)
     assert two == (gate, MaskEdit(((2, 3),), ((0, 1),), **here))
-    assert toggled(two, (2, 3), "forbid", {"kind": "cross"}) == (*two, MaskEdit(((2, 3),), kind="cross"))
-    assert toggled(toggled(two, (0, 1), "allow", here), (2, 3), "forbid", here) == (gate,)
+    assert with_cell_toggled(two, (2, 3), "forbid", {"kind": "cross"}) == (*two, MaskEdit(((2, 3),), kind="cross"))
+    assert with_cell_toggled(with_cell_toggled(two, (0, 1), "allow", here), (2, 3), "forbid", here) == (gate,)
