@@ -184,7 +184,7 @@ def show_candidates(view: View, runs: Comparison) -> None:
     chart(figure, key="what-if-candidates", alt="Probabilities of the next token before and after")
     st.caption(
         "The most probable tokens of both runs; bold: the token in the old translation. "
-        f"{float(total_variation(before, after)):.2%} of the probability went from some tokens to others."
+        f"{float(total_variation(before, after)):.2%} of the probability mass moved between tokens."
     )
 
 
