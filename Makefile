@@ -42,6 +42,7 @@ soak: $(VENV)/installed-tests
 lint: $(VENV)/installed-tests
 	$(BIN) -m ruff format --check .
 	$(BIN) -m ruff check .
+	$(VENV)/bin/lint-imports
 
 format: $(VENV)/installed-tests
 	$(BIN) -m ruff format .

@@ -1,6 +1,8 @@
 """A sentence in a padded batch: what the padding mask changes, which should be nothing."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 
 import numpy as np
 import torch
@@ -65,9 +67,9 @@ def run_padded(translator: Translator, trace: Trace, kind: str, layer: int, pads
     if not 1 <= pads <= room:
         raise ValueError(f"The batch can take 1 to {room} pads beside this sentence, not {pads}.")
     own = trace.attention(kind, layer)
-    companion, results, logits = _run_batch(translator, trace, pads)
+    companion, found, logits = _run_batch(translator, trace, pads)
     differences = {
-        address: _largest(results[address]["pattern"][..., : len(attention.key_tokens)] - attention.pattern)
+        address: _largest(found[address]["pattern"][..., : len(attention.key_tokens)] - attention.pattern)
         for address, attention in trace.attentions.items()
     }
     return PaddedRun(
@@ -75,8 +77,8 @@ def run_padded(translator: Translator, trace: Trace, kind: str, layer: int, pads
         layer=layer,
         pads=pads,
         companion=tuple(translator.tokenizer.tokens(companion)),
-        **results[own.kind, own.layer],
-        pad_weight=max(_largest(parts["pattern"][..., -pads:]) for parts in results.values()),
+        **found[own.kind, own.layer],
+        pad_weight=max(_largest(parts["pattern"][..., -pads:]) for parts in found.values()),
         difference=differences[kind, layer],
         largest_difference=max(differences.values()),
         logits_difference=_largest(logits - trace.logits),
@@ -87,20 +89,23 @@ def _run_batch(translator: Translator, trace: Trace, pads: int) -> tuple[list[in
     """The longer source; the sentence's own rows of each result by (kind, layer); its logits."""
     model = translator.model
     device = model.output.weight.device
-    # np.resize repeats the tokens up to the new length.
-    repeated = np.resize(trace.src_ids[:-1] or trace.src_ids, len(trace.src_ids) - 1 + pads).tolist()
-    longer = [*repeated, trace.src_ids[-1]]
+    longer = [*_repeat(trace.src_ids[:-1] or trace.src_ids, len(trace.src_ids) - 1 + pads), trace.src_ids[-1]]
     src = pad_batch([list(trace.src_ids), longer], device)
-    tgt = pad_batch([list(trace.tgt_ids), np.resize(trace.tgt_ids, len(trace.tgt_ids) + pads).tolist()], device)
+    tgt = pad_batch([list(trace.tgt_ids), _repeat(trace.tgt_ids, len(trace.tgt_ids) + pads)], device)
     paths = {address: path for address, (path, _) in model.attentions().items()}
     points = [f"{path}.{name}" for path in paths.values() for name in RESULTS]
     with applied(model, trace.interventions), recording(model, [*points, "logits"]) as activations:
         model(src, tgt)
-    results = {
+    found = {
         address: {name: _own(activations[f"{path}.{name}"], trace, address) for name in RESULTS}
         for address, path in paths.items()
     }
-    return longer, results, activations["logits"][0, : len(trace.tgt_ids)].cpu().numpy()
+    return longer, found, activations["logits"][0, : len(trace.tgt_ids)].cpu().numpy()
+
+
+def _repeat(ids: Sequence[int], length: int) -> list[int]:
+    """`ids` repeated up to `length`."""
+    return list(islice(cycle(ids), length))
 
 
 def _own(activation: torch.Tensor, trace: Trace, address: tuple[str, int]) -> Array:

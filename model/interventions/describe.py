@@ -14,7 +14,7 @@ MOST_LISTED = 8
 """A sentence names this many positions and counts the others."""
 
 
-def describe(intervention: Intervention) -> str:
+def describe(intervention: Intervention) -> str:  # noqa: C901 - one case per kind of intervention
     """One sentence: what is changed, and where. Numbers count from 0, as everywhere on screen."""
     place = _sublayer(intervention) if isinstance(intervention, SublayerOff | ResidualOff) else _place(intervention)
     match intervention:

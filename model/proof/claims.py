@@ -179,7 +179,7 @@ CLAIMS = (
     ),
     Claim(
         15,
-        "Hidden weight is stated",
+        "Hidden weight is told",
         "What stays of each row without special tokens, plus the share said to be removed, against the whole row; "
         "renormalised rows against their old sum.",
         measures.hidden_tokens,

@@ -16,7 +16,7 @@ LEAST = 0.004
 STYLE = {"colours": OKABE_ITO, "query_colour": QUERY, "key_colour": KEY}
 
 
-def lines(
+def lines(  # noqa: PLR0913 - all but three are keywords with defaults
     weights: Array,
     queries: Sequence[str],
     keys: Sequence[str],
