@@ -16,7 +16,7 @@ from pages.widgets.snippet import Recipe
 view = open_page(__file__)
 card = card_of(view)
 log = log_table(card)
-figure = show_curves(card, log, view.translator.model.config.d_model)
+figure = show_curves(card, log, view.translator.config.d_model)
 last_step = int(log["step"].max()) if "step" in log and log["step"].notna().any() else None
 arrays = {f"log_{column}": log[column].to_numpy(float) for column in log}
 arrays |= tabs(

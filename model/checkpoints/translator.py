@@ -236,6 +236,10 @@ class Translator:
         """The run on the same source and target tokens as `trace`, under these interventions instead of its own."""
         return self.trace_ids(trace.source, trace.next_ids, interventions)
 
+    def check_intervention(self, change: Intervention) -> None:
+        """Raise ValueError if the model has no such attention, head or sub-layer."""
+        change.edits(self.model)
+
     def record(
         self, trace: Trace, interventions: Sequence[Intervention], tgt_ids: Sequence[int] | None = None
     ) -> dict[str, Array]:

@@ -53,7 +53,7 @@ def current_changes(translator: Translator) -> tuple[Intervention, ...]:
 def why_unsupported(translator: Translator, change: Intervention) -> str:
     """Why the change does not fit the model; empty if it does."""
     try:
-        change.edits(translator.model)
+        translator.check_intervention(change)
     except ValueError as error:
         return str(error)
     return ""

@@ -15,6 +15,7 @@ from model.checkpoints.card import Card, evaluate_command, read_card
 from model.checkpoints.store import CheckpointError, checkpoint_path, load_checkpoint
 from model.checkpoints.translator import Translator
 from model.network.config import PRESETS
+from model.trace import KIND_TITLES
 from pages.compute.cache import shared_result
 from pages.widgets import controls
 from viz.charts.model_card import amount, percentages
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
     from pages.frame.view import View
 
 PARTS = {
-    "encoder_self": "encoder self-attention",
-    "decoder_self": "decoder self-attention",
-    "cross": "cross-attention",
+    **{name: title.lower() for name, title in KIND_TITLES.items()},
     "encoder_feed_forward": "encoder feed-forward",
     "decoder_feed_forward": "decoder feed-forward",
     "output": "output over the vocabulary",

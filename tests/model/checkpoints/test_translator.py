@@ -6,8 +6,9 @@ import time
 import pytest
 
 from model.checkpoints.translator import MAX_TRACE_TOKENS, Translator
-from model.interventions import AttentionTemperature
+from model.interventions import AttentionTemperature, HeadGate
 from model.network.config import EOS
+from model.opened import OpenedModel
 from tests.model.strategies import shared_tokenizer
 from tests.model.tiny import SENTENCES, random_model
 
@@ -141,3 +142,10 @@ def test_any_text_can_be_traced(translator, text):
 def test_a_translator_is_frozen(translator):
     with pytest.raises(dataclasses.FrozenInstanceError):
         translator.model = None
+
+
+def test_a_translator_is_an_opened_model(translator):
+    assert isinstance(translator, OpenedModel)
+    translator.check_intervention(HeadGate(0.0, "cross", 1, 3))
+    with pytest.raises(ValueError, match="the model has no attention"):
+        translator.check_intervention(HeadGate(0.0, "cross", 9))
