@@ -107,17 +107,22 @@ def test_what_is_said_of_the_translations_is_so(name: str, label: str, words: st
 
 @pytest.mark.parametrize(
     ("interventions", "target", "shown"),
-    [((), "beam", True), ((), "greedy", True), ((), "typed", False), ((AttentionTemperature(0.99),), "beam", False)],
+    [((), None, True), ((), "Ein Hund.", False), ((AttentionTemperature(0.99),), None, False)],
 )
 def test_a_note_is_shown_of_an_unchanged_run_on_the_models_own_translation(
-    monkeypatch: pytest.MonkeyPatch, interventions: tuple, target: str, shown: bool
+    monkeypatch: pytest.MonkeyPatch, interventions: tuple, target: str | None, shown: bool
 ) -> None:
     (*_, example) = SHOWING
     run = opened("en-de").trace(example.sentence, interventions=interventions)
     assert largest_weight(example, run)
     notes: list[tuple] = []
     monkeypatch.setattr(translate, "_show_note", lambda *note: notes.append(note))
-    view = SimpleNamespace(translator=SimpleNamespace(name="en-de"), source=example.sentence, trace=run, target=target)
+    view = SimpleNamespace(
+        translator=SimpleNamespace(name="en-de"),
+        source=example.sentence,
+        trace=run,
+        request=SimpleNamespace(target=target),
+    )
     monkeypatch.setattr(translate, "examples_of", BY_CHECKPOINT.__getitem__)
     translate.show_example(view)
     assert bool(notes) == shown
