@@ -38,7 +38,7 @@ def click(visitor: Visitor, cell: tuple[int, int], expected: str) -> None:
     box = plot.bounding_box()
     place = {"x": (cell[1] + 0.5) * box["width"] / columns, "y": (cell[0] + 0.5) * box["height"] / rows}
     plot.hover(position=place)
-    visitor.page.locator(f"{MAPS} .hoverlayer .hovertext", has_text="a click").first.wait_for()
+    visitor.page.locator(f"{MAPS} .hoverlayer .hovertext", has_text="click to").first.wait_for()
     plot.click(position=place)
     visitor.page.wait_for_function(
         "found => (new URLSearchParams(location.search).get('changes') || '') === found", arg=expected
