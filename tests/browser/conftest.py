@@ -1,4 +1,4 @@
-"""The app as a person meets it: a server process of its own, and Chromium without a screen."""
+"""The app in headless Chromium, served by a process of its own."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ ARGUMENTS = (
 )
 VIEWPORT = {"width": 1366, "height": 900}
 PATIENCE = 40_000
-"""Milliseconds: a first visit imports PyTorch, perhaps beside a training run."""
+"""Milliseconds to wait for a condition: a first visit imports PyTorch, perhaps on a busy machine."""
 
 
 SLOW = ("test_access", "test_every_page", "test_app", "test_step_by_step")
@@ -100,7 +100,7 @@ def _wait_until_healthy(address: str, server: subprocess.Popen, log: Path) -> No
 
 @pytest.fixture(scope="session")
 def server(saved_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of one server for most tests."""
+    """The address of the server that most tests share."""
     with serve(saved_checkpoints, tmp_path_factory.mktemp("server") / "log.txt") as address:
         yield address
 
@@ -113,32 +113,32 @@ def cold_server(saved_checkpoints: Path, tmp_path: Path) -> Iterator[str]:
 
 
 class Visitor:
-    """A person's browser window, which takes note of everything that goes wrong in it."""
+    """A browser window that records errors and requests."""
 
     def __init__(self, page: "Page") -> None:
         self.page = page
         self.requests: set[str] = set()
-        self.complaints: list[str] = []
-        self._heard: dict[str, Callable] = {
+        self.errors: list[str] = []
+        self._listeners: dict[str, Callable] = {
             "request": lambda request: self.requests.add(request.url),
-            "pageerror": lambda error: self.complaints.append(f"exception: {error}"),
-            "console": self._listen,
+            "pageerror": lambda error: self.errors.append(f"exception: {error}"),
+            "console": self._on_console,
         }
-        for event, note in self._heard.items():
+        for event, note in self._listeners.items():
             page.on(event, note)
 
-    def _listen(self, message: "ConsoleMessage") -> None:
-        # On a page's own URL Streamlit's client first asks for these below that URL, and then above it.
+    def _on_console(self, message: "ConsoleMessage") -> None:
+        # Below the URL of a page, Streamlit's client first asks for these there, and then at the root.
         guess = urlsplit(message.location["url"]).path.endswith(("/_stcore/health", "/_stcore/host-config"))
         if message.type == "error" and not (guess and "404" in message.text):
-            self.complaints.append(f"{message.text} ({message.location['url']})")
+            self.errors.append(f"{message.text} ({message.location['url']})")
 
     def visit(self, address: str) -> None:
         self.page.goto(address)
         self.settle()
 
     def settle(self) -> None:
-        """Wait until the run is over: the page's foot, or what is said instead, is there, and nothing is drawn."""
+        """Wait until the page has run to its end and everything is drawn."""
         self.page.wait_for_selector("text=/The picture is the model|Nothing to show yet/")
         self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
         self.page.wait_for_function("!document.querySelector('[data-stale=true], [data-testid=stSkeleton]')")
@@ -146,18 +146,18 @@ class Visitor:
         self.page.wait_for_function("[...document.querySelectorAll('.js-plotly-plot')].every(plot => plot.calcdata)")
 
     def picture(self) -> str:
-        """All that can be read on the page, with the widgets' values, as an outline."""
+        """The accessibility tree of the page: its texts and the values of its widgets."""
         return self.page.locator("[data-testid=stApp]").aria_snapshot()
 
     def leave(self) -> None:
-        """Take no more notes; nothing may have complained, or been asked of another machine."""
-        for event, note in self._heard.items():
+        """Stop recording. There must be no error, and no request to another machine."""
+        for event, note in self._listeners.items():
             self.page.remove_listener(event, note)
-        assert self.complaints == []
+        assert self.errors == []
         assert self.foreign_requests() == []
 
     def foreign_requests(self) -> list[str]:
-        """What was asked of any other machine."""
+        """Requests to other machines."""
         return sorted(url for url in self.requests if not url.startswith(("http://localhost:", "data:", "blob:")))
 
 
@@ -167,7 +167,7 @@ def query(visitor: Visitor) -> dict[str, str]:
 
 
 def open_window(browser: "Browser", **options: object) -> "Page":
-    """The only page of a new context, which shares nothing with other contexts."""
+    """The page of a new context, which shares nothing with other contexts."""
     context = browser.new_context(**{"viewport": VIEWPORT, **options})
     context.set_default_timeout(PATIENCE)
     return context.new_page()
@@ -175,7 +175,7 @@ def open_window(browser: "Browser", **options: object) -> "Page":
 
 @pytest.fixture
 def new_visitor(browser: "Browser") -> Iterator[Callable[..., Visitor]]:
-    """Opens windows of people who were never here."""
+    """Opens new windows, without cache or storage."""
     opened: list[Visitor] = []
 
     def enter(**options: object) -> Visitor:
@@ -191,7 +191,7 @@ def new_visitor(browser: "Browser") -> Iterator[Callable[..., Visitor]]:
 
 @pytest.fixture(scope="session")
 def used_windows() -> Iterator[list["Page"]]:
-    """The one window that tests hand on: Chromium compiles Streamlit and Plotly for each new one, for 3 seconds."""
+    """The window that tests hand on: in each new one Chromium compiles Streamlit and Plotly for 3 seconds."""
     pages: list[Page] = []
     yield pages
     for page in pages:
@@ -200,7 +200,7 @@ def used_windows() -> Iterator[list["Page"]]:
 
 @pytest.fixture
 def visitor(browser: "Browser", used_windows: list["Page"]) -> Iterator[Visitor]:
-    """Somebody in a window in which the app may have been open before; no test finds what another one left."""
+    """A window in which other tests may have run. Storage, colour scheme and size are reset between tests."""
     visitor = Visitor(used_windows.pop() if used_windows else open_window(browser))
     page = visitor.page
     try:

@@ -111,12 +111,12 @@ class View extends Picture {
 
   explain(least) {
     const most = least > this.header.least ? `, which leaves about the ${MOST_LINES} largest` : "";
-    const alone = most ? `; a token alone has all from ${threeDigits(this.header.least)}` : "";
+    const alone = most ? `; an isolated token has all from ${threeDigits(this.header.least)}` : "";
     this.note.textContent =
       `The larger the ${this.header.measure}, the thicker and less transparent its line, up to ` +
       `${threeDigits(this.header.high)}. Lines under ${threeDigits(least)} are not drawn` +
       `${most}${alone}. ` +
-      "Point at a token to see its lines and weights alone; click to keep them." +
+      "Point at a token to see only its lines and weights; click to pin it." +
       (heightOf(this.header) > TALLEST ? " Scroll for the other tokens." : "");
   }
 

@@ -56,7 +56,7 @@ class Redraw {
     this.note.textContent =
       tau === this.run
         ? "as in the run"
-        : `drawn again from this head's scores; the model's run, and all that follows, has τ = ${this.run}`;
+        : `drawn again from this head's scores; the run and all later steps have τ = ${this.run}`;
   }
 
   // The matrix to draw: of the run, or with the weights at another temperature, in the chosen range.

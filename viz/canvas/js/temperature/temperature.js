@@ -174,13 +174,13 @@ class View extends Picture {
     this.badge.textContent = this.again ? "drawn again" : temperature === 1 ? "the run, as trained" : "run again";
     const scores = `the scores of the run${temperature === 1 ? "" : ` with τ = ${temperature}`}`;
     if (!this.again) {
-      const ran = `The model ran with τ = ${temperature} in ${scope}; these are that run's own weights.`;
-      this.note.textContent = temperature === 1 ? "These are the run's own weights. Move τ." : ran;
+      const ran = `The model ran with τ = ${temperature} in ${scope}; these are the weights of that run.`;
+      this.note.textContent = temperature === 1 ? "These are the weights of the run. Move τ." : ran;
     } else if (this.asked === this.tau) {
-      this.note.textContent = `Softmax of ${scores}, here in the browser; the model is running again with τ = ${this.asked} …`;
+      this.note.textContent = `Softmax of ${scores}, computed in the browser; the model is running with τ = ${this.asked} …`;
     } else {
-      const rest = `Let go, and the model runs again with τ = ${this.nearest()}.`;
-      this.note.textContent = `Softmax of ${scores}, here in the browser; the model has not run. ${rest}`;
+      const release = `Release the slider to run the model with τ = ${this.nearest()}.`;
+      this.note.textContent = `Softmax of ${scores}, computed in the browser. ${release}`;
     }
     this.slider.setAttribute("aria-valuetext", `${this.tauText}, ${this.badge.textContent}`);
   }
