@@ -36,7 +36,7 @@ def saved(checkpoint_folder: Path) -> "Translator":
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three rounds: what they find is the machine's, and no test looks at it."""
-    monkeypatch.setattr(on_request, "timed", lambda contenders, device: _timed(contenders, device))
+    monkeypatch.setattr(on_request, "measure", lambda contenders, device: _timed(contenders, device))
 
 
 def _timed(contenders, device):
@@ -108,7 +108,7 @@ def test_nothing_is_timed_before_the_button_is_pressed(open_app: Callable, monke
     def refuse(*_: object) -> None:
         raise AssertionError("nobody asked for a measurement")
 
-    monkeypatch.setattr(on_request, "timed", refuse)
+    monkeypatch.setattr(on_request, "measure", refuse)
     for part in TABS:
         app = open_page(open_app, why=part)
         assert ("Nothing is timed until" in words(app)) == (part != TABS[0])
@@ -151,7 +151,7 @@ def test_a_measurement_that_fails_leaves_the_machine_free(open_app: Callable, mo
         raise RuntimeError("out of memory")
 
     app = open_page(open_app, why=TABS[1])
-    monkeypatch.setattr(on_request, "timed", fail)
+    monkeypatch.setattr(on_request, "measure", fail)
     app.button(key="why-time-layers").click().run()
     with model_queue().exclusive("timing") as free:
         assert free
