@@ -87,7 +87,7 @@ def show_rope(view: View) -> None:
         "**Rotary position embedding** adds nothing to the embeddings. It rotates each pair of dimensions of q and k "
         f"by an angle proportional to the position, like the clock hands on the tab “Rotation”. {NOT_TRAINED}"
     )
-    weights = _weights(view, rotated / attention.d_k**0.5)
+    weights = _weights(view, rotated * attention.scale)
     mask = attention.mask[head]
     limit = symmetric_range(scores[mask], rotated[mask])[1]
     maps = {"Scores q · k": scores, "Scores after RoPE": rotated}

@@ -1,6 +1,5 @@
 """The arithmetic of one chosen cell in each of the seven steps of an attention head."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +25,7 @@ def result_chain(head: Head, choice: Choice) -> list[tuple[str, str]]:
     return [
         (f"q[{c}], k[{c}], v[{c}]", ", ".join(number(entry, 3) for entry in entries)),
         ("q · k", number(head.scores[i, j])),
-        (f"÷ √{head.d_k}", number(head.scaled[i, j])),
+        (f"÷ {head.divisor_name}", number(head.scaled[i, j])),
         ("mask", "not masked" if head.mask[i, j] else "masked: −∞"),
         ("weight", number(head.pattern[i, j])),
         (f"weight × v[{c}]", number(float(head.pattern[i, j]) * float(head.projected["V"][j, c]))),
@@ -83,14 +82,14 @@ def _score(head: Head, choice: Choice) -> Arithmetic:
 
 def _scaling(head: Head, choice: Choice) -> Arithmetic:
     i, j = choice.query, choice.key
-    root = math.sqrt(head.d_k)
+    symbol, root = ("1", "1") if head.scale == 1 else (r"\sqrt{d_k}", rf"\sqrt{{{head.d_k}}}")
+    score, divisor = latex_number(head.scores[i, j]), latex_number(head.divisor)
     latex = (
-        rf"\frac{{{dot_product(i, j)}}}{{\sqrt{{d_k}}}} = "
-        rf"\frac{{{latex_number(head.scores[i, j])}}}{{\sqrt{{{head.d_k}}}}} = "
-        rf"\frac{{{latex_number(head.scores[i, j])}}}{{{latex_number(root)}}} = {latex_number(head.scaled[i, j])}"
+        rf"\frac{{{dot_product(i, j)}}}{{{symbol}}} = \frac{{{score}}}{{{root}}} = "
+        rf"\frac{{{score}}}{{{divisor}}} = {latex_number(head.scaled[i, j])}"
     )
     limit = abs(head.scores[i]).max()
-    rows = (Row("score", head.scores[i], limit=limit), Row(f"÷ {root:.3f}", head.scaled[i], limit=limit))
+    rows = (Row("score", head.scores[i], limit=limit), Row(f"÷ {head.divisor:.3f}", head.scaled[i], limit=limit))
     return Arithmetic(latex, (_key_strip(head, choice, rows, f"scaled = {number(head.scaled[i, j], 5)}"),))
 
 

@@ -1,6 +1,5 @@
 """The matrix equations of one attention head (paper, section 3.2), a function for each of the seven steps."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -57,7 +56,7 @@ def scaling(head: Head) -> tuple[Equation, ...]:
     shared = symmetric_range(head.scores, head.scaled)
     products = _matrix("scores", head.scores, head.queries, head.keys, shared)
     scaled = _matrix("scaled", head.scaled, head.queries, head.keys, shared)
-    return ((products, f"÷ {math.sqrt(head.d_k):.2f}", "=", replace(scaled, result=True)),)
+    return ((products, f"÷ {head.divisor:.2f}", "=", replace(scaled, result=True)),)
 
 
 def masking(head: Head) -> tuple[Equation, ...]:

@@ -30,7 +30,9 @@ class Head:
     scores: Array
     """(query, key) = Q K^T"""
     scaled: Array
-    """(query, key) = scores / sqrt(d_k)"""
+    """(query, key) = scores * scale"""
+    scale: float
+    """1 / sqrt(d_k) in the paper; 1 in a model that does not scale"""
     mask: Array
     """bool (query, key): True = not masked"""
     temperature: float
@@ -62,6 +64,16 @@ class Head:
     @property
     def d_model(self) -> int:
         return self.out.shape[-1]
+
+    @property
+    def divisor(self) -> float:
+        """What every score is divided by."""
+        return 1 / self.scale
+
+    @property
+    def divisor_name(self) -> str:
+        """The divisor as a formula, such as √64."""
+        return "1" if self.scale == 1 else f"√{self.d_k}"
 
     def contributions(self, query: int | slice = slice(None)) -> Array:
         """(heads, query, d_model) in double precision: z of each head times its rows of W_O."""
@@ -110,6 +122,7 @@ def head_of(attention: Any, index: int, row_notes: tuple[str, ...] = ()) -> Head
         projected={name: getattr(attention, name.lower())[index] for name in PROJECTIONS},
         scores=attention.scores[index],
         scaled=attention.scaled[index],
+        scale=attention.scale,
         mask=attention.mask[index],
         temperature=float(attention.temperature[index]),
         pattern=attention.pattern[index],

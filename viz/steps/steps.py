@@ -1,6 +1,5 @@
 """The seven steps of an attention head (paper, section 3.2): their titles, explanations and matrices."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +42,8 @@ def _numbers(head: Head) -> dict:
         "n_heads": head.n_heads,
         "d_model": head.d_model,
         "d_k": head.d_k,
-        "root": math.sqrt(head.d_k),
+        "divisor": head.divisor,
+        "divisor_name": head.divisor_name,
         "tau": head.temperature,
         "cells": cells,
         "inputs": "a query from each decoder row (X), a key and a value from each encoder row (Y)"
@@ -122,7 +122,7 @@ STEPS = (
         "Divide by √dₖ",
         "3.2.1",
         equations.scaling,
-        "Every score is divided by √{d_k} = {root:.2f}: the same pattern, paler in the same colour range.",
+        "Every score is divided by {divisor_name} = {divisor:.2f}: the same pattern, paler in the same colour range.",
         "A sum of {d_k} independent products has √{d_k} times the standard deviation of one of them. Without the "
         "division the softmax would put far more weight on one key, and its gradient would be far smaller.",
     ),

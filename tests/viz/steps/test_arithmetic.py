@@ -19,6 +19,18 @@ if TYPE_CHECKING:
     from model.trace import Trace
 
 
+def test_a_model_that_does_not_scale_its_scores_divides_by_one(translator: "Translator") -> None:
+    from tests.model.tiny import random_model
+
+    model = random_model(replace(translator.model.config, scale_scores=False))
+    a = replace(translator, model=model).trace("Two dogs", "Zwei Hunde").attention("cross", 1)
+    shown, choice = head_of(a, 2), Choice()
+    np.testing.assert_array_equal(shown.scaled, shown.scores)
+    assert result_chain(shown, choice)[2] == ("÷ 1", number(a.scores[2, 0, 0]))
+    assert "sqrt" not in explain_step(2, shown, choice).latex
+    assert "divided by 1 = 1.00" in STEPS[2].text(shown)
+
+
 @pytest.mark.parametrize(("kind", "layer", "head"), PLACES)
 def test_the_arithmetic_ends_at_the_run_s_numbers(trace: "Trace", kind: str, layer: int, head: int) -> None:
     a = trace.attention(kind, layer)
