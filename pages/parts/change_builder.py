@@ -34,7 +34,7 @@ def build(view: View, drawn: int) -> None:
 
     Args:
         view: the run to change.
-        drawn: the edition of the list that the rest of the page shows; with a later one all is drawn again.
+        drawn: version of the list that the rest of the page shows; if the list has changed since, the page reruns.
     """
     if list_version() != drawn:
         st.rerun()

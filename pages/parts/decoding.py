@@ -36,7 +36,7 @@ def choose_step(view: View) -> int:
 
 
 def show_step(view: View, step: int) -> tuple[object, Array, Alignment]:
-    """The next-token distribution of `step` beside where it looked; returns the first figure and both rows' numbers."""
+    """Draw the next-token distribution and the cross-attention of `step`; returns the figure and both data."""
     trace = view.trace
     probabilities = trace.probabilities
     alignment = choose_alignment(view)
@@ -87,7 +87,7 @@ def time_decoding(
     translator: Translator, src_ids: tuple[int, ...], steps: int, use_cache: bool, repetition: int
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Tokens, and seconds per step of one decoding; each repetition is measured once on this machine."""
-    del repetition  # part of the key alone: each one is a measurement of its own
+    del repetition  # only part of the cache key: each repetition is a measurement of its own
     return time_steps(translator.model, src_ids, steps, use_cache)
 
 

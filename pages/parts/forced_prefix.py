@@ -137,7 +137,7 @@ def _show_alternatives(trace: Trace, position: int, written: float) -> None:
     stem, state = trace.next_ids[:position], st.session_state
     shown = dict(zip(ids, zip(labels(names), shares, strict=True), strict=True))
     options = [token for token in ids if token != here[1] and token not in (PAD, UNK, BOS)]
-    # New names after each change: a widget that keeps its state would show, and not notice, what was chosen before.
+    # New keys after each change: a widget with its old state would show the previous choice and not report a new one.
     case = f"{state.get(EDITION, 0)}-{position}"
     pick, go = st.columns([3, 1], vertical_alignment="bottom")
     token = pick.selectbox(

@@ -123,7 +123,7 @@ def show_temperatures(view: View, step: int) -> None:
 
 def show_cost(view: View, step: int) -> None:
     """Cost of a step with and without the cache: counted, and timed on request."""
-    del step  # the cost of all lengths is drawn
+    del step  # the costs of all steps are drawn
     config, n_src = view.translator.config, len(view.trace.src_ids)
     steps = min(LONGEST, config.max_len - 1)
     lengths = np.arange(1, steps + 1)

@@ -97,9 +97,10 @@ def _without_division(view: View) -> None:
     chart(figure, key="temperature-undivided", alt="Attention weights with and without the division", roomy=True)
     bits = [float(entropy(weights).mean()) for weights in maps.values()]
     st.caption(
-        f"Mean entropy of this head's rows, in bits: {bits[0]:.3f} with the division, {bits[1]:.3f} without it, drawn "
-        f"again, {bits[2]:.3f} run again; of all heads {mean_entropy(before):.3f} with, {mean_entropy(after):.3f} "
-        f"without. Drawn again and run again differ by at most {np.abs(drawn - new.pattern[head]).max():.1e}: "
+        f"Mean entropy of this head's rows, in bits: {bits[0]:.3f} with the division, {bits[1]:.3f} without it, "
+        f"redrawn, {bits[2]:.3f} without it, rerun; of all heads {mean_entropy(before):.3f} with, "
+        f"{mean_entropy(after):.3f} without. Redrawn and rerun weights differ by at most "
+        f"{np.abs(drawn - new.pattern[head]).max():.1e}: "
         + (
             "nothing upstream of this head changed. "
             if np.array_equal(old.scaled, new.scaled)

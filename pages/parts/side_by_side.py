@@ -104,7 +104,7 @@ def show_texts(sides: Sides) -> None:
     for column, name, trace in zip(st.columns(2), ("Left", "Right"), (left, right), strict=True):
         with column.container(border=True, height=240 if long else "stretch"):
             st.caption(f"{name}: source and translation")
-            # Of the left beside itself nothing differs: the same type, no marks.
+            # The left text compared with itself has no marks, but the same typography.
             st.html(word_diff(left.source, trace.source))
             st.html(word_diff(left.translation, trace.translation))
     if left.translation == right.translation:

@@ -45,7 +45,7 @@ def compare(view: View, changes: tuple[Intervention, ...]) -> Comparison:
 
 
 def show_same(runs: Comparison) -> DeltaGenerator:
-    """Score the same target again; returns the container beside it, for what the model writes now."""
+    """Score the same target again; returns the container next to it, for what the model writes now."""
     left, right = st.columns(2)
     with left.container(border=True, height="stretch"):
         st.markdown("**Same target**: the old translation, teacher-forced")
@@ -67,7 +67,7 @@ def show_same(runs: Comparison) -> DeltaGenerator:
 def show_new(view: View, runs: Comparison) -> Trace:
     """What the changed model writes; drawn last because searching takes longest. Returns the run on the new text."""
     translator, plain = view.translator, runs.before.interventions
-    # A typed target is nobody's translation: the plain model's own is what the changed one's is held against.
+    # A typed target is not a model's translation: compare with what the unchanged model decodes.
     asked = Request(runs.before.source, None, view.beam_size, plain)
     own = run(translator, asked)
     new = run(translator, replace(asked, interventions=runs.after.interventions))
@@ -112,7 +112,7 @@ def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -
     rows, keys = axis_labels(before)
     weights = before.pattern[view.head], after.pattern[view.head]
     figure = weight_change_maps(rows, keys, weights, (before.mask[view.head], after.mask[view.head]), edited)
-    # A new name after each change: a chart that keeps its selection would not notice a second click on a cell.
+    # A new key after each change: a chart that keeps its selection does not report a second click on a cell.
     key = map_key()
     with st.container(key=MAPS):
         clicked = partial(_clicked, key, before.mask[view.head], address)

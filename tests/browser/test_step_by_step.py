@@ -149,9 +149,9 @@ def test_a_cell_is_found_by_key_and_its_number_is_said(server: str, visitor: Vis
 
 def test_the_temperature_is_drawn_again_and_says_so(server: str, visitor: Visitor, attention: Attention) -> None:
     open_step(visitor, server, 5)
-    slider = visitor.page.get_by_label("Temperature drawn again in the browser")
+    slider = visitor.page.get_by_label("Temperature redrawn in the browser")
     slider.fill("0.3")
-    visitor.page.get_by_text("drawn again from this head's scores").wait_for()
+    visitor.page.get_by_text("redrawn from this head's scores").wait_for()
     canvas = visitor.page.locator("canvas[data-symbol=weights]")
     left, top, width, height = map(float, canvas.get_attribute("data-cells").split())
     rows, columns = attention.pattern.shape[1:]

@@ -114,7 +114,7 @@ def test_the_page_of_a_component_opens_without_a_network_and_works(
         weights = page.locator(".temperature").evaluate(read)
         np.testing.assert_allclose(np.reshape(weights, pattern.shape), pattern, atol=1e-5)
         page.get_by_role("slider").press("ArrowRight")
-        assert "drawn again" in page.locator(".badge").inner_text()
+        assert "redrawn" in page.locator(".badge").inner_text()
         assert not np.allclose(page.locator(".temperature").evaluate(read), weights)
 
 

@@ -12,7 +12,7 @@ from model.interventions import AttentionTemperature
 from tests.browser.conftest import Visitor
 
 SOURCE = "a dog and a cat"
-LABEL = "Temperature τ, drawn again in the browser"
+LABEL = "Temperature τ, redrawn in the browser"
 COUNT_RUNS = """app => {
   window.runs = 0;
   const running = () => app.dataset.testScriptState === "running";
@@ -59,7 +59,7 @@ def test_dragging_draws_again_without_a_run_and_letting_go_runs_the_model(
     visitor.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     visitor.page.mouse.down()
     visitor.page.mouse.move(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2, steps=4)
-    badge(visitor, "drawn again")
+    badge(visitor, "redrawn")
     tau = 10 ** float(slider.input_value())
     again = softmax_at(attention.scaled[0], attention.mask[0], tau)
     assert tau < 0.5
@@ -70,7 +70,7 @@ def test_dragging_draws_again_without_a_run_and_letting_go_runs_the_model(
     assert asked_tau(visitor) == "1"
     assert visitor.page.get_by_test_id("stApp").get_attribute("data-test-script-state") == "notRunning"
     visitor.page.mouse.up()
-    badge(visitor, "run again")
+    badge(visitor, "rerun")
     visitor.settle()
     assert visitor.page.evaluate("window.runs") == 1
     ran = float(asked_tau(visitor))
@@ -86,14 +86,14 @@ def test_arrow_keys_step_through_the_temperatures_and_run_after_a_pause(server: 
     slider = visitor.page.get_by_label(LABEL)
     for key in ("ArrowRight", "ArrowRight", "ArrowLeft"):
         slider.press(key)
-    badge(visitor, "run again")
+    badge(visitor, "rerun")
     visitor.page.wait_for_function("location.search.includes('tau=1.1')")
     slider.press("End")
     visitor.page.wait_for_function("location.search.includes('tau=20')")
-    badge(visitor, "run again")
+    badge(visitor, "rerun")
     slider.press("Home")
     visitor.page.wait_for_function("location.search.includes('tau=0.05')")
-    badge(visitor, "run again")
+    badge(visitor, "rerun")
     visitor.settle()
 
 

@@ -13,7 +13,7 @@ class Redraw {
     const label = element("label", "", "Draw again with τ = ");
     this.slider = element("input");
     Object.assign(this.slider, { type: "range", min: -1.3, max: 1.3, step: 0.01 });
-    this.slider.setAttribute("aria-label", "Temperature drawn again in the browser");
+    this.slider.setAttribute("aria-label", "Temperature redrawn in the browser");
     this.number = element("output");
     this.note = element("span", "note");
     this.reset = button("Back to the run", "The temperature of the run", () => this.set(this.run));
@@ -40,7 +40,7 @@ class Redraw {
   }
 
   inWords() {
-    return this.again ? [`weights drawn again with τ = ${this.number.textContent}, the run had ${this.run}`] : [];
+    return this.again ? [`weights redrawn with τ = ${this.number.textContent}, the run had ${this.run}`] : [];
   }
 
   set(tau) {
@@ -56,7 +56,7 @@ class Redraw {
     this.note.textContent =
       tau === this.run
         ? "as in the run"
-        : `drawn again from this head's scores; the run and all later steps have τ = ${this.run}`;
+        : `redrawn from this head's scores; the run and all later steps have τ = ${this.run}`;
   }
 
   // The matrix to draw: of the run, or with the weights at another temperature, in the chosen range.

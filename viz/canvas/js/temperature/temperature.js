@@ -32,7 +32,7 @@ class View extends Picture {
     this.output = element("output", "tau");
     this.slider = element("input");
     Object.assign(this.slider, { type: "range", step: 0.005 });
-    this.slider.setAttribute("aria-label", "Temperature τ, drawn again in the browser");
+    this.slider.setAttribute("aria-label", "Temperature τ, redrawn in the browser");
     this.slider.addEventListener("pointerdown", () => (this.dragging = true));
     this.slider.addEventListener("input", () => this.set(10 ** Number(this.slider.value)));
     this.slider.addEventListener("change", () => this.release());
@@ -155,7 +155,7 @@ class View extends Picture {
     this.root.weights = values;
     this.describe();
     drawMatrix(weights.cells, this.shown, this.tables, this.theme);
-    const state = this.again ? "drawn again" : "as in the run";
+    const state = this.again ? "redrawn" : "as in the run";
     const sizes = `${weights.rows.size} queries by ${weights.columns.size} keys`;
     const what = `${header.title}: attention weights at τ = ${this.tauText}, ${state}, ${sizes}`;
     weights.marks.setAttribute("aria-label", `${what}. Arrow up and down choose the row whose weights are listed.`);
@@ -171,7 +171,7 @@ class View extends Picture {
     this.slider.value = Math.log10(this.tau);
     this.output.textContent = `τ = ${this.tauText}`;
     this.root.classList.toggle("again", this.again);
-    this.badge.textContent = this.again ? "drawn again" : temperature === 1 ? "the run, as trained" : "run again";
+    this.badge.textContent = this.again ? "redrawn" : temperature === 1 ? "the run, as trained" : "rerun";
     const scores = `the scores of the run${temperature === 1 ? "" : ` with τ = ${temperature}`}`;
     if (!this.again) {
       const ran = `The model ran with τ = ${temperature} in ${scope}; these are the weights of that run.`;
