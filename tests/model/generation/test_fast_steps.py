@@ -75,7 +75,7 @@ def test_single_precision_agrees_beyond_the_initial_capacity(tiny_model: Transfo
 
 @few
 @given(configs(), SOURCES)
-def test_a_search_finds_the_same_whether_it_is_watched_or_not(config: TransformerConfig, sources):
+def test_2_a_search_finds_the_same_whether_it_is_recorded_or_not(config: TransformerConfig, sources):
     model = random_model(replace(config, max_len=12), dtype=torch.float64)
     fast = FastTransformer(model)
     unwatched = [greedy(model, sources, fast=fast), *beam_search(model, sources, 3, fast=fast)]

@@ -48,7 +48,7 @@ def tokens_of(found: list[list[Hypothesis]]) -> list[list[tuple[int, ...]]]:
 
 @few
 @given(configs(), sources)
-def test_the_cache_changes_no_token(config, batch):
+def test_8_the_cache_changes_no_token(config, batch):
     model = short_model(config)
     with ended_by_chance(model):
         assert [h.tokens for h in greedy(model, batch)] == [h.tokens for h in greedy(model, batch, use_cache=False)]
@@ -57,7 +57,7 @@ def test_the_cache_changes_no_token(config, batch):
 
 @few
 @given(configs(), sources)
-def test_a_sentence_in_a_batch_gets_what_it_gets_alone(config, batch):
+def test_7_a_sentence_in_a_batch_gets_what_it_gets_alone(config, batch):
     model = short_model(config)
     with ended_by_chance(model):
         assert [h.tokens for h in greedy(model, batch)] == [greedy(model, [source])[0].tokens for source in batch]
@@ -67,7 +67,7 @@ def test_a_sentence_in_a_batch_gets_what_it_gets_alone(config, batch):
 
 @few
 @given(configs(), sources)
-def test_a_beam_of_one_is_greedy(config, batch):
+def test_8_a_beam_of_one_is_greedy(config, batch):
     model = short_model(config)
     with ended_by_chance(model):
         one, other = greedy(model, batch), beam_search(model, batch, beam_size=1)
@@ -109,7 +109,7 @@ def test_a_translation_ends_with_its_only_end_token_or_at_the_limit(config, batc
 
 @few
 @given(configs(), sources.map(lambda batch: batch[0]), st.integers(2, 4), st.sampled_from((0.0, 0.6)))
-def test_beam_search_is_the_one_written_with_lists(config, source, beam_size, alpha):
+def test_8_beam_search_is_the_one_written_with_lists(config, source, beam_size, alpha):
     """Every step from the whole prefix, one prefix at a time, nothing kept but lists."""
     model = short_model(config)
     with ended_by_chance(model):

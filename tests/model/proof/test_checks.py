@@ -65,7 +65,7 @@ def test_the_chain_reaches_from_the_embeddings_to_the_logits(translator, trace, 
     assert not chain_closes(translator, dataclasses.replace(trace, logits=nudged(trace.logits))).passed
 
 
-def test_the_last_bit_of_a_logit_is_enough_for_the_second_claim(translator, trace):
+def test_2_the_last_bit_of_a_logit_is_noticed(translator, trace):
     logits = trace.logits.copy()
     logits[0, 0] = np.nextafter(logits[0, 0], np.float32(np.inf))
     check = hooks_change_nothing(translator, dataclasses.replace(trace, logits=logits))

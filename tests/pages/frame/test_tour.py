@@ -4,6 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from model.interventions import HeadGate
+from model.interventions.link import decode
+
 pytest.importorskip("streamlit")
 
 
@@ -55,6 +58,7 @@ def test_a_link_inside_the_app_goes_to_a_head_and_its_cell(open_app: Callable) -
 
 
 def test_what_a_link_adds_is_in_the_list_once_besides_the_others(open_app: Callable) -> None:
+    gates = tuple(HeadGate(0.0, "cross", 1, head) for head in (2, 3))
     app = open_app("pages/what_if.py")
     for _ in range(2):
         app.query_params["add"] = "gate:0:zero@cross.1.2"
@@ -62,7 +66,7 @@ def test_what_a_link_adds_is_in_the_list_once_besides_the_others(open_app: Calla
     app.query_params["add"] = "gate:0:zero@cross.1.3"
     app.run()
     assert not app.exception
-    assert app.query_params["changes"] == "gate:0:zero@cross.1.2;gate:0:zero@cross.1.3"
+    assert decode(app.query_params["changes"]) == gates
     app.query_params["add"] = "nonsense"
     app.run()
     assert not app.exception
