@@ -1,4 +1,4 @@
-"""How large a Transformer is, and how much it computes, from its configuration alone."""
+"""The number of parameters and multiply-adds of a Transformer, from its configuration alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ from model.trace import Array
 
 @dataclass(frozen=True)
 class Work:
-    """Multiply-adds of one kind of part, all its layers together."""
+    """Multiply-adds of one part of the model, summed over its layers."""
 
     layers: int
     queries: int
-    """positions that go through it"""
+    """positions it processes"""
     keys: int
-    """positions that each of them looks at; 0 where there is no attention"""
+    """positions each of them attends to; 0 outside attention"""
     scores: int
     """of Q K^T, all heads"""
     weighted: int
     """of pattern V, all heads"""
     weights: int
-    """of positions with matrices that were learned: W_Q, W_K, W_V and W_O, or W_1 and W_2, or the output's"""
+    """of products with learned matrices: W_Q, W_K, W_V and W_O, or W_1 and W_2, or the output matrix"""
 
     @property
     def total(self) -> int:
@@ -33,21 +33,21 @@ class Work:
 
 
 def count_parameters(config: TransformerConfig) -> dict[str, int]:
-    """`parameters_by_part` of a model with this configuration, built on PyTorch's meta device: without its numbers."""
+    """`parameters_by_part` of a model with this configuration, built on PyTorch's meta device, without memory."""
     with torch.device("meta"):
         return Transformer(config).parameters_by_part()
 
 
 def multiply_adds(config: TransformerConfig, n_src: int, n_tgt: int) -> dict[str, Work]:
-    """What matrix products cost in one teacher-forced pass over one sentence.
+    """Multiply-adds of the matrix products in one teacher-forced pass over one sentence.
 
-    Masked cells are counted too: the model computes them and then masks. Left out is what grows with n d or
-    h n^2 alone: biases, norms, residuals and the softmax.
+    Masked cells are counted, because the model computes them before masking. Terms of order n d or h n^2 are left out:
+    biases, norms, residuals and the softmax.
 
     Args:
         config: of the model.
-        n_src: source tokens, the end's included.
-        n_tgt: target tokens that the decoder reads, the start token included.
+        n_src: source tokens, including the end token.
+        n_tgt: target tokens that the decoder reads, including the start token.
 
     Returns:
         by part: encoder_self, decoder_self, cross, encoder_feed_forward, decoder_feed_forward, output.
@@ -88,14 +88,16 @@ def work_by_length(config: TransformerConfig, lengths: Sequence[int]) -> dict[st
 
 
 def break_even(config: TransformerConfig) -> float:
-    """Length n, of source and target alike, at which Q K^T and pattern V together cost as much as all projections
-    and feed-forwards: the former grow with n^2 and the latter with n, so it is their ratio at n = 1."""
+    """Length n of source and target at which Q K^T and pattern V cost as much as all projections and feed-forwards.
+
+    The former grow with n^2 and the latter with n, so n is the ratio of the two at n = 1.
+    """
     works = [work for part, work in multiply_adds(config, 1, 1).items() if part != "output"]
     return sum(work.weights for work in works) / sum(work.scores + work.weighted for work in works)
 
 
 def _attention(config: TransformerConfig, layers: int, queries: int, keys: int) -> Work:
-    """Heads divide d_model among them, so h of width d_k cost what one of width d_model would: h d_k = d_model."""
+    """The heads share d_model, h d_k = d_model, so together they cost as much as one head of width d_model."""
     products = layers * config.n_heads * queries * keys * config.d_k
     projections = layers * (2 * queries + 2 * keys) * config.d_model**2
     return Work(layers, queries, keys, scores=products, weighted=products, weights=projections)
