@@ -95,14 +95,14 @@ def _scaling(head: Head, choice: Choice) -> Arithmetic:
 
 def _masking(head: Head, choice: Choice) -> Arithmetic:
     i, j = choice.query, choice.key
-    masked = np.where(head.mask[i], head.scaled[i], -np.inf)
+    masked = np.where(head.mask[i], head.pre_softmax[i], -np.inf)
     state = "is not" if head.mask[i, j] else "is"
     latex = (
-        rf"\text{{key {j} {state} masked for query {i}:}}\quad {latex_number(head.scaled[i, j])} "
+        rf"\text{{key {j} {state} masked for query {i}:}}\quad {latex_number(head.pre_softmax[i, j])} "
         rf"\;\longrightarrow\; {latex_number(masked[j])}"
     )
-    limit = abs(head.scaled[i]).max()
-    rows = (Row("scaled", head.scaled[i], limit=limit), Row("masked", masked, limit=limit))
+    limit = abs(head.pre_softmax[i]).max()
+    rows = (Row("scaled", head.pre_softmax[i], limit=limit), Row("masked", masked, limit=limit))
     seen = int(head.mask[i].sum())
     result = f"{seen} of {head.keys.size} keys are not masked for query {i}"
     return Arithmetic(latex, (_key_strip(head, choice, rows, result),))
@@ -113,11 +113,11 @@ def _softmax(head: Head, choice: Choice) -> Arithmetic:
     allowed = head.mask[i]
     if not allowed.any():
         return Arithmetic(rf"\text{{query {i} may attend to no key: all its weights are 0}}")
-    tempered = np.where(allowed, _double(head.scaled[i]) / tau, -np.inf)
+    tempered = np.where(allowed, _double(head.pre_softmax[i]) / tau, -np.inf)
     largest = tempered.max()
     powers = np.exp(tempered - largest)
     rows = (
-        Row("masked", np.where(allowed, head.scaled[i], -np.inf)),
+        Row("masked", np.where(allowed, head.pre_softmax[i], -np.inf)),
         Row(f"÷ τ = {tau:g}", tempered),
         Row(f"− largest, {number(largest)}", tempered - largest),
         Row("exp of that", powers, bars=True, scale=WEIGHTS, allowed=allowed),
@@ -125,7 +125,7 @@ def _softmax(head: Head, choice: Choice) -> Arithmetic:
     )
     total = latex_number(powers.sum())
     exponent = (
-        rf"{latex_number(head.scaled[i, j])}/{tau:g} - {bracketed(largest, 5)}" if head.mask[i, j] else r"-\infty"
+        rf"{latex_number(head.pre_softmax[i, j])}/{tau:g} - {bracketed(largest, 5)}" if head.mask[i, j] else r"-\infty"
     )
     latex = (
         rf"\alpha_{{{i},{j}}} = \frac{{e^{{x_{{{i},{j}}}/\tau - \max}}}}{{\sum_{{j'}} e^{{x_{{{i},j'}}/\tau - \max}}}}"

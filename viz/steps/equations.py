@@ -116,8 +116,8 @@ def _matrix(
 
 
 def _masked(head: Head) -> Matrix:
-    values = np.where(head.mask, head.scaled, -np.inf)
-    matrix = _matrix("masked", values, head.queries, head.keys, symmetric_range(head.scaled))
+    values = np.where(head.mask, head.pre_softmax, -np.inf)
+    matrix = _matrix("masked", values, head.queries, head.keys, symmetric_range(head.pre_softmax))
     return replace(matrix, allowed=head.mask)
 
 

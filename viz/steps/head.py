@@ -33,6 +33,8 @@ class Head:
     """(query, key) = scores * scale"""
     scale: float
     """1 / sqrt(d_k) in the paper; 1 in a model that does not scale"""
+    pre_softmax: Array
+    """(query, key): what the softmax reads, before mask and temperature; `scaled` in the paper"""
     mask: Array
     """bool (query, key): True = not masked"""
     temperature: float
@@ -123,6 +125,7 @@ def head_of(attention: Any, index: int, row_notes: tuple[str, ...] = ()) -> Head
         scores=attention.scores[index],
         scaled=attention.scaled[index],
         scale=attention.scale,
+        pre_softmax=attention.pre_softmax[index],
         mask=attention.mask[index],
         temperature=float(attention.temperature[index]),
         pattern=attention.pattern[index],
