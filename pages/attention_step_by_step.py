@@ -5,7 +5,7 @@ import streamlit as st
 from model.network.attention import MultiHeadAttention
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
-from pages.parts.attention_step_by_step import arithmetic, choose_cell, matrices, stepper
+from pages.parts.attention_step_by_step import choose_cell, choose_step_of_head, draw_arithmetic, draw_matrices
 from pages.parts.change_list import switch_off_link
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
@@ -25,7 +25,7 @@ rows = tokens.decoder_rows(view.trace.tgt_tokens, view.trace.next_tokens) if dec
 head = head_of(view.attention, view.head, tuple(rows))
 place = f"{view.kind} layer {view.layer} head {view.head}"
 
-number = stepper()
+number = choose_step_of_head()
 step = STEPS[number]
 st.latex(attention_formula(number, head.n_heads, head.index, head.crosses))
 st.markdown(f"**{number + 1}. {step.title}.** {step.text(head)}")
@@ -37,10 +37,10 @@ st.header("The arithmetic of one cell", anchor=False, help="Choose the cell here
 choice = choose_cell(head, number)
 with stage:
     run = f"{view.trace.checkpoint} {view.trace.checkpoint_hash[:8]}"
-    drawn = matrices(picture(number, head, choice, f"{run}, {place}, step {number + 1}: {step.title}"))
+    drawn = draw_matrices(picture(number, head, choice, f"{run}, {place}, step {number + 1}: {step.title}"))
 shown = explain_step(number, head, choice)
 st.latex(shown.latex)
-sums = arithmetic(payload(shown, result_chain(head, choice), number))
+sums = draw_arithmetic(payload(shown, result_chain(head, choice), number))
 
 with st.container(horizontal=True):
     links(heads_and_layers="This head among all others")

@@ -11,7 +11,7 @@ from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts import heads_and_layers as parts
 from pages.parts.change_list import switch_off_link
-from pages.parts.head_table import say_what_it_does, show_rules, show_table, summaries
+from pages.parts.head_table import describe_head, show_rules, show_table, summarise_heads
 from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
@@ -21,11 +21,11 @@ from viz.heatmap import cells_table
 
 view = open_page(__file__)
 shown = parts.choose_look(view)
-found = summaries(view)
+found = summarise_heads(view)
 guess_first(view, "heads")
 overview = parts.show_mosaic(shown)
-say_what_it_does(shown, found)
-st.text(parts.removed_text(shown))
+describe_head(shown, found)
+st.text(parts.describe_removed(shown))
 figure, between = parts.show_head(shown)
 with st.container(horizontal=True):
     links(attention_step_by_step="This head, step by step")

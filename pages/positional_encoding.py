@@ -25,7 +25,7 @@ SINUSOIDAL = {"Wavelengths", "Rotation"}
 view = open_page(__file__)
 config = view.translator.config
 learned = config.positions == "learned"
-shown, columns, side = parts.controls(config.max_len, config.d_model)
+shown, columns, side = parts.choose_table(config.max_len, config.d_model)
 encoding = view.translator.positional_encoding(side)
 table = encoding[:shown, :columns]
 wavelengths = None if learned else position_table.wavelengths(config.d_model)

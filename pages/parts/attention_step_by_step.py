@@ -17,7 +17,7 @@ AXES = {"query": "cell_query", "key": "cell_key", "dimension": "cell_dimension",
 """what a click on a matrix chooses -> key of the widget that shows it"""
 
 
-def stepper() -> int:
+def choose_step_of_head() -> int:
     """Draw back button, slider and next button; returns the step, from 0. The component handles the arrow keys."""
     _from_link()
     back, middle, forward = st.columns([1, 6, 1], vertical_alignment="bottom")
@@ -87,7 +87,7 @@ def _to_link() -> None:
 
 
 def _position(column: Any, label: str, key: str, labels: tuple[str, ...]) -> int:
-    _keep_below(key, len(labels))
+    _clamp_position(key, len(labels))
     options = {i: f"{i} {text}" for i, text in enumerate(labels)}
     default = min(CELL[key], len(labels) - 1)
     return select(label, options, key, default=default, place=column, on_change=_to_link, in_link=False)
@@ -99,12 +99,12 @@ def _dimension(column: Any, label: str, key: str, size: int, used: bool) -> int:
     )
 
 
-def _keep_below(key: str, size: int) -> None:
+def _clamp_position(key: str, size: int) -> None:
     """Clamp a widget's value before it is drawn: another sentence or model may have fewer positions."""
     st.session_state[key] = min(st.session_state[key] or 0, size - 1)
 
 
-def matrices(payload: bytes) -> Drawing:
+def draw_matrices(payload: bytes) -> Drawing:
     """Draw the equation of matrices (viz.steps.steps.picture); a click chooses a cell, the arrow keys the step."""
     return draw(
         Drawing("matrices", payload),
@@ -114,7 +114,7 @@ def matrices(payload: bytes) -> Drawing:
     )
 
 
-def arithmetic(payload: dict) -> Drawing:
+def draw_arithmetic(payload: dict) -> Drawing:
     """Draw the arithmetic of the chosen cell (viz.steps.strips.payload); a click on a number opens its step."""
     return draw(Drawing("arithmetic", payload), "arithmetic", on_step_change=lambda: _take_step("arithmetic"))
 

@@ -146,7 +146,7 @@ def _show_pruning(view: View, scores: list[HeadScores], beam_size: int) -> None:
         )
     _show_curve(view, scores, k)
     with st.expander(f"The {k} heads that are switched off"):
-        st.text("\n".join(map(_named, gates)) or "none")
+        st.text("\n".join(map(_describe_head, gates)) or "none")
 
 
 def _show_curve(view: View, scores: list[HeadScores], k: int) -> None:
@@ -158,7 +158,7 @@ def _show_curve(view: View, scores: list[HeadScores], k: int) -> None:
     if curve is None:
         return
     chart(
-        pruning_chart(curve.log_probabilities, curve.same, k, list(map(_named, gates))),
+        pruning_chart(curve.log_probabilities, curve.same, k, list(map(_describe_head, gates))),
         key="which-curve",
         alt="Log-probability of the translation against the number of heads switched off",
     )
@@ -182,5 +182,5 @@ def _log_probability(view: View, interventions: tuple) -> float:
     return float(rerun(view.translator, view.trace, interventions).target_log_probabilities.sum())
 
 
-def _named(gate: HeadGate) -> str:
+def _describe_head(gate: HeadGate) -> str:
     return Place(gate.kind, gate.layer, gate.head).title

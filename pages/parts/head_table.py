@@ -12,13 +12,13 @@ TABLE = "heads-table"
 SHARES = ("previous", "same", "next", "special", "punctuation", "hidden", "hidden, most")
 
 
-def summaries(view: View) -> tuple[HeadSummary, ...]:
+def summarise_heads(view: View) -> tuple[HeadSummary, ...]:
     """All heads of the chosen kind, layer by layer."""
     layers = sorted(layer for kind, layer in view.trace.attentions if kind == view.kind)
     return tuple(head for layer in layers for head in summarise(view.trace.attention(view.kind, layer)))
 
 
-def say_what_it_does(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
+def describe_head(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
     """Name the opened head, with the rule behind the name and its statistics."""
     view = shown.view
     if shown.look.values == "rollout":

@@ -134,12 +134,12 @@ def show_mosaic(shown: Shown) -> Drawing:
 
 
 def _group(view: View, tables: HeadTables) -> Group:
-    queries, keys = unnumbered(view, tables)
+    queries, keys = plain_labels(view, tables)
     title = "Rollout, up to each layer" if tables.look.values == "rollout" else KINDS[tables.kind]
     return Group(tables.kind, title, tables.values, queries, keys, tables.mask, tables.look.values == "rollout")
 
 
-def unnumbered(view: View, tables: HeadTables) -> tuple[list[str], list[str]]:
+def plain_labels(view: View, tables: HeadTables) -> tuple[list[str], list[str]]:
     """Labels of queries and keys without positions, for pictures that add those themselves."""
     attention = view.trace.attention(tables.kind, view.trace.kind(tables.kind).layers[0])
     queries = group_texts(attention.query_tokens, tables.queries)
@@ -205,7 +205,7 @@ def recipe(shown: Shown) -> Recipe:
     )
 
 
-def removed_text(shown: Shown) -> str:
+def describe_removed(shown: Shown) -> str:
     """How much weight hiding special tokens removed from the opened head, and what its rows sum to now."""
     tables, view = shown.tables, shown.view
     hidden = [token for token in ("<s>", "</s>") if token in view.attention.key_tokens]

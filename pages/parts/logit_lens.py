@@ -32,7 +32,7 @@ def show_lens(view: View, shown: Shown) -> None:
     found = read_lens(view.translator, view.trace)
     every = toggle("After every sub-layer, not just every layer", "layers_every")
     at = np.arange(len(found.steps)) if every else np.flatnonzero(found.ends)
-    steps = [_said(found.steps[i], every) for i in at]
+    steps = [_step_label(found.steps[i], every) for i in at]
     _show_row(view, shown, at, steps)
     st.markdown("**All rows**: the probability, at each step, of the token that the row finally predicts")
     names = shown.rows, view.translator.tokenizer.tokens(found.predicted.tolist())
@@ -137,7 +137,7 @@ def _caveat(pre: bool, tied: bool) -> str:
     )
 
 
-def _said(step: str, every: bool) -> str:
+def _step_label(step: str, every: bool) -> str:
     return step if every or step == "input" else f"layer {step.split()[0]}"
 
 

@@ -56,7 +56,7 @@ def show_summary(view: "View", card: Card) -> None:
     places[2].metric("Weights file", f"{card.files.get('model.safetensors', 0) / 1e6:.3g} MB")
     places[3].metric(
         "Loads in",
-        _opening(view.translator),
+        _loading_time(view.translator),
         help="Measured once in this process: the checkpoint is loaded a second time, hashes checked and weights "
         "moved to the device. The files are then probably in the system's file cache; a first read from disk "
         "takes longer.",
@@ -110,7 +110,9 @@ def show_configuration(view: "View", card: Card) -> None:
         counts = dict(zip(configs, (parts, *paper.values()), strict=True))
         columns = {name: [*count.values(), sum(count.values())] for name, count in counts.items()}
         controls.table(pd.DataFrame({"part": [*parts, "together"], **columns}).convert_dtypes(), floats=None)
-        st.caption("A matrix shared by embeddings and output is counted once, as embeddings. " + _beside_table_3(paper))
+        st.caption(
+            "A matrix shared by embeddings and output is counted once, as embeddings. " + _compare_with_table_3(paper)
+        )
         st.markdown("**Files**")
         controls.table(
             pd.DataFrame({"file": list(card.files), "bytes": list(card.files.values())}).convert_dtypes(), floats=None
@@ -203,7 +205,7 @@ def _show_end_of_log(log: Sequence[Mapping[str, float]]) -> None:
     st.caption(f"Last of {len(log)} rows in log.csv: {', '.join(where + hours)}; {', '.join(found)}.")
 
 
-def _beside_table_3(paper: Mapping[str, Mapping[str, int]]) -> str:
+def _compare_with_table_3(paper: Mapping[str, Mapping[str, int]]) -> str:
     """How the counts differ from the paper's rounded ones; no single vocabulary size explains both."""
     found, needed = [], []
     for name, parts in paper.items():
@@ -224,7 +226,7 @@ def _say_missing(card: Card, *names: str) -> None:
             st.info(card.missing[name], icon=":material/info:")
 
 
-def _opening(translator: Translator) -> str:
+def _loading_time(translator: Translator) -> str:
     try:
         return f"{_load_seconds(translator):.2f} s"
     except CheckpointError:

@@ -26,7 +26,7 @@ SIDES = {"source": "Source", "target": "Target"}
 MEASURES = {"dot": "Dot product", "cosine": "Cosine"}
 
 
-def controls(max_len: int, d_model: int) -> tuple[int, int, str]:
+def choose_table(max_len: int, d_model: int) -> tuple[int, int, str]:
     """Choose how many positions and dimensions to draw, and of which side."""
     left, middle, right = st.columns([2, 2, 1])
     rows = slider("Positions", (2, max_len), min(64, max_len), "positions", place=left)
@@ -64,8 +64,8 @@ def show_sentence(embedded: Embedded, tokens: tuple[str, ...]) -> None:
     chart(maps, key="pe-sum", alt="Heat maps of the sentence: embedding, positional encoding, and their sum")
     redone = np.abs(embedded.embedding + embedded.positional - embedded.sum).max()
     st.caption(
-        f"Norms of the rows: embeddings {_span(norms['embedding'])}, positional encodings "
-        f"{_span(norms['positional'])}. Recomputed here, the sum differs from the model's by at most {redone:g}."
+        f"Norms of the rows: embeddings {_range_text(norms['embedding'])}, positional encodings "
+        f"{_range_text(norms['positional'])}. Recomputed here, the sum differs from the model's by at most {redone:g}."
     )
 
 
@@ -164,6 +164,6 @@ def _pairs(n_pairs: int, pair: int) -> list[int]:
     return sorted({*several(label, range(n_pairs), evenly_spaced_pairs(n_pairs), "pe_pairs", max_selections=7), pair})
 
 
-def _span(lengths: Array) -> str:
+def _range_text(lengths: Array) -> str:
     low, high = f"{lengths.min():.2f}", f"{lengths.max():.2f}"
     return low if low == high else f"{low} to {high}"

@@ -51,7 +51,7 @@ def show_snapshots(view: "View", last_step: int | None) -> dict[str, Array]:
     """
     saved = snapshot_steps(checkpoint_path(view.translator.name))
     if not saved:
-        _say_where(view)
+        _say_who_has_snapshots(view)
         return {}
     chosen = _choose_step(saved, last_step)
     try:
@@ -112,7 +112,7 @@ def _name(chosen: str, last_step: int | None) -> str:
     return f"at the end of training{f', step {last_step:,}' if last_step else ''} (the shipped weights)"
 
 
-def _say_where(view: "View") -> None:
+def _say_who_has_snapshots(view: "View") -> None:
     """Say that this checkpoint has no snapshots, and which one has."""
     others = [name for name in available_checkpoints() if snapshot_steps(checkpoint_path(name))]
     remedy = f"Choose {' or '.join(others)} as checkpoint in the sidebar: it has them." if others else ""

@@ -93,7 +93,7 @@ def show_neighbours(view: View, shown: Shown) -> None:
     st.caption(
         f"Cosine similarity of the two rows of E: the {len(found)} nearest of all {len(others):,} other tokens, whose "
         f"mean is {others.mean():.4f} and minimum {others.min():.4f}. A hyphen marks a token that continues a word. "
-        "Hatched: a byte or a special token, which has no text. " + _sharing(translator.config.tie_embeddings)
+        "Hatched: a byte or a special token, which has no text. " + _describe_sharing(translator.config.tie_embeddings)
     )
 
 
@@ -134,7 +134,7 @@ def rows_of(shown: Shown) -> dict[str, Array]:
     return {name: array[shown.position] for name, array in vars(shown.embedded).items()}
 
 
-def _sharing(tied: bool) -> str:
+def _describe_sharing(tied: bool) -> str:
     if tied:
         return "Encoder, decoder and output layer share this one matrix (section 3.4)."
     return "This model has separate matrices for encoder, decoder and output; this is the one of the chosen side."

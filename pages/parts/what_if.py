@@ -120,7 +120,7 @@ def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -
     st.caption(
         f"{view.place.title}, **same target**: rows are queries, columns keys. "
         "Click on a cell of the first map to mask it, on a hatched one to unmask it, and again to undo. Drag over "
-        "part of a map to zoom in; double-click to zoom out." + _still(weights, changes)
+        "part of a map to zoom in; double-click to zoom out." + _note_unchanged(weights, changes)
     )
     return figure
 
@@ -130,7 +130,7 @@ def map_key() -> str:
     return f"{MAPS}-{list_version()}"
 
 
-def _still(weights: tuple[np.ndarray, np.ndarray], changes: tuple[Intervention, ...]) -> str:
+def _note_unchanged(weights: tuple[np.ndarray, np.ndarray], changes: tuple[Intervention, ...]) -> str:
     if not changes or not np.array_equal(*weights):
         return ""
     return " **This head's own weights did not change**: the tab “Where it moved” shows whose did."

@@ -20,7 +20,7 @@ from pages.compute.runs import Request, open_translator, rerun, run
 from pages.frame.menu import STYLE
 from pages.frame.view import Place, View
 from pages.parts import heads_and_layers, temperature
-from pages.parts.attention_step_by_step import matrices
+from pages.parts.attention_step_by_step import draw_matrices
 from pages.widgets.canvas import token_lines
 from pages.widgets.chart import chart
 from tests.bench.sentences import text_of
@@ -95,7 +95,7 @@ def _mosaic_size(view: View) -> int:
 
 
 def _lines(view: View, _moved: int) -> None:
-    names = heads_and_layers.unnumbered(view, _shown(view).tables)
+    names = heads_and_layers.plain_labels(view, _shown(view).tables)
     with st.columns(COLUMNS)[1]:
         token_lines(lines(view.attention.pattern[:8], *names, allowed=view.attention.mask[:8]), "lines")
 
@@ -112,7 +112,7 @@ def _temperature(view: View, _moved: int) -> None:
 
 def _matrices(view: View, moved: int) -> None:
     head = head_of(view.attention, view.head)
-    matrices(picture(moved % len(STEPS), head, Choice(2, 1, 0, 0), "a head"))
+    draw_matrices(picture(moved % len(STEPS), head, Choice(2, 1, 0, 0), "a head"))
 
 
 def _row(view: View, moved: int) -> None:
