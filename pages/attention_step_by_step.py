@@ -10,7 +10,7 @@ from pages.parts.change_list import switch_off_link
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
-from pages.widgets.page_links import links, way
+from pages.widgets.page_links import link_with, links
 from pages.widgets.snippet import Call
 from viz import tokens
 from viz.latex import attention_formula
@@ -44,7 +44,7 @@ sums = draw_arithmetic(payload(shown, result_chain(head, choice), number))
 
 with st.container(horizontal=True):
     links(heads_and_layers="This head among all others")
-    way("What if this head were off?", "what_if", **switch_off_link(view.kind, view.layer, view.head))
+    link_with("What if this head were off?", "what_if", **switch_off_link(view.kind, view.layer, view.head))
 explain(step.why(head), section=step.section)
 show_code(MultiHeadAttention)
 export(

@@ -16,7 +16,7 @@ from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
-from pages.widgets.page_links import links, way
+from pages.widgets.page_links import link_with, links
 from viz.heatmap import cells_table
 
 view = open_page(__file__)
@@ -29,7 +29,7 @@ st.text(parts.describe_removed(shown))
 figure, between = parts.show_head(shown)
 with st.container(horizontal=True):
     links(attention_step_by_step="This head, step by step")
-    way("What if this head were off?", "what_if", **switch_off_link(view.kind, view.layer, view.head))
+    link_with("What if this head were off?", "what_if", **switch_off_link(view.kind, view.layer, view.head))
 parts.explain_numbers(shown)
 tabs(
     {

@@ -1,1 +1,1 @@
-"""What stands around every page: menu, sidebar, address, tour, proof strip."""
+"""Around every page: menu, sidebar, URL, tour, proof strip."""

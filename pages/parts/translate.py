@@ -14,7 +14,7 @@ from pages.frame.view import KINDS, View
 from pages.widgets.canvas import token_lines
 from pages.widgets.chart import clicked_point
 from pages.widgets.controls import choice, number
-from pages.widgets.page_links import way
+from pages.widgets.page_links import link_with
 from viz.canvas.lines import lines
 from viz.drawing import Drawing
 from viz.tokens import labels
@@ -103,7 +103,9 @@ def link_to_alignment(alignment: Alignment) -> None:
     """A link that opens the drawn head on "Heads and layers"; nothing for a mean."""
     if alignment.head is not None:
         place = f"cross.{alignment.layer}.{alignment.head}"
-        way(f"Open cross-attention, layer {alignment.layer}, head {alignment.head}", "heads_and_layers", **{SEE: place})
+        link_with(
+            f"Open cross-attention, layer {alignment.layer}, head {alignment.head}", "heads_and_layers", **{SEE: place}
+        )
 
 
 def translate_long_text(view: View) -> None:
@@ -157,5 +159,5 @@ def _show_note(example: Example, query: int, key: int, weight: float) -> None:
         )
         with st.container(horizontal=True):
             head = f"{example.kind}.{example.layer}.{example.head}"
-            way("See this head", "heads_and_layers", **{SEE: head})
-            way("This weight, step by step", "attention_step_by_step", **{SEE: f"{head}.{query}.{key}"})
+            link_with("See this head", "heads_and_layers", **{SEE: head})
+            link_with("This weight, step by step", "attention_step_by_step", **{SEE: f"{head}.{query}.{key}"})

@@ -1,1 +1,1 @@
-"""What pages are built from."""
+"""Building blocks of pages: charts, controls, export, explanations, links."""

@@ -1,4 +1,4 @@
-"""How every Plotly figure is put on a page, and how its file is called."""
+"""Plotly figures on a page, and the names of their files."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -7,11 +7,11 @@ from typing import Any
 import streamlit as st
 
 RUN = "files_of"
-"""in the session: what names of files say of the run"""
+"""in the session: the end of file names, which names the run"""
 
 
 def name_files(checkpoint: str, weights: str) -> None:
-    """Let the files of all charts end in checkpoint and hash, until the next run."""
+    """Let the file names of all charts end in checkpoint and hash, until the next run."""
     st.session_state[RUN] = f"{checkpoint}-{weights[:8]}"
 
 
@@ -27,16 +27,16 @@ def chart(
     """Draw a Plotly figure over the full width.
 
     Args:
-        figure: from viz.figure: it brings its look, and the style sheet makes that fit the person's theme.
+        figure: from viz.figure; the style sheet adapts it to the person's theme.
         key: unique on the page.
-        alt: what the figure shows, for people who cannot see it: the name that a screen reader gives it.
-        on_select: "rerun", or a function to call first, makes a click on a point run the page again; what
-            was chosen is returned, and is in st.session_state[key].
-        roomy: several maps beside each other: on a phone they keep the room that they need, and scroll.
+        alt: what the figure shows, for screen readers.
+        on_select: "rerun", or a function to call first: a click on a point then runs the page again, with the
+            selection returned and in st.session_state[key].
+        roomy: for several maps side by side; on a phone they keep their width and scroll.
     """
     config = {
         "displaylogo": False,
-        # Where an axis has a range of its own, autoscaling would turn it the other way round.
+        # Autoscaling would flip an axis that has a range of its own.
         "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"],
         "doubleClick": "reset",
         "toImageButtonOptions": {"format": "png", "scale": 2, "filename": f"{key}-{st.session_state.get(RUN, '')}"},

@@ -1,4 +1,4 @@
-"""The two boxes that say what a figure means: the formula with its place in the paper, and the code."""
+"""The two boxes that explain a figure: the formula with its section of the paper, and the code."""
 
 import inspect
 from collections.abc import Callable
@@ -8,10 +8,10 @@ import streamlit as st
 
 
 def explain(text: str, latex: str | None = None, section: str | None = None) -> None:
-    """A formula and what it says.
+    """A formula and its explanation.
 
     Args:
-        text: Markdown, written by us: never a token or a person's text.
+        text: Markdown written by us, never a token or typed text.
         latex: the formula, without dollar signs.
         section: where in the paper, such as "3.2.1".
     """
@@ -24,7 +24,7 @@ def explain(text: str, latex: str | None = None, section: str | None = None) -> 
 
 
 def show_code(*objects: Callable | type) -> None:
-    """The lines of `model/` that computed what is shown, as they are in the running program."""
+    """The lines of `model/` that computed what is shown, read from the running program."""
     with st.expander("Show the code", icon=":material/code:"):
         for item in objects:
             lines, first = _lines(item)
@@ -34,5 +34,5 @@ def show_code(*objects: Callable | type) -> None:
 
 @cache
 def _lines(item: Callable | type) -> tuple[list[str], int]:
-    """Its lines and the number of the first. Remembered: they stay the same, and finding them takes milliseconds."""
+    """Its lines and the number of the first one; finding them takes milliseconds, so they are cached."""
     return inspect.getsourcelines(item)

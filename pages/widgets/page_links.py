@@ -1,4 +1,4 @@
-"""Ways to other pages: the home page's cards, one for every other page, and single links."""
+"""Links to other pages: single ones, and the home page's cards."""
 
 import streamlit as st
 
@@ -8,20 +8,20 @@ from pages.frame.sidebar import framed
 
 
 def links(**labels: str) -> None:
-    """A link to each of these pages, by the name of its file; everything chosen in the sidebar comes along."""
+    """A link to each of these pages, given by the name of its file; the sidebar's choices are kept."""
     if framed():
         for name, label in labels.items():
             page = page_of(f"{name}.py")
             st.page_link(page.path, label=label, icon=page.icon)
 
 
-def way(label: str, name: str, **chosen: str) -> None:
-    """A link to a page that shows something else than what is chosen now; all the rest comes along.
+def link_with(label: str, name: str, **chosen: str) -> None:
+    """A link to a page with other parameters than the present ones; the sidebar's other choices are kept.
 
     Args:
-        label: what the person will see there.
+        label: what the page will show.
         name: of the page's file.
-        chosen: parameters of the page's address that belong to no field: a field's own value would win.
+        chosen: URL parameters that belong to no control; a control's own value would take precedence.
     """
     if framed():
         page = page_of(f"{name}.py")
