@@ -29,7 +29,7 @@ ARGUMENTS = (
     "--disable-sync",
 )
 VIEWPORT = {"width": 1366, "height": 900}
-PATIENCE = 40_000
+PATIENCE = 120_000
 """Milliseconds to wait for a condition: a first visit imports PyTorch, perhaps on a busy machine."""
 
 

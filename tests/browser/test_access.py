@@ -32,7 +32,9 @@ FOCUSED = """() => {
   const before = window.stopBefore;
   const seen = before ? looks(before.node) !== before.looks : null;
   window.stopBefore = window.focused = null;
-  if (!node || node === document.body) return { over: true, seen };
+  // At its end the page hands the focus to the browser, or starts again from its beginning.
+  if (!node || node === document.body || node === window.firstStop) return { over: true, seen };
+  window.firstStop ??= node;
   window.focused = node;
   window.stopBefore = { node, looks: looks(node) };
   const host = (of) => (of.getRootNode().host ? host(of.getRootNode().host) : of);

@@ -7,7 +7,7 @@ import pytest
 
 from model.background.table_1 import layer_costs
 from model.checkpoints.translator import Translator
-from tests.browser.conftest import PATIENCE, Visitor, query
+from tests.browser.conftest import Visitor, query
 
 OPERATIONS, PATHS = ".st-key-why-operations .js-plotly-plot", ".st-key-why-paths .js-plotly-plot"
 MARKS = "plot => plot._fullData.filter(t => t.mode === 'markers').slice(0, 4).map(t => [t.x[0], t.y[0]])"
@@ -71,7 +71,7 @@ def test_times_are_measured_when_somebody_asks(server: str, visitor: Visitor) ->
     assert visitor.page.locator(".st-key-why-times").count() == 0
     visitor.page.get_by_role("button", name="Measure on this machine").click()
     plot = visitor.page.locator(".st-key-why-times .js-plotly-plot")
-    plot.wait_for(timeout=3 * PATIENCE)
+    plot.wait_for()
     visitor.settle()
     lines = plot.evaluate("plot => plot._fullData.map(t => [t.name, [...t.y]])")
     assert [name for name, _ in lines] == ["self-attention", "LSTM"]
