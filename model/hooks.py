@@ -1,8 +1,7 @@
 """Hook points: named places where a run's activations can be read and edited.
 
-The hooks themselves stay registered for good. What one run reads or edits is held in a
-`ContextVar`, so it belongs to the thread (or task) that asked for it: sessions share one model and
-one set of weights, and never see each other's recordings or edits.
+The hooks stay registered. What a run records or edits is held in a `ContextVar` and so belongs to the thread (or task)
+that asked for it: sessions share one model and one set of weights, and never see each other's recordings or edits.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +16,7 @@ Edit = Callable[[Tensor], Tensor | None]
 
 @dataclass(frozen=True)
 class _Run:
-    """What one `recording`, `editing` or `explicit_path` block asked for, by hook point."""
+    """What one `recording`, `editing` or `explicit_path` block does, by hook point."""
 
     paths: Mapping["HookPoint", str] = field(default_factory=dict)
     activations: dict[str, Tensor] = field(default_factory=dict)
@@ -44,13 +43,13 @@ class HookPoint(nn.Module):
 
     @property
     def observed(self) -> bool:
-        """Whether anything reads or edits here: this context's runs, or a hook of someone's own."""
+        """Whether anything records or edits here: a block of this context, or a forward hook of the caller's own."""
         own_hooks = len(self._forward_hooks) > 1
         return own_hooks or any(run.explicit or self in run.paths or self in run.edits for run in _RUNS.get())
 
 
 def _consult_runs(point: HookPoint, _args: tuple[Tensor, ...], activation: Tensor) -> Tensor:
-    """Apply this context's edits, outermost block first; then record what is left."""
+    """Apply this context's edits, outermost block first; then record the result."""
     runs = _RUNS.get()
     for run in runs:
         if edit := run.edits.get(point):
@@ -68,7 +67,7 @@ def hook_points(model: nn.Module) -> dict[str, HookPoint]:
 
 
 def observed(modules: Iterable[nn.Module]) -> bool:
-    """Whether anything reads or edits what `modules` compute in this context: all of a model's, hook points or not."""
+    """Whether anything records or edits what `modules` compute in this context, at hook points or by other hooks."""
     return any(
         module.observed if isinstance(module, HookPoint) else module._forward_hooks or module._forward_pre_hooks
         for module in modules
@@ -96,8 +95,8 @@ def recording(model: nn.Module, paths: list[str] | None = None) -> Iterator[dict
 def editing(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
     """Replace activations while the block runs: `edits` maps a hook point's path to a function.
 
-    The function gets the activation and returns its replacement, or None to leave it as it is.
-    Blocks nest: the outer block's edit comes first.
+    The function takes the activation and returns its replacement, or None to leave it as it is.
+    Blocks nest: the outer block's edit is applied first.
 
     Raises:
         ValueError: a path names no hook point of `model`.
@@ -109,7 +108,7 @@ def editing(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
 
 @contextmanager
 def explicit_path() -> Iterator[None]:
-    """Go through every hook point though nobody watches: what a recorded run is compared with."""
+    """Run through every hook point without recording: the run that a recorded one is compared with."""
     with _active(_Run(explicit=True)):
         yield
 

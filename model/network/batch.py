@@ -12,16 +12,14 @@ from model.network.config import PAD
 def token_batches(lengths: Sequence[int], max_tokens: int, seed: str) -> list[list[int]]:
     """Indices in batches whose longest length times count stays within `max_tokens` (section 5.1).
 
-    A sentence longer than `max_tokens` is a batch of its own.
-
-    Sentences of about the same length go together, which leaves little padding. A little noise on
-    the lengths changes every epoch who meets whom; `seed` decides it, and the order of the batches.
+    A sentence longer than `max_tokens` becomes a batch of its own. Batching sentences of similar length keeps padding
+    low; a little noise on the lengths varies the batches from epoch to epoch. `seed` decides the noise and the order.
     """
     rng = random.Random(seed)
     order = sorted(range(len(lengths)), key=lambda i: lengths[i] + rng.random())
     batches: list[list[int]] = []
     for i in order:
-        # Sorted by length up to noise below one, so the newest is the longest.
+        # Sorted by length up to noise below one, so this sentence is the longest of its batch.
         if not batches or lengths[i] * (len(batches[-1]) + 1) > max_tokens:
             batches.append([])
         batches[-1].append(i)
@@ -30,6 +28,6 @@ def token_batches(lengths: Sequence[int], max_tokens: int, seed: str) -> list[li
 
 
 def pad_batch(sentences: list[list[int]], device: torch.device | str | None = None) -> Tensor:
-    """Token ids of unequal length -> (batch, longest), filled up with PAD."""
+    """Token ids of unequal length -> (batch, longest), padded with PAD."""
     longest = max(map(len, sentences))
     return torch.tensor([s + [PAD] * (longest - len(s)) for s in sentences], device=device)

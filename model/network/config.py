@@ -1,4 +1,4 @@
-"""What shapes a Transformer: one frozen configuration, and the paper's own as presets."""
+"""The configuration of a Transformer, and presets, the paper's own among them."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ PAD, UNK, BOS, EOS = range(len(SPECIAL_TOKENS))
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """Every choice that a Transformer's weights depend on; the defaults are the paper's base model.
+    """Every choice that determines a Transformer's weights; the defaults are the paper's base model.
 
     Raises:
         ValueError: a field is out of its range; the sentence names the field and what it may be.

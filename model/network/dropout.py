@@ -6,11 +6,10 @@ from torch import Tensor, nn
 
 
 class Dropout(nn.Module):
-    """Dropout (section 5.4) that on a CPU decides eight elements with each 64-bit random number.
+    """Dropout (section 5.4) that on a CPU uses one random byte per element, eight from each 64-bit number.
 
-    Drawing a float per element costs a third of a training step on two cores. One byte per element
-    is enough: `rate` is then rounded to a multiple of 1/256 (0.3 becomes 77/256 = 0.3008), and the
-    survivors are scaled by exactly that.
+    One random float per element would take a third of a training step on two cores. With bytes, `rate` is rounded to
+    a multiple of 1/256 (0.3 becomes 77/256 = 0.3008), and the remaining elements are scaled accordingly.
     """
 
     def __init__(self, rate: float) -> None:

@@ -27,7 +27,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """N identical layers over the target so far, each with a view of the memory (section 3.1)."""
+    """N identical layers over the target so far, each with cross-attention to the memory (section 3.1)."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -60,8 +60,8 @@ class Transformer(nn.Module):
         self._initialise()
 
     def _initialise(self) -> None:
-        """Xavier for every projection, zero biases; embeddings with variance 1 / d_model, so that times
-        sqrt(d_model) they are as large as the sines and cosines that are added to them."""
+        """Xavier for every projection, zero biases; embeddings with variance 1 / d_model, so that after multiplication
+        by sqrt(d_model) they are on the scale of the sines and cosines that are added to them."""
         for module in self.modules():
             if isinstance(module, nn.Linear) and module is not self.output:
                 nn.init.xavier_uniform_(module.weight)
@@ -154,5 +154,5 @@ class Transformer(nn.Module):
 
 
 def _final_norm(config: TransformerConfig) -> nn.Module:
-    """Pre-norm leaves the last residual stream un-normed, so its stacks end with one more norm."""
+    """Pre-norm does not normalise the last residual stream, so its stacks end with one more norm."""
     return nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()

@@ -23,7 +23,7 @@ class EncoderLayer(nn.Module):
 
 
 class LayerCache:
-    """What one decoder layer keeps between steps: its own growing keys and values, the memory's once."""
+    """Keys and values of one decoder layer between steps: those of its growing target, and those of the memory."""
 
     def __init__(self) -> None:
         self.self_attn = KeyValueCache()

@@ -7,7 +7,7 @@ from model.network.config import PAD
 
 
 def padding_mask(tokens: Tensor) -> Tensor:
-    """Keys that are words and not padding: (batch, position) -> (batch, 1, 1, position)."""
+    """Keys that are not padding: (batch, position) -> (batch, 1, 1, position)."""
     return (tokens != PAD)[:, None, None, :]
 
 
