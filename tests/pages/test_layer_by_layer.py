@@ -64,10 +64,11 @@ def test_one_sublayer_shows_the_four_vectors_and_its_norm(open_app: Callable, sa
     assert not app.exception
     sublayer = saved.trace(SOURCE, TEXT).streams["decoder"].sublayers[4]
     norm = layer_norm(sublayer, 2)
-    (strips,) = figure(app, "layers-strips")["data"]
+    drawn = figure(app, "layers-strips")
+    (strips,), colours = drawn["data"], drawn["layout"]["coloraxis"]
     vectors = [getattr(sublayer, name)[2] for name in ("before", "out", "added", "normed")]
     assert np.array_equal(numbers(strips["z"]), [*vectors, norm.gamma, norm.beta])
-    assert strips["zmax"] == -strips["zmin"] == np.abs([*vectors, norm.gamma, norm.beta]).max()
+    assert colours["cmax"] == -colours["cmin"] == np.abs([*vectors, norm.gamma, norm.beta]).max()
     table = app.dataframe[0].value
     assert list(table["mean"]) == pytest.approx([v.mean(dtype=float) for v in vectors])
     assert table["mean"][2] == pytest.approx(norm.mean)
