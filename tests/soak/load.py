@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from model.analysis.aligned_head import best_aligned_head
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
@@ -58,8 +59,8 @@ class Answer:
     @classmethod
     def expected(cls, trace: Trace) -> "Answer":
         written = trace.target_probabilities
-        last = max(layer for kind, layer in trace.attentions if kind == "cross")
-        alignment = trace.attention("cross", last).pattern.mean(axis=0)
+        layer, head = best_aligned_head(trace)
+        alignment = trace.attention("cross", layer).pattern[head]
         return cls(html.sentence(trace.translation), written, alignment)
 
     @classmethod
