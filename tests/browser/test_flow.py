@@ -98,7 +98,7 @@ def test_a_link_that_is_tapped_while_a_sentence_is_typed_takes_the_sentence_alon
 
 def test_a_reset_takes_back_what_was_chosen_on_every_page(server: str, visitor: Visitor) -> None:
     visitor.visit(f"{server}/what_if?layer=1&changes={quote(OFF)}")
-    visitor.page.get_by_text("1. The result of").wait_for()
+    visitor.page.get_by_text("1. In encoder self-attention, layer 1, head 2").wait_for()
     follow(visitor, "This head, step by step", "Attention, step by step")
     visitor.page.get_by_role("button", name="Next").click()
     wait_for_address(visitor, "step=2")
