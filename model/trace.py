@@ -130,7 +130,7 @@ class Attention:
     scaled: Array
     """(heads, query, key): scores * scale, before mask and temperature"""
     mask: Array
-    """bool (heads, query, key): True = may look"""
+    """bool (heads, query, key): True = may attend"""
     temperature: Array
     """(heads,): tau, by which the run divided what its softmax reads; 1 unless an intervention changed it"""
     pattern: Array

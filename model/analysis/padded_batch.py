@@ -35,7 +35,7 @@ class PaddedRun:
     scaled: Array
     """(heads, query, key + pads): scores / sqrt(d_k), before the mask"""
     mask: Array
-    """bool (heads, query, key + pads): True = may look"""
+    """bool (heads, query, key + pads): True = may attend"""
     pattern: Array
     """(heads, query, key + pads): attention weights"""
     pad_weight: float

@@ -26,9 +26,9 @@ def describe(intervention: Intervention) -> str:  # noqa: C901 - one case per ki
             return _mask_edit(intervention, place)
         case ForbidSource(positions=positions, kind=kind):
             where = place if kind else place.replace("every attention", "encoder self-attention and cross-attention")
-            return f"No query may look at source {_positions(positions)} in {where}."
+            return f"No query may attend to source {_positions(positions)} in {where}."
         case LiftCausalMask():
-            return f"Target tokens may look at later ones in {_of_kind('decoder_self', intervention.layer, None)}."
+            return f"Target tokens may attend to later ones in {_of_kind('decoder_self', intervention.layer, None)}."
         case HeadGate():
             return _gate(intervention, place)
         case PatternEdit(query=query):

@@ -1,4 +1,4 @@
-"""Changes to the mask: which keys a query may look at (paper, section 3.2.3)."""
+"""Changes to the mask: which keys a query may attend to (paper, section 3.2.3)."""
 
 from dataclasses import dataclass
 from typing import ClassVar

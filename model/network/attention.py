@@ -53,7 +53,7 @@ class MultiHeadAttention(nn.Module):
         Args:
             x: (batch, query, d_model), where the queries come from.
             source: (batch, key, d_model), where keys and values come from; `x` itself in self-attention.
-            mask: bool, broadcastable to (batch, heads, query, key); True = may look.
+            mask: bool, broadcastable to (batch, heads, query, key); True = may attend.
             cache: earlier keys and values of this attention; `source` then holds the new positions.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Masks: which keys a query may look at (paper, section 3.2.3). True = may look."""
+"""Masks: which keys a query may attend to (paper, section 3.2.3). True = may attend."""
 
 import torch
 from torch import Tensor

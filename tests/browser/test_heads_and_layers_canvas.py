@@ -172,7 +172,7 @@ def test_hovering_names_head_tokens_and_weight_as_text(server: str, visitor: Vis
     assert tip_weight(visitor) == pytest.approx(weights[1, 2, 3, 0], abs=6e-5)
     assert tip(visitor, "mosaic")[1:] == ["encoder_self, layer 1, head 2", "query 3: tok3", f"key 0: {NASTY}"]
     marks.hover(position=cell_place(layout, 1, 0, 0, (0.9, 0.1)))
-    assert tip(visitor, "mosaic")[0] == "masked: may not look"
+    assert tip(visitor, "mosaic")[0] == "masked: may not attend"
     assert visitor.page.locator(".tip img, .spoken img").count() == 0
 
 

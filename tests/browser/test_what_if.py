@@ -71,7 +71,7 @@ def test_a_link_opened_shows_the_same_changes(server: str, visitor: Visitor) -> 
     visitor.visit(page(server, changes=changes))
     assert link(visitor) == encode(decode(changes))
     picture = visitor.picture()
-    assert "3. No query may look at source position 1" in picture
+    assert "3. No query may attend to source position 1" in picture
     assert len(decode(link(visitor))) == 3
     visitor.visit(page(server, changes=changes))
     assert visitor.picture() == picture

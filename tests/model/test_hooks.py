@@ -192,7 +192,7 @@ def test_a_sentence_of_nothing_but_padding_gives_no_nan_on_either_path(tiny_conf
         if path.endswith("pattern"):
             assert pattern.isfinite().all()
     cross = activations[PATTERN]
-    assert not cross[1].any(), "who may look at nothing gathers nothing"
+    assert not cross[1].any(), "who may attend to nothing gathers nothing"
     assert not padding_mask(src)[1].any()
 
 

@@ -80,7 +80,7 @@ def test_what_the_trace_itself_has_changed_stays_changed(double):
     silent = HeadGate(0.0, "cross", 0, 1)
     plain = double.trace(SOURCE, TARGET, interventions=(silent,))
     uniform = next(swap_weights(double, plain, "cross", 0, 1))
-    assert uniform.output_tv.max() < 1e-12, "a head that is switched off may look where it likes"
+    assert uniform.output_tv.max() < 1e-12, "a head that is switched off may attend where it likes"
     assert uniform.pattern_tv.any()
 
 

@@ -142,7 +142,7 @@ class View extends Picture {
     const cell = row * matrix.columns.size + column;
     const masked = matrix.masked && !matrix.allowed[cell];
     let value = exactText(matrix.shown.values[cell]);
-    if (matrix.scale === "mask") value = masked ? "may not look" : "may look";
+    if (matrix.scale === "mask") value = masked ? "may not attend" : "may attend";
     else if (masked) value = `${value} (masked)`;
     return [value, placeOf(matrix.rows, row), placeOf(matrix.columns, column)].filter(Boolean);
   }
@@ -181,7 +181,7 @@ class View extends Picture {
       ranges.set(key, [...(ranges.get(key) || []), matrix]);
     }
     const entries = [...ranges.values()].map((matrices) => legendEntry(matrices, this.tables));
-    if (this.matrices().some(({ scale }) => scale === "mask")) entries.push(element("span", "seen", "✓ may look"));
+    if (this.matrices().some(({ scale }) => scale === "mask")) entries.push(element("span", "seen", "✓ may attend"));
     if (this.matrices().some(({ allowed }) => allowed?.includes(0))) entries.push(element("span", "hatched", "masked"));
     this.legend.replaceChildren(...entries);
   }

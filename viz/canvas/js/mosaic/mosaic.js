@@ -110,7 +110,7 @@ class View extends Picture {
     const [top, bottom] = cellsOfPixel(group.queries.length, height, pixel[1]);
     const [left, right] = cellsOfPixel(group.keys.length, width, pixel[0]);
     const { code, query, key } = largestCell(group, layer, head, [top, bottom], [left, right]);
-    const value = code ? `${this.header.measure} ${weightText(code, this.unit)}` : "masked: may not look";
+    const value = code ? `${this.header.measure} ${weightText(code, this.unit)}` : "masked: may not attend";
     const cells = (bottom - top) * (right - left);
     return [
       element("strong", "", value),
