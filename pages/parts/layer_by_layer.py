@@ -57,7 +57,7 @@ class Shown:
 def choose(view: View) -> Shown:
     """Choose stack, token and step; values out of range are clamped or reset to the default."""
     notes = st.container()
-    left, middle, right = st.columns([1, 2, 2])
+    left, middle, right = st.columns([5, 8, 8])
     stack = choice("Stack", STACKS, "layers_stack", default="decoder", place=left)
     stack = stack or "decoder"
     tokens = view.trace.src_tokens if stack == "encoder" else view.trace.tgt_tokens
