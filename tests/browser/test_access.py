@@ -95,6 +95,9 @@ def complaints(page: Any, **options: object) -> list[str]:
     """What axe-core finds serious, or worse."""
     # Plotly's thousands of lines and cells have no text but their labels, and take most of the time.
     context, options = {"exclude": [".js-plotly-plot svg"]}, {"resultTypes": ["violations"], **options}
+    # The Tab key opened tooltips: one that fades has less contrast than when it is read.
+    page.evaluate("document.activeElement?.blur()")
+    page.wait_for_function("!document.querySelector('[role=tooltip], [data-testid=stTooltipContent]')")
     found = Axe().run(page, context, options).response["violations"]
     return [
         f"{violation['id']}: {node['html'][:200]}"
