@@ -32,14 +32,24 @@ def pattern_of(translator: Translator) -> np.ndarray:
     return translator.trace(SOURCE).attention("cross", 1).pattern[2]
 
 
+MOST_TRIES = 600
+
+
 def visit(server: str, visitor: Visitor, page: str, **query: str) -> None:
     visitor.visit(f"{server}/{page}?{urlencode(QUERY | query)}")
     visitor.page.get_by_text("Export", exact=True).last.click()
 
 
 def saved(page: "Page", button: str, folder: Path) -> Path:
+    save = page.get_by_role("button", name=button).first
     with page.expect_download() as download:
-        page.get_by_role("button", name=button).first.click()
+        save.click()
+        # A picture that is not drawn yet says so in place of a file; then a person tries again.
+        for _ in range(MOST_TRIES):
+            if not page.get_by_text("This picture is not on the page at the moment.").is_visible():
+                break
+            page.wait_for_timeout(100)
+            save.click()
     file = folder / download.value.suggested_filename
     download.value.save_as(file)
     return file
