@@ -1,7 +1,6 @@
 """The page on decoding without a browser: its numbers are the run's, its tabs hold at the extremes."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,15 +21,6 @@ TABS = ("Greedy", "Beam", "Sampling", "Two temperatures", "Cost")
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 
 
-@pytest.fixture
-def saved(checkpoint_folder: Path) -> "Translator":
-    """The tiny model as the page opens it: stored numbers have less precision than drawn ones."""
-    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
-
-    assert checkpoint_folder.is_dir()
-    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
-
-
 def words(app) -> str:
     return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
 
@@ -49,9 +39,9 @@ def table(app, column: str):
     return next(frame.value for frame in app.dataframe if column in frame.value)
 
 
-def test_a_step_shows_its_row_of_the_run(open_app: Callable, saved: "Translator") -> None:
+def test_a_step_shows_its_row_of_the_run(open_app: Callable, translator: "Translator") -> None:
     app = typed(open_app, layer="1", head="2", part="Cost", **{"decoding-step": "4"})
-    trace = saved.trace(SOURCE, TEXT)
+    trace = translator.trace(SOURCE, TEXT)
     shares = numbers(figure(app, "decoding-next")["data"][0]["x"])
     expected = [candidate.probability for candidate in trace.candidates[4]]
     assert shares[:10] == pytest.approx(expected)
@@ -64,10 +54,10 @@ def test_a_step_shows_its_row_of_the_run(open_app: Callable, saved: "Translator"
         assert numbers(figure(app, "decoding-source")["data"][0]["y"]) == pytest.approx(weights)
 
 
-def test_the_table_of_finished_sentences_is_the_plain_search(open_app: Callable, saved: "Translator") -> None:
+def test_the_table_of_finished_sentences_is_the_plain_search(open_app: Callable, translator: "Translator") -> None:
     app = typed(open_app, part="Beam", **{"decoding-beam": "3"})
     app.slider(key="decoding-alpha").set_value(1.5).run()
-    (expected,) = beam_search(saved.model, [ids_of(saved)], 3, 1.5)
+    (expected,) = beam_search(translator.model, [ids_of(translator)], 3, 1.5)
     shown = table(app, "score").head(3)
     assert list(shown["log p(Y | X)"]) == pytest.approx([h.log_probability for h in expected], abs=1e-4)
     assert list(shown["score"]) == pytest.approx([h.score for h in expected], abs=1e-4)
@@ -75,18 +65,18 @@ def test_the_table_of_finished_sentences_is_the_plain_search(open_app: Callable,
     assert list(shown["lp(Y)"]) == pytest.approx([length_penalty(len(h.tokens), 1.5) for h in expected])
 
 
-def test_the_beams_attention_follows_the_chosen_sentence(open_app: Callable, saved: "Translator") -> None:
+def test_the_beams_attention_follows_the_chosen_sentence(open_app: Callable, translator: "Translator") -> None:
     app = typed(open_app, part="Beam", layer="1", head="3")
-    tree = beam_tree(saved.model, ids_of(saved), 4)
+    tree = beam_tree(translator.model, ids_of(translator), 4)
     for rank in (0, 2):
         app.selectbox(key="decoding-hypothesis").set_value(rank).run()
         weights = numbers(figure(app, "decoding-beam-attention")["data"][0]["z"])
         assert weights == pytest.approx(tree.attention[tree.ranking(0.6)[rank]][1, 3])
 
 
-def test_greedy_and_beam_stand_side_by_side(open_app: Callable, saved: "Translator") -> None:
+def test_greedy_and_beam_stand_side_by_side(open_app: Callable, translator: "Translator") -> None:
     app = typed(open_app, part="Greedy")
-    found = [beam_search(saved.model, [ids_of(saved)], size)[0][0] for size in (1, 4)]
+    found = [beam_search(translator.model, [ids_of(translator)], size)[0][0] for size in (1, 4)]
     lines = [numbers(line["y"]) for line in figure(app, "decoding-race")["data"]]
     assert [len(line) for line in lines] == [len(hypothesis.tokens) for hypothesis in found]
     assert [line[-1] for line in lines] == pytest.approx([h.log_probability for h in found], rel=1e-5)
@@ -94,10 +84,10 @@ def test_greedy_and_beam_stand_side_by_side(open_app: Callable, saved: "Translat
     assert np.log(probabilities).sum() == pytest.approx(found[0].log_probability, rel=1e-5)
 
 
-def test_samples_are_the_seeds_and_again_takes_the_next(open_app: Callable, saved: "Translator") -> None:
+def test_samples_are_the_seeds_and_again_takes_the_next(open_app: Callable, translator: "Translator") -> None:
     app = typed(open_app, part="Sampling", **{"decoding-step": "2"})
     for seed in (0, 1):
-        expected = sample_translations(saved.model, ids_of(saved), Sampling(), seed, 5)
+        expected = sample_translations(translator.model, ids_of(translator), Sampling(), seed, 5)
         assert list(table(app, "sample")["log p(Y | X)"]) == pytest.approx([d.log_probability for d in expected])
         own, after = (numbers(bar["x"]) for bar in figure(app, "decoding-draw")["data"])
         assert own == pytest.approx(expected[0].draws[2].before)
@@ -113,10 +103,10 @@ def test_top_k_cuts_all_but_k(open_app: Callable) -> None:
     assert "drawn from 3 of 360 tokens" in words(app)
 
 
-def test_two_temperatures_are_told_apart(open_app: Callable, saved: "Translator") -> None:
+def test_two_temperatures_are_told_apart(open_app: Callable, translator: "Translator") -> None:
     app = typed(open_app, part="Two temperatures", **{"decoding-step": "1"})
-    trace = saved.trace(SOURCE, TEXT)
-    inside = logits_at_attention_temperature(saved.model, trace, 2.0)[1]
+    trace = translator.trace(SOURCE, TEXT)
+    inside = logits_at_attention_temperature(translator.model, trace, 2.0)[1]
     run, output, attention = (bar for bar in figure(app, "decoding-two-temperatures")["data"])
     for bar, logits in ((run, trace.logits[1]), (output, trace.logits[1] / 2), (attention, inside)):
         powers = np.exp(logits.astype(np.float64))
@@ -125,12 +115,12 @@ def test_two_temperatures_are_told_apart(open_app: Callable, saved: "Translator"
         assert np.isin(np.round(found[:-1], 9), np.round(powers / powers.sum(), 9)).all()
 
 
-def test_cost_is_counted_at_once_and_measured_when_asked(open_app: Callable, saved: "Translator") -> None:
+def test_cost_is_counted_at_once_and_measured_when_asked(open_app: Callable, translator: "Translator") -> None:
     app = typed(open_app, part="Cost")
     uncached, cached = (numbers(line["y"]) for line in figure(app, "decoding-counted")["data"])
-    n_src = len(ids_of(saved))
-    assert list(cached) == [cached_step(saved.model.config, n_src, t) for t in range(1, 97)]
-    assert list(uncached) == [uncached_step(saved.model.config, n_src, t) for t in range(1, 97)]
+    n_src = len(ids_of(translator))
+    assert list(cached) == [cached_step(translator.model.config, n_src, t) for t in range(1, 97)]
+    assert list(uncached) == [uncached_step(translator.model.config, n_src, t) for t in range(1, 97)]
     next(button for button in app.button if button.label == "Measure").click().run()
     assert not app.exception
     assert all((numbers(line["y"]) > 0).all() for line in figure(app, "decoding-measured")["data"])

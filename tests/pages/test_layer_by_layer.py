@@ -1,7 +1,6 @@
 """The page "Layer by layer" without a browser: its figures are the run's tensors, its tabs hold at the extremes."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,15 +19,6 @@ SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
 
 
-@pytest.fixture
-def saved(checkpoint_folder: Path) -> "Translator":
-    """The tiny model as the page opens it: stored numbers have less precision than drawn ones."""
-    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
-
-    assert checkpoint_folder.is_dir()
-    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
-
-
 def words(app) -> str:
     return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
 
@@ -40,13 +30,13 @@ def choose(app, token: int, step: int):
 
 @pytest.mark.parametrize("stack", ["encoder", "decoder"])
 def test_the_path_shows_the_chosen_tokens_measures_and_everybodys_map(
-    open_app: Callable, saved: "Translator", stack: str
+    open_app: Callable, translator: "Translator", stack: str
 ) -> None:
     app = open_app(PAGE, **TYPED, layers_stack=stack.title())
     app.segmented_control(key="layers_measure").set_value("share").run()
     choose(app, 3, 2)
     assert not app.exception
-    expected = measure_stream(saved.trace(SOURCE, TEXT), stack)
+    expected = measure_stream(translator.trace(SOURCE, TEXT), stack)
     out, added, norm, share, start, previous, cells, points = figure(app, "layers-path")["data"]
     for drawn, name in ((out, "out"), (added, "added"), (norm, "norm")):
         assert np.array_equal(numbers(drawn["y"]).astype(float), getattr(expected, name)[3], equal_nan=True)
@@ -58,11 +48,11 @@ def test_the_path_shows_the_chosen_tokens_measures_and_everybodys_map(
         assert name == expected.steps[step]
 
 
-def test_one_sublayer_shows_the_four_vectors_and_its_norm(open_app: Callable, saved: "Translator") -> None:
+def test_one_sublayer_shows_the_four_vectors_and_its_norm(open_app: Callable, translator: "Translator") -> None:
     app = choose(open_app(PAGE, **TYPED, layers_tab=TABS[0]), 2, 5)
     app.number_input(key="layers_dimension").set_value(7).run()
     assert not app.exception
-    sublayer = saved.trace(SOURCE, TEXT).streams["decoder"].sublayers[4]
+    sublayer = translator.trace(SOURCE, TEXT).streams["decoder"].sublayers[4]
     norm = layer_norm(sublayer, 2)
     drawn = figure(app, "layers-strips")
     (strips,), colours = drawn["data"], drawn["layout"]["coloraxis"]
@@ -75,11 +65,11 @@ def test_one_sublayer_shows_the_four_vectors_and_its_norm(open_app: Callable, sa
     assert any(r"\gamma_{7}" in element.value for element in app.latex)
 
 
-def test_the_lens_shows_what_every_step_would_say(open_app: Callable, saved: "Translator") -> None:
+def test_the_lens_shows_what_every_step_would_say(open_app: Callable, translator: "Translator") -> None:
     app = choose(open_app(PAGE, **TYPED, layers_tab=TABS[1], layers_every="true"), 2, 1)
     assert not app.exception
-    trace = saved.trace(SOURCE, TEXT)
-    expected = logit_lens(saved, trace)
+    trace = translator.trace(SOURCE, TEXT)
+    expected = logit_lens(translator, trace)
     (grid,) = figure(app, "layers-lens")["data"]
     assert np.array_equal(numbers(grid["z"]), expected.probabilities[:, 2].astype(np.float32))
     probability, rank = (numbers(line["y"]) for line in figure(app, "layers-lens-curves")["data"])
@@ -89,17 +79,17 @@ def test_the_lens_shows_what_every_step_would_say(open_app: Callable, saved: "Tr
     assert np.array_equal(numbers(cells["z"]), expected.probability.T.astype(np.float32))
     assert "differ by at most 0." in words(app)
     app.toggle(key="layers_every").set_value(False).run()
-    assert len(figure(app, "layers-lens")["data"][0]["y"]) == 1 + saved.model.config.n_decoder_layers
+    assert len(figure(app, "layers-lens")["data"][0]["y"]) == 1 + translator.model.config.n_decoder_layers
 
 
 @pytest.mark.parametrize("stack", ["encoder", "decoder"])
-def test_neurons_are_those_of_the_chosen_layer(open_app: Callable, saved: "Translator", stack: str) -> None:
+def test_neurons_are_those_of_the_chosen_layer(open_app: Callable, translator: "Translator", stack: str) -> None:
     app = open_app(PAGE, **TYPED, layers_tab=TABS[2], layers_stack=stack.title())
     choose(app, 1, 2)
     assert not app.exception
-    trace = saved.trace(SOURCE, TEXT)
+    trace = translator.trace(SOURCE, TEXT)
     sublayer = next(s for s in trace.streams[stack].sublayers if s.layer == 0 and s.name == "feed_forward")
-    expected = neurons(saved, sublayer, 1, 10)
+    expected = neurons(translator, sublayer, 1, 10)
     bars, top = figure(app, "layers-neurons")["data"]
     assert np.array_equal(numbers(bars["y"]), sublayer.hidden[1])
     assert np.array_equal(numbers(top["x"]), expected.top)
@@ -111,16 +101,16 @@ def test_neurons_are_those_of_the_chosen_layer(open_app: Callable, saved: "Trans
         assert list(table["for what is predicted"]) == pytest.approx(list(expected.logits[:, predicted]))
 
 
-def test_similarity_is_that_of_the_chosen_step(open_app: Callable, saved: "Translator") -> None:
+def test_similarity_is_that_of_the_chosen_step(open_app: Callable, translator: "Translator") -> None:
     app = choose(open_app(PAGE, **TYPED, layers_tab=TABS[3], layers_stack="Encoder"), 0, 3)
     assert not app.exception
-    expected = cosines(residual_stream(saved.trace(SOURCE, TEXT), "encoder")[3])
+    expected = cosines(residual_stream(translator.trace(SOURCE, TEXT), "encoder")[3])
     assert np.array_equal(numbers(figure(app, "layers-similarity")["data"][0]["z"]), expected.astype(np.float32))
 
 
-def test_the_blocks_add_up_to_the_model(open_app: Callable, saved: "Translator") -> None:
+def test_the_blocks_add_up_to_the_model(open_app: Callable, translator: "Translator") -> None:
     table = open_app(PAGE, layers_tab=TABS[4]).dataframe[0].value
-    total = sum(saved.model.parameters_by_part().values())
+    total = sum(translator.model.parameters_by_part().values())
     assert list(table["together"])[-1] == total == sum(table["together"][:-1])
 
 

@@ -1,7 +1,6 @@
 """The page on masks without a browser: its figures are the run's tensors, its tabs hold at the extremes."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,15 +23,6 @@ SOFTMAX = 100 * float(np.finfo(np.float32).eps)
 the numerator and in the sum; adding up less than 40 terms is off by less than 40 eps."""
 
 
-@pytest.fixture
-def saved(checkpoint_folder: Path) -> "Translator":
-    """The tiny model as the page opens it: stored numbers have less precision than drawn ones."""
-    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
-
-    assert checkpoint_folder.is_dir()
-    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
-
-
 def words(app) -> str:
     return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
 
@@ -47,11 +37,11 @@ def drawn(app, key: str) -> list[np.ndarray]:
     [("encoder_self", "Encoder self-attention"), ("decoder_self", DECODER), ("cross", "Cross-attention")],
 )
 def test_the_maps_are_the_tensors_of_the_chosen_head(
-    open_app: Callable, saved: "Translator", kind: str, name: str
+    open_app: Callable, translator: "Translator", kind: str, name: str
 ) -> None:
     app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=name, layer="1", head="2")
     assert not app.exception
-    attention = saved.trace("a dog and a cat", TEXT).attention(kind, 1)
+    attention = translator.trace("a dog and a cat", TEXT).attention(kind, 1)
     mask, scaled, pattern = attention.mask[2], attention.scaled[2], attention.pattern[2]
     _, before, after, weights = drawn(app, "masks-maps")
     assert np.array_equal(before, scaled)
@@ -61,10 +51,10 @@ def test_the_maps_are_the_tensors_of_the_chosen_head(
     assert ("has no causal mask" in words(app)) == (kind != "decoder_self")
 
 
-def test_the_padded_batch_is_the_models(open_app: Callable, saved: "Translator") -> None:
+def test_the_padded_batch_is_the_models(open_app: Callable, translator: "Translator") -> None:
     app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind="Cross-attention", part=TABS[0])
     app.number_input(key="pads").set_value(2).run()
-    padded = run_padded(saved, saved.trace("a dog and a cat", TEXT), "cross", 0, 2)
+    padded = run_padded(translator, translator.trace("a dog and a cat", TEXT), "cross", 0, 2)
     alone, beside = drawn(app, "masks-padding")
     assert np.array_equal(beside[:, :-2], padded.pattern[0][:, :-2])
     assert np.isnan(beside[:, -2:]).all()
@@ -76,12 +66,14 @@ def test_the_padded_batch_is_the_models(open_app: Callable, saved: "Translator")
     ("kind", "name"),
     [("encoder_self", "Encoder self-attention"), ("decoder_self", DECODER), ("cross", "Cross-attention")],
 )
-def test_three_ways_of_masking_state_their_sums(open_app: Callable, saved: "Translator", kind: str, name: str) -> None:
+def test_three_ways_of_masking_state_their_sums(
+    open_app: Callable, translator: "Translator", kind: str, name: str
+) -> None:
     app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=name, part=TABS[1])
     assert not app.exception
     before, after, renormalised = (numbers(bar["y"]) for bar in figure(app, "masks-orders")["data"])
-    trace = saved.trace("a dog and a cat", TEXT)
-    attention = trace.attention(kind, 0) if kind == "decoder_self" else run_padded(saved, trace, kind, 0, 4)
+    trace = translator.trace("a dog and a cat", TEXT)
+    attention = trace.attention(kind, 0) if kind == "decoder_self" else run_padded(translator, trace, kind, 0, 4)
     row = (attention.mask.shape[1] - 1) // 2
     mask, scaled = attention.mask[0, row], attention.scaled[0, row].astype(np.float64)
     assert not mask.all()
@@ -94,13 +86,15 @@ def test_three_ways_of_masking_state_their_sums(open_app: Callable, saved: "Tran
     assert f"**{after.sum():.7g}** zeroed after" in words(app)
 
 
-def test_lifting_the_mask_runs_the_model_again_with_the_same_target(open_app: Callable, saved: "Translator") -> None:
+def test_lifting_the_mask_runs_the_model_again_with_the_same_target(
+    open_app: Callable, translator: "Translator"
+) -> None:
     app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=DECODER, layer="1", part=TABS[2])
     assert not app.exception
-    plain = saved.trace("a dog and a cat", TEXT)
+    plain = translator.trace("a dog and a cat", TEXT)
     for place, layer in (("all", None), ("layer", 1)):
         app.segmented_control(key="lift").set_value(place).run()
-        lifted = saved.trace("a dog and a cat", TEXT, interventions=(LiftCausalMask(layer),))
+        lifted = translator.trace("a dog and a cat", TEXT, interventions=(LiftCausalMask(layer),))
         right = [t.target_probabilities for t in (plain, lifted)]
         before, after, difference = (numbers(bar["y"]) for bar in figure(app, "masks-lift")["data"])
         assert before == pytest.approx(right[0])

@@ -21,15 +21,6 @@ HERE = {"source": SOURCE, "target": "Typed", "typed": TEXT, "kind": "Cross-atten
 
 
 @pytest.fixture
-def saved(checkpoint_folder: Path) -> "Translator":
-    """The tiny model as the page opens it: stored numbers have less precision than drawn ones."""
-    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
-
-    assert checkpoint_folder.is_dir()
-    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
-
-
-@pytest.fixture
 def another(checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A second checkpoint beside the first: other weights, another vocabulary, fewer heads."""
     from model.checkpoints.store import CHECKPOINTS_VARIABLE, save_checkpoint
@@ -58,10 +49,10 @@ def maps(app) -> list[np.ndarray]:
     return [np.nanmax([np.where(np.isnan(z), -np.inf, z) for z in parts], axis=0) for parts in found.values()]
 
 
-def test_two_heads_of_one_run(open_app: Callable, saved: "Translator") -> None:
+def test_two_heads_of_one_run(open_app: Callable, translator: "Translator") -> None:
     app = open_app(PAGE, **HERE, side_layer="0", side_head="3")
     assert not app.exception
-    trace = saved.trace(SOURCE, TEXT)
+    trace = translator.trace(SOURCE, TEXT)
     one, other = trace.attention("cross", 1).pattern[2], trace.attention("cross", 0).pattern[3]
     left, right, difference = maps(app)
     assert np.array_equal(left, one)
@@ -79,24 +70,26 @@ def test_heads_of_two_kinds_have_no_difference_and_the_page_says_why(open_app: C
     assert "No difference is drawn" in words(app)
 
 
-def test_the_table_of_two_kinds_holds_one_side_after_the_other(saved: "Translator") -> None:
+def test_the_table_of_two_kinds_holds_one_side_after_the_other(translator: "Translator") -> None:
     from pages.compute.runs import Request
     from pages.frame.view import Place, View
     from pages.parts.side_by_side import compare_sides, table
 
-    trace = saved.trace(SOURCE, TEXT)
-    views = [View(saved, Request(SOURCE, TEXT), trace, Place(kind, 0, 0), SOURCE) for kind in ("cross", "decoder_self")]
+    trace = translator.trace(SOURCE, TEXT)
+    views = [
+        View(translator, Request(SOURCE, TEXT), trace, Place(kind, 0, 0), SOURCE) for kind in ("cross", "decoder_self")
+    ]
     found = table(compare_sides(*views, "heads"))
     for side, kind in (("left", "cross"), ("right", "decoder_self")):
         assert np.array_equal(found[found.side == side]["value"], trace.attention(kind, 0).pattern[0].ravel())
 
 
-def test_two_sentences_are_aligned_by_their_tokens(open_app: Callable, saved: "Translator") -> None:
+def test_two_sentences_are_aligned_by_their_tokens(open_app: Callable, translator: "Translator") -> None:
     here = HERE | {"kind": "Encoder self-attention", "target": "Greedy"}
     app = open_app(PAGE, **here, side_mode="Sentences", side_sentence="a dog and a ball")
     assert not app.exception
     sides = [
-        piece_table(saved.trace(text, beam_size=1).attention("encoder_self", 1), 2)
+        piece_table(translator.trace(text, beam_size=1).attention("encoder_self", 1), 2)
         for text in (SOURCE, "a dog and a ball")
     ]
     joined = join(*sides)
@@ -117,14 +110,15 @@ def test_a_pair_of_sentences_goes_to_both_sides(open_app: Callable) -> None:
     assert app.text_area(key="side_sentence").value == "The cat chased the dog."
 
 
-def test_two_checkpoints_are_compared_by_words(open_app: Callable, saved: "Translator", another: str) -> None:
+def test_two_checkpoints_are_compared_by_words(open_app: Callable, translator: "Translator", another: str) -> None:
     from model.checkpoints.store import load_checkpoint
 
     app = open_app(PAGE, **HERE, side_mode="Checkpoints")
     assert not app.exception
     other = load_checkpoint(another, "cpu").trace(SOURCE, TEXT)
-    sides = word_table(saved.trace(SOURCE, TEXT).attention("cross", 1), 2), word_table(other.attention("cross", 0), 1)
-    assert other.src_tokens != saved.trace(SOURCE, TEXT).src_tokens
+    own = translator.trace(SOURCE, TEXT)
+    sides = word_table(own.attention("cross", 1), 2), word_table(other.attention("cross", 0), 1)
+    assert other.src_tokens != own.src_tokens
     left, right, difference = maps(app)
     assert np.array_equal(left, sides[0].weights.astype(np.float32))
     assert np.array_equal(right, sides[1].weights.astype(np.float32))

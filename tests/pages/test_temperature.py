@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,15 +30,6 @@ TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
 DECODER = "Decoder self-attention"
 
 
-@pytest.fixture
-def saved(checkpoint_folder: Path) -> "Translator":
-    """The tiny model as the page opens it."""
-    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
-
-    assert checkpoint_folder.is_dir()
-    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
-
-
 def words(app) -> str:
     return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
 
@@ -55,23 +45,23 @@ def right(trace) -> np.ndarray:
 
 @pytest.mark.parametrize(("kind", "name"), [("encoder_self", "Encoder self-attention"), ("decoder_self", DECODER)])
 def test_the_picture_gets_the_scores_of_the_run_and_says_its_temperature(
-    open_app: Callable, saved: "Translator", kind: str, name: str
+    open_app: Callable, translator: "Translator", kind: str, name: str
 ) -> None:
     app = open_app(PAGE, **TYPED, kind=name, layer="1", head="2", tau="0.3", scope="Layer")
     assert not app.exception
     header, found = payload(app)
     change = AttentionTemperature(0.3, kind=kind, layer=1)
-    attention = saved.trace(SOURCE, TEXT, interventions=(change,)).attention(kind, 1)
+    attention = translator.trace(SOURCE, TEXT, interventions=(change,)).attention(kind, 1)
     assert header["temperature"] == pytest.approx(float(attention.temperature[2]))
     assert np.array_equal(found["weights"]["values"], attention.pattern[2])
     assert np.array_equal(found["masked"]["values"], np.where(attention.mask[2], attention.scaled[2], -np.inf))
 
 
-def test_before_and_after_are_two_runs_of_the_model(open_app: Callable, saved: "Translator") -> None:
+def test_before_and_after_are_two_runs_of_the_model(open_app: Callable, translator: "Translator") -> None:
     app = open_app(PAGE, **TYPED, tau="0.2", part=TABS[0])
     assert not app.exception
     change = AttentionTemperature(0.2, kind="encoder_self", layer=0, head=0)
-    plain, hot = (saved.trace(SOURCE, TEXT, interventions=changes) for changes in ((), (change,)))
+    plain, hot = (translator.trace(SOURCE, TEXT, interventions=changes) for changes in ((), (change,)))
     before, after, _ = (numbers(bar["y"]) for bar in figure(app, "temperature-probabilities")["data"])
     assert before == pytest.approx(right(plain))
     assert after == pytest.approx(right(hot))
@@ -80,10 +70,10 @@ def test_before_and_after_are_two_runs_of_the_model(open_app: Callable, saved: "
     assert "its queries and keys changed" in words(app)
 
 
-def test_one_row_is_drawn_at_every_temperature_and_at_the_limits(open_app: Callable, saved: "Translator") -> None:
+def test_one_row_is_drawn_at_every_temperature_and_at_the_limits(open_app: Callable, translator: "Translator") -> None:
     app = open_app(PAGE, **TYPED, kind=DECODER, layer="1", head="1", part=TABS[1])
     app.number_input(key="temperature-row").set_value(3).run()
-    attention = saved.trace(SOURCE, TEXT).attention("decoder_self", 1)
+    attention = translator.trace(SOURCE, TEXT).attention("decoder_self", 1)
     scaled, mask = attention.scaled[1], attention.mask[1]
     middle = [softmax_at(scaled[3], mask[3], tau) for tau in (0.05, 0.5, 1, 2, 20)]
     expected = [one_hot_weights(scaled[3], mask[3]), *middle, uniform_weights(mask[3])]
@@ -95,12 +85,12 @@ def test_one_row_is_drawn_at_every_temperature_and_at_the_limits(open_app: Calla
     assert head == pytest.approx(curves.mean(axis=1))
 
 
-def test_without_the_division_the_model_runs_again(open_app: Callable, saved: "Translator") -> None:
+def test_without_the_division_the_model_runs_again(open_app: Callable, translator: "Translator") -> None:
     app = open_app(PAGE, **TYPED, kind="Cross-attention", layer="1", head="3", part=TABS[2])
     assert not app.exception
-    plain = saved.trace(SOURCE, TEXT)
+    plain = translator.trace(SOURCE, TEXT)
     change = AttentionTemperature(1 / math.sqrt(plain.attention("cross", 1).d_k))
-    other = saved.trace(SOURCE, TEXT, interventions=(change,))
+    other = translator.trace(SOURCE, TEXT, interventions=(change,))
     with_it, drawn, again = (numbers(heat["z"]) for heat in figure(app, "temperature-undivided")["data"])
     old = plain.attention("cross", 1)
     assert np.array_equal(with_it, old.pattern[3])
@@ -111,7 +101,7 @@ def test_without_the_division_the_model_runs_again(open_app: Callable, saved: "T
     assert numbers(figure(app, "temperature-probabilities")["data"][1]["y"]) == pytest.approx(right(other))
 
 
-def test_many_temperatures_run_only_when_asked_for(open_app: Callable, saved: "Translator") -> None:
+def test_many_temperatures_run_only_when_asked_for(open_app: Callable, translator: "Translator") -> None:
     app = open_app(PAGE, **TYPED, scope="Everywhere", part=TABS[3])
     assert not app.dataframe
     app.button(key="temperature-run-many").click().run()
@@ -119,9 +109,9 @@ def test_many_temperatures_run_only_when_asked_for(open_app: Callable, saved: "T
     table = app.dataframe[0].value
     for line, tau in ((0, 0.05), (4, 1.0), (8, 20.0)):
         changes = () if tau == 1 else (AttentionTemperature(tau),)
-        trace = saved.trace(SOURCE, TEXT, interventions=changes)
+        trace = translator.trace(SOURCE, TEXT, interventions=changes)
         assert table["τ"][line] == f"{tau:g}"
-        assert table["translation"][line] == saved.translate([SOURCE], 4, interventions=changes)[0]
+        assert table["translation"][line] == translator.translate([SOURCE], 4, interventions=changes)[0]
         total = trace.target_log_probabilities.sum()
         assert table["ln probability of the plain translation"][line] == pytest.approx(total)
         assert table["mean entropy, all heads (bits)"][line] == pytest.approx(mean_entropy(trace))

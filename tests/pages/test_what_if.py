@@ -1,7 +1,6 @@
 """The page "What if" without a browser: a list of changes, its link, and figures that are the two runs' tensors."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,15 +17,6 @@ PAGE = "pages/what_if.py"
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 HERE = {"source": SOURCE, "target": "Typed", "typed": TEXT, "kind": "Cross-attention", "layer": "1", "head": "2"}
 MAPS = "what-if-maps"
-
-
-@pytest.fixture
-def saved(checkpoint_folder: Path) -> "Translator":
-    """The tiny model as the page opens it: stored numbers have less precision than drawn ones."""
-    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
-
-    assert checkpoint_folder.is_dir()
-    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
 
 
 def words(app) -> str:
@@ -49,11 +39,11 @@ def html(app) -> str:
     return " ".join(element.proto.body for element in app.get("html"))
 
 
-def test_maps_and_numbers_are_those_of_the_two_runs(open_app: Callable, saved: "Translator") -> None:
+def test_maps_and_numbers_are_those_of_the_two_runs(open_app: Callable, translator: "Translator") -> None:
     changes = (UniformAttention("cross", 0), MaskEdit(((2, 1),), (), "cross", 1, 2))
     app = open_app(PAGE, **HERE, changes=encode(changes))
     assert not app.exception
-    plain, changed = saved.trace(SOURCE, TEXT), saved.trace(SOURCE, TEXT, interventions=changes)
+    plain, changed = translator.trace(SOURCE, TEXT), translator.trace(SOURCE, TEXT, interventions=changes)
     one, other = (trace.attention("cross", 1) for trace in (plain, changed))
     before, after, difference = maps(app)
     assert np.array_equal(before, one.pattern[2])
@@ -67,8 +57,8 @@ def test_maps_and_numbers_are_those_of_the_two_runs(open_app: Callable, saved: "
         number.replace("-", "−")
         for number in (f"{first.sum():.3f}", f"{second.sum():.3f}", f"{(second - first).sum():+.3f}")
     ]
-    new = saved.trace(SOURCE, interventions=changes)
-    unchanged = saved.trace_ids(SOURCE, new.next_ids)
+    new = translator.trace(SOURCE, interventions=changes)
+    unchanged = translator.trace_ids(SOURCE, new.next_ids)
     assert [metric.value for metric in app.metric][3:5] == [
         f"{trace.target_log_probabilities.sum():.3f}".replace("-", "−") for trace in (unchanged, new)
     ]

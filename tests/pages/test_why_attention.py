@@ -1,7 +1,6 @@
 """The page on why attention without a browser: figures are formulas' and the run's, times are asked for."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,14 +25,6 @@ SOURCE = "a dog and a cat"
 
 
 @pytest.fixture
-def saved(checkpoint_folder: Path) -> "Translator":
-    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
-
-    assert checkpoint_folder.is_dir()
-    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
-
-
-@pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three rounds: what they find is the machine's, and no test looks at it."""
     monkeypatch.setattr(on_request, "measure", lambda contenders, device: _timed(contenders, device))
@@ -55,9 +46,9 @@ def open_page(open_app: Callable, **query: str):
     return app
 
 
-def test_operations_are_compared_by_table_1_and_in_full(open_app: Callable, saved: "Translator") -> None:
+def test_operations_are_compared_by_table_1_and_in_full(open_app: Callable, translator: "Translator") -> None:
     said = words(open_page(open_app))
-    n, d = len(saved.trace(SOURCE, TEXT).src_tokens), saved.model.config.d_model
+    n, d = len(translator.trace(SOURCE, TEXT).src_tokens), translator.model.config.d_model
     attention, matrix, lstm = 2 * n * n * d + 4 * n * d * d, n * d * d, 8 * n * d * d
     assert f"**{d / n:.3g} times {'fewer' if n < d else 'more'} operations than** a recurrent layer" in said
     assert (
@@ -66,9 +57,9 @@ def test_operations_are_compared_by_table_1_and_in_full(open_app: Callable, save
     assert f"**{lstm / attention:.3g} times fewer operations than** an LSTM ({lstm / 1e6:.3g} million)" in said
 
 
-def test_curves_marks_and_table_are_table_1_at_this_sentence(open_app: Callable, saved: "Translator") -> None:
+def test_curves_marks_and_table_are_table_1_at_this_sentence(open_app: Callable, translator: "Translator") -> None:
     app = open_page(open_app, kernel="5", neighbours="4")
-    n, d = len(saved.trace(SOURCE, TEXT).src_tokens), saved.model.config.d_model
+    n, d = len(translator.trace(SOURCE, TEXT).src_tokens), translator.model.config.d_model
     here = layer_costs(n, d, 5, 4)
     drawn = figure(app, "why-operations")["data"]
     for i, (name, cost) in enumerate(here.items()):
@@ -83,9 +74,9 @@ def test_curves_marks_and_table_are_table_1_at_this_sentence(open_app: Callable,
     assert f"**n = {n}** tokens" in words(app)
 
 
-def test_ways_between_two_chosen_words(open_app: Callable, saved: "Translator") -> None:
+def test_ways_between_two_chosen_words(open_app: Callable, translator: "Translator") -> None:
     app = open_page(open_app)
-    last = len(saved.trace(SOURCE, TEXT).src_tokens) - 1
+    last = len(translator.trace(SOURCE, TEXT).src_tokens) - 1
 
     def ends() -> list[tuple[list, list]]:
         drawn = figure(app, "why-paths")["data"]
@@ -158,14 +149,14 @@ def test_a_measurement_that_fails_leaves_the_machine_free(open_app: Callable, mo
 
 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
-def test_scores_are_those_of_the_chosen_head(open_app: Callable, saved: "Translator", kind: str) -> None:
+def test_scores_are_those_of_the_chosen_head(open_app: Callable, translator: "Translator", kind: str) -> None:
     name = {
         "encoder_self": "Encoder self-attention",
         "decoder_self": "Decoder self-attention",
         "cross": "Cross-attention",
     }[kind]
     app = open_page(open_app, why=TABS[2], kind=name, layer="1", head="2")
-    attention = saved.trace(SOURCE, TEXT).attention(kind, 1)
+    attention = translator.trace(SOURCE, TEXT).attention(kind, 1)
     found = multiplicative(attention, 2)
     maps = [numbers(heat["z"]) for heat in figure(app, "why-scores")["data"]]
     for drawn, expected in zip(maps, (attention.scores[2], attention.scaled[2], found.scores), strict=True):

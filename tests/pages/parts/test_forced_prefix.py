@@ -1,7 +1,6 @@
 """The tab that forces a prefix: what is shown is what the model goes on with, and nonsense in a link does no harm."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,15 +14,6 @@ if TYPE_CHECKING:
 
 PAGE, PART = "pages/what_if.py", "Force a prefix"
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
-
-
-@pytest.fixture
-def saved(checkpoint_folder: Path) -> "Translator":
-    """The tiny model as the page opens it."""
-    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
-
-    assert checkpoint_folder.is_dir()
-    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
 
 
 def joined(ids) -> str:
@@ -40,8 +30,8 @@ def said(value: float, signed: bool = False) -> str:
     return f"{value:{'+' if signed else ''}.3f}".replace("-", "−")
 
 
-def test_a_prefix_of_the_original_goes_on_to_the_same_translation(open_app: Callable, saved: "Translator") -> None:
-    own = saved.trace(SOURCE, beam_size=1)
+def test_a_prefix_of_the_original_goes_on_to_the_same_translation(open_app: Callable, translator: "Translator") -> None:
+    own = translator.trace(SOURCE, beam_size=1)
     total = own.target_log_probabilities.sum()
     app = open_app(PAGE, source=SOURCE, target="Greedy", part=PART, prefix=joined(own.next_ids[:3]))
     assert not app.exception
@@ -50,9 +40,9 @@ def test_a_prefix_of_the_original_goes_on_to_the_same_translation(open_app: Call
     assert drawn == pytest.approx(np.exp(own.target_log_probabilities), abs=1e-6)
 
 
-def test_another_word_is_forced_and_can_be_taken_back(open_app: Callable, saved: "Translator") -> None:
+def test_another_word_is_forced_and_can_be_taken_back(open_app: Callable, translator: "Translator") -> None:
     app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, part=PART, prefix_at="2")
-    trace = saved.trace(SOURCE, TEXT)
+    trace = translator.trace(SOURCE, TEXT)
     other = next(c for c in trace.candidates[2] if c.id not in (*range(4), trace.next_ids[2]))
     bars = numbers(figure(app, "prefix-alternatives-0-2")["data"][0]["x"])
     listed = [c.probability for c in trace.candidates[2]]
@@ -64,8 +54,8 @@ def test_another_word_is_forced_and_can_be_taken_back(open_app: Callable, saved:
     prefix = (*trace.next_ids[:2], other.id)
     assert app.text_input(key="prefix").value == joined(prefix)
     assert app.number_input(key="prefix_at").value == 3
-    found = saved.continue_from(SOURCE, prefix, 4)
-    after = saved.trace_ids(SOURCE, found.tokens)
+    found = translator.continue_from(SOURCE, prefix, 4)
+    after = translator.trace_ids(SOURCE, found.tokens)
     before, now = (run.target_log_probabilities.sum() for run in (trace, after))
     assert numbers_shown(app) == [said(before), said(now), said(now - before, signed=True)]
     app.button(key="prefix_force").click().run()
@@ -77,10 +67,10 @@ def test_another_word_is_forced_and_can_be_taken_back(open_app: Callable, saved:
     assert numbers_shown(app)[2] == "+0.000"
 
 
-def test_the_end_can_be_forced_too(open_app: Callable, saved: "Translator") -> None:
-    first = saved.trace(SOURCE, beam_size=1).next_ids[0]
+def test_the_end_can_be_forced_too(open_app: Callable, translator: "Translator") -> None:
+    first = translator.trace(SOURCE, beam_size=1).next_ids[0]
     app = open_app(PAGE, source=SOURCE, target="Greedy", part=PART, prefix=f"{first}-{EOS}")
-    ended = saved.trace_ids(SOURCE, (first, EOS))
+    ended = translator.trace_ids(SOURCE, (first, EOS))
     assert numbers_shown(app)[1] == said(ended.target_log_probabilities.sum())
 
 

@@ -1,7 +1,6 @@
 """The tab on which heads matter: its map is what the model gives, pruning none changes nothing, extremes hold."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,15 +20,6 @@ SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 CROSS = "Cross-attention"
 
 
-@pytest.fixture
-def saved(checkpoint_folder: Path) -> "Translator":
-    """The tiny model as the page opens it."""
-    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
-
-    assert checkpoint_folder.is_dir()
-    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
-
-
 def words(app) -> str:
     return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
 
@@ -44,32 +34,36 @@ def maps(app) -> list[np.ndarray]:
     return [numbers(t["z"]) for t in figure(app, "which-maps-figure")["data"] if t["type"] == "heatmap"]
 
 
-def test_the_map_is_what_the_model_scores_and_waits_for_the_button(open_app: Callable, saved: "Translator") -> None:
+def test_the_map_is_what_the_model_scores_and_waits_for_the_button(
+    open_app: Callable, translator: "Translator"
+) -> None:
     app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, kind=CROSS, part=PART, which_mode="by its mean")
     assert not app.exception
     assert not [c for c in app.get("plotly_chart") if "which-maps" in c.proto.id]
     scored(app)
-    trace = saved.trace(SOURCE, TEXT)
-    *_, right = head_scores(saved.model, [(trace.src_ids, trace.next_ids)], "cross", "mean")
+    trace = translator.trace(SOURCE, TEXT)
+    *_, right = head_scores(translator.model, [(trace.src_ids, trace.next_ids)], "cross", "mean")
     (drawn,) = maps(app)
     assert drawn == pytest.approx(right.change, abs=1e-5)
     assert app.dataframe[0].value["change, nats"].tolist() == pytest.approx(sorted(right.change.ravel()), abs=1e-5)
     assert f"{right.log_probabilities[0]:.3f} nats" in words(app)
 
 
-def test_pruning_none_changes_nothing_and_pruning_some_is_the_models(open_app: Callable, saved: "Translator") -> None:
+def test_pruning_none_changes_nothing_and_pruning_some_is_the_models(
+    open_app: Callable, translator: "Translator"
+) -> None:
     app = scored(open_app(PAGE, source=SOURCE, target="Greedy", kind=CROSS, part=PART))
     app.slider(key="which_k").set_value(0).run()
     assert "without 0 heads: the same translation" in words(app)
     assert "+0.000 nats" in words(app)
     app.slider(key="which_k").set_value(5).run()
-    own = saved.trace(SOURCE, beam_size=1)
-    *_, right = head_scores(saved.model, [(own.src_ids, own.next_ids)], "cross")
+    own = translator.trace(SOURCE, beam_size=1)
+    *_, right = head_scores(translator.model, [(own.src_ids, own.next_ids)], "cross")
     gates = prune([right], 5)
-    changed = saved.trace_ids(SOURCE, own.next_ids, gates)
+    changed = translator.trace_ids(SOURCE, own.next_ids, gates)
     assert f"{changed.target_log_probabilities.sum():.3f} without these" in words(app)
     app.button(key="which_curve").click().run()
-    *_, curve = pruning_curve(saved.model, (own.src_ids, own.next_ids), own.next_ids, prune([right], 8))
+    *_, curve = pruning_curve(translator.model, (own.src_ids, own.next_ids), own.next_ids, prune([right], 8))
     drawn = figure(app, "which-curve")["data"][0]
     assert numbers(drawn["y"]) == pytest.approx(curve.log_probabilities, abs=1e-4)
     assert [symbol == "circle" for symbol in drawn["marker"]["symbol"]] == curve.same.astype(bool).tolist()

@@ -1,7 +1,6 @@
 """RoPE, ALiBi and the order experiment on their page: figures are computed from the run's tensors, inputs fall back."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,15 +17,6 @@ PAGE = "pages/positional_encoding.py"
 SCHEMES, ORDER = "Learned, RoPE, ALiBi", "Word order"
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 KINDS = {"encoder_self": "Encoder self-attention", "decoder_self": "Decoder self-attention", "cross": "Cross-attention"}
-
-
-@pytest.fixture
-def saved(checkpoint_folder: Path) -> "Translator":
-    """The tiny model as the page opens it."""
-    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
-
-    assert checkpoint_folder.is_dir()
-    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
 
 
 @pytest.fixture
@@ -55,9 +45,11 @@ def softmax(scaled: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self"])
-def test_rope_is_drawn_from_the_heads_own_queries_and_keys(shown: Callable, saved: "Translator", kind: str) -> None:
+def test_rope_is_drawn_from_the_heads_own_queries_and_keys(
+    shown: Callable, translator: "Translator", kind: str
+) -> None:
     app = shown(part=SCHEMES, pe_scheme="RoPE", kind=KINDS[kind], layer="1", head="2")
-    attention = saved.trace(SOURCE, TEXT).attention(kind, 1)
+    attention = translator.trace(SOURCE, TEXT).attention(kind, 1)
     mask, q, k = attention.mask[2], attention.q[2], attention.k[2]
     rotated = rope_scores(q, k)
     expected = (attention.scores[2], rotated, attention.pattern[2], softmax(rotated / attention.d_k**0.5, mask))
@@ -69,9 +61,9 @@ def test_rope_is_drawn_from_the_heads_own_queries_and_keys(shown: Callable, save
     assert "with all positions of queries and keys shifted by 512" in words(app)
 
 
-def test_alibi_adds_its_bias_to_the_heads_own_scaled_scores(shown: Callable, saved: "Translator") -> None:
+def test_alibi_adds_its_bias_to_the_heads_own_scaled_scores(shown: Callable, translator: "Translator") -> None:
     app = shown(part=SCHEMES, pe_scheme="ALiBi", kind=KINDS["decoder_self"], head="1")
-    attention = saved.trace(SOURCE, TEXT).attention("decoder_self", 0)
+    attention = translator.trace(SOURCE, TEXT).attention("decoder_self", 0)
     mask, scaled = attention.mask[1], attention.scaled[1]
     bias = alibi_bias(*scaled.shape, alibi_slopes(4)[1])
     expected = (scaled, scaled + bias, attention.pattern[1], softmax(scaled + bias, mask))
@@ -94,30 +86,30 @@ def test_without_a_learned_table_the_page_says_what_the_paper_found(shown: Calla
 
 @pytest.mark.parametrize(("off", "side"), [("Encoder", "encoder"), ("Encoder and decoder", "both")])
 @pytest.mark.parametrize("kind", KINDS)
-def test_both_orders_are_real_runs(shown: Callable, saved: "Translator", kind: str, off: str, side: str) -> None:
+def test_both_orders_are_real_runs(shown: Callable, translator: "Translator", kind: str, off: str, side: str) -> None:
     app = shown(part=ORDER, pe_order="4 1, 2 3 0", pe_off=off, kind=KINDS[kind], layer="1", head="3")
-    trace = saved.trace(SOURCE, TEXT)
+    trace = translator.trace(SOURCE, TEXT)
     permutation = reorder(trace.src_tokens, (4, 1, 2, 3, 0))
-    runs = [run_both_orders(saved, trace, permutation, sides, (kind, 1)) for sides in ((), SIDES[side])]
+    runs = [run_both_orders(translator, trace, permutation, sides, (kind, 1)) for sides in ((), SIDES[side])]
     for bar, run in zip(figure(app, "pe-moved")["data"], runs, strict=True):
         assert numbers(bar["y"]) == pytest.approx(run.moved, abs=1e-6)
     own, other, off_own, off_other = drawn(app, "pe-order-weights")
     assert np.nan_to_num(own) == pytest.approx(runs[0].weights[0][3], abs=1e-6)
     assert np.nan_to_num(off_own) == pytest.approx(np.nan_to_num(off_other), abs=1e-5)
     assert np.abs(np.nan_to_num(own) - np.nan_to_num(other)).max() > 1e-3
-    for pair in (translate_both_orders(saved, trace, permutation, sides) for sides in ((), SIDES[side])):
+    for pair in (translate_both_orders(translator, trace, permutation, sides) for sides in ((), SIDES[side])):
         # st.text strips: a translation may end with a space.
         assert {text.strip() for text in pair} <= {text.value for text in app.text}
     assert "get the same translation" in words(app)
 
 
-def test_shuffling_takes_the_next_seed_and_a_typed_order_goes_first(shown: Callable, saved: "Translator") -> None:
+def test_shuffling_takes_the_next_seed_and_a_typed_order_goes_first(shown: Callable, translator: "Translator") -> None:
     app = shown(part=ORDER, pe_order="0 1 2 4 3")
     app.button(key="pe_shuffle").click().run()
     assert not app.exception
     assert (app.number_input(key="pe_seed").value, app.text_input(key="pe_order").value) == (2, "")
-    trace = saved.trace(SOURCE, TEXT)
-    run = run_both_orders(saved, trace, reorder(trace.src_tokens, shuffle_words(5, 2)), (), ("encoder_self", 0))
+    trace = translator.trace(SOURCE, TEXT)
+    run = run_both_orders(translator, trace, reorder(trace.src_tokens, shuffle_words(5, 2)), (), ("encoder_self", 0))
     assert numbers(figure(app, "pe-moved")["data"][0]["y"]) == pytest.approx(run.moved, abs=1e-6)
     app.button(key="pe_example").click().run()
     assert app.text_area(key="source").value == "The dog bites the man."

@@ -1,7 +1,6 @@
 """The model card's experiment: its points and bars are what the model computes, and it waits to be asked."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,25 +18,16 @@ PAGE, TAB = "pages/model_card.py", "Is attention an explanation?"
 SOURCE, TEXT, CROSS = "a dog and a cat", "Ein Hund mit einer Katze.", "Cross-attention"
 
 
-@pytest.fixture
-def saved(checkpoint_folder: Path) -> "Translator":
-    """The tiny model as the page opens it."""
-    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
-
-    assert checkpoint_folder.is_dir()
-    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
-
-
 def charts(app) -> list[str]:
     return [chart.proto.id for chart in app.get("plotly_chart") if "-explain-" in chart.proto.id]
 
 
-def test_the_points_are_the_heads_swapped_one_by_one(open_app: Callable, saved: "Translator") -> None:
+def test_the_points_are_the_heads_swapped_one_by_one(open_app: Callable, translator: "Translator") -> None:
     app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, kind=CROSS, layer="1", head="2", card=TAB)
     assert not app.exception
     assert not charts(app), "nothing runs unasked"
     app.button(key="explain_kind").click().run()
-    *_, right = swap_every_head(saved, saved.trace(SOURCE, TEXT), "cross")
+    *_, right = swap_every_head(translator, translator.trace(SOURCE, TEXT), "cross")
     for way, measure in (("uniform", "tv"), ("permuted", "jsd")):
         app.segmented_control(key="explain_way").set_value(way).run()
         app.segmented_control(key="explain_distance").set_value(measure).run()
@@ -48,22 +38,22 @@ def test_the_points_are_the_heads_swapped_one_by_one(open_app: Callable, saved: 
         assert points["text"][4 + 2] == "1.2"
 
 
-def test_one_head_is_swapped_for_uniform_weights_and_for_shuffled_ones(open_app: Callable, saved) -> None:
+def test_one_head_is_swapped_for_uniform_weights_and_for_shuffled_ones(open_app: Callable, translator) -> None:
     app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, kind=CROSS, head="1", card=TAB)
     app.button(key="explain_head").click().run()
     assert not app.exception
-    *_, right = swap_every_head(saved, saved.trace(SOURCE, TEXT), "cross")
+    *_, right = swap_every_head(translator, translator.trace(SOURCE, TEXT), "cross")
     table = next(frame.value for frame in app.dataframe if "swapped for" in frame.value)
     assert table.iloc[0, 1] == pytest.approx(right.uniform["pattern_tv"][0, 1], abs=1e-5)
     assert table.iloc[0, 2] == pytest.approx(right.uniform["output_tv"][0, 1], abs=1e-5)
 
 
-def test_value_zeroing_stands_beside_the_weights(open_app: Callable, saved: "Translator") -> None:
+def test_value_zeroing_stands_beside_the_weights(open_app: Callable, translator: "Translator") -> None:
     app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, kind=CROSS, head="3", card=TAB)
     app.button(key="explain_zero").click().run()
     assert not app.exception
-    trace = saved.trace(SOURCE, TEXT)
-    *_, right = zero_values(saved, trace, "cross", 0, 3)
+    trace = translator.trace(SOURCE, TEXT)
+    *_, right = zero_values(translator, trace, "cross", 0, 3)
     weights, shares = trace.attention("cross", 0).pattern[3].mean(axis=0), right.share.mean(axis=0)
     drawn = [numbers(bar["y"]) for bar in figure(app, "explain-zeroing")["data"]]
     assert np.array_equal(drawn[0], weights)
