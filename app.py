@@ -8,16 +8,20 @@ from contextlib import asynccontextmanager
 from threading import Thread
 
 import streamlit as st
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.starlette import App
 
 from pages.frame.menu import route
+from pages.frame.page_style import add_style
 
 
 def main() -> None:
     """Draw the menu, then the sidebar, then the page."""
     page = route()
-    with st.spinner("Starting the model …"):
+    # Placed by the style sheet over the page: it must not push the page down.
+    with st.container(key="starting"), st.spinner("Starting the model …"):
         # Imported after the menu is on screen, because importing torch takes seconds.
         from pages.frame.sidebar import shared_inputs
 
@@ -43,4 +47,4 @@ def _warm_up() -> None:
 if __name__ == "__main__":
     main()
 else:
-    app = App(__file__, lifespan=lifespan)
+    app = App(__file__, lifespan=lifespan, middleware=[Middleware(BaseHTTPMiddleware, dispatch=add_style)])

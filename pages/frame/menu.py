@@ -9,7 +9,6 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState,
 from pages import PAGES
 
 ROOT = Path(__file__).parents[2]
-STYLE = ROOT / "pages/frame/style.css"
 HOME = next(iter(PAGES.values()))[0]
 OLD_ADDRESSES = {"how_it_is_known": "pages/verification.py"}
 """URL paths of earlier versions -> the page that they open today"""
@@ -24,7 +23,8 @@ def route() -> "st.Page":
     """
     # A picture of our own: an icon named `:material/...:` would be fetched from a font server.
     st.set_page_config(page_icon=ROOT / "pages/frame/favicon.svg", layout="wide")
-    st.html(STYLE)
+    # First of all: the page keeps its room free.
+    st.sidebar.markdown("#### Attention Explorer")
     # Two signs, since another visitor's run may have called st.navigation in the meantime.
     started_without_app = PagesManager.uses_pages_directory or runs_as_page()
     sections = {

@@ -77,7 +77,6 @@ def _sidebar() -> Inputs:
     notes = drop_non_finite_numbers()
     _go_to_linked_place()
     with st.sidebar:
-        st.markdown("#### Attention Explorer")
         source = text_area("Source sentence, English", FIRST_SENTENCE, "source", "Type an English sentence")
         examples = st.container()
         target, typed = _target(notes)

@@ -17,7 +17,7 @@ from model.analysis.head_tables import Look
 from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.interventions import AttentionTemperature
 from pages.compute.runs import Request, open_translator, rerun, run
-from pages.frame.menu import STYLE
+from pages.frame.page_style import STYLE
 from pages.frame.view import Place, View
 from pages.parts import heads_and_layers, temperature
 from pages.parts.attention_step_by_step import draw_matrices

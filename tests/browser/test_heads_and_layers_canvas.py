@@ -22,7 +22,7 @@ import time
 import numpy as np
 import streamlit as st
 from pages.widgets.canvas import token_lines
-from pages.frame.menu import STYLE
+from pages.frame.page_style import STYLE
 from pages.widgets.canvas import mosaic_picture
 from viz.canvas.lines import lines
 from viz.canvas.mosaic import Group, mosaic
