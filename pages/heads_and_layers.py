@@ -23,13 +23,17 @@ view = open_page(__file__)
 shown = parts.choose_look(view)
 found = summarise_heads(view)
 guess_first(view, "heads")
-overview = parts.show_mosaic(shown)
-describe_head(shown, found)
-st.text(parts.describe_removed(shown))
-figure, between = parts.show_head(shown)
-with st.container(horizontal=True):
-    links(attention_step_by_step="This head, step by step")
-    link_with("What if this head were off?", "what_if", **switch_off_link(view.kind, view.layer, view.head))
+with st.container(key="all-and-one"):
+    left, right = st.columns([11, 9])
+with left:
+    overview = parts.show_mosaic(shown)
+    describe_head(shown, found)
+    st.text(parts.describe_removed(shown))
+    with st.container(horizontal=True):
+        links(attention_step_by_step="This head, step by step")
+        link_with("What if this head were off?", "what_if", **switch_off_link(view.kind, view.layer, view.head))
+with right.container(key=parts.OPENED):
+    figure, between = parts.show_head(shown)
 parts.explain_numbers(shown)
 tabs(
     {

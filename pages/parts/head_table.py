@@ -9,6 +9,8 @@ from pages.parts.heads_and_layers import Shown
 from viz.charts.heads_and_layers import summary_table
 
 TABLE = "heads-table"
+MOST_ROWS = 50
+"""shown without scrolling, so that the ticked row is not hidden"""
 SHARES = ("previous", "same", "next", "special", "punctuation", "hidden", "hidden, most")
 
 
@@ -43,14 +45,15 @@ def show_table(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
         removed = shown.tables.removed.reshape(len(found), -1)
     table = summary_table(found, removed)
     places = [(head.layer, head.head) for head in found]
+    # However the head was chosen, its row is ticked.
+    st.session_state[TABLE] = {"selection": {"rows": [places.index((view.layer, view.head))]}}
     st.dataframe(
         table,
         hide_index=True,
-        height=430,
+        height="content" if len(found) <= MOST_ROWS else 35 * MOST_ROWS,
         key=TABLE,
         on_select=lambda: _open(places),
-        selection_mode="single-row",
-        selection_default={"selection": {"rows": [places.index((view.layer, view.head))]}},
+        selection_mode="single-row-required",
         column_config={name: _column(name) for name in table.columns},
         alt=f"Numbers and names of all heads, {KINDS[view.kind]}",
     )
@@ -68,7 +71,9 @@ def show_table(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
 
 def _column(name: str) -> object:
     if name in ("type", "rule"):
-        return st.column_config.TextColumn(name, help=_HELP[name], pinned=name == "type")
+        return st.column_config.TextColumn(
+            name, help=_HELP[name], pinned=name == "type", width=105 if name == "type" else None
+        )
     if name in ("layer", "head"):
         return st.column_config.NumberColumn(name, width=55)
     form = "percent" if name in SHARES else "%.3f"
@@ -93,12 +98,11 @@ _HELP = {
 
 
 def _open(places: list[tuple[int, int]]) -> None:
-    """Set the sidebar to the row's head before the page reruns. A second click on the same row opens it again."""
+    """Set the sidebar to the row's head before the page reruns."""
     state = st.session_state
-    rows = state[TABLE]["selection"]["rows"] or [state.get("heads_row", -1)]
-    if 0 <= rows[0] < len(places):
-        state["heads_row"] = rows[0]
-        state["layer"], state["head"] = places[rows[0]]
+    row = state[TABLE]["selection"]["rows"][0]
+    if row < len(places):
+        state["layer"], state["head"] = places[row]
 
 
 def _sentence(rule: str) -> str:

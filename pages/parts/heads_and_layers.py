@@ -22,6 +22,8 @@ from viz.drawing import Drawing
 VALUES = {"weights": "Attention weights", "norms": "Norm-weighted", "rollout": "Rollout"}
 MEASURES = {"weights": "attention weight", "norms": "‖α v W_O‖", "rollout": "rollout"}
 MOSAIC, MAP, HEAD_LINES = "heads-mosaic", "heads-map", "heads-lines"
+OPENED = "opened-head"
+"""key of the container with map and lines, which a click on the mosaic scrolls into view"""
 LINES = {"head": "This head", "layer": "All heads of the layer"}
 
 
@@ -129,7 +131,7 @@ def show_mosaic(shown: Shown) -> Drawing:
     title = f"{trace.checkpoint} {trace.checkpoint_hash[:8]}, {VALUES[shown.look.values].lower()}"
     groups = [_group(view, tables) for tables in shown.groups]
     chosen = (view.kind, view.layer, shown.column)
-    payload = mosaic(groups, chosen, high=shown.high, measure=shown.called, title=title)
+    payload = mosaic(groups, chosen, high=shown.high, measure=shown.called, title=title, opens=f"st-key-{OPENED}")
     return mosaic_picture(payload, MOSAIC, _choose_layer if shown.look.values == "rollout" else _choose)
 
 
@@ -161,12 +163,8 @@ def _choose_layer(_kind: str, layer: int, _head: int) -> None:
 def show_head(shown: Shown) -> tuple[Any, Drawing]:
     """Draw the opened head as a heat map and as lines; returns both."""
     figure = head_map(shown.rows, shown.keys, shown.values, shown.mask, shown.called, shown.high)
-    left, right = st.columns([3, 2])
-    with left:
-        chart(figure, key=MAP, alt=f"{shown.title}: rows are queries, columns keys")
-    with right:
-        drawing = _show_lines(shown)
-    return figure, drawing
+    chart(figure, key=MAP, alt=f"{shown.title}: rows are queries, columns keys")
+    return figure, _show_lines(shown)
 
 
 def _show_lines(shown: Shown) -> Drawing:

@@ -115,6 +115,14 @@ def test_the_table_is_of_all_heads_and_the_rules_are_written_out(open_app: Calla
     assert {head.type.split()[-1] for head in found} <= set(words(app).replace("*", "").replace(":", "").split())
 
 
+def test_the_ticked_row_is_the_chosen_head(open_app: Callable) -> None:
+    app = open_app(PAGE, **SENTENCE, layer="1", head="2")
+    for head in (2, 3):
+        app.segmented_control(key="head").set_value(head).run()
+        row = app.dataframe[0].value.iloc[app.session_state["heads-table"]["selection"]["rows"][0]]
+        assert (row["layer"], row["head"]) == (1, head)
+
+
 @pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
 def test_one_word_and_a_hundred_tokens_in_every_look(open_app: Callable, source: str) -> None:
     for kind in KINDS.values():

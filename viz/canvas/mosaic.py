@@ -62,6 +62,7 @@ def mosaic(
     high: float | None = 1.0,
     measure: str = "attention weight",
     title: str = "Attention heads",
+    opens: str = "",
 ) -> bytes:
     """The payload (viz.canvas.payload.pack): uint16 (layers, heads, query, key) of each group.
 
@@ -73,6 +74,7 @@ def mosaic(
         high: the colours go from 0 to this in all groups; None: to the largest weight.
         measure: what the numbers are, for the legend and the tooltip.
         title: the name of the saved picture, with the checkpoint.
+        opens: class of the page's element that shows the chosen head; a click scrolls it into view.
 
     Raises:
         ValueError: no group or too many, too many cells, negative or too large numbers.
@@ -89,6 +91,7 @@ def mosaic(
         "largest": largest,
         "measure": measure,
         "title": title,
+        "opens": opens,
         "scale": colour_scales()[WEIGHTS],
     }
     return pack(header, [_encode(values, unit) for values in weights])

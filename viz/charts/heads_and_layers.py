@@ -17,7 +17,7 @@ from viz.tokens import SPECIAL, WORD_START, axis_ticks, labels, visible
 Array = np.ndarray
 Groups = Sequence[Sequence[int]]
 
-MAP_HEIGHT = 560
+MAP_HEIGHT = 440
 """Pixels, the same for every sentence, so that nothing below the map moves."""
 READS, PREDICTS = " reads ", ", predicts "
 _LONGEST = 22

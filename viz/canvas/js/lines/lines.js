@@ -128,6 +128,11 @@ class View extends Picture {
     drawHeading(this.heading, this);
   }
 
+  // A single head needs no dashes to be told from others.
+  dashesOf(slot) {
+    return this.shownSlots().length > 1 ? this.lookOf(slot).dashes : [];
+  }
+
   // The token under the pointer: a query on the left, a key on the right, none between the columns.
   tokenAt(event) {
     const box = this.top.getBoundingClientRect();

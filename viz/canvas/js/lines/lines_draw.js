@@ -79,7 +79,7 @@ function drawLines(pen, view, pairs, least) {
       if (!paths.has(bin)) paths.set(bin, []);
       paths.get(bin).push([middleOf(layout, query) + fan, middleOf(layout, key) + fan]);
     });
-    strokePaths(pen, paths, layout, view.lookOf(slot), Math.max(spread, 2));
+    strokePaths(pen, paths, layout, { colour: view.lookOf(slot).colour, dashes: view.dashesOf(slot) }, Math.max(spread, 2));
   });
 }
 

@@ -160,6 +160,14 @@ class View extends Picture {
     this.mark();
     this.spoken.textContent = `${nameOf(place)}, chosen`;
     this.send("choose", { kind: group.kind, layer, head });
+    this.showOpened();
+  }
+
+  // On a narrow screen the opened head is below the mosaic.
+  showOpened() {
+    const { opens } = this.header;
+    const opened = opens && document.querySelector(`.${opens}`);
+    if (opened?.getBoundingClientRect().top > innerHeight / 2) opened.scrollIntoView({ behavior: "smooth" });
   }
 
   // Whether a pixel stands for more than one cell.

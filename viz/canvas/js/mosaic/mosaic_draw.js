@@ -35,15 +35,15 @@ function pixelTable({ table, high, unit }) {
   return pixels;
 }
 
-// Sizes in CSS pixels that are whole device pixels. The height depends on the numbers of layers alone.
+// Sizes in CSS pixels that are whole device pixels. They do not depend on the sentence.
 function layOutMosaic(groups, width) {
   const ratio = window.devicePixelRatio || 1;
   const snap = (pixels) => Math.floor(pixels * ratio) / ratio;
   const left = width < 600 ? 16 : 54;
   const layers = groups.reduce((sum, group) => sum + group.layers, 0);
-  const height = clamp(Math.floor(600 / layers), 44, 110);
   const most = Math.max(...groups.map((group) => group.heads));
   const room = (width - left - 2) / most - GAP;
+  const height = clamp(Math.min(Math.floor(600 / layers), Math.floor(1.4 * room)), 44, 110);
   const tile = { width: Math.max(snap(Math.min(room, 2.4 * height)), 4), height: snap(height) };
   let top = 0;
   for (const group of groups) {
