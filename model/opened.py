@@ -44,7 +44,7 @@ class OpenedModel(Protocol):
         """Most tokens of one run."""
 
     def truncate(self, text: str) -> str:
-        """`text` if one run can hold it, else as many of its first sentences as fit."""
+        """`text` on one line if one run can hold it, else as many of its first sentences as fit."""
 
     def trace(
         self, source: str, target: str | None = None, beam_size: int = 4, interventions: Sequence[Intervention] = ()

@@ -11,7 +11,7 @@ import torch
 
 from model.checkpoints.tokenizer import Tokenizer
 from model.generation.fast_steps import FastTransformer
-from model.generation.long_text import first_sentences, split_sentences
+from model.generation.long_text import first_sentences, one_line, split_sentences
 from model.generation.search import Hypothesis, beam_search, greedy
 from model.generation.steps import length_limits
 from model.interventions import Intervention, applied
@@ -158,11 +158,12 @@ class Translator:
         return [part for part in split_sentences(text, self._fits) if part.strip()]
 
     def truncate(self, text: str) -> str:
-        """`text` if it fits a Trace, else as many of its first sentences as fit."""
-        if self._fits(text):
-            return text
+        """`text` on one line if it fits a Trace, else as many of its first sentences as fit."""
+        line = one_line(text)
+        if self._fits(line):
+            return line
         # Whatever comes after this many characters cannot fit, so it need not be tokenised.
-        return first_sentences(text.lstrip()[: CHARACTERS_PER_TOKEN * self.token_limit], self._fits)
+        return one_line(first_sentences(text.lstrip()[: CHARACTERS_PER_TOKEN * self.token_limit], self._fits))
 
     @property
     def token_limit(self) -> int:

@@ -7,6 +7,7 @@ import streamlit as st
 
 from model.checkpoints.store import CheckpointError, available_checkpoints
 from model.checkpoints.translator import Translator
+from model.generation.long_text import one_line
 from pages import PAGES, Page
 from pages.compute.cache import on_cpu
 from pages.compute.runs import open_translator, run
@@ -80,7 +81,7 @@ def _choose(checkpoint: str) -> None:
 def _fit(translator: Translator, side: str, text: str) -> str:
     """The beginning of the text that fits one run; if that is not all, the page says so."""
     fitting = translator.truncate(text)
-    if fitting != text:
+    if fitting != one_line(text):
         st.info(
             f"The {side} has {len(text):,} characters; one run of the model holds {translator.token_limit} tokens. "
             f"This page shows its beginning, {len(fitting):,} characters, up to the end of a sentence where there is "

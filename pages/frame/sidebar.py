@@ -77,7 +77,7 @@ def _sidebar() -> Inputs:
     notes = drop_non_finite_numbers()
     _go_to_linked_place()
     with st.sidebar:
-        source = text_area("Source sentence, English", FIRST_SENTENCE, "source", "Type an English sentence")
+        source = text_area("Source sentence, English", FIRST_SENTENCE, "source", "Type an English sentence", "Translate")
         examples = st.container()
         target, typed = _target(notes)
         look = st.container()
@@ -113,7 +113,7 @@ def _target(notes: list[str]) -> tuple[str, str | None]:
     target = choice("Target, German", TARGETS, "target", notes=notes, on_change=_offer_own_translation)
     if target != "typed":
         return target, None
-    return target, text_area("Your own translation", "", "typed", "Type a German sentence")
+    return target, text_area("Your own translation", "", "typed", "Type a German sentence", "Use it")
 
 
 def _offer_own_translation() -> None:

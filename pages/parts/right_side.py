@@ -6,6 +6,7 @@ import streamlit as st
 
 from model.checkpoints.store import CheckpointError, available_checkpoints
 from model.checkpoints.translator import Translator
+from model.generation.long_text import one_line
 from pages.compute.runs import Request, open_translator, run
 from pages.frame.examples import examples_of
 from pages.frame.sidebar import FIRST_SENTENCE
@@ -59,7 +60,7 @@ def _head(view: View) -> View:
 
 def _sentence(view: View) -> View:
     first = next(iter(PAIRS.values()))[1]
-    sentence = text_area("Sentence, right", first, SENTENCE, "Type another English sentence")
+    sentence = text_area("Sentence, right", first, SENTENCE, "Type another English sentence", "Translate it")
     st.selectbox(
         "Pairs of sentences",
         list(PAIRS),
@@ -72,7 +73,7 @@ def _sentence(view: View) -> View:
         args=(view.translator.name,),
     )
     source = view.translator.truncate(sentence)
-    if source != sentence:
+    if source != one_line(sentence):
         st.info(
             f"The right sentence has {len(sentence):,} characters; this page shows the first {len(source):,}.",
             icon=":material/content_cut:",

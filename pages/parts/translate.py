@@ -6,6 +6,7 @@ import streamlit as st
 
 from model.analysis.aligned_head import best_aligned_head
 from model.analysis.view_arrays import alignment_weights
+from model.generation.long_text import one_line
 from model.trace import Array
 from pages.compute.runs import translate
 from pages.frame.examples import Example, examples_of, largest_weight
@@ -110,9 +111,9 @@ def link_to_alignment(alignment: Alignment) -> None:
 
 def translate_long_text(view: View) -> None:
     """On request, translate a text of which the page shows only the beginning, sentence by sentence with progress."""
-    if view.source == view.trace.source:
+    if one_line(view.source) == view.trace.source:
         return
-    parts = tuple(part.strip() for part in view.translator.parts(view.source))
+    parts = tuple(one_line(part) for part in view.translator.parts(view.source))
     st.button(
         f"Translate all of it: {len(parts):,} sentences",
         icon=":material/translate:",
@@ -145,7 +146,7 @@ def show_example(view: View) -> None:
     """
     if view.trace.interventions or view.request.target is not None:
         return
-    for example in examples_of(view.translator.name).of(view.source):
+    for example in examples_of(view.translator.name).of(view.trace.source):
         if found := largest_weight(example, view.trace):
             _show_note(example, *found)
 

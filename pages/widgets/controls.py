@@ -146,8 +146,11 @@ def text(label: str, key: str, *, place: Any = st, **options: Any) -> str:
     return place.text_input(label, key=key, **_keep(True), **options) or ""
 
 
-def text_area(label: str, default: str, key: str, placeholder: str) -> str:
-    """A text of several lines; it is in the link as long as it is short enough for one."""
+def text_area(label: str, default: str, key: str, placeholder: str, button: str) -> str:
+    """A text of several lines, as typed, and a button; it is in the link as long as it is short enough for one.
+
+    The browser sends the text when the field is left, so a press of the button needs no answer; Enter sends it too.
+    """
     state, unlinked = st.session_state, f"{key}-unlinked"
     fits = len(state.get(key) or "") <= LONGEST_IN_LINK
     if fits and state.get(unlinked):
@@ -155,7 +158,9 @@ def text_area(label: str, default: str, key: str, placeholder: str) -> str:
         state[key] = state[key]
     state[unlinked] = not fits
     register(key, default)
-    return st.text_area(label, default, key=key, height=100, placeholder=placeholder, **_keep(fits)) or ""
+    typed = st.text_area(label, default, key=key, height=100, placeholder=placeholder, **_keep(fits)) or ""
+    st.button(button, key=f"{key}-send", icon=":material/keyboard_return:")
+    return typed
 
 
 def tabs(views: Mapping[str, Callable[..., Any]], key: str, *args: Any, default: str | None = None) -> Any:

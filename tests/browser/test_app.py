@@ -34,7 +34,7 @@ def path(page: Page) -> str:
 def type_sentence(visitor: Visitor, sentence: str) -> None:
     box = visitor.page.get_by_label("Source sentence")
     box.fill(sentence)
-    box.press("Control+Enter")
+    box.press("Enter")
     visitor.page.wait_for_function("text => location.search.includes(text)", arg=urlencode({"source": sentence}))
     visitor.settle()
 
@@ -76,6 +76,7 @@ def test_what_is_typed_is_translated(server: str, visitor: Visitor) -> None:
     before = visitor.page.locator(".sentence").inner_text()
     type_sentence(visitor, "A man.")
     assert query(visitor) == {"source": "A man."}
+    assert not visitor.page.get_by_text("Ctrl+Enter").count()
     assert visitor.page.get_by_role("list", name="Source tokens and their ids").get_by_role("listitem").count() > 1
     assert visitor.page.locator(".sentence").inner_text() != before
 

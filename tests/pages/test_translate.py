@@ -82,6 +82,15 @@ def test_the_temperature_is_at_work_in_the_run(open_app: Callable, trace: Trace)
     assert expected.max() > trace.attention("cross", 1).pattern[2].max()
 
 
+def test_white_space_in_a_link_or_a_pasted_text_changes_nothing(open_app: Callable) -> None:
+    def said(**query: str) -> list[str]:
+        page = open_app(target="Typed", **query)
+        assert not page.info
+        return [html.proto.body for html in page.main.get("html")]
+
+    assert said(source="a\n\tdog and  a cat \n", typed="Ein\nHund") == said(source=SENTENCE, typed="Ein Hund")
+
+
 def test_every_other_page_has_a_card(open_app: Callable) -> None:
     from pages import PAGES
 

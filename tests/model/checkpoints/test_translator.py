@@ -94,12 +94,18 @@ def test_text_that_is_too_long_is_translated_sentence_by_sentence(translator):
 
 
 def test_a_trace_can_hold_the_leading_sentences_of_any_text(translator):
-    for text in (HUGE, "x" * 100_000, "Two dogs. " * 40, "\U0001f600" * 1000, " " * 9000 + "Two dogs."):
+    for text in (HUGE, "x" * 100_000, "Two dogs. " * 40, "Two dogs\n" * 90, "\U0001f600" * 1000, " " * 9000 + "Two dogs."):
         shown = translator.truncate(text)
         assert shown
-        assert text.lstrip().startswith(shown)
+        assert " ".join(text.split()).startswith(shown)
         assert translator.trace(shown, target="Zwei").source == shown
-    assert translator.truncate(" Two dogs. ") == " Two dogs. "
+
+
+def test_line_breaks_tabs_and_runs_of_blanks_never_reach_the_model(translator):
+    ids = translator.trace("Two dogs run.", "Zwei Hunde").src_ids
+    for text in ("Two dogs run.\n", "\tTwo\r\ndogs   run. ", "Two\u00a0dogs\u2028run."):
+        assert translator.trace(translator.truncate(text), "Zwei Hunde").src_ids == ids
+    assert translator.truncate(" \n\t") == ""
 
 
 @pytest.mark.parametrize("beam_size", [0, -1])

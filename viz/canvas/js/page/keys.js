@@ -1,4 +1,4 @@
-// needs: shared/mount.js page/history.js page/links.js
+// needs: shared/mount.js page/enter.js page/history.js page/links.js
 // The keys component: Shift with an arrow key chooses the layer or the head, wherever on the page the focus is.
 
 const MOVES = {
@@ -12,6 +12,7 @@ class View {
   constructor(root) {
     keepOneEntryPerPage();
     makeLinksWaitForText();
+    submitTextOnEnter();
     const key = (name) => element("kbd", "", name);
     root.replaceChildren(key("Shift"), " + ", key("↑ ↓"), " layer, ", key("← →"), " head");
     this.pending = new Pending();
