@@ -77,7 +77,9 @@ def _sidebar() -> Inputs:
     notes = drop_non_finite_numbers()
     _go_to_linked_place()
     with st.sidebar:
-        source = text_area("Source sentence, English", FIRST_SENTENCE, "source", "Type an English sentence", "Translate")
+        source = text_area(
+            "Source sentence, English", FIRST_SENTENCE, "source", "Type an English sentence", "Translate"
+        )
         examples = st.container()
         target, typed = _target(notes)
         look = st.container()

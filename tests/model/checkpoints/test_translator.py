@@ -94,7 +94,14 @@ def test_text_that_is_too_long_is_translated_sentence_by_sentence(translator):
 
 
 def test_a_trace_can_hold_the_leading_sentences_of_any_text(translator):
-    for text in (HUGE, "x" * 100_000, "Two dogs. " * 40, "Two dogs\n" * 90, "\U0001f600" * 1000, " " * 9000 + "Two dogs."):
+    for text in (
+        HUGE,
+        "x" * 100_000,
+        "Two dogs. " * 40,
+        "Two dogs\n" * 90,
+        "\U0001f600" * 1000,
+        " " * 9000 + "Two dogs.",
+    ):
         shown = translator.truncate(text)
         assert shown
         assert " ".join(text.split()).startswith(shown)
