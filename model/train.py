@@ -4,6 +4,7 @@ In several processes: torchrun --nproc-per-node 2 -m model.train ...
 """
 
 import argparse
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -19,10 +20,12 @@ from model.checkpoints.store import load_checkpoint, pick_device
 from model.checkpoints.tokenizer import Tokenizer, train_tokenizer
 from model.checkpoints.translator import Translator
 from model.network.batch import token_batches
-from model.network.config import PRESETS, TransformerConfig
-from model.network.encoder_decoder import Transformer
-from model.training.data import Batch, Text, encode_pairs, read_pairs, sample_epoch
+from model.network.config import PAD, PRESETS, TransformerConfig
+from model.network.families import new_network
+from model.network.network import Network
+from model.training.data import Example, Text, sample_epoch
 from model.training.loss import label_smoothed_loss
+from model.training.tasks import TASKS
 from model.training.trainer import Trainer, TrainingOptions
 
 
@@ -53,10 +56,17 @@ HELP = {
     "dropout": "dropout rate (section 5.4); 0 turns it off",
     "max_len": "maximum number of positions",
     "norm": "layer normalisation after each residual connection (the paper), or before each sub-layer",
-    "positions": "sines and cosines (section 3.5), or a learned table",
-    "activation": "of the feed-forward networks",
+    "positions": "sines and cosines (section 3.5), a learned table, RoPE, ALiBi, or none",
+    "activation": "of the feed-forward networks; swiglu and geglu are gated",
     "tie_embeddings": "share one matrix between both embeddings and the output (section 3.4)",
     "scale_scores": "divide the attention scores by sqrt(d_k) (equation 1)",
+    "norm_function": "LayerNorm, or RMSNorm, which only divides by the root mean square",
+    "n_kv_heads": "heads of keys and values in self-attention, shared by the query heads; 0: as many as those",
+    "biases": "biases in projections, feed-forward networks and norms",
+    "qk_norm": "RMSNorm of each query and key",
+    "window": "self-attention sees keys less than this many positions away; 0: all",
+    "rope_base": "longest wavelength of RoPE, in units of 2 pi positions",
+    "scale_embeddings": "multiply embeddings by sqrt(d_model) (section 3.4)",
     "steps": "training steps in total",
     "max_tokens": "tokens per batch and process, padding included",
     "warmup": "warm-up steps of the learning rate (equation 3); 0 starts at the highest rate",
@@ -79,9 +89,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         nargs="+",
         metavar="FILE[:WEIGHT]",
         required=True,
-        help="lines of source<TAB>target, plain, .gz or .xz; FILE:2 is read twice per epoch, FILE:0.3 to three tenths",
+        help="lines of source<TAB>target, for a language model plain lines; also .gz or .xz; FILE:2 is read twice per "
+        "epoch, FILE:0.3 to three tenths",
     )
-    parser.add_argument("--dev", type=Path, required=True, help="sentence pairs to evaluate on, in the same format")
+    parser.add_argument("--dev", type=Path, required=True, help="text to evaluate on, in the same format")
     parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint and the state of the run")
     parser.add_argument(
         "--start-from", metavar="CHECKPOINT", help="continue from its weights, configuration and vocabulary"
@@ -118,18 +129,20 @@ def _trainer(args: argparse.Namespace, device: str) -> Trainer:
     start = load_checkpoint(args.start_from, device="cpu") if args.start_from else None
     config = start.model.config if start else PRESETS[args.preset]
     config = replace(config, **{name: value for name, value in changes.items() if value is not None})
-    texts = [Text.read(name) for name in args.train]
+    task = TASKS[config.family]
+    texts = [Text.read(name, task.paired) for name in args.train]
     tokenizer = start.tokenizer if start else _tokenizer(args.out, sample_epoch(texts, "vocabulary"), config)
     torch.manual_seed(options.seed)
-    model = Transformer(config).to(device)
+    model = new_network(config).to(device)
     if start:
         try:
             model.load_state_dict(start.model.state_dict())
         except RuntimeError as error:
             raise ValueError(f"the weights of {args.start_from} do not fit this configuration: {error}") from error
-    dev = [pair for pair in read_pairs([args.dev]) if encode_pairs(tokenizer, [pair], config.max_len)]
+    examples = Text.read(str(args.dev), task.paired).examples
+    dev = [example for example in examples if task.encode(tokenizer, [example], config.max_len)]
     if not dev:
-        raise ValueError(f"{args.dev} has no sentence pair of at most max_len = {config.max_len} tokens")
+        raise ValueError(f"{args.dev} has no example of at most max_len = {config.max_len} tokens")
     trainer = Trainer(
         args.out, model, tokenizer, texts, options, lambda model: _evaluate(model, tokenizer, dev, device)
     )
@@ -138,12 +151,13 @@ def _trainer(args: argparse.Namespace, device: str) -> Trainer:
     return trainer
 
 
-def _tokenizer(folder: Path, pairs: list[tuple[str, str]], config: TransformerConfig) -> Tokenizer:
+def _tokenizer(folder: Path, examples: list[Example], config: TransformerConfig) -> Tokenizer:
     """The run's own vocabulary if it already has one, else a new one, learned by the first process."""
     path = folder / "tokenizer.model"
     if not path.exists() and int(os.environ.get("RANK", 0)) == 0:
         folder.mkdir(parents=True, exist_ok=True)
-        tokenizer = train_tokenizer((text for pair in pairs for text in pair), config.vocab_size)
+        texts = (text for example in examples for text in ([example] if isinstance(example, str) else example))
+        tokenizer = train_tokenizer(texts, config.vocab_size, masked=TASKS[config.family].masked)
         with atomic_write(path) as temporary:
             temporary.write_bytes(tokenizer.serialized)
     if dist.is_initialized():
@@ -155,18 +169,25 @@ def _tokenizer(folder: Path, pairs: list[tuple[str, str]], config: TransformerCo
 
 
 @torch.inference_mode()
-def _evaluate(model: Transformer, tokenizer: Tokenizer, dev: list[tuple[str, str]], device: str) -> dict[str, float]:
-    """Cross-entropy per token in nats, without smoothing, and BLEU of greedy translations."""
-    pairs = encode_pairs(tokenizer, dev, model.config.max_len)
-    loss = tokens = 0.0
-    for indices in token_batches([max(map(len, pair)) for pair in pairs], 4096, seed="dev"):
-        batch = Batch.of([pairs[i] for i in indices], device)
-        loss += label_smoothed_loss(model(batch.src, batch.tgt_in), batch.tgt_out, smoothing=0.0).item()
-        tokens += (batch.tgt_out != 0).sum().item()
-    translator = Translator("dev", "", model, tokenizer)
-    translations = translator.translate([source for source, _ in dev], beam_size=1)
-    bleu = sacrebleu.corpus_bleu(translations, [[target for _, target in dev]]).score
-    return {"dev_loss": loss / tokens, "dev_bleu": bleu}
+def _evaluate(model: Network, tokenizer: Tokenizer, dev: list[Example], device: str) -> dict[str, float]:
+    """Cross-entropy per token in nats, without smoothing, and the family's own score."""
+    task = TASKS[model.config.family]
+    samples = task.encode(tokenizer, dev, model.config.max_len)
+    loss = tokens = correct = 0.0
+    for number, indices in enumerate(token_batches(list(map(task.length, samples)), 4096, seed="dev")):
+        batch = task.batch([samples[i] for i in indices], model.config, device, f"dev-{number}")
+        logits = model(*batch.inputs)
+        loss += label_smoothed_loss(logits, batch.targets, smoothing=0.0).item()
+        tokens += (batch.targets != PAD).sum().item()
+        correct += ((logits.argmax(-1) == batch.targets) & (batch.targets != PAD)).sum().item()
+    scores = {"dev_loss": loss / tokens}
+    if model.config.family == "encoder_decoder":
+        translations = Translator("dev", "", model, tokenizer).translate([source for source, _ in dev], beam_size=1)
+        return scores | {"dev_bleu": sacrebleu.corpus_bleu(translations, [[target for _, target in dev]]).score}
+    if model.config.family == "encoder":
+        return scores | {"dev_accuracy": correct / tokens}
+    n_bytes = sum(len(line.encode()) for line in dev)
+    return scores | {"dev_bits_per_byte": loss / math.log(2) / n_bytes}
 
 
 def _run(trainer: Trainer, minutes: float | None) -> None:

@@ -19,7 +19,8 @@ from model.checkpoints.files import atomic_write
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
 from model.network.config import TransformerConfig
-from model.network.encoder_decoder import Transformer
+from model.network.families import new_network
+from model.network.network import Network
 
 DEFAULT_CHECKPOINT = "en-de"
 CHECKPOINTS_VARIABLE = "ATTENTION_EXPLORER_CHECKPOINTS"
@@ -46,7 +47,7 @@ def available_checkpoints() -> list[str]:
     return sorted(names, key=lambda name: name != DEFAULT_CHECKPOINT)
 
 
-def save_checkpoint(folder: Path, model: Transformer, tokenizer: Tokenizer, weights: Mapping[str, Tensor]) -> None:
+def save_checkpoint(folder: Path, model: Network, tokenizer: Tokenizer, weights: Mapping[str, Tensor]) -> None:
     """Write config.json, tokenizer.model and model.safetensors (fp16) into `folder`.
 
     At any moment, even after a crash, the folder opens with either the old weights or the new ones: while the files are
@@ -99,13 +100,13 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     config, hashes = _find_matching(folder)
     tokenizer = _read_tokenizer(folder / "tokenizer.model", config)
     _check_sizes(folder / "model.safetensors", config)
-    model = Transformer(config)
+    model = new_network(config)
     load_weights(model, folder / "model.safetensors")
     model = model.to(pick_device(device)).eval().requires_grad_(False)
     return Translator(name=folder.name, hash=hashes["model.safetensors"], model=model, tokenizer=tokenizer)
 
 
-def load_weights(model: Transformer, path: Path) -> None:
+def load_weights(model: Network, path: Path) -> None:
     """Fill `model` from a safetensors file with exactly the model's tensor names and shapes.
 
     Raises:
@@ -245,7 +246,7 @@ def _check_sizes(path: Path, config: TransformerConfig) -> None:
     if config.n_encoder_layers + config.n_decoder_layers <= len(shapes) and config.max_len <= _MAX_POSITIONS:
         # Sizes may exceed any integer type.
         with suppress(RuntimeError, TypeError), torch.device("meta"):
-            wanted = sum(math.prod(parameter.shape) for parameter in Transformer(config).parameters())
+            wanted = sum(math.prod(parameter.shape) for parameter in new_network(config).parameters())
     found = sum(math.prod(shape) for shape in shapes)
     if wanted > 2 * found + _MAX_POSITIONS:
         raise _damaged(path, f"has {found:,} numbers, far fewer than config.json requires")

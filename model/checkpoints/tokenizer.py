@@ -18,6 +18,9 @@ _ESCAPE = "\ufdd0"
 _ESCAPED = {"\u2581": f"{_ESCAPE}\ufdd2", _ESCAPE: f"{_ESCAPE}\ufdd1"}
 _UNESCAPED = {pair: character for character, pair in _ESCAPED.items()}
 
+MASK_TOKEN, MASK = "<mask>", len(SPECIAL_TOKENS)
+"""A masked language model's vocabulary has it after the special tokens."""
+
 N_SEGMENTATIONS = 32
 """Number of a word's most probable segmentations to sample from (l in Kudo 2018)."""
 
@@ -120,8 +123,8 @@ def _escaped(text: str) -> str:
     return re.sub(f"[\u2581{_ESCAPE}]", lambda match: _ESCAPED[match[0]], text)
 
 
-def train_tokenizer(sentences: Iterable[str], vocab_size: int, seed: int = 0) -> Tokenizer:
-    """Learn a unigram vocabulary (Kudo 2018) for both languages together.
+def train_tokenizer(sentences: Iterable[str], vocab_size: int, seed: int = 0, masked: bool = False) -> Tokenizer:
+    """Learn a unigram vocabulary (Kudo 2018) of all sentences together; `masked`: with <mask>.
 
     Raises:
         ValueError: there are too few `sentences` for `vocab_size`.
@@ -143,6 +146,7 @@ def train_tokenizer(sentences: Iterable[str], vocab_size: int, seed: int = 0) ->
             bos_id=BOS,
             eos_id=EOS,
             pad_piece=SPECIAL_TOKENS[PAD],
+            user_defined_symbols=[MASK_TOKEN] if masked else [],
             num_threads=1,
             minloglevel=2,
         )

@@ -107,9 +107,9 @@ class Translator:
         return replace(self, model=copy.deepcopy(self.model).to(device))
 
     @cached_property
-    def fast(self) -> FastTransformer:
-        """The same model laid out for speed, built when the first search needs it."""
-        return FastTransformer(self.model)
+    def fast(self) -> FastTransformer | None:
+        """The same model laid out for speed, built when first needed; None: it has later parts."""
+        return FastTransformer(self.model) if self.config.classic else None
 
     def translate(
         self,

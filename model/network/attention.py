@@ -6,10 +6,13 @@ from torch import Tensor, nn
 
 from model.hooks import HookPoint
 from model.network.config import TransformerConfig
+from model.network.masks import alibi_bias
+from model.network.residual import NORM_EPS
+from model.network.rotary import Rotary
 
 
 class KeyValueCache:
-    """Keys and values that one attention has already projected, (batch, heads, key, d_k) each.
+    """Keys and values that one attention has already projected, (batch, kv_heads, key, d_k) each.
 
     A `fixed` cache (cross-attention) projects the memory once; any other grows with each new position.
     """
@@ -19,12 +22,17 @@ class KeyValueCache:
         self.k: Tensor | None = None
         self.v: Tensor | None = None
 
+    @property
+    def length(self) -> int:
+        """Positions whose keys and values it holds."""
+        return 0 if self.k is None else self.k.shape[2]
+
     def update(self, attention: "MultiHeadAttention", x: Tensor) -> tuple[Tensor, Tensor]:
         """Append the keys and values of `x`, (batch, new, d_model), and return all of them."""
         if self.k is None:
             self.k, self.v = attention.keys_and_values(x)
         elif not self.fixed:
-            k, v = attention.keys_and_values(x)
+            k, v = attention.keys_and_values(x, start=self.length)
             self.k, self.v = torch.cat([self.k, k], dim=2), torch.cat([self.v, v], dim=2)
         return self.k, self.v
 
@@ -34,15 +42,32 @@ class KeyValueCache:
 
 
 class MultiHeadAttention(nn.Module):
-    """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W_O, head_i = Attention(Q W_Q, K W_K, V W_V)."""
+    """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W_O, head_i = Attention(Q W_Q, K W_K, V W_V).
 
-    def __init__(self, config: TransformerConfig) -> None:
+    Self-attention may have parts that came after the paper: fewer heads of keys and values than of queries (Ainslie et
+    al. 2023), RMSNorm of queries and keys, RoPE, ALiBi. Cross-attention has none of them.
+    """
+
+    def __init__(self, config: TransformerConfig, cross: bool = False) -> None:
         super().__init__()
         self.n_heads, self.d_k, self.divisor = config.n_heads, config.d_k, config.score_divisor
-        self.w_q = nn.Linear(config.d_model, config.d_model)
-        self.w_k = nn.Linear(config.d_model, config.d_model)
-        self.w_v = nn.Linear(config.d_model, config.d_model)
-        self.w_o = nn.Linear(config.d_model, config.d_model)
+        self.n_kv_heads = config.n_heads if cross else config.kv_heads
+        d_model, d_kv, biases = config.d_model, self.n_kv_heads * config.d_k, config.biases
+        self.w_q = nn.Linear(d_model, d_model, bias=biases)
+        self.w_k = nn.Linear(d_model, d_kv, bias=biases)
+        self.w_v = nn.Linear(d_model, d_kv, bias=biases)
+        self.w_o = nn.Linear(d_model, d_model, bias=biases)
+        self.rotary = Rotary(config.d_k, config.max_len, config.rope_base) if config.positions == "rope" else None
+        self.alibi, self.qk_norm = config.positions == "alibi", config.qk_norm
+        if cross:
+            self.rotary, self.alibi, self.qk_norm = None, False, False
+        if self.rotary or self.qk_norm:
+            self.q_pre, self.k_pre = HookPoint(), HookPoint()
+        if self.qk_norm:
+            self.q_norm, self.k_norm = (nn.RMSNorm(config.d_k, eps=NORM_EPS) for _ in range(2))
+            self.q_normed, self.k_normed = HookPoint(), HookPoint()
+        if self.alibi:
+            self.bias = HookPoint()
         self.q, self.k, self.v = HookPoint(), HookPoint(), HookPoint()
         self.mask, self.scores, self.scaled, self.masked = HookPoint(), HookPoint(), HookPoint(), HookPoint()
         self.temperature, self.pattern, self.z, self.out = HookPoint(), HookPoint(), HookPoint(), HookPoint()
@@ -59,22 +84,42 @@ class MultiHeadAttention(nn.Module):
         Returns:
             (batch, query, d_model)
         """
-        q = self.q(self._split_heads(self.w_q(x)))
+        start = 0 if cache is None or cache.fixed else cache.length
+        q = self.q(self._position(self._split_heads(self.w_q(x)), "q", start))
         k, v = self.keys_and_values(source) if cache is None else cache.update(self, source)
+        k, v = self.k(self._share(k)), self.v(self._share(v))
         z = self._explicit(q, k, v, mask) if self._explicit_needed(q) else self._fused(q, k, v, mask)
         return self.out(self.w_o(self._join_heads(z)))
 
-    def keys_and_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """K = source W_K + b_K and V = source W_V + b_V, split: (batch, heads, key, d_k) each."""
-        k = self.k(self._split_heads(self.w_k(source)))
-        v = self.v(self._split_heads(self.w_v(source)))
-        return k, v
+    def keys_and_values(self, source: Tensor, start: int = 0) -> tuple[Tensor, Tensor]:
+        """K = source W_K + b_K and V = source W_V + b_V, split: (batch, kv_heads, key, d_k) each.
+
+        The first key stands at position `start`.
+        """
+        k = self._position(self._split_heads(self.w_k(source)), "k", start)
+        return k, self._split_heads(self.w_v(source))
+
+    def _position(self, vectors: Tensor, name: str, start: int) -> Tensor:
+        """Normalise and rotate queries or keys, (batch, heads, position, d_k), where the model does that."""
+        if not (self.rotary or self.qk_norm):
+            return vectors
+        vectors = getattr(self, f"{name}_pre")(vectors)
+        if self.qk_norm:
+            vectors = getattr(self, f"{name}_normed")(getattr(self, f"{name}_norm")(vectors))
+        return self.rotary(vectors, start) if self.rotary else vectors
+
+    def _share(self, vectors: Tensor) -> Tensor:
+        """Give each query head its keys or values: (batch, kv_heads, key, d_k) -> (batch, heads, key, d_k)."""
+        return vectors.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)
 
     def _explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
         """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V, equation 1, step by step."""
         scores = self.scores(q @ k.transpose(-2, -1))
         mask = self.mask(mask.expand(scores.shape))
         scaled = self.scaled(scores / self.divisor)
+        if self.alibi:
+            bias = alibi_bias(self.n_heads, *scores.shape[-2:], scores.device)
+            scaled = scaled + self.bias(bias.to(scores.dtype).expand(scores.shape))
         masked = self.masked(scaled.masked_fill(~mask, -torch.inf))
         if self.temperature.observed:
             masked = masked / self.temperature(masked.new_ones(1, self.n_heads, 1, 1))
@@ -83,17 +128,29 @@ class MultiHeadAttention(nn.Module):
         return self.z(pattern @ v)
 
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        if self.alibi:
+            bias = alibi_bias(self.n_heads, q.shape[-2], k.shape[-2], q.device)
+            mask = bias.to(q.dtype).masked_fill(~mask, -torch.inf)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1 / self.divisor)
 
     def _explicit_needed(self, q: Tensor) -> bool:
         """Whether a hook point is in use, or the fused kernel would be slower: on a CPU its forward and backward
         pass together take fifteen times as long at the short sentences of a training batch."""
-        inner = (self.mask, self.scores, self.scaled, self.masked, self.temperature, self.pattern, self.z)
+        inner = (
+            *((self.bias,) if self.alibi else ()),
+            self.mask,
+            self.scores,
+            self.scaled,
+            self.masked,
+            self.temperature,
+            self.pattern,
+            self.z,
+        )
         return (q.requires_grad and not q.is_cuda) or any(point.observed for point in inner)
 
     def _split_heads(self, x: Tensor) -> Tensor:
-        """(batch, position, d_model) -> (batch, heads, position, d_k)"""
-        return x.unflatten(-1, (self.n_heads, self.d_k)).transpose(1, 2)
+        """(batch, position, heads * d_k) -> (batch, heads, position, d_k)"""
+        return x.unflatten(-1, (-1, self.d_k)).transpose(1, 2)
 
     @staticmethod
     def _join_heads(z: Tensor) -> Tensor:

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args, get_type_hints
 
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>")
 PAD, UNK, BOS, EOS = range(len(SPECIAL_TOKENS))
@@ -13,6 +13,9 @@ PAD, UNK, BOS, EOS = range(len(SPECIAL_TOKENS))
 @dataclass(frozen=True)
 class TransformerConfig:
     """Every choice that determines a Transformer's weights; the defaults are the paper's base model.
+
+    The numbers of layers give the family: with both an encoder and a decoder the model of the paper, without an encoder
+    a language model (decoder-only), without a decoder a masked language model (encoder-only).
 
     Raises:
         ValueError: a field is out of its range; the sentence names the field and what it may be.
@@ -27,31 +30,61 @@ class TransformerConfig:
     dropout: float = 0.1
     max_len: int = 512
     norm: Literal["post", "pre"] = "post"
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    activation: Literal["relu", "gelu"] = "relu"
+    positions: Literal["sinusoidal", "learned", "rope", "alibi", "none"] = "sinusoidal"
+    activation: Literal["relu", "gelu", "swiglu", "geglu"] = "relu"
     tie_embeddings: bool = True
     scale_scores: bool = True
     """False leaves out the division by sqrt(d_k) of equation 1"""
+    norm_function: Literal["layer_norm", "rms_norm"] = "layer_norm"
+    n_kv_heads: int = 0
+    """heads of keys and values in self-attention, each shared by n_heads / n_kv_heads query heads; 0: n_heads"""
+    biases: bool = True
+    """False leaves out the biases of all projections, feed-forward networks and norms"""
+    qk_norm: bool = False
+    """RMSNorm of each query and key, before any rotation"""
+    window: int = 0
+    """self-attention sees keys less than this many positions away; 0: all"""
+    rope_base: int = 10_000
+    """longest wavelength of RoPE's angles, in units of 2 pi positions"""
+    scale_embeddings: bool = True
+    """multiply embeddings by sqrt(d_model) (section 3.4)"""
 
     def __post_init__(self) -> None:
-        sizes = ("vocab_size", "d_model", "n_heads", "d_ff", "max_len", "n_encoder_layers", "n_decoder_layers")
-        for name in sizes:
+        at_least = dict.fromkeys(("vocab_size", "d_model", "n_heads", "d_ff", "max_len", "rope_base"), 1)
+        at_least |= dict.fromkeys(("n_encoder_layers", "n_decoder_layers", "n_kv_heads", "window"), 0)
+        for name, least in at_least.items():
             value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise ValueError(f"{name} must be a positive whole number, got {value!r}")
-        choices = {"norm": ("post", "pre"), "positions": ("sinusoidal", "learned"), "activation": ("relu", "gelu")}
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
-        for name in ("tie_embeddings", "scale_scores"):
-            if type(getattr(self, name)) is not bool:
-                raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
+            if type(value) is not int or value < least:
+                allowed = "a positive whole number" if least else "a whole number from 0 on"
+                raise ValueError(f"{name} must be {allowed}, got {value!r}")
+        self._check_choices()
+        if not self.n_encoder_layers + self.n_decoder_layers:
+            raise ValueError("n_encoder_layers and n_decoder_layers must not both be 0: the model needs a layer")
         if self.d_model % self.n_heads:
             raise ValueError(f"d_model ({self.d_model}) must be a multiple of n_heads ({self.n_heads})")
+        if self.n_heads % self.kv_heads:
+            raise ValueError(f"n_heads ({self.n_heads}) must be a multiple of n_kv_heads ({self.n_kv_heads})")
         if self.d_model % 2:
             raise ValueError(f"d_model ({self.d_model}) must be even: sines and cosines come in pairs")
+        if self.positions == "rope" and self.d_k % 2:
+            raise ValueError(f"d_model / n_heads ({self.d_k}) must be even: RoPE rotates pairs of dimensions")
         if type(self.dropout) not in (int, float) or not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must lie in [0, 1), got {self.dropout!r}")
+
+    def _check_choices(self) -> None:
+        for name, kind in get_type_hints(type(self)).items():
+            value, choices = getattr(self, name), get_args(kind)
+            if choices and value not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+            if kind is bool and type(value) is not bool:
+                raise ValueError(f"{name} must be true or false, got {value!r}")
+
+    @property
+    def family(self) -> Literal["encoder_decoder", "decoder", "encoder"]:
+        """Which stacks the model has."""
+        if self.n_encoder_layers and self.n_decoder_layers:
+            return "encoder_decoder"
+        return "decoder" if self.n_decoder_layers else "encoder"
 
     @property
     def d_k(self) -> int:
@@ -59,10 +92,49 @@ class TransformerConfig:
         return self.d_model // self.n_heads
 
     @property
+    def kv_heads(self) -> int:
+        """Heads of keys and values in self-attention."""
+        return self.n_kv_heads or self.n_heads
+
+    @property
+    def gated(self) -> bool:
+        """Whether the feed-forward networks multiply two projections (Shazeer 2020)."""
+        return self.activation in ("swiglu", "geglu")
+
+    @property
     def score_divisor(self) -> float:
         """What the scores q k^T are divided by before the softmax: sqrt(d_k) (equation 1), or 1."""
         return math.sqrt(self.d_k) if self.scale_scores else 1.0
 
+    @property
+    def classic(self) -> bool:
+        """Whether the layers have only parts that the paper has, pre-norm and GELU aside."""
+        return (
+            self.norm_function == "layer_norm"
+            and self.positions in ("sinusoidal", "learned")
+            and self.kv_heads == self.n_heads
+            and self.biases
+            and not (self.gated or self.qk_norm or self.window)
+        )
+
+
+_MODERN = TransformerConfig(
+    vocab_size=8000,
+    d_model=320,
+    n_heads=8,
+    d_ff=960,
+    n_encoder_layers=0,
+    n_decoder_layers=6,
+    dropout=0.1,
+    norm="pre",
+    positions="rope",
+    activation="swiglu",
+    norm_function="rms_norm",
+    n_kv_heads=2,
+    biases=False,
+    scale_embeddings=False,
+)
+"""Parts that most language models since 2023 share: Llama 2 and Qwen 2, at a size that two cores can train"""
 
 PRESETS: Mapping[str, TransformerConfig] = MappingProxyType(
     {
@@ -83,6 +155,11 @@ PRESETS: Mapping[str, TransformerConfig] = MappingProxyType(
             n_decoder_layers=2,
             max_len=64,
             dropout=0.0,
+        ),
+        "lm": _MODERN,
+        "mlm": replace(_MODERN, d_model=256, d_ff=704, n_encoder_layers=6, n_decoder_layers=0),
+        "lm-2017": TransformerConfig(
+            vocab_size=8000, d_model=320, n_heads=8, d_ff=1216, n_encoder_layers=0, n_decoder_layers=6, dropout=0.1
         ),
     }
 )

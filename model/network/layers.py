@@ -9,7 +9,7 @@ from model.network.residual import Residual
 
 
 class EncoderLayer(nn.Module):
-    """1. self-attention, 2. feed-forward."""
+    """1. self-attention, 2. feed-forward. Language models are stacks of it too: only their mask is causal."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -17,8 +17,8 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(config)
         self.self_attn_residual, self.feed_forward_residual = Residual(config), Residual(config)
 
-    def forward(self, x: Tensor, src_mask: Tensor) -> Tensor:
-        x = self.self_attn_residual(x, lambda x: self.self_attn(x, x, src_mask))
+    def forward(self, x: Tensor, mask: Tensor, cache: KeyValueCache | None = None) -> Tensor:
+        x = self.self_attn_residual(x, lambda x: self.self_attn(x, x, mask, cache))
         return self.feed_forward_residual(x, self.feed_forward)
 
 
@@ -40,7 +40,7 @@ class DecoderLayer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.self_attn = MultiHeadAttention(config)
-        self.cross_attn = MultiHeadAttention(config)
+        self.cross_attn = MultiHeadAttention(config, cross=True)
         self.feed_forward = FeedForward(config)
         self.self_attn_residual, self.cross_attn_residual = Residual(config), Residual(config)
         self.feed_forward_residual = Residual(config)

@@ -1,4 +1,4 @@
-"""Masks: which keys a query may attend to (paper, section 3.2.3). True = may attend."""
+"""Masks: which keys a query may attend to (paper, section 3.2.3), and ALiBi's bias. True = may attend."""
 
 import torch
 from torch import Tensor
@@ -14,3 +14,28 @@ def padding_mask(tokens: Tensor) -> Tensor:
 def causal_mask(size: int, device: torch.device | str | None = None) -> Tensor:
     """Keys at or before the query: (1, 1, size, size), lower triangle True."""
     return torch.ones(1, 1, size, size, dtype=torch.bool, device=device).tril()
+
+
+def window_mask(n_queries: int, n_keys: int, window: int, device: torch.device | str | None = None) -> Tensor:
+    """Keys less than `window` positions away (Beltagy et al. 2020, section 3.1): (1, 1, query, key).
+
+    The queries are the last of the positions. A window of 0 has no limit.
+    """
+    near = _distances(n_queries, n_keys, device).abs() < (window or n_keys)
+    return near[None, None]
+
+
+def alibi_bias(n_heads: int, n_queries: int, n_keys: int, device: torch.device | str | None = None) -> Tensor:
+    """-slope * |query - key|, added to the scores: (1, heads, query, key) (Press et al. 2022).
+
+    Head h's slope is 2^(-8 (h + 1) / heads); for a number of heads that is no power of two the paper mixes two such
+    series, which we do not.
+    """
+    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1, device=device) / n_heads)
+    return -(slopes[:, None, None] * _distances(n_queries, n_keys, device).abs())[None]
+
+
+def _distances(n_queries: int, n_keys: int, device: torch.device | str | None = None) -> Tensor:
+    """Query position - key position: (query, key); the queries are the last of the positions."""
+    positions = torch.arange(n_keys, device=device)
+    return positions[n_keys - n_queries :, None] - positions

@@ -1,4 +1,4 @@
-"""Parallel text: reading, sampling and encoding it, and training batches."""
+"""Text to train on: reading, sampling and encoding it, and training batches."""
 
 import gzip
 import lzma
@@ -9,13 +9,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from model.checkpoints.tokenizer import Tokenizer
 from model.network.batch import pad_batch
-from model.network.config import BOS, EOS
+from model.network.config import BOS, EOS, PAD
 
 Pair = tuple[list[int], list[int]]
+Example = str | tuple[str, str]
+"""a line of text, or a sentence and its translation"""
+
+MASK_RATE, KEEP_RATE, REPLACE_RATE = 0.15, 0.1, 0.1
+"""Share of the tokens that a masked language model must guess; of these, shares that stay, or are replaced by a random
+token instead of <mask> (Devlin et al. 2019, section 3.1)"""
 
 
 def read_pairs(paths: Iterable[Path | str]) -> list[tuple[str, str]]:
@@ -27,7 +34,7 @@ def read_pairs(paths: Iterable[Path | str]) -> list[tuple[str, str]]:
     """
     pairs = []
     for path in map(Path, paths):
-        for number, line in enumerate(_lines(path), start=1):
+        for number, line in enumerate(read_lines(path), start=1):
             fields = line.split("\t")
             if len(fields) != 2:
                 raise ValueError(f"{path}, line {number}: expected source<TAB>target, found {len(fields)} field(s)")
@@ -35,8 +42,13 @@ def read_pairs(paths: Iterable[Path | str]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _lines(path: Path) -> list[str]:
-    """Only a line feed ends a line: text may contain Unicode's other separators."""
+def read_lines(path: Path | str) -> list[str]:
+    """The lines of a UTF-8 file, plain, `.gz` or `.xz`; only a line feed ends one.
+
+    Raises:
+        ValueError: the file is empty, not UTF-8, or a broken archive.
+    """
+    path = Path(path)
     openers: dict[str, Callable] = {".xz": lzma.open, ".gz": gzip.open}
     try:
         with openers.get(path.suffix, open)(path, "rt", encoding="utf-8", newline="\n") as file:
@@ -46,42 +58,42 @@ def _lines(path: Path) -> list[str]:
     except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise ValueError(f"{path} is truncated or not a {path.suffix} file: {error}") from error
     if not lines:
-        raise ValueError(f"{path} is empty; expected lines of source<TAB>target")
+        raise ValueError(f"{path} is empty; expected lines of text")
     return lines
 
 
 @dataclass(frozen=True)
 class Text:
-    """Sentence pairs of one file, and how often an epoch reads them."""
+    """Examples of one file, and how often an epoch reads them."""
 
-    pairs: Sequence[tuple[str, str]]
+    examples: Sequence[Example]
     weight: float = 1.0
     """2: twice per epoch; 0.3: a new random 30 % each epoch"""
 
     @classmethod
-    def read(cls, name: str) -> "Text":
-        """`FILE` or `FILE:WEIGHT`.
+    def read(cls, name: str, paired: bool = True) -> "Text":
+        """`FILE` or `FILE:WEIGHT`; `paired`: lines of source<TAB>target.
 
         Raises:
             ValueError: as for `read_pairs`, or the weight is not above 0.
         """
         path, _, weight = name.rpartition(":")
         if not path or not re.fullmatch(r"\d*\.?\d+", weight):
-            return cls(read_pairs([name]))
+            path, weight = name, "1"
         if float(weight) <= 0:
             raise ValueError(f"{name}: the weight must be above 0; to leave the file out, do not name it")
-        return cls(read_pairs([path]), float(weight))
+        return cls(read_pairs([path]) if paired else read_lines(path), float(weight))
 
 
-def sample_epoch(texts: Iterable[Text], seed: str) -> list[tuple[str, str]]:
-    """One epoch's sentence pairs: each text as often as its weight says; fractions are drawn at random with `seed`."""
+def sample_epoch(texts: Iterable[Text], seed: str) -> list[Example]:
+    """One epoch's examples: each text as often as its weight says; fractions are drawn at random with `seed`."""
     rng = random.Random(seed)
-    pairs: list[tuple[str, str]] = []
+    examples: list[Example] = []
     for text in texts:
         whole = int(text.weight)
-        pairs += list(text.pairs) * whole
-        pairs += rng.sample(list(text.pairs), round((text.weight - whole) * len(text.pairs)))
-    return pairs
+        examples += list(text.examples) * whole
+        examples += rng.sample(list(text.examples), round((text.weight - whole) * len(text.examples)))
+    return examples
 
 
 def encode_pairs(
@@ -92,18 +104,29 @@ def encode_pairs(
     Pairs longer than `max_len` tokens on either side are dropped. With `sampling` above 0 each segmentation is drawn at
     random with `seed`.
     """
-    rng = random.Random(seed)
-
-    def ids(text: str) -> list[int]:
-        return tokenizer.sample(text, sampling, rng) if sampling else tokenizer.encode(text)
-
-    encoded = (([*ids(src), EOS], [BOS, *ids(tgt), EOS]) for src, tgt in pairs)
+    segment = _segmenter(tokenizer, sampling, seed)
+    encoded = (([*segment(src), EOS], [BOS, *segment(tgt), EOS]) for src, tgt in pairs)
     return [pair for pair in encoded if max(map(len, pair)) <= max_len]
+
+
+def encode_lines(
+    tokenizer: Tokenizer, lines: Iterable[str], max_len: int, sampling: float = 0.0, seed: str = ""
+) -> list[list[int]]:
+    """Ids of each line, from <s> to </s>; one of more than `max_len` + 1 tokens is cut into several."""
+    segment = _segmenter(tokenizer, sampling, seed)
+    encoded = ([BOS, *segment(line), EOS] for line in lines)
+    # Each piece begins with the token that the piece before it ends with, so that every token is predicted once.
+    return [ids[start : start + max_len + 1] for ids in encoded for start in range(0, len(ids) - 1, max_len)]
+
+
+def _segmenter(tokenizer: Tokenizer, sampling: float, seed: str) -> Callable[[str], list[int]]:
+    rng = random.Random(seed)
+    return (lambda text: tokenizer.sample(text, sampling, rng)) if sampling else tokenizer.encode
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A training batch of padded token ids."""
+    """A training batch of sentence pairs: padded token ids."""
 
     src: Tensor
     """(batch, source position)"""
@@ -117,3 +140,56 @@ class Batch:
         """Pad `pairs`, and shift the target by one between input and output."""
         tgt = pad_batch([tgt for _, tgt in pairs], device)
         return cls(src=pad_batch([src for src, _ in pairs], device), tgt_in=tgt[:, :-1], tgt_out=tgt[:, 1:])
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the model is called with."""
+        return self.src, self.tgt_in
+
+    @property
+    def targets(self) -> Tensor:
+        """What each of its rows must predict; PAD where it need not."""
+        return self.tgt_out
+
+
+@dataclass(frozen=True)
+class LineBatch:
+    """A training batch of lines: padded token ids."""
+
+    tokens: Tensor
+    """(batch, position): what the model reads"""
+    targets: Tensor
+    """(batch, position): what each row must predict; PAD where it need not"""
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the model is called with."""
+        return (self.tokens,)
+
+    @classmethod
+    def of_next_tokens(cls, lines: Sequence[list[int]], device: str = "cpu") -> "LineBatch":
+        """Pad `lines`; each row predicts the token that follows."""
+        ids = pad_batch(lines, device)
+        return cls(tokens=ids[:, :-1], targets=ids[:, 1:])
+
+    @classmethod
+    def of_masked_tokens(
+        cls, lines: Sequence[list[int]], mask: int, vocab_size: int, seed: str, device: str = "cpu"
+    ) -> "LineBatch":
+        """Pad `lines` and hide some of their tokens, drawn with `seed`: at least one in each line that has any.
+
+        Args:
+            mask: id of <mask>.
+            vocab_size: random replacements are drawn from the ids above `mask`.
+        """
+        numbers = torch.Generator().manual_seed(random.Random(seed).getrandbits(63))
+        ids = pad_batch(lines)
+        text = (ids != PAD) & (ids != BOS) & (ids != EOS)
+        draws = torch.rand(ids.shape, generator=numbers).masked_fill(~text, torch.inf)
+        chosen = text & ((draws < MASK_RATE) | (draws == draws.amin(dim=1, keepdim=True)))
+        fate = torch.rand(ids.shape, generator=numbers)
+        others = torch.randint(mask + 1, vocab_size, ids.shape, generator=numbers)
+        hidden = torch.where(fate < REPLACE_RATE, others, torch.full_like(ids, mask))
+        hidden = torch.where(fate >= 1 - KEEP_RATE, ids, hidden)
+        tokens, targets = torch.where(chosen, hidden, ids), ids.masked_fill(~chosen, PAD)
+        return cls(tokens.to(device), targets.to(device))

@@ -22,10 +22,12 @@ from model.checkpoints.files import atomic_write
 from model.checkpoints.store import save_checkpoint, save_weights
 from model.checkpoints.tokenizer import Tokenizer
 from model.network.batch import token_batches
-from model.network.encoder_decoder import Transformer
-from model.training.data import Batch, Pair, Text, encode_pairs, sample_epoch
+from model.network.families import new_network
+from model.network.network import Network
+from model.training.data import Text, sample_epoch
 from model.training.loss import label_smoothed_loss
 from model.training.schedule import cooldown, noam
+from model.training.tasks import TASKS
 
 SNAPSHOT_STEPS = (0, 10, 32, 100, 316, 1000, 3162, 10_000, 31_623, 100_000)
 """Half powers of ten: the steps whose weights are kept, to show how attention forms."""
@@ -78,14 +80,15 @@ class Trainer:
     def __init__(
         self,
         folder: Path,
-        model: Transformer,
+        model: Network,
         tokenizer: Tokenizer,
         texts: list[Text],
         options: TrainingOptions,
-        evaluate: Callable[[Transformer], dict[str, float]],
+        evaluate: Callable[[Network], dict[str, float]],
     ) -> None:
         self.folder, self.model, self.tokenizer, self.texts = folder, model, tokenizer, texts
         self.options, self.evaluate = options, evaluate
+        self.task = TASKS[model.config.family]
         self.device = next(model.parameters()).device.type
         self.optimizer = torch.optim.Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
         self.progress = Progress()
@@ -100,9 +103,9 @@ class Trainer:
         if self.progress.step == 0 and self.rank == 0:
             self._snapshot()
         last_save = time.monotonic()
-        for pairs in self._batches():
+        for samples in self._batches():
             started = time.monotonic()
-            self._step(pairs)
+            self._step(samples)
             self.progress.seconds += time.monotonic() - started
             finished = self.progress.step >= self.options.steps or self._any_process(time.monotonic() > deadline)
             if self.progress.step % self.options.evaluate_every == 0 or finished:
@@ -115,34 +118,35 @@ class Trainer:
             if finished:
                 return
 
-    def _batches(self) -> Iterator[list[Pair]]:
+    def _batches(self) -> Iterator[list]:
         """This process's batches, epoch after epoch, starting at the current progress."""
         while True:
             seed = f"{self.options.seed}-{self.progress.epoch}"
-            pairs = sample_epoch(self.texts, seed)
-            pairs = encode_pairs(self.tokenizer, pairs, self.model.config.max_len, self.options.sampling, seed)
-            if not pairs:
-                raise ValueError(f"no sentence pair has at most max_len = {self.model.config.max_len} tokens")
-            lengths = [max(map(len, pair)) for pair in pairs]
+            examples = sample_epoch(self.texts, seed)
+            max_len = self.model.config.max_len
+            samples = self.task.encode(self.tokenizer, examples, max_len, self.options.sampling, seed)
+            if not samples:
+                raise ValueError(f"no example has at most max_len = {max_len} tokens")
+            lengths = [self.task.length(sample) for sample in samples]
             batches = token_batches(lengths, self.options.max_tokens, seed)
             while self.progress.batch < len(batches):
                 # The last round of an epoch may have fewer batches than processes: wrap around to fill it.
                 mine = batches[(self.progress.batch + self.rank) % len(batches)]
                 self.progress.batch += self.world
-                yield [pairs[i] for i in mine]
+                yield [samples[i] for i in mine]
             self.progress.epoch += 1
             self.progress.batch = 0
 
-    def _step(self, pairs: list[Pair]) -> None:
-        batch = Batch.of(pairs, self.device)
+    def _step(self, samples: list) -> None:
+        seed = f"{self.options.seed}-{self.progress.step}-{self.rank}"
+        batch = self.task.batch(samples, self.model.config, self.device, seed)
         self.parallel.train()
         # Dropout depends on step and process only, not on what was drawn before.
-        torch.manual_seed(random.Random(f"{self.options.seed}-{self.progress.step}-{self.rank}").getrandbits(63))
+        torch.manual_seed(random.Random(seed).getrandbits(63))
         with torch.autocast(self.device, torch.bfloat16, enabled=self.options.precision == "bfloat16"):
-            loss = label_smoothed_loss(
-                self.parallel(batch.src, batch.tgt_in), batch.tgt_out, self.options.label_smoothing
-            )
-        tokens = (batch.tgt_out != 0).sum()
+            logits = self.parallel(*batch.inputs)
+            loss = label_smoothed_loss(logits, batch.targets, self.options.label_smoothing)
+        tokens = (batch.targets != 0).sum()
         totals = torch.stack([loss.detach().double(), tokens.double()])
         if self.world > 1:
             dist.all_reduce(totals)
@@ -176,7 +180,7 @@ class Trainer:
                 "hours": self.progress.seconds / 3600,
                 "tokens_per_second": self.progress.tokens / self.progress.seconds,
             }
-            model = Transformer(self.model.config).to(self.device).eval()
+            model = new_network(self.model.config).to(self.device).eval()
             model.load_state_dict(averaged, strict=False)
             self._log(row | self.evaluate(model))
             save_checkpoint(self.folder, self.model, self.tokenizer, averaged)

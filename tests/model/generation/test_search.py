@@ -163,13 +163,14 @@ def test_the_models_positions_limit_it_too(tiny_config):
 
 
 def test_the_cache_projects_the_memory_once_and_one_new_position_a_step(tiny_model):
-    sizes = []
-
-    def note(k: torch.Tensor) -> None:
-        sizes.append(k.shape[2])
-
-    with editing(tiny_model, {"decoder.layers.0.self_attn.k": note, "decoder.layers.0.cross_attn.k": note}):
-        steps = len(greedy(tiny_model, [[5, 6, 7, EOS]])[0].tokens)
+    sizes, layer = [], tiny_model.decoder.layers[0]
+    handles = [
+        attention.w_k.register_forward_hook(lambda _module, _inputs, k: sizes.append(k.shape[1]))
+        for attention in (layer.self_attn, layer.cross_attn)
+    ]
+    steps = len(greedy(tiny_model, [[5, 6, 7, EOS]])[0].tokens)
+    for handle in handles:
+        handle.remove()
     assert sizes == [1, 4] + [1] * (steps - 1)
 
 

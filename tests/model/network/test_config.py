@@ -8,6 +8,7 @@ import torch
 
 from model.network.config import BOS, EOS, PAD, PRESETS, SPECIAL_TOKENS, UNK, TransformerConfig
 from model.network.encoder_decoder import Transformer
+from model.network.families import new_network
 
 
 def test_base_and_big_are_the_papers_table_3():
@@ -65,7 +66,11 @@ def test_parts_add_up_to_all_parameters_of_any_model(tiny_config, tied, position
         ("d_ff", "64"),
         ("max_len", None),
         ("n_encoder_layers", True),
-        ("n_decoder_layers", 0),
+        ("n_decoder_layers", -1),
+        ("n_kv_heads", -2),
+        ("window", 1.5),
+        ("norm_function", "batch_norm"),
+        ("biases", None),
         ("norm", "middle"),
         ("positions", "rotary"),
         ("activation", ["relu"]),
@@ -87,6 +92,37 @@ def test_heads_must_divide_the_model_and_the_model_must_be_even():
         TransformerConfig(n_heads=7)
     with pytest.raises(ValueError, match=r"d_model \(9\) must be even"):
         TransformerConfig(d_model=9, n_heads=3)
+
+
+def test_a_model_without_layers_heads_that_cannot_share_and_odd_rotations_are_refused():
+    with pytest.raises(ValueError, match="must not both be 0"):
+        TransformerConfig(n_encoder_layers=0, n_decoder_layers=0)
+    with pytest.raises(ValueError, match=r"n_heads \(8\) must be a multiple of n_kv_heads \(3\)"):
+        TransformerConfig(n_kv_heads=3)
+    with pytest.raises(ValueError, match=r"d_model / n_heads \(3\) must be even"):
+        TransformerConfig(d_model=24, n_heads=8, positions="rope")
+
+
+@pytest.mark.parametrize(
+    ("encoder", "decoder", "family"), [(2, 2, "encoder_decoder"), (0, 2, "decoder"), (2, 0, "encoder")]
+)
+def test_the_numbers_of_layers_give_the_family_and_its_parts_add_up(encoder, decoder, family):
+    config = TransformerConfig(300, 32, 4, 48, encoder, decoder, norm="pre", positions="rope", activation="geglu")
+    model = new_network(config)
+    assert config.family == family
+    assert sum(model.parameters_by_part().values()) == sum(parameter.numel() for parameter in model.parameters())
+    assert [kind.name for kind in model.kinds] == {
+        "encoder_decoder": ["encoder_self", "decoder_self", "cross"],
+        "decoder": ["decoder_self"],
+        "encoder": ["encoder_self"],
+    }[family]
+
+
+def test_the_language_models_are_of_the_same_size_within_five_percent():
+    """The twin with the parts of 2017 shows what the newer parts buy only if it is no smaller."""
+    with torch.device("meta"):
+        new, old = (sum(new_network(PRESETS[name]).parameters_by_part().values()) for name in ("lm", "lm-2017"))
+    assert abs(old / new - 1) < 0.05
 
 
 def test_a_configuration_is_frozen_and_hashable():

@@ -125,7 +125,7 @@ def test_an_epoch_reads_each_text_as_often_as_its_weight_says(weight, seed):
     counts = Counter(pairs)
     assert counts.pop(("other", "")) == 1
     assert sum(counts.values()) == int(weight) * 40 + round((weight - int(weight)) * 40)
-    assert all(int(weight) <= counts[pair] <= int(weight) + 1 for pair in text.pairs)
+    assert all(int(weight) <= counts[pair] <= int(weight) + 1 for pair in text.examples)
     assert pairs == sample_epoch([text, other], seed)
 
 

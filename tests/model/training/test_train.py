@@ -94,7 +94,7 @@ def test_two_processes_hold_the_same_weights_and_learn_what_one_learns(command, 
     ranks = [torch.load(tmp_path / "two" / f"rank-{rank}.pt", weights_only=True) for rank in (0, 1)]
     alone = torch.load(tmp_path / "one" / "state.pt", weights_only=True)
     start = train._trainer(train._parse([*command("two", **options), "--resume"]), "cpu")
-    lengths = [max(map(len, pair)) for pair in encode_pairs(start.tokenizer, start.texts[0].pairs, 40)]
+    lengths = [max(map(len, pair)) for pair in encode_pairs(start.tokenizer, start.texts[0].examples, 40)]
     assert [len(token_batches(lengths, size, "")) for size in (TWO_BATCHES, ONE_BATCH)] == [2, 1], (
         "the test's own premise"
     )
@@ -123,7 +123,7 @@ def test_development_pairs_that_do_not_fit_are_left_out_of_loss_and_bleu(command
     arguments[arguments.index("--dev") + 1] = str(development)
     train.main(arguments)
     development.write_text(f"{'x' * 60}\ty\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="has no sentence pair of at most max_len = 40 tokens"):
+    with pytest.raises(ValueError, match="has no example of at most max_len = 40 tokens"):
         train.main([*arguments, "--resume"])
 
 

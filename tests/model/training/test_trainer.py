@@ -199,7 +199,7 @@ def test_one_step_is_adam_on_the_mean_loss_per_token(new_trainer, tmp_path):
 def test_pairs_that_are_all_too_long_are_refused(new_trainer, tmp_path):
     trainer = new_trainer(tmp_path)
     trainer.texts = [Text([("x" * 2000, "y")])]
-    with pytest.raises(ValueError, match="no sentence pair has at most max_len = 512 tokens"):
+    with pytest.raises(ValueError, match="no example has at most max_len = 512 tokens"):
         run(trainer)
 
 

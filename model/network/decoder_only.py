@@ -1,0 +1,60 @@
+"""A language model: a decoder without an encoder to attend to (Liu et al. 2018; Radford et al. 2018)."""
+
+from collections.abc import Mapping
+
+from torch import Tensor, nn
+
+from model.hooks import HookPoint
+from model.network.attention import KeyValueCache
+from model.network.config import TransformerConfig
+from model.network.embedding import InputEmbedding
+from model.network.masks import causal_mask, padding_mask, window_mask
+from model.network.network import Encoder, Network
+from model.trace import StackName
+
+
+class DecoderOnly(Network):
+    """softmax(logits[:, t]) is the model's distribution of token t+1 given tokens 0..t."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.tgt_embedding = InputEmbedding(config, nn.Embedding(config.vocab_size, config.d_model))
+        self.decoder = Encoder(config, config.n_decoder_layers)
+        self.output = nn.Linear(config.d_model, config.vocab_size, bias=False)
+        if config.tie_embeddings:
+            self.output.weight = self.tgt_embedding.tokens.weight
+        self.final, self.logits = HookPoint(), HookPoint()
+        self._initialise()
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Teacher-forced logits, all positions at once.
+
+        Args:
+            tokens: ids (batch, position), the start token first, padded with PAD.
+
+        Returns:
+            (batch, position, vocabulary)
+        """
+        n = tokens.shape[1]
+        mask = padding_mask(tokens) & causal_mask(n, tokens.device)
+        mask = mask & window_mask(n, n, self.config.window, tokens.device)
+        return self.logits(self.output(self.final(self.decoder(self.tgt_embedding(tokens), mask))))
+
+    def decode_next(self, tokens: Tensor, position: int, cache: list[KeyValueCache]) -> Tensor:
+        """One cached step: logits (batch, vocabulary) after `tokens` (batch,), which stand at `position`."""
+        mask = window_mask(1, position + 1, self.config.window, tokens.device)
+        x = self.decoder(self.tgt_embedding(tokens[:, None], start=position), mask, cache)
+        return self.logits(self.output(self.final(x)))[:, 0]
+
+    def new_cache(self) -> list[KeyValueCache]:
+        """An empty key/value cache, one entry a layer."""
+        return [KeyValueCache() for _ in self.decoder.layers]
+
+    @property
+    def stacks(self) -> Mapping[StackName, nn.Module]:
+        return {"decoder": self.decoder}
+
+    @property
+    def embeddings(self) -> Mapping[StackName, InputEmbedding]:
+        return {"decoder": self.tgt_embedding}

@@ -1,0 +1,41 @@
+"""A masked language model: an encoder that sees both sides of the token it has to guess (Devlin et al. 2019)."""
+
+from collections.abc import Mapping
+
+from torch import Tensor, nn
+
+from model.hooks import HookPoint
+from model.network.config import TransformerConfig
+from model.network.embedding import InputEmbedding
+from model.network.masks import padding_mask, window_mask
+from model.network.network import Encoder, Network
+from model.trace import StackName
+
+
+class EncoderOnly(Network):
+    """softmax(logits[:, t]) is the model's distribution of the token that belongs at position t."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.src_embedding = InputEmbedding(config, nn.Embedding(config.vocab_size, config.d_model))
+        self.encoder = Encoder(config, config.n_encoder_layers)
+        self.output = nn.Linear(config.d_model, config.vocab_size, bias=False)
+        if config.tie_embeddings:
+            self.output.weight = self.src_embedding.tokens.weight
+        self.final, self.logits = HookPoint(), HookPoint()
+        self._initialise()
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Token ids (batch, position), padded with PAD, some of them <mask> -> (batch, position, vocabulary)."""
+        n = tokens.shape[1]
+        mask = padding_mask(tokens) & window_mask(n, n, self.config.window, tokens.device)
+        return self.logits(self.output(self.final(self.encoder(self.src_embedding(tokens), mask))))
+
+    @property
+    def stacks(self) -> Mapping[StackName, nn.Module]:
+        return {"encoder": self.encoder}
+
+    @property
+    def embeddings(self) -> Mapping[StackName, InputEmbedding]:
+        return {"encoder": self.src_embedding}

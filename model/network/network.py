@@ -1,0 +1,118 @@
+"""What the networks of all families have in common."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+
+from torch import Tensor, nn
+
+from model.network.attention import KeyValueCache, MultiHeadAttention
+from model.network.config import TransformerConfig
+from model.network.embedding import InputEmbedding
+from model.network.layers import EncoderLayer
+from model.network.residual import new_norm
+from model.trace import Kind, StackName
+
+
+class Encoder(nn.Module):
+    """N identical layers of self-attention and feed-forward (section 3.1), without attention to another text."""
+
+    def __init__(self, config: TransformerConfig, n_layers: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(n_layers))
+        self.final_norm = final_norm(config)
+
+    def forward(self, x: Tensor, mask: Tensor, cache: list[KeyValueCache] | None = None) -> Tensor:
+        for layer, layer_cache in zip(self.layers, cache or [None] * len(self.layers), strict=True):
+            x = layer(x, mask, layer_cache)
+        return self.final_norm(x)
+
+
+class Network(nn.Module):
+    """Stacks of layers, with hook points; each family says which stacks it has and how they are joined."""
+
+    config: TransformerConfig
+    output: nn.Linear
+    """(d_model -> vocabulary)"""
+
+    @property
+    @abstractmethod
+    def stacks(self) -> Mapping[StackName, nn.Module]:
+        """Encoder, decoder, or both, in the order in which they run."""
+
+    @property
+    @abstractmethod
+    def embeddings(self) -> Mapping[StackName, InputEmbedding]:
+        """What each stack reads."""
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of attention (section 3.2.3) that the network has."""
+        heads, kv_heads = self.config.n_heads, self.config.kv_heads
+        layers = {name: tuple(range(len(stack.layers))) for name, stack in self.stacks.items()}
+        kinds = [
+            Kind(
+                f"{name}_self",
+                name,
+                name,
+                causal=name == "decoder",
+                layers=layers[name],
+                heads=heads,
+                kv_heads=kv_heads,
+            )
+            for name in self.stacks
+        ]
+        if len(self.stacks) == 2:
+            cross = Kind("cross", "decoder", "encoder", False, layers["decoder"], heads=heads, kv_heads=heads)
+            kinds.append(cross)
+        return tuple(kinds)
+
+    def attentions(self) -> dict[tuple[str, int], tuple[str, MultiHeadAttention]]:
+        """(kind, layer) -> (path, module)."""
+        modules = {}
+        for kind in self.kinds:
+            for layer in kind.layers:
+                path = f"{kind.queries}.layers.{layer}.{'cross_attn' if kind.crosses else 'self_attn'}"
+                modules[kind.name, layer] = (path, self.get_submodule(path))
+        return modules
+
+    def parameters_by_part(self) -> dict[str, int]:
+        """How many parameters each part learns; a tied matrix is counted once."""
+        counts = dict.fromkeys(("embeddings", "positions", *self.stacks, "output"), 0)
+        for path, parameter in self.named_parameters():
+            part = path.split(".")[0].removeprefix("src_").removeprefix("tgt_")
+            part = "positions" if path.endswith(".positions") else {"embedding": "embeddings"}.get(part, part)
+            counts[part] += parameter.numel()
+        return counts
+
+    def parameters_by_block(self) -> dict[tuple[str, int], dict[str, int]]:
+        """(stack, layer) -> part -> how many parameters it learns; a layer's norms are counted together, as "norms".
+
+        What lies outside the layers, such as the final norm of a pre-norm stack, is not counted.
+        """
+        counts: dict[tuple[str, int], dict[str, int]] = {}
+        for name, stack in self.stacks.items():
+            for layer, block in enumerate(stack.layers):
+                parts = counts[name, layer] = {}
+                for child, module in block.named_children():
+                    part = "norms" if child.endswith("_residual") else child
+                    parts[part] = parts.get(part, 0) + sum(parameter.numel() for parameter in module.parameters())
+        return counts
+
+    def _initialise(self) -> None:
+        """Xavier for every projection, zero biases; embeddings with variance 1 / d_model, so that after multiplication
+        by sqrt(d_model) they are on the scale of the sines and cosines that are added to them."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear) and module is not self.output:
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+            elif isinstance(module, InputEmbedding) and isinstance(module.positions, nn.Parameter):
+                nn.init.normal_(module.positions, std=0.02)
+        tables = [embedding.tokens.weight for embedding in self.embeddings.values()]
+        for weight in dict.fromkeys((*tables, self.output.weight)):
+            nn.init.normal_(weight, std=self.config.d_model**-0.5)
+
+
+def final_norm(config: TransformerConfig) -> nn.Module:
+    """Pre-norm does not normalise the last residual stream, so its stacks end with one more norm."""
+    return new_norm(config) if config.norm == "pre" else nn.Identity()

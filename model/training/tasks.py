@@ -1,0 +1,72 @@
+"""What each family learns: to translate, to predict the next token, or to guess masked tokens."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from model.checkpoints.tokenizer import MASK, Tokenizer
+from model.network.config import TransformerConfig
+from model.training.data import Batch, Example, LineBatch, Pair, encode_lines, encode_pairs
+
+
+@dataclass(frozen=True)
+class Task:
+    """How the examples of one family become batches."""
+
+    paired: bool = False
+    """whether an example is a sentence with its translation, else a line"""
+    masked: bool = False
+    """whether the vocabulary needs <mask>"""
+
+    @abstractmethod
+    def encode(
+        self, tokenizer: Tokenizer, examples: Iterable[Example], max_len: int, sampling: float = 0.0, seed: str = ""
+    ) -> list[Any]:
+        """Token ids of each example that fits `max_len`."""
+
+    def length(self, sample: Any) -> int:
+        """Tokens of an encoded example, padding considered."""
+        return len(sample)
+
+    @abstractmethod
+    def batch(self, samples: Sequence[Any], config: TransformerConfig, device: str, seed: str) -> Batch | LineBatch:
+        """Encoded examples as a batch; `seed` decides what is random about it."""
+
+
+class Translation(Task):
+    """Predict each target token from the source and the target before it."""
+
+    def encode(self, tokenizer, examples, max_len, sampling=0.0, seed=""):
+        return encode_pairs(tokenizer, examples, max_len, sampling, seed)
+
+    def length(self, sample: Pair) -> int:
+        return max(map(len, sample))
+
+    def batch(self, samples, config, device, seed):  # noqa: ARG002 - nothing is random
+        return Batch.of(samples, device)
+
+
+class NextToken(Task):
+    """Predict each token from those before it (Radford et al. 2018)."""
+
+    def encode(self, tokenizer, examples, max_len, sampling=0.0, seed=""):
+        return encode_lines(tokenizer, examples, max_len, sampling, seed)
+
+    def batch(self, samples, config, device, seed):  # noqa: ARG002 - nothing is random
+        return LineBatch.of_next_tokens(samples, device)
+
+
+class MaskedTokens(NextToken):
+    """Guess hidden tokens from both sides (Devlin et al. 2019)."""
+
+    def batch(self, samples, config, device, seed):
+        return LineBatch.of_masked_tokens(samples, MASK, config.vocab_size, seed, device)
+
+
+TASKS = {
+    "encoder_decoder": Translation(paired=True),
+    "decoder": NextToken(),
+    "encoder": MaskedTokens(masked=True),
+}
+"""by family"""
