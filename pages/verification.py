@@ -34,6 +34,7 @@ with summary:
 with picture:
     figure = errors_chart(parts.rows(found))
     chart(figure, key="claims-errors", alt="Error of each claim in single and in double precision, and its tolerance.")
+    parts.explain_numbering()
 explain(
     "Floating-point numbers are rounded: single precision keeps about seven significant digits, double precision "
     "sixteen. So the same run is computed in both. **Rounding error shrinks by nine orders of magnitude, from the "

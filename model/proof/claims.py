@@ -39,6 +39,13 @@ class Claim:
     """whether it is about one head, that of the `Case`"""
     double: bool = True
     """whether to measure it in double precision too"""
+    part: str = ""
+    """a or b, where one claim has two measurements"""
+
+    @property
+    def label(self) -> str:
+        """Number and part, as on screen: "8a"."""
+        return f"{self.number}{self.part}"
 
 
 @dataclass(frozen=True)
@@ -121,6 +128,7 @@ CLAIMS = (
         "Each row of logits on screen against the step of cached decoding that reads the same token.",
         rerun_measures.cached_steps,
         slow=True,
+        part="a",
         **ROUNDED,
     ),
     Claim(
@@ -131,6 +139,7 @@ CLAIMS = (
         "beam search without a tree. Absolute errors.",
         rerun_measures.searches,
         slow=True,
+        part="b",
         **ROUNDED,
     ),
     Claim(

@@ -48,8 +48,7 @@ def open_page(file: str) -> View:
             icon=":material/memory:",
         )
         translator = on_cpu(translator)
-    if inputs.tau != 1:
-        _say_temperature(inputs)
+    _say_temperature(inputs)
     return View(translator, request, trace, inputs.place, typed.source, inputs.tau, inputs.scope)
 
 
@@ -92,17 +91,17 @@ def _fit(translator: Translator, side: str, text: str) -> str:
 
 
 def _say_temperature(inputs: Inputs) -> None:
-    place = inputs.place
-    where = {
-        "head": f"head {place.head} of {KINDS[place.kind].lower()}, layer {place.layer}",
-        "layer": f"all heads of {KINDS[place.kind].lower()}, layer {place.layer}",
-        "everywhere": "every attention",
-    }[inputs.scope]
-    st.info(
-        f"Attention temperature τ = {inputs.tau:g} is at work in {where}: the model ran again with it"
-        f"{'' if inputs.request.target is not None else ', and translated again'}.",
-        icon=":material/thermostat:",
-    )
+    """One line beside the title if the temperature is not 1; the style sheet places it where it pushes nothing away."""
+    with st.container(key="at-work"):
+        if inputs.tau != 1:
+            place = inputs.place
+            where = {
+                "head": f"head {place.head} of {KINDS[place.kind].lower()}, layer {place.layer}",
+                "layer": f"all heads of {KINDS[place.kind].lower()}, layer {place.layer}",
+                "everywhere": "every attention",
+            }[inputs.scope]
+            again = "" if inputs.request.target is not None else ", and translated again"
+            st.caption(f":material/thermostat: τ = {inputs.tau:g} in {where}: the model ran again with it{again}.")
 
 
 def _show_header(file: str) -> None:

@@ -22,7 +22,8 @@ _ROW = 26
 class Row:
     """One claim's errors; None: not measured, or nothing to measure."""
 
-    number: int
+    number: str
+    """of the claim, with its part: "8a" """
     title: str
     error: float | None
     allowed: float

@@ -241,6 +241,7 @@ def test_every_claim_has_a_test_that_carries_its_number(number):
 
 def test_the_claims_are_the_twenty():
     assert sorted({claim.number for claim in CLAIMS}) == list(range(1, 21))
+    assert len({claim.label for claim in CLAIMS}) == len(CLAIMS), "two measurements of one claim have a and b"
 
 
 @cache
