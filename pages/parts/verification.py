@@ -99,8 +99,8 @@ def show_table(found: dict[Claim, Measurement]) -> None:
     st.dataframe(table(found), hide_index=True, height="content", column_config=config, placeholder="–")
     st.caption(
         "Allowed 0 means bit for bit. Errors of claims 3, 4, 7, 8a, 10 and 12 are relative to the largest number of "
-        "their matrix where that is above 1; those of 8b are absolute. Claim 20 counts hexadecimal digits. Seconds cover both "
-        "precisions, on this machine."
+        "their matrix where that is above 1; those of 8b are absolute. Claim 20 counts hexadecimal digits. "
+        "Seconds cover both precisions, on this machine."
     )
 
 
