@@ -18,7 +18,7 @@ LINES = ["A dog runs through the snow.", "Two dogs play.", "The old man reads a 
 
 @pytest.fixture(scope="module")
 def vocabulary() -> Tokenizer:
-    return train_tokenizer(LINES, 280, masked=True)
+    return train_tokenizer(LINES, 286, masked=True)
 
 
 def test_each_token_of_a_line_is_predicted_once_however_long_the_line(vocabulary):
@@ -65,7 +65,7 @@ def test_most_hidden_tokens_are_masked_some_are_replaced_and_some_stay():
 @pytest.mark.parametrize(("preset", "score"), [("lm", "dev_bits_per_byte"), ("mlm", "dev_accuracy")])
 def test_each_family_trains_from_plain_lines_and_logs_its_own_score(preset, score, tmp_path):
     (tmp_path / "text.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
-    sizes = ["--vocab-size=280", "--d-model=16", "--n-heads=4", "--n-kv-heads=2", "--d-ff=24"]
+    sizes = ["--vocab-size=286", "--d-model=16", "--n-heads=4", "--n-kv-heads=2", "--d-ff=24"]
     sizes += ["--n-decoder-layers=1"] if preset == "lm" else ["--n-encoder-layers=1"]
     files = ["--train", str(tmp_path / "text.txt"), "--dev", str(tmp_path / "text.txt"), "--out", str(tmp_path / "run")]
     steps = ["--steps=60", "--evaluate-every=30", "--warmup=10", "--lr-factor=2", "--max-tokens=400", "--dropout=0"]
