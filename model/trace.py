@@ -97,6 +97,40 @@ class Projections:
     """(heads, d_k, d_model): the attention's output is sum_i z[i] @ w_o[i] + b_o"""
     b_o: Array
     """(d_model,)"""
+    biases: bool = True
+    """whether the model learned the biases; if not, they are 0"""
+
+
+@dataclass(frozen=True)
+class Rotary:
+    """What RoPE did to queries and keys (Su et al. 2021): dimensions i and i + d_k / 2 were turned by an angle."""
+
+    q: Array
+    """(heads, query, d_k): before the rotation"""
+    k: Array
+    """(heads, key, d_k): before the rotation"""
+    cos: Array
+    """(position, d_k / 2): of the angle by which each pair was turned"""
+    sin: Array
+    """(position, d_k / 2)"""
+
+    def turn(self, x: Array) -> Array:
+        """(heads, position, d_k), turned; in the precision of `x`."""
+        first, second = np.split(x, 2, axis=-1)
+        cos, sin = (table[: x.shape[-2]] for table in (self.cos, self.sin))
+        return np.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
+
+
+@dataclass(frozen=True)
+class QKNorm:
+    """What a norm of each query and key did to them, before any rotation."""
+
+    q: Array
+    """(heads, query, d_k): before the norm"""
+    k: Array
+    """(heads, key, d_k): before the norm"""
+    q_norm: "Norm"
+    k_norm: "Norm"
 
 
 @dataclass(frozen=True)
@@ -120,9 +154,9 @@ class Attention:
     """(key, d_model): what W_K and W_V are applied to"""
     projections: Projections
     q: Array
-    """(heads, query, d_k): query_input W_Q + b_Q"""
+    """(heads, query, d_k): query_input W_Q + b_Q, then what `qk_norm` and `rotary` say"""
     k: Array
-    """(heads, key, d_k): key_input W_K + b_K"""
+    """(heads, key, d_k): key_input W_K + b_K, then what `qk_norm` and `rotary` say"""
     v: Array
     """(heads, key, d_k): key_input W_V + b_V"""
     scores: Array
@@ -160,6 +194,10 @@ class Attention:
     """sliding window: the most positions that a query sees, its own included; `mask` contains it already"""
     kv_head: tuple[int, ...] | None = None
     """(heads,): the key/value head that each query head reads; k, v, W_K and W_V are repeated accordingly"""
+    rotary: Rotary | None = None
+    """None: queries and keys were not rotated"""
+    qk_norm: QKNorm | None = None
+    """None: queries and keys were not normalised"""
 
     def __post_init__(self) -> None:
         heads, (queries, keys) = len(self.q), (len(self.query_tokens), len(self.key_tokens))
@@ -212,13 +250,13 @@ class Norm:
 
     kind: Literal["LayerNorm", "RMSNorm"]
     gamma: Array
-    """(d_model,): learned factor of each dimension"""
+    """(width,): learned factor of each dimension"""
     beta: Array | None
-    """(d_model,): learned offset; None: there is none"""
+    """(width,): learned offset; None: there is none"""
     eps: float
 
     def __call__(self, x: Array) -> Array:
-        """(..., d_model), in double precision."""
+        """(..., width), in double precision."""
         x = x.astype(np.float64)
         centred = x - x.mean(axis=-1, keepdims=True) if self.kind == "LayerNorm" else x
         normed = self.gamma * centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + self.eps)
@@ -250,7 +288,9 @@ class SubLayer:
     norm: Norm
     """the norm that made `normed`"""
     gate: Array | None = None
-    """(position, d_ff): activation of a gated feed-forward's gate; None where there is none"""
+    """(position, d_ff): activation of a gated feed-forward's gate, which multiplies `up`; None: it has no gate"""
+    up: Array | None = None
+    """(position, d_ff): what the gate is multiplied with, x W_1"""
 
     @property
     def norm_input(self) -> Array:

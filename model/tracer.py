@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.cancel import check_cancelled
 from model.hooks import recording
 from model.interventions import Intervention, applied
 from model.network.attention import MultiHeadAttention
-from model.network.config import BOS, EOS
-from model.network.encoder_decoder import Transformer
+from model.network.network import EMBEDDINGS, Network
 from model.network.residual import Residual
 from model.trace import (
     Array,
@@ -22,6 +21,8 @@ from model.trace import (
     Kind,
     Norm,
     Projections,
+    QKNorm,
+    Rotary,
     StackName,
     Stream,
     SubLayer,
@@ -38,30 +39,26 @@ Activations = Mapping[str, Array]
 class Vocabulary(Protocol):
     """What the tracer needs of a tokenizer."""
 
-    def encode(self, text: str) -> list[int]: ...
-
     def tokens(self, ids: Iterable[int]) -> list[str]: ...
-
-    def describe(self, ids: Sequence[int], text: str | None = None) -> Tokens: ...
 
 
 @torch.inference_mode()
 def record(
-    model: Transformer, src_ids: Sequence[int], tgt_ids: Sequence[int], interventions: Sequence[Intervention] = ()
+    model: Network, texts: Sequence[Sequence[int]], interventions: Sequence[Intervention] = ()
 ) -> dict[str, Array]:
     """All activations of one teacher-forced run by hook point path, without the batch dimension.
 
     Args:
         model: in evaluation mode.
-        src_ids: source tokens, </s> last.
-        tgt_ids: what the decoder reads: <s>, then the target but for its last token.
+        texts: token ids that each stack reads, the encoder's first: a source with </s> last, a target with <s> first
+            and without its last token, a line with <s> first.
         interventions: what to change during the run.
     """
     check_cancelled()
     device = model.output.weight.device
-    src, tgt = (torch.tensor([list(ids)], device=device) for ids in (src_ids, tgt_ids))
+    inputs = [torch.tensor([list(ids)], device=device) for ids in texts]
     with applied(model, interventions), recording(model) as activations:
-        model(src, tgt)
+        model(*inputs)
     return {path: _numpy(tensor if path.endswith(".positional") else tensor[0]) for path, tensor in activations.items()}
 
 
@@ -69,18 +66,19 @@ def record(
 class _Reader:
     """Cuts one run's activations into the parts of a Trace."""
 
-    model: Transformer
+    model: Network
     activations: Activations
-    tokens: Mapping[str, Tokens]
-    """by stream: what its rows read"""
-    predicts: Mapping[str, Tokens | None]
-    """by stream: what its rows should predict"""
+    reads: Mapping[str, Tokens]
+    """by stream: the token of each row"""
+    predicts: Mapping[str, Tokens]
+    """by stream: what each row should predict; a stream whose rows predict nothing is missing"""
 
     def attention(self, kind: Kind, layer: int) -> Attention:
         path, module = self.model.attentions()[kind.name, layer]
         residual = self.model.get_submodule(f"{path}_residual")
         query_input = self.activations[f"{path}_residual.{'normed' if residual.pre_norm else 'before'}"]
-        queries, keys = self.tokens[kind.queries], self.tokens[kind.keys]
+        queries, keys = self.reads[kind.queries], self.reads[kind.keys]
+        group = kind.heads // kind.kv_heads
         names = ("q", "k", "v", "scores", "scaled", "mask", "pattern", "z", "out")
         return Attention(
             kind=kind.name,
@@ -94,23 +92,46 @@ class _Reader:
             scale=1 / module.divisor,
             causal=kind.causal,
             crosses=kind.crosses,
-            predicts=self.predicts[kind.queries],
+            predicts=self.predicts.get(kind.queries),
             query_special=queries.special,
             key_special=keys.special,
+            bias=self.activations.get(f"{path}.bias"),
+            window=None if kind.crosses else self.model.config.window or None,
+            kv_head=tuple(head // group for head in range(kind.heads)),
+            qk_norm=self._qk_norm(path, module, group),
+            rotary=self._rotary(path, module, group),
             **{name: self.activations[f"{path}.{name}"] for name in names},
         )
 
-    def stream(self, name: StackName, label: str, embedding: str, final: str) -> Stream:
-        """One stack: the hook points of its input are under `embedding`, its output is at `final`."""
-        parts = {point: self.activations[f"{embedding}.{point}"] for point in ("embedding", "positional", "sum")}
+    def _qk_norm(self, path: str, module: MultiHeadAttention, group: int) -> QKNorm | None:
+        if not module.qk_norm:
+            return None
+        q, k = (self.activations[f"{path}.{name}_pre"] for name in "qk")
+        return QKNorm(q, _share(k, group), read_norm(module.q_norm), read_norm(module.k_norm))
+
+    def _rotary(self, path: str, module: MultiHeadAttention, group: int) -> Rotary | None:
+        if module.rotary is None:
+            return None
+        point = "normed" if module.qk_norm else "pre"
+        q, k = (self.activations[f"{path}.{name}_{point}"] for name in "qk")
+        cos, sin = (_numpy(table[: q.shape[1]]) for table in (module.rotary.cos, module.rotary.sin))
+        return Rotary(q, _share(k, group), cos, sin)
+
+    def stream(self, name: StackName, label: str) -> Stream:
+        path = EMBEDDINGS[name]
+        embedding = self.activations[f"{path}.embedding"]
         return Stream(
             name=name,
             label=label,
-            tokens=self.tokens[name],
-            predicts=self.predicts[name],
-            embedded=Embedded(**parts),
+            tokens=self.reads[name],
+            predicts=self.predicts.get(name),
+            embedded=Embedded(
+                embedding=embedding,
+                positional=self.activations.get(f"{path}.positional", _numpy(torch.zeros(embedding.shape))),
+                sum=self.activations[f"{path}.sum"],
+            ),
             sublayers=tuple(self._sublayers(name)),
-            final=self.activations[final],
+            final=self.activations["final" if name in self.predicts else "memory"],
         )
 
     def _sublayers(self, stack: StackName) -> Iterator[SubLayer]:
@@ -135,16 +156,18 @@ class _Reader:
             after=added if residual.pre_norm else normed,
             hidden=self.activations.get(f"{path}.hidden"),
             placement="pre" if residual.pre_norm else "post",
-            norm=Norm("LayerNorm", _numpy(residual.norm.weight), _numpy(residual.norm.bias), residual.norm.eps),
+            norm=read_norm(residual.norm),
+            gate=self.activations.get(f"{path}.gate"),
+            up=self.activations.get(f"{path}.up"),
         )
 
 
 def build_trace(
-    model: Transformer,
+    model: Network,
     tokenizer: Vocabulary,
     checkpoint: tuple[str, str],
-    source: str,
-    tgt_out: Sequence[int],
+    reads: Mapping[StackName, Tokens],
+    predicts: Mapping[StackName, Tokens],
     interventions: Sequence[Intervention] = (),
 ) -> Trace:
     """Run the model once, teacher-forced, and return everything that it computed.
@@ -153,41 +176,59 @@ def build_trace(
         model: in evaluation mode.
         tokenizer: the model's vocabulary.
         checkpoint: its name and the SHA-256 of its weights, which the Trace carries.
-        source: one sentence.
-        tgt_out: ids of the finished target, </s> included.
+        reads: what each stack reads, the encoder's first.
+        predicts: what each row of a stack should predict, for the stack whose rows do.
         interventions: what to change during the run.
     """
-    tokens = {
-        "encoder": tokenizer.describe((*tokenizer.encode(source), EOS), source),
-        "decoder": tokenizer.describe((BOS, *tgt_out[:-1])),
-    }
-    activations = record(model, tokens["encoder"].ids, tokens["decoder"].ids, interventions)
-    reader = _Reader(model, activations, tokens, {"encoder": None, "decoder": tokenizer.describe(tgt_out)})
+    activations = record(model, [tokens.ids for tokens in reads.values()], interventions)
+    reader = _Reader(model, activations, reads, predicts)
+    labels = {"encoder": "Source", "decoder": "Target"} if len(reads) > 1 else dict.fromkeys(reads, "Text")
     return Trace(
         checkpoint=checkpoint[0],
         checkpoint_hash=checkpoint[1],
         device=str(model.output.weight.device),
         interventions=tuple(interventions),
         kinds=model.kinds,
-        streams={
-            "encoder": reader.stream("encoder", "Source", "src_embedding", "memory"),
-            "decoder": reader.stream("decoder", "Target", "tgt_embedding", "final"),
-        },
+        streams={name: reader.stream(name, labels[name]) for name in reads},
         attentions={(kind.name, layer): reader.attention(kind, layer) for kind in model.kinds for layer in kind.layers},
         logits=activations["logits"],
         candidates=_candidates(activations["logits"], tokenizer),
     )
 
 
+def read_norm(norm: nn.LayerNorm | nn.RMSNorm) -> Norm:
+    """A norm's formula and what it learned."""
+    kind = "RMSNorm" if isinstance(norm, nn.RMSNorm) else "LayerNorm"
+    beta = getattr(norm, "bias", None)
+    return Norm(kind, _numpy(norm.weight), None if beta is None else _numpy(beta), norm.eps)
+
+
 def _projections(module: MultiHeadAttention) -> Projections:
-    """nn.Linear keeps (out, in): transposed, and its columns cut into heads."""
-    heads, d_k = module.n_heads, module.d_k
-    cut = {
-        f"w_{name}": _numpy(getattr(module, f"w_{name}").weight.T.unflatten(1, (heads, d_k)).movedim(1, 0))
-        for name in "qkv"
-    }
-    cut |= {f"b_{name}": _numpy(getattr(module, f"w_{name}").bias.unflatten(0, (heads, d_k))) for name in "qkv"}
-    return Projections(**cut, w_o=_numpy(module.w_o.weight.T.unflatten(0, (heads, d_k))), b_o=_numpy(module.w_o.bias))
+    """nn.Linear keeps (out, in): transposed, and its columns cut into heads; keys and values once a query head."""
+    group, d_k = module.n_heads // module.n_kv_heads, module.d_k
+
+    def cut(name: str) -> tuple[Array, Array]:
+        linear, copies = getattr(module, f"w_{name}"), 1 if name == "q" else group
+        w = linear.weight.T.unflatten(1, (-1, d_k)).movedim(1, 0)
+        return _share(_numpy(w), copies), _share(_numpy(_bias(linear).unflatten(0, (-1, d_k))), copies)
+
+    (w_q, b_q), (w_k, b_k), (w_v, b_v) = map(cut, "qkv")
+    w_o, b_o = _numpy(module.w_o.weight.T.unflatten(0, (module.n_heads, d_k))), _numpy(_bias(module.w_o))
+    return Projections(w_q, w_k, w_v, b_q, b_k, b_v, w_o, b_o, biases=module.w_o.bias is not None)
+
+
+def _bias(linear: nn.Linear) -> Tensor:
+    """(out,): zeros where the model has none."""
+    return torch.zeros_like(linear.weight[:, 0]) if linear.bias is None else linear.bias
+
+
+def _share(vectors: Array, copies: int) -> Array:
+    """(kv_heads, ...) -> (heads, ...): what each query head reads."""
+    if copies == 1:
+        return vectors
+    repeated = vectors.repeat(copies, axis=0)
+    repeated.flags.writeable = False
+    return repeated
 
 
 def _candidates(logits: Array, tokenizer: Vocabulary) -> tuple[tuple[Candidate, ...], ...]:

@@ -105,7 +105,7 @@ def logits_at_attention_temperature(model: Transformer, trace: Trace, tau: float
     It replaces the attention temperatures of the trace's own run.
     """
     others: Sequence[Intervention] = [i for i in trace.interventions if not isinstance(i, AttentionTemperature)]
-    return record(model, trace.src_ids, trace.tgt_ids, [*others, AttentionTemperature(tau)])["logits"]
+    return record(model, [trace.src_ids, trace.tgt_ids], [*others, AttentionTemperature(tau)])["logits"]
 
 
 N_LISTED = 12

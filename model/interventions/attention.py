@@ -9,7 +9,7 @@ from torch import Tensor
 
 from model.hooks import Edit
 from model.interventions.base import Addressed, at_attentions, at_head, check_positions, per_head
-from model.network.encoder_decoder import Transformer
+from model.network.network import Network
 
 MIN_TAU, MAX_TAU = 1e-30, 1e30
 
@@ -34,7 +34,7 @@ class AttentionTemperature(Addressed):
         if not MIN_TAU <= self.tau <= MAX_TAU:
             raise ValueError(f"tau must be a number above 0, within [1e-30, 1e30], got {self.tau!r}")
 
-    def edits(self, model: Transformer) -> dict[str, Edit]:
+    def edits(self, model: Network) -> dict[str, Edit]:
         def multiply(temperature: Tensor) -> Tensor:
             product = temperature * per_head(temperature.shape[1], self.head, self.tau, temperature)
             return product.clamp(MIN_TAU, MAX_TAU)
@@ -52,7 +52,7 @@ class Unscaled(Addressed):
 
     position_free: ClassVar[bool] = True
 
-    def edits(self, model: Transformer) -> dict[str, Edit]:
+    def edits(self, model: Network) -> dict[str, Edit]:
         def multiply(scaled: Tensor) -> Tensor:
             return scaled * per_head(scaled.shape[1], self.head, model.config.score_divisor, scaled)
 
@@ -84,7 +84,7 @@ class HeadGate(Addressed):
     def position_free(self) -> bool:
         return self.mode == "zero"
 
-    def edits(self, model: Transformer) -> dict[str, Edit]:
+    def edits(self, model: Network) -> dict[str, Edit]:
         def gate(z: Tensor) -> Tensor:
             return per_head(z.shape[1], self.head, self.gate, z)
 
@@ -137,7 +137,7 @@ class ValueZeroing(Addressed):
         """A cached step projects one new target key without its position, but all source keys at once."""
         return self.kind in ("encoder_self", "cross")
 
-    def edits(self, model: Transformer) -> dict[str, Edit]:
+    def edits(self, model: Network) -> dict[str, Edit]:
         def zero(v: Tensor) -> Tensor:
             silent = v.clone()
             silent[:, :, [position for position in self.positions if position < v.shape[2]]] = 0

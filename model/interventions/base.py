@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from model.hooks import Edit, editing, recording
-from model.network.encoder_decoder import Transformer
+from model.network.network import Network
 from model.trace import KIND_TITLES
 
 KINDS = tuple(KIND_TITLES)
@@ -37,7 +37,7 @@ class Intervention(Protocol):
     def position_free(self) -> bool:
         """Whether it acts in the same way in a cached step, which computes one query at a time."""
 
-    def edits(self, model: Transformer) -> dict[str, Edit | Reading]:
+    def edits(self, model: Network) -> dict[str, Edit | Reading]:
         """Hook point path -> edit, for this model.
 
         Raises:
@@ -60,7 +60,7 @@ class Addressed:
 
 
 @contextmanager
-def applied(model: Transformer, interventions: Sequence[Intervention]) -> Iterator[None]:
+def applied(model: Network, interventions: Sequence[Intervention]) -> Iterator[None]:
     """Apply `interventions`, the first one first, to every run inside the block."""
     changes = [intervention.edits(model) for intervention in interventions]
     read = {edit.path for edits in changes for edit in edits.values() if isinstance(edit, Reading)}
@@ -95,13 +95,13 @@ def at_head(head: int | None, before: Tensor, after: Tensor) -> Tensor:
 
 
 def at_attentions(
-    model: Transformer, point: str, kind: str | None, layer: int | None, head: int | None, edit: Edit
+    model: Network, point: str, kind: str | None, layer: int | None, head: int | None, edit: Edit
 ) -> dict[str, Edit]:
     """`edit` at this hook point of every attention that the address names."""
     return {f"{path}.{point}": edit for path in attention_paths(model, kind, layer, head)}
 
 
-def attention_paths(model: Transformer, kind: str | None, layer: int | None, head: int | None) -> list[str]:
+def attention_paths(model: Network, kind: str | None, layer: int | None, head: int | None) -> list[str]:
     """Every attention that the address names.
 
     Raises:
@@ -118,7 +118,7 @@ def attention_paths(model: Transformer, kind: str | None, layer: int | None, hea
     return chosen
 
 
-def sublayer_paths(model: Transformer, stack: str | None, layer: int | None, name: str | None) -> list[str]:
+def sublayer_paths(model: Network, stack: str | None, layer: int | None, name: str | None) -> list[str]:
     """Every sub-layer that the address names, such as `decoder.layers.1.feed_forward`.
 
     Raises:
@@ -126,8 +126,8 @@ def sublayer_paths(model: Transformer, stack: str | None, layer: int | None, nam
     """
     chosen = [
         f"{s}.layers.{n}.{sublayer}"
-        for s in STACKS
-        for n, block in enumerate(getattr(model, s).layers)
+        for s, blocks in model.stacks.items()
+        for n, block in enumerate(blocks.layers)
         for sublayer in SUBLAYERS
         if hasattr(block, sublayer) and stack in (None, s) and layer in (None, n) and name in (None, sublayer)
     ]

@@ -14,7 +14,7 @@ from model.interventions.base import (
     check_permutation,
     sublayer_paths,
 )
-from model.network.encoder_decoder import Transformer
+from model.network.network import Network
 
 EMBEDDINGS = {"source": "src_embedding", "target": "tgt_embedding"}
 
@@ -27,7 +27,7 @@ class PositionsOff(Addressed):
 
     position_free: ClassVar[bool] = True
 
-    def edits(self, model: Transformer) -> dict[str, Edit]:  # noqa: ARG002 - every model has both
+    def edits(self, model: Network) -> dict[str, Edit]:  # noqa: ARG002 - every model has both
         return {
             f"{name}.positional": torch.zeros_like for side, name in EMBEDDINGS.items() if self.side in (None, side)
         }
@@ -58,7 +58,7 @@ class PositionsShuffled(Addressed):
         """The source is embedded all at once; a cached step embeds one target token without its position."""
         return self.side == "source"
 
-    def edits(self, model: Transformer) -> dict[str, Edit]:
+    def edits(self, model: Network) -> dict[str, Edit]:
         table = getattr(model, EMBEDDINGS[self.side]).positions.detach()
         if len(self.order) > len(table):
             raise ValueError(f"the order has {len(self.order)} positions; the model has {len(table)}")
@@ -87,7 +87,7 @@ class _SubLayerChange(Addressed):
 class SublayerOff(_SubLayerChange):
     """Set the sub-layer's output to 0, so that only the residual passes: LayerNorm(x + 0)."""
 
-    def edits(self, model: Transformer) -> dict[str, Edit]:
+    def edits(self, model: Network) -> dict[str, Edit]:
         return {f"{path}.out": torch.zeros_like for path in sublayer_paths(model, self.stack, self.layer, self.name)}
 
 
@@ -95,7 +95,7 @@ class SublayerOff(_SubLayerChange):
 class ResidualOff(_SubLayerChange):
     """Remove the residual connection: LayerNorm(Sublayer(x)), or Sublayer(LayerNorm(x)) with pre-norm."""
 
-    def edits(self, model: Transformer) -> dict[str, Reading]:
+    def edits(self, model: Network) -> dict[str, Reading]:
         return {
             f"{path}_residual.added": Reading(f"{path}.out", lambda _added, out: out)
             for path in sublayer_paths(model, self.stack, self.layer, self.name)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from model.hooks import Edit
 from model.interventions.base import Addressed, at_attentions, check_positions
-from model.network.encoder_decoder import Transformer
+from model.network.network import Network
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class MaskEdit(Addressed):
             if len(cell) != 2:
                 raise ValueError(f"a cell is a pair (query, key), got {cell!r}")
 
-    def edits(self, model: Transformer) -> dict[str, Edit]:
+    def edits(self, model: Network) -> dict[str, Edit]:
         if not (self.forbid or self.allow):
             return {}
 
@@ -75,7 +75,7 @@ class ForbidSource(Addressed):
         if self.kind == "decoder_self":
             raise ValueError("decoder_self has no source keys; kind must be encoder_self, cross or None for both")
 
-    def edits(self, model: Transformer) -> dict[str, Edit]:
+    def edits(self, model: Network) -> dict[str, Edit]:
         def forbid(mask: Tensor) -> Tensor:
             mask = mask.clone()
             heads = slice(None) if self.head is None else self.head
@@ -102,7 +102,7 @@ class LiftCausalMask(Addressed):
 
     position_free: ClassVar[bool] = False
 
-    def edits(self, model: Transformer) -> dict[str, Edit]:
+    def edits(self, model: Network) -> dict[str, Edit]:
         def lift(mask: Tensor) -> Tensor:
             return mask.any(dim=-2, keepdim=True).expand_as(mask)
 

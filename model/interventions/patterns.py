@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from model.interventions.base import Addressed, Reading, at_head, attention_paths, check_permutation, check_positions
-from model.network.encoder_decoder import Transformer
+from model.network.network import Network
 from model.trace import Array
 
 Row = tuple[float, ...]
@@ -44,7 +44,7 @@ class PatternEdit(Addressed):
         if not all(0 <= weight < math.inf for weight in self.weights) or not any(self.weights):
             raise ValueError(f"weights must be finite and not negative, one at least above 0, got {self.weights!r}")
 
-    def edits(self, model: Transformer) -> dict[str, Reading]:
+    def edits(self, model: Network) -> dict[str, Reading]:
         largest = max(self.weights)
 
         def edit(pattern: Tensor, mask: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ class UniformAttention(Addressed):
 
     position_free: ClassVar[bool] = True
 
-    def edits(self, model: Transformer) -> dict[str, Reading]:
+    def edits(self, model: Network) -> dict[str, Reading]:
         def edit(pattern: Tensor, mask: Tensor) -> Tensor:
             visible = mask.to(pattern.dtype)
             return visible / visible.sum(dim=-1, keepdim=True).clamp(min=1)
@@ -106,7 +106,7 @@ class PermutedAttention(Addressed):
     def position_free(self) -> bool:
         return self.order is not None
 
-    def edits(self, model: Transformer) -> dict[str, Reading]:
+    def edits(self, model: Network) -> dict[str, Reading]:
         def reorder(pattern: Tensor, mask: Tensor) -> Tensor:
             n = len(self.order)
             if n > pattern.shape[3]:
@@ -165,7 +165,7 @@ class FrozenPattern(Addressed):
         """(heads, queries, keys)"""
         return len(self.pattern), len(self.pattern[0]), len(self.pattern[0][0])
 
-    def edits(self, model: Transformer) -> dict[str, Reading]:
+    def edits(self, model: Network) -> dict[str, Reading]:
         """Hook point path -> edit; in a run the edits raise ValueError where the pattern does not fit the sentence."""
         if self.shape[0] not in (1, model.config.n_heads):
             raise ValueError(f"the pattern has {self.shape[0]} heads; the model has {model.config.n_heads}")
@@ -193,7 +193,7 @@ class FrozenPattern(Addressed):
 
 
 def _at_patterns(
-    model: Transformer,
+    model: Network,
     kind: str | None,
     layer: int | None,
     head: int | None,

@@ -1,7 +1,5 @@
 """A language model: a decoder without an encoder to attend to (Liu et al. 2018; Radford et al. 2018)."""
 
-from collections.abc import Mapping
-
 from torch import Tensor, nn
 
 from model.hooks import HookPoint
@@ -10,7 +8,6 @@ from model.network.config import TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.masks import causal_mask, padding_mask, window_mask
 from model.network.network import Encoder, Network
-from model.trace import StackName
 
 
 class DecoderOnly(Network):
@@ -50,11 +47,3 @@ class DecoderOnly(Network):
     def new_cache(self) -> list[KeyValueCache]:
         """An empty key/value cache, one entry a layer."""
         return [KeyValueCache() for _ in self.decoder.layers]
-
-    @property
-    def stacks(self) -> Mapping[StackName, nn.Module]:
-        return {"decoder": self.decoder}
-
-    @property
-    def embeddings(self) -> Mapping[StackName, InputEmbedding]:
-        return {"decoder": self.tgt_embedding}

@@ -1,7 +1,5 @@
 """The Transformer (paper, figure 1): encoder, decoder, and the output over the shared vocabulary."""
 
-from collections.abc import Mapping
-
 from torch import Tensor, nn
 
 from model.hooks import HookPoint
@@ -10,7 +8,6 @@ from model.network.embedding import InputEmbedding
 from model.network.layers import DecoderLayer, LayerCache
 from model.network.masks import causal_mask, padding_mask, window_mask
 from model.network.network import Encoder, Network, final_norm
-from model.trace import StackName
 
 
 class Decoder(nn.Module):
@@ -84,11 +81,3 @@ class Transformer(Network):
     def new_cache(self) -> list[LayerCache]:
         """An empty key/value cache, one entry a decoder layer."""
         return [LayerCache() for _ in self.decoder.layers]
-
-    @property
-    def stacks(self) -> Mapping[StackName, nn.Module]:
-        return {"encoder": self.encoder, "decoder": self.decoder}
-
-    @property
-    def embeddings(self) -> Mapping[StackName, InputEmbedding]:
-        return {"encoder": self.src_embedding, "decoder": self.tgt_embedding}

@@ -1,7 +1,5 @@
 """A masked language model: an encoder that sees both sides of the token it has to guess (Devlin et al. 2019)."""
 
-from collections.abc import Mapping
-
 from torch import Tensor, nn
 
 from model.hooks import HookPoint
@@ -9,7 +7,6 @@ from model.network.config import TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.masks import padding_mask, window_mask
 from model.network.network import Encoder, Network
-from model.trace import StackName
 
 
 class EncoderOnly(Network):
@@ -31,11 +28,3 @@ class EncoderOnly(Network):
         n = tokens.shape[1]
         mask = padding_mask(tokens) & window_mask(n, n, self.config.window, tokens.device)
         return self.logits(self.output(self.final(self.encoder(self.src_embedding(tokens), mask))))
-
-    @property
-    def stacks(self) -> Mapping[StackName, nn.Module]:
-        return {"encoder": self.encoder}
-
-    @property
-    def embeddings(self) -> Mapping[StackName, InputEmbedding]:
-        return {"encoder": self.src_embedding}

@@ -1,7 +1,7 @@
 """What the networks of all families have in common."""
 
-from abc import abstractmethod
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from torch import Tensor, nn
 
@@ -11,6 +11,9 @@ from model.network.embedding import InputEmbedding
 from model.network.layers import EncoderLayer
 from model.network.residual import new_norm
 from model.trace import Kind, StackName
+
+EMBEDDINGS: Mapping[StackName, str] = MappingProxyType({"encoder": "src_embedding", "decoder": "tgt_embedding"})
+"""path of what each stack reads"""
 
 
 class Encoder(nn.Module):
@@ -35,14 +38,14 @@ class Network(nn.Module):
     """(d_model -> vocabulary)"""
 
     @property
-    @abstractmethod
     def stacks(self) -> Mapping[StackName, nn.Module]:
         """Encoder, decoder, or both, in the order in which they run."""
+        return {name: getattr(self, name) for name in EMBEDDINGS if hasattr(self, name)}
 
     @property
-    @abstractmethod
     def embeddings(self) -> Mapping[StackName, InputEmbedding]:
         """What each stack reads."""
+        return {name: getattr(self, EMBEDDINGS[name]) for name in self.stacks}
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.analysis.softmax import softmax
 from model.cancel import check_cancelled
-from model.checkpoints.translator import Translator
+from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import Edit, explicit_path
 from model.interventions import Reading, applied
 from model.interventions.base import bind
-from model.network.encoder_decoder import Transformer
+from model.network.network import EMBEDDINGS, Network
 from model.trace import Array, Attention, SubLayer, Trace
 
 CHAIN_TOLERANCE = 5e-5
@@ -40,20 +40,20 @@ class Check:
         return self.error <= self.tolerance
 
 
-def prove(translator: Translator, trace: Trace) -> tuple[Check, ...]:
+def prove(translator: Checkpoint, trace: Trace) -> tuple[Check, ...]:
     """The three checks of the proof strip: claims 2, 3 and 5."""
     check_cancelled()
     return (hooks_change_nothing(translator, trace), chain_closes(translator, trace), rows_sum_to_one(trace))
 
 
 @torch.inference_mode()
-def hooks_change_nothing(translator: Translator, trace: Trace) -> Check:
+def hooks_change_nothing(translator: Checkpoint, trace: Trace) -> Check:
     """Claim 2: the logits of a run without recording equal the Trace's, bit for bit."""
     model = translator.model
     device = model.output.weight.device
-    src, tgt = (torch.tensor([ids], device=device) for ids in (trace.src_ids, trace.tgt_ids))
+    inputs = [torch.tensor([stream.tokens.ids], device=device) for stream in trace.streams.values()]
     with applied(model, trace.interventions), explicit_path():
-        logits = model(src, tgt)[0].cpu().numpy()
+        logits = model(*inputs)[0].cpu().numpy()
     return Check(
         title="Watching changes nothing",
         explanation="The model was run again with no recording: its logits equal those shown, bit for bit.",
@@ -79,7 +79,7 @@ def rows_sum_to_one(trace: Trace) -> Check:
 
 
 @torch.inference_mode()
-def chain_closes(translator: Translator, trace: Trace) -> Check:
+def chain_closes(translator: Checkpoint, trace: Trace) -> Check:
     """Claim 3: each step of the run equals the same step computed in double precision from the step before it."""
     errors = [relative_error(computed, shown) for computed, shown in _chain(translator, trace)]
     return Check(
@@ -100,32 +100,30 @@ def relative_error(computed: Array, shown: Array) -> float:
     return float(np.abs(computed - shown).max() / max(1.0, np.abs(shown).max()))
 
 
-def _chain(translator: Translator, trace: Trace) -> Iterator[tuple[Array, Array]]:
+def _chain(translator: Checkpoint, trace: Trace) -> Iterator[tuple[Array, Array]]:
     """(computed from the step before, shown) for every step of the run."""
     model = translator.model
     changes = [intervention.edits(model) for intervention in trace.interventions]
-    for name, ids, embedded in (
-        ("src_embedding", trace.src_ids, trace.src_embedded),
-        ("tgt_embedding", trace.tgt_ids, trace.tgt_embedded),
-    ):
-        embedding = getattr(model, name)
-        yield _double(embedding.tokens.weight)[list(ids)] * embedding.scale, embedded.embedding
-        positional = _double(embedding.positions)[: len(ids)]
-        yield _changed(changes, f"{name}.positional", positional), embedded.positional
+    for name, stream in trace.streams.items():
+        embedding, embedded, ids = model.embeddings[name], stream.embedded, list(stream.tokens.ids)
+        yield _double(embedding.tokens.weight)[ids] * embedding.scale, embedded.embedding
+        if embedding.positions is not None:
+            positional = _double(embedding.positions)[: len(ids)]
+            yield _changed(changes, f"{EMBEDDINGS[name]}.positional", positional), embedded.positional
         yield embedded.embedding + embedded.positional.astype(np.float64), embedded.sum
     for attention in trace.attentions.values():
         yield from _attention_chain(model, changes, attention)
-    stream = {"encoder": trace.src_embedded.sum, "decoder": trace.tgt_embedded.sum}
-    for sublayer in trace.sublayers:
-        yield stream[sublayer.stack], sublayer.before
-        yield from _sublayer_chain(model, changes, sublayer)
-        stream[sublayer.stack] = sublayer.after
-    for name, x in stream.items():
-        yield _final(model, name, x), trace.streams[name].final
-    yield trace.streams["decoder"].final @ _double(model.output.weight).T, trace.logits
+    for name, stream in trace.streams.items():
+        x = stream.embedded.sum
+        for sublayer in stream.sublayers:
+            yield x, sublayer.before
+            yield from _sublayer_chain(model, changes, sublayer)
+            x = sublayer.after
+        yield _final(model, name, x), stream.final
+    yield stream.final @ _double(model.output.weight).T, trace.logits
 
 
-def _attention_chain(model: Transformer, changes: Changes, attention: Attention) -> Iterator[tuple[Array, Array]]:
+def _attention_chain(model: Network, changes: Changes, attention: Attention) -> Iterator[tuple[Array, Array]]:
     learned = attention.projections
     path, _ = model.attentions()[attention.kind, attention.layer]
 
@@ -134,7 +132,14 @@ def _attention_chain(model: Transformer, changes: Changes, attention: Attention)
 
     for name, source in (("q", attention.query_input), ("k", attention.key_input), ("v", attention.key_input)):
         w, b = (getattr(learned, f"{kind}_{name}").astype(np.float64) for kind in "wb")
-        yield changed(name, source @ w + b[:, None]), getattr(attention, name)
+        projected = source @ w + b[:, None]
+        if attention.qk_norm and name != "v":
+            yield projected, getattr(attention.qk_norm, name)
+            projected = getattr(attention.qk_norm, f"{name}_norm")(getattr(attention.qk_norm, name))
+        if attention.rotary and name != "v":
+            yield projected, getattr(attention.rotary, name)
+            projected = attention.rotary.turn(getattr(attention.rotary, name).astype(np.float64))
+        yield changed(name, projected), getattr(attention, name)
     q, k, z = (getattr(attention, name).astype(np.float64) for name in "qkz")
     yield q @ k.transpose(0, 2, 1), attention.scores
     yield changed("scaled", attention.scores.astype(np.float64) * attention.scale), attention.scaled
@@ -165,22 +170,32 @@ def _changed(changes: Changes, path: str, computed: Array, earlier: Mapping[str,
     return activation[0].numpy() if batched else activation.numpy()
 
 
-def _sublayer_chain(model: Transformer, changes: Changes, sublayer: SubLayer) -> Iterator[tuple[Array, Array]]:
-    block = getattr(model, sublayer.stack).layers[sublayer.layer]
+def _sublayer_chain(model: Network, changes: Changes, sublayer: SubLayer) -> Iterator[tuple[Array, Array]]:
+    block = model.stacks[sublayer.stack].layers[sublayer.layer]
     path = f"{sublayer.stack}.layers.{sublayer.layer}.{sublayer.name}"
     added = sublayer.before + sublayer.out.astype(np.float64)
     yield _changed(changes, f"{path}_residual.added", added, {f"{path}.out": sublayer.out}), sublayer.added
     yield sublayer.norm(sublayer.norm_input), sublayer.normed
     if sublayer.hidden is not None:
-        w_1, b_1, w_2, b_2 = (_double(parameter) for parameter in block.feed_forward.parameters())
-        x = torch.from_numpy((sublayer.normed if sublayer.placement == "pre" else sublayer.before) @ w_1.T + b_1)
-        yield block.feed_forward.activation(x).numpy(), sublayer.hidden
-        yield _changed(changes, f"{path}.out", sublayer.hidden @ w_2.T + b_2), sublayer.out
+        forward, x = block.feed_forward, sublayer.normed if sublayer.placement == "pre" else sublayer.before
+        if sublayer.gate is None:
+            yield forward.activation(_linear(forward.w_1, x)).numpy(), sublayer.hidden
+        else:
+            yield forward.activation(_linear(forward.w_gate, x)).numpy(), sublayer.gate
+            yield _linear(forward.w_1, x).numpy(), sublayer.up
+            yield sublayer.gate.astype(np.float64) * sublayer.up, sublayer.hidden
+        yield _changed(changes, f"{path}.out", _linear(forward.w_2, sublayer.hidden).numpy()), sublayer.out
 
 
-def _final(model: Transformer, stack: str, x: Array) -> Array:
+def _linear(linear: nn.Linear, x: Array) -> Tensor:
+    """x W + b in double precision."""
+    product = torch.from_numpy(x.astype(np.float64)) @ linear.weight.detach().cpu().double().T
+    return product if linear.bias is None else product + linear.bias.detach().cpu().double()
+
+
+def _final(model: Network, stack: str, x: Array) -> Array:
     """The norm after a stack with pre-norm, in double precision; with post-norm `x` itself."""
-    norm = copy.deepcopy(getattr(model, stack).final_norm).double().cpu()
+    norm = copy.deepcopy(model.stacks[stack].final_norm).double().cpu()
     return norm(torch.from_numpy(x.astype(np.float64))).numpy()
 
 

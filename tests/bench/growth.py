@@ -28,7 +28,7 @@ def growth(checkpoint: str, lengths: Sequence[int] = LENGTHS, rounds: int = ROUN
         len(SPECIAL_TOKENS), model.config.vocab_size, (max(lengths),), generator=torch.Generator().manual_seed(0)
     )
     ids = ids.tolist()
-    work = {str(n): _once(lambda n=n: record(model, ids[:n], ids[:n])) for n in lengths}
+    work = {str(n): _once(lambda n=n: record(model, [ids[:n], ids[:n]])) for n in lengths}
     measured(work, 1)
     seconds = {int(n): 1 / statistics.median(rates) for n, rates in measured(work, rounds).items()}
     sizes = {n: _bytes(model, ids[:n]) for n in lengths}
@@ -49,7 +49,7 @@ def _long_enough(model: Transformer, length: int) -> Transformer:
 
 def _bytes(model: Transformer, ids: Sequence[int]) -> int:
     """Of all recorded arrays; those that share their memory count once."""
-    arrays = record(model, ids, ids).values()
+    arrays = record(model, [ids, ids]).values()
     return sum({array.__array_interface__["data"][0]: array.nbytes for array in arrays}.values())
 
 

@@ -28,7 +28,7 @@ def recording(checkpoint: str, sizes: Sequence[int] = TOKENS, rounds: int = ROUN
         ids = torch.tensor([target])
         work = {
             "forward": _once(lambda ids=ids: forward(model, ids)),
-            "recorded": _once(lambda target=target: record(model, target, target)),
+            "recorded": _once(lambda target=target: record(model, [target, target])),
             "trace": _once(lambda text=text, target=target: translator.trace_ids(text, target)),
         }
         measured(work, 3)

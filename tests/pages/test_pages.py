@@ -186,7 +186,7 @@ def test_an_example_a_typed_target_and_reset(open_app: Callable) -> None:
     app.text_area(key="typed").set_value("Drei Hunde.").run()
     assert any("Drei Hunde." in element.proto.body for element in app.get("html"))
     app.text_area(key="typed").set_value("").run()
-    assert "The target sentence is empty" in said(app)
+    assert "The target is empty" in said(app)
     next(button for button in app.button if button.label == "Reset").click().run()
     assert app.text_area(key="source").value == "The animal didn't cross the street because it was too tired."
     assert app.segmented_control(key="target").value == "beam"

@@ -36,9 +36,9 @@ def test_many_sentences_are_decoded_in_several_batches_to_the_same_effect(transl
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t "])
 def test_blank_text_has_nothing_to_trace(translator, text):
-    with pytest.raises(ValueError, match=r"The source sentence is empty.* Type at least one word\."):
+    with pytest.raises(ValueError, match=r"The source is empty.* Type at least one word\."):
         translator.trace(text)
-    with pytest.raises(ValueError, match=r"The target sentence is empty.* Type at least one word\."):
+    with pytest.raises(ValueError, match=r"The target is empty.* Type at least one word\."):
         translator.trace("Two dogs", target=text)
 
 

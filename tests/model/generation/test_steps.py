@@ -57,7 +57,7 @@ def test_a_beam_of_a_few_finds_no_worse_than_greedy_after_the_same_prefix(double
 @pytest.mark.parametrize(
     ("source", "prefix", "beam_size", "sentence"),
     [
-        (" ", [5], 1, "source sentence is empty"),
+        (" ", [5], 1, "source is empty"),
         ("dog " * 500, [5], 1, "source has 2,000 characters"),
         (SOURCE, [5, EOS], 1, "contains the token 3"),
         (SOURCE, [UNK], 1, "after which no translation can continue"),

@@ -99,8 +99,8 @@ def test_6_a_decoder_row_knows_nothing_of_the_tokens_after_it(run, data):
     j = data.draw(st.integers(1, len(tgt_ids) - 1), label="changed token")
     tgt_ids[j] = data.draw(st.integers(4, 300).filter(lambda other: other != tgt_ids[j]), label="becomes")
     model, src_ids = run.translator.model, run.trace.src_ids
-    before = record(model, src_ids, run.trace.tgt_ids, run.interventions)
-    after = record(model, src_ids, tgt_ids, run.interventions)
+    before = record(model, [src_ids, run.trace.tgt_ids], run.interventions)
+    after = record(model, [src_ids, tgt_ids], run.interventions)
     for path in before:
         if path.startswith(("decoder.", "tgt_embedding.sum", "logits")):
             rows = of_query(before[path], path), of_query(after[path], path)

@@ -1,0 +1,167 @@
+"""What every opened checkpoint has in common, whatever its family. Immutable, so many threads can share it."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+import numpy as np
+import torch
+
+from model.checkpoints.tokenizer import Tokenizer
+from model.generation.long_text import first_sentences, one_line
+from model.interventions import Intervention
+from model.network.config import TransformerConfig
+from model.network.embedding import InputEmbedding
+from model.network.network import Network
+from model.trace import Array, Kind, StackName, Tokens, Trace
+from model.tracer import build_trace, record
+
+MAX_TRACE_TOKENS = 256
+"""A Trace keeps four (token, token) matrices per head; beyond this length they are too large for a browser."""
+CHARACTERS_PER_TOKEN = 64
+"""No piece is longer, so text beyond this many characters per token is too long without being tokenised."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A network with its vocabulary, in evaluation mode on its device."""
+
+    name: str
+    """the checkpoint's folder"""
+    hash: str
+    """SHA-256 of the weights' file"""
+    model: Network
+    tokenizer: Tokenizer
+
+    @property
+    def device(self) -> str:
+        """Where the weights are, such as "cpu" or "cuda:0"."""
+        return str(self.model.output.weight.device)
+
+    @property
+    def dtype(self) -> str:
+        """Number format of the weights, such as "torch.float32"."""
+        return str(self.model.output.weight.dtype)
+
+    @property
+    def config(self) -> TransformerConfig:
+        """Sizes and choices of architecture."""
+        return self.model.config
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of attention that the model has."""
+        return self.model.kinds
+
+    @property
+    def features(self) -> frozenset[str]:
+        """What the model consists of: "an encoder", "a decoder", "cross-attention"; a page says which it needs."""
+        stacks = {"encoder": "an encoder", "decoder": "a decoder"}
+        crosses = {"cross-attention"} if any(kind.crosses for kind in self.kinds) else set()
+        return frozenset({stacks[kind.queries] for kind in self.kinds} | crosses)
+
+    def parameters_by_part(self) -> dict[str, int]:
+        """How many parameters each part learns; a tied matrix is counted once."""
+        return self.model.parameters_by_part()
+
+    def parameters_by_block(self) -> dict[tuple[str, int], dict[str, int]]:
+        """(stack, layer) -> part -> how many parameters it learns."""
+        return self.model.parameters_by_block()
+
+    def read_logits(self, x: Array) -> Array:
+        """(position, d_model) -> (position, vocabulary): the model's last lines, applied to any residual stream.
+
+        With post-norm that is the output matrix alone; with pre-norm the decoder's final norm comes first.
+        """
+        with torch.inference_mode():
+            stream = torch.from_numpy(np.array(x))[None].to(self.device)
+            return self.model.output(list(self.model.stacks.values())[-1].final_norm(stream))[0].cpu().numpy()
+
+    def embedding_matrix(self, side: Literal["source", "target"]) -> Array:
+        """(vocabulary, d_model): E, before it is multiplied by `embedding_scale`; one matrix for both sides if tied."""
+        return self._embedding(side).tokens.weight.detach().cpu().numpy()
+
+    @property
+    def embedding_scale(self) -> float:
+        """What embeddings are multiplied by before positions are added (section 3.4)."""
+        return self._embedding("source").scale
+
+    def output_matrix(self) -> Array:
+        """(vocabulary, d_model): logits are x times its transpose."""
+        return self.model.output.weight.detach().cpu().numpy()
+
+    def second_matrix(self, stack: StackName, layer: int) -> tuple[Array, Array]:
+        """W_2, (d_ff, d_model), and b_2, (d_model,), of a feed-forward (equation 2); without biases b_2 is 0."""
+        w_2 = self.model.stacks[stack].layers[layer].feed_forward.w_2
+        bias = torch.zeros(len(w_2.weight)) if w_2.bias is None else w_2.bias
+        return w_2.weight.detach().T.cpu().numpy(), bias.detach().cpu().numpy()
+
+    def _embedding(self, side: Literal["source", "target"]) -> InputEmbedding:
+        """A model with one stack has one embedding, whatever the side."""
+        embeddings = list(self.model.embeddings.values())
+        return embeddings[0 if side == "source" else -1]
+
+    def on(self, device: str) -> Self:
+        """A copy on another device."""
+        return replace(self, model=copy.deepcopy(self.model).to(device))
+
+    @property
+    def token_limit(self) -> int:
+        """Maximum number of tokens in one run, including </s>."""
+        return min(MAX_TRACE_TOKENS, self.config.max_len)
+
+    def _trace(
+        self,
+        reads: dict[StackName, Tokens],
+        predicts: dict[StackName, Tokens],
+        interventions: Sequence[Intervention],
+    ) -> Trace:
+        return build_trace(self.model, self.tokenizer, (self.name, self.hash), reads, predicts, interventions)
+
+    def check_intervention(self, change: Intervention) -> None:
+        """Raise ValueError if the model has no such attention, head or sub-layer."""
+        change.edits(self.model)
+
+    def record(
+        self, trace: Trace, interventions: Sequence[Intervention], tgt_ids: Sequence[int] | None = None
+    ) -> dict[str, Array]:
+        """All activations of a rerun by hook point path; `tgt_ids`: what the decoder reads instead of the trace's."""
+        texts = [stream.tokens.ids for stream in trace.streams.values()]
+        return record(self.model, texts if tgt_ids is None else [*texts[:-1], tgt_ids], interventions)
+
+    def positional_encoding(self, side: Literal["source", "target"] = "source") -> Array | None:
+        """What the model adds for each position (paper, section 3.5): a copy of its table, (max_len, d_model).
+
+        None: it adds nothing, because it rotates queries and keys instead, or knows no positions.
+        """
+        positions = self._embedding(side).positions
+        return None if positions is None else positions.detach().cpu().numpy().copy()
+
+    def _ids(self, text: str, what: str) -> list[int]:
+        """Token ids of `text` without special tokens, with room for one; `what` the text is, for the sentences.
+
+        Raises:
+            ValueError: the text is blank or too long.
+        """
+        if not text.strip():
+            raise ValueError(f"The {what} is empty: there is nothing to look at. Type at least one word.")
+        limit = self.token_limit
+        if len(text) > CHARACTERS_PER_TOKEN * limit:
+            raise ValueError(f"The {what} has {len(text):,} characters; at most {limit} tokens fit. Shorten it.")
+        ids = self.tokenizer.encode(text)
+        if len(ids) + 1 > limit:
+            raise ValueError(f"The {what} has {len(ids) + 1:,} tokens; at most {limit} fit. Shorten it.")
+        return ids
+
+    def _fits(self, text: str) -> bool:
+        limit = self.token_limit
+        return len(text) <= CHARACTERS_PER_TOKEN * limit and len(self.tokenizer.encode(text)) < limit
+
+    def truncate(self, text: str) -> str:
+        """`text` on one line if it fits a Trace, else as many of its first sentences as fit."""
+        line = one_line(text)
+        if self._fits(line):
+            return line
+        # Whatever comes after this many characters cannot fit, so it need not be tokenised.
+        return one_line(first_sentences(text.lstrip()[: CHARACTERS_PER_TOKEN * self.token_limit], self._fits))
