@@ -4,9 +4,9 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import CheckpointError, checkpoint_path, load_weights, sha256
-from model.checkpoints.translator import Translator
-from model.network.encoder_decoder import Transformer
+from model.network.families import new_network
 
 _NAME = re.compile(r"step-(\d{6,12})\.safetensors", re.ASCII)
 
@@ -17,7 +17,7 @@ def snapshot_steps(folder: Path) -> tuple[int, ...]:
     return tuple(sorted({step for name in names if name and _path(folder, step := int(name[1])).name == name[0]}))
 
 
-def open_snapshot(translator: Translator, step: int) -> Translator:
+def open_snapshot(translator: Checkpoint, step: int) -> Checkpoint:
     """The same model and vocabulary on the same device, with the weights after `step` steps and their own hash.
 
     Raises:
@@ -28,7 +28,7 @@ def open_snapshot(translator: Translator, step: int) -> Translator:
     if step not in snapshot_steps(folder):
         found = ", ".join(f"{other:,}" for other in snapshot_steps(folder)) or "none"
         raise CheckpointError(f"{translator.name} has no snapshot of step {step:,}; it has: {found}.")
-    model = Transformer(translator.model.config)
+    model = new_network(translator.config)
     try:
         load_weights(model, path)
         weights_hash = sha256(path)

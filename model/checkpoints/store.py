@@ -16,6 +16,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from model.checkpoints.files import atomic_write
+from model.checkpoints.language_model import LanguageModel
+from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
 from model.network.config import TransformerConfig
@@ -23,6 +25,8 @@ from model.network.families import new_network
 from model.network.network import Network
 
 DEFAULT_CHECKPOINT = "en-de"
+OPENED = {"encoder_decoder": Translator, "decoder": LanguageModel, "encoder": MaskedModel}
+"""by family"""
 CHECKPOINTS_VARIABLE = "ATTENTION_EXPLORER_CHECKPOINTS"
 
 
@@ -80,7 +84,7 @@ def save_weights(path: Path, weights: Mapping[str, Tensor], dtype: torch.dtype =
         save_file({name: tensor.detach().to("cpu", dtype).contiguous() for name, tensor in weights.items()}, temporary)
 
 
-def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Translator:
+def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Translator | LanguageModel | MaskedModel:
     """Open a checkpoint by its name or path.
 
     Args:
@@ -103,7 +107,8 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     model = new_network(config)
     load_weights(model, folder / "model.safetensors")
     model = model.to(pick_device(device)).eval().requires_grad_(False)
-    return Translator(name=folder.name, hash=hashes["model.safetensors"], model=model, tokenizer=tokenizer)
+    opened = OPENED[config.family]
+    return opened(name=folder.name, hash=hashes["model.safetensors"], model=model, tokenizer=tokenizer)
 
 
 def load_weights(model: Network, path: Path) -> None:

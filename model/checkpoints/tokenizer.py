@@ -19,7 +19,7 @@ _ESCAPED = {"\u2581": f"{_ESCAPE}\ufdd2", _ESCAPE: f"{_ESCAPE}\ufdd1"}
 _UNESCAPED = {pair: character for character, pair in _ESCAPED.items()}
 
 MASK_TOKEN, MASK = "<mask>", len(SPECIAL_TOKENS)
-"""A masked language model's vocabulary has it after the special tokens."""
+"""A masked language model's vocabulary has it after the special tokens, as a word of its own."""
 
 N_SEGMENTATIONS = 32
 """Number of a word's most probable segmentations to sample from (l in Kudo 2018)."""
@@ -146,7 +146,7 @@ def train_tokenizer(sentences: Iterable[str], vocab_size: int, seed: int = 0, ma
             bos_id=BOS,
             eos_id=EOS,
             pad_piece=SPECIAL_TOKENS[PAD],
-            user_defined_symbols=[MASK_TOKEN] if masked else [],
+            user_defined_symbols=[f"\u2581{MASK_TOKEN}"] if masked else [],
             num_threads=1,
             minloglevel=2,
         )

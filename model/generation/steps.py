@@ -10,6 +10,7 @@ from model.generation.fast_steps import FastTransformer
 from model.hooks import observed
 from model.network.batch import pad_batch
 from model.network.config import BOS, EOS
+from model.network.decoder_only import DecoderOnly
 from model.network.encoder_decoder import Transformer
 from model.network.masks import padding_mask
 
@@ -31,7 +32,7 @@ class Steps(Iterator[Tensor]):
 
     Args:
         model: in evaluation mode.
-        sources: token ids of each sentence, ending with </s>.
+        sources: token ids of each sentence, ending with </s>; of a language model an empty one a text.
         copies: prefixes per sentence; their rows are adjacent.
         use_cache: False recomputes the whole prefix at every step.
         fast: the same model without hook points; used while nothing observes or edits the model.
@@ -39,23 +40,29 @@ class Steps(Iterator[Tensor]):
 
     def __init__(
         self,
-        model: Transformer,
+        model: Transformer | DecoderOnly,
         sources: Sequence[Sequence[int]],
         copies: int = 1,
         use_cache: bool = True,
         fast: FastTransformer | None = None,
     ) -> None:
-        src = pad_batch([list(source) for source in sources], model.output.weight.device)
-        src_mask = padding_mask(src)
+        device = model.output.weight.device
         self.model = model
-        self.prefixes = torch.full((len(sources) * copies, 1), BOS, device=src.device)
+        self.prefixes = torch.full((len(sources) * copies, 1), BOS, device=device)
         """(row, length), <s> first"""
         self._fast = self._cache = None
+        self._context: tuple[Tensor, ...] = ()
+        """the memory and its mask, where the model has an encoder"""
+        if isinstance(model, DecoderOnly):
+            self._cache = model.new_cache() if use_cache else None
+            return
+        src = pad_batch([list(source) for source in sources], device)
+        src_mask = padding_mask(src)
         if fast and use_cache and not observed(fast.modules):
             self._fast = fast.start(src, src_mask, copies)
         else:
-            memory = model.encode(src, src_mask)
-            self._memory, self._src_mask = (tensor.repeat_interleave(copies, 0) for tensor in (memory, src_mask))
+            context = (model.encode(src, src_mask), src_mask)
+            self._context = tuple(tensor.repeat_interleave(copies, 0) for tensor in context)
             self._cache = model.new_cache() if use_cache else None
 
     def __next__(self) -> Tensor:
@@ -66,9 +73,9 @@ class Steps(Iterator[Tensor]):
         if self._fast:
             logits = self._fast(newest)
         elif self._cache:
-            logits = self.model.decode_next(newest, length - 1, self._memory, self._src_mask, self._cache)
+            logits = self.model.decode_next(newest, length - 1, *self._context, self._cache)
         else:
-            logits = self.model.decode(self.prefixes, self._memory, self._src_mask)[:, -1]
+            logits = self.model.decode(self.prefixes, *self._context)[:, -1]
         return logits.float()
 
     def extend(self, tokens: Tensor, rows: Tensor | None = None) -> None:
@@ -81,7 +88,7 @@ class Steps(Iterator[Tensor]):
             if self._fast:
                 self._fast.reorder(rows)
             else:
-                self._memory, self._src_mask = self._memory[rows], self._src_mask[rows]
+                self._context = tuple(tensor[rows] for tensor in self._context)
                 for layer in self._cache or ():
                     layer.reorder(rows)
         self.prefixes = torch.cat([self.prefixes, tokens[:, None]], dim=1)
@@ -105,6 +112,6 @@ def log_probabilities(logits: Tensor) -> Tensor:
     return found
 
 
-def length_limits(model: Transformer, sources: Sequence[Sequence[int]]) -> list[int]:
+def length_limits(model: Transformer | DecoderOnly, sources: Sequence[Sequence[int]]) -> list[int]:
     """Maximum number of tokens in a translation of each source: input length + 50, within the model's max_len."""
     return [min(len(source) + EXTRA_LENGTH, model.config.max_len - 1) for source in sources]

@@ -27,10 +27,8 @@ class PositionsOff(Addressed):
 
     position_free: ClassVar[bool] = True
 
-    def edits(self, model: Network) -> dict[str, Edit]:  # noqa: ARG002 - every model has both
-        return {
-            f"{name}.positional": torch.zeros_like for side, name in EMBEDDINGS.items() if self.side in (None, side)
-        }
+    def edits(self, model: Network) -> dict[str, Edit]:
+        return {f"{name}.positional": torch.zeros_like for name in _positioned(model, self.side)}
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,8 @@ class PositionsShuffled(Addressed):
         return self.side == "source"
 
     def edits(self, model: Network) -> dict[str, Edit]:
-        table = getattr(model, EMBEDDINGS[self.side]).positions.detach()
+        (name,) = _positioned(model, self.side)
+        table = getattr(model, name).positions.detach()
         if len(self.order) > len(table):
             raise ValueError(f"the order has {len(self.order)} positions; the model has {len(table)}")
 
@@ -69,7 +68,16 @@ class PositionsShuffled(Addressed):
             shuffled[:n] = table[list(self.order[:n])].to(positional.dtype)
             return shuffled
 
-        return {f"{EMBEDDINGS[self.side]}.positional": shuffle}
+        return {f"{name}.positional": shuffle}
+
+
+def _positioned(model: Network, side: Side | None) -> list[str]:
+    """Paths of the embeddings of this side (None: of all) to which the model adds a positional encoding."""
+    names = [name for key, name in EMBEDDINGS.items() if side in (None, key) and hasattr(model, name)]
+    names = [name for name in names if getattr(model, name).positions is not None]
+    if not names:
+        raise ValueError(f"the model adds no positional encoding{f' to the {side}' if side else ''}")
+    return names
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ class DecoderOnly(Network):
         mask = mask & window_mask(n, n, self.config.window, tokens.device)
         return self.logits(self.output(self.final(self.decoder(self.tgt_embedding(tokens), mask))))
 
+    decode = forward
+
     def decode_next(self, tokens: Tensor, position: int, cache: list[KeyValueCache]) -> Tensor:
         """One cached step: logits (batch, vocabulary) after `tokens` (batch,), which stand at `position`."""
         mask = window_mask(1, position + 1, self.config.window, tokens.device)

@@ -76,4 +76,4 @@ def test_each_family_trains_from_plain_lines_and_logs_its_own_score(preset, scor
     assert float(last.split(",")[column]) < float(first.split(",")[column])
     trainer = train._trainer(train._parse(["--resume", "--preset", preset, *sizes, *files]), "cpu")
     load_weights(new_network(trainer.model.config), tmp_path / "run" / "model.safetensors")
-    assert (MASK_TOKEN in trainer.tokenizer.tokens([MASK])) == (preset == "mlm")
+    assert (trainer.tokenizer.tokens([MASK]) == [f"\u2581{MASK_TOKEN}"]) == (preset == "mlm")

@@ -1,0 +1,127 @@
+"""An opened decoder-only checkpoint: text in; its continuation, its probability or a Trace out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from model.checkpoints.checkpoint import Checkpoint
+from model.generation.sampling import Sampling, draw, sampling_distribution
+from model.generation.steps import Steps, log_probabilities
+from model.interventions import Intervention, applied
+from model.network.config import BOS, EOS
+from model.network.decoder_only import DecoderOnly
+from model.trace import Trace
+
+
+@dataclass(frozen=True)
+class LanguageModel(Checkpoint):
+    """A model that predicts the next token of a text from those before it."""
+
+    model: DecoderOnly
+
+    def continue_text(
+        self,
+        texts: Sequence[str],
+        max_new_tokens: int = 20,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 0,
+        interventions: Sequence[Intervention] = (),
+    ) -> list[str]:
+        """Each text with what the model writes after it, until its end token or `max_new_tokens` more tokens.
+
+        Args:
+            texts: beginnings; an empty one lets the model begin.
+            max_new_tokens: at most.
+            temperature: divides the logits; 0 takes the most probable token each time (greedy).
+            top_k: draw among the k most probable tokens; 0 among all.
+            top_p: draw among the smallest set of tokens with this total probability.
+            seed: the same seed gives the same texts.
+            interventions: what to change in the model while it writes.
+
+        Raises:
+            ValueError: `texts` is a single string, a text is too long, or a setting is out of its range.
+        """
+        if isinstance(texts, str):
+            raise ValueError("continue_text takes a list of texts: write continue_text([text]) for a single one.")
+        sampling = Sampling(temperature, top_k, top_p) if temperature else None
+        numbers = torch.Generator().manual_seed(seed)
+        continued = []
+        for text in texts:
+            prompt = self._ids(text, "text") if text.strip() else []
+            written = self._write(prompt, max_new_tokens, sampling, numbers, interventions)
+            continued.append(self.tokenizer.decode([*prompt, *written]))
+        return continued
+
+    def log_probability(self, text: str, interventions: Sequence[Intervention] = ()) -> float:
+        """log p(text) in nats: of all its tokens and of its end, each given those before it.
+
+        Raises:
+            ValueError: the text is blank or too long.
+        """
+        return float(self.trace(text, interventions=interventions).target_log_probabilities.sum())
+
+    def trace(
+        self,
+        source: str,
+        target: str | None = None,
+        beam_size: int = 1,
+        interventions: Sequence[Intervention] = (),
+        max_new_tokens: int = 0,
+    ) -> Trace:
+        """Run the model once over a text, teacher-forced, and record everything inside.
+
+        Args:
+            source: the text; `Tokens.prompt_length` says where it ends and its continuation begins.
+            target: its continuation; None: what the model writes itself, greedily.
+            beam_size: not used: a language model writes greedily.
+            interventions: what to change in the model, both while writing and in the recorded run.
+            max_new_tokens: at most this many tokens are written after the text.
+
+        Raises:
+            ValueError: the text is blank or has too many tokens for a Trace.
+        """
+        del beam_size
+        prompt = self._ids(source, "text")
+        if target is not None:
+            written = self._ids(source + target, "text with its continuation")[len(prompt) :]
+        else:
+            room = min(max_new_tokens, self.token_limit - len(prompt) - 1)
+            written = self._write(prompt, room, None, torch.Generator(), interventions)
+        return self._trace_ids([*prompt, *written], len(prompt), interventions)
+
+    def rerun(self, trace: Trace, interventions: Sequence[Intervention]) -> Trace:
+        """The run on the same tokens as `trace`, under these interventions instead of its own."""
+        tokens = trace.streams["decoder"].tokens
+        return self._trace_ids(tokens.ids[1:], tokens.prompt_length - 1, interventions)
+
+    def _trace_ids(self, ids: Sequence[int], n_prompt: int, interventions: Sequence[Intervention]) -> Trace:
+        reads = replace(self.tokenizer.describe((BOS, *ids)), prompt_length=1 + n_prompt)
+        return self._trace({"decoder": reads}, {"decoder": self.tokenizer.describe((*ids, EOS))}, interventions)
+
+    @torch.inference_mode()
+    def _write(
+        self,
+        prompt: Sequence[int],
+        max_new_tokens: int,
+        sampling: Sampling | None,
+        numbers: torch.Generator,
+        interventions: Sequence[Intervention],
+    ) -> list[int]:
+        """Ids of the continuation, without </s>; without `sampling` the most probable token each time."""
+        written: list[int] = []
+        with applied(self.model, interventions):
+            steps = Steps(self.model, [()], use_cache=all(change.position_free for change in interventions))
+            steps.force(prompt)
+            for _, logits in zip(range(max_new_tokens), steps, strict=False):
+                allowed = log_probabilities(logits)
+                token = (
+                    allowed.argmax(-1) if sampling is None else draw(sampling_distribution(allowed, sampling), numbers)
+                )
+                if token.item() == EOS:
+                    break
+                written.append(int(token))
+                steps.extend(token.to(logits.device))
+        return written

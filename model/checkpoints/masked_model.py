@@ -1,0 +1,88 @@
+"""An opened encoder-only checkpoint: text with <mask> in; the words that fit, or a Trace, out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.tokenizer import MASK, MASK_TOKEN
+from model.interventions import Intervention, applied
+from model.network.config import BOS, EOS
+from model.network.encoder_only import EncoderOnly
+from model.trace import Trace
+
+
+@dataclass(frozen=True)
+class MaskedModel(Checkpoint):
+    """A model that guesses hidden tokens from both sides."""
+
+    model: EncoderOnly
+
+    def fill(
+        self, text: str, top: int = 5, interventions: Sequence[Intervention] = ()
+    ) -> list[list[tuple[str, float]]]:
+        """For each <mask> of `text` the most probable tokens, best first, with their probabilities.
+
+        Raises:
+            ValueError: the text has no <mask>, or is too long.
+        """
+        ids = self._read(text)
+        masks = [position for position, token in enumerate(ids) if token == MASK]
+        if not masks:
+            raise ValueError(f"The text has no {MASK_TOKEN}. Write it as a word of its own: The {MASK_TOKEN} sat.")
+        probabilities = self._logits(ids, interventions)[masks].double().softmax(-1)
+        return [
+            list(zip(self.tokenizer.tokens(row.indices), row.values.tolist(), strict=True))
+            for row in (each.topk(top) for each in probabilities)
+        ]
+
+    def trace(
+        self,
+        source: str,
+        target: str | None = None,
+        beam_size: int = 1,
+        interventions: Sequence[Intervention] = (),
+    ) -> Trace:
+        """Run the model once over a text and record everything inside.
+
+        Row t should predict token t: the one that is there, and in place of <mask> the most probable one.
+
+        Args:
+            source: the text, with or without <mask>.
+            target: the same text without <mask>, token for token; None: what the model fills in.
+            beam_size: not used: nothing is generated.
+            interventions: what to change in the model.
+
+        Raises:
+            ValueError: the text is blank or too long, or the target has another number of tokens.
+        """
+        del beam_size
+        ids = self._read(source)
+        filled = self._read(target) if target is not None else self._fill(ids, interventions)
+        if len(filled) != len(ids):
+            raise ValueError(f"The target has {len(filled)} tokens, the text {len(ids)}: fill in one token a mask.")
+        return self._trace_ids(source, ids, filled, interventions)
+
+    def rerun(self, trace: Trace, interventions: Sequence[Intervention]) -> Trace:
+        """The run on the same tokens as `trace`, under these interventions instead of its own."""
+        return self._trace_ids(trace.source, trace.src_ids, trace.next_ids, interventions)
+
+    def _read(self, text: str) -> list[int]:
+        return [BOS, *self._ids(text, "text"), EOS]
+
+    def _fill(self, ids: Sequence[int], interventions: Sequence[Intervention]) -> list[int]:
+        best = self._logits(ids, interventions)[:, MASK + 1 :].argmax(-1) + MASK + 1
+        return [int(guess) if token == MASK else token for token, guess in zip(ids, best, strict=True)]
+
+    @torch.inference_mode()
+    def _logits(self, ids: Sequence[int], interventions: Sequence[Intervention]) -> torch.Tensor:
+        """(position, vocabulary)"""
+        with applied(self.model, interventions):
+            return self.model(torch.tensor([list(ids)], device=self.device))[0].cpu()
+
+    def _trace_ids(
+        self, source: str, ids: Sequence[int], filled: Sequence[int], interventions: Sequence[Intervention]
+    ) -> Trace:
+        reads = self.tokenizer.describe(ids, source)
+        return self._trace({"encoder": reads}, {"encoder": self.tokenizer.describe(filled)}, interventions)

@@ -1,0 +1,150 @@
+"""A decoder-only checkpoint: text in; its continuation, its probability or a Trace out."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+
+from model.checkpoints.language_model import LanguageModel
+from model.checkpoints.store import load_checkpoint, save_checkpoint
+from model.hooks import hook_points
+from model.interventions import AttentionTemperature, HeadGate, PositionsOff, SublayerOff
+from model.network.config import BOS, EOS, TransformerConfig
+from model.network.families import new_network
+from model.network.network import Network
+from model.proof.checks import prove
+from model.trace import log_probabilities
+from tests.model.network.test_families import parts
+from tests.model.strategies import few
+from tests.model.tiny import randomised
+
+MODERN = TransformerConfig(
+    d_model=32, n_heads=4, d_ff=48, n_encoder_layers=0, n_decoder_layers=2, dropout=0.0, max_len=64, norm="pre",
+    positions="rope", activation="swiglu", norm_function="rms_norm", n_kv_heads=2, biases=False, scale_embeddings=False,
+    qk_norm=True,
+)  # fmt: skip
+TEXT = "Two dogs run through the snow."
+
+
+@pytest.fixture(scope="module")
+def language_model(tokenizer) -> LanguageModel:
+    return opened(tokenizer)
+
+
+def opened(tokenizer, **changes) -> LanguageModel:
+    config = replace(MODERN, vocab_size=len(tokenizer), **changes)
+    return LanguageModel("random", "0" * 64, randomised(new_network(config)).eval().requires_grad_(False), tokenizer)
+
+
+def half_precision(model: Network) -> dict[str, torch.Tensor]:
+    """Round the weights in place to what a file keeps of them, and return them."""
+    for parameter in model.parameters():
+        parameter.data.copy_(parameter.half())
+    return dict(model.named_parameters())
+
+
+def test_a_saved_language_model_opens_as_one(language_model, tmp_path):
+    model = language_model.model
+    save_checkpoint(tmp_path / "lm", model, language_model.tokenizer, half_precision(model))
+    again = load_checkpoint(str(tmp_path / "lm"), device="cpu")
+    assert isinstance(again, LanguageModel)
+    assert np.array_equal(again.trace(TEXT).logits, language_model.trace(TEXT).logits)
+
+
+def test_a_row_predicts_the_token_that_follows_and_the_last_one_the_end(language_model):
+    trace = language_model.trace(TEXT)
+    ids = tuple(language_model.tokenizer.encode(TEXT))
+    assert (trace.tgt_ids, trace.next_ids) == ((BOS, *ids), (*ids, EOS))
+    assert (trace.source, trace.src_tokens, trace.memory) == ("", (), None)
+    assert trace.translation == TEXT
+    expected = log_probabilities(trace.logits)[range(len(ids) + 1), trace.next_ids].sum()
+    assert language_model.log_probability(TEXT) == pytest.approx(expected)
+
+
+@few
+@given(parts())
+def test_the_chain_closes_for_any_mix_of_parts(tokenizer, changes):
+    """From the embeddings to the logits each step of the Trace follows from the one before it."""
+    model = opened(tokenizer, **changes)
+    changes = (AttentionTemperature(0.5, layer=1), HeadGate(0.0, head=2), SublayerOff(layer=0, name="feed_forward"))
+    for interventions in ((), changes):
+        trace = model.trace(TEXT, interventions=interventions)
+        assert [check.title for check in prove(model, trace) if not check.passed] == []
+
+
+@pytest.mark.parametrize("temperature", [0, 1.0])
+def test_with_and_without_the_cache_it_writes_the_same(language_model, temperature):
+    """An intervention on positions turns the cache off; this one changes nothing else."""
+
+    class Uncached(HeadGate):
+        position_free = False
+
+    arguments = {"max_new_tokens": 12, "temperature": temperature, "seed": 3}
+    cached = language_model.continue_text([TEXT, "A"], **arguments)
+    assert cached == language_model.continue_text([TEXT, "A"], **arguments, interventions=[Uncached(1.0)])
+
+
+def test_greedy_writing_takes_the_most_probable_token_of_each_row(language_model):
+    trace = language_model.trace("Two dogs", max_new_tokens=10)
+    n_prompt, ids = trace.streams["decoder"].tokens.prompt_length, trace.tgt_ids
+    assert n_prompt == 1 + len(language_model.tokenizer.encode("Two dogs"))
+    for row in range(n_prompt - 1, len(ids) - 1):
+        allowed = trace.logits[row].copy()
+        allowed[:EOS] = -np.inf
+        assert allowed.argmax() == ids[row + 1]
+    (text,) = language_model.continue_text(["Two dogs"], max_new_tokens=10, temperature=0)
+    assert text == trace.streams["decoder"].tokens.text
+
+
+def test_sampling_depends_on_the_seed_alone_and_top_k_1_is_greedy(language_model):
+    def write(**arguments):
+        return language_model.continue_text(["The"], max_new_tokens=15, **arguments)
+
+    assert write(seed=1) == write(seed=1)
+    assert len({write(seed=seed)[0] for seed in range(5)}) > 1
+    assert write(top_k=1, seed=5) == write(temperature=0) == write(top_p=1e-9, seed=6)
+    assert write(temperature=0)[0].startswith("The")
+
+
+def test_interventions_act_on_what_is_written_and_on_the_trace(language_model):
+    change = SublayerOff(layer=1, name="self_attn")
+    changed = language_model.trace(TEXT, interventions=[change])
+    assert not np.array_equal(changed.logits, language_model.trace(TEXT).logits)
+    assert np.array_equal(language_model.rerun(changed, ()).logits, language_model.trace(TEXT).logits)
+    assert not changed.sublayers[2].out.any()
+
+
+def test_what_the_model_does_not_have_cannot_be_changed(language_model):
+    assert not any(path.endswith("positional") for path in hook_points(language_model.model))
+    with pytest.raises(ValueError, match="adds no positional encoding"):
+        language_model.trace(TEXT, interventions=[PositionsOff()])
+    with pytest.raises(ValueError, match="no attention kind='cross'"):
+        language_model.trace(TEXT, interventions=[HeadGate(0.0, kind="cross")])
+
+
+def test_what_the_trace_says_of_queries_and_keys_leads_from_the_input_to_the_scores(language_model):
+    """Projection, norm, rotation; and each pair of query heads shares its keys."""
+    attention = language_model.trace(TEXT).attention("decoder_self", 1)
+    assert attention.kv_head == (0, 0, 1, 1)
+    assert np.array_equal(attention.k[0], attention.k[1])
+    assert not attention.projections.biases
+    projected = attention.query_input @ attention.projections.w_q
+    assert np.allclose(projected, attention.qk_norm.q, atol=1e-5)
+    assert np.allclose(attention.qk_norm.q_norm(projected), attention.rotary.q, atol=1e-5)
+    assert np.allclose(attention.rotary.turn(attention.rotary.q), attention.q, atol=1e-5)
+    assert np.allclose(attention.q @ attention.k.swapaxes(1, 2), attention.scores, atol=1e-4)
+
+
+def test_bad_input_gets_a_sentence(language_model):
+    with pytest.raises(ValueError, match="The text is empty"):
+        language_model.trace("  ")
+    with pytest.raises(ValueError, match="at most 64 fit"):
+        language_model.log_probability("word " * 100)
+    with pytest.raises(ValueError, match="takes a list of texts"):
+        language_model.continue_text("Once")
+    with pytest.raises(ValueError, match="temperature must be above 0"):
+        language_model.continue_text(["Once"], temperature=-1.0)
+    assert language_model.continue_text([""], max_new_tokens=0) == [""]
+    assert torch.is_grad_enabled()
