@@ -166,6 +166,16 @@ def query(visitor: Visitor) -> dict[str, str]:
     return {key: values[-1] for key, values in parse_qs(urlsplit(visitor.page.url).query).items()}
 
 
+def wait_for_query(visitor: Visitor, wanted: dict[str, str]) -> None:
+    """Wait until these are the parameters of the address, which follows the page with a moment's delay."""
+    visitor.page.wait_for_function(
+        """wanted => JSON.stringify([...new URLSearchParams(location.search)].sort()) === JSON.stringify(wanted)""",
+        arg=sorted(map(list, wanted.items())),
+    )
+    visitor.settle()
+    assert query(visitor) == wanted
+
+
 def open_window(browser: "Browser", **options: object) -> "Page":
     """The page of a new context, which shares nothing with other contexts."""
     context = browser.new_context(**{"viewport": VIEWPORT, **options})

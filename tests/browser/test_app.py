@@ -10,11 +10,11 @@ import pytest
 
 from model.checkpoints.translator import Translator
 from pages import PAGES, Page
-from tests.browser.conftest import Visitor, query
+from tests.browser.conftest import Visitor, wait_for_query
 
 ALL_PAGES = [page for pages in PAGES.values() for page in pages]
-FIRST_VISITS = [ALL_PAGES[0], ALL_PAGES[-1]]
-"""each on a server that nobody has visited: the home page, and one that is not"""
+FIRST_VISITS = {"": ("", "Translate"), "how_it_is_known": ("verification", "Verification")}
+"""path: (path, title) that a later visitor opens; each on a server that nobody has visited, one by its old address"""
 CHOICES = {
     "source": "A dog & a cat.",
     "target": "Greedy",
@@ -39,46 +39,43 @@ def type_sentence(visitor: Visitor, sentence: str) -> None:
     visitor.settle()
 
 
-@pytest.mark.parametrize("page", FIRST_VISITS, ids=path)
+@pytest.mark.parametrize("address", FIRST_VISITS)
 def test_a_link_to_a_page_of_a_fresh_server_shows_what_it_shows_later(
-    page: Page, cold_server: str, new_visitor: Callable[..., Visitor]
+    address: str, cold_server: str, new_visitor: Callable[..., Visitor]
 ) -> None:
-    address = f"{cold_server}/{path(page)}?{urlencode(CHOICES)}"
+    later_address, title = FIRST_VISITS[address]
     first, beside = new_visitor(), new_visitor()
     for visitor in (first, beside):
-        visitor.page.goto(address, wait_until="commit")
+        visitor.page.goto(f"{cold_server}/{address}?{urlencode(CHOICES)}", wait_until="commit")
     for visitor in (first, beside):
         visitor.settle()
-    assert first.page.get_by_role("heading", name=page.title, exact=True).is_visible()
+    assert first.page.get_by_role("heading", name=title, exact=True).is_visible()
     assert first.page.get_by_label("Source sentence").input_value() == CHOICES["source"]
-    assert first.page.title() == f"{page.title} · Attention Explorer"
-    assert query(first) == CHOICES
+    assert first.page.title() == f"{title} · Attention Explorer"
+    assert "Page not found" not in first.page.locator("body").inner_text()
+    wait_for_query(first, CHOICES)
     picture = first.picture()
     assert beside.picture() == picture
-    beside.visit(address)
-    assert beside.picture() == picture
+    for known in {address, later_address}:
+        beside.visit(f"{cold_server}/{known}?{urlencode(CHOICES)}")
+        assert beside.picture() == picture
+        wait_for_query(beside, CHOICES)
 
 
-def test_the_old_address_of_verification_still_opens_it_with_its_query(
-    cold_server: str, new_visitor: Callable[..., Visitor]
+def test_what_is_typed_is_translated_and_the_link_to_copy_is_the_address_of_this_view(
+    server: str, visitor: Visitor
 ) -> None:
-    for visitor in (new_visitor(), new_visitor()):
-        visitor.visit(f"{cold_server}/how_it_is_known?{urlencode(CHOICES)}")
-        assert visitor.page.get_by_role("heading", name="Verification", exact=True).is_visible()
-        assert visitor.page.get_by_label("Source sentence").input_value() == CHOICES["source"]
-        assert visitor.page.title() == "Verification · Attention Explorer"
-        assert query(visitor) == CHOICES
-        assert "Page not found" not in visitor.page.locator("body").inner_text()
-
-
-def test_what_is_typed_is_translated(server: str, visitor: Visitor) -> None:
     visitor.visit(server)
     before = visitor.page.locator(".sentence").inner_text()
-    type_sentence(visitor, "A man.")
-    assert query(visitor) == {"source": "A man."}
+    type_sentence(visitor, "A man & a dog.")
+    wait_for_query(visitor, {"source": "A man & a dog."})
     assert not visitor.page.get_by_text("Ctrl+Enter").count()
     assert visitor.page.get_by_role("list", name="Source tokens and their ids").get_by_role("listitem").count() > 1
     assert visitor.page.locator(".sentence").inner_text() != before
+    visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Link").click()
+    link = visitor.page.get_by_label("Link to this view").inner_text().strip()
+    assert parse_qs(urlsplit(link).query) == {"source": ["A man & a dog."]}
+    assert urlsplit(link).netloc == urlsplit(server).netloc
 
 
 def test_inputs_stay_from_page_to_page_and_the_back_button_works(server: str, visitor: Visitor) -> None:
@@ -87,47 +84,34 @@ def test_inputs_stay_from_page_to_page_and_the_back_button_works(server: str, vi
     visitor.page.locator("[data-testid=stPageLink]").get_by_text(other.title).click()
     visitor.page.get_by_role("heading", name=other.title, exact=True).wait_for()
     visitor.settle()
-    assert query(visitor) == CHOICES
+    wait_for_query(visitor, CHOICES)
     assert visitor.page.get_by_label("Source sentence").input_value() == CHOICES["source"]
     visitor.page.go_back()
     visitor.page.get_by_role("heading", name=ALL_PAGES[0].title, exact=True).wait_for()
     visitor.settle()
-    assert query(visitor) == CHOICES
+    wait_for_query(visitor, CHOICES)
     visitor.page.go_forward()
     visitor.page.get_by_role("heading", name=other.title, exact=True).wait_for()
     visitor.settle()
-    assert query(visitor) == CHOICES
+    wait_for_query(visitor, CHOICES)
 
 
-def test_every_page_is_in_the_menu(server: str, visitor: Visitor) -> None:
+def test_every_page_is_in_the_menu_and_reset_takes_the_temperature_back(server: str, visitor: Visitor) -> None:
     visitor.visit(server)
     for section, pages in PAGES.items():
         visitor.page.get_by_role("banner").get_by_text(section, exact=True).click()
         for page in pages:
             visitor.page.get_by_test_id("stTopNavDropdownLink").filter(has_text=page.title).wait_for()
         visitor.page.keyboard.press("Escape")
-
-
-def test_the_temperature_slider_moves_and_reset_takes_it_back(server: str, visitor: Visitor) -> None:
-    visitor.visit(server)
     slider = visitor.page.get_by_role("slider", name="Attention temperature")
     slider.focus()
     slider.press("ArrowRight")
     slider.press("ArrowRight")
     visitor.page.get_by_text("the model ran again with it").wait_for()
-    assert query(visitor) == {"tau": "1.25"}
+    wait_for_query(visitor, {"tau": "1.25"})
     visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Reset").click()
     visitor.page.get_by_text("the model ran again with it").wait_for(state="detached")
-    assert query(visitor) == {}
-
-
-def test_the_link_to_copy_is_the_address_of_this_view(server: str, visitor: Visitor) -> None:
-    visitor.visit(server)
-    type_sentence(visitor, "A man & a dog.")
-    visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Link").click()
-    link = visitor.page.get_by_label("Link to this view").inner_text().strip()
-    assert parse_qs(urlsplit(link).query) == {"source": ["A man & a dog."]}
-    assert urlsplit(link).netloc == urlsplit(server).netloc
+    wait_for_query(visitor, {})
 
 
 def test_downloads_name_the_checkpoint_and_its_hash(server: str, visitor: Visitor, translator: Translator) -> None:
@@ -147,16 +131,14 @@ def test_downloads_name_the_checkpoint_and_its_hash(server: str, visitor: Visito
             assert re.search("checkpoint_sha256.*[0-9a-f]{64}", content.read_text(), re.DOTALL)
 
 
-def test_a_forged_link_shows_the_page_with_a_note(server: str, visitor: Visitor) -> None:
+def test_a_forged_link_shows_the_page_with_a_note_and_so_do_a_hundred_thousand_characters(
+    server: str, visitor: Visitor
+) -> None:
     forged = {"source": "<img src=x onerror=alert(1)>", "layer": "99999999999999999999", "tau": "<b>", "kind": "x"}
     visitor.visit(f"{server}/?{urlencode(forged)}")
     assert visitor.page.get_by_text("The link asks for a").count() == 3
-    assert query(visitor) == {"source": forged["source"]}
+    wait_for_query(visitor, {"source": forged["source"]})
     assert visitor.page.locator("img[src=x]").count() == 0
-
-
-def test_a_hundred_thousand_characters_get_a_sentence(server: str, visitor: Visitor) -> None:
-    visitor.visit(server)
     visitor.page.get_by_label("Source sentence").evaluate(
         """(box, text) => {
             Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(box, text);
@@ -167,6 +149,6 @@ def test_a_hundred_thousand_characters_get_a_sentence(server: str, visitor: Visi
     visitor.page.get_by_label("Source sentence").press("Control+Enter")
     visitor.page.get_by_text("100,000 characters").wait_for()
     visitor.settle()
-    assert query(visitor) == {}
+    wait_for_query(visitor, {})
     type_sentence(visitor, "A dog.")
     assert visitor.page.get_by_text("The picture is the model").is_visible()

@@ -16,7 +16,7 @@ def test_each_picture_has_a_time_beside_the_empty_rerun(
     if chromium_path() is None:
         pytest.skip("needs a browser")
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(saved_checkpoints))
-    shown = {name: views.PICTURES[name] for name in ("mosaic", "map", "temperature", "word")}
+    shown = {name: views.PICTURES[name] for name in ("map", "temperature")}
     monkeypatch.setattr(views, "PICTURES", shown)
     # In a thread of its own: this one already has Playwright's loop for the other tests' windows.
     with ThreadPoolExecutor(1) as thread:

@@ -3,8 +3,6 @@
 import re
 from urllib.parse import urlencode
 
-import pytest
-
 from model.checkpoints.translator import Translator
 from model.generation.beam_tree import BeamTree, beam_tree
 from model.network.config import EOS
@@ -82,9 +80,9 @@ def test_clicks_and_keys_walk_along_the_tree(server: str, visitor: Visitor, tran
     assert visitor.page.locator(f"{NODE}.pruned").count() == 0
 
 
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 13])
-def test_short_and_long_sentences_at_the_controls_ends(source: str, server: str, visitor: Visitor) -> None:
-    visitor.visit(page(server, source=source, part="Beam", **{"decoding-beam": "8", "decoding-alpha": "2.0"}))
+def test_the_tree_of_a_long_sentence_scrolls_to_the_chosen_step(server: str, visitor: Visitor) -> None:
+    ends = {"decoding-beam": "8", "decoding-alpha": "2.0"}
+    visitor.visit(page(server, source="A dog runs. " * 13, part="Beam", **ends))
     node(visitor, 15).wait_for()
     steps = visitor.page.locator(".beam_tree .step").count()
     slider = visitor.page.get_by_role("slider", name=re.compile("^Step, 0 to"))
@@ -98,7 +96,7 @@ def test_short_and_long_sentences_at_the_controls_ends(source: str, server: str,
         """step => { const [a, b] = [step, step.closest('.stage')].map(node => node.getBoundingClientRect());
             return a.left >= b.left - 1 && a.right <= b.right + 1; }"""
     )
-    assert inside, "the tree scrolls to the chosen step"
+    assert inside
 
 
 def test_sampling_again_and_measuring(server: str, visitor: Visitor) -> None:

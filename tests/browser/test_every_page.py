@@ -1,18 +1,44 @@
-"""Every page at its extremes in Chromium: no exception, nothing in the console, nothing asked of another machine."""
+"""Every page in Chromium at its extremes, in both schemes: nothing fails, and hostile text stays text.
+
+A `Visitor` also fails a test in which the console shows an error or a request goes to another machine.
+"""
 
 from urllib.parse import urlencode
 
 import pytest
 
+from model.checkpoints.tokenizer import Tokenizer
 from pages import Page
 from tests.browser.conftest import Visitor
-from tests.browser.test_app import ALL_PAGES, path, type_sentence
+from tests.browser.test_app import ALL_PAGES, path
 
-LONG = "A dog runs. " * 14
-"""more than a hundred tokens of the tiny vocabulary"""
+SOURCE = (
+    "<img src=x onerror=hit=1><svg onload=hit=1> [go](javascript:hit=1) ![i](x.png) $x^2$ "
+    ":red[r] \u202eabc\x01 {{7*7}} %{x}"
+)
+TARGET = (
+    '<script>hit=1</script> <iframe srcdoc=x></iframe><a href="javascript:hit=1">a</a> $$y$$ `c` **b** '
+    "<b onclick=x>b</b>"
+)
+INJECTED = """() => {
+  const roots = [document];
+  for (const root of roots)
+    for (const node of root.querySelectorAll('*')) if (node.shadowRoot) roots.push(node.shadowRoot);
+  const all = (what) => roots.flatMap((root) => [...root.querySelectorAll(what)]);
+  return Object.entries({
+    hit: window.hit ?? 0,
+    handlers: all('[onerror], [onload], [onclick]').length,
+    script: all('[data-testid=stApp] script').length,
+    iframe: all('iframe').length,
+    image: all('img').filter((node) => /x(\\.png)?$/.test(node.getAttribute('src') ?? '')).length,
+    link: all('a').filter((node) => /javascript:/.test(node.getAttribute('href') ?? '')).length,
+    formula: all('.katex annotation').filter((node) => ['x^2', 'y'].includes(node.textContent.trim())).length,
+    exception: all('[data-testid=stException]').length,
+  }).filter(([, count]) => count > 0);
+}"""
 
 
-def to_both_ends(visitor: Visitor) -> None:
+def move_sliders_to_both_ends(visitor: Visitor) -> None:
     """Each slider of the page, Streamlit's and our own, by the keys that go there."""
     sliders = visitor.page.get_by_test_id("stMain").locator("[role=slider], input[type=range]")
     for number in range(sliders.count()):
@@ -24,15 +50,57 @@ def to_both_ends(visitor: Visitor) -> None:
                 visitor.settle()
 
 
+def type_both(visitor: Visitor, source: str, target: str) -> None:
+    """Source sentence and own translation."""
+    for label, key, text in (("Source sentence", "source", source), ("Your own translation", "typed", target)):
+        box = visitor.page.get_by_label(label)
+        box.fill(text)
+        box.press("Control+Enter")
+        visitor.page.wait_for_function(
+            "([key, text]) => new URLSearchParams(location.search).get(key)?.startsWith(text)", arg=[key, text[:60]]
+        )
+        visitor.settle()
+
+
+def change_scheme(visitor: Visitor, scheme: str) -> None:
+    visitor.page.emulate_media(color_scheme=scheme)
+    visitor.page.wait_for_function(f"getComputedStyle(document.querySelector('.stApp')).colorScheme === '{scheme}'")
+
+
+def brightness(visitor: Visitor) -> float:
+    """Of the app's background, 0 to 255."""
+    background = visitor.page.locator("[data-testid=stApp]").evaluate("app => getComputedStyle(app).backgroundColor")
+    return sum(map(int, background.removeprefix("rgb(").removesuffix(")").split(",")[:3])) / 3
+
+
 @pytest.mark.parametrize("page", ALL_PAGES, ids=path)
-def test_a_page_lives_through_its_sliders_ends_with_a_hundred_tokens_and_with_one(
-    page: Page, server: str, visitor: Visitor
+def test_a_page_with_a_hundred_hostile_tokens_by_link_and_with_one_at_its_sliders_ends(
+    page: Page, server: str, visitor: Visitor, tokenizer: Tokenizer
 ) -> None:
-    query = {"source": LONG, "target": "Greedy", "kind": "Decoder self-attention", "layer": "1", "head": "3"}
+    """Every other page is opened in the dark scheme; each is changed to the other one."""
+    assert all(100 <= len(tokenizer.encode(text)) < 127 for text in (SOURCE, TARGET)), "long, and fits into one run"
+    schemes = ["light", "dark"] if ALL_PAGES.index(page) % 2 else ["dark", "light"]
+    visitor.page.emulate_media(color_scheme=schemes[0])
+    query = {"source": SOURCE, "target": "Typed", "typed": TARGET}
+    query |= {"kind": "Decoder self-attention", "layer": "1", "head": "3"}
     visitor.visit(f"{server}/{path(page)}?{urlencode(query)}")
-    for sentence in (None, "A"):
-        if sentence:
-            type_sentence(visitor, sentence)
-        to_both_ends(visitor)
-        assert visitor.page.get_by_text("The picture is the model").is_visible()
-        assert visitor.page.get_by_test_id("stException").count() == 0
+    assert (brightness(visitor) > 200) == (schemes[0] == "light")
+    move_sliders_to_both_ends(visitor)
+    assert visitor.page.evaluate(INJECTED) == []
+    change_scheme(visitor, schemes[1])
+    assert (brightness(visitor) > 200) == (schemes[1] == "light")
+    type_both(visitor, "A", "A")
+    move_sliders_to_both_ends(visitor)
+    assert visitor.page.get_by_text("The picture is the model").is_visible()
+    assert visitor.page.evaluate(INJECTED) == []
+
+
+def test_hostile_text_that_is_typed_stays_text_and_goes_along_to_other_pages(server: str, visitor: Visitor) -> None:
+    visitor.visit(f"{server}/?{urlencode({'target': 'Typed', 'typed': 'Ein'})}")
+    type_both(visitor, SOURCE, TARGET)
+    assert visitor.page.evaluate(INJECTED) == []
+    visitor.page.locator("[data-testid=stPageLink]").get_by_text(ALL_PAGES[1].title).click()
+    visitor.page.get_by_role("heading", name=ALL_PAGES[1].title, exact=True).wait_for()
+    visitor.settle()
+    assert SOURCE[:60] in visitor.page.get_by_label("Source sentence, English").input_value()
+    assert visitor.page.evaluate(INJECTED) == []

@@ -1,9 +1,8 @@
 """What is chosen goes along from page to page, into the address, and back."""
 
-from collections.abc import Callable
 from urllib.parse import quote
 
-from tests.browser.conftest import Visitor, query
+from tests.browser.conftest import Visitor, wait_for_query
 
 CHOSEN = {"source": "A dog & a cat.", "layer": "1", "head": "2", "tau": "2"}
 OFF = '[["HeadGate",{"gate":0.0,"kind":"encoder_self","layer":1,"head":2}]]'
@@ -24,20 +23,8 @@ def wait_for_address(visitor: Visitor, part: str) -> None:
     visitor.settle()
 
 
-def wait_for_query(visitor: Visitor, wanted: dict[str, str]) -> None:
-    """The address follows the page with a moment's delay."""
-    visitor.page.wait_for_function(
-        """wanted => JSON.stringify([...new URLSearchParams(location.search)].sort()) === JSON.stringify(wanted)""",
-        arg=sorted(map(list, wanted.items())),
-    )
-    visitor.settle()
-    assert query(visitor) == wanted
-
-
-def test_from_a_head_to_its_steps_and_to_the_model_without_it_and_back(
-    server: str, new_visitor: Callable[..., Visitor]
-) -> None:
-    visitor = new_visitor(permissions=["clipboard-read", "clipboard-write"])
+def test_from_a_head_to_its_steps_and_to_the_model_without_it_and_back(server: str, visitor: Visitor) -> None:
+    visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     visitor.visit(f"{server}/heads_and_layers?source=A+dog+%26+a+cat.&layer=1&head=2&tau=2")
     follow(visitor, "This head, step by step", "Attention, step by step")
     visitor.page.get_by_role("button", name="Next").click()

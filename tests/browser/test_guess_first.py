@@ -9,12 +9,8 @@ from pages.widgets.guess_first import highest
 from tests.browser.conftest import Visitor
 
 HERE = {"source": "a dog and a cat", "target": "Greedy", "kind": "Decoder self-attention", "layer": "1", "head": "2"}
-PICTURES = {
-    "attention_step_by_step": ".matrices canvas",
-    "heads_and_layers": ".mosaic canvas",
-    "masks": ".st-key-masks-maps .js-plotly-plot",
-    "temperature": ".temperature canvas.cells",
-}
+PICTURES = {"heads_and_layers": ".mosaic canvas", "masks": ".st-key-masks-maps .js-plotly-plot"}
+"""one picture of our own, one of Plotly"""
 
 
 def switch(visitor: Visitor) -> None:

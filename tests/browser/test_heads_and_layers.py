@@ -80,18 +80,3 @@ def test_a_link_opens_the_same_look(server: str, visitor: Visitor, translator: T
     assert drawn(visitor) == pytest.approx(expected, rel=1e-4, abs=1e-5, nan_ok=True)
     assert query(visitor) == asked
     visitor.page.get_by_text("of a row on average").wait_for()
-
-
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 13])
-def test_short_and_long_sentences_in_every_look(source: str, server: str, visitor: Visitor) -> None:
-    visitor.visit(page(server, source=source, target="Greedy"))
-    for label in ("Norm-weighted", "Rollout", "Attention weights"):
-        visitor.page.get_by_role("radio", name=label, exact=True).click()
-        visitor.settle()
-        assert np.isfinite(drawn(visitor)).all()
-    pieces = len(drawn(visitor))
-    for label in ("Whole words", "Hide special tokens", "All kinds"):
-        visitor.page.locator("[data-testid=stCheckbox]", has_text=label).locator("label").click()
-        visitor.settle()
-    assert len(drawn(visitor)) < pieces
-    assert visitor.page.locator(f"{MAP} .ytick text").count() <= 30

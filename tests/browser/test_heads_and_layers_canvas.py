@@ -1,7 +1,7 @@
 """The mosaic and the token lines in Chromium: what is drawn, said and chosen is what was sent."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -177,8 +177,8 @@ def test_hovering_names_head_tokens_and_weight_as_text(server: str, visitor: Vis
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_head_is_chosen_by_click_and_by_key(server: str, new_visitor: Callable[..., Visitor], scheme: str) -> None:
-    visitor = new_visitor(color_scheme=scheme)
+def test_a_head_is_chosen_by_click_and_by_key(server: str, visitor: Visitor, scheme: str) -> None:
+    visitor.page.emulate_media(color_scheme=scheme)
     visitor.visit(f"{server}/?n=5")
     marks, layout = layer_of(visitor, "mosaic", 1), layout_of(visitor)
     assert outlined(visitor, "chosen") == pytest.approx(tile_of(layout, 1, 1, 2), abs=0.5)
@@ -257,8 +257,8 @@ def test_tokens_are_isolated_by_key(server: str, visitor: Visitor) -> None:
     assert said.inner_text() == "All lines"
 
 
-def test_one_token_and_a_narrow_window_are_drawn_too(server: str, new_visitor: Callable[..., Visitor]) -> None:
-    visitor = new_visitor(viewport={"width": 390, "height": 800})
+def test_one_token_and_a_narrow_window_are_drawn_too(server: str, visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 800})
     visitor.visit(f"{server}/?n=1")
     layout = layout_of(visitor)
     assert pixel(layer_of(visitor, "mosaic", 0), cell_place(layout, 0, 1, 3, (0.5, 0.5))) == viridis(1)

@@ -59,15 +59,3 @@ def test_a_link_opens_the_same_view_and_every_tab_draws(server: str, visitor: Vi
         visitor.page.get_by_role("tab", name=tab).click()
         visitor.settle()
         assert all(draws(visitor, key) for key in keys)
-
-
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
-def test_short_and_long_sentences(source: str, server: str, visitor: Visitor, translator: Translator) -> None:
-    shown = {"layers_stack": "Encoder", "layers_tab": "Similarity"}
-    visitor.visit(page(server, source=source, target="Typed", typed="Ein Hund.", **shown))
-    assert draws(visitor, "layers-path")
-    assert draws(visitor, "layers-similarity")
-    tokens = len(translator.trace(source, "Ein Hund.").src_tokens)
-    rows = visitor.page.locator(CHART).evaluate("plot => plot._fullData.find(t => t.type === 'heatmap').z.length")
-    assert rows == tokens
-    assert visitor.page.locator(f"{CHART} .y3tick text").count() <= 30

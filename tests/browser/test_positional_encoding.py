@@ -76,17 +76,6 @@ def test_every_tab_draws(server: str, visitor: Visitor) -> None:
     visitor.page.locator(".katex-mathml", has_text="M_{64}").first.wait_for(state="attached")
 
 
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 13])
-def test_short_and_long_sentences(source: str, server: str, visitor: Visitor, translator: Translator) -> None:
-    visitor.visit(page(server, source=source, target="Greedy"))
-    assert draws(visitor, "pe-sum")
-    tokens = len(translator.trace(source, beam_size=1).src_tokens)
-    assert tokens <= 2 or tokens > 100
-    rows = visitor.page.locator(".st-key-pe-sum .js-plotly-plot").evaluate("plot => plot._fullData[2].z.length")
-    assert rows == tokens
-    assert visitor.page.locator(".st-key-pe-sum .ytick").count() <= 3 * 30
-
-
 def test_a_link_opens_the_same_view(server: str, visitor: Visitor) -> None:
     asked = {"part": "Rotation", "positions": "100", "pos": "7", "offset": "9", "pair": "3", "side": "Target"}
     visitor.visit(page(server, **asked))

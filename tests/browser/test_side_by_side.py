@@ -63,12 +63,3 @@ def test_two_sentences_by_link_typing_and_reset(server: str, visitor: Visitor, t
     visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Reset").click()
     visitor.page.wait_for_function("!location.search.includes('side_')")
     visitor.settle()
-
-
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 13])
-def test_one_word_beside_a_sentence_and_a_hundred_tokens(source: str, server: str, visitor: Visitor) -> None:
-    here = {"source": source.strip(), "kind": "Decoder self-attention", "side_mode": "Sentences"}
-    visitor.visit(page(server, **here, side_sentence="a cat"))
-    left, right, difference = maps(visitor)
-    assert len(difference) >= max(len(left), len(right))
-    assert visitor.page.locator(f"{MAPS} .ytick").count() <= 3 * 30

@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,24 +32,14 @@ def pattern_of(translator: Translator) -> np.ndarray:
     return translator.trace(SOURCE).attention("cross", 1).pattern[2]
 
 
-MOST_TRIES = 600
-
-
 def visit(server: str, visitor: Visitor, page: str, **query: str) -> None:
     visitor.visit(f"{server}/{page}?{urlencode(QUERY | query)}")
     visitor.page.get_by_text("Export", exact=True).last.click()
 
 
 def saved(page: "Page", button: str, folder: Path) -> Path:
-    save = page.get_by_role("button", name=button).first
     with page.expect_download() as download:
-        save.click()
-        # A picture that is not drawn yet says so in place of a file; then a person tries again.
-        for _ in range(MOST_TRIES):
-            if not page.get_by_text("This picture is not on the page at the moment.").is_visible():
-                break
-            page.wait_for_timeout(100)
-            save.click()
+        page.get_by_role("button", name=button).first.click()
     file = folder / download.value.suggested_filename
     download.value.save_as(file)
     return file
@@ -80,20 +70,27 @@ def words_of(file: Path) -> str:
 @pytest.mark.parametrize(
     ("page", "pictures"),
     [
-        ("masks", {"Mask, scores and weights": "Softmax of 3"}),
-        ("heads_and_layers", {"All heads": "colours from 0 to 1", "Lines of": "queries"}),
-        ("temperature", {"The head": "colours from 0 to 1"}),
-        ("attention_step_by_step", {"Step 1": "colours from", "The arithmetic": "Colours:"}),
-        ("decoding", {"Beam search": "step 0"}),
+        ("masks", {"Mask, scores and weights": (".st-key-masks-maps .modebar-btn", "Softmax of 3")}),
+        (
+            "heads_and_layers",
+            {"All heads": (".mosaic canvas", "colours from 0 to 1"), "Lines of": (".lines canvas", "queries")},
+        ),
+        ("temperature", {"The head": (".temperature canvas.cells", "colours from 0 to 1")}),
+        (
+            "attention_step_by_step",
+            {"Step 1": (".matrices canvas", "colours from"), "The arithmetic": (".arithmetic figure", "Colours:")},
+        ),
+        ("decoding", {"Beam search": (".beam_tree .node", "step 0")}),
     ],
 )
 def test_a_picture_is_saved_with_its_labels_and_with_what_it_is_of(
-    page: str, pictures: dict[str, str], server: str, visitor: Visitor, tmp_path: Path
+    page: str, pictures: dict[str, tuple[str, str]], server: str, visitor: Visitor, tmp_path: Path
 ) -> None:
     visit(server, visitor, page, **({"part": "Beam"} if page == "decoding" else {}))
     if page == "decoding":
         visitor.page.get_by_text("Export", exact=True).first.click()
-    for picture, shown in pictures.items():
+    for picture, (drawn, shown) in pictures.items():
+        visitor.page.locator(drawn).first.wait_for(state="attached")
         png, svg = (saved(visitor.page, f"Save as {kind}: {picture}", tmp_path) for kind in ("PNG", "SVG"))
         for file in (png, svg):
             assert re.search(r"-en-de-[0-9a-f]{8}\.(png|svg)$", file.name)
@@ -128,8 +125,8 @@ def test_the_page_of_a_component_opens_without_a_network_and_works(
         assert not np.allclose(page.locator(".temperature").evaluate(read), weights)
 
 
-def test_a_small_window_shows_all_of_the_export_box(new_visitor: Callable[..., Visitor], server: str) -> None:
-    visitor = new_visitor(viewport={"width": 390, "height": 800})
+def test_a_small_window_shows_all_of_the_export_box(server: str, visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 800})
     visit(server, visitor, "temperature")
     for name in ("Save as PNG", "Save as SVG", "HTML:", "NPZ:", "CSV:"):
         box = visitor.page.get_by_role("button", name=name).first.bounding_box()

@@ -75,14 +75,3 @@ def test_a_link_opened_shows_the_same_changes(server: str, visitor: Visitor) -> 
     assert len(decode(link(visitor))) == 3
     visitor.visit(page(server, changes=changes))
     assert visitor.picture() == picture
-
-
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 13])
-def test_one_word_and_a_hundred_tokens(source: str, server: str, visitor: Visitor, translator: Translator) -> None:
-    visitor.visit(page(server, source=source.strip(), changes="uniform@encoder_self", part="Where it moved"))
-    tokens = len(translator.trace(source.strip(), beam_size=1).src_tokens)
-    assert tokens <= 3 or tokens > 100
-    before, after, _ = maps(visitor)
-    assert before.shape == (tokens, tokens)
-    assert after == pytest.approx(np.full_like(after, 1 / tokens))
-    assert visitor.page.locator(f"{MAPS} .ytick").count() <= 3 * 30
