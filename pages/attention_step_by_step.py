@@ -5,9 +5,15 @@ import streamlit as st
 from model.network.attention import MultiHeadAttention
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
-from pages.parts.attention_step_by_step import choose_cell, choose_step_of_head, draw_arithmetic, draw_matrices
+from pages.parts.attention_step_by_step import (
+    choose_cell,
+    choose_step_of_head,
+    draw_arithmetic,
+    draw_matrices,
+    explain_step_of_head,
+)
 from pages.parts.change_list import switch_off_link
-from pages.widgets.explain import explain, show_code
+from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import link_with, links
@@ -27,10 +33,13 @@ place = f"{view.kind} layer {view.layer} head {view.head}"
 
 number = choose_step_of_head()
 step = STEPS[number]
-st.latex(attention_formula(number, head.n_heads, head.index, head.crosses))
-st.markdown(f"**{number + 1}. {step.title}.** {step.text(head)}")
-guess_first(view, "steps")
-stage = st.container()
+with st.container(key="step-formula", horizontal=True, horizontal_alignment="center", vertical_alignment="center"):
+    for line in attention_formula(number, head.n_heads, head.index, head.crosses):
+        st.latex(line, width="content")
+explain_step_of_head(number, head)
+with st.container(key="step-guess"):
+    guess_first(view, "steps")
+stage = st.container(key="step-stage")
 st.caption(shapes(head))
 
 st.header("The arithmetic of one cell", anchor=False, help="Choose the cell here, or click on a matrix.")
@@ -45,7 +54,6 @@ sums = draw_arithmetic(payload(shown, result_chain(head, choice), number))
 with st.container(horizontal=True):
     links(heads_and_layers="This head among all others")
     link_with("What if this head were off?", "what_if", **switch_off_link(view.kind, view.layer, view.head))
-explain(step.why(head), section=step.section)
 show_code(MultiHeadAttention)
 export(
     view,

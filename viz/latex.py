@@ -50,8 +50,8 @@ def entry(symbol: str, row: int | str, column: int | str, colour: str) -> str:
     return rf"{coloured(colour, symbol)}_{{{row},{column}}}"
 
 
-def attention_formula(step: int, n_heads: int, head: int, crosses: bool) -> str:
-    """The computation of one head, with the part of `step` (0 to 6) framed and later parts dimmed."""
+def attention_formula(step: int, n_heads: int, head: int, crosses: bool) -> tuple[str, str]:
+    """The computation of one head, with the part of `step` (0 to 6) framed and later parts dimmed: Q, K, V; the rest."""
     source = "Y" if crosses else "X"
 
     def piece(of: int, latex: str) -> str:
@@ -77,11 +77,10 @@ def attention_formula(step: int, n_heads: int, head: int, crosses: bool) -> str:
     out = framed(6, piece(6, rf"\mathrm{{out}} = [\,{heads}\,]\,W_O + b_O"))
     equation = rf"{piece(5, f'z_{{{head}}} =')} {z}"
     # Leaves room for the frames of every step, so that nothing moves between them.
-    lines = (
+    return (
         framed(0, first) + r"\vphantom{\boxed{W_Q}}",
         rf"{equation} \qquad {out}" + r"\vphantom{\boxed{\frac{\boxed{QK^{\top}}}{\sqrt{d_k}}}}",
     )
-    return r"\begin{gathered}" + r"\\[6pt]".join(lines) + r"\end{gathered}"
 
 
 def block_equation(numbers: Mapping[str, float], dimension: int, pre: bool) -> str:

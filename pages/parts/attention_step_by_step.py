@@ -5,7 +5,8 @@ from typing import Any
 import streamlit as st
 
 from pages.widgets.canvas import draw
-from pages.widgets.controls import choice, number, select, slider
+from pages.widgets.controls import choice, number, select, slider, toggle
+from pages.widgets.page_links import link_with
 from viz.drawing import Drawing
 from viz.steps.head import PROJECTIONS, Choice, Head
 from viz.steps.steps import STEPS
@@ -16,29 +17,51 @@ DEFAULTS = {"step": 1} | CELL
 AXES = {"query": "cell_query", "key": "cell_key", "dimension": "cell_dimension", "model": "cell_output"}
 """what a click on a matrix chooses -> key of the widget that shows it"""
 
+MORE = {
+    "Divide by √dₖ": ("The softmax with and without the division", "temperature", {"part": "Divided by √d_k"}),
+    "Mask": ("What each mask hides, and what leaks without it", "masks", {}),
+    "Softmax": ("Any temperature, live", "temperature", {}),
+}
+"""title of a step -> label, page and parameters of a link to more about it"""
+
 
 def choose_step_of_head() -> int:
-    """Draw back button, slider and next button; returns the step, from 0. The component handles the arrow keys."""
+    """Draw the row of step, Back, Next and Present; returns the step, from 0. The matrices handle the arrow keys.
+
+    In the present view the style sheet hides everything but this row, the formula and the matrices.
+    """
     _from_link()
-    back, middle, forward = st.columns([1, 6, 1], vertical_alignment="bottom")
-    step = slider(
-        "Step",
-        (1, len(STEPS)),
-        DEFAULTS["step"],
-        "step",
-        place=middle,
-        help="The arrow keys ← → also change the step.",
-        on_change=_to_link,
-        in_link=False,
-    )
-    _button(back, "Back", ":material/arrow_back:", step - 1)
-    _button(forward, "Next", ":material/arrow_forward:", step + 1)
+    with st.container(key="step-row", horizontal=True, vertical_alignment="center"):
+        back = st.container(width="content")
+        step = slider(
+            "Step",
+            (1, len(STEPS)),
+            DEFAULTS["step"],
+            "step",
+            label_visibility="collapsed",
+            on_change=_to_link,
+            in_link=False,
+        )
+        _button(back, "Back", ":material/arrow_back:", step - 1)
+        _button(st, "Next", ":material/arrow_forward:", step + 1)
+        toggle("Present", "present", width="content", help="Formula, matrices and nothing else; ← → change the step.")
     return step - 1
 
 
-def _button(column: Any, label: str, icon: str, target: int) -> None:
+def _button(place: Any, label: str, icon: str, target: int) -> None:
     inside = 1 <= target <= len(STEPS)
-    column.button(label, icon=icon, key=label, disabled=not inside, width="stretch", on_click=_go, args=(target,))
+    place.button(label, icon=icon, key=label, disabled=not inside, on_click=_go, args=(target,))
+
+
+def explain_step_of_head(number: int, head: Head) -> None:
+    """What the step does, why, and where a page shows more of it."""
+    step = STEPS[number]
+    with st.container(key="step-text", gap="xsmall"):
+        st.markdown(f"**{number + 1}. {step.title}.** {step.text(head)}")
+        st.caption(f"**Why?** {step.why(head)} (Section {step.section})")
+        if step.title in MORE:
+            label, page, chosen = MORE[step.title]
+            link_with(label, page, **chosen)
 
 
 def _go(step: int) -> None:

@@ -192,3 +192,19 @@ def test_sentences_of_any_length_fit_and_nothing_below_the_picture_moves_between
         assert ink > 3
         visitor.page.keyboard.press("ArrowRight")
     assert max(places) - min(places) <= 2
+
+
+def test_the_present_view_is_one_screen_of_formula_matrices_and_next(server: str, visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 1280, "height": 720})
+    open_step(visitor, server, 4)
+    visitor.page.get_by_text("Present", exact=True).click()
+    visitor.page.get_by_text("The picture is the model").wait_for(state="hidden")
+    assert "present=true" in visitor.page.url
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.page.get_by_text("5. Softmax.").wait_for()
+    shown = visitor.page.locator(".st-key-step-row, .st-key-step-formula, .stage, .st-key-Next")
+    assert all(box["y"] >= 0 and box["y"] + box["height"] <= 720 for box in (each.bounding_box() for each in shown.all()))
+    for hidden in ("stSidebar", "stHeader", "stHeading", "stExpander"):
+        assert not any(each.is_visible() for each in visitor.page.get_by_test_id(hidden).all())
+    visitor.page.get_by_text("Present", exact=True).click()
+    visitor.page.get_by_text("The picture is the model").wait_for()

@@ -139,9 +139,9 @@ STEPS = (
         "3.2.1",
         equations.softmax,
         "Each row becomes positive weights that sum to 1. The temperature of this run is τ = {tau:g}.",
-        "Each score is divided by τ and exponentiated; each exponential is divided by the sum of its row. τ below 1 "
-        "sharpens the weights, τ above 1 flattens them; the paper's attention has τ = 1. The temperature in the "
-        "sidebar runs the model again; the slider above the matrices only redraws the weights of this head.",
+        "Exponentiated and divided by its row's sum, each score becomes a positive share. τ below 1 sharpens the "
+        "shares, above 1 flattens them; the paper has τ = 1. The sidebar's τ runs the model again; the slider below "
+        "only redraws this head.",
     ),
     Step(
         "Weighted sum of V",

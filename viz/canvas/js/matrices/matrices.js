@@ -48,14 +48,17 @@ class View extends Picture {
     this.draw();
   }
 
+  // On a narrow screen each matrix has a line of its own, after the operator before it.
   build() {
-    const equations = this.header.equations.map((parts) => {
+    this.narrow = this.measure() < NARROW;
+    const { equations: whole } = this.header;
+    this.equations = this.narrow ? whole.flatMap(oneMatrixALine) : whole;
+    const equations = this.equations.map((parts) => {
       const equation = element("div", "equation");
       equation.append(...parts.map((part) => (part.rows ? this.figure(part) : element("div", "operator", part))));
       return equation;
     });
     this.stage.replaceChildren(...equations);
-    this.stage.style.height = `${this.header.height - this.redraw.height}px`;
     this.cursor.attach(this.matrices(), this.header.title);
   }
 
@@ -83,13 +86,23 @@ class View extends Picture {
     return this.header.equations.flat().filter((part) => part.rows);
   }
 
+  // The same for all steps, so that nothing below the stage moves; in the present view the rest of the window.
+  stageHeight() {
+    if (this.narrow) return LINE_OF_ONE * this.equations.length;
+    const presented = document.querySelector(".st-key-present input:checked");
+    const top = this.stage.getBoundingClientRect().top + window.scrollY;
+    return presented ? Math.max(innerHeight - top - 8, 300) : this.header.height - this.redraw.height;
+  }
+
   draw() {
+    if (this.narrow !== this.measure() < NARROW) this.build();
     this.width = this.measure();
     this.theme = themeOf(this.root);
     const pen = document.createElement("canvas").getContext("2d");
     pen.font = `600 ${FONT_SIZE}px ${this.theme.font}`;
-    const height = this.header.height - this.redraw.height - 16;
-    layOut(this.header.equations, this.width - 22, height, this.zoom, pen);
+    const height = this.stageHeight();
+    this.stage.style.height = this.narrow ? "auto" : `${height}px`;
+    layOut(this.equations, this.width - 22, height - 16, this.zoom, pen);
     for (const matrix of this.matrices()) {
       matrix.font = this.theme.font;
       matrix.caption.style.paddingLeft = `${matrix.margins.left}px`;
@@ -97,7 +110,7 @@ class View extends Picture {
       matrix.shown = this.redraw.applied(matrix);
       drawMatrix(matrix.cells, matrix.shown, this.tables, this.theme);
     }
-    for (const [row, parts] of this.header.equations.entries()) {
+    for (const [row, parts] of this.equations.entries()) {
       const { top, bottom } = parts.find((part) => part.rows).margins;
       for (const operator of this.stage.children[row].querySelectorAll(".operator")) {
         operator.style.paddingTop = `${Math.max(CAPTION + top - bottom, 0)}px`;
@@ -185,6 +198,19 @@ class View extends Picture {
     if (this.matrices().some(({ allowed }) => allowed?.includes(0))) entries.push(element("span", "hatched", "masked"));
     this.legend.replaceChildren(...entries);
   }
+}
+
+const NARROW = 600; // pixels
+const LINE_OF_ONE = 360; // pixels, height of a matrix on a line of its own
+
+// The equation's parts, with an operator before the matrix that follows it.
+function oneMatrixALine(parts) {
+  const lines = [[]];
+  for (const part of parts) {
+    lines.at(-1).push(part);
+    if (part.rows) lines.push([]);
+  }
+  return lines.filter((line) => line.length);
 }
 
 function legendEntry(matrices, tables) {

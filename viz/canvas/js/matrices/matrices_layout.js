@@ -41,7 +41,10 @@ function marginsOf(matrix, pen) {
 // Sets cellWidth, cellHeight and margins on each matrix of the equations.
 function layOut(equations, width, stageHeight, zoom, pen) {
   const ratio = window.devicePixelRatio || 1;
-  for (const parts of equations) shareMargins(parts, pen);
+  for (const parts of equations) {
+    shareMargins(parts, pen);
+    markLarge(parts);
+  }
   const fraction = Math.min(...equations.map((parts) => widthFraction(parts, width, pen)));
   for (const parts of equations) {
     const matrices = parts.filter((part) => part.rows);
@@ -91,9 +94,17 @@ function shareMargins(parts, pen) {
   for (const matrix of matrices) Object.assign(matrix.margins, { top, bottom });
 }
 
+// A result is drawn larger, and so is what has the same cells, for comparison.
+function markLarge(parts) {
+  const matrices = parts.filter((part) => part.rows);
+  const { rows, columns } = matrices.at(-1);
+  const alike = (matrix) => matrix.rows.size === rows.size && matrix.columns.size === columns.size;
+  for (const matrix of matrices) matrix.large = matrix.result || matrices.every(alike);
+}
+
 function widthLimits(matrix) {
   const kind = axisKind(matrix.columns);
-  return CELL_WIDTH[matrix.result ? `${kind}Result` : kind] || CELL_WIDTH[kind];
+  return CELL_WIDTH[matrix.large ? `${kind}Result` : kind] || CELL_WIDTH[kind];
 }
 
 // Widens the cells of a matrix by one device pixel where rounding down left room, the result first.

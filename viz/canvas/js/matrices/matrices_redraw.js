@@ -26,13 +26,16 @@ class Redraw {
   show(header) {
     this.brighten.hidden = !header.equations.flat().some(({ scale }) => scale === "viridis");
     this.bar.hidden = header.temperature === undefined;
-    this.height = this.bar.hidden ? 0 : 40;
     const source = header.equations.flat().find((part) => part.symbol === "masked");
     const same = this.title === header.title && this.run === header.temperature;
     this.run = header.temperature;
     this.title = header.title;
     this.source = source;
     if (!this.bar.hidden) this.describe(same ? this.tau : this.run);
+  }
+
+  get height() {
+    return this.bar.offsetHeight;
   }
 
   get again() {
