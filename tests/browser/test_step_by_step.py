@@ -203,7 +203,9 @@ def test_the_present_view_is_one_screen_of_formula_matrices_and_next(server: str
     visitor.page.keyboard.press("ArrowRight")
     visitor.page.get_by_text("5. Softmax.").wait_for()
     shown = visitor.page.locator(".st-key-step-row, .st-key-step-formula, .stage, .st-key-Next")
-    assert all(box["y"] >= 0 and box["y"] + box["height"] <= 720 for box in (each.bounding_box() for each in shown.all()))
+    assert all(
+        box["y"] >= 0 and box["y"] + box["height"] <= 720 for box in (each.bounding_box() for each in shown.all())
+    )
     for hidden in ("stSidebar", "stHeader", "stHeading", "stExpander"):
         assert not any(each.is_visible() for each in visitor.page.get_by_test_id(hidden).all())
     visitor.page.get_by_text("Present", exact=True).click()
