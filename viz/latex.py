@@ -51,7 +51,7 @@ def entry(symbol: str, row: int | str, column: int | str, colour: str) -> str:
 
 
 def attention_formula(step: int, n_heads: int, head: int, crosses: bool) -> tuple[str, str]:
-    """The computation of one head, with the part of `step` (0 to 6) framed and later parts dimmed: Q, K, V; the rest."""
+    """One head: Q, K, V, and the rest; the part of `step` (0 to 6) is framed, later parts are dimmed."""
     source = "Y" if crosses else "X"
 
     def piece(of: int, latex: str) -> str:

@@ -232,4 +232,4 @@ function placeOf(axis, position) {
   return axis.labels.length ? `${singular} ${position}${label}${note}` : `${singular} ${position}${group}`;
 }
 
-const USE_ARROWS = `${FIELDS}, input, [role=option], [role=radio], [role=tab], [role=menuitem], [role=grid]`;
+const USE_ARROWS = `${FIELDS}, input[type=radio], [role=option], [role=radio], [role=tab], [role=menuitem], [role=grid]`;
