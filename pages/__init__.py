@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 
 
@@ -20,6 +21,11 @@ class Page:
     """one sentence under the title: where to look first"""
     needs: tuple[str, ...] = ()
     """what the opened model must have, in the words of `Translator.features`"""
+
+
+def page_of(file: str) -> Page:
+    """The entry of PAGES for a page's `__file__`."""
+    return next(page for pages in PAGES.values() for page in pages if page.path.endswith(f"/{Path(file).name}"))
 
 
 PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(

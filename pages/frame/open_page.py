@@ -1,14 +1,13 @@
 """What every page begins with: `view = open_page(__file__)`."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import streamlit as st
 
 from model.checkpoints.store import CheckpointError, available_checkpoints
 from model.checkpoints.translator import Translator
 from model.generation.long_text import one_line
-from pages import PAGES, Page
+from pages import Page, page_of
 from pages.compute.cache import on_cpu
 from pages.compute.runs import open_translator, run
 from pages.frame.menu import route, runs_as_page
@@ -26,7 +25,7 @@ def open_page(file: str) -> View:
     """
     if runs_as_page() and not framed():
         route()
-    inputs = current_inputs()
+    inputs = current_inputs(file)
     _show_header(file)
     for note in inputs.notes:
         st.info(note, icon=":material/info:")
@@ -109,11 +108,6 @@ def _show_header(file: str) -> None:
     st.title(page.title, anchor=False)
     st.markdown(page.look_for)
     show_tour(page.path, framed())
-
-
-def page_of(file: str) -> Page:
-    """The entry of PAGES for a page's `__file__`."""
-    return next(page for pages in PAGES.values() for page in pages if Path(page.path).name == Path(file).name)
 
 
 def _stop(sentence: str) -> None:

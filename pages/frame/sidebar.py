@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 
 import streamlit as st
 
@@ -15,6 +16,7 @@ from model.checkpoints.devices import available_devices
 from model.checkpoints.store import DEFAULT_CHECKPOINT, CheckpointError, available_checkpoints
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
+from pages import PAGES, Page, page_of
 from pages.compute.runs import Request, open_translator, run
 from pages.frame.examples import example_menu
 from pages.frame.link_and_reset import link_and_reset
@@ -52,9 +54,14 @@ _current: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
 
 
 @contextmanager
-def shared_inputs() -> Iterator[None]:
-    """Draw the sidebar; the page that runs inside the block reads it with `current_inputs`."""
-    inputs = _sidebar()
+def shared_inputs(title: str, address: str) -> Iterator[None]:
+    """Draw the sidebar; the page that runs inside the block reads it with `current_inputs`.
+
+    Args:
+        title: of the page.
+        address: the last part of its URL's path.
+    """
+    inputs = _sidebar(next(page for pages in PAGES.values() for page in pages if page.title == title), address)
     track_progress(inputs.request.source, inputs.place, inputs.tau)
     token = _current.set(inputs)
     try:
@@ -63,9 +70,9 @@ def shared_inputs() -> Iterator[None]:
         _current.reset(token)
 
 
-def current_inputs() -> Inputs:
-    """What the sidebar asks for; a page that runs without app.py draws a sidebar of its own."""
-    return _current.get() or _sidebar()
+def current_inputs(file: str) -> Inputs:
+    """What the sidebar asks for; a page that runs without app.py, from `file`, draws a sidebar of its own."""
+    return _current.get() or _sidebar(page_of(file), Path(file).stem)
 
 
 def framed() -> bool:
@@ -73,7 +80,7 @@ def framed() -> bool:
     return _current.get() is not None
 
 
-def _sidebar() -> Inputs:
+def _sidebar(page: Page, address: str) -> Inputs:
     notes = drop_non_finite_numbers()
     _go_to_linked_place()
     with st.sidebar:
@@ -88,7 +95,7 @@ def _sidebar() -> Inputs:
         with examples:
             notes += filter(None, [example_menu(checkpoint)])
         with look:
-            place = _place(translator, notes)
+            place = _place(translator, address, notes)
             tau, scope = _temperature(notes)
         link_and_reset()
     changes = () if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)
@@ -139,13 +146,13 @@ def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:
     return checkpoint, devices[0]
 
 
-def _place(translator: Translator | None, notes: list[str]) -> Place:
+def _place(translator: Translator | None, address: str, notes: list[str]) -> Place:
     kinds = {kind.name: kind for kind in translator.kinds} if translator else {}
     name = radio("Attention", {name: kind.title for name, kind in kinds.items()} or KINDS, "kind", notes=notes)
     layers, heads = (kinds[name].layers, kinds[name].heads) if kinds else ((0,), 1)
     layer = choice("Layer", {i: str(i) for i in layers}, "layer", notes=notes)
     head = choice("Head", {i: str(i) for i in range(heads)}, "head", notes=notes)
-    head_shortcuts(layer, head, len(layers), heads)
+    head_shortcuts(layer, head, len(layers), heads, address)
     return Place(name, layer, head)
 
 

@@ -2,8 +2,7 @@
 
 import streamlit as st
 
-from pages import PAGES
-from pages.frame.open_page import page_of
+from pages import PAGES, page_of
 from pages.frame.sidebar import framed
 
 

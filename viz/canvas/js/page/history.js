@@ -10,12 +10,20 @@ function keepOneEntryPerPage() {
   const isLink = (each) => each instanceof HTMLAnchorElement;
   const remember = (event) => (left = event.composedPath().some(isLink) ? new URL(location) : left);
   document.addEventListener("click", remember, true);
-  const push = history.pushState;
-  history.pushState = function (state, title, address) {
+  // After Back or Forward, what the page that was left still writes is ignored: the entry gone to has its own address.
+  let moving = false;
+  addEventListener("popstate", () => (moving = true), true);
+  history.arriveAt = (page) => (moving &&= page !== location.pathname.split("/").at(-1));
+  const ignored = () => (moving &&= !left);
+  const push = history.pushState.bind(history);
+  const replace = history.replaceState.bind(history);
+  history.replaceState = (...entry) => ignored() || replace(...entry);
+  history.pushState = (state, title, address) => {
+    if (ignored()) return;
     const { pathname } = new URL(address ?? location, location);
-    if (pathname === location.pathname) return this.replaceState(state, title, address);
-    if (left?.pathname === location.pathname) this.replaceState(this.state, title, left);
+    if (pathname === location.pathname) return replace(state, title, address);
+    if (left?.pathname === location.pathname) replace(history.state, title, left);
     left = null;
-    return push.call(this, state, title, address);
+    push(state, title, address);
   };
 }

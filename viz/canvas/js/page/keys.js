@@ -24,7 +24,8 @@ class View {
     document.removeEventListener("keydown", this.onKey);
   }
 
-  update({ data: { layer, head, layers, heads }, setTriggerValue }) {
+  update({ data: { layer, head, layers, heads, page }, setTriggerValue }) {
+    history.arriveAt(page);
     this.send = setTriggerValue;
     this.limits = { layer: layers, head: heads };
     this.place = this.pending.afterAnswer({ layer, head });
