@@ -21,6 +21,8 @@ class Page:
     """one sentence under the title: where to look first"""
     needs: tuple[str, ...] = ()
     """what the opened model must have, in the words of `Translator.features`"""
+    ignores: tuple[str, ...] = ()
+    """keys of the sidebar's controls that change nothing on the page"""
 
 
 def page_of(file: str) -> Page:
@@ -39,6 +41,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Type an English sentence in the sidebar. A small Transformer, the model of “Attention Is All "
                 "You Need”, translates it into German, and every number below is read from that run.",
                 needs=("cross-attention",),
+                ignores=("kind", "layer", "head"),
             ),
             Page(
                 path="pages/attention_step_by_step.py",
@@ -65,6 +68,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 summary="Split a sentence into tokens, see the vector behind each, and find its nearest neighbours.",
                 look_for="Choose a token: its row of the embedding matrix and the encoding of its position are added "
                 "element by element, and that sum is all the model ever sees of it.",
+                ignores=("kind", "layer", "head"),
             ),
             Page(
                 path="pages/positional_encoding.py",
@@ -98,6 +102,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "does, what it predicts.",
                 look_for="Follow the chosen token from left to right: each sub-layer adds a vector to its residual "
                 "stream, and on the whole the stream drifts away from the input embedding.",
+                ignores=("kind", "layer", "head"),
             ),
             Page(
                 path="pages/decoding.py",
@@ -108,6 +113,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Follow the thick path through the tree: at each step beam search keeps a few prefixes and "
                 "drops the rest, and only the finished sentences show which was best.",
                 needs=("a decoder",),
+                ignores=("kind",),
             ),
         ),
         "Experiment": (
@@ -166,6 +172,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "licence.",
                 look_for="One curve is steeper than the others: the cost of Q Kᵀ and of the weighted sum grows with "
                 "the square of the sentence length, everything else linearly.",
+                ignores=("kind", "layer", "head"),
             ),
         ),
     }

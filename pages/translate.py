@@ -23,7 +23,7 @@ rows = decoder_rows(trace.tgt_tokens, trace.next_tokens)
 probabilities = trace.probabilities
 written = trace.target_probabilities
 
-st.html(html.sentence(trace.translation))
+st.html(html.sentence(trace.translation, trace.source))
 parts.translate_long_text(view)
 st.header("Where the model looked", anchor=False)
 alignment = parts.choose_alignment(view)

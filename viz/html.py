@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 import pandas as pd
 
 from viz.theme import FONT
-from viz.tokens import SPECIAL, WORD_START, visible, word
+from viz.tokens import labels, visible
 
 KINDS = {"text": "piece", "byte": "byte", "special": "special token", "unknown": "unknown character"}
 
@@ -21,7 +21,6 @@ _BOXES = f"""<style>
 .chip.chosen {{ outline: 2px solid var(--hue); background: color-mix(in srgb, var(--hue) 40%, transparent); }}
 .chip small, .character small {{ font-size: 0.72rem; opacity: 0.8; font-variant-numeric: tabular-nums; }}
 .chip .certainty {{ font-weight: 600; opacity: 1; }}
-.chip .marker {{ opacity: 0.6; }}
 .character {{ display: inline-flex; flex-direction: column; align-items: center; gap: 0.15rem; padding: 0.15rem 0.3rem;
   border: 1px dashed #8c8c8c; border-radius: 0.5rem; }}
 .character > span {{ display: flex; flex-wrap: wrap; gap: 0.2rem; }}
@@ -29,6 +28,7 @@ _BOXES = f"""<style>
 </style>"""
 _SENTENCE = """<style>
 .sentence { font-size: 1.75rem; font-weight: 600; line-height: 1.3; margin: 0; overflow-wrap: anywhere; }
+.translated { font-size: 1.15rem; margin: 0; opacity: 0.8; overflow-wrap: anywhere; }
 </style>"""
 _DIFF = f"""<style>
 .compared {{ font-family: {FONT}; font-size: 1.15rem; line-height: 1.7; margin: 0; overflow-wrap: anywhere; }}
@@ -41,9 +41,11 @@ _DIFF = f"""<style>
 </style>"""
 
 
-def sentence(text: str) -> str:
-    """A translation in large letters, as plain text."""
-    return f'{_SENTENCE}<p class="sentence"><bdi>{html.escape(visible(text))}</bdi></p>'
+def sentence(translation: str, source: str = "") -> str:
+    """A translation in large letters, below its source if that is given, as plain text."""
+    above, below = (f"<bdi>{html.escape(visible(text))}</bdi>" for text in (source, translation))
+    above = f'<p class="translated">{above}</p>' if source else ""
+    return f'{_SENTENCE}{above}<p class="sentence">{below}</p>'
 
 
 def word_diff(before: str, after: str) -> str:
@@ -65,7 +67,7 @@ def word_diff(before: str, after: str) -> str:
 def chips(
     title: str, pieces: Sequence[str], ids: Sequence[int], hue: str, probabilities: Sequence[float] | None = None
 ) -> str:
-    """A box for each token: the piece, its word-start marker dimmed, its id in the vocabulary.
+    """A box for each token: its label and its id in the vocabulary.
 
     Args:
         title: heading of the boxes.
@@ -76,12 +78,10 @@ def chips(
     """
     certainties = [""] * len(pieces) if probabilities is None else [f"{p:.1%}" for p in probabilities]
     boxes = []
-    for piece, token_id, certainty in zip(pieces, ids, certainties, strict=True):
-        marked = piece.startswith(WORD_START) and piece not in SPECIAL
+    for label, token_id, certainty in zip(labels(pieces), ids, certainties, strict=True):
         below = f'<small aria-hidden="true">{token_id}</small>'
         below += f'<small class="certainty">{certainty}</small>' if certainty else ""
-        name = f"{html.escape(visible(word(piece)))}, id {token_id} {certainty}"
-        boxes.append(_box(piece, marked, name, below))
+        boxes.append(_box(label, f"id {token_id} {certainty}", below))
     return _row(title, hue, boxes)
 
 
@@ -111,19 +111,18 @@ def _row(title: str, hue: str, boxes: Sequence[str]) -> str:
     )
 
 
-def _box(piece: str, marked: bool, name: str, below: str, classes: str = "") -> str:
-    """One token; `marked` if its word-start marker is written, dimmed; `name` and `below` are HTML."""
-    marker = f'<span class="marker" aria-hidden="true">{WORD_START}</span>' if marked else ""
-    text = html.escape(visible(piece.removeprefix(WORD_START) if marked else word(piece)))
-    return f'<span class="chip{classes}" role="listitem" aria-label="{name}"><bdi>{marker}{text}</bdi>{below}</span>'
+def _box(label: str, spoken: str, below: str, classes: str = "") -> str:
+    """One token; `spoken` follows its label for screen readers, `below` is HTML."""
+    text = html.escape(label)
+    name = f"{text}, {spoken}"
+    return f'<span class="chip{classes}" role="listitem" aria-label="{name}"><bdi>{text}</bdi>{below}</span>'
 
 
 def _piece_box(piece: object, chosen: bool) -> str:
-    marked = piece.kind == "text" and piece.token.startswith(WORD_START) and piece.token != WORD_START
     content = {"special": "special", "unknown": "unknown"}.get(piece.kind) or piece.utf8.hex(" ").upper()
-    name = f"{html.escape(visible(word(piece.token)))}, id {piece.id}, {KINDS[piece.kind]}"
     below = f"<small>id {piece.id}</small><small>{content}</small>"
-    return _box(piece.token, marked, name, below, f" {piece.kind}{' chosen' * chosen}")
+    (label,) = labels([piece.token])
+    return _box(label, f"id {piece.id}, {KINDS[piece.kind]}", below, f" {piece.kind}{' chosen' * chosen}")
 
 
 def _character_box(piece: object, inner: str) -> str:

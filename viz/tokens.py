@@ -9,6 +9,7 @@ from functools import lru_cache
 
 WORD_START = "\u2581"
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
+READS, PREDICTS = "reads ", ", predicts "
 MOST_TICKS = 30
 """Labels on an axis that still can be read."""
 
@@ -36,7 +37,10 @@ def as_markdown(text: str) -> str:
 
 
 def labels(pieces: Sequence[str]) -> list[str]:
-    """One plain-text label for each position: the word, or a hyphen and the piece if it continues a word."""
+    """One plain-text label for each position, the one notation of the app: "The" begins a word, "-t" continues one.
+
+    Punctuation and bytes stand as they are; "\u2423" is a word-start marker alone.
+    """
     return [_label(piece) for piece in pieces]
 
 
@@ -47,8 +51,9 @@ def _label(piece: str) -> str:
 
 
 def _continues(piece: str) -> bool:
-    """Whether the piece continues a word; punctuation needs no hyphen."""
-    return not piece.startswith(WORD_START) and piece not in SPECIAL and any(c.isalnum() for c in piece)
+    """Whether the piece continues a word; punctuation and bytes need no hyphen."""
+    alone = piece in SPECIAL or re.fullmatch("<0x..>", piece)
+    return not piece.startswith(WORD_START) and not alone and any(c.isalnum() for c in piece)
 
 
 def numbered(pieces: Sequence[str]) -> list[str]:
@@ -72,4 +77,14 @@ def token_ticks(pieces: Sequence[str], most: int = MOST_TICKS) -> dict:
 
 def decoder_rows(tgt_tokens: Sequence[str], next_tokens: Sequence[str]) -> list[str]:
     """What each decoder row reads and predicts: "reads Zwei, predicts Männer"."""
-    return [f"reads {r}, predicts {p}" for r, p in zip(labels(tgt_tokens), labels(next_tokens), strict=True)]
+    return [row_in_words(r, p) for r, p in zip(labels(tgt_tokens), labels(next_tokens), strict=True)]
+
+
+def row_in_words(read: str, predicted: str) -> str:
+    """ "reads Zwei, predicts Männer"."""
+    return f"{READS}{read}{PREDICTS}{predicted}"
+
+
+def brief_row(text: str) -> str:
+    """ "3 Zwei → Männer" for "3 reads Zwei, predicts Männer"; any other text as it is."""
+    return text.replace(READS, "", 1).replace(PREDICTS, " → ", 1) if PREDICTS in text else text

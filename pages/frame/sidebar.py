@@ -4,11 +4,12 @@ app.py draws it, so its controls keep their values from page to page; each is al
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
@@ -20,16 +21,19 @@ from pages import PAGES, Page, page_of
 from pages.compute.runs import Request, open_translator, run
 from pages.frame.examples import example_menu
 from pages.frame.link_and_reset import link_and_reset
+from pages.frame.menu import HOME
 from pages.frame.shortcuts import head_shortcuts
 from pages.frame.tour import track_progress
 from pages.frame.url import drop_non_finite_numbers
 from pages.frame.view import KINDS, Place
 from pages.widgets.controls import choice, radio, select, steps, text_area
+from pages.widgets.glossary import define
 
 FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
 TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
 SCOPES = {"head": "Head", "layer": "Layer", "everywhere": "Everywhere"}
 TAUS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
+IGNORED = "This page does not depend on it, unless a temperature τ acts there."
 SEE = "see"
 """URL parameter of links inside the app: a head, encoder_self.1.0, or one of its cells, encoder_self.1.0.9.2"""
 
@@ -85,7 +89,12 @@ def _sidebar(page: Page, address: str) -> Inputs:
     _go_to_linked_place()
     with st.sidebar:
         source = text_area(
-            "Source sentence, English", FIRST_SENTENCE, "source", "Type an English sentence", "Translate"
+            "Source sentence, English",
+            FIRST_SENTENCE,
+            "source",
+            "Type an English sentence",
+            "Translate",
+            help="What the model reads and translates. Enter or the button sends it.",
         )
         examples = st.container()
         target, typed = _target(notes)
@@ -95,8 +104,10 @@ def _sidebar(page: Page, address: str) -> Inputs:
         with examples:
             notes += filter(None, [example_menu(checkpoint)])
         with look:
-            place = _place(translator, address, notes)
+            where = st.container()
             tau, scope = _temperature(notes)
+            with where:
+                place = _place(translator, _ignored(page, tau, scope), address, notes)
         link_and_reset()
     changes = () if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)
     request = Request(source, typed, 1 if target == "greedy" else 4, changes)
@@ -119,10 +130,18 @@ def _open(checkpoint: str, device: str) -> tuple[Translator | None, str]:
 
 
 def _target(notes: list[str]) -> tuple[str, str | None]:
-    target = choice("Target, German", TARGETS, "target", notes=notes, on_change=_offer_own_translation)
+    target = choice(
+        "Target, German",
+        TARGETS,
+        "target",
+        notes=notes,
+        on_change=_offer_own_translation,
+        help=define("beam", "typed target"),
+    )
     if target != "typed":
         return target, None
-    return target, text_area("Your own translation", "", "typed", "Type a German sentence", "Use it")
+    explained = define("typed target")
+    return target, text_area("Your own translation", "", "typed", "Type a German sentence", "Use it", help=explained)
 
 
 def _offer_own_translation() -> None:
@@ -139,21 +158,39 @@ def _offer_own_translation() -> None:
 
 def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:
     checkpoints, devices = available_checkpoints() or [DEFAULT_CHECKPOINT], available_devices()
-    checkpoint = select("Checkpoint", checkpoints, "checkpoint", notes=notes)
+    trained = "Which trained model runs. They differ in size and in the text they were trained on: see Model card."
+    checkpoint = select("Checkpoint", checkpoints, "checkpoint", notes=notes, help=trained)
     if len(devices) > 1:
-        return checkpoint, select("Runs on", devices, "device", notes=notes)
+        where = "The processor that computes; the numbers differ only by rounding."
+        return checkpoint, select("Runs on", devices, "device", notes=notes, help=where)
     st.caption(f"Runs on: {devices[0]}")
     return checkpoint, devices[0]
 
 
-def _place(translator: Translator | None, address: str, notes: list[str]) -> Place:
+def _place(translator: Translator | None, ignored: tuple[str, ...], address: str, notes: list[str]) -> Place:
     kinds = {kind.name: kind for kind in translator.kinds} if translator else {}
-    name = radio("Attention", {name: kind.title for name, kind in kinds.items()} or KINDS, "kind", notes=notes)
+
+    def control(draw: Callable, label: str, options: Mapping, key: str, explained: str) -> Any:
+        off = key in ignored
+        return draw(label, options, key, notes=notes, disabled=off, help=IGNORED if off else explained)
+
+    titles = {name: kind.title for name, kind in kinds.items()} or KINDS
+    name = control(radio, "Attention", titles, "kind", "Which tokens attend to which: see the drawing above.")
     layers, heads = (kinds[name].layers, kinds[name].heads) if kinds else ((0,), 1)
-    layer = choice("Layer", {i: str(i) for i in layers}, "layer", notes=notes)
-    head = choice("Head", {i: str(i) for i in range(heads)}, "head", notes=notes)
+    layer = control(choice, "Layer", {i: str(i) for i in layers}, "layer", "Layer 0 is next to the input.")
+    explained = "Each head of a layer has matrices, and so weights, of its own."
+    head = control(choice, "Head", {i: str(i) for i in range(heads)}, "head", explained)
     head_shortcuts(layer, head, len(layers), heads, address)
     return Place(name, layer, head)
+
+
+def _ignored(page: Page, tau: float, scope: str) -> tuple[str, ...]:
+    """Keys of the controls that change nothing on the page; the place counts where a temperature acts on it."""
+    if tau != 1 and scope != "everywhere":
+        return ()
+    # The home page can be asked to draw the chosen layer, or the chosen head.
+    asked = page.path == HOME.path and st.session_state.get("alignment") in ("head", "layer")
+    return ("kind",) if asked else page.ignores
 
 
 def _temperature(notes: list[str]) -> tuple[float, str]:
@@ -163,6 +200,7 @@ def _temperature(notes: list[str]) -> tuple[float, str]:
         "tau",
         default=1.0,
         notes=notes,
-        help="softmax(x / τ): below 1 sharper, above 1 flatter, 1 as trained. The model runs again with it.",
+        help=f"{define('temperature')} The model runs again with it.",
     )
-    return tau, choice("Temperature acts on", SCOPES, "scope", notes=notes)
+    explained = "Only the chosen head, all heads of its layer, or every attention of the model."
+    return tau, choice("Temperature acts on", SCOPES, "scope", notes=notes, help=explained)

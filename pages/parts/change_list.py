@@ -19,7 +19,7 @@ from model.interventions import (
 )
 from model.interventions.link import decode, encode
 from pages.frame.view import View
-from viz.tokens import visible, word
+from viz.tokens import labels
 
 CHANGES, PAST, NOTES, EDITION = "what_if_changes", "what_if_past", "what_if_notes", "what_if_edition"
 IN_LINK, ADDED = "changes", "add"
@@ -202,7 +202,7 @@ def _button(
 def _details(change: Intervention, tokens: tuple[str, ...]) -> str:
     """The cells of a mask edit or the hidden tokens, as plain text."""
     if isinstance(change, ForbidSource):
-        hidden = [visible(word(tokens[i])) for i in change.positions if i < len(tokens)]
+        hidden = labels([tokens[i] for i in change.positions if i < len(tokens)])
         return f" ({', '.join(hidden)})" if hidden else " (beyond the end of this sentence)"
     if not isinstance(change, MaskEdit):
         return ""

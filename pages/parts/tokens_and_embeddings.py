@@ -126,7 +126,11 @@ def show_all(shown: Shown, limits: tuple[float, float]) -> None:
 
 def show_table(shown: Shown) -> None:
     st.dataframe(piece_table(shown.pieces), hide_index=True, width="stretch")
-    st.caption("␣ is a space, which the vocabulary writes as ▁. Bytes are in hexadecimal.")
+    st.caption(
+        "token: as the vocabulary writes it, with ▁ for a space; in the other columns ␣ is a space. Everywhere else a "
+        "token that begins a word is written without the space, one that continues a word with a hyphen: Kof, -fer. "
+        "Bytes are in hexadecimal."
+    )
 
 
 def rows_of(shown: Shown) -> dict[str, Array]:

@@ -146,7 +146,7 @@ def text(label: str, key: str, *, place: Any = st, **options: Any) -> str:
     return place.text_input(label, key=key, **_keep(True), **options) or ""
 
 
-def text_area(label: str, default: str, key: str, placeholder: str, button: str) -> str:
+def text_area(label: str, default: str, key: str, placeholder: str, button: str, **options: Any) -> str:
     """A text of several lines, as typed, and a button; it is in the link as long as it is short enough for one.
 
     The browser sends the text when the field is left, so a press of the button needs no answer; Enter sends it too.
@@ -158,8 +158,9 @@ def text_area(label: str, default: str, key: str, placeholder: str, button: str)
         state[key] = state[key]
     state[unlinked] = not fits
     register(key, default)
-    typed = st.text_area(label, default, key=key, height=100, placeholder=placeholder, **_keep(fits)) or ""
-    st.button(button, key=f"{key}-send", icon=":material/keyboard_return:")
+    options |= {"height": 100, "placeholder": placeholder}
+    typed = st.text_area(label, default, key=key, **_keep(fits), **options) or ""
+    st.button(button, key=f"{key}-send", type="primary", icon=":material/keyboard_return:")
     return typed
 
 

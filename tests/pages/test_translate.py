@@ -56,7 +56,7 @@ def test_the_page_opens_with_one_head_named_and_linked_and_says_what_is_averaged
 
 def test_rows_say_what_they_read_and_predict(open_app: Callable, trace: Trace) -> None:
     rows = figure(open_app(source=SENTENCE), "alignment-map")["layout"]["yaxis"]["ticktext"]
-    assert rows[0].startswith("reads &lt;s&gt;, predicts ")
+    assert rows[0].startswith("&lt;s&gt; → ")
     assert len(rows) == min(len(trace.tgt_tokens), len(rows))
 
 
@@ -89,6 +89,21 @@ def test_white_space_in_a_link_or_a_pasted_text_changes_nothing(open_app: Callab
         return [html.proto.body for html in page.main.get("html")]
 
     assert said(source="a\n\tdog and  a cat \n", typed="Ein\nHund") == said(source=SENTENCE, typed="Ein Hund")
+
+
+def test_a_control_that_changes_nothing_here_is_off_until_it_does(open_app: Callable) -> None:
+    def off(page: object) -> list[str]:
+        return [w.key for w in (*page.radio, *page.button_group) if w.key in ("kind", "layer", "head") and w.disabled]
+
+    page = open_app(source=SENTENCE)
+    assert off(page) == ["kind", "layer", "head"]
+    assert page.radio(key="kind").help.startswith("This page does not depend on it")
+    assert off(open_app(source=SENTENCE, tau="2")) == []
+    assert off(open_app(source=SENTENCE, tau="2", scope="Everywhere")) == ["kind", "layer", "head"]
+    assert off(open_app("pages/masks.py", source=SENTENCE)) == []
+    assert off(open_app("pages/decoding.py", source=SENTENCE)) == ["kind"]
+    page.button_group(key="alignment").set_value("head").run()
+    assert off(page) == ["kind"]
 
 
 def test_every_other_page_has_a_card(open_app: Callable) -> None:

@@ -12,14 +12,13 @@ import plotly.graph_objects as go
 from viz.figure import NO_GRID, figure
 from viz.heatmap import hatching, map_traces
 from viz.theme import WEIGHTS, flat_bar
-from viz.tokens import SPECIAL, WORD_START, axis_ticks, labels, visible
+from viz.tokens import PREDICTS, SPECIAL, WORD_START, axis_ticks, brief_row, labels, row_in_words, visible
 
 Array = np.ndarray
 Groups = Sequence[Sequence[int]]
 
 MAP_HEIGHT = 440
 """Pixels, the same for every sentence, so that nothing below the map moves."""
-READS, PREDICTS = " reads ", ", predicts "
 _LONGEST = 22
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
@@ -32,7 +31,7 @@ def word_names(tokens: Sequence[str], groups: Groups) -> list[str]:
 def decoder_names(tokens: Sequence[str], next_tokens: Sequence[str], groups: Groups) -> list[str]:
     """The same for decoder rows: "3 reads Küche, predicts ."."""
     pairs = zip(group_texts(tokens, groups), group_texts(next_tokens, groups), strict=True)
-    return [f"{number}{READS}{read}{PREDICTS}{predicted}" for number, (read, predicted) in enumerate(pairs)]
+    return [f"{number} {row_in_words(*pair)}" for number, pair in enumerate(pairs)]
 
 
 def group_texts(tokens: Sequence[str], groups: Groups) -> list[str]:
@@ -71,7 +70,7 @@ def head_map(
     margin = {"l": 42 + _width(down, size), "b": 50 + round(0.87 * _width(across, size)), "t": 76, "r": 10}
     bar = flat_bar(f"{quantity}, 0 to {high:.3g}") | {"tickvals": [0, high / 2, high], "tickformat": ".3~g"}
     axis = NO_GRID | {"tickfont": {"size": size}, "ticks": "outside", "automargin": False}
-    decoder = all(READS in row and PREDICTS in row for row in rows)
+    decoder = all(PREDICTS in row for row in rows)
     return figure(
         map_traces(
             (rows, keys), (values, mask), f"{html.escape(quantity)} <b>%{{z:.7g}}</b>", {"coloraxis": "coloraxis"}
@@ -95,7 +94,7 @@ def _width(texts: Sequence[str], size: int) -> int:
 
 def _shorten(texts: Sequence[str]) -> list[str]:
     """ "3 Küche → ." for a decoder row, and cut to fit beside the map; the hover text has all of it."""
-    brief = [text.replace(READS, " ", 1).replace(PREDICTS, " → ", 1) for text in texts]
+    brief = map(brief_row, texts)
     return [text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in brief]
 
 

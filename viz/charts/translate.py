@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, position_bars, with_rest
 from viz.figure import NO_GRID, escape, figure, heatmap
 from viz.theme import DECODER, GUIDE, WEIGHTS, flat_bar
-from viz.tokens import axis_ticks, labels, token_ticks
+from viz.tokens import axis_ticks, brief_row, labels, token_ticks
 
 Array = np.ndarray
 
@@ -102,7 +102,9 @@ def alignment_map(weights: Array, src_tokens: Sequence[str], rows: Sequence[str]
         height=170 + min(26 * len(rows), 660),
         margin={"t": 60, "b": 70},
         xaxis=token_ticks(src_tokens) | {"title": "source token (key)", "side": "top"},
-        yaxis=NO_GRID | axis_ticks(rows) | {"title": "decoder row (query)", "autorange": "reversed"},
+        yaxis=NO_GRID
+        | axis_ticks([*map(brief_row, rows)])
+        | {"title": "query: reads → predicts", "autorange": "reversed"},
     )
 
 

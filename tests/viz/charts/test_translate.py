@@ -1,5 +1,7 @@
 """Figures of the home page: their numbers are their input, their labels cannot become markup."""
 
+import html
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 from viz.charts.translate import alignment_map, alternative_bars, certainty_bars, probability_table, rank_candidates
 from viz.html import chips, sentence
+from viz.tokens import brief_row, decoder_rows, labels
 
 MARKUP = "\u2581<b>x</b>"
 
@@ -25,7 +28,7 @@ def test_alignment_keeps_rows_as_queries_and_columns_as_keys() -> None:
     np.testing.assert_array_equal(map_.z, weights)
     assert (map_.zmin, map_.zmax) == (0, 1)
     assert list(figure.layout.xaxis.ticktext) == ["a", "b", "&lt;/s&gt;"]
-    assert figure.layout.yaxis.ticktext[0] == "reads &lt;s&gt;, predicts x"
+    assert figure.layout.yaxis.ticktext[0] == "&lt;s&gt; → x"
     assert "0 to 1" in map_.colorbar.title.text
     assert map_.customdata[1][2] == "reads x, predicts &lt;/s&gt;<br>attends to &lt;/s&gt;"
 
@@ -55,6 +58,15 @@ def test_ranking_adds_what_was_written_where_it_is_not_among_the_best() -> None:
     assert rank_candidates(best, ("b", 6, 0.2))[2] == 1
     names, probabilities, written = rank_candidates(best, ("c", 9, 0.01))
     assert (names, list(probabilities), written) == (["a", "b", "c"], [0.6, 0.2, 0.01], 2)
+
+
+def test_every_token_has_one_notation() -> None:
+    pieces = ["\u2581Ein", "t", "\u2581", ".", "<0xF0>", "</s>"]
+    assert labels(pieces) == ["Ein", "-t", "\u2423", ".", "<0xF0>", "</s>"]
+    shown = chips("Tokens", pieces, range(6), "#123456")
+    assert re.findall("<bdi>(.*?)</bdi>", shown) == [html.escape(label) for label in labels(pieces)]
+    (row,) = decoder_rows(pieces[:1], pieces[1:2])
+    assert (row, brief_row(f"3 {row}")) == ("reads Ein, predicts -t", "3 Ein \u2192 -t")
 
 
 def test_chips_are_never_live_markup() -> None:

@@ -21,12 +21,11 @@ function heightOf(header) {
   return rowsOf(header) * stepOf(header) + 4;
 }
 
-// The label of each position; for a decoder row also the token that it predicts, unless `brief`.
-function namesOf(header, side, brief) {
-  if (side === "key") return header.keys.map((name, index) => `${index} ${name}`);
-  const rows = header.predicts && !brief;
-  return header.queries.map((name, index) => {
-    return rows ? `${index} reads ${name}, predicts ${header.predicts[index]}` : `${index} ${name}`;
+// The label of each position; for a decoder row the token that it reads and the one that it predicts, in words or `brief`.
+function namesOf({ keys, queries, predicts }, side, brief) {
+  if (side === "key" || !predicts) return (side === "key" ? keys : queries).map((name, index) => `${index} ${name}`);
+  return queries.map((name, index) => {
+    return brief ? `${index} ${name} → ${predicts[index]}` : `${index} reads ${name}, predicts ${predicts[index]}`;
   });
 }
 
@@ -34,7 +33,7 @@ function layOutLines(view, pen) {
   const { header, width } = view;
   const gutter = Math.min(header.heads.length * 44, width * (width < 600 ? 0.14 : 0.2));
   pen.font = `600 ${FONT_SIZE}px ${view.theme.font}`; // as bold as the isolated token
-  const most = width < 600 ? 0.33 * (width - 2 * gutter) : 0.21 * width;
+  const most = width < 600 ? (header.predicts ? 0.42 : 0.33) * (width - 2 * gutter) : 0.21 * width;
   const widths = (side, brief) => namesOf(header, side, brief).map((name) => pen.measureText(name).width + 14);
   const brief = Math.max(...widths("query", false)) > most;
   const columns = ["query", "key"].map((side) => Math.ceil(Math.min(Math.max(...widths(side, brief), 58), most)));
