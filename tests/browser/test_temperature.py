@@ -122,7 +122,7 @@ def test_a_click_on_the_map_chooses_the_row(server: str, visitor: Visitor, trans
 def test_a_long_sentence_opens_by_link_at_the_highest_temperature(
     server: str, visitor: Visitor, translator: Translator
 ) -> None:
-    source = "A dog runs. " * 13
+    source = " ".join(["A dog runs."] * 13)
     visitor.visit(page(server, source=source, tau="20", part="One row", **{"temperature-row": "99999"}))
     change = AttentionTemperature(20, kind="encoder_self", layer=0, head=0)
     trace = translator.trace(source, beam_size=1, interventions=(change,))

@@ -41,7 +41,7 @@ def marks(translator: Translator, source: str, k: int, r: int) -> list[list[int]
 def test_the_marks_are_table_1_at_this_sentence_whatever_the_sliders_say(
     server: str, visitor: Visitor, translator: Translator
 ) -> None:
-    source = "A dog runs. " * 13
+    source = " ".join(["A dog runs."] * 13)
     visitor.visit(page(server, source=source, target="Greedy"))
     wait_for(visitor, OPERATIONS, MARKS, marks(translator, source, 3, 8))
     visitor.page.get_by_role("slider", name="Kernel width").press("End")

@@ -166,7 +166,7 @@ class View extends Picture {
   // On a narrow screen the opened head is below the mosaic.
   showOpened() {
     const { opens } = this.header;
-    const opened = opens && document.querySelector(`.${opens}`);
+    const opened = opens ? document.querySelector(`.${opens}`) : null;
     if (opened?.getBoundingClientRect().top > innerHeight / 2) opened.scrollIntoView({ behavior: "smooth" });
   }
 
