@@ -1,4 +1,7 @@
-"""Score a checkpoint: python -m model.evaluate --checkpoint NAME --data FILE [--beam-size 4]."""
+"""Score a checkpoint: python -m model.evaluate --checkpoint NAME --data FILE [--beam-size 4].
+
+A translator gets BLEU, a language model bits per byte, a masked language model the accuracy of its guesses.
+"""
 
 import argparse
 import json
@@ -9,16 +12,22 @@ import sacrebleu
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 from model.checkpoints.files import atomic_write
+from model.checkpoints.language_model import LanguageModel
+from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path, load_checkpoint
-from model.training.data import read_pairs
+from model.checkpoints.translator import Translator
+from model.training.data import read_lines, read_pairs
+from model.training.tasks import predict_tokens
 from model.translate import one_line
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Translate the sources of a parallel file and print BLEU (its last line) with sacreBLEU's signature."""
-    parser = argparse.ArgumentParser(prog="python -m model.evaluate", description="Measure the BLEU of a checkpoint.")
+    """Print the score of the checkpoint's family as the last line; for BLEU with sacreBLEU's signature."""
+    parser = argparse.ArgumentParser(prog="python -m model.evaluate", description="Measure how good a checkpoint is.")
     parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT, help="name or folder (default: %(default)s)")
-    parser.add_argument("--data", type=Path, required=True, help="lines of source<TAB>target, plain, .gz or .xz")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="lines of source<TAB>target, else lines of text; plain, .gz or .xz"
+    )
     parser.add_argument("--beam-size", type=int, default=4, help="1 is greedy decoding (default: 4)")
     parser.add_argument("--alpha", type=float, default=0.6, help="exponent of the length penalty (default: 0.6)")
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ... (default: auto)")
@@ -32,20 +41,33 @@ def main(arguments: list[str] | None = None) -> None:
         "--record", metavar="SET", help="save the scores under this name in the checkpoint's metrics.json"
     )
     args = parser.parse_args(arguments)
-    translator = load_checkpoint(args.checkpoint, args.device)
+    opened = load_checkpoint(args.checkpoint, args.device)
+    scores = _translation_scores(opened, args) if isinstance(opened, Translator) else _text_scores(opened, args)
+    if args.record:
+        record_scores(checkpoint_path(args.checkpoint) / "metrics.json", args.record, args.beam_size, scores)
+    for label, (score, how) in scores.items():
+        print(f"{label} = {score:.{2 if 'BLEU' in label else 4}f} {how}")
+
+
+def _translation_scores(translator: Translator, args: argparse.Namespace) -> dict[str, tuple[float, str]]:
     pairs = read_pairs([args.data])
     sources = [source for source, _ in pairs]
     translations = [one_line(text) for text in translator.translate(sources, args.beam_size, args.alpha)]
     if args.output:
         args.output.write_text("".join(f"{line}\n" for line in translations), encoding="utf-8")
-    scores = _scores(translations, [target for _, target in pairs], args.lowercased_reference)
-    if args.record:
-        record_scores(checkpoint_path(args.checkpoint) / "metrics.json", args.record, args.beam_size, scores)
-    for label, (score, signature) in scores.items():
-        print(f"{label} = {score:.2f} {signature}")
+    return _bleu(translations, [target for _, target in pairs], args.lowercased_reference)
 
 
-def _scores(translations: list[str], references: list[str], lowercased: Path | None) -> dict[str, tuple[float, str]]:
+def _text_scores(opened: LanguageModel | MaskedModel, args: argparse.Namespace) -> dict[str, tuple[float, str]]:
+    lines = read_lines(args.data)
+    predictions = predict_tokens(opened.model, opened.tokenizer, lines, opened.device)
+    how = f"{len(lines):,} lines, {predictions.tokens:,} tokens predicted"
+    if isinstance(opened, MaskedModel):
+        return {"masked-token accuracy": (predictions.correct / predictions.tokens, how)}
+    return {"bits per byte": (predictions.bits_per_byte(lines), how)}
+
+
+def _bleu(translations: list[str], references: list[str], lowercased: Path | None) -> dict[str, tuple[float, str]]:
     """Label -> (BLEU, sacreBLEU signature); cased, detokenised BLEU is last."""
     scores = {}
     if lowercased:
@@ -64,7 +86,8 @@ def record_scores(path: Path, name: str, beam_size: int, scores: dict[str, tuple
     metrics[name] = {
         "beam_size": beam_size,
         "scores": {
-            label: {"value": round(score, 2), "signature": signature} for label, (score, signature) in scores.items()
+            label: {"value": round(score, 2 if "BLEU" in label else 4), "signature": signature}
+            for label, (score, signature) in scores.items()
         },
     }
     with atomic_write(path) as temporary:

@@ -4,7 +4,6 @@ In several processes: torchrun --nproc-per-node 2 -m model.train ...
 """
 
 import argparse
-import math
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -19,13 +18,11 @@ from model.checkpoints.files import atomic_write
 from model.checkpoints.store import load_checkpoint, pick_device
 from model.checkpoints.tokenizer import Tokenizer, train_tokenizer
 from model.checkpoints.translator import Translator
-from model.network.batch import token_batches
-from model.network.config import PAD, PRESETS, TransformerConfig
+from model.network.config import PRESETS, TransformerConfig
 from model.network.families import new_network
 from model.network.network import Network
 from model.training.data import Example, Text, sample_epoch
-from model.training.loss import label_smoothed_loss
-from model.training.tasks import TASKS
+from model.training.tasks import TASKS, predict_tokens
 from model.training.trainer import Trainer, TrainingOptions
 
 
@@ -168,26 +165,16 @@ def _tokenizer(folder: Path, examples: list[Example], config: TransformerConfig)
     return tokenizer
 
 
-@torch.inference_mode()
 def _evaluate(model: Network, tokenizer: Tokenizer, dev: list[Example], device: str) -> dict[str, float]:
     """Cross-entropy per token in nats, without smoothing, and the family's own score."""
-    task = TASKS[model.config.family]
-    samples = task.encode(tokenizer, dev, model.config.max_len)
-    loss = tokens = correct = 0.0
-    for number, indices in enumerate(token_batches(list(map(task.length, samples)), 4096, seed="dev")):
-        batch = task.batch([samples[i] for i in indices], model.config, device, f"dev-{number}")
-        logits = model(*batch.inputs)
-        loss += label_smoothed_loss(logits, batch.targets, smoothing=0.0).item()
-        tokens += (batch.targets != PAD).sum().item()
-        correct += ((logits.argmax(-1) == batch.targets) & (batch.targets != PAD)).sum().item()
-    scores = {"dev_loss": loss / tokens}
+    predictions = predict_tokens(model, tokenizer, dev, device)
+    scores = {"dev_loss": predictions.nats / predictions.tokens}
     if model.config.family == "encoder_decoder":
         translations = Translator("dev", "", model, tokenizer).translate([source for source, _ in dev], beam_size=1)
         return scores | {"dev_bleu": sacrebleu.corpus_bleu(translations, [[target for _, target in dev]]).score}
     if model.config.family == "encoder":
-        return scores | {"dev_accuracy": correct / tokens}
-    n_bytes = sum(len(line.encode()) for line in dev)
-    return scores | {"dev_bits_per_byte": loss / math.log(2) / n_bytes}
+        return scores | {"dev_accuracy": predictions.correct / predictions.tokens}
+    return scores | {"dev_bits_per_byte": predictions.bits_per_byte(dev)}
 
 
 def _run(trainer: Trainer, minutes: float | None) -> None:

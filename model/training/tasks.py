@@ -1,13 +1,19 @@
 """What each family learns: to translate, to predict the next token, or to guess masked tokens."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from model.checkpoints.tokenizer import MASK, Tokenizer
-from model.network.config import TransformerConfig
+from model.network.batch import token_batches
+from model.network.config import PAD, TransformerConfig
+from model.network.network import Network
 from model.training.data import Batch, Example, LineBatch, Pair, encode_lines, encode_pairs
+from model.training.loss import label_smoothed_loss
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,36 @@ class MaskedTokens(NextToken):
 
     def batch(self, samples, config, device, seed):
         return LineBatch.of_masked_tokens(samples, MASK, config.vocab_size, seed, device)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """How well a model predicts the tokens of a text, teacher-forced, without label smoothing."""
+
+    nats: float
+    """summed cross-entropy"""
+    tokens: int
+    """predicted, end tokens included"""
+    correct: int
+    """of which the most probable token was the right one"""
+
+    def bits_per_byte(self, lines: Sequence[str]) -> float:
+        """Of the text as UTF-8, so that vocabularies of different sizes compare."""
+        return self.nats / math.log(2) / sum(len(line.encode()) for line in lines)
+
+
+@torch.inference_mode()
+def predict_tokens(model: Network, tokenizer: Tokenizer, examples: Sequence[Example], device: str) -> Predictions:
+    """Run the model over all examples that fit its max_len; what is masked is the same in each call."""
+    task, nats, tokens, correct = TASKS[model.config.family], 0.0, 0, 0
+    samples = task.encode(tokenizer, examples, model.config.max_len)
+    for number, indices in enumerate(token_batches(list(map(task.length, samples)), 4096, seed="dev")):
+        batch = task.batch([samples[i] for i in indices], model.config, device, f"dev-{number}")
+        logits, asked = model(*batch.inputs), batch.targets != PAD
+        nats += label_smoothed_loss(logits, batch.targets, smoothing=0.0).item()
+        tokens += int(asked.sum())
+        correct += int((asked & (logits.argmax(-1) == batch.targets)).sum())
+    return Predictions(nats, tokens, correct)
 
 
 TASKS = {

@@ -1,5 +1,6 @@
 """A decoder-only checkpoint: text in; its continuation, its probability or a Trace out."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 
+from model import evaluate
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.hooks import hook_points
@@ -148,3 +150,15 @@ def test_bad_input_gets_a_sentence(language_model):
         language_model.continue_text(["Once"], temperature=-1.0)
     assert language_model.continue_text([""], max_new_tokens=0) == [""]
     assert torch.is_grad_enabled()
+
+
+def test_evaluates_last_line_is_bits_per_byte_the_end_of_each_line_included(language_model, tmp_path, capsys):
+    lines = [TEXT, "A cat!", "Ein Hund, der älter ist."]
+    save_checkpoint(
+        tmp_path / "lm", language_model.model, language_model.tokenizer, half_precision(language_model.model)
+    )
+    (tmp_path / "dev.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    evaluate.main([f"--checkpoint={tmp_path / 'lm'}", f"--data={tmp_path / 'dev.txt'}", "--device=cpu"])
+    (score,) = re.findall(r"^bits per byte = (\d+\.\d+) 3 lines", capsys.readouterr().out.splitlines()[-1])
+    expected = -sum(map(language_model.log_probability, lines)) / np.log(2) / sum(len(line.encode()) for line in lines)
+    assert float(score) == pytest.approx(expected, abs=1e-3)
