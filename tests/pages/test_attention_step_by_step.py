@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
 from model.trace import Trace
 from tests.viz.payload import decode
 
@@ -22,10 +22,9 @@ KINDS = {
 FORGED = ("99", "-1", "1-1-1", "a-b-c-d", "1-2-3-4-5-6", "999999999999", "<b>-0-0-0", "٣-0-0-0")
 
 
-@pytest.fixture
-def trace(checkpoint_folder: object) -> Trace:
-    assert checkpoint_folder
-    return load_checkpoint().trace(SENTENCE)
+@pytest.fixture(scope="module")
+def trace(translator: Translator) -> Trace:
+    return translator.trace(SENTENCE)
 
 
 def stage(app) -> tuple[dict, dict]:

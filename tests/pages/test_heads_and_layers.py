@@ -1,7 +1,6 @@
 """The page on heads without a browser: its map is the run's tensor in every look, its words say what was left out."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,13 +24,8 @@ KINDS = {
 }
 
 
-@pytest.fixture
-def trace(checkpoint_folder: Path) -> "Trace":
-    """The run of the page: stored weights have less precision than drawn ones."""
-    from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
-
-    assert checkpoint_folder.is_dir()
-    translator: Translator = load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+@pytest.fixture(scope="module")
+def trace(translator: "Translator") -> "Trace":
     return translator.trace(SENTENCE["source"], TEXT)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from model.analysis.vocabulary import cosines, embedding_rows, lengths, neighbours
-from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
 from tests.pages.figures import figure, numbers
 
@@ -14,12 +13,6 @@ pytest.importorskip("streamlit")
 
 PAGE = "pages/tokens_and_embeddings.py"
 SENTENCE = "a dog and 🦖"
-
-
-@pytest.fixture
-def translator(checkpoint_folder: object) -> Translator:
-    assert checkpoint_folder
-    return load_checkpoint()
 
 
 def tab(app: object, name: str) -> object:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from model.analysis.aligned_head import best_aligned_head
-from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
 from model.trace import Trace
 from tests.pages.figures import figure, numbers
@@ -16,10 +16,9 @@ pytest.importorskip("streamlit")
 SENTENCE = "a dog and a cat"
 
 
-@pytest.fixture
-def trace(checkpoint_folder: object) -> Trace:
-    assert checkpoint_folder
-    return load_checkpoint().trace(SENTENCE)
+@pytest.fixture(scope="module")
+def trace(translator: Translator) -> Trace:
+    return translator.trace(SENTENCE)
 
 
 def test_the_alignment_is_the_trace_s_cross_attention(open_app: Callable, trace: Trace) -> None:
@@ -73,11 +72,11 @@ def test_probabilities_are_of_the_whole_vocabulary_and_the_rest_is_stated(open_a
     assert best["layout"]["yaxis"]["ticktext"][-1] == f"all {trace.logits.shape[-1] - shown:,} others"
 
 
-def test_the_temperature_is_at_work_in_the_run(open_app: Callable, trace: Trace) -> None:
+def test_the_temperature_is_at_work_in_the_run(open_app: Callable, translator: Translator, trace: Trace) -> None:
     app = open_app(source=SENTENCE, kind="Cross-attention", layer="1", head="2", tau="0.1", scope="Head")
     app.segmented_control(key="alignment").set_value("head").run()
     change = AttentionTemperature(0.1, kind="cross", layer=1, head=2)
-    expected = load_checkpoint().trace(SENTENCE, interventions=(change,)).attention("cross", 1).pattern[2]
+    expected = translator.trace(SENTENCE, interventions=(change,)).attention("cross", 1).pattern[2]
     np.testing.assert_array_equal(numbers(figure(app, "alignment-map")["data"][0]["z"]), expected)
     assert expected.max() > trace.attention("cross", 1).pattern[2].max()
 
@@ -114,7 +113,7 @@ def test_every_other_page_has_a_card(open_app: Callable) -> None:
 
 
 def test_text_that_is_too_long_is_shown_to_its_last_sentence_that_fits_and_translated_whole_on_request(
-    open_app: Callable,
+    open_app: Callable, translator: Translator
 ) -> None:
     page = open_app(source="Two dogs run. " * 60)
     (note,) = [info.value for info in page.info if "one run of the model holds" in info.value]
@@ -124,5 +123,5 @@ def test_text_that_is_too_long_is_shown_to_its_last_sentence_that_fits_and_trans
     assert not page.exception
     codes = [code.value for code in page.main.get("code")]
     (whole,) = [code for code in codes if "def " not in code and "import " not in code]
-    (own,) = load_checkpoint().translate(["Two dogs run."])
+    (own,) = translator.translate(["Two dogs run."])
     assert whole.split() == (own + " ").split() * 60
