@@ -8,10 +8,11 @@ from model.generation.search import beam_search, greedy
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts import translate as parts
+from pages.parts.forced_prefix import HERE, PART
 from pages.widgets.chart import chart
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
-from pages.widgets.page_links import cards
+from pages.widgets.page_links import cards, link_with
 from pages.widgets.snippet import Call
 from viz import html, theme
 from viz.charts import translate
@@ -24,6 +25,7 @@ probabilities = trace.probabilities
 written = trace.target_probabilities
 
 st.html(html.sentence(trace.translation, trace.source))
+parts.show_unfamiliar(view)
 parts.translate_long_text(view)
 st.header("Where the model looked", anchor=False)
 alignment = parts.choose_alignment(view)
@@ -67,6 +69,7 @@ with right:
     st.caption(
         f"The most probable tokens at position {position}, and all others combined. Bold: the token in the translation."
     )
+    link_with("Force another word here", "what_if", part=PART, **{HERE: str(position)})
     best = translate.alternative_bars(names, shares, chosen, trace.logits.shape[-1])
     chart(best, key="runners-up", alt=f"The most probable tokens at position {position}")
 

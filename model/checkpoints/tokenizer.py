@@ -53,6 +53,14 @@ class Tokenizer:
         """
         return self._pieces.encode(_escaped(text))
 
+    def encode_next(self, text: str) -> list[int]:
+        """Token ids of `text` after other text, as labels write it: "Rüssel" begins a word, "-s" continues the last."""
+        if not text.startswith("-") or text == "-":
+            return self.encode(text)
+        # After a line break no space is put before it; the line break itself is left out.
+        ids, break_ = self.encode(f"\n{text[1:]}"), self._pieces.piece_to_id("<0x0A>")
+        return ids[ids.index(break_) + 1 :]
+
     def sample(self, text: str, alpha: float, rng: random.Random) -> list[int]:
         """Token ids of a segmentation drawn with probability p^alpha (Kudo 2018); a smaller alpha varies more.
 

@@ -1,7 +1,9 @@
 """Example sentences of a checkpoint, read from its examples.json: some with a head worth a look, some everyday ones."""
 
 import json
-from dataclasses import dataclass, replace
+import math
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,10 @@ class Examples:
     showing: tuple[Example, ...] = ()
     sentences: tuple[str, ...] = ()
     """everyday ones; may repeat those of `showing`"""
+    about: str = ""
+    """what the checkpoint was trained on, in a sentence"""
+    usual_nats: float = math.inf
+    """mean −log p of a token, below which 98 of 100 translations of held-out text of that kind stay"""
     problem: str = ""
     """why examples.json could not be read; empty if it could"""
 
@@ -67,7 +73,7 @@ def examples_of(checkpoint: str) -> Examples:
     folder = checkpoint_path(checkpoint)
     if not (folder / "examples.json").exists():
         shipped = read_examples(SHIPPED)
-        return replace(shipped, showing=(), sentences=shipped.menu)
+        return Examples(sentences=shipped.menu)
     return read_examples(folder)
 
 
@@ -102,12 +108,35 @@ def largest_weight(example: Example, trace: Trace) -> tuple[int, int, float] | N
     return (query, key, float(pattern[query, key])) if int(np.argmax(pattern[query])) == key else None
 
 
+def unfamiliar(trace: Trace) -> str:
+    """A notice where the model was not trained for such a text; empty where it was, or where that cannot be told.
+
+    The rule: a token of the source is a byte or <unk>, or the model's own translation, unchanged, is more surprising
+    to it than 98 of 100 translations of held-out text, in nats a token.
+    """
+    examples = examples_of(trace.checkpoint)
+    strange = sum(bool(re.fullmatch("<unk>|<0x..>", token)) for token in trace.src_tokens)
+    surprise = float(-trace.target_log_probabilities.mean())
+    reasons = []
+    if strange:
+        reasons.append(f"{strange} of its {len(trace.src_tokens)} tokens are bytes that no word of the vocabulary has.")
+    if surprise > examples.usual_nats:
+        reasons.append(
+            f"Its translation has −log p = {surprise:.2f} nats a token on average; 98 of 100 held-out sentences stay "
+            f"below {examples.usual_nats:.2f}."
+        )
+    said = " ".join(["The model was not trained for such a text.", *reasons, examples.about])
+    return said if reasons else ""
+
+
 def read_examples(folder: Path) -> Examples:
     """What examples.json in the folder holds; nothing if there is none, and `problem` says why it cannot be read."""
     path = folder / "examples.json"
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return Examples(tuple(map(_example, found["showing"])), tuple(_typed(s, str) for s in found["sentences"]))
+        sentences = tuple(_typed(sentence, str) for sentence in found["sentences"])
+        facts = _typed(found.get("about", ""), str), float(found.get("usual_nats", math.inf))
+        return Examples(tuple(map(_example, found["showing"])), sentences, *facts)
     except FileNotFoundError:
         return Examples()
     except KeyError as error:

@@ -19,7 +19,7 @@ from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
 from pages import PAGES, Page, page_of
 from pages.compute.runs import Request, open_translator, run
-from pages.frame.examples import example_menu
+from pages.frame.examples import example_menu, examples_of
 from pages.frame.link_and_reset import link_and_reset
 from pages.frame.menu import HOME
 from pages.frame.shortcuts import head_shortcuts
@@ -160,6 +160,8 @@ def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:
     checkpoints, devices = available_checkpoints() or [DEFAULT_CHECKPOINT], available_devices()
     trained = "Which trained model runs. They differ in size and in the text they were trained on: see Model card."
     checkpoint = select("Checkpoint", checkpoints, "checkpoint", notes=notes, help=trained)
+    if about := examples_of(checkpoint).about:
+        st.caption(about)
     if len(devices) > 1:
         where = "The processor that computes; the numbers differ only by rounding."
         return checkpoint, select("Runs on", devices, "device", notes=notes, help=where)

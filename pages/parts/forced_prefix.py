@@ -1,10 +1,12 @@
 """What if, tab "Force a prefix": replace a token of the translation and let the model continue from there."""
 
+import re
 from functools import partial
 
 import streamlit as st
 
 from model.checkpoints.translator import MAX_TRACE_TOKENS, Translator
+from model.generation.long_text import one_line
 from model.generation.search import beam_search
 from model.generation.steps import Steps
 from model.interventions import Intervention
@@ -13,14 +15,19 @@ from model.trace import Trace
 from pages.compute.cache import shared_result
 from pages.frame.view import View
 from pages.widgets.chart import chart, clicked_point
-from pages.widgets.controls import number, text
+from pages.widgets.controls import number
 from pages.widgets.explain import show_code
 from viz.charts.translate import alternative_bars, certainty_bars, rank_candidates
 from viz.html import chips, word_diff
 from viz.theme import DECODER, VALUE
 from viz.tokens import labels
 
-FIELD, AT = "prefix", "prefix_at"
+PART, FIELD, AT = "Force a prefix", "prefix", "prefix_at"
+"""title of the tab; in session and URL the forced ids, as "12-34", and the position"""
+HERE = "force_at"
+"""URL parameter of links inside the app: begin at this position, with nothing forced"""
+LONGEST = 2000
+"""characters of the ids that a link may name"""
 HISTORY, OF, EDITION = "prefix-history", "prefix-of", "prefix-edition"
 CERTAINTY = "prefix-certainty"
 
@@ -28,7 +35,7 @@ CERTAINTY = "prefix-certainty"
 def show_prefix(view: View) -> None:
     """The translation, the alternatives at each position, and the continuation after another choice."""
     st.markdown(
-        "Choose a position and another token for it: everything before it stays, the new token is **forced**, and "
+        "Choose a position and another word for it: everything before it stays, the new word is **forced**, and "
         "the model continues decoding from there. Repeat as often as you like."
     )
     _show(view, view.beam_size)
@@ -51,32 +58,29 @@ def _show(view: View, beam_size: int) -> None:
         )
         st.caption("Each token's probability, given all before it. Click on a bar to choose its position.")
     with right:
-        _show_alternatives(trace, position, float(written[position]))
+        _show_alternatives(view.translator, trace, position, float(written[position]))
 
 
 def _field(view: View) -> tuple[int, ...]:
-    """The forced ids, from the field and the link; a new sentence starts without any."""
+    """The forced ids, from the session and the link; a new sentence starts without any."""
     state, case = st.session_state, (view.trace.checkpoint_hash, view.trace.src_ids)
-    if state.setdefault(OF, case) != case:
+    if FIELD not in state:
+        state[FIELD] = st.query_params.get(FIELD, "")[:LONGEST]
+    asked = st.query_params.pop(HERE, "")
+    if asked or state.setdefault(OF, case) != case:
         state[OF] = case
         _write((), keep=False)
-    undo, reset, place = st.columns([1, 1, 3], vertical_alignment="bottom")
-    forced = bool(state.get(FIELD))
-    undo.button("Undo", icon=":material/undo:", key="prefix_undo", on_click=_undo, disabled=not forced, width="stretch")
-    reset.button(
-        "Reset",
-        icon=":material/restart_alt:",
-        key="prefix_reset",
-        on_click=_write,
-        disabled=not forced,
-        width="stretch",
-    )
-    placeholder = "none: choose a token below"
-    typed = text("Forced so far, token ids", FIELD, place=place, placeholder=placeholder, max_chars=2000)
-    parts = typed.replace(",", " ").replace("-", " ").split()
+    if re.fullmatch("[0-9]{1,4}", asked):
+        state[AT] = int(asked)
+    _to_link()
+    forced = bool(state[FIELD])
+    with st.container(horizontal=True):
+        st.button("Undo", icon=":material/undo:", key="prefix_undo", on_click=_undo, disabled=not forced)
+        st.button("Reset", icon=":material/restart_alt:", key="prefix_reset", on_click=_write, disabled=not forced)
+    parts = state[FIELD].replace(",", " ").replace("-", " ").split()
     if all(part.isascii() and part.isdigit() and len(part) < 9 for part in parts):
         return tuple(map(int, parts))
-    st.info("The forced prefix must be token ids separated by “-”; nothing is forced.", icon=":material/info:")
+    st.info("The prefix in the link cannot be read; nothing is forced.", icon=":material/info:")
     return ()
 
 
@@ -128,8 +132,8 @@ def _position_clicked() -> None:
         st.session_state[AT] = point["point_index"]
 
 
-def _show_alternatives(trace: Trace, position: int, written: float) -> None:
-    """The most probable tokens at the position; a click on one, or the button, forces it."""
+def _show_alternatives(translator: Translator, trace: Trace, position: int, written: float) -> None:
+    """The most probable tokens at the position; a click on one, or the button with any word, forces it."""
     here = (trace.next_tokens[position], trace.next_ids[position], written)
     names, shares, chosen = rank_candidates(trace.candidates[position], here)
     ids = [candidate.id for candidate in trace.candidates[position]]
@@ -140,10 +144,17 @@ def _show_alternatives(trace: Trace, position: int, written: float) -> None:
     # New keys after each change: a widget with its old state would show the previous choice and not report a new one.
     case = f"{state.get(EDITION, 0)}-{position}"
     pick, go = st.columns([3, 1], vertical_alignment="bottom")
-    token = pick.selectbox(
-        "Replace it by", options, format_func=lambda i: "{} ({:.2%})".format(*shown[i]), key=f"prefix-choice-{case}"
+    word = pick.selectbox(
+        "Replace it by",
+        options,
+        format_func=lambda i: "{} ({:.2%})".format(*shown[i]) if i in shown else str(i),
+        key=f"prefix-choice-{case}",
+        accept_new_options=True,
+        help="One of the most probable tokens, or any word that you type. With a hyphen before it, it continues the "
+        "word before.",
     )
-    go.button("Force", key="prefix_force", on_click=_force, args=(stem, token), type="primary", width="stretch")
+    forced = (word,) if isinstance(word, int) else tuple(translator.tokenizer.encode_next(one_line(word or "")))
+    go.button("Force", key="prefix_force", on_click=_force, args=(stem, forced), type="primary", width="stretch")
     key = f"prefix-alternatives-{case}"
     figure = alternative_bars(names, shares, chosen, trace.logits.shape[-1])
     with st.container(key="prefix-alternatives"):
@@ -157,28 +168,38 @@ def _show_alternatives(trace: Trace, position: int, written: float) -> None:
 def _clicked(key: str, stem: tuple[int, ...], ids: list[int]) -> None:
     point = clicked_point(key)
     if point and point["point_index"] < len(ids):
-        _force(stem, ids[point["point_index"]])
+        _force(stem, (ids[point["point_index"]],))
 
 
-def _force(stem: tuple[int, ...], token: int) -> None:
-    if token in (PAD, UNK, BOS):
+def _force(stem: tuple[int, ...], word: tuple[int, ...]) -> None:
+    if not word or {PAD, UNK, BOS}.intersection(word):
         return
-    _write((*stem, token))
-    st.session_state[AT] = len(stem) + 1
+    _write((*stem, *word))
+    st.session_state[AT] = len(stem) + len(word)
 
 
 def _write(forced: tuple[int, ...] = (), keep: bool = True) -> None:
-    """Put the ids into the field; with `keep`, undo brings the previous ones back."""
+    """Force these ids; with `keep`, undo brings the previous ones back."""
     state = st.session_state
     state[HISTORY] = [*state.get(HISTORY, []), state.get(FIELD) or ""] if keep else []
     state[FIELD] = "-".join(map(str, forced))
     state[EDITION] = state.get(EDITION, 0) + 1
+    _to_link()
+
+
+def _to_link() -> None:
+    """Write the forced ids to the URL."""
+    if text := st.session_state[FIELD]:
+        st.query_params[FIELD] = text
+    else:
+        st.query_params.pop(FIELD, "")
 
 
 def _undo() -> None:
     *earlier, last = st.session_state.get(HISTORY) or [""]
     _write(keep=False)
     st.session_state[HISTORY], st.session_state[FIELD] = earlier, last
+    _to_link()
 
 
 @shared_result()

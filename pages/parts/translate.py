@@ -9,12 +9,13 @@ from model.analysis.view_arrays import alignment_weights
 from model.generation.long_text import one_line
 from model.trace import Array
 from pages.compute.runs import translate
-from pages.frame.examples import Example, examples_of, largest_weight
+from pages.frame.examples import Example, examples_of, largest_weight, unfamiliar
 from pages.frame.sidebar import SEE
 from pages.frame.view import KINDS, View
 from pages.widgets.canvas import token_lines
 from pages.widgets.chart import clicked_point
 from pages.widgets.controls import choice, number
+from pages.widgets.glossary import define
 from pages.widgets.page_links import link_with
 from viz.canvas.lines import lines
 from viz.drawing import Drawing
@@ -137,6 +138,12 @@ def translate_long_text(view: View) -> None:
 
 def _ask_for_all(text: str) -> None:
     st.session_state["whole"] = text
+
+
+def show_unfamiliar(view: View) -> None:
+    """A notice on a text that the model was not trained for; it is of an unchanged run, on its own translation."""
+    if not view.trace.interventions and view.request.target is None and (notice := unfamiliar(view.trace)):
+        st.caption(f":material/info: {notice}", help=define("nats"))
 
 
 def show_example(view: View) -> None:

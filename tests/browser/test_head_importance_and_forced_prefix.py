@@ -62,7 +62,15 @@ def test_a_click_on_an_alternative_forces_it_and_the_link_brings_it_back(
     wanted = "-".join(map(str, (*trace.next_ids[:2], other)))
     assert parse_qs(urlsplit(visitor.page.url).query)["prefix"] == [wanted]
     visitor.visit(visitor.page.url)
-    assert visitor.page.get_by_label("Forced so far, token ids").input_value() == wanted
+    assert visitor.page.get_by_role("list", name="Forced").get_by_role("listitem").count() == 3
+    word = visitor.page.get_by_role("combobox", name="Replace it by")
+    word.fill("Rüssel")
+    word.press("Enter")
+    visitor.settle()
+    visitor.page.get_by_role("button", name="Force", exact=True).click()
+    typed = "-".join(map(str, translator.tokenizer.encode("Rüssel")))
+    visitor.page.wait_for_url(re.compile(f"prefix={wanted}-{typed}"))
+    visitor.settle()
 
 
 def test_the_model_cards_experiment_runs_to_its_end(server: str, visitor: Visitor) -> None:

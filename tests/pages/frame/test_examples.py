@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytest.importorskip("streamlit")
 
 from model.interventions import AttentionTemperature
-from pages.frame.examples import Example, Examples, examples_of, largest_weight, read_examples
+from pages.frame.examples import Example, Examples, examples_of, largest_weight, read_examples, unfamiliar
 from pages.parts import translate
 
 SHIPPED = Path(__file__).parents[3] / "checkpoints"
@@ -182,3 +182,23 @@ def test_the_page_says_that_the_file_is_broken(open_app: Callable, monkeypatch: 
     app = open_app(source="a dog")
     assert not app.exception
     assert "examples.json cannot be read." in [info.value for info in app.info]
+
+
+@pytest.mark.parametrize(
+    ("name", "familiar", "strange"),
+    [
+        ("en-de", "How are you?", "Ich habe heute keine Zeit, weil ich arbeiten muss."),
+        ("multi30k-tiny", "A boy jumps into the water.", "Why didn't you call me last night?"),
+    ],
+)
+def test_a_text_that_the_model_was_not_trained_for_gets_a_notice_with_the_measured_reason(
+    name: str, familiar: str, strange: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translator = opened(name)
+    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(SHIPPED))
+    assert unfamiliar(translator.trace(familiar)) == ""
+    trace = translator.trace(strange)
+    assert f"−log p = {-trace.target_log_probabilities.mean():.2f} nats a token" in unfamiliar(trace)
+    emoji = unfamiliar(translator.trace("I am happy 😀."))
+    assert "4 of its" in emoji
+    assert emoji.endswith(examples_of(name).about)

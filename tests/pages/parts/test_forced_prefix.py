@@ -52,18 +52,18 @@ def test_another_word_is_forced_and_can_be_taken_back(open_app: Callable, transl
     app.button(key="prefix_force").click().run()
     assert not app.exception
     prefix = (*trace.next_ids[:2], other.id)
-    assert app.text_input(key="prefix").value == joined(prefix)
+    assert app.session_state["prefix"] == joined(prefix)
     assert app.number_input(key="prefix_at").value == 3
     found = translator.continue_from(SOURCE, prefix, 4)
     after = translator.trace_ids(SOURCE, found.tokens)
     before, now = (run.target_log_probabilities.sum() for run in (trace, after))
     assert numbers_shown(app) == [said(before), said(now), said(now - before, signed=True)]
     app.button(key="prefix_force").click().run()
-    assert app.text_input(key="prefix").value.startswith(joined((*found.tokens[:3], "")))
+    assert app.session_state["prefix"].startswith(joined((*found.tokens[:3], "")))
     app.button(key="prefix_undo").click().run()
-    assert app.text_input(key="prefix").value == joined(prefix)
+    assert app.session_state["prefix"] == joined(prefix)
     app.button(key="prefix_reset").click().run()
-    assert app.text_input(key="prefix").value == ""
+    assert app.session_state["prefix"] == ""
     assert numbers_shown(app)[2] == "+0.000"
 
 
@@ -78,7 +78,19 @@ def test_another_sentence_begins_without_the_prefix(open_app: Callable) -> None:
     app = open_app(PAGE, source=SOURCE, target="Greedy", part=PART, prefix="40-41")
     app.text_area(key="source").set_value("a cat").run()
     assert not app.exception
-    assert app.text_input(key="prefix").value == ""
+    assert app.session_state["prefix"] == ""
+
+
+def test_a_hyphen_continues_the_word_before_and_a_link_begins_at_a_position(
+    open_app: Callable, translator: "Translator"
+) -> None:
+    tokenizer = translator.tokenizer
+    assert tokenizer.decode(tokenizer.encode("Der") + tokenizer.encode_next("Rüssel")) == "Der Rüssel"
+    assert tokenizer.decode(tokenizer.encode("Koffer") + tokenizer.encode_next("-raum")) == "Kofferraum"
+    assert tokenizer.encode_next("-") == tokenizer.encode("-")
+    app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, part=PART, force_at="2")
+    assert "force_at" not in app.query_params
+    assert app.number_input(key="prefix_at").value == 2
 
 
 @pytest.mark.parametrize("prefix", ["<b>", "0-1", "99999999", "3-40", "٣", "40-" * 250, "12.5", "1e3"])
@@ -94,4 +106,4 @@ def test_one_word_and_a_hundred_tokens(open_app: Callable, source: str) -> None:
     app = open_app(PAGE, source=source, target="Greedy", part=PART, prefix_at="300")
     app.button(key="prefix_force").click().run()
     assert not app.exception
-    assert app.text_input(key="prefix").value
+    assert app.session_state["prefix"]
