@@ -392,8 +392,12 @@ class Trace:
 
     @property
     def source(self) -> str:
-        """The encoder's text; empty in a model without encoder."""
-        return self.streams["encoder"].tokens.text if "encoder" in self.streams else ""
+        """The text that was given: the encoder's, or in a model without encoder the one that was continued."""
+        tokens = next(iter(self.streams.values())).tokens
+        if tokens.prompt_length is None:
+            return tokens.text
+        end = max((span[1] for span in tokens.spans[: tokens.prompt_length] if span), default=0)
+        return tokens.text[:end]
 
     @property
     def translation(self) -> str:

@@ -59,7 +59,7 @@ def test_a_row_predicts_the_token_that_follows_and_the_last_one_the_end(language
     trace = language_model.trace(TEXT)
     ids = tuple(language_model.tokenizer.encode(TEXT))
     assert (trace.tgt_ids, trace.next_ids) == ((BOS, *ids), (*ids, EOS))
-    assert (trace.source, trace.src_tokens, trace.memory) == ("", (), None)
+    assert (trace.source, trace.src_tokens, trace.memory) == (TEXT, (), None)
     assert trace.translation == TEXT
     expected = log_probabilities(trace.logits)[range(len(ids) + 1), trace.next_ids].sum()
     assert language_model.log_probability(TEXT) == pytest.approx(expected)
@@ -91,6 +91,7 @@ def test_with_and_without_the_cache_it_writes_the_same(language_model, temperatu
 def test_greedy_writing_takes_the_most_probable_token_of_each_row(language_model):
     trace = language_model.trace("Two dogs", max_new_tokens=10)
     n_prompt, ids = trace.streams["decoder"].tokens.prompt_length, trace.tgt_ids
+    assert trace.source == "Two dogs"
     assert n_prompt == 1 + len(language_model.tokenizer.encode("Two dogs"))
     for row in range(n_prompt - 1, len(ids) - 1):
         allowed = trace.logits[row].copy()
