@@ -77,6 +77,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 summary="How a model that reads all tokens at once knows their order.",
                 look_for="Each row is one position, made of sine waves: high frequencies on the left, low ones on the "
                 "right.",
+                needs=("a positional encoding that is added to the embeddings",),
             ),
             Page(
                 path="pages/masks.py",
@@ -112,7 +113,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "sampling, and the key-value cache.",
                 look_for="Follow the thick path through the tree: at each step beam search keeps a few prefixes and "
                 "drops the rest, and only the finished sentences show which was best.",
-                needs=("a decoder",),
+                needs=("a decoder", "cross-attention"),
                 ignores=("kind",),
             ),
         ),

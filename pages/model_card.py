@@ -20,16 +20,27 @@ from viz.charts.model_card import COLOURS, lengths_to_plot, work_chart
 def show_formula(config: TransformerConfig, works: dict[str, Work], even: float) -> None:
     own = sum(work.scores + work.weighted for work in works.values())
     explain(
-        f"An encoder layer over n tokens: d = d_model = {config.d_model} in h = {config.n_heads} heads of width "
-        f"{config.d_k}; since the heads split d_model, h cancels out. This model has {config.n_encoder_layers} such "
-        f"layers, and {config.n_decoder_layers} decoder layers with two attentions each. The n² term is Q Kᵀ and the "
-        "weighted sum: with source and target of equal length it exceeds projections and feed-forward layers "
-        f"together beyond n = {even:,.0f}; its share of your sentence's multiply-adds is "
+        f"An encoder layer of the paper over n tokens: d = d_model = {config.d_model} in h = {config.n_heads} heads of "
+        f"width {config.d_k}; since the heads split d_model, h cancels out. {_count_layers(config)} The n² term is Q Kᵀ"
+        " and the weighted sum: with all texts equally long it exceeds projections and feed-forward layers together "
+        f"beyond n = {even:,.0f}; its share of your sentence's multiply-adds is "
         f"{100 * own / sum(work.total for work in works.values()):.1f} %.",
         r"\underbrace{2\,n^2 d}_{Q K^\top,\ \text{weights}\cdot V} \;+\; \underbrace{4\,n\,d^2}_{W_Q, W_K, W_V, W_O} "
         r"\;+\; \underbrace{2\,n\,d\,d_{ff}}_{\text{feed-forward}}",
         "4",
     )
+
+
+def _count_layers(config: TransformerConfig) -> str:
+    if config.family == "encoder_decoder":
+        return (
+            f"This model has {config.n_encoder_layers} such layers, and {config.n_decoder_layers} decoder layers with "
+            "two attentions each."
+        )
+    layers = f"This model has {config.n_encoder_layers or config.n_decoder_layers} layers with one attention each"
+    gate = ", whose gated feed-forward has a third matrix: 3 n d d_ff" if config.gated else ""
+    shared = f"; its {config.n_heads} query heads share {config.kv_heads} heads of keys and values"
+    return f"{layers}{gate}{shared if config.kv_heads < config.n_heads else ''}."
 
 
 view = open_page(__file__)
@@ -39,10 +50,11 @@ works = multiply_adds(config, len(trace.src_tokens), len(trace.tgt_tokens))
 parts.show_summary(view, card)
 
 even = break_even(config)
-lengths = lengths_to_plot(len(trace.src_tokens), config.max_len, even)
+n = len(next(iter(trace.streams.values())).tokens)
+lengths = lengths_to_plot(n, config.max_len, even)
 arrays = Call(work_by_length, config, lengths.tolist())
 work = dict(zip(COLOURS, arrays.arrays()["multiply_adds"], strict=True))
-figure = work_chart(lengths, work, len(trace.src_tokens), config.max_len, even)
+figure = work_chart(lengths, work, n, config.max_len, even)
 chart(figure, key="work", alt="Multiply-adds of attention, projections, feed-forward and output by sentence length.")
 show_formula(config, works, even)
 tabs(

@@ -19,7 +19,7 @@ from viz.charts.model_card import lengths_to_plot
 from viz.charts.why_attention import compare_costs, layer_cost_table, operations_chart
 
 view = open_page(__file__)
-n, d = len(view.trace.src_tokens), view.translator.config.d_model
+n, d = len(next(iter(view.trace.streams.values())).tokens), view.translator.config.d_model
 left, right = st.columns(2)
 k = slider("Kernel width k of the convolution", (2, 15), 3, "kernel", place=left)
 r = slider("Neighbours r of restricted self-attention", (2, 64), 8, "neighbours", place=right)

@@ -83,26 +83,31 @@ def attention_formula(step: int, n_heads: int, head: int, crosses: bool) -> tupl
     )
 
 
-def block_equation(numbers: Mapping[str, float], dimension: int, pre: bool) -> str:
-    """LaTeX of s = x + Sublayer(x), then gamma (s - mu) / sigma + beta; with pre-norm first the norm, of x.
+def block_equation(numbers: Mapping[str, float], dimension: int, pre: bool, norm: str) -> str:
+    """LaTeX of s = x + Sublayer(x), then the norm of s; with pre-norm first the norm, of x.
 
     Args:
-        numbers: of the dimension, `before`, `out`, `added` and `normed`; and `mean`, `std`, `gamma` and `beta`.
+        numbers: of the dimension, `before`, `out`, `added` and `normed`; `mean`, `std` and `gamma`; and `beta` if the
+            norm has one.
         dimension: its number.
         pre: whether the norm comes before the sub-layer.
+        norm: LayerNorm or RMSNorm.
     """
     n = {name: latex_number(value, 6) for name, value in numbers.items()}
     b = {name: bracketed(float(value), 6) for name, value in numbers.items()}
-    j, read = dimension, r"\mathrm{LayerNorm}(x)" if pre else "x"
+    name = rf"\mathrm{{{norm}}}"
+    j, read = dimension, f"{name}(x)" if pre else "x"
     residual = (
         rf"s_{{{j}}} &= x_{{{j}}} + \mathrm{{Sublayer}}({read})_{{{j}}} = {n['before']} + {b['out']} "
         rf"= \mathbf{{{n['added']}}}"
     )
     symbol, source = ("x", "before") if pre else ("s", "added")
-    norm = (
-        rf"\mathrm{{LayerNorm}}({symbol})_{{{j}}} &= \gamma_{{{j}}}\,\frac{{{symbol}_{{{j}}} - \mu}}{{\sigma}} "
-        rf"+ \beta_{{{j}}} \\[6pt] &= {b['gamma']} \cdot \frac{{{n[source]} - {b['mean']}}}{{{b['std']}}} "
-        rf"+ {b['beta']} = \mathbf{{{n['normed']}}}"
+    centred, mean = (r" - \mu", f" - {b['mean']}") if norm == "LayerNorm" else ("", "")
+    divisor = r"\sigma" if norm == "LayerNorm" else r"\mathrm{RMS}(" + symbol + ")"
+    offset, beta = (rf" + \beta_{{{j}}}", f" + {b['beta']}") if "beta" in b else ("", "")
+    normed = (
+        rf"{name}({symbol})_{{{j}}} &= \gamma_{{{j}}}\,\frac{{{symbol}_{{{j}}}{centred}}}{{{divisor}}}{offset} "
+        rf"\\[6pt] &= {b['gamma']} \cdot \frac{{{n[source]}{mean}}}{{{b['std']}}}{beta} = \mathbf{{{n['normed']}}}"
     )
-    body = r" \\[6pt] ".join((norm, residual) if pre else (residual, norm))
+    body = r" \\[6pt] ".join((normed, residual) if pre else (residual, normed))
     return rf"\begin{{aligned}} {body} \end{{aligned}}"

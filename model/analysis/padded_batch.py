@@ -31,7 +31,7 @@ class PaddedRun:
     pads: int
     """number of pads, the last keys"""
     companion: tuple[str, ...]
-    """source pieces of the longer sentence"""
+    """pieces of the longer sentence"""
     scaled: Array
     """(heads, query, key + pads): scores / sqrt(d_k), before the mask"""
     mask: Array
@@ -49,8 +49,8 @@ class PaddedRun:
 
 
 def room_for_pads(translator: Translator, trace: Trace) -> int:
-    """How many pads fit after the longer of source and target."""
-    return translator.config.max_len - max(len(trace.src_ids), len(trace.tgt_ids))
+    """How many pads fit after the trace's longest text."""
+    return translator.config.max_len - max(len(stream.tokens) for stream in trace.streams.values())
 
 
 @torch.inference_mode()
@@ -86,26 +86,27 @@ def run_padded(translator: Translator, trace: Trace, kind: str, layer: int, pads
 
 
 def _run_batch(translator: Translator, trace: Trace, pads: int) -> tuple[list[int], _Parts, Array]:
-    """The longer source; the sentence's own rows of each result by (kind, layer); its logits."""
+    """The longer first text; the sentence's own rows of each result by (kind, layer); its logits."""
     model = translator.model
     device = model.output.weight.device
-    longer = [*_repeat(trace.src_ids[:-1] or trace.src_ids, len(trace.src_ids) - 1 + pads), trace.src_ids[-1]]
-    src = pad_batch([list(trace.src_ids), longer], device)
-    tgt = pad_batch([list(trace.tgt_ids), _repeat(trace.tgt_ids, len(trace.tgt_ids) + pads)], device)
+    texts = [list(stream.tokens.ids) for stream in trace.streams.values()]
+    longer = [_repeat(ids, len(ids) + pads) for ids in texts]
+    batches = [pad_batch(list(pair), device) for pair in zip(texts, longer, strict=True)]
     paths = {address: path for address, (path, _) in model.attentions().items()}
     points = [f"{path}.{name}" for path in paths.values() for name in RESULTS]
     with applied(model, trace.interventions), recording(model, [*points, "logits"]) as activations:
-        model(src, tgt)
+        model(*batches)
     found = {
         address: {name: _own(activations[f"{path}.{name}"], trace, address) for name in RESULTS}
         for address, path in paths.items()
     }
-    return longer, found, activations["logits"][0, : len(trace.tgt_ids)].cpu().numpy()
+    return longer[0], found, activations["logits"][0, : len(trace.logits)].cpu().numpy()
 
 
 def _repeat(ids: Sequence[int], length: int) -> list[int]:
-    """`ids` repeated up to `length`."""
-    return list(islice(cycle(ids), length))
+    """`ids` repeated up to `length`, with its first token at the start alone and its last one at the end alone."""
+    inner = ids[1:-1] or ids[:1]
+    return [ids[0], *islice(cycle(inner), length - 2), ids[-1]][:length]
 
 
 def _own(activation: torch.Tensor, trace: Trace, address: tuple[str, int]) -> Array:

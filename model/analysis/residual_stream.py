@@ -37,16 +37,21 @@ class StreamMeasures:
 
 @dataclass(frozen=True)
 class NormSteps:
-    """LayerNorm(x) = gamma (x - mean) / sqrt(variance + eps) + beta of one vector (Ba et al. 2016)."""
+    """The norm of one vector: gamma (x - mean) / sqrt(variance + eps) + beta (Ba et al. 2016), or RMSNorm, which
+    subtracts no mean and adds no beta (Zhang & Sennrich 2019)."""
+
+    kind: str
+    """LayerNorm or RMSNorm"""
 
     gamma: Array
     """(d_model,): learned factor of each dimension"""
-    beta: Array
-    """(d_model,): learned offset of each dimension"""
+    beta: Array | None
+    """(d_model,): learned offset of each dimension; None: there is none"""
     mean: float
-    """of the vector's components"""
+    """of the vector's components; 0 with RMSNorm"""
     std: float
-    """sqrt(variance + eps), the divisor; the variance divides by d_model, not d_model - 1"""
+    """sqrt(variance + eps), the divisor; the variance divides by d_model, not d_model - 1; with RMSNorm
+    sqrt(mean square + eps)"""
     normed: Array
     """(d_model,)"""
 
@@ -98,8 +103,9 @@ def layer_norm(sublayer: SubLayer, position: int) -> NormSteps:
     The input is x + Sublayer(x) with post-norm, as in the paper, and x with pre-norm.
     """
     norm, x = sublayer.norm, sublayer.norm_input[position].astype(np.float64)
-    mean, std = x.mean(), np.sqrt(x.var() + norm.eps)
-    return NormSteps(norm.gamma, norm.beta, float(mean), float(std), norm(x))
+    mean = x.mean() if norm.kind == "LayerNorm" else 0.0
+    std = np.sqrt(((x - mean) ** 2).mean() + norm.eps)
+    return NormSteps(norm.kind, norm.gamma, norm.beta, float(mean), float(std), norm(x))
 
 
 @dataclass(frozen=True)

@@ -7,22 +7,22 @@ from torch import Tensor, nn
 
 from model.background.stopwatch import Contender
 from model.network.attention import MultiHeadAttention
-from model.network.encoder_decoder import Transformer
+from model.network.network import Network
 
 ATTENTION, LSTM = "self-attention", "LSTM"
 
 
-def layer_contenders(model: Transformer, layer: int, batch: int) -> Mapping[str, Contender]:
-    """One forward pass of the model's encoder self-attention in `layer`, and of an LSTM of its width.
+def layer_contenders(model: Network, layer: int, batch: int) -> Mapping[str, Contender]:
+    """One forward pass of the self-attention in `layer` of the model's first stack, and of an LSTM of its width.
 
     The LSTM's weights and the inputs are seeded normal numbers; the run time of a dense layer does not depend on them.
 
     Args:
         model: in evaluation mode; self-attention uses its trained weights, as in translation.
-        layer: of the encoder.
+        layer: of the encoder; without an encoder, of the decoder.
         batch: sentences per pass.
     """
-    attention = model.encoder.layers[layer].self_attn
+    attention = _first_attention(model, layer)
     d_model, device = model.config.d_model, next(attention.parameters()).device
     lstm = seeded_lstm(d_model).to(device)
 
@@ -48,13 +48,18 @@ def seeded_lstm(d_model: int) -> nn.LSTM:
     return lstm
 
 
-def layer_parameters(model: Transformer, layer: int) -> Mapping[str, int]:
+def layer_parameters(model: Network, layer: int) -> Mapping[str, int]:
     """Number of parameters of the two layers that `layer_contenders` compares."""
     layers: Mapping[str, MultiHeadAttention | nn.LSTM] = {
-        ATTENTION: model.encoder.layers[layer].self_attn,
+        ATTENTION: _first_attention(model, layer),
         LSTM: seeded_lstm(model.config.d_model),
     }
     return {name: sum(p.numel() for p in module.parameters()) for name, module in layers.items()}
+
+
+def _first_attention(model: Network, layer: int) -> MultiHeadAttention:
+    """The self-attention of the encoder's layer; without an encoder, the decoder's."""
+    return next(iter(model.stacks.values())).layers[layer].self_attn
 
 
 def _input(batch: int, length: int, d_model: int, device: torch.device) -> Tensor:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from model.network.config import TransformerConfig
-from model.network.encoder_decoder import Transformer
+from model.network.families import new_network
 from model.trace import Array
 
 
@@ -35,7 +35,7 @@ class Work:
 def count_parameters(config: TransformerConfig) -> dict[str, int]:
     """`parameters_by_part` of a model with this configuration, built on PyTorch's meta device, without memory."""
     with torch.device("meta"):
-        return Transformer(config).parameters_by_part()
+        return new_network(config).parameters_by_part()
 
 
 def multiply_adds(config: TransformerConfig, n_src: int, n_tgt: int) -> dict[str, Work]:
@@ -46,25 +46,28 @@ def multiply_adds(config: TransformerConfig, n_src: int, n_tgt: int) -> dict[str
 
     Args:
         config: of the model.
-        n_src: source tokens, including the end token.
-        n_tgt: target tokens that the decoder reads, including the start token.
+        n_src: tokens that the encoder reads, including the end token; 0 in a model without encoder.
+        n_tgt: tokens that the decoder reads, including the start token; 0 in a model without decoder.
 
     Returns:
-        by part: encoder_self, decoder_self, cross, encoder_feed_forward, decoder_feed_forward, output.
+        by part: encoder_self, decoder_self, cross, encoder_feed_forward, decoder_feed_forward, output; 0 for parts that
+        the model does not have.
 
     Raises:
         ValueError: a length is below 1.
     """
-    if min(n_src, n_tgt) < 1:
+    if (config.n_encoder_layers and n_src < 1) or (config.n_decoder_layers and n_tgt < 1):
         raise ValueError(f"a sentence has at least one token, got {n_src} and {n_tgt}")
     encoder, decoder, d_model = config.n_encoder_layers, config.n_decoder_layers, config.d_model
-    vocabulary = n_tgt * d_model * config.vocab_size
+    crossed = decoder if encoder else 0
+    matrices = 3 if config.gated else 2
+    vocabulary = (n_tgt or n_src) * d_model * config.vocab_size
     return {
         "encoder_self": _attention(config, encoder, n_src, n_src),
         "decoder_self": _attention(config, decoder, n_tgt, n_tgt),
-        "cross": _attention(config, decoder, n_tgt, n_src),
-        "encoder_feed_forward": Work(encoder, n_src, 0, 0, 0, encoder * 2 * n_src * d_model * config.d_ff),
-        "decoder_feed_forward": Work(decoder, n_tgt, 0, 0, 0, decoder * 2 * n_tgt * d_model * config.d_ff),
+        "cross": _attention(config, crossed, n_tgt, n_src, cross=True),
+        "encoder_feed_forward": Work(encoder, n_src, 0, 0, 0, encoder * matrices * n_src * d_model * config.d_ff),
+        "decoder_feed_forward": Work(decoder, n_tgt, 0, 0, 0, decoder * matrices * n_tgt * d_model * config.d_ff),
         "output": Work(1, n_tgt, 0, 0, 0, vocabulary),
     }
 
@@ -76,7 +79,8 @@ def work_by_length(config: TransformerConfig, lengths: Sequence[int]) -> dict[st
         n: (length,); multiply_adds: (4, length), of Q K^T and pattern V, of the projections, of the feed-forwards and
         of the output.
     """
-    works = [multiply_adds(config, n, n) for n in lengths]
+    texts = (bool(config.n_encoder_layers), bool(config.n_decoder_layers))
+    works = [multiply_adds(config, *(n * there for there in texts)) for n in lengths]
     attentions = ("encoder_self", "decoder_self", "cross")
     curves = (
         [sum(work[part].scores + work[part].weighted for part in attentions) for work in works],
@@ -96,8 +100,9 @@ def break_even(config: TransformerConfig) -> float:
     return sum(work.weights for work in works) / sum(work.scores + work.weighted for work in works)
 
 
-def _attention(config: TransformerConfig, layers: int, queries: int, keys: int) -> Work:
+def _attention(config: TransformerConfig, layers: int, queries: int, keys: int, cross: bool = False) -> Work:
     """The heads share d_model, h d_k = d_model, so together they cost as much as one head of width d_model."""
     products = layers * config.n_heads * queries * keys * config.d_k
-    projections = layers * (2 * queries + 2 * keys) * config.d_model**2
+    shared = config.n_heads if cross else config.kv_heads
+    projections = layers * 2 * (queries * config.d_model**2 + keys * config.d_model * shared * config.d_k)
     return Work(layers, queries, keys, scores=products, weighted=products, weights=projections)

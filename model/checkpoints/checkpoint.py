@@ -23,6 +23,9 @@ CHARACTERS_PER_TOKEN = 64
 """No piece is longer, so text beyond this many characters per token is too long without being tokenised."""
 
 
+ADDED_POSITIONS = "a positional encoding that is added to the embeddings"
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """A network with its vocabulary, in evaluation mode on its device."""
@@ -56,10 +59,12 @@ class Checkpoint:
 
     @property
     def features(self) -> frozenset[str]:
-        """What the model consists of: "an encoder", "a decoder", "cross-attention"; a page says which it needs."""
+        """What the model consists of, in the words of `Page.needs`: "an encoder", "a decoder", "cross-attention", "a
+        positional encoding that is added to the embeddings"."""
         stacks = {"encoder": "an encoder", "decoder": "a decoder"}
         crosses = {"cross-attention"} if any(kind.crosses for kind in self.kinds) else set()
-        return frozenset({stacks[kind.queries] for kind in self.kinds} | crosses)
+        added = {ADDED_POSITIONS} if self.positional_encoding() is not None else set()
+        return frozenset({stacks[kind.queries] for kind in self.kinds} | crosses | added)
 
     def parameters_by_part(self) -> dict[str, int]:
         """How many parameters each part learns; a tied matrix is counted once."""

@@ -18,6 +18,8 @@ from model.network.config import BOS, SPECIAL_TOKENS
 from model.proof.checks import relative_error
 from model.trace import Array, Trace
 
+SIDES = {"encoder": "source", "decoder": "target"}
+
 
 @dataclass(frozen=True)
 class Case:
@@ -52,7 +54,10 @@ def contributions(case: Case) -> float | None:
 def labels_and_scores(case: Case) -> float:
     """Claim 12: the labels of rows and columns, and each score against the product of its query and its key."""
     trace = case.trace
-    honest = trace.tgt_tokens[0] == SPECIAL_TOKENS[BOS] and trace.next_tokens[:-1] == trace.tgt_tokens[1:]
+    rows = list(trace.streams.values())[-1]
+    honest = rows.tokens.labels[0] == SPECIAL_TOKENS[BOS]
+    if rows.name == "decoder":
+        honest &= trace.next_tokens[:-1] == trace.tgt_tokens[1:]
     for attention in trace.attentions.values():
         kind = trace.kind(attention.kind)
         queries, keys = (trace.streams[name].tokens.labels for name in (kind.queries, kind.keys))
@@ -101,13 +106,18 @@ def words(case: Case) -> float:
 
 
 def positions(case: Case) -> float | None:
-    """Claim 17: what was added for each position, against the model's table and, if sinusoidal, the paper's formula."""
+    """Claim 17: what was added for each position, against the model's table and, if sinusoidal, the paper's formula.
+
+    None where the model adds nothing.
+    """
     if any("Positions" in type(change).__name__ for change in case.trace.interventions):
         return None
     errors = []
-    for side, embedded in (("source", case.trace.src_embedded), ("target", case.trace.tgt_embedded)):
-        shown = embedded.positional
-        table = case.translator.positional_encoding(side)[: len(shown)]
+    for name, stream in case.trace.streams.items():
+        shown, table = stream.embedded.positional, case.translator.positional_encoding(SIDES[name])
+        if table is None:
+            return None
+        table = table[: len(shown)]
         errors.append(float(np.abs(table - shown).max()))
         if case.translator.config.positions == "sinusoidal":
             errors.append(float(np.abs(_paper(*shown.shape) - shown).max()))
@@ -134,7 +144,8 @@ def addresses(case: Case) -> float:
             return math.inf
         for name in "qkv":
             weight = parameters[f"{paths[kind].format(layer)}.w_{name}.weight"].detach().cpu().numpy()
-            own = weight.reshape(attention.n_heads, attention.d_k, -1).transpose(0, 2, 1)
+            own = weight.reshape(-1, attention.d_k, weight.shape[1]).transpose(0, 2, 1)
+            own = own.repeat(attention.n_heads // len(own), axis=0)
             errors.append(float(np.abs(own - getattr(attention.projections, f"w_{name}")).max()))
     return float(np.max(errors))
 

@@ -84,16 +84,16 @@ def padding(case: Case) -> float | None:
 
 @torch.inference_mode()
 def cached_steps(case: Case) -> float | None:
-    """Claim 8: each step of cached decoding against its row of the teacher-forced run."""
-    if not case.position_free:
+    """Claim 8: each step of cached decoding against its row of the teacher-forced run; None without a decoder."""
+    if not case.position_free or not case.trace.tgt_ids:
         return None
     model, trace = case.translator.model, case.trace
     device = model.output.weight.device
     src, tgt = (torch.tensor([ids], device=device) for ids in (trace.src_ids, trace.tgt_ids))
     with applied(model, trace.interventions), explicit_path():
         src_mask, cache = padding_mask(src), model.new_cache()
-        memory = model.encode(src, src_mask)
-        steps = [model.decode_next(tgt[:, t], t, memory, src_mask, cache)[0].cpu().numpy() for t in range(tgt.shape[1])]
+        context = (model.encode(src, src_mask), src_mask) if trace.src_ids else ()
+        steps = [model.decode_next(tgt[:, t], t, *context, cache)[0].cpu().numpy() for t in range(tgt.shape[1])]
     return relative_error(np.stack(steps), trace.logits)
 
 
@@ -101,9 +101,10 @@ def searches(case: Case) -> float | None:
     """Claim 8: the largest of three absolute errors.
 
     Logits: how far the greedy translation's tokens are below the highest of their rows. log p: beam search with one
-    beam against greedy search, per token. Score: the best leaf of the beam tree against beam search.
+    beam against greedy search, per token. Score: the best leaf of the beam tree against beam search. None for a model
+    that does not translate.
     """
-    if not case.position_free:
+    if not case.position_free or len(case.trace.streams) < 2:
         return None
     model, trace, source = case.translator.model, case.trace, list(case.trace.src_ids)
     with applied(model, trace.interventions):

@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis import residual_stream
 from model.analysis.residual_stream import StreamMeasures
+from model.network.config import TransformerConfig
 from model.trace import Array, SubLayer
 from pages.frame.view import View
 from pages.widgets import controls
@@ -58,10 +59,11 @@ def choose(view: View) -> Shown:
     """Choose stack, token and step; values out of range are clamped or reset to the default."""
     notes = st.container()
     left, middle, right = st.columns([5, 8, 8])
-    stack = choice("Stack", STACKS, "layers_stack", default="decoder", place=left)
-    stack = stack or "decoder"
-    tokens = view.trace.src_tokens if stack == "encoder" else view.trace.tgt_tokens
-    rows = row_names(tokens, None if stack == "encoder" else view.trace.next_tokens)
+    stacks = {name: STACKS[name] for name in view.trace.streams}
+    stack = choice("Stack", stacks, "layers_stack", default=list(stacks)[-1], place=left) or list(stacks)[-1]
+    stream = view.trace.streams[stack]
+    tokens = stream.tokens.labels
+    rows = row_names(tokens, stream.predicts.labels if stream.predicts else None)
     path = residual_stream.measure_stream(view.trace, stack)
     with middle:
         position = _select("Token", "layers_token", rows, min(1, len(rows) - 1), notes)
@@ -115,18 +117,19 @@ def show_inside(view: View, shown: Shown) -> None:
     sublayer = _sublayer(view, shown)
     pre = sublayer.placement == "pre"
     norm = residual_stream.layer_norm(sublayer, shown.position)
-    vectors = _vectors(sublayer, shown.position, pre)
+    vectors = _vectors(sublayer, shown.position, norm.kind)
     last = len(norm.gamma) - 1
     if st.session_state.get("layers_dimension") is not None:
         st.session_state["layers_dimension"] = min(max(st.session_state["layers_dimension"], 0), last)
     j = number(f"Dimension, 0 to {last}", (0, last), 0, "layers_dimension", width=200, in_link=False) or 0
-    strips = {**vectors, "γ (learned)": norm.gamma, "β (learned)": norm.beta}
+    strips = {**vectors, "γ (learned)": norm.gamma} | ({} if norm.beta is None else {"β (learned)": norm.beta})
     drawn = vector_strips(strips, j, symmetric_range(*strips.values()), "dimension", 130 + 34 * len(strips))
     name = residual_stream.step_name(sublayer)
-    chart(drawn, key="layers-strips", alt=f"The token's vectors in {name}, and γ and β of its layer norm")
+    chart(drawn, key="layers-strips", alt=f"The token's vectors in {name}, and what its norm learned")
     numbers = {name: getattr(sublayer, name)[shown.position, j] for name in ("before", "out", "added", "normed")}
-    numbers |= {"mean": norm.mean, "std": norm.std, "gamma": norm.gamma[j], "beta": norm.beta[j]}
-    st.latex(block_equation(numbers, j, pre))
+    numbers |= {"mean": norm.mean, "std": norm.std, "gamma": norm.gamma[j]}
+    numbers |= {} if norm.beta is None else {"beta": norm.beta[j]}
+    st.latex(block_equation(numbers, j, pre, norm.kind))
     doubles = {name: vector.astype(np.float64) for name, vector in vectors.items()}
     table = {
         "vector": list(doubles),
@@ -137,18 +140,19 @@ def show_inside(view: View, shown: Shown) -> None:
     controls.table(pd.DataFrame(table), floats=None)
     off = np.abs(norm.normed - sublayer.normed[shown.position]).max()
     st.caption(
-        f"Layer {sublayer.layer}, {sublayer.name} of the {shown.stack}. All six rows share one colour range. μ and σ "
-        f"are computed over the {last + 1} dimensions of this one token, σ with ε under the root. Recomputed from the "
-        f"formula, the norm differs from the model's by at most {off:.1e} in any dimension."
+        f"Layer {sublayer.layer}, {sublayer.name} of the {shown.stack}. All {len(strips)} rows share one colour range. "
+        f"{'μ and σ are' if norm.kind == 'LayerNorm' else 'The root mean square is'} computed over the {last + 1} "
+        "dimensions of this one token, with ε under the root. Recomputed from the formula, the norm differs from the "
+        f"model's by at most {off:.1e} in any dimension."
     )
 
 
-def _vectors(sublayer: SubLayer, position: int, pre: bool) -> dict[str, Array]:
+def _vectors(sublayer: SubLayer, position: int, norm: str) -> dict[str, Array]:
     """(d_model,) each, by name, in the order of computation."""
     x, out, added, normed = (getattr(sublayer, name)[position] for name in ("before", "out", "added", "normed"))
-    if pre:
-        return {"x, input": x, "LayerNorm(x)": normed, f"{sublayer.name} of that": out, "their sum, output": added}
-    return {"x, input": x, f"{sublayer.name}(x)": out, "their sum s": added, "LayerNorm(s), output": normed}
+    if sublayer.placement == "pre":
+        return {"x, input": x, f"{norm}(x)": normed, f"{sublayer.name} of that": out, "their sum, output": added}
+    return {"x, input": x, f"{sublayer.name}(x)": out, "their sum s": added, f"{norm}(s), output": normed}
 
 
 def show_similarity(view: View, shown: Shown) -> None:
@@ -184,12 +188,21 @@ def show_parameters(view: View) -> None:
     table["of the model"] = [f"{value / total:.1%}" for value in table["together"]]
     controls.table(table.convert_dtypes(), floats=None)
     shared = "The embedding matrix is also the output matrix and is counted once. " if config.tie_embeddings else ""
-    learned = "are not learned" if config.positions == "sinusoidal" else "are learned"
-    st.caption(
-        f"{shared}An attention layer has four matrices of d_model² = {config.d_model**2:,} weights and four biases, a "
-        f"feed-forward two of d_model · d_ff = {config.d_model * config.d_ff:,} and two biases, and a layer norm γ "
-        f"and β. Positions {learned}."
-    )
+    learned = "are learned" if config.positions == "learned" else "are not learned"
+    st.caption(f"{shared}{_describe_matrices(config)} Positions {learned}.")
+
+
+def _describe_matrices(config: TransformerConfig) -> str:
+    width, biases = config.kv_heads * config.d_k, config.biases
+    attention = f"four matrices of d_model² = {config.d_model**2:,} weights{' and four biases' * biases}"
+    if width != config.d_model:
+        attention = (
+            f"two matrices of d_model² = {config.d_model**2:,} weights for queries and output, and two of d_model · "
+            f"{width} = {config.d_model * width:,} for keys and values, which several query heads share"
+        )
+    forward = f"{'three' if config.gated else 'two'} of d_model · d_ff = {config.d_model * config.d_ff:,}"
+    norm = "a layer norm γ and β" if config.norm_function == "layer_norm" and biases else "a norm γ"
+    return f"An attention layer has {attention}; a feed-forward has {forward}{' and two biases' * biases}, and {norm}."
 
 
 def _sublayer(view: View, shown: Shown) -> SubLayer:

@@ -1,7 +1,5 @@
 """Masks: one function per tab."""
 
-from dataclasses import replace
-
 import numpy as np
 import streamlit as st
 
@@ -11,7 +9,7 @@ from model.analysis.softmax import future_mass, mask_orders
 from model.interventions import LiftCausalMask
 from model.trace import Attention, Trace
 from pages.compute.cache import shared_result
-from pages.compute.runs import Request, run
+from pages.compute.runs import rerun
 from pages.frame.view import KINDS, View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number
@@ -110,16 +108,8 @@ def show_lift(view: View) -> None:
         )
         return
     place = choice("Lift it in", PLACES, "lift")
-    try:
-        before, after = _lifted(view, None if place == "all" else view.layer)
-    except ValueError as error:
-        st.text(f"The target text cannot be tokenized again: {error}")
-        return
-    if before.next_ids != view.trace.next_ids:
-        st.caption(
-            "Tokenized again from its text, the translation splits into different tokens; both runs below use those."
-        )
-    _show_leak(view, before, after)
+    lifted = (*view.trace.interventions, LiftCausalMask(None if place == "all" else view.layer))
+    _show_leak(view, view.trace, rerun(view.translator, view.trace, lifted))
 
 
 def _show_leak(view: View, before: Trace, after: Trace) -> None:
@@ -155,15 +145,6 @@ def _show_leak(view: View, before: Trace, after: Trace) -> None:
         "“Distribution moved”: total variation distance between the two next-token distributions. “Weight on the "
         f"future”: mean over layer {view.layer}'s heads."
     )
-
-
-def _lifted(view: View, layer: int | None) -> tuple[Trace, Trace]:
-    trace = view.trace
-    asked = Request(trace.source, trace.translation, 1, (*trace.interventions, LiftCausalMask(layer)))
-    after = run(view.translator, asked)
-    if after.next_ids == trace.next_ids:
-        return trace, after
-    return run(view.translator, replace(asked, interventions=trace.interventions)), after
 
 
 def _orders_text(ways: dict[str, np.ndarray]) -> str:

@@ -17,7 +17,7 @@ from viz.charts.tokens_and_embeddings import length_bars, neighbour_bars, sum_eq
 from viz.heatmap import signed
 from viz.html import describe_piece, piece_table
 
-SIDES = {"source": "Source", "target": "Target"}
+SIDES = {"encoder": "source", "decoder": "target"}
 TITLES = {
     "source": "Source: the tokens that the encoder reads, their ids and UTF-8 bytes",
     "target": "Target: the tokens that the decoder reads, start token first, their ids and UTF-8 bytes",
@@ -47,11 +47,10 @@ def choose(view: View) -> Shown:
     """Choose side, token and dimension; values out of range are clamped."""
     trace = view.trace
     left, middle, right, _ = st.columns([2, 1, 1, 2])
-    side = choice("Sentence", SIDES, "side", place=left)
-    embedded, tokens, ids = {
-        "source": (trace.src_embedded, trace.src_tokens, trace.src_ids),
-        "target": (trace.tgt_embedded, trace.tgt_tokens, trace.tgt_ids),
-    }[side]
+    streams = {SIDES[name]: stream for name, stream in trace.streams.items()}
+    side = choice("Sentence", {name: stream.label for name, stream in streams.items()}, "side", place=left)
+    stream = streams[side]
+    embedded, tokens, ids = stream.embedded, stream.tokens.labels, stream.tokens.ids
     last, top = len(tokens) - 1, embedded.sum.shape[-1] - 1
     position = number(f"Token, 0 to {last}", (0, last), 0, "tokens_position", place=middle)
     dimension = number(f"Dimension, 0 to {top}", (0, top), 0, "tokens_dimension", place=right)

@@ -21,7 +21,7 @@ from viz.tokens import numbered
 
 BATCHES = (1, 4, 16)
 LAYER = 0
-"""encoder layer whose self-attention is timed; all its layers have the same size"""
+"""of the first stack, whose self-attention is timed; all its layers have the same size"""
 LAYERS = {lstm.ATTENTION: (OKABE_ITO[5], "circle"), lstm.LSTM: (OKABE_ITO[0], "square")}
 SCORINGS = {
     scoring_functions.DOT: (OKABE_ITO[0], "circle"),
@@ -40,7 +40,7 @@ FORMULAS = {
 @st.fragment
 def show_paths(view: View, k: int, r: int) -> None:
     """The path from one token of the sentence to another in each kind of layer."""
-    tokens = view.trace.src_tokens
+    tokens = next(iter(view.trace.streams.values())).tokens.labels
     last = len(tokens) - 1
     first, second = sorted(_two_words(numbered(tokens)))
     ways = paths(first, second, k, r)
@@ -85,11 +85,11 @@ def _take_farthest(last: int) -> None:
 def show_measured(view: View) -> None:
     """Time of one self-attention layer and of one LSTM layer of the same width, by sentence length."""
     model, device = view.translator.model, view.trace.device
-    d = model.config.d_model
+    d, stack = model.config.d_model, next(iter(view.trace.streams))
     sizes = lstm.layer_parameters(model, LAYER)
     st.markdown(
         f"One layer each, of width d = {d}, one forward pass without gradients: the **self-attention** of this "
-        f"checkpoint's encoder, layer {LAYER}, with its own weights ({sizes[lstm.ATTENTION]:,} parameters), and a "
+        f"checkpoint's {stack}, layer {LAYER}, with its own weights ({sizes[lstm.ATTENTION]:,} parameters), and a "
         f"**torch.nn.LSTM** ({sizes[lstm.LSTM]:,} parameters). The LSTM's weights and the inputs are random normal "
         "numbers with a fixed seed; the time does not depend on their values."
     )
@@ -101,7 +101,7 @@ def show_measured(view: View) -> None:
         lambda: lstm.layer_contenders(model, LAYER, batch),
     )
     if timings:
-        _show_layers(timings, d, batch, len(view.trace.src_tokens))
+        _show_layers(timings, d, batch, len(next(iter(view.trace.streams.values())).tokens))
 
 
 def _show_layers(timings: Timings, d: int, batch: int, n: int) -> None:

@@ -110,7 +110,7 @@ def test_neurons_keep_their_numbers(trace: Trace, translator: Translator) -> Non
 def test_the_equation_works_out_the_dimension_in_the_order_of_the_norm() -> None:
     numbers = {"before": 1.0, "out": -0.5, "added": 0.5, "normed": 2.25}
     numbers |= {"mean": 0.25, "std": 0.125, "gamma": 1.0, "beta": 0.25}
-    post, pre = block_equation(numbers, 3, pre=False), block_equation(numbers, 3, pre=True)
+    post, pre = (block_equation(numbers, 3, before, "LayerNorm") for before in (False, True))
     assert post.index("s_{3} &=") < post.index("LayerNorm}(s)")
     assert pre.index("LayerNorm}(x)_{3} &=") < pre.index("s_{3} &=")
     assert r"\frac{0.500000 - 0.250000}{0.125000}" in post
