@@ -10,7 +10,7 @@ from model.network.attention import MultiHeadAttention
 from model.network.masks import causal_mask, padding_mask
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
-from pages.parts.masks import axis_labels, show_lift, show_orders, show_padding
+from pages.parts.masks import axis_labels, offer_causal, show_lift, show_orders, show_padding
 from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
@@ -41,6 +41,7 @@ hidden = int((~mask).sum())
 figure = mask_maps(rows, keys, mask, scaled, pattern)
 guess_first(view, "masks")
 st.markdown(f"{EXPLAINED[view.kind]} Masked here, and hatched: **{hidden} of {mask.size} cells**.")
+offer_causal(view)
 chart(
     figure,
     key="masks-maps",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from viz.figure import GROUPED_BARS, bar, escape, figure
+from viz.figure import GROUPED_BARS, NO_GRID, bar, escape, figure
 from viz.tokens import axis_ticks, labels
 
 Array = np.ndarray
@@ -106,4 +106,4 @@ def with_rest(probabilities: Array) -> Array:
 def candidate_axis(names: Sequence[str], emphasised: int | None = None) -> dict:
     """The y axis of candidates, best on top, one of them in bold."""
     texts = [f"<b>{name}</b>" if i == emphasised else name for i, name in enumerate(names)]
-    return {"tickvals": np.arange(len(names)), "ticktext": texts, "autorange": "reversed", "showgrid": False}
+    return {"tickvals": np.arange(len(names)), "ticktext": texts, "autorange": "reversed"} | NO_GRID

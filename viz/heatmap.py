@@ -132,7 +132,8 @@ def cells_height(count: int, most: int, each: int = 20) -> int:
 
 def colour_axis(scale: str, low: float, high: float, title: str, **bar: Any) -> dict:
     """A colour axis whose bar states its range; `bar` holds further properties of the bar, such as its place."""
-    bar = {"title": {"text": title}, "thickness": 12, "tickvals": [low, (low + high) / 2, high], **bar}
+    above = {"side": "top", "font": {"size": 13}} if bar.get("orientation") == "h" else {}
+    bar = {"title": {"text": title, **above}, "thickness": 12, "tickvals": [low, (low + high) / 2, high], **bar}
     return {"colorscale": scale, "cmin": low, "cmax": high, "colorbar": {"tickformat": ".3~g", **bar}}
 
 
@@ -145,6 +146,23 @@ def colours(scale: str, low: float, high: float, title: str = "", **bar: Any) ->
 def weight_axis(title: str = "attention<br>weight<br>0 to 1", **bar: Any) -> dict:
     """The colour axis of attention weights, from 0 to 1."""
     return colour_axis(WEIGHTS, 0, 1, title, **bar)
+
+
+def bar_below(x: float, length: float, below: float) -> dict:
+    """Place of a colour bar under the maps, where it takes no width from them.
+
+    Args:
+        x: its middle, 0 to 1.
+        length: 0 to 1.
+        below: distance from the maps, in heights of the maps: room for their labels.
+    """
+    place = {"x": x, "xanchor": "center", "len": length, "y": -below, "yanchor": "top"}
+    return {"orientation": "h", **place}
+
+
+def slanted_room(names: Sequence[str], size: int = 12) -> int:
+    """Approximate height in pixels of labels at 60 degrees."""
+    return 14 + round(0.87 * 0.56 * size * max(map(len, names), default=0))
 
 
 def half_bar(y: float) -> dict:

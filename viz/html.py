@@ -64,6 +64,16 @@ def word_diff(before: str, after: str) -> str:
     return f'{_DIFF}<p class="compared">{" ".join(parts) or "(nothing)"}</p>'
 
 
+def changed_words(before: str, after: str) -> str:
+    """Plain text: only the words that differ, old → new, each with the word before it."""
+    old, new = before.split(), after.split()
+    return "; ".join(
+        f"{' '.join(['…', *old[max(i - 1, 0) : i]])} {' '.join(old[i:j]) or '∅'} → {' '.join(new[k:m]) or '∅'}"
+        for change, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        if change != "equal"
+    )
+
+
 def chips(
     title: str, pieces: Sequence[str], ids: Sequence[int], hue: str, probabilities: Sequence[float] | None = None
 ) -> str:

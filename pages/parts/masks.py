@@ -27,6 +27,18 @@ def axis_labels(attention: Attention) -> tuple[list[str], list[str]]:
     return row_names(attention.query_tokens, following), numbered(attention.key_tokens)
 
 
+def offer_causal(view: View) -> None:
+    """A button for the attention whose mask can be seen, if another one is chosen."""
+    causal = next((kind for kind in view.trace.kinds if kind.causal), None)
+    if causal and not view.attention.causal:
+        st.button(
+            f"Show {causal.title.lower()}, which has a causal mask",
+            type="primary",
+            key="show_causal",
+            on_click=lambda: st.session_state.update(kind=causal.name),
+        )
+
+
 def show_padding(view: View) -> None:
     """The sentence in a batch with a longer one: pads get no weight, and nothing else changes."""
     room = min(room_for_pads(view.translator, view.trace), MOST_PADS)
@@ -102,8 +114,7 @@ def show_lift(view: View) -> None:
         kind = KINDS[view.kind].lower()
         st.info(
             f"There is no causal mask in {kind}: the whole source is known before the first token is generated, so "
-            "every row may attend to all of it, and only padding is masked. Choose decoder self-attention in the "
-            "sidebar to lift its causal mask.",
+            "every row may attend to all of it, and only padding is masked.",
             icon=":material/info:",
         )
         return

@@ -101,8 +101,8 @@ def _checkpoint(view: View) -> View:
         name = select("Checkpoint, right", others, "side_checkpoint", width=250, notes=notes)
         translator = open_translator(name, view.translator.device)
         layers, heads = _layers_and_heads(translator, view.kind)
-        layer = _number("Layer, right", "side_other_layer", "same", (layers, min(view.layer, layers - 1)), notes)
-        head = _number("Head, right", "side_other_head", "same", (heads, min(view.head, heads - 1)), notes)
+        layer = _number("Layer, right", "side_other_layer", "same", (layers, view.layer), notes)
+        head = _number("Head, right", "side_other_head", "same", (heads, view.head), notes)
     _say(notes)
     forced = toggle(
         "The left translation on both sides",
@@ -133,7 +133,12 @@ def _number(label: str, key: str, first: str, numbers: tuple[int, int], notes: l
     """
     count, meant = numbers
     chosen = choice(label, {first: first.capitalize()} | {i: str(i) for i in range(count)}, key, notes=notes)
-    return min(meant, count - 1) if chosen == first else int(chosen)
+    if chosen != first:
+        return int(chosen)
+    if meant >= count:
+        what = label.split(",")[0].lower()
+        notes.append(f"There is no {what} {meant} on the right, which has {count}: you see {what} {count - 1} instead.")
+    return min(meant, count - 1)
 
 
 def _say(notes: list[str]) -> None:

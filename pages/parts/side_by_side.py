@@ -144,8 +144,8 @@ def show_maps(sides: Sides) -> Any:
 
 
 def _title(name: str, view: View, sides: Sides) -> str:
-    checkpoint = f"{view.trace.checkpoint}, " if sides.mode == BY_WORDS else ""
-    kind = f"{KINDS[view.kind].lower()}, " if sides.views[0].kind != sides.views[1].kind else ""
+    checkpoint = f"{view.trace.checkpoint}\n" if sides.mode == BY_WORDS else ""
+    kind = f"{KINDS[view.kind].lower()}\n" if sides.views[0].kind != sides.views[1].kind else ""
     return f"{name}: {checkpoint}{kind}layer {view.layer}, head {view.head}"
 
 

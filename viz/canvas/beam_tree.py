@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from viz.html import changed_words
 from viz.theme import DECODER
 from viz.tokens import labels
 
@@ -58,6 +59,7 @@ def hypotheses_table(
     return pd.DataFrame(
         {
             "rank": range(1, len(sentences) + 1),
+            "differs from the best": ["", *(changed_words(sentences[0], other) for other in sentences[1:])],
             "translation": sentences,
             "log p(Y | X)": total,
             "length |Y|": lengths,

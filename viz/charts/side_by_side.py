@@ -17,11 +17,12 @@ from viz.heatmap import (
     MASKED,
     MOST_KEYS,
     QUERY_AND_KEY,
+    bar_below,
     cells_height,
     cells_table,
     colour_axis,
-    half_bar,
     hatching,
+    slanted_room,
     weight_axis,
 )
 from viz.theme import OKABE_ITO, SIGNED, symmetric_range
@@ -32,6 +33,8 @@ Pair = tuple[int | None, int | None]
 
 LONGEST_TICK, LONGEST_BETWEEN = 22, 10
 """Characters of a label left of the first map, and between the maps."""
+TOP, FOOT = 56, 62
+"""Pixels above the maps, and below their labels."""
 ARROW = " → "
 """In a decoder row's short name, between what it reads and what it predicts."""
 
@@ -82,25 +85,30 @@ def side_maps(left: Panel, right: Panel, shared: Shared | None, titles: tuple[st
         left: one side.
         right: the other side.
         shared: how they correspond; None where no cell can be compared.
-        titles: of the two sides, plain text.
+        titles: of the two sides, plain text in one or two lines.
     """
     names = [(panel.rows, panel.ticks, panel.keys) for panel in (left, right)]
     layers = [_side_layers(left, right, shared, side) for side in (0, 1)]
-    colours = {"coloraxis": weight_axis("weight, left<br>and right<br>0 to 1", **half_bar(0.78))}
     if shared is not None:
         rows, ticks = (
             paired_names(shared.rows, *both) for both in ((left.rows, right.rows), (left.ticks, right.ticks))
         )
         names.append((rows, ticks, paired_names(shared.keys, left.keys, right.keys)))
         layers.append(_difference_layers(left, right, shared))
+    plot = max(cells_height(max(len(rows) for rows, _, _ in names), 560, 22), 220)
+    label_room = max(slanted_room([tick[:LONGEST_TICK] for tick in keys]) for _, _, keys in names)
+    place = (0.33, 0.4) if shared else (0.5, 0.5)
+    colours = {"coloraxis": weight_axis("weight, left and right, 0 to 1", **bar_below(*place, label_room / plot))}
+    if shared is not None:
         low, high = symmetric_range(np.nan_to_num(shared.difference))
-        title = f"right − left<br>{low:.2g} to {high:.2g}"
-        colours["coloraxis2"] = colour_axis(SIGNED, low, high, title, **half_bar(0.22))
+        title = f"right − left, {low:.2g} to {high:.2g}"
+        colours["coloraxis2"] = colour_axis(SIGNED, low, high, title, **bar_below(0.86, 0.26, label_room / plot))
     same_rows = all(ticks == left.ticks for _, ticks, _ in names)
     layout = grid(
         1,
         len(names),
-        [*escape(titles), "Right − left"][: len(names)],
+        [*(title.replace("\n", "<br>") for title in escape(titles)), "Right − left"][: len(names)],
+        {"font": {"size": 13}},
         horizontal_spacing=0.03 if same_rows else 0.13,
         xaxis={"tickangle": -60},
         yaxis=NO_GRID | {"autorange": "reversed"},
@@ -116,9 +124,9 @@ def side_maps(left: Panel, right: Panel, shared: Shared | None, titles: tuple[st
         hidden = {"showticklabels": False, "ticks": ""} if panel > 1 and same_rows else {}
         axes = {f"xaxis{suffix(panel)}": _short_ticks(keys, most=MOST_KEYS), f"yaxis{suffix(panel)}": yaxis | hidden}
         layout = merge(layout, axes)
-    longest = max(len(rows) for rows, _, _ in names)
-    height = max(cells_height(longest, 560, 22), 220) + 165
-    return figure(traces, layout, colours, height=height, images=images, dragmode="zoom")
+    height = plot + TOP + label_room + FOOT
+    margin = {"t": TOP, "b": label_room + FOOT, "r": 10}
+    return figure(traces, layout, colours, height=height, margin=margin, images=images, dragmode="zoom")
 
 
 def paired_names(pairs: Sequence[Pair], left: Sequence[str], right: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.bars import candidate_axis, candidate_names, with_rest
-from viz.figure import LEGEND_ABOVE, curve, figure, grid, merge, scatter, suffix, text, vline
+from viz.figure import LEGEND_ABOVE, curve, figure, grid, merge, scatter, text, vline
 from viz.theme import DECODER, GUIDE, OKABE_ITO
 
 Array = np.ndarray
@@ -68,13 +68,15 @@ def run_curves(log: Mapping[str, Array], over: str) -> go.Figure:
         grid(
             1,
             len(PANELS),
-            [panel.title for panel in PANELS],
+            # Beside the axes the units would run into the panel before.
+            [panel.title + (f"<br>{panel.unit}" if panel.unit != panel.title else "") for panel in PANELS],
+            {"font": {"size": 13}},
             horizontal_spacing=0.08,
             xaxis={"title": OVER[over]},
             yaxis={"rangemode": "tozero"},
         ),
-        {f"yaxis{suffix(number)}": {"title": panel.unit} for number, panel in enumerate(PANELS, start=1)},
         height=400,
+        margin={"t": 60},
         legend={"orientation": "h", "y": -0.22, "yanchor": "top", "x": 0},
     )
 

@@ -7,9 +7,18 @@ import plotly.graph_objects as go
 
 from viz.bars import candidate_axis, candidate_bars, position_bars
 from viz.figure import GROUPED_BARS, INVISIBLE, NO_GRID, escape, figure, frame, grid, heatmap, merge, panels, scatter
-from viz.heatmap import QUERY_AND_KEY, Map, cells_height, colour_axis, half_bar, map_grid, weight_axis
+from viz.heatmap import (
+    QUERY_AND_KEY,
+    Map,
+    bar_below,
+    cells_height,
+    colour_axis,
+    map_grid,
+    slanted_room,
+    weight_axis,
+)
 from viz.theme import CHOSEN, OKABE_ITO, SIGNED, WEIGHTS, symmetric_range
-from viz.tokens import MOST_TICKS, labels, token_ticks
+from viz.tokens import labels, token_ticks
 
 Array = np.ndarray
 
@@ -98,7 +107,6 @@ def weight_change_maps(
     before, after = weights
     difference = (after - before).astype(np.float32)
     low, high = symmetric_range(difference)
-    many = len(keys) > MOST_TICKS
     traces, layout = map_grid(
         rows,
         keys,
@@ -113,20 +121,21 @@ def weight_change_maps(
                 {"coloraxis": "coloraxis2"},
             ),
         ),
-        horizontal_spacing=0.05,
-        # Small cells are hard to click.
-        column_widths=[0.5, 0.25, 0.25] if many else None,
+        horizontal_spacing=0.03,
     )
+    plot, label_room = max(cells_height(len(rows), 560, 22), 220), slanted_room(keys)
     return figure(
         [*traces, *_click_targets(rows, keys, (before, masks[0]), set(edited))],
         layout,
         # Points would get a margin around them, which no heat map has.
         panels("xaxis", (1, 2, 3), {"range": [-0.5, len(keys) - 0.5]}),
         panels("yaxis", (1, 2, 3), {"autorange": False, "range": [len(rows) - 0.5, -0.5]}),
-        panels("xaxis", (2, 3), {"showticklabels": not many}),
-        height=max(cells_height(len(rows), 560, 22), 220) + 165,
-        coloraxis=weight_axis(**half_bar(0.8)),
-        coloraxis2=colour_axis(SIGNED, low, high, f"difference<br>{low:.2g} to {high:.2g}", **half_bar(0.25)),
+        height=40 + plot + label_room + 62,
+        margin={"b": label_room + 62, "r": 10},
+        coloraxis=weight_axis("attention weight, 0 to 1", **bar_below(0.33, 0.4, label_room / plot)),
+        coloraxis2=colour_axis(
+            SIGNED, low, high, f"difference, {low:.2g} to {high:.2g}", **bar_below(0.86, 0.26, label_room / plot)
+        ),
         hoverdistance=60,
         clickmode="event+select",
         dragmode="zoom",
