@@ -3,6 +3,7 @@
 import streamlit as st
 
 from model.network.attention import MultiHeadAttention
+from pages.frame.changes import switch_off_link
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts.attention_step_by_step import (
@@ -12,7 +13,6 @@ from pages.parts.attention_step_by_step import (
     draw_matrices,
     explain_step_of_head,
 )
-from pages.parts.change_list import switch_off_link
 from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first

@@ -7,10 +7,10 @@ from model.analysis import head_summary, words
 from model.analysis import head_tables as tables
 from model.analysis.head_tables import head_tables
 from model.network.attention import MultiHeadAttention
+from pages.frame.changes import switch_off_link
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts import heads_and_layers as parts
-from pages.parts.change_list import switch_off_link
 from pages.parts.head_table import describe_head, show_rules, show_table, summarise_heads
 from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code

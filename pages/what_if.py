@@ -8,11 +8,12 @@ from model.analysis.two_runs import before_and_after, largest_changes
 from model.interventions import MaskEdit, applied
 from model.trace import log_probabilities
 from model.tracer import build_trace
+from pages.frame.changes import current_changes, list_version
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts import what_if as parts
 from pages.parts.change_builder import build
-from pages.parts.change_list import current_changes, list_version, show_experiments, show_list
+from pages.parts.change_list import show_experiments, show_list
 from pages.parts.forced_prefix import show_prefix
 from pages.parts.head_importance import show_which_heads
 from pages.parts.masks import axis_labels

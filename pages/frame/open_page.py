@@ -10,6 +10,7 @@ from model.generation.long_text import one_line
 from pages import Page, page_of
 from pages.compute.cache import on_cpu
 from pages.compute.runs import open_translator, run
+from pages.frame.changes import show_kept
 from pages.frame.menu import route, runs_as_page
 from pages.frame.sidebar import Inputs, current_inputs, framed
 from pages.frame.tour import show_tour
@@ -27,6 +28,7 @@ def open_page(file: str) -> View:
         route()
     inputs = current_inputs(file)
     _show_header(file)
+    show_kept(inputs.kept)
     for note in inputs.notes:
         st.info(note, icon=":material/info:")
     if inputs.translator is None:

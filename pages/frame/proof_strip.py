@@ -23,6 +23,8 @@ def proof_strip(view: "View", other: "View | None" = None) -> None:
     checks = [check(run.translator, run.trace) for run in runs]
     with st.container(border=True):
         said = "this run" if len(runs) == 1 else "both runs"
+        if count := len(view.trace.interventions):
+            said += f", with {count} {'change' if count == 1 else 'changes'} in the model"
         st.markdown(f"**The picture is the model**: checked on {said}")
         for column, results in zip(st.columns(len(checks[0])), zip(*checks, strict=True), strict=True):
             errors = ", ".join(_number(result.error) for result in results)

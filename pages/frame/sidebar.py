@@ -16,9 +16,10 @@ import streamlit as st
 from model.checkpoints.devices import available_devices
 from model.checkpoints.store import DEFAULT_CHECKPOINT, CheckpointError, available_checkpoints
 from model.checkpoints.translator import Translator
-from model.interventions import AttentionTemperature
+from model.interventions import AttentionTemperature, Intervention
 from pages import PAGES, Page, page_of
 from pages.compute.runs import Request, open_translator, run
+from pages.frame.changes import kept_changes
 from pages.frame.examples import example_menu, examples_of
 from pages.frame.link_and_reset import link_and_reset
 from pages.frame.menu import HOME
@@ -52,6 +53,8 @@ class Inputs:
     place: Place
     tau: float
     scope: str
+    kept: tuple[Intervention, ...]
+    """changes of What if that are kept on; `request` has them, too"""
 
 
 _current: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
@@ -109,9 +112,10 @@ def _sidebar(page: Page, address: str) -> Inputs:
             with where:
                 place = _place(translator, _ignored(page, tau, scope), address, notes)
         link_and_reset()
-    changes = () if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)
+    kept = kept_changes(translator, editing=page.path.endswith("what_if.py"))
+    changes = (*(() if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)), *kept)
     request = Request(source, typed, 1 if target == "greedy" else 4, changes)
-    return Inputs(translator, problem, tuple(notes), request, place, tau, scope)
+    return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept)
 
 
 def _go_to_linked_place() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import streamlit as st
 
 from model.analysis.word_order import source_words
-from model.checkpoints.translator import Translator
 from model.interventions import (
     ForbidSource,
     HeadGate,
@@ -17,13 +16,10 @@ from model.interventions import (
     UniformAttention,
     describe,
 )
-from model.interventions.link import decode, encode
+from pages.frame.changes import CHANGES, KEPT, NOTES, PAST, keep_on, set_changes, undo
 from pages.frame.view import View
 from viz.tokens import labels
 
-CHANGES, PAST, NOTES, EDITION = "what_if_changes", "what_if_past", "what_if_notes", "what_if_edition"
-IN_LINK, ADDED = "changes", "add"
-MOST_UNDONE = 50
 MOST_CELLS = 12
 """cells named in one line of the list"""
 
@@ -31,72 +27,8 @@ Address = dict[str, Any]
 """kind, layer and head of an intervention; None = all"""
 
 
-def current_changes(translator: Translator) -> tuple[Intervention, ...]:
-    """The changes, from the session or, on a first visit, the link; those that do not fit the model are dropped."""
-    state = st.session_state
-    if CHANGES not in state:
-        state[CHANGES], state[PAST] = (), []
-        try:
-            state[CHANGES] = decode(st.query_params.get(IN_LINK, ""))
-        except ValueError as error:
-            _note(f"{error} Showing the model without changes.")
-    _take_added()
-    misfits = [change for change in state[CHANGES] if why_unsupported(translator, change)]
-    if misfits:
-        for change in misfits:
-            _note(f"Dropped, because this checkpoint has no such layer or head: {describe(change)}")
-        set_changes(tuple(change for change in state[CHANGES] if change not in misfits))
-    _to_link()
-    return state[CHANGES]
-
-
-def why_unsupported(translator: Translator, change: Intervention) -> str:
-    """Why the change does not fit the model; empty if it does."""
-    try:
-        translator.check_intervention(change)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-def set_changes(changes: tuple[Intervention, ...]) -> None:
-    """Replace the list in session and link; one too long for a link is refused with a note."""
-    state = st.session_state
-    try:
-        encode(changes)
-    except ValueError as error:
-        _note(str(error))
-        return
-    if changes != state[CHANGES]:
-        state[PAST] = [*state[PAST], state[CHANGES]][-MOST_UNDONE:]
-        state[CHANGES] = changes
-        state[EDITION] = list_version() + 1
-    _to_link()
-
-
-def list_version() -> int:
-    """How many times the list has changed."""
-    return st.session_state.get(EDITION, 0)
-
-
 def add(change: Intervention) -> None:
     set_changes((*st.session_state[CHANGES], change))
-
-
-def switch_off_link(kind: str, layer: int, head: int) -> dict[str, str]:
-    """URL parameter of this page that adds switching off a head to the list."""
-    return {ADDED: encode((HeadGate(0.0, kind=kind, layer=layer, head=head),))}
-
-
-def _take_added() -> None:
-    """Add, once, what a link on another page asks for."""
-    text = st.query_params.pop(ADDED, "")
-    try:
-        added = tuple(change for change in decode(text) if change not in st.session_state[CHANGES])
-    except ValueError as error:
-        _note(str(error))
-    else:
-        set_changes((*st.session_state[CHANGES], *added))
 
 
 def toggle(cell: tuple[int, int], field: str, address: Address) -> None:
@@ -144,12 +76,23 @@ def show_list(changes: tuple[Intervention, ...], tokens: tuple[str, ...]) -> Non
         _button(row, f"up_{i}", ":material/arrow_upward:", f"Move change {i + 1} up", moved, disabled=i == 0)
         rest = (*changes[:i], *changes[i + 1 :])
         _button(row, f"away_{i}", ":material/close:", f"Remove change {i + 1}", rest)
-    undo, reset = st.columns(2)
-    undo.button(
+    kept = st.session_state[KEPT]
+    st.button(
+        "No longer on other pages" if kept else "Keep on, on every page",
+        icon=":material/push_pin:",
+        key="what_if_keep",
+        on_click=keep_on,
+        args=(not kept,),
+        disabled=not changes and not kept,
+        width="stretch",
+        help="All pages then show the model with these changes, and say so.",
+    )
+    back, reset = st.columns(2)
+    back.button(
         "Undo",
         icon=":material/undo:",
         key="what_if_undo",
-        on_click=_undo,
+        on_click=undo,
         disabled=not st.session_state[PAST],
         width="stretch",
     )
@@ -209,23 +152,3 @@ def _details(change: Intervention, tokens: tuple[str, ...]) -> str:
     cells = [*change.forbid, *change.allow]
     named = ", ".join(f"({query}, {key})" for query, key in cells[:MOST_CELLS])
     return f" (query, key): {named}{' …' if len(cells) > MOST_CELLS else ''}"
-
-
-def _undo() -> None:
-    state = st.session_state
-    if state[PAST]:
-        state[CHANGES] = state[PAST].pop()
-        state[EDITION] = list_version() + 1
-    _to_link()
-
-
-def _note(sentence: str) -> None:
-    st.session_state.setdefault(NOTES, []).append(sentence)
-
-
-def _to_link() -> None:
-    """Write the changes to the URL; callbacks do too, so that the sidebar's link is up to date."""
-    if text := encode(st.session_state[CHANGES]):
-        st.query_params[IN_LINK] = text
-    elif IN_LINK in st.query_params:
-        del st.query_params[IN_LINK]

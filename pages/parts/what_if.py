@@ -12,8 +12,9 @@ from model.analysis.two_runs import are_identical, largest_changes, top_tokens
 from model.interventions import Intervention, MaskEdit
 from model.trace import Trace
 from pages.compute.runs import Request, rerun, run
+from pages.frame.changes import list_version
 from pages.frame.view import KINDS, View
-from pages.parts.change_list import list_version, toggle
+from pages.parts.change_list import toggle
 from pages.parts.masks import axis_labels
 from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import choice, number

@@ -113,7 +113,7 @@ def names_in_links(app) -> set[str]:
     """Of everything on the page that a link can set; some pages read a few of them by themselves."""
     bound = {getattr(getattr(node, "proto", None), "query_param_key", "") for node in app._tree}
     return (
-        bound | {"see", "add", "decoding-step", "layers_token", "changes", "prefix", "force_at", "step", "cell"}
+        bound | {"see", "add", "decoding-step", "layers_token", "changes", "prefix", "force_at", "kept", "step", "cell"}
     ) - {""}
 
 

@@ -185,3 +185,28 @@ def test_a_click_forbids_a_cell_and_a_second_click_takes_it_back() -> None:
     assert two == (gate, MaskEdit(((2, 3),), ((0, 1),), **here))
     assert with_cell_toggled(two, (2, 3), "forbid", {"kind": "cross"}) == (*two, MaskEdit(((2, 3),), kind="cross"))
     assert with_cell_toggled(with_cell_toggled(two, (0, 1), "allow", here), (2, 3), "forbid", here) == (gate,)
+
+
+def test_changes_that_are_kept_on_are_at_work_on_every_page_until_one_click_takes_them_off(
+    open_app: Callable, translator: "Translator"
+) -> None:
+    changes = (HeadGate(0.0, kind="cross", layer=1, head=2),)
+    app = open_app(PAGE, **HERE, changes=encode(changes))
+    plain = words(app)
+    app.button(key="what_if_keep").click().run()
+    assert "**The model is changed" not in plain + words(app)
+    assert "1" in app.query_params["kept"]
+    elsewhere = open_app("pages/translate.py", **HERE, changes=encode(changes), kept="1")
+    app.switch_page("pages/translate.py").run()
+    own, changed = translator.trace(SOURCE, TEXT), translator.trace(SOURCE, TEXT, interventions=changes)
+    for page in (app, elsewhere):
+        assert not page.exception
+        assert "changed on every page.** In cross-attention, layer 1, head 2, z is set to 0." in words(page)
+        assert "checked on this run, with 1 change in the model" in words(page)
+        assert any("HeadGate(gate=0.0" in code.value for code in page.main.get("code"))
+        assert link(page) == encode(changes)
+        np.testing.assert_array_equal(numbers(figure(page, "certainty")["data"][0]["y"]), changed.target_probabilities)
+        page.button(key="kept_off").click().run()
+        assert "**The model is changed" not in words(page)
+        assert link(page) == ""
+        np.testing.assert_array_equal(numbers(figure(page, "certainty")["data"][0]["y"]), own.target_probabilities)
