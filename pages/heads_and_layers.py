@@ -1,6 +1,5 @@
 """Heads and layers: every head of every layer in one picture, one of them opened, and each one's statistics."""
 
-import numpy as np
 import streamlit as st
 
 from model.analysis import head_summary, words
@@ -54,24 +53,15 @@ show_code(
     head_summary._measure,
     head_summary._name_type,
 )
-tables = shown.tables
 export(
     view,
     f"heads-{view.kind}-{shown.place.replace(',', '').replace(' ', '-')}",
-    {
-        "values": tables.values,
-        "mask": tables.mask,
-        "removed": tables.removed,
-        "query_names": np.array(shown.rows),
-        "key_names": np.array(shown.keys),
-        "opened": shown.values,
-    },
+    parts.arrays(shown),
     cells_table(shown.rows, shown.keys, {"visible": shown.mask, "value": shown.values}),
     (
         Picture("All heads", parts.MOSAIC, overview),
         Picture(f"Map of {shown.place}", parts.MAP, figure),
         Picture(f"Lines of {shown.place}", parts.HEAD_LINES, between),
     ),
-    parts.recipe(shown),
 )
 proof_strip(view)

@@ -4,6 +4,7 @@ import pandas as pd
 
 from model.analysis import position_table
 from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope, rope_scores
+from model.analysis.view_arrays import position_arrays
 from model.analysis.word_order import run_both_orders, without_positions
 from model.network.embedding import InputEmbedding, sinusoids
 from pages.frame.open_page import open_page
@@ -15,7 +16,7 @@ from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
-from pages.widgets.snippet import Recipe
+from pages.widgets.snippet import Call
 from viz.charts.positional_encoding import dimension_name, table_map
 from viz.theme import symmetric_range
 
@@ -62,19 +63,13 @@ show_code(
     without_positions,
     run_both_orders,
 )
-arrays = {f"{side}_{name}": array for name, array in vars(embedded).items()}
 names = [dimension_name(j, learned) for j in range(columns)]
 numbers = pd.DataFrame(table, columns=names).rename_axis("position").reset_index()
-embedded_as = {"source": "trace.src_embedded", "target": "trace.tgt_embedded"}[side]
 export(
     view,
     "positional-encoding",
-    {"positional_encoding": encoding, **arrays},
+    Call(position_arrays, view.translator, view.trace, side),
     numbers,
     (Picture("The table", "pe-table", figure),),
-    Recipe(
-        {"positional_encoding": f"translator.positional_encoding({side!r})"}
-        | {f"{side}_{name}": f"{embedded_as}.{name}" for name in vars(embedded)}
-    ),
 )
 proof_strip(view)

@@ -38,6 +38,5 @@ export(
     parts.arrays(sides),
     parts.table(sides),
     (Picture("Left, right and difference", parts.MAPS, figure),),
-    parts.recipe(sides),
 )
 proof_strip(view, right)

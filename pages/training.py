@@ -1,5 +1,6 @@
 """Training: the log of this checkpoint, learning rate, label smoothing, and attention at earlier steps."""
 
+from model.analysis.view_arrays import training_arrays
 from model.checkpoints.snapshots import open_snapshot
 from model.training.loss import cross_entropies, label_smoothed_loss, smoothed_shares
 from model.training.schedule import fit_schedule, noam
@@ -11,15 +12,14 @@ from pages.parts.training import log_table, show_curves, show_schedule, show_smo
 from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
-from pages.widgets.snippet import Recipe
+from pages.widgets.snippet import Call
 
 view = open_page(__file__)
 card = card_of(view)
 log = log_table(card)
 figure = show_curves(card, log, view.translator.config.d_model)
 last_step = int(log["step"].max()) if "step" in log and log["step"].notna().any() else None
-arrays = {f"log_{column}": log[column].to_numpy(float) for column in log}
-arrays |= tabs(
+tabs(
     {
         "Learning rate": lambda: show_schedule(view, log),
         "Label smoothing": lambda: show_smoothing(view),
@@ -31,9 +31,8 @@ show_code(noam, fit_schedule, label_smoothed_loss, smoothed_shares, cross_entrop
 export(
     view,
     "training",
-    {"logits": view.trace.logits, **arrays},
+    Call(training_arrays, view.translator, view.trace),
     log if len(log) else None,
     () if figure is None else (Picture("The curves", "curves", figure),),
-    Recipe({"logits": "trace.logits"}),
 )
 proof_strip(view)

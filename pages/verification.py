@@ -48,9 +48,8 @@ show_code(measure_claim, in_double_precision, chain_closes, rows_sum_to_one, cau
 export(
     view,
     "verification",
-    parts.numbers(found),
+    parts.arrays(view, found),
     parts.table(found),
     (Picture("Error of each claim", "claims-errors", figure),),
-    parts.recipe(found),
 )
 proof_strip(view)

@@ -21,7 +21,7 @@ from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.page_links import links
-from pages.widgets.snippet import Recipe
+from pages.widgets.snippet import Call
 from viz.heatmap import cells_table
 
 TABS = {
@@ -63,11 +63,6 @@ before, after = (trace.attention(view.kind, view.layer).pattern[view.head] for t
 table = cells_table(rows, keys, {"before": before, "after": after, "difference": after - before})
 stem = f"what-if-{view.place.slug}"
 shown = (Picture("Before, after and difference", parts.map_key(), figure),)
-recipe = Recipe(
-    f"before_and_after({'before' if changes else 'trace'}, trace, new, kind, layer, head)",
-    ("from model.analysis.two_runs import before_and_after",),
-    (f"new = translator.trace(source, None, {changed.beam_size}, trace.interventions)",),
-)
-arrays = before_and_after(runs.before, runs.after, new, view.kind, view.layer, view.head)
-export(changed, stem, arrays, table, shown, recipe)
+arrays = Call(before_and_after, runs.before, runs.after, new, view.kind, view.layer, view.head)
+export(changed, stem, arrays, table, shown)
 proof_strip(changed)

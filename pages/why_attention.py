@@ -27,7 +27,7 @@ r = slider("Neighbours r of restricted self-attention", (2, 64), 8, "neighbours"
 here = layer_costs(n, d, k, r)
 lengths = lengths_to_plot(n, d)
 arrays = Call(table_1.operations_by_length, lengths.tolist(), d, k, r)
-curves = dict(zip(here, arrays.arrays()["operations"], strict=True))
+curves = dict(zip(here, arrays.result["operations"], strict=True))
 attention, matrix = (here[name].operations for name in ("Self-attention", "Recurrent"))
 whole, lstm = table_1.attention_work(n, d), table_1.lstm_work(n, d)
 st.markdown(

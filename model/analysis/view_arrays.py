@@ -1,8 +1,17 @@
 """The arrays that views export, by name: a page calls these functions, and the Python that it exports does too."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
 
+import numpy as np
+
+from model.analysis.head_tables import Look, head_tables
 from model.analysis.residual_stream import measure_stream, residual_stream
+from model.analysis.two_heads import Pair, join, piece_table, word_table
+from model.checkpoints.card import read_card
+from model.checkpoints.store import checkpoint_path
+from model.checkpoints.translator import Translator
 from model.trace import Array, Attention, Trace
 
 
@@ -33,3 +42,104 @@ def stream_arrays(trace: Trace, stack: str, measures: Sequence[str]) -> dict[str
     """The residual stream of the encoder or decoder, and measures of it by name."""
     found = measure_stream(trace, stack)
     return {"stream": residual_stream(trace, stack), **{name: getattr(found, name) for name in measures}}
+
+
+def table_arrays(trace: Trace, kind: str, look: Look, layer: int, head: int) -> dict[str, Array]:
+    """The tables of all heads of a kind, the one that is opened, and the tokens of its rows and columns."""
+    tables, attention = head_tables(trace, kind, look), trace.attention(kind, layer)
+    return {
+        **{name: getattr(tables, name) for name in ("values", "mask", "removed")},
+        "query_names": np.array(["".join(attention.query_tokens[i] for i in group) for group in tables.queries]),
+        "key_names": np.array(["".join(attention.key_tokens[i] for i in group) for group in tables.keys]),
+        "opened": tables.values[layer, head],
+    }
+
+
+Head = tuple[str, int, int]
+"""kind, layer and head"""
+
+
+def side_arrays(
+    left: Trace, left_head: Head, right: Trace, right_head: Head, by_words: bool, subtract: bool
+) -> dict[str, Array]:
+    """Two heads, and their difference with the positions that it pairs; -1 means none.
+
+    Args:
+        left: the run of the first head.
+        left_head: in that run.
+        right: the run of the second head.
+        right_head: in that run.
+        by_words: merge pieces into words.
+        subtract: also give the difference.
+    """
+    arrays, sides = {}, []
+    for name, trace, (kind, layer, head) in (("left", left, left_head), ("right", right, right_head)):
+        side = (word_table if by_words else piece_table)(trace.attention(kind, layer), head)
+        sides.append(side)
+        arrays |= {name: side.weights, f"{name}_mask": side.mask}
+        arrays |= {f"{name}_queries": np.array(side.queries), f"{name}_keys": np.array(side.keys)}
+        arrays |= {f"{name}_source": np.array(trace.source), f"{name}_translation": np.array(trace.translation)}
+        arrays |= {f"{name}_head": np.array(f"{kind} layer {layer} head {head}")}
+        arrays |= {f"{name}_checkpoint": np.array(f"{trace.checkpoint} {trace.checkpoint_hash}")}
+    if subtract:
+        joined = join(*sides)
+        arrays |= {"joined_rows": _pairs(joined.rows), "joined_keys": _pairs(joined.keys)}
+        arrays |= {"difference": joined.difference, "distances": joined.distances}
+    return arrays
+
+
+def _pairs(pairs: Sequence[Pair]) -> Array:
+    return np.array([[-1 if i is None else i for i in pair] for pair in pairs])
+
+
+def position_arrays(translator: Translator, trace: Trace, side: str) -> dict[str, Array]:
+    """The table of positions, and embedding, positional encoding and sum of the "source" or "target" tokens."""
+    embedded = {"source": trace.src_embedded, "target": trace.tgt_embedded}[side]
+    arrays = {f"{side}_{name}": array for name, array in vars(embedded).items()}
+    return {"positional_encoding": translator.positional_encoding(side), **arrays}
+
+
+def training_arrays(translator: Translator, trace: Trace) -> dict[str, Array]:
+    """The run's logits, and the columns of the checkpoint's log; NaN for empty cells."""
+    log = read_card(checkpoint_path(translator.name)).log
+    columns = dict.fromkeys(name for row in log for name in row)
+    arrays = {f"log_{name}": np.array([row.get(name, np.nan) for row in log], dtype=float) for name in columns}
+    return {"logits": trace.logits, **arrays}
+
+
+def arrays_of(*results: Any, **named: Any) -> dict[str, Array]:
+    """What functions returned, as arrays by name.
+
+    Mappings and dataclasses become an array a value, named as their keys and fields; so do sequences whose values
+    differ in shape, by number. Of an iterator that yields what it knows so far, the last result counts.
+
+    Args:
+        *results: their arrays keep their names; one that is a single array or number is called "values".
+        **named: their arrays' names begin with this name.
+    """
+    arrays: dict[str, Array] = {}
+    for name, result in (*(("", result) for result in results), *named.items()):
+        arrays |= _flat(name, result)
+    return arrays
+
+
+def _flat(name: str, value: Any) -> dict[str, Array]:
+    if isinstance(value, Iterator):
+        *_, value = value
+    if is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    elif isinstance(value, list | tuple) and not _is_regular(value):
+        value = dict(enumerate(value))
+    if isinstance(value, Mapping):
+        return {
+            k: v for key, part in value.items() for k, v in _flat(f"{name}_{key}" if name else str(key), part).items()
+        }
+    return {} if value is None else {name or "values": np.asarray(value)}
+
+
+def _is_regular(values: Sequence[Any]) -> bool:
+    """Whether the values fit in one array of numbers, truth values or texts."""
+    try:
+        return np.asarray(values).dtype.kind in "biufU"
+    except ValueError:
+        return False

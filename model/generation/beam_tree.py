@@ -12,8 +12,9 @@ import torch
 from model.generation.search import Hypothesis, beam_steps, hypothesis
 from model.generation.steps import Steps, length_limits
 from model.hooks import recording
+from model.interventions import applied
 from model.network.encoder_decoder import Transformer
-from model.trace import Array
+from model.trace import Array, Trace
 
 
 @dataclass(frozen=True)
@@ -95,3 +96,15 @@ def beam_tree(model: Transformer, source: Sequence[int], beam_size: int) -> Beam
     # A node was chosen with the weights that its parent's row read.
     attention = tuple(np.stack([read[nodes[node].parent] for node in tree.path(end)], axis=2) for end in ends)
     return replace(tree, attention=attention)
+
+
+def search_again(model: Transformer, trace: Trace, beam_size: int) -> BeamTree:
+    """The complete search of a trace's source, with its interventions."""
+    with applied(model, trace.interventions):
+        return beam_tree(model, list(trace.src_ids), beam_size)
+
+
+def tree_arrays(tree: BeamTree) -> dict[str, Array]:
+    """An array for each field of the nodes, and the attention of each finished sentence."""
+    columns = {name: np.array([getattr(node, name) for node in tree.nodes]) for name in Node.__annotations__}
+    return columns | {f"attention_{number}": weights for number, weights in enumerate(tree.attention)}

@@ -6,10 +6,11 @@ interventions.
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
+import numpy as np
 import torch
 
 from model.checkpoints.translator import Translator
@@ -17,6 +18,7 @@ from model.network.embedding import sinusoids
 from model.proof import measures, rerun_measures
 from model.proof.checks import chain_closes, hooks_change_nothing, rows_sum_to_one
 from model.proof.measures import Case
+from model.trace import Array, Trace
 
 
 @dataclass(frozen=True)
@@ -261,3 +263,31 @@ def measure_claim(claim: Claim, case: Case, double: Case) -> Measurement:
     error = claim.measure(case)
     double_error = claim.measure(double) if claim.double and error is not None else None
     return Measurement(claim, error, double_error, perf_counter() - start)
+
+
+def claim_arrays(
+    translator: Translator, trace: Trace, kind: str, layer: int, head: int, labels: Sequence[str]
+) -> dict[str, Array]:
+    """The errors of the claims with these labels, among all that can be measured; NaN for the others.
+
+    Args:
+        translator: whose run it was.
+        trace: the run.
+        kind: of the head that claim 10 is about.
+        layer: of that head.
+        head: its number.
+        labels: such as "8a".
+    """
+    case = Case(translator, trace, kind, layer, head)
+    double = double_case(case)
+    return error_arrays(
+        {claim: measure_claim(claim, case, double) for claim in CLAIMS if claim.measure and claim.label in labels}
+    )
+
+
+def error_arrays(results: Mapping[Claim, Measurement]) -> dict[str, Array]:
+    """Label, error and error in double precision of every measurable claim; NaN where there is none."""
+    claims = [claim for claim in CLAIMS if claim.measure]
+    rows = [(results[c].error, results[c].double) if c in results else (None, None) for c in claims]
+    errors = np.array(rows, dtype=float).T
+    return {"claim": np.array([claim.label for claim in claims]), "error": errors[0], "error_double": errors[1]}

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.generation.beam_tree import BeamTree
+from model.generation.beam_tree import BeamTree, search_again, tree_arrays
 from model.generation.search import length_penalty
 from pages.frame.view import View
 from pages.parts.decoding import STEP, pieces_of, run_beam_search, text_of
@@ -12,8 +12,8 @@ from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
 from pages.widgets.controls import select, slider
 from pages.widgets.explain import explain
-from pages.widgets.export import Picture, export
-from pages.widgets.snippet import Recipe
+from pages.widgets.export import Picture, export_tab
+from pages.widgets.snippet import Call
 from viz.canvas.beam_tree import hypotheses_table, tree_payload
 from viz.charts.decoding import prefix_chart
 from viz.charts.translate import alignment_map
@@ -121,7 +121,8 @@ def show_beam(view: View, step: int) -> None:
     )
     _attention(view, tree, order, sentences)
     shown = (Picture(f"Beam search, beam {beam_size}", TREE, drawing),)
-    export(view, "beam-tree", _arrays(tree), _tree_table(tree, pieces, scores), shown, _recipe(beam_size))
+    search = Call(search_again, view.translator.model, view.trace, beam_size, result=tree)
+    export_tab(view, "beam-tree", Call(tree_arrays, search), *shown, table=_tree_table(tree, pieces, scores))
 
 
 def _verdict(view: View, tree: BeamTree, best: tuple[int, ...], alpha: float) -> str:
@@ -163,21 +164,6 @@ def _attention(view: View, tree: BeamTree, order: list[int], sentences: list[str
             "This sentence is the translation above, whose weights come from one teacher-forced run: they differ "
             f"from those of the search by at most {np.abs(weights - again).max():.1e}."
         )
-
-
-def _arrays(tree: BeamTree) -> dict[str, np.ndarray]:
-    return {f"attention_{number}": weights for number, weights in enumerate(tree.attention)}
-
-
-def _recipe(beam_size: int) -> Recipe:
-    return Recipe(
-        "{f'attention_{number}': weights for number, weights in enumerate(tree.attention)}",
-        imports=("from model.generation.beam_tree import beam_tree", "from model.interventions import applied"),
-        steps=(
-            "with applied(translator.model, trace.interventions):",
-            f"    tree = beam_tree(translator.model, list(trace.src_ids), {beam_size!r})",
-        ),
-    )
 
 
 def _tree_table(tree: BeamTree, pieces: list[str], scores: list[float]) -> pd.DataFrame:

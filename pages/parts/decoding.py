@@ -3,7 +3,7 @@
 import streamlit as st
 
 from model.checkpoints.translator import Translator
-from model.generation.beam_tree import BeamTree, beam_tree
+from model.generation.beam_tree import BeamTree, search_again
 from model.generation.sampling import SampledTranslation, Sampling, logits_at_attention_temperature, sample_translations
 from model.generation.step_cost import time_steps
 from model.interventions import applied
@@ -63,8 +63,7 @@ def show_step(view: View, step: int) -> tuple[object, Array, Alignment]:
 @shared_result("Searching …")
 def run_beam_search(translator: Translator, trace: Trace, beam_size: int) -> BeamTree:
     """The complete beam search of this source, with the run's interventions."""
-    with applied(translator.model, trace.interventions):
-        return beam_tree(translator.model, list(trace.src_ids), beam_size)
+    return search_again(translator.model, trace, beam_size)
 
 
 @shared_result("Sampling …")

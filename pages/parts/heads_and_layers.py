@@ -7,13 +7,14 @@ import numpy as np
 import streamlit as st
 
 from model.analysis.head_tables import HeadTables, Look, head_tables
+from model.analysis.view_arrays import table_arrays
 from model.trace import Array
 from pages.frame.view import KINDS, View
 from pages.widgets.canvas import mosaic_picture, token_lines
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, toggle
 from pages.widgets.explain import explain
-from pages.widgets.snippet import Recipe
+from pages.widgets.snippet import Call
 from viz.canvas.lines import MOST_HEADS, lines
 from viz.canvas.mosaic import Group, mosaic
 from viz.charts.heads_and_layers import decoder_names, group_texts, head_map, word_names
@@ -193,14 +194,9 @@ def _show_lines(shown: Shown) -> Drawing:
     return token_lines(payload, HEAD_LINES)
 
 
-def recipe(shown: Shown) -> Recipe:
-    """How the exported tables are computed from the run."""
-    found = {name: f"tables.{name}" for name in ("values", "mask", "removed")}
-    return Recipe(
-        found | {"opened": f"tables.values[layer, {shown.column}]"},
-        imports=("from model.analysis.head_tables import Look, head_tables",),
-        steps=(f"tables = head_tables(trace, kind, {shown.look!r})",),
-    )
+def arrays(shown: Shown) -> Call:
+    """What computes the exported tables."""
+    return Call(table_arrays, shown.view.trace, shown.view.kind, shown.look, shown.view.layer, shown.column)
 
 
 def describe_removed(shown: Shown) -> str:

@@ -9,12 +9,13 @@ import streamlit as st
 
 from model.analysis.distributions import entropy
 from model.analysis.two_heads import Joined, Side, join, largest_weight, piece_table, word_table
+from model.analysis.view_arrays import side_arrays
 from model.analysis.words import attention_words
 from model.trace import Array
 from pages.frame.view import KINDS, View
 from pages.parts.masks import axis_labels
 from pages.widgets.chart import chart
-from pages.widgets.snippet import Recipe
+from pages.widgets.snippet import Call
 from viz.charts.heads_and_layers import decoder_names, group_texts, word_names
 from viz.charts.side_by_side import ARROW, Panel, Shared, distance_bars, paired_names, side_maps, side_table
 from viz.heatmap import cells_table
@@ -24,8 +25,6 @@ from viz.tokens import labels
 MAPS = "side-maps"
 LONG, MOST_NAMED = 160, 12
 """characters from which on a text scrolls; tokens named in one line"""
-FIELDS = {"": "weights", "_mask": "mask"}
-"""suffix of an exported array -> field of a Side"""
 BY_WORDS = "checkpoints"
 """the mode that compares whole words"""
 
@@ -222,21 +221,10 @@ def _signed(value: float) -> str:
     return f"{value:+.4f}".replace("-", "−")
 
 
-def arrays(sides: Sides) -> dict[str, Array]:
-    """What the NPZ holds: both sides, and their difference with the positions that it pairs; −1 means none."""
-    found = {}
-    for name, view, side, panel in zip(("left", "right"), sides.views, sides.sides, sides.panels, strict=True):
-        found |= {name: side.weights, f"{name}_mask": side.mask, f"{name}_source": np.array(view.trace.source)}
-        found |= {f"{name}_queries": np.array(panel.rows), f"{name}_keys": np.array(panel.keys)}
-        found |= {f"{name}_translation": np.array(view.trace.translation), f"{name}_head": np.array(_address(view))}
-        found |= {f"{name}_checkpoint": np.array(f"{view.trace.checkpoint} {view.trace.checkpoint_hash}")}
-    if joined := sides.joined:
-        pairs = {"rows": joined.rows, "keys": joined.keys}
-        found |= {
-            f"joined_{name}": np.array([[-1 if i is None else i for i in p] for p in pairs[name]]) for name in pairs
-        }
-        found |= {"difference": joined.difference, "distances": joined.distances}
-    return found
+def arrays(sides: Sides) -> Call:
+    """What computes both sides and their difference."""
+    left, right = ((view.trace, (view.kind, view.layer, view.head)) for view in sides.views)
+    return Call(side_arrays, *left, *right, sides.mode == BY_WORDS, sides.joined is not None)
 
 
 def table(sides: Sides) -> pd.DataFrame:
@@ -248,30 +236,3 @@ def table(sides: Sides) -> pd.DataFrame:
         for name, side, panel in zip(("left", "right"), sides.sides, sides.panels, strict=True)
     }
     return pd.concat(found, names=["side", "cell"]).reset_index("side").reset_index(drop=True)
-
-
-def recipe(sides: Sides) -> Recipe:
-    """How both sides and their difference are computed again."""
-    left, right = sides.views
-    cut = "word_table" if sides.mode == BY_WORDS else "piece_table"
-    steps = [f"left = {cut}(attention, head)"]
-    if right.trace is left.trace:
-        steps.append("other = trace")
-    else:
-        trace = right.trace
-        steps += [
-            f"other = load_checkpoint({trace.checkpoint!r}, {trace.device!r})",
-            f"assert other.hash == {trace.checkpoint_hash!r}, 'other weights'",
-            f"other = other.trace({trace.source!r}, {right.request.target!r}, {right.beam_size}, "
-            f"{trace.interventions!r})",
-        ]
-    steps.append(f"right = {cut}(other.attention({right.kind!r}, {right.layer}), {right.head})")
-    arrays = {f"{name}{ending}": f"{name}.{field}" for name in ("left", "right") for ending, field in FIELDS.items()}
-    if sides.joined:
-        steps.append("joined = join(left, right)")
-        arrays |= {"difference": "joined.difference", "distances": "joined.distances"}
-    return Recipe(arrays, (f"from model.analysis.two_heads import join, {cut}",), tuple(steps))
-
-
-def _address(view: View) -> str:
-    return f"{view.kind} layer {view.layer} head {view.head}"

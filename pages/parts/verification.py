@@ -2,14 +2,21 @@
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.proof.claims import CLAIMS, Claim, Measurement, double_case, measure_claim
+from model.proof.claims import (
+    CLAIMS,
+    Claim,
+    Measurement,
+    claim_arrays,
+    double_case,
+    error_arrays,
+    measure_claim,
+)
 from model.proof.measures import Case
 from pages.compute.cache import store, stored
-from pages.widgets.snippet import Recipe
+from pages.widgets.snippet import Call
 from viz.charts.verification import Row, errors_table
 
 if TYPE_CHECKING:
@@ -130,32 +137,11 @@ def waiting(found: dict[Claim, Measurement]) -> int:
     return len(MEASURABLE) - len(found)
 
 
-def numbers(found: dict[Claim, Measurement]) -> dict[str, np.ndarray]:
-    """The exported arrays; NaN where nothing was measured."""
-    drawn = rows(found)
-    columns = {"error": [row.error for row in drawn], "error_double": [row.double for row in drawn]}
-    arrays = {name: np.array(values, dtype=float) for name, values in columns.items()}
-    return {"claim": np.array([row.number for row in drawn])} | arrays
-
-
-def recipe(found: dict[Claim, Measurement]) -> Recipe:
-    """How the measured claims are measured again."""
-    asked = [claim.label for claim in found]
-    return Recipe(
-        {
-            "claim": "np.array([claim.label for claim in claims])",
-            "error": "np.array([result and result.error for result in results], dtype=float)",
-            "error_double": "np.array([result and result.double for result in results], dtype=float)",
-        },
-        ("from model.proof.claims import CLAIMS, double_case, measure_claim", "from model.proof.measures import Case"),
-        (
-            "case = Case(translator, trace, kind, layer, head)",
-            "double = double_case(case)",
-            "claims = [claim for claim in CLAIMS if claim.measure]",
-            f"asked = {asked}",
-            "results = [measure_claim(claim, case, double) if claim.label in asked else None for claim in claims]",
-        ),
-    )
+def arrays(view: "View", results: dict[Claim, Measurement]) -> Call:
+    """What measures these claims again."""
+    labels = [claim.label for claim in results]
+    run = view.translator, view.trace, view.kind, view.layer, view.head
+    return Call(claim_arrays, *run, labels, result=error_arrays(results))
 
 
 def _case(view: "View", claim: Claim) -> tuple[object, ...]:

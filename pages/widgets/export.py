@@ -1,7 +1,6 @@
 """Downloads of exactly what a page shows; each file names the checkpoint and its hash."""
 
 import io
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -12,11 +11,14 @@ import streamlit as st
 
 from pages.frame.view import View
 from pages.widgets.canvas import component
-from pages.widgets.snippet import Call, Recipe, snippet
+from pages.widgets.snippet import Calls, call_arrays, snippet
 from viz.drawing import Drawing, standalone_html
 
 LONGEST_SOURCE = 110
 """characters of the source under a saved picture"""
+
+MOST_ROWS = 100_000
+"""of one array in a CSV"""
 
 
 @dataclass(frozen=True)
@@ -32,32 +34,33 @@ class Picture:
 def export(
     view: View,
     name: str,
-    arrays: Mapping[str, np.ndarray] | Call,
-    table: pd.DataFrame | None,
-    pictures: tuple[Picture, ...],
-    recipe: Recipe | None = None,
+    calls: Calls,
+    table: pd.DataFrame | None = None,
+    pictures: tuple[Picture, ...] = (),
+    label: str = "Export",
 ) -> None:
-    """Offer the page's pictures (PNG, SVG, HTML), its numbers (CSV, NPZ) and the Python that computes these again.
+    """Offer pictures (PNG, SVG, HTML), numbers (CSV, NPZ) and the Python that computes these again.
 
     Args:
         view: the run they come from.
         name: of the files, without ending.
-        arrays: what the NPZ holds besides the run's own tokens.
-        table: what the CSV holds; None if there is none.
-        pictures: those that the page leads with.
-        recipe: how the arrays are read from the run; a `Call` needs none.
+        calls: what the NPZ holds besides the run's own tokens.
+        table: what the CSV holds; if not given, every number of the arrays, one a line.
+        pictures: those to be saved.
+        label: of the box.
     """
     # The files are made when they are requested; by then the address is gone.
     facts, trace = _facts(view), view.trace
     tokens = {"src_tokens": trace.src_tokens, "tgt_tokens": trace.tgt_tokens}
     stem = f"{name}-{trace.checkpoint}-{trace.checkpoint_hash[:8]}"
     files = {"HTML: the pictures, to open without a network": ("html", lambda: _html(facts, name, pictures))}
-    if table is not None:
-        files["CSV: the table, for a spreadsheet"] = ("csv", lambda: _csv(facts, table))
-    files["NPZ: all arrays, for numpy.load"] = ("npz", lambda: _npz(facts | tokens, arrays))
-    if recipe is None:
-        recipe = arrays.recipe(view)
-    with st.expander("Export", icon=":material/download:"):
+    files = files if pictures else {}
+    files["CSV: the table, for a spreadsheet"] = (
+        "csv",
+        lambda: _csv(facts, numbers_table(calls) if table is None else table),
+    )
+    files["NPZ: all arrays, for numpy.load"] = ("npz", lambda: _npz(facts | tokens, calls))
+    with st.expander(label, icon=":material/download:"):
         if pictures:
             _save_buttons(view, stem, pictures)
         with st.container(horizontal=True):
@@ -66,7 +69,27 @@ def export(
                 st.download_button(label, data=content, file_name=f"{stem}.{ending}", key=key, on_click="ignore")
         st.caption("Python that computes these numbers again, to be run in the project's folder:")
         about = f"Attention Explorer: the numbers of {name}\nThis view: {_link()}"
-        st.code(snippet(view, recipe, about), language="python", height=320)
+        st.code(snippet(view, calls, about), language="python", height=320)
+
+
+def export_tab(view: View, name: str, calls: Calls, *pictures: Picture, table: pd.DataFrame | None = None) -> None:
+    """The export of an open tab; arguments as in `export`."""
+    export(view, name, calls, table, pictures, "Export this tab")
+
+
+def numbers_table(calls: Calls) -> pd.DataFrame:
+    """Every number of the arrays, one a line: the array's name, where in the array, and the value.
+
+    Larger arrays than a spreadsheet can take, such as logits, are in the NPZ only.
+    """
+    tables = []
+    for name, array in call_arrays(calls).items():
+        if array.size > MOST_ROWS:
+            continue
+        places = {f"index {axis}": place.ravel() for axis, place in enumerate(np.indices(array.shape))}
+        tables.append(pd.DataFrame({"array": name, **places, "value": np.atleast_1d(array.ravel())}))
+    columns = pd.DataFrame(columns=["array", "value"])
+    return pd.concat([*tables] or [columns], ignore_index=True).convert_dtypes()
 
 
 def _save_buttons(view: View, stem: str, pictures: tuple[Picture, ...]) -> None:
@@ -118,10 +141,9 @@ def _csv(facts: dict[str, str], table: pd.DataFrame) -> bytes:
     return table.assign(**facts).to_csv(index=False).encode()
 
 
-def _npz(facts: dict[str, Any], arrays: Mapping[str, np.ndarray] | Call) -> bytes:
+def _npz(facts: dict[str, Any], calls: Calls) -> bytes:
     file = io.BytesIO()
-    found = arrays.arrays() if isinstance(arrays, Call) else arrays
-    np.savez_compressed(file, **{key: np.array(value) for key, value in facts.items()}, **found)
+    np.savez_compressed(file, **{key: np.array(value) for key, value in facts.items()}, **call_arrays(calls))
     return file.getvalue()
 
 

@@ -4,86 +4,152 @@ What a person typed appears in it only inside the `repr` of strings and frozen d
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from model.analysis.view_arrays import arrays_of
+from model.trace import Trace
 from pages.frame.view import View
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """How a page's arrays are read from the run: Python expressions written by us.
-
-    They may use translator, trace, attention, kind, layer, head and np, and before and after if changes were made.
-    """
-
-    arrays: Mapping[str, str] | str
-    """by name; or one expression for a mapping of all of them"""
-    imports: tuple[str, ...] = ()
-    steps: tuple[str, ...] = ()
-    """lines that come first"""
-
-
 class Call:
-    """A public function that computes a view's arrays: the page calls it, and the program prints the same call.
+    """A public function that computes a view's numbers: the page calls it, and the program prints the same call.
 
     Args:
-        function: returns arrays by name.
-        *args: the view's trace, attention or translator, or values whose `repr` is Python.
+        function: returns what `arrays_of` turns into arrays.
+        *args: models, traces and the view's attention, or values whose `repr` is Python.
+        result: what the function returns, if the page has it already.
     """
 
-    def __init__(self, function: Callable[..., Mapping[str, Any]], *args: Any) -> None:
-        self.function, self.args = function, args
+    def __init__(self, function: Callable[..., Any], *args: Any, result: Any = None) -> None:
+        self.function, self.args, self._result = function, args, result
 
-    def arrays(self) -> dict[str, Any]:
-        return dict(self.function(*self.args))
-
-    def recipe(self, view: View) -> Recipe:
-        names = {id(view.trace): "trace", id(view.attention): "attention", id(view.translator): "translator"}
-        names[id(view.translator.config)] = "translator.config"
-        shown = [names.get(id(arg)) or repr(arg) for arg in self.args]
-        values = [arg for arg in self.args if id(arg) not in names and is_dataclass(arg)]
-        imports = {_import(self.function), *(_import(type(value)) for value in values)}
-        return Recipe(f"{self.function.__name__}({', '.join(shown)})", tuple(imports))
+    @cached_property
+    def result(self) -> Any:
+        """What the function returns."""
+        if self._result is not None:
+            return self._result
+        return self.function(*(arg.result if isinstance(arg, Call) else arg for arg in self.args))
 
 
-def snippet(view: View, recipe: Recipe, about: str) -> str:
+Calls = Call | Mapping[str, Call]
+"""one call, or several by the name that their arrays begin with"""
+
+
+def call_arrays(calls: Calls) -> dict[str, np.ndarray]:
+    """The arrays by name."""
+    if isinstance(calls, Call):
+        return arrays_of(calls.result)
+    return arrays_of(**{name: call.result for name, call in calls.items()})
+
+
+def snippet(view: View, calls: Calls, about: str) -> str:
     """The program: it loads the checkpoint, checks its hash, runs the model and names the arrays.
 
     Args:
         view: the run, and the head that was chosen.
-        recipe: how the page's arrays are read from it.
+        calls: what computes the arrays.
         about: which view this is; its lines become comments at the top.
     """
     trace, request = view.trace, view.request
     changes = trace.interventions[len(request.interventions) :]
-    lines = [f"# {line}" for line in _printable(about)]
-    lines += ["import numpy as np", "", *_imports(trace.interventions, recipe), ""]
-    lines += [
+    program = _Program(view, "before" if changes else "trace")
+    several = {"": calls} if isinstance(calls, Call) else calls
+    arguments = ", ".join(
+        f"{name}={program.call(call)}" if name else program.call(call) for name, call in several.items()
+    )
+    run = [
         f"translator = load_checkpoint({trace.checkpoint!r}, {trace.device!r})",
         f"assert translator.hash == {trace.checkpoint_hash!r}, 'other weights'",
         "",
         f"source = {trace.source!r}",
         f"target = {request.target!r}" + ("  # the model decodes its own" if request.target is None else ""),
         *_tuple("interventions", request.interventions),
-        f"{'before' if changes else 'trace'} = translator.trace(source, target, {request.beam_size}, interventions)",
+        f"{program.first} = translator.trace(source, target, {request.beam_size}, interventions)",
     ]
     if changes:
-        lines += [
-            *_tuple("changes", changes),
-            "trace = after = translator.rerun(before, (*interventions, *changes))",
+        run += [*_tuple("changes", changes), "trace = translator.rerun(before, (*interventions, *changes))"]
+    program.find_imports(trace.interventions)
+    return "\n".join(
+        [
+            *(f"# {line}" for line in _printable(about)),
+            *sorted(program.imports),
+            "",
+            *run,
+            *program.steps,
+            "",
+            f"kind, layer, head = {view.kind!r}, {view.layer}, {view.head}",
+            "attention = trace.attention(kind, layer)",
+            "pattern = attention.pattern[head]  # the attention weights, (query, key)",
+            "",
+            f"arrays = arrays_of({arguments})",
+            "# np.savez_compressed('numbers.npz', **arrays)",
+            "",
         ]
-    lines += [
-        "",
-        f"kind, layer, head = {view.kind!r}, {view.layer}, {view.head}",
-        "attention = trace.attention(kind, layer)",
-        "pattern = attention.pattern[head]  # the attention weights, (query, key)",
-        "",
-        *recipe.steps,
-        *_arrays(recipe.arrays),
-        "# np.savez_compressed('numbers.npz', **arrays)",
-    ]
-    return "\n".join(lines) + "\n"
+    )
+
+
+class _Program:
+    """The names of a program's values, the lines that make them, and what it imports."""
+
+    def __init__(self, view: View, first: str) -> None:
+        self.view, self.first, self.steps = view, first, []
+        translator = view.translator
+        named = {"trace": view.trace, "attention": view.attention, "translator": translator}
+        if translator is not None:
+            named |= {"translator.config": translator.config, "translator.model": translator.model}
+        self.names = {id(value): name for name, value in named.items()}
+        self.imports = {
+            "import numpy as np",
+            "from model.analysis.view_arrays import arrays_of",
+            "from model.checkpoints import load_checkpoint",
+        }
+
+    def call(self, call: Call) -> str:
+        """A call as Python."""
+        self._import(call.function)
+        return f"{call.function.__name__}({', '.join(map(self.value, call.args))})"
+
+    def value(self, value: Any) -> str:
+        """An argument as Python."""
+        if id(value) in self.names:
+            return self.names[id(value)]
+        if isinstance(value, Call):
+            return self.call(value)
+        if isinstance(value, Trace):
+            return self._run(value)
+        self.find_imports(value)
+        return repr(value)
+
+    def find_imports(self, value: Any) -> None:
+        """Import the types of the dataclasses in a value."""
+        if is_dataclass(value):
+            self._import(type(value))
+        elif isinstance(value, tuple | list):
+            for part in value:
+                self.find_imports(part)
+
+    def _import(self, item: Callable) -> None:
+        self.imports.add(f"from {item.__module__} import {item.__name__}")
+
+    def _run(self, trace: Trace) -> str:
+        """A run other than the view's: its name, after lines that repeat it on the same tokens."""
+        request, own = self.view.request, self.view.trace
+        same = (trace.checkpoint_hash, trace.source, trace.next_ids) == (own.checkpoint_hash, own.source, own.next_ids)
+        if same and trace.interventions in (request.interventions, own.interventions):
+            return self.first if trace.interventions == request.interventions else "trace"
+        name, model = f"run_{len(self.names)}", "translator"
+        if trace.checkpoint_hash != own.checkpoint_hash:
+            model = f"load_checkpoint({trace.checkpoint!r}, {trace.device!r})"
+        self.find_imports(trace.interventions)
+        self.steps.append(f"{name} = {model}.trace_ids({trace.source!r}, {trace.next_ids}, {trace.interventions!r})")
+        if trace.checkpoint_hash != own.checkpoint_hash:
+            self.steps.append(f"assert {name}.checkpoint_hash == {trace.checkpoint_hash!r}, 'other weights'")
+        self.names[id(trace)] = name
+        return name
 
 
 def _printable(text: str) -> list[str]:
@@ -91,22 +157,5 @@ def _printable(text: str) -> list[str]:
     return ["".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line) for line in text.split("\n")]
 
 
-def _import(item: Callable | type) -> str:
-    return f"from {item.__module__} import {item.__name__}"
-
-
-def _imports(interventions: Sequence[Any], recipe: Recipe) -> list[str]:
-    lines = {"from model.checkpoints import load_checkpoint", *recipe.imports}
-    if names := sorted({type(change).__name__ for change in interventions}):
-        lines.add(f"from model.interventions import {', '.join(names)}")
-    return sorted(lines)
-
-
 def _tuple(name: str, values: Sequence[Any]) -> list[str]:
     return [f"{name} = (", *(f"    {value!r}," for value in values), ")"] if values else [f"{name} = ()"]
-
-
-def _arrays(arrays: Mapping[str, str] | str) -> list[str]:
-    if isinstance(arrays, str):
-        return [f"arrays = {arrays}"]
-    return ["arrays = {", *(f"    {name!r}: {code}," for name, code in arrays.items()), "}"]

@@ -88,7 +88,7 @@ def test_a_picture_is_saved_with_its_labels_and_with_what_it_is_of(
 ) -> None:
     visit(server, visitor, page, **({"part": "Beam"} if page == "decoding" else {}))
     if page == "decoding":
-        visitor.page.get_by_text("Export", exact=True).first.click()
+        visitor.page.get_by_text("Export this tab", exact=True).click()
     for picture, (drawn, shown) in pictures.items():
         visitor.page.locator(drawn).first.wait_for(state="attached")
         png, svg = (saved(visitor.page, f"Save as {kind}: {picture}", tmp_path) for kind in ("PNG", "SVG"))

@@ -119,8 +119,8 @@ def test_every_file_says_which_run_and_which_view_it_is_of(
         files.clear()
         app.switch_page(page).run()
     endings = {name.rsplit(".", 1)[1] for name in files}
-    assert endings >= {"html", "npz"}
-    assert "csv" in endings or page == "pages/training.py", "without a log a training has no table"
+    assert endings >= {"csv", "npz"}
+    assert "html" in endings or page == "pages/training.py", "without a log a training has no curves"
     for name, content in files.items():
         said = facts_in(name, content)
         assert said["source"] == SOURCE, name

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from model import interventions
 from model.analysis.head_tables import Look, head_tables
-from model.analysis.view_arrays import head_arrays
+from model.analysis.view_arrays import arrays_of, head_arrays
 from model.checkpoints.store import load_checkpoint
 from model.interventions import AttentionTemperature, FrozenPattern, HeadGate, MaskEdit, PermutedAttention
 from pages.compute.runs import Request
 from pages.frame.view import Place, View
-from pages.widgets.snippet import Call, Recipe, snippet
+from pages.widgets.snippet import Call, call_arrays, snippet
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -47,9 +47,9 @@ def result_of(program: str) -> dict[str, Any]:
     return namespace
 
 
-def program_of(trace: "Trace", request: Request, about: str = "a test", recipe: Recipe | None = None) -> str:
+def program_of(trace: "Trace", request: Request, about: str = "a test") -> str:
     view = View(None, request, trace, PLACE, request.source)
-    return snippet(view, recipe or Recipe({name: f"attention.{name}[head]" for name in ("pattern", "scores")}), about)
+    return snippet(view, Call(head_arrays, view.attention, PLACE.head, ("pattern", "scores")), about)
 
 
 @settings(max_examples=settings.default.max_examples // 6, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -84,8 +84,8 @@ def test_changes_are_made_on_the_tokens_of_the_run_before(opened: "Translator") 
     before = opened.trace("A dog runs.", None, 4)
     after = opened.trace_ids(before.source, before.next_ids, CHANGES)
     found = result_of(program_of(after, Request("A dog runs.")))
-    assert found["after"].next_ids == before.next_ids
-    np.testing.assert_array_equal(found["after"].logits, after.logits)
+    assert found["trace"].next_ids == before.next_ids
+    np.testing.assert_array_equal(found["trace"].logits, after.logits)
     np.testing.assert_array_equal(found["before"].logits, before.logits)
 
 
@@ -112,13 +112,33 @@ def test_an_intervention_is_equal_to_its_repr(change: Any) -> None:
 
 def test_a_call_is_printed_as_the_page_makes_it(opened: "Translator") -> None:
     trace = opened.trace("A dog.", None, 1)
+    other = opened.trace("A cat.", "Ein Hund.", 1, CHANGES)
     view = View(opened, Request("A dog.", None, 1), trace, PLACE, "A dog.")
-    call = Call(head_arrays, view.attention, 2, ("pattern", "mask"))
-    program = snippet(view, call.recipe(view), "a test")
-    assert "arrays = head_arrays(attention, 2, ('pattern', 'mask'))" in program
-    found = result_of(program)["arrays"]
-    assert list(found) == ["pattern", "mask"]
-    for name, array in call.arrays().items():
-        np.testing.assert_array_equal(found[name], array)
-    tables = Call(head_tables, trace, "cross", Look("norms", hide=True))
-    assert "from model.analysis.head_tables import Look" in "\n".join(tables.recipe(view).imports)
+    calls = {
+        "head": Call(head_arrays, trace.attention("cross", 1), 2, ("pattern", "mask")),
+        "tables": Call(head_tables, other, "cross", Look("norms", hide=True)),
+    }
+    program = snippet(view, calls, "a test")
+    assert "head_arrays(attention, 2, ('pattern', 'mask'))" in program
+    assert "from model.analysis.head_tables import Look" in program
+    computed = result_of(program)["arrays"]
+    assert {"head_pattern", "head_mask", "tables_values", "tables_look_hide"} <= set(computed)
+    expected = call_arrays(calls)
+    assert list(computed) == list(expected)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(computed[name], array, err_msg=name)
+
+
+def test_results_become_arrays_by_name() -> None:
+    arrays = arrays_of(
+        {"one": 1, "ragged": [np.zeros(2), np.zeros(3)], "none": None},
+        look=Look("norms"),
+        pairs=iter([{"a": 1}, {"a": 2}]),
+        texts=("a", "b"),
+    )
+    assert list(arrays) == [
+        *("one", "ragged_0", "ragged_1", "look_values", "look_words", "look_hide", "look_renormalise"),
+        *("pairs_a", "texts"),
+    ]
+    assert all(isinstance(array, np.ndarray) and array.dtype != object for array in arrays.values())
+    assert arrays["pairs_a"] == 2
