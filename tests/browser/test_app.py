@@ -32,7 +32,7 @@ def path(page: Page) -> str:
 
 
 def type_sentence(visitor: Visitor, sentence: str) -> None:
-    box = visitor.page.get_by_label("Source sentence")
+    box = visitor.page.get_by_role("textbox", name="Source sentence")
     box.fill(sentence)
     box.press("Enter")
     visitor.page.wait_for_function("text => location.search.includes(text)", arg=urlencode({"source": sentence}))
@@ -50,7 +50,7 @@ def test_a_link_to_a_page_of_a_fresh_server_shows_what_it_shows_later(
     for visitor in (first, beside):
         visitor.settle()
     assert first.page.get_by_role("heading", name=title, exact=True).is_visible()
-    assert first.page.get_by_label("Source sentence").input_value() == CHOICES["source"]
+    assert first.page.get_by_role("textbox", name="Source sentence").input_value() == CHOICES["source"]
     assert first.page.title() == f"{title} · Attention Explorer"
     assert "Page not found" not in first.page.locator("body").inner_text()
     wait_for_query(first, CHOICES)
@@ -85,7 +85,7 @@ def test_inputs_stay_from_page_to_page_and_the_back_button_works(server: str, vi
     visitor.page.get_by_role("heading", name=other.title, exact=True).wait_for()
     visitor.settle()
     wait_for_query(visitor, CHOICES)
-    assert visitor.page.get_by_label("Source sentence").input_value() == CHOICES["source"]
+    assert visitor.page.get_by_role("textbox", name="Source sentence").input_value() == CHOICES["source"]
     visitor.page.go_back()
     visitor.page.get_by_role("heading", name=ALL_PAGES[0].title, exact=True).wait_for()
     visitor.settle()
@@ -139,14 +139,14 @@ def test_a_forged_link_shows_the_page_with_a_note_and_so_do_a_hundred_thousand_c
     assert visitor.page.get_by_text("The link asks for a").count() == 3
     wait_for_query(visitor, {"source": forged["source"]})
     assert visitor.page.locator("img[src=x]").count() == 0
-    visitor.page.get_by_label("Source sentence").evaluate(
+    visitor.page.get_by_role("textbox", name="Source sentence").evaluate(
         """(box, text) => {
             Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(box, text);
             box.dispatchEvent(new Event("input", {bubbles: true}));
         }""",
         "dog " * 25_000,
     )
-    visitor.page.get_by_label("Source sentence").press("Control+Enter")
+    visitor.page.get_by_role("textbox", name="Source sentence").press("Control+Enter")
     visitor.page.get_by_text("100,000 characters").wait_for()
     visitor.settle()
     wait_for_query(visitor, {})

@@ -80,7 +80,7 @@ def test_a_link_that_is_tapped_while_a_sentence_is_typed_takes_the_sentence_alon
     server: str, visitor: Visitor
 ) -> None:
     visitor.visit(f"{server}/masks")
-    visitor.page.get_by_label("Source sentence").fill("A cat sleeps.")
+    visitor.page.get_by_role("textbox", name="Source sentence").fill("A cat sleeps.")
     follow(visitor, "Mask or unmask single cells and rerun the model", "What if")
     wait_for_query(visitor, {"source": "A cat sleeps."})
     visitor.page.wait_for_timeout(1000)
@@ -108,7 +108,7 @@ def test_a_reset_takes_back_what_was_chosen_on_every_page(server: str, visitor: 
 
 def test_shift_and_an_arrow_choose_layer_and_head_but_not_while_somebody_types(server: str, visitor: Visitor) -> None:
     visitor.visit(server)
-    visitor.page.get_by_label("Source sentence").press("Shift+ArrowDown")
+    visitor.page.get_by_role("textbox", name="Source sentence").press("Shift+ArrowDown")
     visitor.page.get_by_role("heading", name="Translate", exact=True).click()
     visitor.page.keyboard.press("Shift+ArrowUp")
     for key in ("Shift+ArrowDown", "Shift+ArrowRight", "Shift+ArrowRight"):

@@ -87,7 +87,7 @@ def test_the_seven_steps_by_button_and_by_key_and_the_last_one_as_a_picture(serv
 
 def test_the_arrow_keys_stay_with_whoever_types(server: str, visitor: Visitor) -> None:
     open_step(visitor, server, 2)
-    visitor.page.get_by_label("Source sentence").press("ArrowRight")
+    visitor.page.get_by_role("textbox", name="Source sentence").press("ArrowRight")
     visitor.page.get_by_role("spinbutton", name="Dimension of the head").press("ArrowRight", no_wait_after=True)
     visitor.page.get_by_role("heading", name="Attention, step by step").click()
     visitor.page.keyboard.press("ArrowRight")
