@@ -8,6 +8,7 @@ from model.network.embedding import InputEmbedding
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts import tokens_and_embeddings as parts
+from pages.widgets.canvas import token_chips
 from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
@@ -21,7 +22,11 @@ from viz.theme import symmetric_range
 view = open_page(__file__)
 config = view.translator.config
 shown = parts.choose(view)
-st.html(piece_boxes(parts.TITLES[shown.side], shown.pieces, parts.HUES[shown.side], shown.position))
+token_chips(
+    piece_boxes(parts.TITLES[shown.side], shown.pieces, parts.HUES[shown.side], shown.position),
+    "token-chips",
+    lambda position: st.session_state.update(tokens_position=position),
+)
 
 limits = symmetric_range(*vars(shown.embedded).values())
 figure = sum_strips(parts.rows_of(shown), describe_piece(shown.piece), shown.dimension, limits)

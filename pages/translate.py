@@ -9,6 +9,7 @@ from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts import translate as parts
 from pages.parts.forced_prefix import HERE, PART
+from pages.widgets.canvas import token_chips
 from pages.widgets.chart import chart
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
@@ -30,11 +31,12 @@ parts.translate_long_text(view)
 st.header("Where the model looked", anchor=False)
 alignment = parts.choose_alignment(view)
 figure = translate.alignment_map(alignment.weights, trace.src_tokens, rows)
-left, right = st.columns([2, 3], gap="medium")
+# The map of a long sentence takes the whole width.
+left, right = (st.container(), st.container()) if len(trace.src_tokens) > 18 else st.columns([2, 3], gap="medium")
 with left:
     between = parts.draw_alignment_lines(view, alignment)
 with right:
-    chart(figure, key="alignment-map", alt=alignment.what, roomy=True)
+    chart(figure, key="alignment-map", alt=alignment.what)
 st.caption(
     f"{alignment.what}. Each row is one step of the decoder; thick lines and bright cells mark the source tokens it "
     "read from."
@@ -42,20 +44,16 @@ st.caption(
 parts.link_to_alignment(alignment)
 parts.show_example(view)
 st.html(html.chips("Source tokens and their ids", trace.src_tokens, trace.src_ids, theme.ENCODER))
-st.html(
-    html.chips(
-        "Target tokens, their ids, and the probability the model gave each",
-        trace.next_tokens,
-        trace.next_ids,
-        theme.DECODER,
-        written,
-    )
-)
+target_chips = st.container()
 
 st.header("How sure the model was", anchor=False)
 left, right = st.columns(2, gap="large")
 with left:
     position = parts.choose_position(rows)
+    with target_chips:
+        title = "Target tokens, their ids, and the probability the model gave each; click one for its alternatives"
+        boxes = html.chips(title, trace.next_tokens, trace.next_ids, theme.DECODER, written, position)
+        token_chips(boxes, "target-chips", lambda position: st.session_state.update(position=position))
     certainty = translate.certainty_bars(trace.next_tokens, written, position)
     chart(
         certainty,

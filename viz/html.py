@@ -15,8 +15,9 @@ ADDED, REMOVED = "#0072B2", "#D55E00"
 _BOXES = f"""<style>
 .chips {{ display: flex; flex-wrap: wrap; gap: 0.35rem; align-items: flex-end; font-family: {FONT}; }}
 .chip {{ display: inline-flex; flex-direction: column; align-items: center; padding: 0.1rem 0.5rem;
-  border: 1px solid color-mix(in srgb, var(--hue) 70%, transparent); border-radius: 0.4rem;
+  border: 0 solid color-mix(in srgb, var(--hue) 70%, transparent);
   background: color-mix(in srgb, var(--hue) 14%, transparent); }}
+button.chip {{ border-width: 1px; border-radius: 0.4rem; }}
 .chip.special, .chip.unknown {{ border-style: dotted; }}
 .chip.chosen {{ outline: 2px solid var(--hue); background: color-mix(in srgb, var(--hue) 40%, transparent); }}
 .chip small, .character small {{ font-size: 0.72rem; opacity: 0.8; font-variant-numeric: tabular-nums; }}
@@ -75,7 +76,12 @@ def changed_words(before: str, after: str) -> str:
 
 
 def chips(
-    title: str, pieces: Sequence[str], ids: Sequence[int], hue: str, probabilities: Sequence[float] | None = None
+    title: str,
+    pieces: Sequence[str],
+    ids: Sequence[int],
+    hue: str,
+    probabilities: Sequence[float] | None = None,
+    chosen: int | None = None,
 ) -> str:
     """A box for each token: its label and its id in the vocabulary.
 
@@ -85,18 +91,19 @@ def chips(
         ids: their numbers.
         hue: colour of the boxes, "#rrggbb".
         probabilities: of each token, written below it; 0 to 1.
+        chosen: position to emphasise; the boxes are then buttons, for the component `chips`.
     """
     certainties = [""] * len(pieces) if probabilities is None else [f"{p:.1%}" for p in probabilities]
     boxes = []
-    for label, token_id, certainty in zip(labels(pieces), ids, certainties, strict=True):
+    for place, (label, token_id, certainty) in enumerate(zip(labels(pieces), ids, certainties, strict=True)):
         below = f'<small aria-hidden="true">{token_id}</small>'
         below += f'<small class="certainty">{certainty}</small>' if certainty else ""
-        boxes.append(_box(label, f"id {token_id} {certainty}", below))
+        boxes.append(_box(label, f"id {token_id} {certainty}", below, None if chosen is None else (place, chosen)))
     return _row(title, hue, boxes)
 
 
 def piece_boxes(title: str, pieces: Sequence, hue: str, chosen: int) -> str:
-    """A box for each piece with its id and bytes, a dashed box around the bytes of one character, and a note.
+    """A button for each piece with its id and bytes (component `chips`), a dashed box around the bytes of one character, and a note.
 
     Args:
         title: heading of the boxes.
@@ -107,7 +114,7 @@ def piece_boxes(title: str, pieces: Sequence, hue: str, chosen: int) -> str:
     boxes, position = [], 0
     while position < len(pieces):
         piece = pieces[position]
-        inner = "".join(_piece_box(pieces[i], i == chosen) for i in range(position, piece.last + 1))
+        inner = "".join(_piece_box(pieces[i], (i, chosen)) for i in range(position, piece.last + 1))
         boxes.append(_character_box(piece, inner) if piece.kind == "byte" else inner)
         position = piece.last + 1
     return _row(title, hue, boxes) + f'<p class="chips-title">{html.escape(coverage_note(pieces))}</p>'
@@ -121,18 +128,26 @@ def _row(title: str, hue: str, boxes: Sequence[str]) -> str:
     )
 
 
-def _box(label: str, spoken: str, below: str, classes: str = "") -> str:
-    """One token; `spoken` follows its label for screen readers, `below` is HTML."""
+def _box(label: str, spoken: str, below: str, place: tuple[int, int] | None, classes: str = "") -> str:
+    """One token: a button if it has a `place`, its position and the chosen one.
+
+    `spoken` follows its label for screen readers, `below` is HTML.
+    """
     text = html.escape(label)
-    name = f"{text}, {spoken}"
-    return f'<span class="chip{classes}" role="listitem" aria-label="{name}"><bdi>{text}</bdi>{below}</span>'
+    name, inside = f"{text}, {spoken}", f"<bdi>{text}</bdi>{below}"
+    if place is None:
+        return f'<span class="chip{classes}" role="listitem" aria-label="{name}">{inside}</span>'
+    position, chosen = place
+    state = f'data-position="{position}" aria-pressed="{"true" if position == chosen else "false"}"'
+    button = f'<button class="chip{classes}{" chosen" * (position == chosen)}" {state} aria-label="{name}">'
+    return f'<span role="listitem">{button}{inside}</button></span>'
 
 
-def _piece_box(piece: object, chosen: bool) -> str:
+def _piece_box(piece: object, place: tuple[int, int]) -> str:
     content = {"special": "special", "unknown": "unknown"}.get(piece.kind) or piece.utf8.hex(" ").upper()
     below = f"<small>id {piece.id}</small><small>{content}</small>"
     (label,) = labels([piece.token])
-    return _box(label, f"id {piece.id}, {KINDS[piece.kind]}", below, f" {piece.kind}{' chosen' * chosen}")
+    return _box(label, f"id {piece.id}, {KINDS[piece.kind]}", below, place, f" {piece.kind}")
 
 
 def _character_box(piece: object, inner: str) -> str:

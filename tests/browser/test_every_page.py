@@ -73,6 +73,13 @@ def brightness(visitor: Visitor) -> float:
     return sum(map(int, background.removeprefix("rgb(").removesuffix(")").split(",")[:3])) / 3
 
 
+SHIFTS = """new PerformanceObserver((list) => {
+  for (const { value, hadRecentInput } of list.getEntries()) window.shift = (window.shift ?? 0) + !hadRecentInput * value;
+}).observe({ type: "layout-shift", buffered: true })"""
+MOST_SHIFT = 0.1
+"""cumulative layout shift of a first load; https://web.dev/articles/cls calls that good"""
+
+
 @pytest.mark.parametrize("page", ALL_PAGES, ids=path)
 def test_a_page_with_a_hundred_hostile_tokens_by_link_and_with_one_at_its_sliders_ends(
     page: Page, server: str, visitor: Visitor, tokenizer: Tokenizer

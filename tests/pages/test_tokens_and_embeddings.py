@@ -1,5 +1,6 @@
 """The page on tokens: each number of its figures is an element of the run's tensors or the model's weights."""
 
+import json
 from collections.abc import Callable
 
 import numpy as np
@@ -82,6 +83,7 @@ def test_a_token_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callab
 
 def test_emoji_are_named_as_bytes(open_app: Callable) -> None:
     app = open_app(PAGE, source=SENTENCE)
-    boxes = next(element.proto.body for element in app.get("html") if 'class="character"' in element.proto.body)
+    (chips,) = (found.proto for found in app.get("bidi_component") if found.proto.component_name == "chips")
+    boxes = json.loads(chips.json)["html"]
     assert "together 🦖 U+1F996" in boxes
     assert "&lt;0xF0&gt;" in boxes
