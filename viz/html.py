@@ -103,7 +103,9 @@ def chips(
 
 
 def piece_boxes(title: str, pieces: Sequence, hue: str, chosen: int) -> str:
-    """A button for each piece with its id and bytes (component `chips`), a dashed box around the bytes of one character, and a note.
+    """A button for each piece with its id and bytes, for the component `chips`, and a note below.
+
+    A dashed box stands around the bytes of one character.
 
     Args:
         title: heading of the boxes.

@@ -74,7 +74,8 @@ def brightness(visitor: Visitor) -> float:
 
 
 SHIFTS = """new PerformanceObserver((list) => {
-  for (const { value, hadRecentInput } of list.getEntries()) window.shift = (window.shift ?? 0) + !hadRecentInput * value;
+  for (const { value, hadRecentInput } of list.getEntries())
+    window.shift = (window.shift ?? 0) + (hadRecentInput ? 0 : value);
 }).observe({ type: "layout-shift", buffered: true })"""
 MOST_SHIFT = 0.1
 """cumulative layout shift of a first load; https://web.dev/articles/cls calls that good"""
