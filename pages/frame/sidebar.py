@@ -21,9 +21,9 @@ from pages import PAGES, Page, page_of
 from pages.compute.runs import Request, open_translator, run
 from pages.frame.changes import kept_changes
 from pages.frame.examples import example_menu, examples_of
+from pages.frame.here import show_here
 from pages.frame.link_and_reset import link_and_reset
 from pages.frame.menu import HOME
-from pages.frame.shortcuts import head_shortcuts
 from pages.frame.tour import track_progress
 from pages.frame.url import drop_non_finite_numbers
 from pages.frame.view import KINDS, Place
@@ -34,6 +34,10 @@ FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
 TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
 SCOPES = {"head": "Head", "layer": "Layer", "everywhere": "Everywhere"}
 TAUS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
+KIND_HELP = (
+    "Which tokens look at which. Self-attention: at tokens of the same text, in the decoder only at earlier ones. "
+    "Cross-attention: from the target at the source."
+)
 IGNORED = "This page does not depend on it, unless a temperature τ acts there."
 SEE = "see"
 """URL parameter of links inside the app: a head, encoder_self.1.0, or one of its cells, encoder_self.1.0.9.2"""
@@ -180,14 +184,17 @@ def _place(translator: Translator | None, ignored: tuple[str, ...], address: str
         off = key in ignored
         return draw(label, options, key, notes=notes, disabled=off, help=IGNORED if off else explained)
 
+    drawing = st.container()
     titles = {name: kind.title for name, kind in kinds.items()} or KINDS
-    name = control(radio, "Attention", titles, "kind", "Which tokens attend to which: see the drawing above.")
+    name = control(radio, "Attention", titles, "kind", KIND_HELP)
     layers, heads = (kinds[name].layers, kinds[name].heads) if kinds else ((0,), 1)
     layer = control(choice, "Layer", {i: str(i) for i in layers}, "layer", "Layer 0 is next to the input.")
     explained = "Each head of a layer has matrices, and so weights, of its own."
     head = control(choice, "Head", {i: str(i) for i in range(heads)}, "head", explained)
-    head_shortcuts(layer, head, len(layers), heads, address)
-    return Place(name, layer, head)
+    place = Place(name, layer, head)
+    with drawing:
+        show_here(tuple(kinds.values()), place, address, off="layer" in ignored)
+    return place
 
 
 def _ignored(page: Page, tau: float, scope: str) -> tuple[str, ...]:

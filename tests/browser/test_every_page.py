@@ -53,7 +53,7 @@ def move_sliders_to_both_ends(visitor: Visitor) -> None:
 def type_both(visitor: Visitor, source: str, target: str) -> None:
     """Source sentence and own translation."""
     for label, key, text in (("Source sentence", "source", source), ("Your own translation", "typed", target)):
-        box = visitor.page.get_by_label(label)
+        box = visitor.page.get_by_role("textbox", name=label)
         box.fill(text)
         box.press("Control+Enter")
         visitor.page.wait_for_function(

@@ -107,11 +107,15 @@ def test_a_reset_takes_back_what_was_chosen_on_every_page(server: str, visitor: 
 
 
 def test_shift_and_an_arrow_choose_layer_and_head_but_not_while_somebody_types(server: str, visitor: Visitor) -> None:
-    visitor.visit(server)
+    visitor.visit(f"{server}/masks")
     visitor.page.get_by_role("textbox", name="Source sentence").press("Shift+ArrowDown")
-    visitor.page.get_by_role("heading", name="Translate", exact=True).click()
+    visitor.page.get_by_role("heading", name="Masks", exact=True).click()
     visitor.page.keyboard.press("Shift+ArrowUp")
     for key in ("Shift+ArrowDown", "Shift+ArrowRight", "Shift+ArrowRight"):
         visitor.page.keyboard.press(key)
     wait_for_address(visitor, "head=2")
     wait_for_query(visitor, {"layer": "1", "head": "2"})
+    visitor.page.get_by_role("button", name="Cross-attention, layer 0").click()
+    wait_for_query(visitor, {"kind": "Cross-attention", "head": "2"})
+    here = visitor.page.get_by_role("group", name="You are here").locator("[aria-pressed=true]")
+    assert here.inner_text() == "head 2"

@@ -1,0 +1,46 @@
+"""A small map of the model's attentions in the sidebar, with the chosen head lit, and the keys that move it."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from model.trace import Kind
+from pages.frame.view import Place
+from pages.widgets.canvas import component
+
+KEY = "here"
+STACKS = {"encoder": "Encoder", "decoder": "Decoder"}
+
+
+def show_here(kinds: Sequence[Kind], place: Place, page: str, off: bool) -> None:
+    """A column for each kind of attention, a box for each layer; a click, or Shift with an arrow key, goes there.
+
+    Args:
+        kinds: of the model; none if it could not be opened.
+        place: what is chosen.
+        page: the last part of its address, by which the browser's history knows whose run this is.
+        off: whether the page does not depend on it.
+    """
+    columns = [
+        {
+            "name": kind.name,
+            "title": kind.title,
+            "short": "cross" if kind.crosses else "self",
+            "stack": STACKS.get(kind.queries, kind.queries),
+            "layers": kind.layers,
+            "heads": kind.heads,
+        }
+        for kind in kinds
+    ]
+    data = {"kinds": columns, "place": vars(place), "page": page, "off": off or not kinds}
+    # A run that changes nothing else reaches the component, too.
+    data["run"] = st.session_state["run"] = st.session_state.get("run", 0) + 1
+    # The room is kept while the component loads, so that nothing below moves.
+    rows = max((len(kind.layers) for kind in kinds), default=1)
+    component("here")(key=KEY, data=data, height=76 + 26 * rows, on_move_change=_move)
+
+
+def _move() -> None:
+    """Before the page runs again; the controls replace what this model lacks."""
+    if place := st.session_state[KEY].get("move"):
+        st.session_state.update(kind=str(place["kind"]), layer=int(place["layer"]), head=int(place["head"]))
