@@ -27,8 +27,12 @@ class Question:
     """the correct options; several if numbers are equal"""
     answer: str
     """the number, and where the page shows it"""
+    row: int | None = None
+    """the query it is about, if it is about one"""
 
 
+ROWS = {"steps": "cell_query", "masks": "row", "temperature": "temperature-row"}
+"""page -> key of the control that marks a query in its picture"""
 GUESSES = "guesses"
 """in the session: the open question of each page, and the score"""
 SKIPPED = -1
@@ -144,6 +148,8 @@ def _answer(page: str, guess: int) -> None:
     if current is None or not current.unanswered:
         return
     state[page] = replace(current, guess=guess)
+    if current.question.row is not None:
+        st.session_state[ROWS[page]] = current.question.row
     if guess != SKIPPED:
         state["asked"] += 1
         state["right"] += guess in current.question.right
@@ -176,6 +182,7 @@ def about_steps(view: View, number: int) -> Question | None:
         options,
         right,
         f"{_join(keys, best)}, with a weight of {weight:.3f}: row {row} of step 5, the softmax.",
+        row,
     )
 
 
@@ -230,6 +237,7 @@ def about_masks(view: View, number: int) -> Question | None:
         tuple(map(str, counts)),
         (counts.index(count),),
         f"At {count} of {size}: row {row} of the first map has {count} blue and {size - count} hatched cells.",
+        row,
     )
 
 
@@ -264,6 +272,7 @@ def about_temperature(view: View, number: int) -> Question | None:
         (0 if weight > line else 1,),
         f"It is {weight:.3f}, on {_join(keys, best)}: softmax(scaled / {tau:g}) of row {row}. "
         f"Move the picture's slider to {tau:g} and see.",
+        row,
     )
 
 
