@@ -61,9 +61,9 @@ tabs(
     {
         "Scores": lambda: parts.show_scores(view, card),
         "Configuration": lambda: parts.show_configuration(view, card),
-        "This sentence's work": lambda: parts.show_work(works),
+        "This sentence's work": lambda: parts.show_work(view, works),
         "Is attention an explanation?": lambda: show_explanation(view),
-        "The paper's Table 3": parts.show_table_3,
+        "The paper's Table 3": lambda: parts.show_table_3(view),
         "Data, terms, limits": lambda: parts.show_readme(card),
     },
     "card",

@@ -42,10 +42,10 @@ chart(
 )
 parts.show_formula(learned, config.d_model)
 views = {
-    "Your sentence": lambda: parts.show_sentence(embedded, tokens),
-    "Wavelengths": lambda: parts.show_wavelengths(encoding, shown),
-    "Distance": lambda: parts.show_distance(encoding, shown, learned),
-    "Rotation": lambda: parts.show_rotation(encoding),
+    "Your sentence": lambda: parts.show_sentence(view, side, embedded, tokens),
+    "Wavelengths": lambda: parts.show_wavelengths(view, side, encoding, shown),
+    "Distance": lambda: parts.show_distance(view, side, encoding, shown, learned),
+    "Rotation": lambda: parts.show_rotation(view, side, encoding),
     "Learned, RoPE, ALiBi": lambda: show_schemes(view, encoding, shown),
     "Word order": lambda: show_order(view),
 }

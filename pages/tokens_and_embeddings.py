@@ -41,8 +41,8 @@ parts.show_arithmetic(view, shown)
 tabs(
     {
         "Neighbours": lambda: parts.show_neighbours(view, shown),
-        "Lengths": lambda: parts.show_lengths(shown),
-        "All tokens": lambda: parts.show_all(shown, limits),
+        "Lengths": lambda: parts.show_lengths(view, shown),
+        "All tokens": lambda: parts.show_all(view, shown, limits),
         "Pieces and bytes": lambda: parts.show_table(shown),
     },
     "tokens_tab",

@@ -25,7 +25,7 @@ from pages.widgets.snippet import Call
 from viz.heatmap import cells_table
 
 TABS = {
-    "Each token": lambda _view, runs: parts.show_tokens(runs),
+    "Each token": parts.show_tokens,
     "Next word": parts.show_candidates,
     "Where it moved": parts.show_heads,
     "Force a prefix": lambda view, _runs: show_prefix(view),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from model.analysis.distributions import entropy
 from model.analysis.head_tables import Look, head_tables
 from model.analysis.residual_stream import measure_stream, residual_stream
 from model.analysis.two_heads import Pair, join, piece_table, word_table
@@ -78,6 +79,7 @@ def side_arrays(
         sides.append(side)
         arrays |= {name: side.weights, f"{name}_mask": side.mask}
         arrays |= {f"{name}_queries": np.array(side.queries), f"{name}_keys": np.array(side.keys)}
+        arrays |= {f"{name}_mean_entropy": entropy(side.weights).mean()}
         arrays |= {f"{name}_source": np.array(trace.source), f"{name}_translation": np.array(trace.translation)}
         arrays |= {f"{name}_head": np.array(f"{kind} layer {layer} head {head}")}
         arrays |= {f"{name}_checkpoint": np.array(f"{trace.checkpoint} {trace.checkpoint_hash}")}

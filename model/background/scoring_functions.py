@@ -106,6 +106,11 @@ def scoring_contenders(q: Array, k: Array, device: str) -> Mapping[str, Contende
     return {name: contender(function) for name, function in functions.items()}
 
 
+def head_contenders(attention: Attention, head: int, device: str) -> Mapping[str, Contender]:
+    """The same for the q and k of one head of a run."""
+    return scoring_contenders(attention.q[head], attention.k[head], device)
+
+
 def dot_product(q: Tensor, k: Tensor) -> Tensor:
     """q k^T: (query, d_k), (key, d_k) -> (query, key); one matrix product."""
     return q @ k.T

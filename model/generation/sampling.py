@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from model.generation.steps import Steps, length_limits
-from model.interventions import AttentionTemperature, Intervention
+from model.interventions import AttentionTemperature, Intervention, applied
 from model.network.config import EOS
 from model.network.encoder_decoder import Transformer
-from model.trace import Array, Trace
+from model.trace import Array, Trace, probabilities
 from model.tracer import record
 
 
@@ -108,6 +108,14 @@ def logits_at_attention_temperature(model: Transformer, trace: Trace, tau: float
     return record(model, [trace.src_ids, trace.tgt_ids], [*others, AttentionTemperature(tau)])["logits"]
 
 
+def two_temperatures(model: Transformer, trace: Trace, step: int, temperature: float) -> dict[str, Array]:
+    """(vocabulary,) probabilities of one step: of the run, with its logits divided, and with all attention scores."""
+    logits = trace.logits[step].astype(np.float64)
+    inside = logits_at_attention_temperature(model, trace, temperature)[step].astype(np.float64)
+    scores = {"run": logits, "output": logits / temperature, "attention": inside}
+    return {name: probabilities(values) for name, values in scores.items()}
+
+
 N_LISTED = 12
 """Number of most probable tokens listed for each draw."""
 
@@ -158,6 +166,14 @@ def sample_translations(
         )
         for found in draws
     )
+
+
+def sample_again(
+    model: Transformer, trace: Trace, sampling: Sampling, seed: int, n: int
+) -> tuple[SampledTranslation, ...]:
+    """Sampled translations of a trace's source, with its interventions."""
+    with applied(model, trace.interventions):
+        return sample_translations(model, list(trace.src_ids), sampling, seed, n)
 
 
 def _token_draw(before: Array, after: Array, token: int) -> TokenDraw:

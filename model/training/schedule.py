@@ -89,3 +89,9 @@ def fit_schedule(steps: Array, rates: Array, d_model: int) -> FittedSchedule | N
         restarted_at=int(steps[starts[0]]) if len(starts) else None,
         raised_at=tuple(steps[starts[1:]].astype(int).tolist()),
     )
+
+
+def schedule_curve(d_model: int, warmup: int, end: int, points: int, factor: float = 1.0) -> dict[str, Array]:
+    """Steps from 1 to `end`, evenly spaced but for the warm-up's last, and the rate of equation 3 at each."""
+    steps = np.unique(np.append(np.linspace(1, end, points).astype(int), warmup))
+    return {"step": steps, "rate": np.array([noam(step, d_model, warmup, factor) for step in steps.tolist()])}

@@ -59,6 +59,11 @@ def show_greedy(view: View, step: int) -> None:
         f"p is the token's probability given its own prefix. ≠ marks steps where the two differ. Step {step} is "
         "selected above."
     )
+    searches = {
+        name: Call(tree_arrays, Call(search_again, view.translator.model, view.trace, tree.beam_size, result=tree))
+        for name, tree in (("greedy", greedy), ("beam", beam))
+    }
+    export_tab(view, "greedy-and-beam", searches)
 
 
 def _steps_table(view: View, greedy: BeamTree, path: tuple[int, ...], beam: list) -> pd.DataFrame:

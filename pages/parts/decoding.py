@@ -4,9 +4,8 @@ import streamlit as st
 
 from model.checkpoints.translator import Translator
 from model.generation.beam_tree import BeamTree, search_again
-from model.generation.sampling import SampledTranslation, Sampling, logits_at_attention_temperature, sample_translations
+from model.generation.sampling import SampledTranslation, Sampling, sample_again, two_temperatures
 from model.generation.step_cost import time_steps
-from model.interventions import applied
 from model.trace import Array, Trace
 from pages.compute.cache import shared_result
 from pages.frame.view import View
@@ -71,14 +70,13 @@ def draw_samples(
     translator: Translator, trace: Trace, sampling: Sampling, seed: int, n: int
 ) -> tuple[SampledTranslation, ...]:
     """Sampled translations of this source, with the run's interventions."""
-    with applied(translator.model, trace.interventions):
-        return sample_translations(translator.model, list(trace.src_ids), sampling, seed, n)
+    return sample_again(translator.model, trace, sampling, seed, n)
 
 
 @shared_result("Rerunning the model …")
-def rerun_at_temperature(translator: Translator, trace: Trace, tau: float) -> Array:
-    """Logits of this translation, rerun with attention temperature tau everywhere."""
-    return logits_at_attention_temperature(translator.model, trace, tau)
+def rerun_at_temperature(translator: Translator, trace: Trace, step: int, temperature: float) -> dict[str, Array]:
+    """The distributions of one step under two temperatures."""
+    return two_temperatures(translator.model, trace, step, temperature)
 
 
 @shared_result()

@@ -5,6 +5,7 @@ from functools import partial
 
 import streamlit as st
 
+from model.analysis import tab_arrays as tab
 from model.checkpoints.translator import MAX_TRACE_TOKENS, Translator
 from model.generation.long_text import one_line
 from model.generation.search import beam_search
@@ -17,6 +18,8 @@ from pages.frame.view import View
 from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import number
 from pages.widgets.explain import show_code
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.translate import alternative_bars, certainty_bars, rank_candidates
 from viz.html import chips, word_diff
 from viz.theme import DECODER, VALUE
@@ -59,6 +62,7 @@ def _show(view: View, beam_size: int) -> None:
         st.caption("Each token's probability, given all before it. Click on a bar to choose its position.")
     with right:
         _show_alternatives(view.translator, trace, position, float(written[position]))
+    export_tab(view, "forced-prefix", Call(tab.run_tokens, trace))
 
 
 def _field(view: View) -> tuple[int, ...]:

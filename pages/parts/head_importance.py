@@ -1,6 +1,7 @@
 """What if, tab "Which heads matter": each head switched off alone, and the least important ones together."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -17,6 +18,8 @@ from pages.frame.view import KINDS, Place, View
 from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import choice, slider
 from pages.widgets.explain import show_code
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.head_importance import effect_maps, effect_table, pruning_chart
 from viz.html import word_diff
 
@@ -39,9 +42,10 @@ def show_which_heads(view: View) -> None:
         "heads compensated."
     )
     kinds, mode, on = _controls(view)
-    scores = _scored(view, kinds, mode, on)
-    if scores is None:
+    calls = _score(view, kinds, mode, on)
+    if calls is None:
         return
+    scores = [call.result for call in calls.values()]
     changes = {found.kind: found.change for found in scores}
     with st.container(key=MAPS):
         figure = effect_maps(changes, KINDS, (view.kind, view.layer, view.head))
@@ -54,7 +58,7 @@ def show_which_heads(view: View) -> None:
         "on a cell to select its head."
     )
     _show_list(scores)
-    _show_pruning(view, scores, view.beam_size)
+    _show_pruning(view, calls, view.beam_size)
     show_code(head_scores, prune, pruning_curve)
 
 
@@ -72,35 +76,32 @@ def _clicked() -> None:
         st.session_state.update(zip(("kind", "layer", "head"), point["customdata"], strict=True))
 
 
-def _scored(view: View, kinds: tuple[str, ...], mode: str, on: str) -> list[HeadScores] | None:
-    """Scores of every head, from the cache or, once the button is pressed, measured now."""
+def _score(view: View, kinds: tuple[str, ...], mode: str, on: str) -> dict[str, Call] | None:
+    """Scores of every head by kind, from the cache or, once the button is pressed, measured now."""
     trace, translator = view.trace, view.translator
     cases = {kind: ("head scores", trace, on, kind, mode) for kind in kinds}
-    found = {kind: stored(*case) for kind, case in cases.items()}
-    if None not in found.values():
-        return list(found.values())
-    count = sum(len(kind.layers) * kind.heads for kind in translator.kinds if kind.name in kinds)
+    scores = {kind: stored(*case) for kind, case in cases.items()}
     place = st.empty()
-    with place.container():
-        if not pressed(f"Switch off each of {count} heads", "which_go"):
-            st.caption("Nothing runs until you press the button.")
-            return None
-    bar = place.progress(0.0, "Reading the sentences …")
+    if None in scores.values():
+        count = sum(len(kind.layers) * kind.heads for kind in translator.kinds if kind.name in kinds)
+        with place.container():
+            if not pressed(f"Switch off each of {count} heads", "which_go"):
+                st.caption("Nothing runs until you press the button.")
+                return None
+        bar = place.progress(0.0, "Reading the sentences …")
     pairs = [(trace.src_ids, trace.next_ids)] if on == "sentence" else _example_pairs(view)
+    rows = max(TOKENS_IN_A_PASS // max(len(side) for pair in pairs for side in pair), 1)
+    calls = {}
     for number, kind in enumerate(kinds):
-        if found[kind] is None:
-            for scores in in_turns(_each_pass(view, pairs, kind, mode)):
-                bar.progress((number + scores.done) / len(kinds), f"{KINDS[kind]}: {scores.done:.0%}")
-            found[kind] = scores
-            store(scores, *cases[kind])
-    bar.empty()
-    return list(found.values())
-
-
-def _each_pass(view: View, pairs: list[Pair], kind: str, mode: str) -> Iterator[HeadScores]:
-    longest = max(len(side) for pair in pairs for side in pair)
-    rows = max(TOKENS_IN_A_PASS // longest, 1)
-    return head_scores(view.translator.model, pairs, kind, mode, view.trace.interventions, rows)
+        arguments = translator.model, pairs, kind, mode, trace.interventions, rows
+        if scores[kind] is None:
+            for result in in_turns(head_scores(*arguments)):
+                bar.progress((number + result.done) / len(kinds), f"{KINDS[kind]}: {result.done:.0%}")
+            scores[kind] = result
+            store(result, *cases[kind])
+        calls[kind] = Call(head_scores, *arguments, result=scores[kind])
+    place.empty()
+    return calls
 
 
 def _example_pairs(view: View) -> list[Pair]:
@@ -124,11 +125,12 @@ def _show_list(scores: list[HeadScores]) -> None:
 
 
 @st.fragment
-def _show_pruning(view: View, scores: list[HeadScores], beam_size: int) -> None:
+def _show_pruning(view: View, calls: dict[str, Call], beam_size: int) -> None:
     st.markdown(
         "**Prune**: the k heads whose removal costs least are switched off *together* (Michel et al. 2019; Voita et "
         "al. 2019). Each was scored alone: two redundant heads both look dispensable until both are removed."
     )
+    scores = [call.result for call in calls.values()]
     count = sum(found.change.size for found in scores)
     k = slider(f"k, of {count} heads", (0, count), min(count // 4, count), "which_k")
     gates, plain = prune(scores, k), view.trace.interventions
@@ -144,19 +146,20 @@ def _show_pruning(view: View, scores: list[HeadScores], beam_size: int) -> None:
             f"the page's translation: {before:.3f} with all heads, {after:.3f} without these, {after - before:+.3f} "
             "nats."
         )
-    _show_curve(view, scores, k)
+    curve = _show_curve(view, scores, k)
     with st.expander(f"The {k} heads that are switched off"):
         st.text("\n".join(map(_describe_head, gates)) or "none")
+    export_tab(view, "head-importance", calls if curve is None else {**calls, "curve": curve})
 
 
-def _show_curve(view: View, scores: list[HeadScores], k: int) -> None:
+def _show_curve(view: View, scores: list[HeadScores], k: int) -> Call | None:
     """log p as a function of k, and from which k on the greedy translation changes."""
     gates = prune(scores, sum(found.change.size for found in scores))
     curve: PruningCurve | None = compute_on_request(
         "Draw the curve for every k", "which_curve", (view.trace, gates), lambda: _each_step(view, gates), CHART
     )
     if curve is None:
-        return
+        return None
     chart(
         pruning_chart(curve.log_probabilities, curve.same, k, list(map(_describe_head, gates))),
         key="which-curve",
@@ -168,14 +171,18 @@ def _show_curve(view: View, scores: list[HeadScores], k: int) -> None:
         + (f"for every k below {first[0]}." if len(first) else "for every k.")
         + " Heads are removed in the order of the scores above."
     )
+    return Call(pruning_curve, *_curve_arguments(view, gates), result=curve)
 
 
 def _each_step(view: View, gates: tuple[HeadGate, ...]) -> Iterator[tuple[float, PruningCurve]]:
+    for curve in pruning_curve(*_curve_arguments(view, gates)):
+        yield curve.done, curve
+
+
+def _curve_arguments(view: View, gates: tuple[HeadGate, ...]) -> tuple[Any, ...]:
     trace = view.trace
     greedy = run(view.translator, Request(trace.source, None, 1, trace.interventions))
-    pair = (trace.src_ids, trace.next_ids)
-    for curve in pruning_curve(view.translator.model, pair, greedy.next_ids, gates, trace.interventions):
-        yield curve.done, curve
+    return view.translator.model, (trace.src_ids, trace.next_ids), greedy.next_ids, gates, trace.interventions
 
 
 def _log_probability(view: View, interventions: tuple) -> float:

@@ -3,9 +3,12 @@
 import streamlit as st
 
 from model.analysis import head_summary
+from model.analysis import tab_arrays as tab
 from model.analysis.head_summary import HeadSummary, summarise
 from pages.frame.view import KINDS, View
 from pages.parts.heads_and_layers import Shown
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.heads_and_layers import summary_table
 
 TABLE = "heads-table"
@@ -67,6 +70,7 @@ def show_table(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
             else ""
         )
     )
+    export_tab(view, f"heads-table-{view.kind}", Call(tab.summary_arrays, view.trace, view.kind), table=table)
 
 
 def _column(name: str) -> object:

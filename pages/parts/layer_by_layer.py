@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis import residual_stream
+from model.analysis import tab_arrays as tab
 from model.analysis.residual_stream import StreamMeasures
 from model.network.config import TransformerConfig
 from model.trace import Array, SubLayer
@@ -17,6 +18,8 @@ from pages.frame.view import View
 from pages.widgets import controls
 from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import choice, number, select
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.layer_by_layer import MEASURES, path_chart, similarity_map
 from viz.heatmap import row_names, vector_strips
 from viz.latex import block_equation
@@ -145,6 +148,9 @@ def show_inside(view: View, shown: Shown) -> None:
         "dimensions of this one token, with ε under the root. Recomputed from the formula, the norm differs from the "
         f"model's by at most {off:.1e} in any dimension."
     )
+    index = max(shown.step - 1, 0)
+    calls = Call(tab.sublayer_arrays, view.trace, shown.stack, index, shown.position)
+    export_tab(view, f"sub-layer-{shown.stack}-{index}", calls)
 
 
 def _vectors(sublayer: SubLayer, position: int, norm: str) -> dict[str, Array]:
@@ -168,6 +174,7 @@ def show_similarity(view: View, shown: Shown) -> None:
             f"{max(means):.3f} at {shown.path.steps[int(np.argmax(means))]}, lowest {min(means):.3f} at "
             f"{shown.path.steps[int(np.argmin(means))]}."
         )
+    export_tab(view, "similarity", Call(tab.similarity_arrays, view.trace, shown.stack, shown.step))
 
 
 def show_parameters(view: View) -> None:
@@ -190,6 +197,7 @@ def show_parameters(view: View) -> None:
     shared = "The embedding matrix is also the output matrix and is counted once. " if config.tie_embeddings else ""
     learned = "are learned" if config.positions == "learned" else "are not learned"
     st.caption(f"{shared}{_describe_matrices(config)} Positions {learned}.")
+    export_tab(view, "parameters", Call(tab.parameter_arrays, view.translator), table=table)
 
 
 def _describe_matrices(config: TransformerConfig) -> str:

@@ -3,6 +3,7 @@
 import numpy as np
 import streamlit as st
 
+from model.analysis import tab_arrays as tab
 from model.analysis.logit_lens import logit_lens
 from model.analysis.residual_stream import neurons
 from model.trace import Array, SubLayer
@@ -12,6 +13,8 @@ from pages.parts.layer_by_layer import Shown
 from pages.widgets.chart import chart
 from pages.widgets.controls import slider, toggle
 from pages.widgets.explain import explain
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.logit_lens import lens_curves, lens_grid, lens_map, neuron_chart, neuron_table
 from viz.tokens import labels
 
@@ -45,6 +48,7 @@ def show_lens(view: View, shown: Shown) -> None:
         rf"\mathrm{{logits}}^{{(s)}} = {x}\,W_{{out}}^{{\top}}, \qquad "
         r"p^{(s)} = \mathrm{softmax}(\mathrm{logits}^{(s)})",
     )
+    export_tab(view, "logit-lens", Call(logit_lens, view.translator, view.trace, result=found))
 
 
 def _show_row(view: View, shown: Shown, at: Array, steps: list[str]) -> None:
@@ -105,6 +109,8 @@ def show_neurons(view: View, shown: Shown) -> None:
         )
     )
     _explain_neurons(shown.stack == "encoder")
+    run = view.translator, view.trace, shown.stack, sublayer.layer, shown.position, most
+    export_tab(view, f"neurons-{shown.stack}-layer-{sublayer.layer}", Call(tab.token_neurons, *run, result=found))
 
 
 def _explain_neurons(encoder: bool) -> None:
@@ -143,7 +149,7 @@ def _step_label(step: str, every: bool) -> str:
 
 def _feed_forward(view: View, shown: Shown) -> SubLayer:
     layer = 0 if shown.step == 0 else int(shown.step_name.split()[0])
-    return next(s for s in view.trace.streams[shown.stack].sublayers if s.hidden is not None and s.layer == layer)
+    return tab.feed_forward(view.trace, shown.stack, layer)
 
 
 read_lens = shared_result("Applying the output matrix to every step …")(logit_lens)

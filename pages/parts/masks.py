@@ -3,6 +3,7 @@
 import numpy as np
 import streamlit as st
 
+from model.analysis import tab_arrays as tab
 from model.analysis.distributions import total_variation
 from model.analysis.padded_batch import room_for_pads, run_padded
 from model.analysis.softmax import future_mass, mask_orders
@@ -13,6 +14,8 @@ from pages.compute.runs import rerun
 from pages.frame.view import KINDS, View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.masks import future_weight_map, leak_table, masking_bars, pad_names, padding_maps, probability_bars
 from viz.heatmap import row_names
 from viz.tokens import labels, numbered
@@ -76,6 +79,8 @@ def show_padding(view: View) -> None:
             else ""
         )
     )
+    run = view.translator, view.trace, view.kind, view.layer, pads
+    export_tab(view, f"padding-{view.kind}-layer-{view.layer}", Call(run_padded, *run, result=padded))
 
 
 def show_orders(view: View) -> None:
@@ -95,6 +100,7 @@ def show_orders(view: View) -> None:
         padded = _run_padded(view.translator, view.trace, view.kind, view.layer, room)
         scaled, mask, pattern = (getattr(padded, name)[view.head] for name in ("scaled", "mask", "pattern"))
         keys = pad_names(tokens, room)
+        batch = Call(run_padded, view.translator, view.trace, view.kind, view.layer, room, result=padded)
     last = len(rows) - 1
     row = number(f"Row (query), 0 to {last}", (0, last), last // 2, "row", width=240)
     st.text(f"Row {rows[row]}: {int(mask[row].sum())} of {mask.shape[1]} keys are unmasked.")
@@ -106,6 +112,14 @@ def show_orders(view: View) -> None:
     }
     chart(masking_bars(keys, ways), key="masks-orders", alt="The weights of one row, masked in three ways")
     st.markdown(_orders_text(ways))
+    tau = float(attention.temperature[view.head])
+    in_batch = view.attention.mask[view.head].all()
+    call = (
+        Call(tab.padded_row, batch, view.head, row, tau)
+        if in_batch
+        else Call(tab.masked_row, attention, view.head, row)
+    )
+    export_tab(view, f"mask-orders-{view.place.slug}", call)
 
 
 def show_lift(view: View) -> None:
@@ -156,6 +170,7 @@ def _show_leak(view: View, before: Trace, after: Trace) -> None:
         "“Distribution moved”: total variation distance between the two next-token distributions. “Weight on the "
         f"future”: mean over layer {view.layer}'s heads."
     )
+    export_tab(view, "lifted-mask", Call(tab.lift_arrays, before, after, view.kind, view.layer))
 
 
 def _orders_text(ways: dict[str, np.ndarray]) -> str:

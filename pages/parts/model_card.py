@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from model.background.sizes import Work, count_parameters
+from model.analysis import tab_arrays as tab
+from model.background.sizes import Work, count_parameters, multiply_adds
 from model.background.table_3 import TABLE_3, rounded_millions
 from model.checkpoints.card import Card, evaluate_command, read_card
 from model.checkpoints.store import CheckpointError, checkpoint_path, load_checkpoint
@@ -18,6 +19,8 @@ from model.network.config import PRESETS
 from model.trace import KIND_TITLES
 from pages.compute.cache import shared_result
 from pages.widgets import controls
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.model_card import amount, percentages
 from viz.tokens import as_markdown
 
@@ -87,6 +90,7 @@ def show_scores(view: "View", card: Card) -> None:
         )
     if card.log:
         _show_end_of_log(card.log)
+    export_tab(view, "scores", Call(tab.card_arrays, view.translator))
 
 
 def show_configuration(view: "View", card: Card) -> None:
@@ -122,9 +126,10 @@ def show_configuration(view: "View", card: Card) -> None:
             f"The weights file has {size / sum(parts.values()):.2f} bytes per parameter; on "
             f"{view.translator.device.partition(':')[0]} they are {view.translator.dtype}."
         )
+    export_tab(view, "parameters", Call(tab.size_arrays, view.translator, tuple(PRESETS[name] for name in paper)))
 
 
-def show_work(works: Mapping[str, Work]) -> None:
+def show_work(view: "View", works: Mapping[str, Work]) -> None:
     """Multiply-adds of one pass over the current sentence, one row per part."""
     totals = [work.total for work in works.values()]
     columns = {
@@ -143,9 +148,12 @@ def show_work(works: Mapping[str, Work]) -> None:
         "biases, norms, residual connections and the softmax are not. Learned matrices are the projections W_Q, W_K, "
         "W_V and W_O, W_1 and W_2 of the feed-forward layers, and the output matrix."
     )
+    trace = view.trace
+    call = Call(multiply_adds, view.translator.config, len(trace.src_tokens), len(trace.tgt_tokens), result=works)
+    export_tab(view, "work-of-this-sentence", call)
 
 
-def show_table_3() -> None:
+def show_table_3(view: "View") -> None:
     """The paper's ablations, each with its difference from the base model."""
     st.markdown(
         f"**The paper's numbers, not ours** ({PAPER}): English to German on newstest2013, perplexity per word piece. "
@@ -178,6 +186,7 @@ def show_table_3() -> None:
         "d_model = 512, d_ff = 2048, h = 8, d_k = d_v = 64, P_drop = 0.1, ε_ls = 0.1, 100,000 steps. Big: d_model = "
         "1024, d_ff = 4096, h = 16, P_drop = 0.3, 300,000 steps."
     )
+    export_tab(view, "table-3", Call(tab.table_3_arrays))
 
 
 def show_readme(card: Card) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import streamlit as st
 
 from model.analysis import position_table
+from model.analysis import tab_arrays as tab
 from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope_by_offset, rope_scores
 from model.analysis.softmax import mask_orders
 from model.trace import Array
@@ -11,6 +12,8 @@ from pages.frame.view import View
 from pages.parts.masks import axis_labels
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, select, slider
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.position_schemes import bias_chart, bias_map, comparison_maps, offset_chart
 from viz.charts.positional_encoding import learned_and_sinusoidal_maps
 from viz.theme import symmetric_range
@@ -108,6 +111,7 @@ def show_rope(view: View) -> None:
         "precision."
     )
     st.caption("Su et al. 2021, “RoFormer: Enhanced Transformer with Rotary Position Embedding”, section 3.4.2.")
+    export_tab(view, "rope", Call(tab.rope_arrays, attention, head))
 
 
 def _show_offsets(view: View, q: Array, k: Array, scores: Array) -> None:
@@ -170,6 +174,7 @@ def show_alibi(view: View) -> None:
         st.markdown("Every head's bias over the distance")
         chart(bias_chart(slopes, head, max(bias.shape)), key="pe-alibi-heads", alt="ALiBi's bias of all heads")
     st.caption("Press et al. 2022, “Train Short, Test Long: Attention with Linear Biases”, section 3.")
+    export_tab(view, "alibi", Call(tab.alibi_arrays, attention, head))
 
 
 def _weights(view: View, scaled: Array) -> Array:

@@ -4,11 +4,15 @@ import numpy as np
 import streamlit as st
 
 from model.analysis import position_table
+from model.analysis import tab_arrays as tab
 from model.analysis.vocabulary import lengths
 from model.trace import Array, Embedded
+from pages.frame.view import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, several, slider
 from pages.widgets.explain import explain
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.position_waves import (
     block_equation,
     block_map,
@@ -52,7 +56,7 @@ def show_formula(learned: bool, d_model: int) -> None:
     )
 
 
-def show_sentence(embedded: Embedded, tokens: tuple[str, ...]) -> None:
+def show_sentence(view: View, side: str, embedded: Embedded, tokens: tuple[str, ...]) -> None:
     limit = symmetric_range(embedded.embedding, embedded.positional, embedded.sum)[1]
     norms = lengths(embedded)
     d_model = embedded.sum.shape[-1]
@@ -67,9 +71,10 @@ def show_sentence(embedded: Embedded, tokens: tuple[str, ...]) -> None:
         f"Norms of the rows: embeddings {_range_text(norms['embedding'])}, positional encodings "
         f"{_range_text(norms['positional'])}. Recomputed here, the sum differs from the model's by at most {redone:g}."
     )
+    export_tab(view, f"embedded-{side}", Call(tab.embedded_arrays, view.trace, side))
 
 
-def show_wavelengths(encoding: Array, rows: int) -> None:
+def show_wavelengths(view: View, side: str, encoding: Array, rows: int) -> None:
     max_len, d_model = encoding.shape
     formula, measured = position_table.wavelengths(d_model), position_table.wavelengths_in(encoding)
     chosen = several(
@@ -94,9 +99,10 @@ def show_wavelengths(encoding: Array, rows: int) -> None:
         f"{max_len} positions for one full period. On the right the dots are the table's values, and the lines the "
         "formula between them."
     )
+    export_tab(view, "wavelengths", Call(tab.wave_arrays, view.translator, side))
 
 
-def show_distance(encoding: Array, rows: int, learned: bool) -> None:
+def show_distance(view: View, side: str, encoding: Array, rows: int, learned: bool) -> None:
     """Similarity of positions: a matrix of the first `rows`, and a curve of one position with all others."""
     left, right = st.columns([1, 3])
     measure = choice("Similarity", MEASURES, "measure", place=left)
@@ -119,9 +125,10 @@ def show_distance(encoding: Array, rows: int, learned: bool) -> None:
     )
     spread = (highest - lowest).max()
     st.caption(f"{reason} Between pairs of positions at the same distance it differs by at most {spread:.2g}.")
+    export_tab(view, "position-similarity", Call(tab.distance_arrays, view.translator, side, measure == "cosine"))
 
 
-def show_rotation(encoding: Array) -> None:
+def show_rotation(view: View, side: str, encoding: Array) -> None:
     """PE(pos + k) = M_k PE(pos): clock hands, the blocks of M_k, one of them written out, and the largest error."""
     max_len, d_model = encoding.shape
     left, middle, right = st.columns(3)
@@ -156,6 +163,7 @@ def show_rotation(encoding: Array) -> None:
         f"run from −1, blue, to 1, red. Its entries are row {k} of the table itself. λ is the wavelength, in "
         "positions per period. The error is the maximum over all positions."
     )
+    export_tab(view, f"position-rotation-{k}", Call(tab.rotation_arrays, view.translator, side, k))
 
 
 def _pairs(n_pairs: int, pair: int) -> list[int]:

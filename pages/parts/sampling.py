@@ -4,15 +4,17 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from model.analysis import tab_arrays as tab
 from model.analysis.distributions import entropy
-from model.generation.sampling import SampledTranslation, Sampling
-from model.generation.step_cost import cached_step, uncached_step
-from model.trace import probabilities
+from model.generation.sampling import SampledTranslation, Sampling, sample_again, two_temperatures
+from model.generation.step_cost import fastest_steps
 from pages.frame.view import View
 from pages.parts.decoding import draw_samples, pieces_of, rerun_at_temperature, text_of, time_decoding
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number, slider
 from pages.widgets.explain import explain
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.decoding import sampling_bars, step_cost_chart, temperature_bars
 
 SAMPLES = 5
@@ -50,6 +52,8 @@ def show_sampling(view: View, step: int) -> None:
     st.caption(
         "Top-p: Holtzman et al. 2020, “The Curious Case of Neural Text Degeneration”. The 2017 paper does not sample."
     )
+    run = view.translator.model, view.trace
+    export_tab(view, "samples", {"sample": Call(sample_again, *run, sampling, seed, SAMPLES, result=found)})
 
 
 def _settings(vocabulary: int) -> tuple[Sampling, int]:
@@ -89,17 +93,15 @@ def _show_draw(view: View, found: tuple[SampledTranslation, ...], step: int) -> 
 def show_temperatures(view: View, step: int) -> None:
     """One number as temperature of the output and as temperature of all attentions."""
     value = slider("Temperature, output or attention", (0.2, 5.0), 2.0, "decoding-either", step=0.1)
-    logits = view.trace.logits[step].astype(np.float64)
-    inside = rerun_at_temperature(view.translator, view.trace, value)[step].astype(np.float64)
-    ways = {
-        "this run": probabilities(logits),
-        f"output: logits / {value:g}": probabilities(logits / value),
-        f"attention: scores / {value:g} everywhere, rerun": probabilities(inside),
-    }
+    distributions = rerun_at_temperature(view.translator, view.trace, step, value)
+    titles = "this run", f"output: logits / {value:g}", f"attention: scores / {value:g} everywhere, rerun"
+    ways = dict(zip(titles, distributions.values(), strict=True))
     best = {int(i) for p in ways.values() for i in np.argsort(-p)[:5]}
     listed = sorted(best, key=lambda i: -ways["this run"][i])
     pieces = pieces_of(view, tuple(listed))
-    figure = temperature_bars(pieces, {name: p[listed] for name, p in ways.items()}, len(logits) - len(listed))
+    figure = temperature_bars(
+        pieces, {name: p[listed] for name, p in ways.items()}, len(ways["this run"]) - len(listed)
+    )
     chart(figure, key="decoding-two-temperatures", alt="One step under two temperatures")
     st.caption(
         "Entropy of this step: "
@@ -119,6 +121,8 @@ def show_temperatures(view: View, step: int) -> None:
         r"\begin{aligned} \text{output:}\quad & \mathrm{softmax}\!\left(\frac{h_t W}{T}\right) \\ "
         r"\text{attention:}\quad & \mathrm{softmax}\!\left(\frac{QK^{\top}}{\tau \sqrt{d_k}}\right)V \end{aligned}",
     )
+    rerun = Call(two_temperatures, view.translator.model, view.trace, step, value, result=distributions)
+    export_tab(view, f"two-temperatures-step-{step}", rerun)
 
 
 def show_cost(view: View, step: int) -> None:
@@ -127,7 +131,8 @@ def show_cost(view: View, step: int) -> None:
     config, n_src = view.translator.config, len(view.trace.src_ids)
     steps = min(LONGEST, config.max_len - 1)
     lengths = np.arange(1, steps + 1)
-    counts = [np.array([count(config, n_src, int(t)) for t in lengths]) for count in (cached_step, uncached_step)]
+    counted = Call(tab.step_costs, config, n_src, steps)
+    counts = list(counted.result.values())
     left, right = st.columns(2, gap="large")
     with left:
         figure = step_cost_chart(lengths, *counts, "multiply-adds per step, counted", "multiply-adds")
@@ -156,6 +161,12 @@ def show_cost(view: View, step: int) -> None:
         r"\begin{aligned} \text{cache:}\quad & N\,[\,6d^2 + 2d\,(t+n) + 2d\,d_{ff}\,] + dV \\ "
         r"\text{none:}\quad & N\,[\,(6t+2n)\,d^2 + 2td\,(t+n) + 2td\,d_{ff}\,] + tdV \end{aligned}",
     )
+    calls = {"multiply_adds": counted}
+    if measured is not None:
+        for name, use_cache, seconds in (("cached", True, measured[0]), ("uncached", False, measured[1])):
+            run = view.translator.model, view.trace.src_ids, steps, use_cache, REPETITIONS
+            calls[f"milliseconds_{name}"] = Call(fastest_steps, *run, result=seconds)
+    export_tab(view, "cost-of-a-step", calls)
 
 
 def _ask(src_ids: tuple[int, ...]) -> None:

@@ -1,19 +1,19 @@
 """Temperature, tabs "Divided by √d_k" and "Many temperatures"."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
 
+from model.analysis import tab_arrays as tab
 from model.analysis.distributions import entropy
 from model.analysis.softmax import (
     mean_entropy,
     product_statistics,
     softmax_at,
 )
-from model.checkpoints.translator import Translator
-from model.interventions import AttentionTemperature, Intervention
+from model.analysis.view_arrays import head_arrays
+from model.interventions import AttentionTemperature
 from model.trace import Attention, Trace
 from pages.compute.cache import shared_result
 from pages.compute.runs import Request, run
@@ -28,6 +28,8 @@ from pages.parts.temperature import (
     target_of,
 )
 from pages.widgets.chart import chart
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.masks import weight_maps
 from viz.charts.scaling import runs_chart, runs_table, score_histogram, variances_chart
 
@@ -110,20 +112,14 @@ def _without_division(view: View) -> None:
         "what it loses without it now, not what it would have learned without it."
     )
     show_probabilities(view, plain, undivided, ("divided by √d_k", "not divided"))
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """Result of one run at one temperature."""
-
-    translation: str
-    total: float
-    """log-probability of the plain translation, in nats"""
-    tokens: int
-    all_heads: float
-    """mean entropy of all rows, bits"""
-    this_head: float
-    """mean entropy of this head's rows, bits"""
+    calls = {
+        "products": Call(tab.product_arrays, view.attention),
+        "target": Call(tab.target_arrays, before, after),
+        "scores": Call(head_arrays, view.attention, head, ("scores", "scaled", "mask")),
+        "before": Call(tab.head_in_run, before, view.kind, view.layer, head),
+        "after": Call(tab.head_in_run, after, view.kind, view.layer, head),
+    }
+    export_tab(view, f"divided-{view.place.slug}", calls)
 
 
 def show_many(view: View, row: int) -> None:
@@ -157,27 +153,28 @@ def show_many(view: View, row: int) -> None:
     plain = run_plain(view)
     if not can_compare(view, plain):
         return
-    outcomes = _outcomes(view, plain)
-    _show_outcomes(outcomes, plain)
+    calls = _outcomes(view, plain)
+    _show_outcomes([call.result for call in calls], plain)
+    export_tab(view, "many-temperatures", {f"run_{number}": call for number, call in enumerate(calls)})
 
 
 def _ask(asked: tuple) -> None:
     st.session_state["temperature-asked"] = asked
 
 
-def _outcomes(view: View, plain: Trace) -> list[_Outcome]:
-    bar, found = st.progress(0.0, "Translating …"), []
+def _outcomes(view: View, plain: Trace) -> list[Call]:
+    bar, calls = st.progress(0.0, "Translating …"), []
     place = (view.kind, view.layer, view.head)
     for done, tau in enumerate(MANY):
         bar.progress(done / len(MANY), f"Translating with τ = {tau:g} …")
         changes = () if tau == 1 else (AttentionTemperature(tau, **view.place.address(view.scope)),)
-        texts = (view.trace.source, plain.translation)
-        found.append(_outcome(view.translator, texts, view.beam_size, changes, place))
+        case = view.translator, view.trace.source, plain.translation, view.beam_size, changes, place
+        calls.append(Call(tab.run_outcome, *case, result=_run_outcome(*case)))
     bar.progress(1.0, f"{len(MANY)} runs done.")
-    return found
+    return calls
 
 
-def _show_outcomes(outcomes: list[_Outcome], plain: Trace) -> None:
+def _show_outcomes(outcomes: list[tab.Outcome], plain: Trace) -> None:
     totals, tokens, everywhere, here = (
         np.array([getattr(outcome, name) for outcome in outcomes])
         for name in ("total", "tokens", "all_heads", "this_head")
@@ -198,18 +195,4 @@ def _show_outcomes(outcomes: list[_Outcome], plain: Trace) -> None:
     )
 
 
-@shared_result()
-def _outcome(
-    translator: Translator,
-    texts: tuple[str, str],
-    beam_size: int,
-    interventions: tuple[Intervention, ...],
-    place: tuple[str, int, int],
-) -> _Outcome:
-    source, target = texts
-    kind, layer, head = place
-    translation = translator.translate([source], beam_size, interventions=interventions)[0]
-    trace = translator.trace(source, target, interventions=interventions)
-    logs = trace.target_log_probabilities
-    this_head = float(entropy(trace.attention(kind, layer).pattern[head]).mean())
-    return _Outcome(translation, float(logs.sum()), len(logs), mean_entropy(trace), this_head)
+_run_outcome = shared_result()(tab.run_outcome)

@@ -7,17 +7,20 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from model.analysis import tab_arrays as tab
 from model.analysis.distributions import total_variation
 from model.analysis.softmax import uniform_weights
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
 from model.checkpoints.store import CheckpointError, available_checkpoints, checkpoint_path
 from model.checkpoints.translator import Translator
-from model.trace import Array, Attention, Trace
+from model.trace import Attention, Trace
 from pages.compute.cache import shared_result
 from pages.compute.runs import translate
 from pages.widgets.chart import chart
 from pages.widgets.controls import steps, toggle
 from pages.widgets.explain import explain
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz import html
 from viz.charts.heads_and_layers import head_map
 from viz.heatmap import row_names
@@ -42,8 +45,8 @@ class Moment:
     """nats a token of the final translation, without smoothing"""
 
 
-def show_snapshots(view: "View", last_step: int | None) -> dict[str, Array]:
-    """Draw the chosen head at the chosen training step; returns the arrays to export.
+def show_snapshots(view: "View", last_step: int | None) -> None:
+    """Draw the chosen head at the chosen training step.
 
     Args:
         view: the run of the page.
@@ -52,14 +55,14 @@ def show_snapshots(view: "View", last_step: int | None) -> dict[str, Array]:
     saved = snapshot_steps(checkpoint_path(view.translator.name))
     if not saved:
         _say_who_has_snapshots(view)
-        return {}
+        return
     chosen = _choose_step(saved, last_step)
     try:
         moment, attention = _moment_and_attention(view, chosen)
     except CheckpointError as error:
         with st.container(border=True):
             st.text(str(error))
-        return {}
+        return
     st.html(html.sentence(moment.greedy))
     st.caption(
         f"Greedy translation {_name(chosen, last_step)}. Cross-entropy of the final translation, the one on this "
@@ -79,7 +82,9 @@ def show_snapshots(view: "View", last_step: int | None) -> dict[str, Array]:
         r"\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V",
         "3.2.1",
     )
-    return {"snapshot_pattern": attention.pattern}
+    step = None if chosen == END else int(chosen)
+    run = view.translator, view.trace, step, view.kind, view.layer
+    export_tab(view, f"attention-after-step-{chosen}", Call(tab.snapshot_pattern, *run))
 
 
 def show_pattern(view: "View", attention: Attention, when: str) -> None:

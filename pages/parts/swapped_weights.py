@@ -12,6 +12,7 @@ from model.analysis.swapped_weights import (
     HeadDistances,
     rank_correlation,
     swap_every_head,
+    swap_head,
     swap_weights,
     zero_values,
 )
@@ -21,6 +22,8 @@ from pages.frame.view import KINDS, View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice
 from pages.widgets.explain import explain, show_code
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.swapped_weights import MEASURES, swap_scatter, zeroing_bars, zeroing_table
 
 SEEDS = tuple(range(20))
@@ -64,6 +67,13 @@ def _show_swaps(view: View) -> None:
         _show_one(alone)
     if heads:
         _show_all(view, heads)
+    run, calls = (view.translator, view.trace, view.kind), {}
+    if alone:
+        calls["head"] = Call(swap_head, *run, view.layer, view.head, SEEDS, result=alone)
+    if heads:
+        calls["kind"] = Call(swap_every_head, *run, result=heads)
+    if calls:
+        export_tab(view, f"swapped-weights-{view.place.slug}", calls)
 
 
 def _show_one(runs: list[Distances]) -> None:
@@ -141,6 +151,8 @@ def _show_zeroing(view: View) -> None:
     )
     table = zeroing_table(keys, weights, shares, found.change)
     st.dataframe(table, hide_index=True, height=240, key="explain_zero_table")
+    call = Call(zero_values, view.translator, view.trace, view.kind, view.layer, view.head, result=found)
+    export_tab(view, f"zeroed-values-{view.place.slug}", call)
 
 
 def _result(view: View, label: str, key: str, work: Work) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 import streamlit as st
 
+from model.analysis import tab_arrays as tab
 from model.analysis.distributions import entropy
 from model.analysis.softmax import entropy_by_temperature, one_hot_weights, softmax_at, uniform_weights
 from model.interventions import Intervention
@@ -17,6 +18,8 @@ from pages.parts.masks import axis_labels
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
 from pages.widgets.controls import number
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.masks import probability_bars
 from viz.charts.temperature import entropy_chart, live_payload, row_panels
 from viz.drawing import Drawing
@@ -108,6 +111,7 @@ def show_run_again(view: View, row: int) -> None:
     show_probabilities(view, plain, view.trace.interventions, ("τ = 1", f"τ = {view.tau:g}"))
     before, after = (run_forced(view, plain.translation, changes) for changes in ((), view.trace.interventions))
     st.markdown(_agreement(view, before, after))
+    export_tab(view, f"before-and-after-tau-{view.tau:g}", Call(tab.target_arrays, before, after))
 
 
 def show_translations(texts: Mapping[str, str]) -> None:
@@ -184,6 +188,11 @@ def show_row(view: View, row: int) -> None:
     )
     chart(figure, key="temperature-entropy", alt="Entropy against temperature")
     st.caption("Entropy never falls as τ rises. At H bits the weights are as spread out as over 2^H equal keys.")
+    calls = {
+        "row": Call(tab.row_at_temperatures, attention, head, row, PANELS),
+        "entropy": Call(tab.entropy_curves, attention, head, CURVE.tolist()),
+    }
+    export_tab(view, f"row-{row}-{view.place.slug}", calls)
 
 
 def row_at_temperatures(scaled: Array, mask: Array) -> dict[str, tuple[Array, float]]:

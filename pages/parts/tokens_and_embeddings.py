@@ -5,12 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
+from model.analysis import tab_arrays as tab
 from model.analysis import vocabulary
 from model.analysis.vocabulary import Piece
 from model.trace import Array, Embedded
 from pages.frame.view import View
 from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import choice, number
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz import theme
 from viz.charts.positional_encoding import sum_maps
 from viz.charts.tokens_and_embeddings import length_bars, neighbour_bars, sum_equation
@@ -94,9 +97,10 @@ def show_neighbours(view: View, shown: Shown) -> None:
         f"mean is {others.mean():.4f} and minimum {others.min():.4f}. A hyphen marks a token that continues a word. "
         "Hatched: a byte or a special token, which has no text. " + _describe_sharing(translator.config.tie_embeddings)
     )
+    export_tab(view, "neighbours", Call(tab.neighbour_arrays, view.translator, shown.side, piece.id))
 
 
-def show_lengths(shown: Shown) -> None:
+def show_lengths(view: View, shown: Shown) -> None:
     lengths = vocabulary.lengths(shown.embedded)
     bars = length_bars(lengths, shown.tokens, shown.position)
     chart(
@@ -112,15 +116,17 @@ def show_lengths(shown: Shown) -> None:
         f"{means['positional']:.4f}, their sums {means['sum']:.4f}. Without the factor {root:.4g} the embeddings' "
         f"would be {means['embedding'] / root:.4f}. Click on a bar to choose its token."
     )
+    export_tab(view, "embedding-lengths", Call(tab.length_arrays, view.trace, shown.side))
 
 
-def show_all(shown: Shown, limits: tuple[float, float]) -> None:
+def show_all(view: View, shown: Shown, limits: tuple[float, float]) -> None:
     parts = shown.embedded.embedding, shown.embedded.positional, shown.embedded.sum
     chart(sum_maps(*parts, shown.tokens), key="tokens-all", alt="Heat maps of all tokens: embedding, position, input")
     st.caption(
         f"One row per token, one column per dimension; all three share one colour range, {signed(limits[0])} to "
         f"{signed(limits[1])}."
     )
+    export_tab(view, f"embedded-{shown.side}", Call(tab.embedded_arrays, view.trace, shown.side))
 
 
 def show_table(shown: Shown) -> None:

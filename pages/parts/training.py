@@ -6,14 +6,17 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from model.analysis import tab_arrays as tab
 from model.checkpoints.card import Card
 from model.trace import Array
 from model.training.loss import cross_entropies, smoothed_shares, target_entropy
-from model.training.schedule import FittedSchedule, fit_schedule, noam
+from model.training.schedule import FittedSchedule, fit_schedule, noam, schedule_curve
 from pages.parts.translate import choose_position
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, slider
 from pages.widgets.explain import explain
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.training import OVER, PANELS, run_curves, schedule_chart, smoothing_chart
 from viz.charts.translate import rank_candidates
 from viz.tokens import decoder_rows
@@ -57,15 +60,16 @@ def show_curves(card: Card, log: pd.DataFrame, d_model: int) -> object | None:
     return figure
 
 
-def show_schedule(view: "View", log: pd.DataFrame) -> dict[str, Array]:
+def show_schedule(view: "View", log: pd.DataFrame) -> None:
     """Equation 3 for a chosen warm-up and this model's width, with the logged learning rates."""
     d_model = view.translator.config.d_model
     points = _logged_rates(log)
     fitted = fit_schedule(*points, d_model) if points else None
     warmup = slider("Warm-up steps", (100, 20_000), PAPER_WARMUP, "warmup", step=100)
     end = max(3 * warmup, 1.1 * points[0].max() if points else 0)
-    steps = np.unique(np.append(np.linspace(1, end, DRAWN).astype(int), warmup))
-    curves = {f"equation 3, warm-up {warmup:,}": np.array([noam(s, d_model, warmup) for s in steps.tolist()])}
+    curve = Call(schedule_curve, d_model, warmup, int(end), DRAWN)
+    steps = curve.result["step"]
+    curves = {f"equation 3, warm-up {warmup:,}": curve.result["rate"]}
     if fitted:
         own = max(round(fitted.warmup), 1)
         rates = [noam(s, d_model, own, fitted.factor) for s in steps.tolist()]
@@ -80,10 +84,10 @@ def show_schedule(view: "View", log: pd.DataFrame) -> dict[str, Array]:
         r"lrate = d_{model}^{-0.5} \cdot \min\!\left(step^{-0.5},\; step \cdot warmup^{-1.5}\right)",
         "5.3, equation 3",
     )
-    return {"schedule_step": steps, "schedule_rate": next(iter(curves.values()))}
+    export_tab(view, "learning-rate", curve)
 
 
-def show_smoothing(view: "View") -> dict[str, Array]:
+def show_smoothing(view: "View") -> None:
     """The smoothed target at one position, the model's probabilities there, and both cross-entropies."""
     trace, vocabulary = view.trace, view.trace.logits.shape[-1]
     left, right = st.columns(2)
@@ -121,7 +125,7 @@ def show_smoothing(view: "View") -> dict[str, Array]:
         r"H(q, p) = -(1-\varepsilon)\log p(y) - \frac{\varepsilon}{V}\sum_v \log p(v)",
         "5.4",
     )
-    return {"cross_entropy": plain, "cross_entropy_smoothed": smoothed, "epsilon": np.array(epsilon)}
+    export_tab(view, "label-smoothing", Call(tab.smoothing_arrays, trace, position, epsilon))
 
 
 def _logged_rates(log: pd.DataFrame) -> tuple[Array, Array] | None:

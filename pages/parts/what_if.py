@@ -7,6 +7,7 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from model.analysis import tab_arrays as tab
 from model.analysis.distributions import total_variation
 from model.analysis.two_runs import are_identical, largest_changes, top_tokens
 from model.interventions import Intervention, MaskEdit
@@ -18,6 +19,8 @@ from pages.parts.change_list import toggle
 from pages.parts.masks import axis_labels
 from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import choice, number
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.what_if import candidate_change_bars, head_change_maps, log_probability_bars, weight_change_maps
 from viz.html import word_diff
 from viz.tokens import decoder_rows
@@ -149,7 +152,7 @@ def _edited(changes: tuple[Intervention, ...], address: dict) -> list[tuple[int,
     return [cell for edit in edits for cell in (*edit.forbid, *edit.allow)]
 
 
-def show_tokens(runs: Comparison) -> None:
+def show_tokens(view: View, runs: Comparison) -> None:
     """Log-probability of each token of the same target."""
     before, after = runs.before.target_log_probabilities, runs.after.target_log_probabilities
     chart(
@@ -168,6 +171,7 @@ def show_tokens(runs: Comparison) -> None:
             else "No token became less probable."
         )
     )
+    export_tab(view, "each-token", Call(tab.target_arrays, runs.before, runs.after))
 
 
 @st.fragment
@@ -187,6 +191,8 @@ def show_candidates(view: View, runs: Comparison) -> None:
         "The most probable tokens of both runs; bold: the token in the old translation. "
         f"{float(total_variation(before, after)):.2%} of the probability mass moved between tokens."
     )
+    call = Call(tab.candidate_changes, runs.before, runs.after, position, result=top)
+    export_tab(view, f"next-word-{position}", call)
 
 
 def show_heads(view: View, runs: Comparison) -> None:
@@ -200,3 +206,4 @@ def show_heads(view: View, runs: Comparison) -> None:
         f"{total} heads changed: those of the changed heads and of heads downstream of them. Framed: the sidebar's "
         "head."
     )
+    export_tab(view, "changes-by-head", Call(largest_changes, runs.before, runs.after, result=changed))

@@ -3,8 +3,9 @@
 import numpy as np
 import streamlit as st
 
+from model.analysis.view_arrays import head_arrays
 from model.background import lstm, scoring_functions
-from model.background.stopwatch import Timings, exponents, growth
+from model.background.stopwatch import Timings, exponents, growth, time_on
 from model.background.table_1 import attention_work, contiguous_layers, lstm_work, paths, windows
 from model.trace import Attention
 from pages.compute.on_request import measure_on_request
@@ -12,6 +13,8 @@ from pages.frame.view import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, select, table
 from pages.widgets.explain import explain
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.scoring_functions import cost_table, score_maps
 from viz.charts.timing import time_chart, time_table
 from viz.charts.why_attention import path_chart
@@ -61,6 +64,7 @@ def show_paths(view: View, k: int, r: int) -> None:
         f"neighbours centred on the token, so {r // 2} positions back per layer. The table above counts a whole "
         "sentence of length n and, like the paper, omits constants and rounding."
     )
+    export_tab(view, "path-length", {"path": Call(paths, first, second, k, r, result=ways)})
 
 
 def _two_words(names: list[str]) -> tuple[int, int]:
@@ -102,6 +106,8 @@ def show_measured(view: View) -> None:
     )
     if timings:
         _show_layers(timings, d, batch, len(next(iter(view.trace.streams.values())).tokens))
+        layers = Call(lstm.layer_contenders, model, LAYER, batch)
+        export_tab(view, "measured-layers", Call(time_on, layers, device, result=timings))
 
 
 def _show_layers(timings: Timings, d: int, batch: int, n: int) -> None:
@@ -170,7 +176,16 @@ def show_scoring(view: View) -> None:
         r"\underbrace{v^{\top} \tanh(W_1 q + W_2 k)}_{\text{Bahdanau et al. 2015}}",
         "3.2.1",
     )
-    _show_scoring_costs(view, attention, head)
+    timings = _show_scoring_costs(view, attention, head)
+    calls = {
+        "head": Call(head_arrays, attention, head, ("scores", "scaled", "mask")),
+        "multiplicative": Call(scoring_functions.multiplicative, attention, head, result=found),
+        "cost": Call(scoring_functions.scoring_costs, *attention.scores[head].shape, attention.d_k),
+    }
+    if timings:
+        contenders = Call(scoring_functions.head_contenders, attention, head, view.trace.device)
+        calls["time"] = Call(time_on, contenders, view.trace.device, result=timings)
+    export_tab(view, f"scoring-functions-{view.place.slug}", calls)
 
 
 def _identity(attention: Attention, head: int, found: scoring_functions.Multiplicative) -> str:
@@ -192,7 +207,7 @@ def _identity(attention: Attention, head: int, found: scoring_functions.Multipli
     )
 
 
-def _show_scoring_costs(view: View, attention: Attention, head: int) -> None:
+def _show_scoring_costs(view: View, attention: Attention, head: int) -> Timings | None:
     n, m, d_k = len(attention.query_tokens), len(attention.key_tokens), attention.d_k
     costs = scoring_functions.scoring_costs(n, m, d_k)
     rows = {name: (cost.multiply_adds, cost.tanhs, cost.numbers) for name, cost in costs.items()}
@@ -207,10 +222,10 @@ def _show_scoring_costs(view: View, attention: Attention, head: int) -> None:
         "why-time-scoring",
         (d_k,),
         view.trace.device,
-        lambda: scoring_functions.scoring_contenders(attention.q[head], attention.k[head], view.trace.device),
+        lambda: scoring_functions.head_contenders(attention, head, view.trace.device),
     )
     if not timings:
-        return
+        return None
     chart(
         time_chart(timings.lengths, timings.samples, SCORINGS, n),
         key="why-scoring-times",
@@ -223,6 +238,7 @@ def _show_scoring_costs(view: View, attention: Attention, head: int) -> None:
     milliseconds = {f"{name}, ms": seconds * 1e3 for name, seconds in timings.seconds.items()}
     table(time_table(timings.lengths, milliseconds))
     st.caption(how_measured(timings))
+    return timings
 
 
 def how_measured(timings: Timings) -> str:

@@ -17,6 +17,8 @@ from pages.frame.view import View
 from pages.parts.masks import axis_labels
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number, text
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
 from viz.charts.position_schemes import comparison_maps, memory_change_bars
 from viz.tokens import visible, word
 
@@ -54,6 +56,11 @@ def show_order(view: View) -> None:
         "over norm of the row. Without positions only rounding error is left, so there are no bars."
     )
     _show_weights(view, runs, permutation)
+    calls = {
+        name: Call(run_both_orders, *run, sides, (view.kind, view.layer), result=both)
+        for name, sides, both in zip(("positions", "no_positions"), ((), SIDES[off]), runs, strict=True)
+    }
+    export_tab(view, "word-order", calls)
 
 
 _ALT = "Relative change of each token's encoder output, with and without positions"

@@ -17,7 +17,7 @@ from viz.drawing import Drawing, standalone_html
 LONGEST_SOURCE = 110
 """characters of the source under a saved picture"""
 
-MOST_ROWS = 100_000
+MOST_ROWS = 20_000
 """of one array in a CSV"""
 
 

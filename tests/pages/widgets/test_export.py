@@ -2,6 +2,7 @@
 
 import html
 import io
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from tests.pages.figures import figure
+from tests.pages.figures import figure, numbers, tabs_of
 from tests.pages.test_pages import ALL_PAGES
 from viz.drawing import Drawing
 
@@ -150,3 +151,103 @@ def test_the_pictures_that_are_saved_are_those_of_the_page(page: str, open_app: 
         if not isinstance(picture.content, Drawing):
             drawn = figure(app, picture.key)["data"]
             assert [trace["type"] for trace in drawn] == [trace.type for trace in go.Figure(picture.content).data]
+
+
+TABS = {
+    "heads_and_layers": ("heads_part", "All heads in numbers", "Rules and formulas"),
+    "side_by_side": ("part", "Query by query", "In numbers"),
+    "layer_by_layer": ("layers_tab", "Inside one sub-layer", "Logit lens", "Neurons", "Similarity", "Parameters"),
+    "tokens_and_embeddings": ("tokens_tab", "Neighbours", "Lengths", "All tokens", "Pieces and bytes"),
+    "positional_encoding": (
+        "part",
+        *("Your sentence", "Wavelengths", "Distance", "Rotation", "Learned, RoPE, ALiBi", "Word order"),
+    ),
+    "masks": ("part", "Padding", "Before or after the softmax", "Lift the causal mask"),
+    "temperature": ("part", "Before and after", "One row", "Divided by √d_k", "Many temperatures"),
+    "what_if": ("part", "Each token", "Next word", "Where it moved", "Force a prefix", "Which heads matter"),
+    "decoding": ("part", "Greedy", "Beam", "Sampling", "Two temperatures", "Cost"),
+    "training": ("training", "Learning rate", "Label smoothing", "Attention through training"),
+    "why_attention": ("why", "Path length", "Measured", "Scoring functions"),
+    "model_card": (
+        "card",
+        *("Scores", "Configuration", "This sentence's work", "Is attention an explanation?"),
+        *("The paper's Table 3", "Data, terms, limits"),
+    ),
+    "verification": ("claims", "Measured on this run", "All twenty in plain words"),
+}
+"""by page, the query parameter of its tabs and their titles"""
+NO_NUMBERS = {
+    *("Rules and formulas", "All twenty in plain words", "Data, terms, limits"),
+    *("Attention through training", "Measured"),
+}
+"""tabs of text alone; the tests' checkpoint has no snapshots, and timings do not repeat"""
+BUTTONS = {
+    "Which heads matter": ("which_go", "which_curve"),
+    "Many temperatures": ("temperature-run-many",),
+    "Is attention an explanation?": ("explain_head", "explain_kind", "explain_zero"),
+}
+SETTINGS = {
+    "temperature": {"tau": "0.5"},
+    "masks": {"kind": "Decoder self-attention"},
+    "what_if": {"changes": "gate:0:@encoder_self.0.1"},
+}
+
+
+@pytest.mark.parametrize(
+    ("page", "tab"), [(page, tab) for page, (_, *tabs) in TABS.items() for tab in tabs if tab not in NO_NUMBERS]
+)
+def test_every_tab_exports_the_numbers_that_it_draws(
+    page: str, tab: str, open_app: Callable, files: dict[str, bytes]
+) -> None:
+    key, *titles = TABS[page]
+    app = open_app(f"pages/{page}.py", source="A dog runs.", **{key: tab}, **SETTINGS.get(page, {}))
+    assert tabs_of(app) == (key, titles)
+    for button in BUTTONS.get(tab, ()):
+        app.button(key=button).click().run()
+    assert not app.exception
+    drawn = numbers_drawn(next(one for one in app.tabs if one.label == tab))
+    for ending, read in {"npz": numbers_in_npz, "csv": numbers_in_csv}.items():
+        exported = np.concatenate([read(content) for name, content in files.items() if name.endswith(ending)])
+        if len(drawn) and (tab, ending) != ("Beam", "csv"):  # that table is the tree's, not the attention's
+            assert share_among(drawn, exported) > 0.25, ending
+    programs = programs_of(app)
+    for name, program in programs.items():
+        (file,) = [file for file in files if file.startswith(f"{name}-en-de-") and file.endswith(".npz")]
+        assert_equal_to_file(program, files[file])
+
+
+def numbers_drawn(tab: Any) -> np.ndarray:
+    """The fractions in the charts of a tab, or in its tables if it has no chart; whole numbers if there are none."""
+    values = []
+    for chart in tab.get("plotly_chart"):
+        for trace in json.loads(chart.proto.spec)["data"]:
+            values += [numbers(trace[axis]) for axis in ("x", "y", "z") if axis in trace]
+    values = values or [table.value.select_dtypes("number").to_numpy(float, na_value=np.nan) for table in tab.dataframe]
+    flat = [array.astype(float).ravel() for array in values if array.dtype.kind in "fiu"]
+    found = np.unique(np.concatenate([np.empty(0), *flat]))
+    found = found[np.isfinite(found)]
+    fractions = found[found != np.round(found)]
+    return fractions if len(fractions) else found
+
+
+def numbers_in_npz(content: bytes) -> np.ndarray:
+    with np.load(io.BytesIO(content)) as file:
+        return np.concatenate(
+            [file[name].astype(float).ravel() for name in file.files if file[name].dtype.kind in "fiu"]
+        )
+
+
+def numbers_in_csv(content: bytes) -> np.ndarray:
+    columns = pd.read_csv(io.BytesIO(content), low_memory=False).apply(pd.to_numeric, errors="coerce")
+    return columns.to_numpy(float).ravel()
+
+
+def share_among(drawn: np.ndarray, exported: np.ndarray) -> float:
+    """The share of the numbers drawn that are among those exported, to four digits."""
+    exported = np.unique(np.abs(exported[np.isfinite(exported)]))
+    if not len(drawn) or not len(exported):
+        return 0.0
+    sizes = np.abs(drawn)
+    at = np.searchsorted(exported, sizes).clip(1, len(exported) - 1)
+    nearest = np.minimum(np.abs(exported[at] - sizes), np.abs(exported[at - 1] - sizes))
+    return float((nearest <= 1e-4 * sizes).mean())

@@ -1,0 +1,277 @@
+"""The arrays that tabs export, by name; where a tab shows what one function returns, it exports that instead."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from model.analysis import position_table, vocabulary
+from model.analysis.distributions import entropy, total_variation
+from model.analysis.head_summary import HeadSummary, summarise
+from model.analysis.padded_batch import PaddedRun
+from model.analysis.residual_stream import Neurons, cosines, layer_norm, mean_cosine, neurons, residual_stream
+from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope_scores
+from model.analysis.softmax import (
+    MaskOrders,
+    entropy_by_temperature,
+    future_mass,
+    mask_orders,
+    mean_entropy,
+    one_hot_weights,
+    product_statistics,
+    softmax_at,
+    uniform_weights,
+)
+from model.analysis.two_runs import TopTokens, top_tokens
+from model.background.sizes import count_parameters
+from model.background.table_3 import TABLE_3
+from model.checkpoints.card import read_card
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.snapshots import open_snapshot
+from model.checkpoints.store import checkpoint_path
+from model.checkpoints.translator import Translator
+from model.generation.step_cost import cached_step, uncached_step
+from model.interventions import Intervention
+from model.network.config import TransformerConfig
+from model.trace import Array, Attention, Embedded, SubLayer, Trace
+from model.training.loss import cross_entropies, smoothed_shares
+
+
+def summary_arrays(trace: Trace, kind: str) -> dict[str, Array]:
+    """The table of all heads of a kind: an array a column; NaN where a head has no such number."""
+    layers = sorted(layer for name, layer in trace.attentions if name == kind)
+    heads = [head for layer in layers for head in summarise(trace.attention(kind, layer))]
+    columns = {name: [getattr(head, name) for head in heads] for name in HeadSummary.__annotations__}
+    return {n: np.array([np.nan if value is None else value for value in column]) for n, column in columns.items()}
+
+
+def target_arrays(before: Trace, after: Trace) -> dict[str, Array]:
+    """What two runs on the same target give to each of its tokens, and how far their distributions are apart."""
+    return {
+        "probability_before": before.target_probabilities,
+        "probability_after": after.target_probabilities,
+        "log_probability_before": before.target_log_probabilities,
+        "log_probability_after": after.target_log_probabilities,
+        "total_variation": total_variation(before.probabilities, after.probabilities),
+    }
+
+
+def lift_arrays(before: Trace, after: Trace, kind: str, layer: int) -> dict[str, Array]:
+    """`target_arrays`, and the weight that each head then puts on later positions."""
+    return {**target_arrays(before, after), "future_mass": future_mass(after.attention(kind, layer).pattern)}
+
+
+def head_in_run(trace: Trace, kind: str, layer: int, head: int) -> dict[str, Any]:
+    """Attention weights of one head, and the mean entropy of its rows and of all heads' rows, in bits."""
+    pattern = trace.attention(kind, layer).pattern[head]
+    return {"pattern": pattern, "entropy": entropy(pattern).mean(), "entropy_of_all": mean_entropy(trace)}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a model with changes translates, and what it says to another target."""
+
+    translation: str
+    total: float
+    """log-probability of that target, in nats"""
+    tokens: int
+    all_heads: float
+    """mean entropy of all rows, bits"""
+    this_head: float
+    """mean entropy of one head's rows, bits"""
+
+
+def run_outcome(
+    translator: Translator,
+    source: str,
+    target: str,
+    beam_size: int,
+    interventions: tuple[Intervention, ...],
+    place: tuple[str, int, int],
+) -> Outcome:
+    """Translate `source`, and score `target`, under interventions; `place` is the kind, layer and head of interest."""
+    translation = translator.translate([source], beam_size, interventions=interventions)[0]
+    trace = translator.trace(source, target, interventions=interventions)
+    logs = trace.target_log_probabilities
+    head = head_in_run(trace, *place)
+    return Outcome(translation, float(logs.sum()), len(logs), head["entropy_of_all"], float(head["entropy"]))
+
+
+def run_tokens(trace: Trace) -> dict[str, Any]:
+    """Tokens, probabilities and most probable alternatives of a run's target."""
+    return {
+        "token": trace.next_tokens,
+        "id": trace.next_ids,
+        "probability": trace.target_probabilities,
+        "log_probability": trace.target_log_probabilities,
+        "candidates": [[candidate.id for candidate in row] for row in trace.candidates],
+        "candidate_probabilities": [[candidate.probability for candidate in row] for row in trace.candidates],
+    }
+
+
+def candidate_changes(before: Trace, after: Trace, position: int) -> TopTokens:
+    """The most probable tokens of two runs at one position of the same target."""
+    return top_tokens(
+        before.probabilities[position], after.probabilities[position], with_ids=(before.next_ids[position],)
+    )
+
+
+def row_at_temperatures(attention: Attention, head: int, row: int, taus: Sequence[float]) -> dict[str, Array]:
+    """Weights of one query at several temperatures, for tau -> 0 and tau -> infinity, and their entropy in bits."""
+    scaled, mask = attention.pre_softmax[head][row], attention.mask[head][row]
+    weights = [one_hot_weights(scaled, mask), *(softmax_at(scaled, mask, tau) for tau in taus), uniform_weights(mask)]
+    return {"weights": np.stack(weights), "entropy": np.stack([entropy(w) for w in weights])}
+
+
+def entropy_curves(attention: Attention, head: int, taus: Sequence[float]) -> Array:
+    """(tau, query): entropy in bits of each row's weights at each temperature."""
+    return entropy_by_temperature(attention.pre_softmax[head], attention.mask[head], taus)
+
+
+def product_arrays(attention: Attention) -> dict[str, Array]:
+    """Mean and variance of q, k and their products: an array over the heads for each."""
+    heads = [vars(product_statistics(attention, head)) for head in range(attention.n_heads)]
+    return {name: np.array([head[name] for head in heads]) for name in heads[0]}
+
+
+def masked_row(attention: Attention, head: int, row: int) -> MaskOrders:
+    """The weights of one query with the mask in three places."""
+    scaled, mask = attention.pre_softmax[head][row], attention.mask[head][row]
+    return mask_orders(scaled, mask, float(attention.temperature[head]))
+
+
+def padded_row(padded: PaddedRun, head: int, row: int, tau: float) -> MaskOrders:
+    """The same in a batch with a longer sentence."""
+    return mask_orders(padded.scaled[head][row], padded.mask[head][row], tau)
+
+
+def sublayer_arrays(trace: Trace, stack: str, index: int, position: int) -> dict[str, Any]:
+    """The vectors of one token in one sub-layer, and mean, deviation, gamma and beta of its norm."""
+    sublayer = trace.streams[stack].sublayers[index]
+    vectors = {name: getattr(sublayer, name)[position] for name in ("before", "out", "added", "normed")}
+    return {**vectors, "norm": layer_norm(sublayer, position)}
+
+
+def feed_forward(trace: Trace, stack: str, layer: int) -> SubLayer:
+    """The feed-forward sub-layer of a layer."""
+    return next(s for s in trace.streams[stack].sublayers if s.hidden is not None and s.layer == layer)
+
+
+def token_neurons(translator: Checkpoint, trace: Trace, stack: str, layer: int, position: int, most: int) -> Neurons:
+    """What the neurons of one feed-forward write at one token."""
+    return neurons(translator, feed_forward(trace, stack, layer), position, most)
+
+
+def similarity_arrays(trace: Trace, stack: str, step: int) -> dict[str, Any]:
+    """Cosines of all tokens at one step, and the mean cosine of two different tokens at every step."""
+    stream = residual_stream(trace, stack)
+    return {"cosines": cosines(stream[step]), "mean_cosine": [mean_cosine(x) for x in stream]}
+
+
+def parameter_arrays(translator: Checkpoint) -> dict[str, Any]:
+    """How many parameters each part and each layer learns."""
+    blocks = translator.parameters_by_block()
+    layers = {f"{stack}_{layer}": block for (stack, layer), block in blocks.items()}
+    return {"part": translator.parameters_by_part(), **layers}
+
+
+def wave_arrays(translator: Checkpoint, side: str) -> dict[str, Array]:
+    """Wavelength of each pair of dimensions, by the formula and measured in the model's own table."""
+    table = translator.positional_encoding(side)
+    formula = position_table.wavelengths(table.shape[1])
+    return {"formula": formula, "measured": position_table.wavelengths_in(table), "table": table}
+
+
+def distance_arrays(translator: Checkpoint, side: str, cosine: bool) -> dict[str, Array]:
+    """Similarity of every two positions, and its smallest and largest value at each distance."""
+    similarity = position_table.similarity(translator.positional_encoding(side), cosine=cosine)
+    lowest, highest = position_table.similarity_by_offset(similarity)
+    return {"similarity": similarity, "lowest": lowest, "highest": highest}
+
+
+def rotation_arrays(translator: Checkpoint, side: str, k: int) -> dict[str, Array]:
+    """The blocks of M_k, and the encodings that it predicts k positions later."""
+    table = translator.positional_encoding(side)
+    return {"blocks": position_table.rotation_blocks(table, k), "predicted": position_table.rotate(table, k)}
+
+
+def rope_arrays(attention: Attention, head: int) -> dict[str, Array]:
+    """Scores and weights of one head, before and after its q and k are rotated by their positions."""
+    rotated = rope_scores(attention.q[head], attention.k[head])
+    return _other_scores(attention, head, rotated, rotated * attention.scale)
+
+
+def alibi_arrays(attention: Attention, head: int) -> dict[str, Array]:
+    """Scaled scores and weights of one head, without and with the bias; the bias, and the slopes of all heads."""
+    slopes, scaled = alibi_slopes(attention.n_heads), attention.pre_softmax[head]
+    bias = alibi_bias(*scaled.shape, slopes[head])
+    others = _other_scores(attention, head, scaled + bias, scaled + bias)
+    return {"bias": bias, "slopes": slopes, "scaled": scaled, **others}
+
+
+def _other_scores(attention: Attention, head: int, scores: Array, pre_softmax: Array) -> dict[str, Array]:
+    weights = mask_orders(pre_softmax, attention.mask[head], float(attention.temperature[head])).before
+    plain = {"scores": attention.scores[head], "pattern": attention.pattern[head]}
+    return {**plain, "scores_after": scores, "pattern_after": weights}
+
+
+def smoothing_arrays(trace: Trace, position: int, epsilon: float) -> dict[str, Any]:
+    """The smoothed target, the model's probabilities at one position, and the cross-entropy at all of them in nats."""
+    right, other = smoothed_shares(trace.logits.shape[-1], epsilon)
+    return {
+        "target_correct": right,
+        "target_other": other,
+        "probabilities": trace.probabilities[position],
+        "cross_entropy": cross_entropies(trace.logits, trace.next_ids, 0.0),
+        "cross_entropy_smoothed": cross_entropies(trace.logits, trace.next_ids, epsilon),
+    }
+
+
+def snapshot_pattern(translator: Checkpoint, trace: Trace, step: int | None, kind: str, layer: int) -> dict[str, Array]:
+    """Attention weights after a training step, on the same tokens; None: with the shipped weights."""
+    if step is not None:
+        trace = open_snapshot(translator, step).rerun(trace, trace.interventions)
+    return {"snapshot_pattern": trace.attention(kind, layer).pattern, "log_probability": trace.target_log_probabilities}
+
+
+def step_costs(config: TransformerConfig, n_src: int, steps: int) -> dict[str, Array]:
+    """Multiply-adds of the steps 1 to `steps`, with the cache and without it."""
+    counts = {"cached": cached_step, "uncached": uncached_step}
+    return {name: np.array([count(config, n_src, t) for t in range(1, steps + 1)]) for name, count in counts.items()}
+
+
+def neighbour_arrays(translator: Checkpoint, side: str, token_id: int) -> dict[str, Array]:
+    """Tokens, ids and cosines of the nearest neighbours of one token."""
+    nearest = vocabulary.neighbours(translator.tokenizer, vocabulary.cosines(translator, side, token_id), token_id)
+    return {name: np.array([getattr(one, name) for one in nearest]) for name in ("token", "id", "cosine")}
+
+
+def embedded_arrays(trace: Trace, side: str) -> Embedded:
+    """Embedding, positional encoding and sum of the "source" or "target" tokens."""
+    return trace.src_embedded if side == "source" else trace.tgt_embedded
+
+
+def length_arrays(trace: Trace, side: str) -> dict[str, Array]:
+    """Their lengths."""
+    return vocabulary.lengths(embedded_arrays(trace, side))
+
+
+def card_arrays(translator: Checkpoint) -> dict[str, Any]:
+    """The scores of metrics.json, and the last row of the log."""
+    card = read_card(checkpoint_path(translator.name))
+    columns = ("dataset", "metric", "value", "beam_size", "signature")
+    scores = {name: [getattr(score, name) for score in card.scores] for name in columns}
+    return {"score": scores, "log": dict(card.log[-1]) if card.log else {}}
+
+
+def size_arrays(translator: Checkpoint, others: Sequence[TransformerConfig]) -> dict[str, Any]:
+    """Parameters of each part of this model, and of models of other configurations, by number."""
+    return {"own": translator.parameters_by_part()} | {str(i): count_parameters(o) for i, o in enumerate(others)}
+
+
+def table_3_arrays() -> dict[str, Array]:
+    """The paper's Table 3, an array a column; NaN where it has no number."""
+    columns = ("group", "change", "perplexity", "bleu", "millions")
+    rows = {name: [getattr(row, name) for row in TABLE_3] for name in columns}
+    return {n: np.array([np.nan if value is None else value for value in column]) for n, column in rows.items()}
