@@ -44,6 +44,16 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 ignores=("kind", "layer", "head"),
             ),
             Page(
+                path="pages/continue_text.py",
+                title="Continue a text",
+                icon=":material/edit_note:",
+                summary="Type the beginning of a text, let a language model write on, and see how sure it was of every "
+                "token.",
+                look_for="A language model predicts the next token from those before it, and writes by doing so again "
+                "and again. Below: how probable each token was, yours and its own, and what else it considered.",
+                needs=("a language model",),
+            ),
+            Page(
                 path="pages/attention_step_by_step.py",
                 title="Attention, step by step",
                 icon=":material/footprint:",

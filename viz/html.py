@@ -29,6 +29,7 @@ button.chip {{ border-width: 1px; border-radius: 0.4rem; }}
 </style>"""
 _SENTENCE = """<style>
 .sentence { font-size: 1.75rem; font-weight: 600; line-height: 1.3; margin: 0; overflow-wrap: anywhere; }
+.sentence .given { font-weight: 400; opacity: 0.8; }
 .translated { font-size: 1.15rem; margin: 0; opacity: 0.8; overflow-wrap: anywhere; }
 </style>"""
 _DIFF = f"""<style>
@@ -47,6 +48,12 @@ def sentence(translation: str, source: str = "") -> str:
     above, below = (f"<bdi>{html.escape(visible(text))}</bdi>" for text in (source, translation))
     above = f'<p class="translated">{above}</p>' if source else ""
     return f'{_SENTENCE}{above}<p class="sentence">{below}</p>'
+
+
+def continued(given: str, written: str) -> str:
+    """A text in large letters as plain text, what was written after it in bold."""
+    given, written = (html.escape(visible(text)) for text in (given, written))
+    return f'{_SENTENCE}<p class="sentence"><bdi><span class="given">{given}</span>{written}</bdi></p>'
 
 
 def word_diff(before: str, after: str) -> str:

@@ -33,6 +33,11 @@ def translation_arrays(trace: Trace, layer: int, head: int | None) -> dict[str, 
     return {"alignment": weights, "probability": trace.target_probabilities, "logits": trace.logits}
 
 
+def continuation_arrays(trace: Trace) -> dict[str, Array]:
+    """Probability of each token of a text, and the logits."""
+    return {"probability": trace.target_probabilities, "logits": trace.logits}
+
+
 def step_arrays(trace: Trace, step: int, layer: int, head: int | None) -> dict[str, Array]:
     """Probabilities of the whole vocabulary at one step of the target, the alignment, and all logits."""
     weights = alignment_weights(trace, layer, head)

@@ -20,6 +20,11 @@ class LanguageModel(Checkpoint):
 
     model: DecoderOnly
 
+    @property
+    def features(self) -> frozenset[str]:
+        """As of every checkpoint, and "a language model"."""
+        return super().features | {"a language model"}
+
     def continue_text(
         self,
         texts: Sequence[str],
@@ -70,15 +75,19 @@ class LanguageModel(Checkpoint):
         beam_size: int = 1,
         interventions: Sequence[Intervention] = (),
         max_new_tokens: int = 0,
+        sampling: Sampling | None = None,
+        seed: int = 0,
     ) -> Trace:
         """Run the model once over a text, teacher-forced, and record everything inside.
 
         Args:
             source: the text; `Tokens.prompt_length` says where it ends and its continuation begins.
-            target: its continuation; None: what the model writes itself, greedily.
-            beam_size: not used: a language model writes greedily.
+            target: its continuation; None: what the model writes itself.
+            beam_size: not used: a language model writes without a beam.
             interventions: what to change in the model, both while writing and in the recorded run.
             max_new_tokens: at most this many tokens are written after the text.
+            sampling: how they are drawn; None takes the most probable one each time.
+            seed: the same seed gives the same tokens.
 
         Raises:
             ValueError: the text is blank or has too many tokens for a Trace.
@@ -89,7 +98,7 @@ class LanguageModel(Checkpoint):
             written = self._ids(source + target, "text with its continuation")[len(prompt) :]
         else:
             room = min(max_new_tokens, self.token_limit - len(prompt) - 1)
-            written = self._write(prompt, room, None, torch.Generator(), interventions)
+            written = self._write(prompt, room, sampling, torch.Generator().manual_seed(seed), interventions)
         return self._trace_ids([*prompt, *written], len(prompt), interventions)
 
     def rerun(self, trace: Trace, interventions: Sequence[Intervention]) -> Trace:

@@ -15,8 +15,8 @@ import numpy as np
 import streamlit as st
 from cachetools import LRUCache
 
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import OutOfMemory, free_memory
-from model.checkpoints.translator import Translator
 from model.trace import Norm, Projections, Trace
 from pages.compute.queue import wait_for_turn
 
@@ -111,7 +111,7 @@ def key_of(value: Any) -> Hashable:
     Raises:
         TypeError: `value` is neither hashable nor made of models, traces, arrays, dataclasses, mappings and sequences.
     """
-    if isinstance(value, Translator):
+    if isinstance(value, Checkpoint):
         return value.name, value.hash, value.device
     if isinstance(value, Trace):
         run = value.checkpoint, value.checkpoint_hash, value.device, value.interventions
@@ -133,13 +133,13 @@ def footprint(result: Any) -> int:
     return ENTRY_BYTES + _array_bytes(result)
 
 
-def on_cpu(translator: Translator) -> Translator:
+def on_cpu(translator: Checkpoint) -> Checkpoint:
     """The same weights on the CPU, copied once for all sessions."""
     return translator if translator.device == "cpu" else _copy_on_cpu(translator)
 
 
 @shared_result()
-def _copy_on_cpu(translator: Translator) -> Translator:
+def _copy_on_cpu(translator: Checkpoint) -> Checkpoint:
     return translator.on("cpu")
 
 
@@ -148,7 +148,7 @@ def _array_bytes(value: Any) -> int:
         return value.nbytes
     if isinstance(value, str):
         return len(value)
-    if isinstance(value, Translator):
+    if isinstance(value, Checkpoint):
         return sum(weights.nbytes for weights in value.model.parameters())
     if isinstance(value, Norm | Projections):
         return 0  # the model's own weights
@@ -163,7 +163,7 @@ def _compute(compute: Callable[..., Result], args: tuple[Any, ...]) -> Result:
     try:
         return compute(*args)
     except OutOfMemory:
-        others = [on_cpu(arg) if isinstance(arg, Translator) else arg for arg in args]
+        others = [on_cpu(arg) if isinstance(arg, Checkpoint) else arg for arg in args]
         if all(one is other for one, other in zip(args, others, strict=True)):
             raise
     # Outside the except block: the error's frames hold on to what filled the memory.

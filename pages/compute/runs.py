@@ -7,10 +7,21 @@ import streamlit as st
 from model.checkpoints.devices import freeze_loaded_objects
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
+from model.generation.sampling import Sampling
 from model.interventions import Intervention
 from model.proof.checks import Check, prove
 from model.trace import Trace
 from pages.compute.cache import shared_result
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """What a language model writes after the text."""
+
+    max_new_tokens: int
+    sampling: Sampling | None = None
+    """None: the most probable token each time"""
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -22,6 +33,8 @@ class Request:
     """None: the model decodes its own"""
     beam_size: int = 4
     interventions: tuple[Intervention, ...] = ()
+    continuation: Continuation | None = None
+    """None: nothing is written after the text; only a language model writes"""
 
 
 def open_translator(checkpoint: str, device: str) -> Translator:
@@ -41,14 +54,15 @@ def _load(checkpoint: str, device: str) -> Translator:
     return translator
 
 
-@shared_result("The model is translating …")
+@shared_result("The model is running …")
 def run(translator: Translator, request: Request) -> Trace:
     """Decode and trace.
 
     Raises:
         ValueError: the text is blank or too long; the message says what to do.
     """
-    return translator.trace(request.source, request.target, request.beam_size, request.interventions)
+    written = vars(request.continuation) if request.continuation else {}
+    return translator.trace(request.source, request.target, request.beam_size, request.interventions, **written)
 
 
 def rerun(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from model.checkpoints.store import DEFAULT_CHECKPOINT, CheckpointError, availab
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
 from pages import PAGES, Page, page_of
-from pages.compute.runs import Request, open_translator, run
+from pages.compute.runs import Continuation, Request, open_translator, run
 from pages.frame.changes import kept_changes
 from pages.frame.examples import example_menu, examples_of
 from pages.frame.here import show_here
@@ -27,7 +27,7 @@ from pages.frame.menu import HOME
 from pages.frame.tour import track_progress
 from pages.frame.url import drop_non_finite_numbers
 from pages.frame.view import KINDS, Place
-from pages.widgets.controls import choice, radio, select, steps, text_area
+from pages.widgets.controls import choice, number, radio, select, steps, text_area
 from pages.widgets.glossary import define
 
 FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -38,6 +38,7 @@ KIND_HELP = (
     "Which tokens look at which. Self-attention: at tokens of the same text, in the decoder only at earlier ones. "
     "Cross-attention: from the target at the source."
 )
+MOST_NEW_TOKENS = 60
 IGNORED = "This page does not depend on it, unless a temperature τ acts there."
 SEE = "see"
 """URL parameter of links inside the app: a head, encoder_self.1.0, or one of its cells, encoder_self.1.0.9.2"""
@@ -95,21 +96,11 @@ def _sidebar(page: Page, address: str) -> Inputs:
     notes = drop_non_finite_numbers()
     _go_to_linked_place()
     with st.sidebar:
-        source = text_area(
-            "Source sentence, English",
-            FIRST_SENTENCE,
-            "source",
-            "Type an English sentence",
-            "Translate",
-            help="What the model reads and translates. Enter or the button sends it.",
-        )
-        examples = st.container()
-        target, typed = _target(notes)
-        look = st.container()
+        texts, look = st.container(), st.container()
         checkpoint, device = _checkpoint_and_device(notes)
         translator, problem = _open(checkpoint, device)
-        with examples:
-            notes += filter(None, [example_menu(checkpoint)])
+        with texts:
+            request = _texts(translator, checkpoint, notes)
         with look:
             where = st.container()
             tau, scope = _temperature(notes)
@@ -118,8 +109,36 @@ def _sidebar(page: Page, address: str) -> Inputs:
         link_and_reset()
     kept = kept_changes(translator, editing=page.path.endswith("what_if.py"))
     changes = (*(() if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)), *kept)
-    request = Request(source, typed, 1 if target == "greedy" else 4, changes)
+    request = replace(request, interventions=changes)
     return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept)
+
+
+def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> Request:
+    """What the model reads, and what it should write."""
+    if translator and "a language model" in translator.features:
+        text = text_area(
+            "Text, English",
+            FIRST_SENTENCE,
+            "source",
+            "Type the beginning of a text",
+            "Continue",
+            help="What the model reads and continues. Enter or the button sends it.",
+        )
+        notes += filter(None, [example_menu(checkpoint)])
+        explained = "The model writes at most this many tokens after the text, each time the most probable one."
+        n = number("New tokens", (0, MOST_NEW_TOKENS), 12, "new_tokens", help=explained)
+        return Request(text, continuation=Continuation(n) if n else None)
+    source = text_area(
+        "Source sentence, English",
+        FIRST_SENTENCE,
+        "source",
+        "Type an English sentence",
+        "Translate",
+        help="What the model reads and translates. Enter or the button sends it.",
+    )
+    notes += filter(None, [example_menu(checkpoint)])
+    target, typed = _target(notes)
+    return Request(source, typed, 1 if target == "greedy" else 4)
 
 
 def _go_to_linked_place() -> None:

@@ -113,9 +113,7 @@ def show_configuration(view: "View", card: Card) -> None:
         st.markdown("**Parameters by part**")
         counts = dict(zip(configs, (parts, *paper.values()), strict=True))
         named = list(dict.fromkeys(part for count in counts.values() for part in count))
-        columns = {
-            name: [*(count.get(part) for part in named), sum(count.values())] for name, count in counts.items()
-        }
+        columns = {name: [*(count.get(part) for part in named), sum(count.values())] for name, count in counts.items()}
         controls.table(pd.DataFrame({"part": [*named, "together"], **columns}).convert_dtypes(), floats=None)
         st.caption(
             "A matrix shared by embeddings and output is counted once, as embeddings. " + _compare_with_table_3(paper)

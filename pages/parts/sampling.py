@@ -25,7 +25,7 @@ LARGEST_SEED = 999_999
 
 def show_sampling(view: View, step: int) -> None:
     """Sampled translations, and the distribution that one of their tokens was drawn from."""
-    sampling, seed = _settings(view.trace.logits.shape[-1])
+    sampling, seed = choose_sampling(view.trace.logits.shape[-1])
     found = draw_samples(view.translator, view.trace, sampling, seed, SAMPLES)
     st.dataframe(
         pd.DataFrame(
@@ -56,7 +56,8 @@ def show_sampling(view: View, step: int) -> None:
     export_tab(view, "samples", {"sample": Call(sample_again, *run, sampling, seed, SAMPLES, result=found)})
 
 
-def _settings(vocabulary: int) -> tuple[Sampling, int]:
+def choose_sampling(vocabulary: int) -> tuple[Sampling, int]:
+    """Controls for temperature, top-k, top-p and the seed."""
     columns = st.columns([3, 2, 3, 2, 2], vertical_alignment="bottom")
     temperature = slider("Output temperature T", (0.1, 3.0), 1.0, "decoding-temperature", step=0.1, place=columns[0])
     top_k = number("Top-k (0: all)", (0, vocabulary), 0, "decoding-top-k", place=columns[1])

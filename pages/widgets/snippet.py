@@ -61,6 +61,10 @@ def snippet(view: View, calls: Calls, about: str) -> str:
     arguments = ", ".join(
         f"{name}={program.call(call)}" if name else program.call(call) for name, call in several.items()
     )
+    continuation = vars(request.continuation) if request.continuation else {}
+    written = "".join(f", {name}={value!r}" for name, value in continuation.items())
+    if continuation.get("sampling"):
+        program.imports.add("from model.generation.sampling import Sampling")
     run = [
         f"translator = load_checkpoint({trace.checkpoint!r}, {trace.device!r})",
         f"assert translator.hash == {trace.checkpoint_hash!r}, 'other weights'",
@@ -68,7 +72,7 @@ def snippet(view: View, calls: Calls, about: str) -> str:
         f"source = {trace.source!r}",
         f"target = {request.target!r}" + ("  # the model decodes its own" if request.target is None else ""),
         *_tuple("interventions", request.interventions),
-        f"{program.first} = translator.trace(source, target, {request.beam_size}, interventions)",
+        f"{program.first} = translator.trace(source, target, {request.beam_size}, interventions{written})",
     ]
     if changes:
         run += [*_tuple("changes", changes), "trace = translator.rerun(before, (*interventions, *changes))"]

@@ -1,0 +1,41 @@
+"""Continue a text: how the model writes, and the text's probability."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from model.trace import Trace
+from pages.compute.runs import run
+from pages.frame.view import View
+from pages.parts.sampling import choose_sampling
+from pages.widgets.controls import choice
+from pages.widgets.glossary import define
+
+WAYS = {"greedy": "The most probable token each time", "sample": "Draw each token"}
+
+
+def choose_continuation(view: View) -> View:
+    """Choose how the model writes; the view of a run that was written so."""
+    way = choice("The model writes", WAYS, "writing")
+    if view.request.continuation is None or way == "greedy":
+        return view
+    sampling, seed = choose_sampling(view.trace.logits.shape[-1])
+    continuation = replace(view.request.continuation, sampling=sampling, seed=seed)
+    request = replace(view.request, continuation=continuation)
+    return replace(view, request=request, trace=run(view.translator, request))
+
+
+def continuation(trace: Trace) -> str:
+    """What the model wrote after the text."""
+    return trace.streams["decoder"].tokens.text[len(trace.source) :]
+
+
+def say_probability(trace: Trace) -> None:
+    """log p of the text and of its continuation, in nats, and the model's surprise a token."""
+    n_given = trace.streams["decoder"].tokens.prompt_length - 1
+    logs = trace.target_log_probabilities
+    st.caption(
+        f"log p of your {n_given} tokens: {logs[:n_given].sum():.2f} nats, {-logs[:n_given].mean():.2f} a token; of "
+        f"the {len(logs) - n_given} that follow, the end token included: {logs[n_given:].sum():.2f}.",
+        help=define("nats"),
+    )
