@@ -183,7 +183,7 @@ class Attention:
     crosses: bool = False
     """whether queries and keys belong to two different texts"""
     predicts: Tokens | None = None
-    """what each query's row should predict; None where rows predict nothing"""
+    """what each query's row should predict; None where rows predict nothing, or the token at their own position"""
     softcap: float | None = None
     """softcap(x) = softcap * tanh(x / softcap); None: no soft cap"""
     bias: Array | None = None

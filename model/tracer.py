@@ -92,7 +92,7 @@ class _Reader:
             scale=1 / module.divisor,
             causal=kind.causal,
             crosses=kind.crosses,
-            predicts=self.predicts.get(kind.queries),
+            predicts=self.predicts.get(kind.queries) if kind.queries == "decoder" else None,
             query_special=queries.special,
             key_special=keys.special,
             bias=self.activations.get(f"{path}.bias"),

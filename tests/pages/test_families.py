@@ -1,0 +1,79 @@
+"""Every page with a language model and with a masked one: it works, or says in one sentence what it needs."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model.checkpoints.store import load_checkpoint, save_checkpoint
+from model.checkpoints.tokenizer import train_tokenizer
+from model.network.families import new_network
+from pages import PAGES
+from tests.model.checkpoints.test_language_model import MODERN
+from tests.model.tiny import SENTENCES, randomised
+from tests.pages.test_pages import holds, said
+
+pytest.importorskip("streamlit")
+
+EVERY_PAGE = [page for pages in PAGES.values() for page in pages]
+CONTINUE = "pages/continue_text.py"
+
+
+@pytest.fixture(scope="module")
+def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a random language model and a random masked one."""
+    folder, lines = tmp_path_factory.mktemp("families"), [source for source, _ in SENTENCES]
+    for name, layers in (("lm", (0, 2)), ("mlm", (2, 0))):
+        tokenizer = train_tokenizer(lines, 312, masked=name == "mlm")
+        config = replace(MODERN, vocab_size=312, n_encoder_layers=layers[0], n_decoder_layers=layers[1])
+        model = randomised(new_network(config))
+        save_checkpoint(folder / name, model, tokenizer, dict(model.named_parameters()))
+    return folder
+
+
+@pytest.fixture
+def open_family(open_app: Callable, families: Path, monkeypatch: pytest.MonkeyPatch) -> Callable:
+    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(families))
+    return open_app
+
+
+@pytest.mark.parametrize("family", ["lm", "mlm"])
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.path)
+def test_a_page_is_checked_against_the_model_or_says_what_it_needs(page, family, families, open_family):
+    missing = set(page.needs) - load_checkpoint(str(families / family), "cpu").features
+    app = open_family(page.path, checkpoint=family, source="Two dogs run through the snow.")
+    assert not app.exception
+    assert ("This page needs" in said(app)) == bool(missing)
+    assert all(need in said(app) for need in missing)
+    assert holds(app) == (0 if missing else 3)
+
+
+def test_the_sidebar_of_a_language_model_asks_for_a_text_and_its_length_not_for_a_translation(open_family):
+    app = open_family("pages/heads_and_layers.py", checkpoint="lm", source="Two dogs", new_tokens="5")
+    assert [area.label for area in app.text_area] == ["Text, English"]
+    assert "target" not in app.session_state or not [c for c in app.segmented_control if c.key == "target"]
+    assert list(app.radio(key="kind").options) == ["Decoder self-attention"]
+    assert app.number_input(key="new_tokens").value == 5
+
+
+def test_continue_a_text_shows_what_the_model_writes_and_the_same_seed_writes_it_again(families, open_family):
+    language_model = load_checkpoint(str(families / "lm"), "cpu")
+    app = open_family(CONTINUE, checkpoint="lm", source="Two dogs", new_tokens="6")
+    (greedy,) = language_model.continue_text(["Two dogs"], max_new_tokens=6, temperature=0)
+    assert shown(app) == greedy
+    app.segmented_control(key="writing").set_value("sample").run()
+    app.number_input(key="decoding-seed").set_value(3).run()
+    (sampled,) = language_model.continue_text(["Two dogs"], max_new_tokens=6, seed=3)
+    assert shown(app) == sampled
+    assert not app.exception
+    assert holds(app) == 3
+
+
+def shown(app) -> str:
+    """The text in large letters, without its tags."""
+    import html
+    import re
+
+    (body,) = (element.proto.body for element in app.get("html") if 'class="given"' in element.proto.body)
+    return html.unescape(re.sub("<style>.*</style>|<[^>]*>", "", body, flags=re.DOTALL))
