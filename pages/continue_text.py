@@ -17,7 +17,8 @@ from viz import html, theme
 from viz.charts import translate
 from viz.tokens import decoder_rows
 
-view = parts.choose_continuation(open_page(__file__))
+view = open_page(__file__)
+view = parts.choose_continuation(view)
 trace = view.trace
 written = trace.target_probabilities
 rows = decoder_rows(trace.tgt_tokens, trace.next_tokens)

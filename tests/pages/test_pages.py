@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 pytest.importorskip("streamlit")
 
-ALL_PAGES = [page.path for pages in PAGES.values() for page in pages]
+OTHER_FAMILIES = ("a language model",)
+"""what no translator has; tests/pages/test_families.py opens the pages that need it"""
+ALL_PAGES = [page.path for pages in PAGES.values() for page in pages if not set(page.needs) & set(OTHER_FAMILIES)]
 TWO_PAGES = ["pages/translate.py", "pages/masks.py"]
 """for what the frame around every page does, not the page"""
 BLANK = {"empty": "", "spaces": " \t\n\u00a0 "}
