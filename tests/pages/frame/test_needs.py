@@ -45,7 +45,9 @@ def test_what_is_missing_is_said_and_a_button_opens_a_checkpoint_that_has_it(
 ) -> None:
     app = open_app(page.path)
     assert not app.exception
-    assert f"This page needs {' and '.join(page.needs)}, which the checkpoint {encoder_only} does not have." in said(app)
+    assert f"This page needs {' and '.join(page.needs)}, which the checkpoint {encoder_only} does not have." in said(
+        app
+    )
     assert not app.get("plotly_chart")
     app.button(key="open_suitable").click().run()
     assert not app.exception
