@@ -10,8 +10,8 @@ from model.network.attention import MultiHeadAttention
 from model.network.masks import causal_mask, padding_mask
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
-from pages.parts.masks import axis_labels, offer_causal, show_lift, show_orders, show_padding
-from pages.widgets.chart import chart
+from pages.parts.masks import offer_causal, show_lift, show_orders, show_padding
+from pages.widgets.chart import axis_labels, chart
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export

@@ -9,9 +9,9 @@ from model.interventions import AttentionTemperature
 from model.network.attention import MultiHeadAttention
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
-from pages.parts.masks import axis_labels
 from pages.parts.scaling import show_many, show_scaling
 from pages.parts.temperature import choose_row, draw_live, show_row, show_run_again
+from pages.widgets.chart import axis_labels
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export

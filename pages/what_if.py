@@ -16,7 +16,7 @@ from pages.parts.change_builder import build
 from pages.parts.change_list import show_experiments, show_list
 from pages.parts.forced_prefix import show_prefix
 from pages.parts.head_importance import show_which_heads
-from pages.parts.masks import axis_labels
+from pages.widgets.chart import axis_labels
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export

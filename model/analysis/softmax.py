@@ -32,15 +32,20 @@ def softmax_at(scaled: Array, mask: Array, tau: float) -> Array:
         raise ValueError(
             f"tau must be a number above 0, got {tau!r}; for the limits use one_hot_weights, uniform_weights"
         )
-    logits = _masked(scaled, mask)
+    logits = _mask_scores(scaled, mask)
     # The highest score becomes 0 before the division, so a small tau can overflow to -inf only, never to inf.
     with np.errstate(over="ignore"):
         return softmax((logits - _highest(logits)) / tau)
 
 
+def softmax_peaks(scores: Array, mask: Array) -> Array:
+    """(query,): the largest weight of each row's softmax over the keys that `mask` allows; 0 if it allows none."""
+    return softmax_at(scores, mask, 1.0).max(axis=-1)
+
+
 def one_hot_weights(scaled: Array, mask: Array) -> Array:
     """The limit tau -> 0: weight 1 on the highest allowed score; equal highest scores share it."""
-    logits = _masked(scaled, mask)
+    logits = _mask_scores(scaled, mask)
     return _normalise(((logits == _highest(logits)) & mask).astype(np.float64))
 
 
@@ -119,7 +124,7 @@ def future_mass(pattern: Array) -> Array:
     return np.triu(pattern, 1).sum(axis=-1)
 
 
-def _masked(scaled: Array, mask: Array) -> Array:
+def _mask_scores(scaled: Array, mask: Array) -> Array:
     return np.where(mask, scaled.astype(np.float64), -np.inf)
 
 

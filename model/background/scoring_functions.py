@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.analysis.softmax import softmax_at
 from model.background.stopwatch import Contender
 from model.trace import Array, Attention
 
@@ -73,11 +72,6 @@ def scoring_costs(n: int, m: int, d_k: int) -> Mapping[str, ScoringCost]:
         MULTIPLICATIVE: ScoringCost(n * d_k * d_k + pairs * d_k, 0, pairs),
         ADDITIVE: ScoringCost((n + m) * d_k * d_k + pairs * d_k, pairs * d_k, pairs * d_k),
     }
-
-
-def softmax_peaks(scores: Array, mask: Array) -> Array:
-    """(query,): the largest weight of each row's softmax over the keys that `mask` allows; 0 if it allows none."""
-    return softmax_at(scores, mask, 1.0).max(axis=-1)
 
 
 def scoring_contenders(q: Array, k: Array, device: str) -> Mapping[str, Contender]:

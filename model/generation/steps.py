@@ -76,7 +76,7 @@ class Steps(Iterator[Tensor]):
             logits = self.model.decode_next(newest, length - 1, *self._context, self._cache)
         else:
             logits = self.model.decode(self.prefixes, *self._context)[:, -1]
-        return logits.float()
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
     def extend(self, tokens: Tensor, rows: Tensor | None = None) -> None:
         """Append one token (row,) to each prefix; `rows` first selects and reorders the prefixes (None: all stay).

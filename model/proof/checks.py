@@ -18,6 +18,8 @@ from model.interventions.base import bind
 from model.network.network import EMBEDDINGS, Network
 from model.trace import Array, Attention, SubLayer, Trace
 
+WATCHING, ROWS, CHAIN = "Watching changes nothing", "Rows sum to 1", "The chain closes"
+"""titles of the three checks, and of claims 2, 5 and 3"""
 CHAIN_TOLERANCE = 5e-5
 ROW_TOLERANCE = 1e-6
 
@@ -55,7 +57,7 @@ def hooks_change_nothing(translator: Checkpoint, trace: Trace) -> Check:
     with applied(model, trace.interventions), explicit_path():
         logits = model(*inputs)[0].cpu().numpy()
     return Check(
-        title="Watching changes nothing",
+        title=WATCHING,
         explanation="The model was run again with no recording: its logits equal those shown, bit for bit.",
         error=float(np.abs(logits - trace.logits).max()),
         tolerance=0.0,
@@ -71,7 +73,7 @@ def rows_sum_to_one(trace: Trace) -> Check:
         if attention.pattern[~attention.mask].any():
             errors.append(math.inf)
     return Check(
-        title="Rows sum to 1",
+        title=ROWS,
         explanation="In every head the weights of each query sum to 1, and are exactly 0 on masked keys.",
         error=float(np.max(errors)),
         tolerance=ROW_TOLERANCE,
@@ -83,7 +85,7 @@ def chain_closes(translator: Checkpoint, trace: Trace) -> Check:
     """Claim 3: each step of the run equals the same step computed in double precision from the step before it."""
     errors = [relative_error(computed, shown) for computed, shown in _chain(translator, trace)]
     return Check(
-        title="The chain closes",
+        title=CHAIN,
         explanation="From the embeddings to the logits, each step computed again in double precision from the "
         "step before it. The error is the largest difference from the model's own result, relative to the largest "
         "number of its matrix where that is above 1.",

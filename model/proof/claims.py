@@ -16,7 +16,7 @@ import torch
 from model.checkpoints.translator import Translator
 from model.network.embedding import sinusoids
 from model.proof import measures, rerun_measures
-from model.proof.checks import chain_closes, hooks_change_nothing, rows_sum_to_one
+from model.proof.checks import CHAIN, ROWS, WATCHING, chain_closes, hooks_change_nothing, rows_sum_to_one
 from model.proof.measures import Case
 from model.trace import Array, Trace
 
@@ -82,13 +82,13 @@ CLAIMS = (
     ),
     Claim(
         2,
-        "Watching changes nothing",
+        WATCHING,
         "The logits on screen against those of a run that nobody records, bit for bit.",
         lambda case: hooks_change_nothing(case.translator, case.trace).error,
     ),
     Claim(
         3,
-        "The chain closes",
+        CHAIN,
         "Each step from the embeddings to the logits, against the same step computed in double precision from "
         "the step before it on screen.",
         lambda case: chain_closes(case.translator, case.trace).error,
@@ -103,7 +103,7 @@ CLAIMS = (
     ),
     Claim(
         5,
-        "Rows sum to 1",
+        ROWS,
         "The sum of each row of attention weights against 1; on masked keys they must be exactly 0.",
         lambda case: rows_sum_to_one(case.trace).error,
         **SUMMED,

@@ -9,10 +9,10 @@ import torch
 from model.analysis.padded_batch import room_for_pads, run_padded
 from model.generation.beam_tree import beam_tree
 from model.generation.search import beam_search, greedy
+from model.generation.steps import Steps
 from model.hooks import explicit_path
 from model.interventions import AttentionTemperature, HeadGate, MaskEdit, applied
 from model.network.config import BOS, PAD, SPECIAL_TOKENS, UNK
-from model.network.masks import padding_mask
 from model.proof.checks import relative_error
 from model.proof.measures import Case, arrays, is_off
 from model.trace import Array, Trace
@@ -88,13 +88,13 @@ def cached_steps(case: Case) -> float | None:
     if not case.position_free or not case.trace.tgt_ids:
         return None
     model, trace = case.translator.model, case.trace
-    device = model.output.weight.device
-    src, tgt = (torch.tensor([ids], device=device) for ids in (trace.src_ids, trace.tgt_ids))
+    rows = []
     with applied(model, trace.interventions), explicit_path():
-        src_mask, cache = padding_mask(src), model.new_cache()
-        context = (model.encode(src, src_mask), src_mask) if trace.src_ids else ()
-        steps = [model.decode_next(tgt[:, t], t, *context, cache)[0].cpu().numpy() for t in range(tgt.shape[1])]
-    return relative_error(np.stack(steps), trace.logits)
+        steps = Steps(model, [trace.src_ids])
+        for token in trace.next_ids:
+            rows.append(next(steps)[0].cpu().numpy())
+            steps.extend(torch.full_like(steps.prefixes[:, 0], token))
+    return relative_error(np.stack(rows), trace.logits)
 
 
 def searches(case: Case) -> float | None:

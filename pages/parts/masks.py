@@ -8,26 +8,20 @@ from model.analysis.distributions import total_variation
 from model.analysis.padded_batch import room_for_pads, run_padded
 from model.analysis.softmax import future_mass, mask_orders
 from model.interventions import LiftCausalMask
-from model.trace import Attention, Trace
+from model.trace import Trace
 from pages.compute.cache import shared_result
 from pages.compute.runs import rerun
 from pages.frame.view import KINDS, View
-from pages.widgets.chart import chart
+from pages.widgets.chart import axis_labels, chart
 from pages.widgets.controls import choice, number
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
 from viz.charts.masks import future_weight_map, leak_table, masking_bars, pad_names, padding_maps, probability_bars
 from viz.heatmap import row_names
-from viz.tokens import labels, numbered
+from viz.tokens import labels
 
 MOST_PADS = 8
 PLACES = {"all": "Every layer", "layer": "This layer only"}
-
-
-def axis_labels(attention: Attention) -> tuple[list[str], list[str]]:
-    """Axis labels of queries and keys."""
-    following = attention.predicts.labels if attention.predicts else None
-    return row_names(attention.query_tokens, following), numbered(attention.key_tokens)
 
 
 def offer_causal(view: View) -> None:

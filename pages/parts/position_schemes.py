@@ -9,8 +9,7 @@ from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope_by_offs
 from model.analysis.softmax import mask_orders
 from model.trace import Array
 from pages.frame.view import View
-from pages.parts.masks import axis_labels
-from pages.widgets.chart import chart
+from pages.widgets.chart import axis_labels, chart
 from pages.widgets.controls import choice, select, slider
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call

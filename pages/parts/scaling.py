@@ -18,16 +18,15 @@ from model.trace import Attention, Trace
 from pages.compute.cache import shared_result
 from pages.compute.runs import Request, run
 from pages.frame.view import View
-from pages.parts.masks import axis_labels
 from pages.parts.temperature import (
     can_compare,
-    run_forced,
+    run_on_target,
     run_plain,
     show_probabilities,
     show_translations,
     target_of,
 )
-from pages.widgets.chart import chart
+from pages.widgets.chart import axis_labels, chart
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
 from viz.charts.masks import weight_maps
@@ -90,7 +89,7 @@ def _without_division(view: View) -> None:
     show_translations({"With the division": plain.translation, "Without it, rerun": other.translation})
     if not can_compare(view, plain):
         return
-    before, after = (run_forced(view, plain.translation, changes) for changes in ((), undivided))
+    before, after = (run_on_target(view, plain.translation, changes) for changes in ((), undivided))
     old, new = (trace.attention(view.kind, view.layer) for trace in (before, after))
     rows, keys = axis_labels(old)
     drawn = softmax_at(old.scores[head], old.mask[head], 1.0).astype(np.float32)

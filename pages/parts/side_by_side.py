@@ -13,8 +13,7 @@ from model.analysis.view_arrays import side_arrays
 from model.analysis.words import attention_words
 from model.trace import Array
 from pages.frame.view import KINDS, View
-from pages.parts.masks import axis_labels
-from pages.widgets.chart import chart
+from pages.widgets.chart import axis_labels, chart
 from pages.widgets.snippet import Call
 from viz.charts.heads_and_layers import decoder_names, group_texts, word_names
 from viz.charts.side_by_side import ARROW, Panel, Shared, distance_bars, paired_names, side_maps, side_table

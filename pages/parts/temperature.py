@@ -14,9 +14,8 @@ from model.trace import Array, Trace
 from pages.compute.runs import Request, run
 from pages.frame.sidebar import TAUS
 from pages.frame.view import View
-from pages.parts.masks import axis_labels
 from pages.widgets.canvas import draw
-from pages.widgets.chart import chart
+from pages.widgets.chart import axis_labels, chart
 from pages.widgets.controls import number
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
@@ -79,7 +78,7 @@ def run_plain(view: View) -> Trace:
     return run(view.translator, Request(view.trace.source, target_of(view), view.beam_size, ()))
 
 
-def run_forced(view: View, target: str, interventions: tuple[Intervention, ...]) -> Trace:
+def run_on_target(view: View, target: str, interventions: tuple[Intervention, ...]) -> Trace:
     """A run teacher-forced with `target`, so that its rows can be compared with those of another run."""
     return run(view.translator, Request(view.trace.source, target, 1, interventions))
 
@@ -87,7 +86,7 @@ def run_forced(view: View, target: str, interventions: tuple[Intervention, ...])
 def can_compare(view: View, plain: Trace) -> bool:
     """Whether the plain translation can be used as a forced target; if not, say why."""
     try:
-        run_forced(view, plain.translation, ())
+        run_on_target(view, plain.translation, ())
     except ValueError as error:
         st.text(f"The plain translation cannot be tokenized again to compare probabilities: {error}")
         return False
@@ -109,7 +108,7 @@ def show_run_again(view: View, row: int) -> None:
     if not can_compare(view, plain):
         return
     show_probabilities(view, plain, view.trace.interventions, ("τ = 1", f"τ = {view.tau:g}"))
-    before, after = (run_forced(view, plain.translation, changes) for changes in ((), view.trace.interventions))
+    before, after = (run_on_target(view, plain.translation, changes) for changes in ((), view.trace.interventions))
     st.markdown(_agreement(view, before, after))
     export_tab(view, f"before-and-after-tau-{view.tau:g}", Call(tab.target_arrays, before, after))
 
@@ -128,7 +127,7 @@ def show_probabilities(
     view: View, plain: Trace, interventions: tuple[Intervention, ...], said: tuple[str, str]
 ) -> None:
     """The probability of each token of the plain translation, before and after a change."""
-    runs = [run_forced(view, plain.translation, changes) for changes in ((), interventions)]
+    runs = [run_on_target(view, plain.translation, changes) for changes in ((), interventions)]
     right = [trace.target_probabilities for trace in runs]
     chart(
         probability_bars(runs[0].next_tokens, *right, said),

@@ -16,8 +16,7 @@ from pages.compute.runs import Request, rerun, run
 from pages.frame.changes import list_version
 from pages.frame.view import KINDS, View
 from pages.parts.change_list import toggle
-from pages.parts.masks import axis_labels
-from pages.widgets.chart import chart, clicked_point
+from pages.widgets.chart import axis_labels, chart, clicked_point
 from pages.widgets.controls import choice, number
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call

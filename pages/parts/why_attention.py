@@ -3,6 +3,7 @@
 import numpy as np
 import streamlit as st
 
+from model.analysis.softmax import softmax_peaks
 from model.analysis.view_arrays import head_arrays
 from model.background import lstm, scoring_functions
 from model.background.stopwatch import Timings, exponents, growth, time_on
@@ -159,8 +160,10 @@ def show_scoring(view: View) -> None:
         alt="Scores of one head under three scoring functions.",
         roomy=True,
     )
+    divides = attention.scale != 1
+    scaling = f"divided by √{attention.d_k}" if divides else "as in this model, which does not divide them"
     st.caption(
-        f"Head {head} of layer {view.layer}, before the mask. 1: dot product. 2: divided by √{attention.d_k}. 3: "
+        f"Head {head} of layer {view.layer}, before the mask. 1: dot product. 2: {scaling}. 3: "
         "multiplicative form with $W = W_Q W_K^\\top$, without biases. All three share one colour range. Rows are "
         "queries, columns keys. The additive form is not drawn: it needs weights that this model does not have."
     )
@@ -191,10 +194,7 @@ def show_scoring(view: View) -> None:
 def _identity(attention: Attention, head: int, found: scoring_functions.Multiplicative) -> str:
     scores, mask = attention.scores[head], attention.mask[head]
     error = np.abs(found.total - scores).max()
-    peaks = [
-        scoring_functions.softmax_peaks(values, mask).mean()
-        for values in (scores, attention.scaled[head], found.scores)
-    ]
+    peaks = [softmax_peaks(values, mask).mean() for values in (scores, attention.scaled[head], found.scores)]
     return (
         "- **Multiplicative and dot-product scores are equivalent here.** With $W = W_Q W_K^\\top$, "
         f"{found.w.shape[0]} × {found.w.shape[1]} and of rank {attention.d_k} at most, $x W x^\\top$ of the head's "

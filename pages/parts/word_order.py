@@ -14,8 +14,7 @@ from model.analysis.word_order import (
 )
 from pages.compute.cache import shared_result
 from pages.frame.view import View
-from pages.parts.masks import axis_labels
-from pages.widgets.chart import chart
+from pages.widgets.chart import axis_labels, chart
 from pages.widgets.controls import choice, number, text
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call

@@ -6,6 +6,10 @@ from typing import Any
 
 import streamlit as st
 
+from model.trace import Attention
+from viz.heatmap import row_names
+from viz.tokens import numbered
+
 RUN = "files_of"
 """in the session: the end of file names, which names the run"""
 
@@ -13,6 +17,12 @@ RUN = "files_of"
 def name_files(checkpoint: str, weights: str) -> None:
     """Let the file names of all charts end in checkpoint and hash, until the next run."""
     st.session_state[RUN] = f"{checkpoint}-{weights[:8]}"
+
+
+def axis_labels(attention: Attention) -> tuple[list[str], list[str]]:
+    """Axis labels of queries and keys."""
+    following = attention.predicts.labels if attention.predicts else None
+    return row_names(attention.query_tokens, following), numbered(attention.key_tokens)
 
 
 def clicked_point(key: str) -> dict[str, Any] | None:

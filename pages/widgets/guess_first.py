@@ -12,7 +12,7 @@ from model.analysis.softmax import softmax_at
 from model.trace import Array
 from pages.frame.proof_strip import proof_strip
 from pages.frame.view import View
-from pages.parts.masks import axis_labels
+from pages.widgets.chart import axis_labels
 from pages.widgets.controls import toggle
 from viz.tokens import as_markdown
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from model.analysis.softmax import softmax_peaks
 from model.background.scoring_functions import (
     ADDITIVE,
     DOT,
@@ -14,7 +15,6 @@ from model.background.scoring_functions import (
     multiplicative,
     scoring_contenders,
     scoring_costs,
-    softmax_peaks,
 )
 from model.checkpoints.translator import Translator
 from model.trace import Trace
