@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import streamlit as st
 
+from model.analysis.distributions import entropy
 from model.checkpoints.store import CheckpointError, available_checkpoints
 from model.checkpoints.translator import Translator
 from model.generation.long_text import one_line
+from model.trace import Trace
 from pages import Page, page_of
 from pages.compute.cache import on_cpu
 from pages.compute.runs import open_translator, run
@@ -16,6 +18,8 @@ from pages.frame.sidebar import Inputs, current_inputs, framed
 from pages.frame.tour import show_tour
 from pages.frame.view import KINDS, View
 from pages.widgets.chart import name_files
+from pages.widgets.glossary import define
+from viz.html import word_diff
 
 
 def open_page(file: str) -> View:
@@ -50,6 +54,8 @@ def open_page(file: str) -> View:
         )
         translator = on_cpu(translator)
     _say_temperature(inputs)
+    if inputs.tau != 1:
+        _show_effect(inputs, run(translator, replace(request, interventions=inputs.kept)), trace)
     return View(translator, request, trace, inputs.place, typed.source, inputs.tau, inputs.scope)
 
 
@@ -89,6 +95,19 @@ def _fit(translator: Translator, side: str, text: str) -> str:
             icon=":material/content_cut:",
         )
     return fitting
+
+
+def _show_effect(inputs: Inputs, before: Trace, after: Trace) -> None:
+    """Beside the slider: the chosen head and the translation, without and with the temperature."""
+    place = inputs.place
+    patterns = (trace.attention(place.kind, place.layer).pattern[place.head] for trace in (before, after))
+    spread = [float(entropy(pattern).mean()) for pattern in patterns]
+    with inputs.effect:
+        explained = f"Mean entropy of this head's rows, τ = 1 → {inputs.tau:g}. {define('entropy')}"
+        st.caption(
+            f"Head {place.head}: **{spread[0]:.2f} → {spread[1]:.2f} bits**, and the translation:", help=explained
+        )
+        st.html(word_diff(before.translation, after.translation))
 
 
 def _say_temperature(inputs: Inputs) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.checkpoints.devices import available_devices
 from model.checkpoints.store import DEFAULT_CHECKPOINT, CheckpointError, available_checkpoints
@@ -60,6 +61,8 @@ class Inputs:
     scope: str
     kept: tuple[Intervention, ...]
     """changes of What if that are kept on; `request` has them, too"""
+    effect: DeltaGenerator
+    """below the temperature: room for what it changes"""
 
 
 _current: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
@@ -104,13 +107,14 @@ def _sidebar(page: Page, address: str) -> Inputs:
         with look:
             where = st.container()
             tau, scope = _temperature(notes)
+            effect = st.container()
             with where:
                 place = _place(translator, _ignored(page, tau, scope), address, notes)
         link_and_reset()
     kept = kept_changes(translator, editing=page.path.endswith("what_if.py"))
     changes = (*(() if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)), *kept)
     request = replace(request, interventions=changes)
-    return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept)
+    return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept, effect)
 
 
 def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> Request:

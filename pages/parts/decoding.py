@@ -12,6 +12,7 @@ from pages.frame.view import View
 from pages.parts.translate import Alignment, choose_alignment
 from pages.widgets.chart import chart
 from pages.widgets.controls import slider
+from pages.widgets.glossary import define
 from viz.charts.decoding import progress_line, source_weight_bars
 from viz.charts.translate import alternative_bars, rank_candidates
 from viz.tokens import decoder_rows
@@ -54,7 +55,8 @@ def show_step(view: View, step: int) -> tuple[object, Array, Alignment]:
     note += ", which is the most probable one" if first.id == here[1] else ", **not** the most probable one"
     st.caption(
         f"{note}. Hatched: all other tokens of the vocabulary combined. The row is read from one teacher-forced run "
-        "over the finished translation; up to rounding it equals this step of cached decoding."
+        "over the finished translation; up to rounding it equals this step of cached decoding.",
+        help=define("teacher-forced"),
     )
     return figure, probabilities, alignment
 

@@ -19,6 +19,7 @@ from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import number
 from pages.widgets.explain import show_code
 from pages.widgets.export import export_tab
+from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
 from viz.charts.translate import alternative_bars, certainty_bars, rank_candidates
 from viz.html import chips, word_diff
@@ -122,7 +123,8 @@ def _show_result(view: View, trace: Trace, forced: tuple[int, ...], beam_size: i
         st.caption(
             f"log p is summed over all tokens, in nats, over the whole vocabulary. The continuation was found by {how}."
             if forced
-            else "Nothing is forced yet: this is the original translation."
+            else "Nothing is forced yet: this is the original translation.",
+            help=define("nats", "beam"),
         )
 
 

@@ -8,6 +8,7 @@ from model.analysis.head_summary import HeadSummary, summarise
 from pages.frame.view import KINDS, View
 from pages.parts.heads_and_layers import Shown
 from pages.widgets.export import export_tab
+from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
 from viz.charts.heads_and_layers import summary_table
 
@@ -36,7 +37,8 @@ def describe_head(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
     st.markdown(
         f"**{view.place.title}: {head.type}.** {_sentence(head.rule)} "
         f"Entropy {head.entropy:.3f} bits, confidence {head.confidence:.3f}, on average {head.distance:.2f} tokens "
-        f"{distance}."
+        f"{distance}.",
+        help=define("entropy", "confidence"),
     )
 
 

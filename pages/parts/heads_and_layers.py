@@ -14,6 +14,7 @@ from pages.widgets.canvas import mosaic_picture, token_lines
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, toggle
 from pages.widgets.explain import explain
+from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
 from viz.canvas.lines import MOST_HEADS, lines
 from viz.canvas.mosaic import Group, mosaic
@@ -77,11 +78,11 @@ class Shown:
 def choose_look(view: View) -> Shown:
     """Choose the numbers, words or tokens, with or without special tokens, one kind of attention or all three."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        values = choice("Numbers", VALUES, "heads_values")
+        values = choice("Numbers", VALUES, "heads_values", help=define("norm-weighted", "rollout"))
         every = toggle("All kinds", "heads_kinds", width="content")
         words = toggle("Whole words", "heads_words", help=_WORDS, width="content")
         hide = toggle("Hide special tokens", "heads_hide", width="content")
-        again = toggle("Renormalise", "heads_again", disabled=not hide, width="content")
+        again = toggle("Renormalise", "heads_again", disabled=not hide, help=define("renormalise"), width="content")
     asked = Look(values, words, hide, hide and again)
     return _shown(view, _possible(view, asked), every)
 

@@ -15,6 +15,7 @@ from pages.frame.view import KINDS, View
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.controls import choice, number
 from pages.widgets.export import export_tab
+from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
 from viz.charts.masks import future_weight_map, leak_table, masking_bars, pad_names, padding_maps, probability_bars
 from viz.heatmap import row_names
@@ -135,7 +136,8 @@ def _show_leak(view: View, before: Trace, after: Trace) -> None:
     right = (before.target_probabilities, after.target_probabilities)
     st.markdown(
         "**Rerun** with the same target, teacher-forced: each row reads the same token as before, and may now attend "
-        "to later ones, including the very token it should predict."
+        "to later ones, including the very token it should predict.",
+        help=define("teacher-forced"),
     )
     chart(probability_bars(before.next_tokens, *right), key="masks-lift", alt="Probability of each correct next token")
     rose, fell = int((right[1] > right[0]).sum()), int((right[1] < right[0]).sum())

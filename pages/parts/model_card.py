@@ -20,6 +20,7 @@ from model.trace import KIND_TITLES
 from pages.compute.cache import shared_result
 from pages.widgets import controls
 from pages.widgets.export import export_tab
+from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
 from viz.charts.model_card import amount, percentages
 from viz.tokens import as_markdown
@@ -147,7 +148,8 @@ def show_work(view: "View", works: Mapping[str, Work]) -> None:
         f"{sum(totals):,} multiply-adds in total, for one teacher-forced pass over this sentence and its translation, "
         "like the run on this page. Masked cells are counted, because the model computes them before masking; "
         "biases, norms, residual connections and the softmax are not. Learned matrices are the projections W_Q, W_K, "
-        "W_V and W_O, W_1 and W_2 of the feed-forward layers, and the output matrix."
+        "W_V and W_O, W_1 and W_2 of the feed-forward layers, and the output matrix.",
+        help=define("teacher-forced"),
     )
     trace = view.trace
     call = Call(multiply_adds, view.translator.config, len(trace.src_tokens), len(trace.tgt_tokens), result=works)

@@ -28,6 +28,7 @@ from pages.parts.temperature import (
 )
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.export import export_tab
+from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
 from viz.charts.masks import weight_maps
 from viz.charts.scaling import runs_chart, runs_table, score_histogram, variances_chart
@@ -190,7 +191,8 @@ def _show_outcomes(outcomes: list[tab.Outcome], plain: Trace) -> None:
     st.caption(
         f"{same} of {len(MANY)} runs produce the plain translation (τ = 1). Its log-probability in nats, a sum over "
         f"{tokens[0]} tokens including </s>, is measured with that translation teacher-forced. Entropies in bits, of "
-        "those runs."
+        "those runs.",
+        help=define("nats", "teacher-forced", "entropy"),
     )
 
 

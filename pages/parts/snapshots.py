@@ -20,6 +20,7 @@ from pages.widgets.chart import chart
 from pages.widgets.controls import steps, toggle
 from pages.widgets.explain import explain
 from pages.widgets.export import export_tab
+from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
 from viz import html
 from viz.charts.heads_and_layers import head_map
@@ -67,7 +68,8 @@ def show_snapshots(view: "View", last_step: int | None) -> None:
     st.caption(
         f"Greedy translation {_name(chosen, last_step)}. Cross-entropy of the final translation, the one on this "
         f"page: {moment.loss:.3f} nats per token; a uniform distribution over all {view.trace.logits.shape[-1]:,} "
-        f"tokens would have {np.log(view.trace.logits.shape[-1]):.3f}. Weights {moment.hash[:12]}."
+        f"tokens would have {np.log(view.trace.logits.shape[-1]):.3f}. Weights {moment.hash[:12]}.",
+        help=define("nats", "teacher-forced"),
     )
     show_pattern(view, attention, _name(chosen, last_step))
     if toggle("List all steps", "all-steps"):

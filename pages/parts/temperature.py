@@ -18,6 +18,7 @@ from pages.widgets.canvas import draw
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.controls import number
 from pages.widgets.export import export_tab
+from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
 from viz.charts.masks import probability_bars
 from viz.charts.temperature import entropy_chart, live_payload, row_panels
@@ -137,7 +138,8 @@ def show_probabilities(
     total = [float(trace.target_log_probabilities.sum()) for trace in runs]
     st.caption(
         "The probability that each run gives to every token of the plain translation, teacher-forced in both. "
-        f"Log-probability of the whole, in nats: {_signed(total[0])} before, {_signed(total[1])} after."
+        f"Log-probability of the whole, in nats: {_signed(total[0])} before, {_signed(total[1])} after.",
+        help=define("teacher-forced", "nats"),
     )
 
 

@@ -16,6 +16,7 @@ from pages.widgets.chart import chart
 from pages.widgets.controls import choice, slider
 from pages.widgets.explain import explain
 from pages.widgets.export import export_tab
+from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
 from viz.charts.training import OVER, PANELS, run_curves, schedule_chart, smoothing_chart
 from viz.charts.translate import rank_candidates
@@ -114,7 +115,8 @@ def show_smoothing(view: "View") -> None:
         "Bold: the token in this translation, taken as the correct one. A logarithmic axis cannot show a probability "
         f"of 0. Over all {len(plain)} positions: {plain.mean():.4f} nats per token against the one-hot target, "
         f"{smoothed.mean():.4f} against the smoothed one, of which {target_entropy(vocabulary, epsilon):.4f} are the "
-        "target's own entropy, the lower bound for any model. Computed from this run's logits in double precision."
+        "target's own entropy, the lower bound for any model. Computed from this run's logits in double precision.",
+        help=define("nats"),
     )
     explain(
         f"The correct token gets 1 − ε + ε/V, each other of the V = {vocabulary:,} tokens ε/V. Growing ever more "

@@ -19,6 +19,7 @@ from pages.parts.change_list import toggle
 from pages.widgets.chart import axis_labels, chart, clicked_point
 from pages.widgets.controls import choice, number
 from pages.widgets.export import export_tab
+from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
 from viz.charts.what_if import candidate_change_bars, head_change_maps, log_probability_bars, weight_change_maps
 from viz.html import word_diff
@@ -51,7 +52,7 @@ def show_same(runs: Comparison) -> DeltaGenerator:
     """Score the same target again; returns the container next to it, for what the model writes now."""
     left, right = st.columns(2)
     with left.container(border=True, height="stretch"):
-        st.markdown("**Same target**: the old translation, teacher-forced")
+        st.markdown("**Same target**: the old translation, teacher-forced", help=define("teacher-forced", "nats"))
         st.html(word_diff(runs.before.translation, runs.before.translation))
         before, after = _log_probability(runs.before), _log_probability(runs.after)
         _numbers({"log p before": before, "log p after": after}, after - before)
@@ -168,7 +169,8 @@ def show_tokens(view: View, runs: Comparison) -> None:
             f"The largest loss is {_signed(loss)} nats, at position {lost}."
             if loss < 0
             else "No token became less probable."
-        )
+        ),
+        help=define("teacher-forced", "nats"),
     )
     export_tab(view, "each-token", Call(tab.target_arrays, runs.before, runs.after))
 
