@@ -12,13 +12,14 @@ KEY = "here"
 STACKS = {"encoder": "Encoder", "decoder": "Decoder"}
 
 
-def show_here(kinds: Sequence[Kind], place: Place, page: str, off: bool) -> None:
+def show_here(kinds: Sequence[Kind], place: Place, page: tuple[str, str], off: bool) -> None:
     """A column for each kind of attention, a box for each layer; a click, or Shift with an arrow key, goes there.
 
     Args:
         kinds: of the model; none if it could not be opened.
         place: what is chosen.
-        page: the last part of its address, by which the browser's history knows whose run this is.
+        page: its section in the menu, which is marked there, and the last part of its address, by which the browser's
+            history knows whose run this is.
         off: whether the page does not depend on it.
     """
     columns = [
@@ -32,7 +33,7 @@ def show_here(kinds: Sequence[Kind], place: Place, page: str, off: bool) -> None
         }
         for kind in kinds
     ]
-    data = {"kinds": columns, "place": vars(place), "page": page, "off": off or not kinds}
+    data = {"kinds": columns, "place": vars(place), "section": page[0], "page": page[1], "off": off or not kinds}
     # A run that changes nothing else reaches the component, too.
     data["run"] = st.session_state["run"] = st.session_state.get("run", 0) + 1
     # The room is kept while the component loads, so that nothing below moves.

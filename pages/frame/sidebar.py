@@ -109,7 +109,7 @@ def _sidebar(page: Page, address: str) -> Inputs:
             tau, scope = _temperature(notes)
             effect = st.container()
             with where:
-                place = _place(translator, _ignored(page, tau, scope), address, notes)
+                place = _place(translator, page, address, _ignored(page, tau, scope), notes)
         link_and_reset()
     kept = kept_changes(translator, editing=page.path.endswith("what_if.py"))
     changes = (*(() if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)), *kept)
@@ -200,7 +200,9 @@ def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:
     return checkpoint, devices[0]
 
 
-def _place(translator: Translator | None, ignored: tuple[str, ...], address: str, notes: list[str]) -> Place:
+def _place(
+    translator: Translator | None, page: Page, address: str, ignored: tuple[str, ...], notes: list[str]
+) -> Place:
     kinds = {kind.name: kind for kind in translator.kinds} if translator else {}
 
     def control(draw: Callable, label: str, options: Mapping, key: str, explained: str) -> Any:
@@ -216,7 +218,8 @@ def _place(translator: Translator | None, ignored: tuple[str, ...], address: str
     head = control(choice, "Head", {i: str(i) for i in range(heads)}, "head", explained)
     place = Place(name, layer, head)
     with drawing:
-        show_here(tuple(kinds.values()), place, address, off="layer" in ignored)
+        section = next(section for section, pages in PAGES.items() if page in pages)
+        show_here(tuple(kinds.values()), place, (section, address), off="layer" in ignored)
     return place
 
 

@@ -36,6 +36,10 @@ class View {
     [this.kinds, this.off] = [data.kinds, data.off];
     this.place = this.pending.afterAnswer(data.place);
     this.draw();
+    // Streamlit's menu names the sections only, and marks none.
+    for (const section of document.querySelectorAll("[data-testid=stTopNavSection]")) {
+      section.toggleAttribute("data-current", section.textContent.startsWith(data.section));
+    }
   }
 
   draw() {
