@@ -52,6 +52,8 @@ class View extends Picture {
     const keys = "The arrow keys move between heads, Enter chooses one.";
     this.marks.setAttribute("aria-label", `${header.measure} of every head: ${kinds.join("; ")}. ${keys}`);
     this.draw();
+    if (this.opening) setTimeout(() => this.showOpened(), 300);
+    this.opening = false;
     if (this.root.getRootNode().activeElement === this.marks) this.focus(this.startingPlace());
   }
 
@@ -160,14 +162,14 @@ class View extends Picture {
     this.mark();
     this.spoken.textContent = `${nameOf(place)}, chosen`;
     this.send("choose", { kind: group.kind, layer, head });
-    this.showOpened();
+    this.opening = true;
   }
 
-  // On a narrow screen the opened head is below the mosaic.
+  // On a narrow screen the opened head is below the mosaic; what stands between them may have changed its height.
   showOpened() {
-    const { opens } = this.header;
-    const opened = opens ? document.querySelector(`.${opens}`) : null;
-    if (opened?.getBoundingClientRect().top > innerHeight / 2) opened.scrollIntoView({ behavior: "smooth" });
+    const opened = this.header.opens && document.querySelector(`.${this.header.opens}`);
+    const below = opened && opened.getBoundingClientRect().top > this.marks.getBoundingClientRect().bottom;
+    if (below) opened.scrollIntoView({ behavior: "smooth" });
   }
 
   // Whether a pixel stands for more than one cell.
