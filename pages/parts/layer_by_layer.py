@@ -163,9 +163,9 @@ def _vectors(sublayer: SubLayer, position: int, norm: str) -> dict[str, Array]:
 
 def show_similarity(view: View, shown: Shown) -> None:
     """Cosine similarity of every pair of tokens at the chosen step."""
-    stream = residual_stream.residual_stream(view.trace, shown.stack)
-    means = [residual_stream.mean_cosine(x) for x in stream]
-    figure = similarity_map(residual_stream.cosines(stream[shown.step]), numbered(shown.tokens))
+    call = Call(tab.similarity_arrays, view.trace, shown.stack, shown.step)
+    means = call.result["mean_cosine"]
+    figure = similarity_map(call.result["cosines"], numbered(shown.tokens))
     chart(figure, key="layers-similarity", alt=f"Cosine of every two tokens at the step {shown.step_name}")
     if len(shown.rows) > 1:
         st.caption(
@@ -174,7 +174,7 @@ def show_similarity(view: View, shown: Shown) -> None:
             f"{max(means):.3f} at {shown.path.steps[int(np.argmax(means))]}, lowest {min(means):.3f} at "
             f"{shown.path.steps[int(np.argmin(means))]}."
         )
-    export_tab(view, "similarity", Call(tab.similarity_arrays, view.trace, shown.stack, shown.step))
+    export_tab(view, "similarity", call)
 
 
 def show_parameters(view: View) -> None:

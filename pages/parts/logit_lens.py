@@ -5,7 +5,6 @@ import streamlit as st
 
 from model.analysis import tab_arrays as tab
 from model.analysis.logit_lens import logit_lens
-from model.analysis.residual_stream import neurons
 from model.trace import Array, SubLayer
 from pages.compute.cache import shared_result
 from pages.frame.view import View
@@ -80,7 +79,8 @@ def show_neurons(view: View, shown: Shown) -> None:
     """The feed-forward of the chosen step's layer as a sum over its neurons, and the tokens the largest promote."""
     sublayer = _feed_forward(view, shown)
     most = slider("Neurons to show", (3, 30), 10, "layers_neurons", width=300)
-    found = neurons(view.translator, sublayer, shown.position, most)
+    run = view.translator, view.trace, shown.stack, sublayer.layer, shown.position, most
+    found = tab.token_neurons(*run)
     active, size = int((found.hidden > 0).sum()), len(found.hidden)
     st.markdown(
         f"Layer {sublayer.layer}'s feed-forward, {shown.stack}, at this token: **{active} of {size:,} neurons are "
@@ -109,7 +109,6 @@ def show_neurons(view: View, shown: Shown) -> None:
         )
     )
     _explain_neurons(shown.stack == "encoder")
-    run = view.translator, view.trace, shown.stack, sublayer.layer, shown.position, most
     export_tab(view, f"neurons-{shown.stack}-layer-{sublayer.layer}", Call(tab.token_neurons, *run, result=found))
 
 

@@ -4,9 +4,8 @@ import numpy as np
 import streamlit as st
 
 from model.analysis import tab_arrays as tab
-from model.analysis.distributions import total_variation
 from model.analysis.padded_batch import room_for_pads, run_padded
-from model.analysis.softmax import future_mass, mask_orders
+from model.analysis.softmax import future_mass
 from model.interventions import LiftCausalMask
 from model.trace import Trace
 from pages.compute.cache import shared_result
@@ -81,7 +80,7 @@ def show_padding(view: View) -> None:
 def show_orders(view: View) -> None:
     """One row's weights with the mask applied before and after the softmax."""
     attention, tokens = view.attention, view.attention.key_tokens
-    scaled, mask, pattern = (getattr(attention, name)[view.head] for name in ("pre_softmax", "mask", "pattern"))
+    mask, pattern, batch = attention.mask[view.head], attention.pattern[view.head], None
     rows, keys = axis_labels(attention)
     if mask.all():
         room = min(room_for_pads(view.translator, view.trace), 4)
@@ -93,13 +92,17 @@ def show_orders(view: View) -> None:
             f"with {room} pads, which the padding mask hides."
         )
         padded = _run_padded(view.translator, view.trace, view.kind, view.layer, room)
-        scaled, mask, pattern = (getattr(padded, name)[view.head] for name in ("scaled", "mask", "pattern"))
+        mask, pattern = padded.mask[view.head], padded.pattern[view.head]
         keys = pad_names(tokens, room)
         batch = Call(run_padded, view.translator, view.trace, view.kind, view.layer, room, result=padded)
     last = len(rows) - 1
     row = number(f"Row (query), 0 to {last}", (0, last), last // 2, "row", width=240)
     st.text(f"Row {rows[row]}: {int(mask[row].sum())} of {mask.shape[1]} keys are unmasked.")
-    orders = mask_orders(scaled[row], mask[row], float(attention.temperature[view.head]))
+    tau = float(attention.temperature[view.head])
+    call = (
+        Call(tab.padded_row, batch, view.head, row, tau) if batch else Call(tab.masked_row, attention, view.head, row)
+    )
+    orders = call.result
     ways = {
         "masked before": pattern[row],
         "zeroed after": orders.after,
@@ -107,13 +110,6 @@ def show_orders(view: View) -> None:
     }
     chart(masking_bars(keys, ways), key="masks-orders", alt="The weights of one row, masked in three ways")
     st.markdown(_orders_text(ways))
-    tau = float(attention.temperature[view.head])
-    in_batch = view.attention.mask[view.head].all()
-    call = (
-        Call(tab.padded_row, batch, view.head, row, tau)
-        if in_batch
-        else Call(tab.masked_row, attention, view.head, row)
-    )
     export_tab(view, f"mask-orders-{view.place.slug}", call)
 
 
@@ -147,7 +143,8 @@ def _show_leak(view: View, before: Trace, after: Trace) -> None:
         "learned to copy from the future. Trained without it, the model could do just that, and would then fail in "
         "translation, where there is no future yet."
     )
-    mass = future_mass(after.attention(view.kind, view.layer).pattern)
+    call = Call(tab.lift_arrays, before, after, view.kind, view.layer)
+    mass = call.result["future_mass"]
     masked = future_mass(before.attention(view.kind, view.layer).pattern).max()
     rows = row_names(after.tgt_tokens, after.next_tokens)
     chart(
@@ -160,13 +157,13 @@ def _show_leak(view: View, before: Trace, after: Trace) -> None:
         f"most {mass.max():.1%}; with the mask it is {'exactly 0' if masked == 0 else f'{masked:.3g}'}. The last row "
         "has no later position."
     )
-    moved = total_variation(before.probabilities, after.probabilities)
+    moved = call.result["total_variation"]
     st.dataframe(leak_table(rows, *right, moved, mass.mean(axis=0)), hide_index=True)
     st.caption(
         "“Distribution moved”: total variation distance between the two next-token distributions. “Weight on the "
         f"future”: mean over layer {view.layer}'s heads."
     )
-    export_tab(view, "lifted-mask", Call(tab.lift_arrays, before, after, view.kind, view.layer))
+    export_tab(view, "lifted-mask", call)
 
 
 def _orders_text(ways: dict[str, np.ndarray]) -> str:

@@ -5,8 +5,7 @@ import streamlit as st
 
 from model.analysis import position_table
 from model.analysis import tab_arrays as tab
-from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope_by_offset, rope_scores
-from model.analysis.softmax import mask_orders
+from model.analysis.rope_and_alibi import rope_by_offset, rope_scores
 from model.trace import Array
 from pages.frame.view import View
 from pages.widgets.chart import axis_labels, chart
@@ -80,7 +79,8 @@ def show_rope(view: View) -> None:
         st.info(f"RoPE rotates pairs of dimensions, and this head has an odd number of them: {attention.d_k}.")
         return
     q, k, scores = attention.q[head], attention.k[head], attention.scores[head]
-    rotated = rope_scores(q, k)
+    call = Call(tab.rope_arrays, attention, head)
+    rotated, weights = call.result["scores_after"], call.result["pattern_after"]
     st.latex(
         r"(R_m q_m)^{\top}(R_n k_n) = q_m^{\top} R_{n-m}\, k_n, \qquad R_m \text{ rotates pair } i \text{ by } "
         r"m\,10000^{-2i/d_k}"
@@ -89,7 +89,6 @@ def show_rope(view: View) -> None:
         "**Rotary position embedding** adds nothing to the embeddings. It rotates each pair of dimensions of q and k "
         f"by an angle proportional to the position, like the clock hands on the tab “Rotation”. {NOT_TRAINED}"
     )
-    weights = _weights(view, rotated * attention.scale)
     mask = attention.mask[head]
     limit = symmetric_range(scores[mask], rotated[mask])[1]
     maps = {"Scores q · k": scores, "Scores after RoPE": rotated}
@@ -110,7 +109,7 @@ def show_rope(view: View) -> None:
         "precision."
     )
     st.caption("Su et al. 2021, “RoFormer: Enhanced Transformer with Rotary Position Embedding”, section 3.4.2.")
-    export_tab(view, "rope", Call(tab.rope_arrays, attention, head))
+    export_tab(view, "rope", call)
 
 
 def _show_offsets(view: View, q: Array, k: Array, scores: Array) -> None:
@@ -138,8 +137,8 @@ def show_alibi(view: View) -> None:
     """A penalty that grows with distance, on the head's own scaled scores."""
     attention, head = view.attention, view.head
     scaled = attention.pre_softmax[head]
-    slopes = alibi_slopes(attention.n_heads)
-    bias, mask = alibi_bias(*scaled.shape, slopes[head]), attention.mask[head]
+    call, mask = Call(tab.alibi_arrays, attention, head), attention.mask[head]
+    slopes, bias = call.result["slopes"], call.result["bias"]
     st.latex(
         r"\mathrm{softmax}\!\left(\frac{q_i k_j^{\top}}{\sqrt{d_k}} - m_h\,|i-j|\right), \qquad "
         rf"m_h = 2^{{-8(h+1)/n}},\quad n = {attention.n_heads}"
@@ -157,7 +156,7 @@ def show_alibi(view: View) -> None:
     )
     limit = symmetric_range(scaled[mask], (scaled + bias)[mask], bias[mask])[1]
     maps = {"Scaled scores": scaled, "Scores − m |i − j|": scaled + bias}
-    patterns = {"Attention weights": attention.pattern[head], "Weights with ALiBi": _weights(view, scaled + bias)}
+    patterns = {"Attention weights": attention.pattern[head], "Weights with ALiBi": call.result["pattern_after"]}
     chart(
         comparison_maps(axis_labels(attention), mask, maps, patterns, limit),
         key="pe-alibi",
@@ -173,10 +172,4 @@ def show_alibi(view: View) -> None:
         st.markdown("Every head's bias over the distance")
         chart(bias_chart(slopes, head, max(bias.shape)), key="pe-alibi-heads", alt="ALiBi's bias of all heads")
     st.caption("Press et al. 2022, “Train Short, Test Long: Attention with Linear Biases”, section 3.")
-    export_tab(view, "alibi", Call(tab.alibi_arrays, attention, head))
-
-
-def _weights(view: View, scaled: Array) -> Array:
-    """Attention weights (query, key) of other scores, with the head's own mask and temperature."""
-    attention = view.attention
-    return mask_orders(scaled, attention.mask[view.head], float(attention.temperature[view.head])).before
+    export_tab(view, "alibi", call)

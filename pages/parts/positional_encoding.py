@@ -76,7 +76,8 @@ def show_sentence(view: View, side: str, embedded: Embedded, tokens: tuple[str, 
 
 def show_wavelengths(view: View, side: str, encoding: Array, rows: int) -> None:
     max_len, d_model = encoding.shape
-    formula, measured = position_table.wavelengths(d_model), position_table.wavelengths_in(encoding)
+    call = Call(tab.wave_arrays, view.translator, side)
+    formula, measured = call.result["formula"], call.result["measured"]
     chosen = several(
         "Dimensions to draw as waves",
         {dimension: dimension_name(dimension) for dimension in range(d_model)},
@@ -99,7 +100,7 @@ def show_wavelengths(view: View, side: str, encoding: Array, rows: int) -> None:
         f"{max_len} positions for one full period. On the right the dots are the table's values, and the lines the "
         "formula between them."
     )
-    export_tab(view, "wavelengths", Call(tab.wave_arrays, view.translator, side))
+    export_tab(view, "wavelengths", call)
 
 
 def show_distance(view: View, side: str, encoding: Array, rows: int, learned: bool) -> None:
@@ -107,8 +108,8 @@ def show_distance(view: View, side: str, encoding: Array, rows: int, learned: bo
     left, right = st.columns([1, 3])
     measure = choice("Similarity", MEASURES, "measure", place=left)
     position = slider("From position", (0, len(encoding) - 1), len(encoding) // 2, "from", place=right)
-    similarities = position_table.similarity(encoding, cosine=measure == "cosine")
-    lowest, highest = position_table.similarity_by_offset(similarities)
+    call = Call(tab.distance_arrays, view.translator, side, measure == "cosine")
+    similarities, lowest, highest = call.result.values()
     left, right = st.columns(2)
     with left:
         limit = 1.0 if measure == "cosine" else float(np.abs(similarities).max())
@@ -125,7 +126,7 @@ def show_distance(view: View, side: str, encoding: Array, rows: int, learned: bo
     )
     spread = (highest - lowest).max()
     st.caption(f"{reason} Between pairs of positions at the same distance it differs by at most {spread:.2g}.")
-    export_tab(view, "position-similarity", Call(tab.distance_arrays, view.translator, side, measure == "cosine"))
+    export_tab(view, "position-similarity", call)
 
 
 def show_rotation(view: View, side: str, encoding: Array) -> None:
@@ -136,7 +137,8 @@ def show_rotation(view: View, side: str, encoding: Array) -> None:
     k = slider("Offset k", (1, max_len // 2), min(10, max_len // 2), "offset", place=middle)
     pair = slider("Pair i", (0, d_model // 2 - 1), d_model // 16, "pair", place=right)
     pairs = _pairs(d_model // 2, pair)
-    predicted, blocks = position_table.rotate(encoding, k), position_table.rotation_blocks(encoding, k)
+    call = Call(tab.rotation_arrays, view.translator, side, k)
+    blocks, predicted = call.result.values()
     errors = np.abs(predicted - encoding[k:])
     rows = {f"PE({pos})": encoding[pos], f"PE({pos + k})": encoding[pos + k]}
     turned = {f"M<sub>{k}</sub> PE({pos})": predicted[pos]}
@@ -163,7 +165,7 @@ def show_rotation(view: View, side: str, encoding: Array) -> None:
         f"run from −1, blue, to 1, red. Its entries are row {k} of the table itself. λ is the wavelength, in "
         "positions per period. The error is the maximum over all positions."
     )
-    export_tab(view, f"position-rotation-{k}", Call(tab.rotation_arrays, view.translator, side, k))
+    export_tab(view, f"position-rotation-{k}", call)
 
 
 def _pairs(n_pairs: int, pair: int) -> list[int]:

@@ -7,10 +7,9 @@ import numpy as np
 import streamlit as st
 
 from model.analysis import tab_arrays as tab
-from model.analysis.distributions import entropy
-from model.analysis.softmax import entropy_by_temperature, one_hot_weights, softmax_at, uniform_weights
+from model.analysis.softmax import one_hot_weights, softmax_at
 from model.interventions import Intervention
-from model.trace import Array, Trace
+from model.trace import Trace
 from pages.compute.runs import Request, run
 from pages.frame.sidebar import TAUS
 from pages.frame.view import View
@@ -170,9 +169,15 @@ def show_row(view: View, row: int) -> None:
     attention, head = view.attention, view.head
     rows, keys = axis_labels(attention)
     scaled, mask = attention.pre_softmax[head], attention.mask[head]
+    calls = {
+        "row": Call(tab.row_at_temperatures, attention, head, row, PANELS),
+        "entropy": Call(tab.entropy_curves, attention, head, CURVE.tolist()),
+    }
+    titles = ("τ → 0", *(f"τ = {tau:g}" for tau in PANELS), "τ → ∞")
+    panels = dict(zip(titles, zip(*calls["row"].result.values(), strict=True), strict=True))
     st.text(f"Row {rows[row]}")
     chart(
-        row_panels(keys, mask[row], row_at_temperatures(scaled[row], mask[row])),
+        row_panels(keys, mask[row], panels),
         key="temperature-row-panels",
         alt="One row's weights at five temperatures and in both limits",
     )
@@ -183,22 +188,10 @@ def show_row(view: View, row: int) -> None:
         f"weight on the highest score{shared}: attention becomes a lookup. τ → ∞ gives every unmasked key the same "
         "weight: attention becomes the mean of the values."
     )
-    curves = entropy_by_temperature(scaled, mask, CURVE)
+    curves = calls["entropy"].result
     figure = entropy_chart(
         CURVE, curves[:, row], curves.mean(axis=1), int(mask[row].sum()), float(attention.temperature[head])
     )
     chart(figure, key="temperature-entropy", alt="Entropy against temperature")
     st.caption("Entropy never falls as τ rises. At H bits the weights are as spread out as over 2^H equal keys.")
-    calls = {
-        "row": Call(tab.row_at_temperatures, attention, head, row, PANELS),
-        "entropy": Call(tab.entropy_curves, attention, head, CURVE.tolist()),
-    }
     export_tab(view, f"row-{row}-{view.place.slug}", calls)
-
-
-def row_at_temperatures(scaled: Array, mask: Array) -> dict[str, tuple[Array, float]]:
-    """Title -> weights of one row and their entropy, from τ → 0 to τ → ∞."""
-    weights = {"τ → 0": one_hot_weights(scaled, mask)}
-    weights |= {f"τ = {tau:g}": softmax_at(scaled, mask, tau) for tau in PANELS}
-    weights |= {"τ → ∞": uniform_weights(mask)}
-    return {title: (found, float(entropy(found))) for title, found in weights.items()}

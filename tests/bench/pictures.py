@@ -10,10 +10,10 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import numpy as np
 import streamlit as st
 
 from model.analysis.head_tables import Look
+from model.analysis.tab_arrays import row_at_temperatures
 from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.interventions import AttentionTemperature
 from pages.compute.runs import Request, open_translator, rerun, run
@@ -118,9 +118,14 @@ def _matrices(view: View, moved: int) -> None:
 def _row(view: View, moved: int) -> None:
     attention = view.attention
     row = moved % len(attention.query_tokens)
-    scaled, mask = attention.scaled[HEAD][row], attention.mask[HEAD][row]
+    panels = row_at_temperatures(attention, HEAD, row, temperature.PANELS)
+    titles = ("zero", *map(str, temperature.PANELS), "infinity")
     keys = [f"{i} {token}" for i, token in enumerate(attention.key_tokens)]
-    chart(row_panels(keys, mask, temperature.row_at_temperatures(scaled, np.asarray(mask))), key="row", alt="One row")
+    chart(
+        row_panels(keys, attention.mask[HEAD][row], dict(zip(titles, zip(*panels.values(), strict=True), strict=True))),
+        key="row",
+        alt="One row",
+    )
 
 
 PICTURES = {

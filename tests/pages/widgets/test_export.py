@@ -82,7 +82,7 @@ def test_the_python_computes_the_arrays_of_a_view_that_was_changed(
     assert not app.exception
     if "changes" in query:
         assert "translator.rerun" in "".join(programs_of(app).values())
-    assert len(programs_of(app)) == 1 + (query.get("part") == "Beam")
+    assert len(programs_of(app)) == 2, "the page's and the open tab's"
     for name, program in programs_of(app).items():
         (file,) = [file for file in files if file.startswith(f"{name}-en-de-") and file.endswith(".npz")]
         assert_equal_to_file(program, files[file])
