@@ -91,7 +91,8 @@ def show_scores(view: "View", card: Card) -> None:
         )
     if card.log:
         _show_end_of_log(card.log)
-    export_tab(view, "scores", Call(tab.card_arrays, view.translator))
+    if card.scores or card.log:
+        export_tab(view, "scores", Call(tab.card_arrays, view.translator))
 
 
 def show_configuration(view: "View", card: Card) -> None:
