@@ -24,7 +24,8 @@ st.caption(
     "Click on a point or a cell to choose its token and step. Dotted lines separate the layers. The kind, layer and "
     "head in the sidebar matter here only for an attention temperature."
 )
-pre = view.trace.sublayers[0].placement == "pre"
+first = view.trace.sublayers[0]
+pre, norm = first.placement == "pre", first.norm.kind
 explain(
     "**x** is a token's vector between two sub-layers, its residual stream. Each sub-layer reads it and adds its "
     "output to it"
@@ -35,9 +36,9 @@ explain(
     )
     + "The **share** is how much of that sum is new: 0 means nothing, 0.5 that the output is as long as the stream "
     "itself. The **cosines** show how far the vector has turned: 1 means not at all, 0 that it is orthogonal.",
-    r"x^{(s)} = x^{(s-1)} + \mathrm{Sublayer}(\mathrm{LayerNorm}(x^{(s-1)}))"
+    rf"x^{{(s)}} = x^{{(s-1)}} + \mathrm{{Sublayer}}(\mathrm{{{norm}}}(x^{{(s-1)}}))"
     if pre
-    else r"x^{(s)} = \mathrm{LayerNorm}\!\left(x^{(s-1)} + \mathrm{Sublayer}(x^{(s-1)})\right)",
+    else rf"x^{{(s)}} = \mathrm{{{norm}}}\!\left(x^{{(s-1)}} + \mathrm{{Sublayer}}(x^{{(s-1)}})\right)",
     "3.1",
 )
 tabs(

@@ -57,9 +57,8 @@ explain(
         else "In this model source, target and output layer each have a matrix of their own; in the paper they share "
         "one. "
     )
-    + "“In the embedding layers, we multiply those weights by √d_model”; then the encoding of the token's position "
-    "is added.",
-    latex=rf"x_{{pos}} = E_{{token}}\cdot\sqrt{{d_{{model}}}} + PE_{{pos}},\qquad d_{{model}} = {config.d_model}",
+    + parts.describe_input(view.translator),
+    latex=parts.input_formula(view.translator),
     section="3.4",
 )
 show_code(Tokenizer.encode, vocabulary.spell, InputEmbedding, vocabulary.cosines, vocabulary.neighbours)

@@ -157,7 +157,7 @@ def _vectors(sublayer: SubLayer, position: int, norm: str) -> dict[str, Array]:
     """(d_model,) each, by name, in the order of computation."""
     x, out, added, normed = (getattr(sublayer, name)[position] for name in ("before", "out", "added", "normed"))
     if sublayer.placement == "pre":
-        return {"x, input": x, f"{norm}(x)": normed, f"{sublayer.name} of that": out, "their sum, output": added}
+        return {"x, input": x, f"{norm}(x)": normed, "sub-layer": out, "x + sub-layer": added}
     return {"x, input": x, f"{sublayer.name}(x)": out, "their sum s": added, f"{norm}(s), output": normed}
 
 

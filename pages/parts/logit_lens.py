@@ -41,7 +41,8 @@ def show_lens(view: View, shown: Shown) -> None:
     everything = lens_map(found.probability[at].T, found.rank[at].T, steps, names, shown.position)
     chart(everything, key="layers-lens-map", alt="Probability of each row's finally predicted token, by step")
     pre, tied = view.translator.config.norm == "pre", view.translator.config.tie_embeddings
-    x = r"\mathrm{LayerNorm}(x^{(s)})" if pre else "x^{(s)}"
+    norm = view.trace.sublayers[0].norm.kind
+    x = rf"\mathrm{{{norm}}}(x^{{(s)}})" if pre else "x^{(s)}"
     explain(
         _caveat(pre, tied),
         rf"\mathrm{{logits}}^{{(s)}} = {x}\,W_{{out}}^{{\top}}, \qquad "

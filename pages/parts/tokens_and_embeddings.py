@@ -8,6 +8,8 @@ import streamlit as st
 from model.analysis import tab_arrays as tab
 from model.analysis import vocabulary
 from model.analysis.vocabulary import Piece
+from model.checkpoints.checkpoint import ADDED_POSITIONS
+from model.checkpoints.translator import Translator
 from model.trace import Array, Embedded
 from pages.frame.view import View
 from pages.widgets.chart import chart, clicked_point
@@ -141,6 +143,28 @@ def show_table(shown: Shown) -> None:
 def rows_of(shown: Shown) -> dict[str, Array]:
     """(d_model,) each: the chosen token's embedding, positional encoding and sum."""
     return {name: array[shown.position] for name, array in vars(shown.embedded).items()}
+
+
+def input_formula(translator: Translator) -> str:
+    """LaTeX of what the first layer reads."""
+    config, formula = translator.config, r"x_{pos} = E_{token}"
+    formula += r"\cdot\sqrt{d_{model}}" if config.scale_embeddings else ""
+    formula += " + PE_{pos}" if ADDED_POSITIONS in translator.features else ""
+    return rf"{formula},\qquad d_{{model}} = {config.d_model}"
+
+
+def describe_input(translator: Translator) -> str:
+    """Which of the paper's factor and positional encoding the model has."""
+    scaled = "“In the embedding layers, we multiply those weights by √d_model”; "
+    scaled = scaled if translator.config.scale_embeddings else "The paper's factor √d_model is left out here; "
+    if ADDED_POSITIONS in translator.features:
+        return scaled + "then the encoding of the token's position is added."
+    instead = {
+        "rope": "attention rotates queries and keys by their positions instead (RoPE)",
+        "alibi": "attention lowers the scores of distant keys instead (ALiBi)",
+        "none": "this model knows no positions",
+    }[translator.config.positions]
+    return f"{scaled}no positional encoding is added: {instead}."
 
 
 def _describe_sharing(tied: bool) -> str:

@@ -5,7 +5,8 @@ from torch import nn
 
 from model.checkpoints.tokenizer import Tokenizer, train_tokenizer
 from model.network.config import TransformerConfig
-from model.network.encoder_decoder import Transformer
+from model.network.families import new_network
+from model.network.network import Network
 
 SENTENCES = (
     ("A man rides a red bicycle down the street.", "Ein Mann fährt auf einem roten Fahrrad die Straße entlang."),
@@ -42,8 +43,8 @@ def randomised(module: nn.Module) -> nn.Module:
     return module.eval().requires_grad_(False)
 
 
-def random_model(config: TransformerConfig, seed: int = 0, dtype: torch.dtype = torch.float32) -> Transformer:
-    """The same `randomised` Transformer for the same configuration and seed."""
+def random_model(config: TransformerConfig, seed: int = 0, dtype: torch.dtype = torch.float32) -> Network:
+    """The same `randomised` network for the same configuration and seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return randomised(Transformer(config).to(dtype))
+        return randomised(new_network(config).to(dtype))

@@ -8,11 +8,11 @@ import pytest
 
 from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.checkpoints.tokenizer import train_tokenizer
-from model.network.families import new_network
 from pages import PAGES
 from tests.model.checkpoints.test_language_model import MODERN
-from tests.model.tiny import SENTENCES, randomised
+from tests.model.tiny import SENTENCES, random_model
 from tests.pages.test_pages import holds, said
+from viz.tokens import visible
 
 pytest.importorskip("streamlit")
 
@@ -27,7 +27,7 @@ def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, layers in (("lm", (0, 2)), ("mlm", (2, 0))):
         tokenizer = train_tokenizer(lines, 312, masked=name == "mlm")
         config = replace(MODERN, vocab_size=312, n_encoder_layers=layers[0], n_decoder_layers=layers[1])
-        model = randomised(new_network(config))
+        model = random_model(config)
         save_checkpoint(folder / name, model, tokenizer, dict(model.named_parameters()))
     return folder
 
@@ -61,11 +61,11 @@ def test_continue_a_text_shows_what_the_model_writes_and_the_same_seed_writes_it
     language_model = load_checkpoint(str(families / "lm"), "cpu")
     app = open_family(CONTINUE, checkpoint="lm", source="Two dogs", new_tokens="6")
     (greedy,) = language_model.continue_text(["Two dogs"], max_new_tokens=6, temperature=0)
-    assert shown(app) == greedy
+    assert shown(app) == visible(greedy)
     app.segmented_control(key="writing").set_value("sample").run()
     app.number_input(key="decoding-seed").set_value(3).run()
     (sampled,) = language_model.continue_text(["Two dogs"], max_new_tokens=6, seed=3)
-    assert shown(app) == sampled
+    assert shown(app) == visible(sampled)
     assert not app.exception
     assert holds(app) == 3
 
@@ -77,3 +77,16 @@ def shown(app) -> str:
 
     (body,) = (element.proto.body for element in app.get("html") if 'class="given"' in element.proto.body)
     return html.unescape(re.sub("<style>.*</style>|<[^>]*>", "", body, flags=re.DOTALL))
+
+
+@pytest.mark.parametrize("page", ["pages/attention_step_by_step.py", "pages/layer_by_layer.py"])
+def test_the_arithmetic_on_screen_is_the_models_where_it_rotates_queries_and_has_another_norm(page, open_family):
+    """What the learned matrix gives is not what is multiplied: both are drawn, and each sum is its own number."""
+    app = open_family(page, checkpoint="lm", source="Two dogs run through the snow.", step="0")
+    formulas = " ".join(element.value for element in app.latex)
+    if page.endswith("layer_by_layer.py"):
+        assert "RMSNorm" in formulas
+        assert "LayerNorm" not in formulas
+    else:
+        assert "mathrm{pre}" in formulas
+        assert "Then this model changes queries and keys: normalise, rotate." in " ".join(m.value for m in app.markdown)

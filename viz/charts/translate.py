@@ -41,7 +41,7 @@ def certainty_bars(next_tokens: Sequence[str], probabilities: Array, chosen: int
             )
         ],
         height=260,
-        xaxis=token_ticks(next_tokens) | {"title": "token of the translation"},
+        xaxis=token_ticks(next_tokens) | {"title": "token"},
         yaxis={"title": "probability", "range": [0, 1], "tickformat": ".0%"},
     )
 

@@ -38,10 +38,13 @@ def _projection(head: Head, choice: Choice) -> Arithmetic:
     position, axis = (choice.query, head.queries) if name == "Q" else (choice.key, head.keys)
     x, w, b = head.inputs[name][position], head.weights[name][:, c], head.biases[name][c]
     products = _double(x) * w
-    value, colour = head.projected[name][position, c], COLOURS[name]
+    value, colour = head.linear[name][position, c], COLOURS[name]
+    turned = head.then if name != "V" else ""
+    symbol = name.lower() + (r"^{\mathrm{pre}}" if turned else "")
+    then = f"; then {turned}: {number(head.projected[name][position, c])}" if turned else ""
     source = "Y" if head.crosses and name != "Q" else "X"
     latex = (
-        rf"{entry(name.lower(), position, c, colour)} = \sum_{{m=0}}^{{{head.d_model - 1}}} {source}_{{{position},m}}\,"
+        rf"{entry(symbol, position, c, colour)} = \sum_{{m=0}}^{{{head.d_model - 1}}} {source}_{{{position},m}}\,"
         rf"({coloured(colour, f'W_{name}')})_{{m,{c}}} + ({coloured(colour, f'b_{name}')})_{{{c}}}"
         rf" = {latex_number(products.sum())} + {bracketed(b)} = {latex_number(value)}"
     )
@@ -53,7 +56,7 @@ def _projection(head: Head, choice: Choice) -> Arithmetic:
             Row(f"W_{name}, column {c}", w, colour),
             Row("product", products, bars=True),
         ),
-        f"sum {number(products.sum())}, plus bias {number(b)} = {number(value)}",
+        f"sum {number(products.sum())}, plus bias {number(b)} = {number(value)}{then}",
     )
     return Arithmetic(latex, (strip,))
 

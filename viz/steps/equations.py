@@ -21,8 +21,13 @@ def projection(head: Head) -> tuple[Equation, ...]:
         rows = head.queries if name == "Q" else head.keys
         source, x = "Y" if head.crosses and name != "Q" else "X", head.inputs[name]
         bias = _matrix(f"b_{name}", head.biases[name][None], SINGLE, dimensions, learned, COLOURS[name])
-        product = _matrix(
-            name, head.projected[name], rows, dimensions, robust_range(head.projected[name]), COLOURS[name]
+        linear, product = head.linear[name], head.projected[name]
+        turned = head.then and name != "V"
+        limits = robust_range(linear, product)
+        after = (
+            (replace(_matrix(f"{name}_pre", linear, rows, dimensions, limits, COLOURS[name]), family=name), head.then)
+            if turned
+            else ()
         )
         return (
             _matrix(source, x, rows, model, robust_range(x)),
@@ -31,7 +36,8 @@ def projection(head: Head) -> tuple[Equation, ...]:
             "+",
             replace(bias, family="W, b"),
             "=",
-            replace(product, result=True),
+            *after,
+            replace(_matrix(name, product, rows, dimensions, limits, COLOURS[name]), result=True),
         )
 
     return tuple(equation(name) for name in PROJECTIONS)

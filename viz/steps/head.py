@@ -7,6 +7,8 @@ from viz import tokens
 from viz.canvas.matrices import Array, Axis
 
 PROJECTIONS = ("Q", "K", "V")
+AFTER_PROJECTION = {"qk_norm": "normalise", "rotary": "rotate"}
+"""what a model may do to queries and keys, in this order"""
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,12 @@ class Head:
     """by Q, K, V: (d_model, d_k)"""
     biases: dict[str, Array]
     """by Q, K, V: (d_k,)"""
-    projected: dict[str, Array]
+    linear: dict[str, Array]
     """by Q, K, V: (position, d_k) = input W + b"""
+    projected: dict[str, Array]
+    """by Q, K, V: (position, d_k); `linear`, after what the model then does to queries and keys"""
+    then: str
+    """what it does to them: "", "normalise", "rotate", or "normalise, rotate" (RoPE)"""
     scores: Array
     """(query, key) = Q K^T"""
     scaled: Array
@@ -121,6 +127,8 @@ def head_of(attention: Any, index: int, row_notes: tuple[str, ...] = ()) -> Head
         inputs=dict(zip(PROJECTIONS, inputs, strict=True)),
         weights={name: getattr(learned, f"w_{name.lower()}")[index] for name in PROJECTIONS},
         biases={name: getattr(learned, f"b_{name.lower()}")[index] for name in PROJECTIONS},
+        linear={name: _linear(attention, name.lower())[index] for name in PROJECTIONS},
+        then=", ".join(word for part, word in AFTER_PROJECTION.items() if _has(attention, part)),
         projected={name: getattr(attention, name.lower())[index] for name in PROJECTIONS},
         scores=attention.scores[index],
         scaled=attention.scaled[index],
@@ -135,3 +143,15 @@ def head_of(attention: Any, index: int, row_notes: tuple[str, ...] = ()) -> Head
         b_o=learned.b_o,
         out=attention.out,
     )
+
+
+def _has(attention: Any, part: str) -> bool:
+    return getattr(attention, part, None) is not None
+
+
+def _linear(attention: Any, name: str) -> Array:
+    """(heads, position, d_k): what the learned matrix of q, k or v gives, before any norm and rotation."""
+    for part in AFTER_PROJECTION:
+        if name != "v" and _has(attention, part):
+            return getattr(getattr(attention, part), name)
+    return getattr(attention, name)

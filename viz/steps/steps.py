@@ -49,6 +49,7 @@ def _numbers(head: Head) -> dict:
         "inputs": "a query from each decoder row (X), a key and a value from each encoder row (Y)"
         if head.crosses
         else "a query, a key and a value from each row of X",
+        "then": f" Then this model changes queries and keys: {head.then}." if head.then else "",
         "masked": f"Keys that a query may not attend to are set to −∞ (hatched): {masked} of {cells} cells."
         if masked
         else f"Every query may attend to every key here: none of the {cells} cells is masked.",
@@ -105,7 +106,7 @@ STEPS = (
         "Project to Q, K, V",
         "3.2.2",
         equations.projection,
-        "Learned matrices compute {inputs}.",
+        "Learned matrices compute {inputs}.{then}",
         "The query encodes what a position looks for, the key what it can be found by, the value what it passes on. "
         "Each head has its own matrices, {d_model} × {d_k} here, so that each can look for something else.",
         ("query", "key", "dimension"),

@@ -14,13 +14,12 @@ from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.hooks import hook_points
 from model.interventions import AttentionTemperature, HeadGate, PositionsOff, SublayerOff
 from model.network.config import BOS, EOS, TransformerConfig
-from model.network.families import new_network
 from model.network.network import Network
 from model.proof.checks import prove
 from model.trace import log_probabilities
 from tests.model.network.test_families import parts
 from tests.model.strategies import few
-from tests.model.tiny import randomised
+from tests.model.tiny import random_model
 
 MODERN = TransformerConfig(
     d_model=32, n_heads=4, d_ff=48, n_encoder_layers=0, n_decoder_layers=2, dropout=0.0, max_len=64, norm="pre",
@@ -37,7 +36,7 @@ def language_model(tokenizer) -> LanguageModel:
 
 def opened(tokenizer, **changes) -> LanguageModel:
     config = replace(MODERN, vocab_size=len(tokenizer), **changes)
-    return LanguageModel("random", "0" * 64, randomised(new_network(config)).eval().requires_grad_(False), tokenizer)
+    return LanguageModel("random", "0" * 64, random_model(config), tokenizer)
 
 
 def half_precision(model: Network) -> dict[str, torch.Tensor]:

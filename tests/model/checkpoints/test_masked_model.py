@@ -9,10 +9,9 @@ from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.checkpoints.tokenizer import MASK, train_tokenizer
 from model.interventions import HeadGate
-from model.network.families import new_network
 from model.proof.checks import prove
 from tests.model.checkpoints.test_language_model import MODERN, half_precision
-from tests.model.tiny import randomised
+from tests.model.tiny import random_model
 
 LINES = ["A dog runs through the snow.", "Two dogs play.", "The old man reads a book in the garden."] * 30
 TEXT = "The <mask> reads a <mask>."
@@ -22,7 +21,7 @@ TEXT = "The <mask> reads a <mask>."
 def masked_model() -> MaskedModel:
     tokenizer = train_tokenizer(LINES, 286, masked=True)
     config = replace(MODERN, vocab_size=286, n_encoder_layers=2, n_decoder_layers=0)
-    return MaskedModel("random", "0" * 64, randomised(new_network(config)).eval().requires_grad_(False), tokenizer)
+    return MaskedModel("random", "0" * 64, random_model(config), tokenizer)
 
 
 def test_a_saved_masked_model_opens_as_one(masked_model, tmp_path):

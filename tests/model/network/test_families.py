@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from model.hooks import explicit_path, hook_points, recording
 from model.network.config import PAD, TransformerConfig
-from model.network.families import new_network
 from model.network.masks import alibi_bias, window_mask
 from model.network.network import Network
 from model.network.rotary import Rotary
 from tests.model.strategies import few
-from tests.model.tiny import randomised
+from tests.model.tiny import random_model
 
 TOLERANCE = 1e-10
 PLAIN = TransformerConfig(60, 16, 4, 24, n_encoder_layers=0, n_decoder_layers=2, dropout=0.0, max_len=32)
@@ -38,7 +37,7 @@ def parts(draw: st.DrawFn) -> dict:
 
 
 def network(**changes: object) -> Network:
-    return randomised(new_network(replace(PLAIN, **changes))).double().eval()
+    return random_model(replace(PLAIN, **changes), dtype=torch.float64)
 
 
 def tokens(*shape: int) -> torch.Tensor:

@@ -1,6 +1,6 @@
 """With the same weights, the parts that came after the paper compute what Hugging Face's models compute."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
 import torch
@@ -18,6 +18,13 @@ from tests.model.tiny import randomised
 TOLERANCE = 1e-5
 SIZES = {"vocab_size": 50, "d_model": 32, "n_heads": 4, "d_ff": 48, "max_len": 64, "dropout": 0.0}
 TOKENS = torch.tensor([[2, 17, 9, 33, 41, 8, 25, 11, 3]])
+
+
+@pytest.fixture(autouse=True)
+def same_weights_each_time() -> Iterator[None]:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
 
 
 def copy_weights(pairs: Iterable[tuple[nn.Module, nn.Module]]) -> None:
