@@ -25,7 +25,7 @@ shown = parts.choose(view)
 token_chips(
     piece_boxes(parts.TITLES[shown.side], shown.pieces, parts.HUES[shown.side], shown.position),
     "token-chips",
-    lambda position: st.session_state.update(tokens_position=position),
+    parts.choose_token,
 )
 
 limits = symmetric_range(*vars(shown.embedded).values())

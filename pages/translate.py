@@ -53,7 +53,7 @@ with left:
     with target_chips:
         title = "Target tokens, their ids, and the probability the model gave each; click one for its alternatives"
         boxes = html.chips(title, trace.next_tokens, trace.next_ids, theme.DECODER, written, position)
-        token_chips(boxes, "target-chips", lambda position: st.session_state.update(position=position))
+        token_chips(boxes, "target-chips", parts.choose_at)
     certainty = translate.certainty_bars(trace.next_tokens, written, position)
     chart(
         certainty,

@@ -65,7 +65,12 @@ def choose(view: View) -> Shown:
 def choose_clicked() -> None:
     """A click on a bar of the lengths chooses its token."""
     if point := clicked_point(LENGTH_CHART):
-        st.session_state["tokens_position"] = point["point_index"]
+        choose_token(point["point_index"])
+
+
+def choose_token(position: int) -> None:
+    """Choose the token at this position."""
+    st.session_state["tokens_position"] = position
 
 
 def show_arithmetic(view: View, shown: Shown) -> None:

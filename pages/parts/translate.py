@@ -45,7 +45,12 @@ class Alignment:
 def choose_clicked_position() -> None:
     """A click on a bar of the chart chooses its position."""
     if point := clicked_point(POSITION_CHART):
-        st.session_state["position"] = point["point_index"]
+        choose_at(point["point_index"])
+
+
+def choose_at(position: int) -> None:
+    """Choose a position of the translation."""
+    st.session_state["position"] = position
 
 
 def choose_position(rows: list[str]) -> int:
