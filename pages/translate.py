@@ -7,6 +7,8 @@ from model.analysis.view_arrays import translation_arrays
 from model.generation.search import beam_search, greedy
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
+from pages.frame.sidebar import SEE
+from pages.parts import head_importance
 from pages.parts import translate as parts
 from pages.parts.forced_prefix import HERE, PART
 from pages.widgets.canvas import token_chips
@@ -67,7 +69,11 @@ with right:
     st.caption(
         f"The most probable tokens at position {position}, and all others combined. Bold: the token in the translation."
     )
-    link_with("Force another word here", "what_if", part=PART, **{HERE: str(position)})
+    with st.container(horizontal=True):
+        link_with("Force another word here", "what_if", part=PART, **{HERE: str(position)})
+        asked = {"which_score": head_importance.SCORED["token"], head_importance.AT: rows[position]}
+        see = {SEE: f"cross.{alignment.layer}.{alignment.head or 0}"}
+        link_with("Which heads chose it?", "what_if", part=head_importance.PART, **see, **asked)
     best = translate.alternative_bars(names, shares, chosen, trace.logits.shape[-1])
     chart(best, key="runners-up", alt=f"The most probable tokens at position {position}")
 

@@ -32,17 +32,37 @@ Pair = tuple[Sequence[int], Sequence[int]]
 
 
 @dataclass(frozen=True)
+class Question:
+    """What is scored: log p of the whole target, of one of its tokens, or how far that is ahead of another token."""
+
+    position: int | None = None
+    """of the target token that is scored, given the target before it; None: all of them together"""
+    against: int | None = None
+    """id of a token whose log p at `position` is subtracted; None: nothing is"""
+
+    def score(self, logits: Tensor, target: Sequence[int]) -> float:
+        """In nats, of logits (position, vocabulary) and the ids they should predict."""
+        if self.position is None:
+            return log_probability(logits, target)
+        row = logits[self.position].double().log_softmax(-1)
+        return (row[target[self.position]] - (0 if self.against is None else row[self.against])).item()
+
+
+WHOLE = Question()
+
+
+@dataclass(frozen=True)
 class HeadScores:
-    """What switching off each head does to the log-probability of translations; NaN where not yet run."""
+    """What switching off each head does to the score of translations; NaN where not yet run."""
 
     kind: str
     """encoder_self, decoder_self or cross"""
     mode: Mode
     """what replaces z: zeros, or its mean over positions"""
     log_probabilities: Array
-    """(sentences,): log p(target | source) with all heads, in nats"""
+    """(sentences,): the score with all heads, in nats: log p(target | source) if the question names no token"""
     changes: Array
-    """(sentences, layers, heads): log p without the head minus log p with it"""
+    """(sentences, layers, heads): the same without the head minus it with all heads"""
 
     @property
     def change(self) -> Array:
@@ -62,6 +82,7 @@ def head_scores(
     mode: Mode = "zero",
     interventions: Sequence[Intervention] = (),
     rows: int = ROWS,
+    question: Question = WHOLE,
 ) -> Iterator[HeadScores]:
     """Score every head of `kind`; yields after each pass, the whole result last.
 
@@ -72,6 +93,7 @@ def head_scores(
         mode: of `HeadGate`.
         interventions: in effect in every run, also in the one with all heads.
         rows: heads per pass; one more row has all heads.
+        question: what is scored.
 
     Raises:
         ValueError: no pairs, or no such kind.
@@ -88,7 +110,7 @@ def head_scores(
         for first in range(1, 1 + layers * heads, rows):
             # Run 0 has all heads; run 1 + i lacks head i, counted through the layers.
             runs = torch.tensor([0, *range(first, min(first + rows, 1 + layers * heads))])
-            plain[number], *without = _log_probabilities(model, pair, kind, mode, runs, interventions)
+            plain[number], *without = _score_runs(model, pair, kind, mode, runs, interventions, question)
             changes[number].flat[first - 1 : first - 1 + len(without)] = np.array(without) - plain[number]
             yield HeadScores(kind, mode, plain.copy(), changes.copy())
 
@@ -115,10 +137,16 @@ def prune(scores: Sequence[HeadScores], k: int) -> tuple[HeadGate, ...]:
 
 
 @torch.inference_mode()
-def _log_probabilities(
-    model: Transformer, pair: Pair, kind: str, mode: Mode, runs: Tensor, interventions: Sequence[Intervention]
+def _score_runs(
+    model: Transformer,
+    pair: Pair,
+    kind: str,
+    mode: Mode,
+    runs: Tensor,
+    interventions: Sequence[Intervention],
+    question: Question,
 ) -> list[float]:
-    """log p(target | source) of each run, in nats; run 0 has all heads, run 1 + i lacks head i.
+    """The score of each run, in nats; run 0 has all heads, run 1 + i lacks head i.
 
     Below its own layer a run equals run 0, so it joins the batch there; that saves half of the layers' work.
     """
@@ -146,7 +174,7 @@ def _log_probabilities(
                 x = layer(torch.cat([x, x[:1].expand(joined, -1, -1)]), memory, tgt_mask, src_mask)
             logits = model.logits(model.output(model.decoder.final_norm(x)))
     # One run at a time: its logits fit the processor's cache, which is ten times as fast.
-    return [log_probability(row, pair[1]) for row in logits]
+    return [question.score(row, pair[1]) for row in logits]
 
 
 def log_probability(logits: Tensor, target: Sequence[int]) -> float:

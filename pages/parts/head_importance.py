@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from model.analysis.head_importance import HeadScores, Pair, head_scores, prune
+from model.analysis.head_importance import WHOLE, HeadScores, Pair, Question, head_scores, prune
 from model.analysis.head_pruning import PruningCurve, encode_pair, pruning_curve
+from model.generation.long_text import one_line
 from model.interventions import HeadGate
 from pages.compute.cache import store, stored
 from pages.compute.on_request import compute_on_request, pressed
@@ -16,13 +17,19 @@ from pages.compute.runs import Request, rerun, run, translate
 from pages.frame.examples import examples_of
 from pages.frame.view import KINDS, Place, View
 from pages.widgets.chart import chart, clicked_point
-from pages.widgets.controls import choice, slider
+from pages.widgets.controls import choice, select, slider
 from pages.widgets.explain import show_code
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
 from viz.charts.head_importance import effect_maps, effect_table, pruning_chart
 from viz.html import word_diff
+from viz.tokens import as_markdown, decoder_rows, labels
 
+PART = "Which heads matter"
+"""title of the tab"""
+AT = "which_at"
+"""in session and URL: the position whose token is scored"""
+SCORED = {"all": "the whole translation", "token": "one token of it"}
 MAPS = "which-maps"
 SENTENCES = 10
 CHART = ":material/show_chart:"
@@ -41,8 +48,9 @@ def show_which_heads(view: View) -> None:
         "it become? A large drop means that the head was needed; no change means that it was not, or that other "
         "heads compensated."
     )
-    kinds, mode, on = _controls(view)
-    calls = _score(view, kinds, mode, on)
+    question = _question(view)
+    kinds, mode, on = _controls(view, question)
+    calls = _score(view, kinds, mode, on, question)
     if calls is None:
         return
     scores = [call.result for call in calls.values()]
@@ -51,9 +59,9 @@ def show_which_heads(view: View) -> None:
         figure = effect_maps(changes, KINDS, (view.kind, view.layer, view.head))
         chart(figure, key=f"{MAPS}-figure", alt="Change in log-probability without each head", on_select=_clicked)
     plain = scores[0].log_probabilities
-    several = f"over {len(plain)} sentences and their own translations, a mean"
+    several = f"log p over {len(plain)} sentences and their own translations, a mean"
     st.caption(
-        f"Change in log p, {several if len(plain) > 1 else 'of this translation'}. With all heads it is "
+        f"Change in {several if len(plain) > 1 else _in_words(view, question)}. With all heads it is "
         f"{plain.mean():.3f} nats. Blue: it falls without the head; red: it rises. Framed: the sidebar's head; click "
         "on a cell to select its head."
     )
@@ -62,11 +70,48 @@ def show_which_heads(view: View) -> None:
     show_code(head_scores, prune, pruning_curve)
 
 
-def _controls(view: View) -> tuple[tuple[str, ...], str, str]:
+def _question(view: View) -> Question:
+    """Choose what is scored: the whole translation, one token of it, or that token against another word."""
+    trace = view.trace
+    left, middle, right = st.columns([2, 3, 3])
+    if choice("Scored by", SCORED, "which_score", place=left) == "all":
+        return WHOLE
+    rows = dict(enumerate(decoder_rows(trace.tgt_tokens, trace.next_tokens)))
+    position = min(select("The row that", rows, AT, default=0, place=middle), len(rows) - 1)
+    others = [candidate for candidate in trace.candidates[position] if candidate.id != trace.next_ids[position]]
+    names = dict(zip((c.id for c in others), labels([c.token for c in others]), strict=True))
+    word = right.selectbox(
+        "Against",
+        list(names),
+        index=None,
+        format_func=lambda i: names.get(i, str(i)),
+        key=f"which-against-{position}",
+        accept_new_options=True,
+        placeholder="nothing, or another word there",
+        help="One of the most probable tokens, or any word that you type: the score is then log p of the token minus "
+        "log p of this one. Heads whose removal lowers it prefer the token to the other word.",
+    )
+    if word is None or isinstance(word, int):
+        return Question(position, word)
+    found = view.translator.tokenizer.encode_next(one_line(word))
+    return Question(position, found[0] if found else None)
+
+
+def _in_words(view: View, question: Question) -> str:
+    if question.position is None:
+        return "log p of this translation"
+    tokens = view.translator.tokenizer.tokens
+    token = labels([view.trace.next_tokens[question.position]])[0]
+    other = "" if question.against is None else f" minus log p of “{labels(tokens([question.against]))[0]}”"
+    return f"log p of “{as_markdown(token)}” at position {question.position}{as_markdown(other)}"
+
+
+def _controls(view: View, question: Question) -> tuple[tuple[str, ...], str, str]:
     left, middle, right = st.columns([2, 3, 3])
     kinds = choice("Heads of", OF, "which_of", place=left)
     mode = choice("Replaced", MODES, "which_mode", place=middle, help=MEAN)
-    on = choice("Measured on", ON, "which_on", place=right)
+    one = question.position is not None
+    on = "sentence" if one else choice("Measured on", ON, "which_on", place=right)
     return (view.kind,) if kinds == "kind" else tuple(kind.name for kind in view.translator.kinds), mode, on
 
 
@@ -76,10 +121,10 @@ def _clicked() -> None:
         st.session_state.update(zip(("kind", "layer", "head"), point["customdata"], strict=True))
 
 
-def _score(view: View, kinds: tuple[str, ...], mode: str, on: str) -> dict[str, Call] | None:
+def _score(view: View, kinds: tuple[str, ...], mode: str, on: str, question: Question) -> dict[str, Call] | None:
     """Scores of every head by kind, from the cache or, once the button is pressed, measured now."""
     trace, translator = view.trace, view.translator
-    cases = {kind: ("head scores", trace, on, kind, mode) for kind in kinds}
+    cases = {kind: ("head scores", trace, on, kind, mode, question) for kind in kinds}
     scores = {kind: stored(*case) for kind, case in cases.items()}
     place = st.empty()
     if None in scores.values():
@@ -93,7 +138,7 @@ def _score(view: View, kinds: tuple[str, ...], mode: str, on: str) -> dict[str, 
     rows = max(TOKENS_IN_A_PASS // max(len(side) for pair in pairs for side in pair), 1)
     calls = {}
     for number, kind in enumerate(kinds):
-        arguments = translator.model, pairs, kind, mode, trace.interventions, rows
+        arguments = translator.model, pairs, kind, mode, trace.interventions, rows, question
         if scores[kind] is None:
             for result in in_turns(head_scores(*arguments)):
                 bar.progress((number + result.done) / len(kinds), f"{KINDS[kind]}: {result.done:.0%}")

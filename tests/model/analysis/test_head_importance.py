@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.head_importance import HeadScores, head_scores, prune
+from model.analysis.head_importance import HeadScores, Question, head_scores, prune
 from model.checkpoints.translator import Translator
 from model.interventions import HeadGate, Intervention, Unscaled
 from model.network.config import BOS
-from model.trace import Trace
+from model.trace import Trace, log_probabilities
 from tests.bench.head_scoring import cut, head_scoring
 from tests.model.strategies import KINDS
 from tests.model.tiny import SENTENCES, random_model
@@ -46,6 +46,21 @@ def test_one_pass_gives_what_a_run_for_each_head_gives(double, traces, kind, mod
         alone = log_probability(double, traces[0], HeadGate(0.0, kind, layer, head, mode)) - plain
         assert scores.changes[0, layer, head] == pytest.approx(alone, abs=1e-10)
     assert np.unique(scores.changes).size == 8, "and each head has a score of its own"
+
+
+@pytest.mark.parametrize(("position", "against"), [(0, None), (3, None), (3, 17)])
+def test_one_token_or_its_lead_over_another_word_is_scored_by_its_row_alone(double, traces, position, against):
+    trace, question = traces[0], Question(position, against)
+
+    def score(*changes: Intervention) -> float:
+        row = log_probabilities(double.rerun(trace, changes).logits)[position]
+        return row[trace.next_ids[position]] - (0 if against is None else row[against])
+
+    scores = finished(double, traces[:1], "cross", question=question)
+    assert scores.log_probabilities[0] == pytest.approx(score(), abs=1e-10)
+    for layer, head in np.ndindex(2, 4):
+        alone = score(HeadGate(0.0, "cross", layer, head)) - score()
+        assert scores.changes[0, layer, head] == pytest.approx(alone, abs=1e-10)
 
 
 def test_several_sentences_score_their_mean(double, traces):

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.head_importance import head_scores, prune
+from model.analysis.head_importance import Question, head_scores, prune
 from model.analysis.head_pruning import pruning_curve
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
+from viz.tokens import decoder_rows
 
 pytestmark = pytest.mark.usefixtures("fresh_caches")
 
@@ -47,6 +48,31 @@ def test_the_map_is_what_the_model_scores_and_waits_for_the_button(
     assert drawn == pytest.approx(right.change, abs=1e-5)
     assert app.dataframe[0].value["change, nats"].tolist() == pytest.approx(sorted(right.change.ravel()), abs=1e-5)
     assert f"{right.log_probabilities[0]:.3f} nats" in words(app)
+
+
+def test_one_token_and_its_lead_over_another_word_are_scored(open_app: Callable, translator: "Translator") -> None:
+    """From a token of the translation, in the link of the home page, to the heads that chose it."""
+    trace = translator.trace(SOURCE, TEXT)
+    row = decoder_rows(trace.tgt_tokens, trace.next_tokens)[2]
+    app = open_app(
+        PAGE,
+        source=SOURCE,
+        target="Typed",
+        typed=TEXT,
+        kind=CROSS,
+        part=PART,
+        which_score="one token of it",
+        which_at=row,
+    )
+    other = next(candidate.id for candidate in trace.candidates[2] if candidate.id != trace.next_ids[2])
+    for against in (None, other):
+        app.selectbox(key="which-against-2").set_value(against).run()
+        scored(app)
+        pair = (trace.src_ids, trace.next_ids)
+        *_, right = head_scores(translator.model, [pair], "cross", question=Question(2, against))
+        (drawn,) = maps(app)
+        assert drawn == pytest.approx(right.change, abs=1e-5)
+        assert "at position 2" in words(app)
 
 
 def test_pruning_none_changes_nothing_and_pruning_some_is_the_models(
