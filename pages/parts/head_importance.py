@@ -29,7 +29,7 @@ PART = "Which heads matter"
 """title of the tab"""
 AT = "which_at"
 """in session and URL: the position whose token is scored"""
-SCORED = {"all": "the whole translation", "token": "one token of it"}
+SCORED = {"all": "all tokens", "token": "one token"}
 MAPS = "which-maps"
 SENTENCES = 10
 CHART = ":material/show_chart:"

@@ -101,7 +101,8 @@ def draw_alignment_lines(view: View, alignment: Alignment) -> Drawing:
         labels(attention.query_tokens),
         labels(attention.key_tokens),
         predicts=labels(view.trace.next_tokens),
-        measure=alignment.what,
+        measure="attention weight" if alignment.head is not None else "mean attention weight",
+        title=alignment.what,
     )
     return token_lines(payload, ALIGNMENT_LINES)
 

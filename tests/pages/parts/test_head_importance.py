@@ -61,7 +61,7 @@ def test_one_token_and_its_lead_over_another_word_are_scored(open_app: Callable,
         typed=TEXT,
         kind=CROSS,
         part=PART,
-        which_score="one token of it",
+        which_score="one token",
         which_at=row,
     )
     other = next(candidate.id for candidate in trace.candidates[2] if candidate.id != trace.next_ids[2])
