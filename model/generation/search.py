@@ -129,7 +129,7 @@ def beam_steps(
     """
     device = steps.prefixes.device
     # All rows of a sentence start as the same prefix, so only the first one competes.
-    scores = torch.full((len(limits), beam_size), -torch.inf, device=device)
+    scores = torch.full((len(limits), beam_size), -torch.inf, dtype=steps.dtype, device=device)
     scores[:, 0] = steps.force(prefix)[::beam_size]
     missing = dict.fromkeys(range(len(limits)), beam_size)
     for logits in steps:
@@ -151,7 +151,8 @@ def beam_steps(
         yield candidates, following
         if not survivors:
             return
-        scores = torch.tensor([c.log_probability for c in survivors], device=device).unflatten(0, (-1, beam_size))
+        totals = torch.tensor([c.log_probability for c in survivors], dtype=steps.dtype, device=device)
+        scores = totals.unflatten(0, (-1, beam_size))
         rows, tokens = (torch.tensor([c[field] for c in survivors], device=device) for field in (0, 1))
         steps.extend(tokens, rows)
 

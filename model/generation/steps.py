@@ -48,6 +48,8 @@ class Steps(Iterator[Tensor]):
     ) -> None:
         device = model.output.weight.device
         self.model = model
+        self.dtype = torch.promote_types(model.output.weight.dtype, torch.float32)
+        """of logits and of sums of log-probabilities"""
         self.prefixes = torch.full((len(sources) * copies, 1), BOS, device=device)
         """(row, length), <s> first"""
         self._fast = self._cache = None
@@ -76,7 +78,7 @@ class Steps(Iterator[Tensor]):
             logits = self.model.decode_next(newest, length - 1, *self._context, self._cache)
         else:
             logits = self.model.decode(self.prefixes, *self._context)[:, -1]
-        return logits.to(torch.promote_types(logits.dtype, torch.float32))
+        return logits.to(self.dtype)
 
     def extend(self, tokens: Tensor, rows: Tensor | None = None) -> None:
         """Append one token (row,) to each prefix; `rows` first selects and reorders the prefixes (None: all stay).
@@ -95,7 +97,7 @@ class Steps(Iterator[Tensor]):
 
     def force(self, prefix: Sequence[int]) -> Tensor:
         """Extend every row with the same tokens; returns log p(prefix | source) of each row, (row,)."""
-        total = torch.zeros(len(self.prefixes), device=self.prefixes.device)
+        total = torch.zeros(len(self.prefixes), dtype=self.dtype, device=self.prefixes.device)
         for token in prefix:
             total += log_probabilities(next(self))[:, token]
             self.extend(torch.full_like(self.prefixes[:, 0], token))

@@ -128,7 +128,7 @@ def test_a_page_runs_for_every_kind_and_scope(page: str, open_app: Callable) -> 
     ):
         app = open_app(page, kind=kind, layer="1", head="3", tau="0.05", scope=scope, target="Greedy")
         assert not app.exception
-        assert "τ = 0.05" in said(app)
+        assert any("τ = 0.05" in caption.value for caption in app.caption)
         assert holds(app) == 3
 
 
