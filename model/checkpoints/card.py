@@ -19,7 +19,7 @@ class Score:
     value: float
     beam_size: int
     signature: str
-    """sacreBLEU's"""
+    """sacreBLEU's; of other metrics, how much text was scored"""
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,9 @@ def evaluate_command(checkpoint: str, dataset: str, scores: tuple[Score, ...]) -
     metrics.json does not name."""
     of_set = [score for score in scores if score.dataset == dataset]
     command = ["python", "-m", "model.evaluate", "--checkpoint", checkpoint, "--data", "FILE"]
-    command += ["--beam-size", str(of_set[0].beam_size)]
-    if any(score.metric != "BLEU" for score in of_set):
+    if any(score.metric.endswith("BLEU") for score in of_set):
+        command += ["--beam-size", str(of_set[0].beam_size)]
+    if any(score.metric.endswith(" BLEU") for score in of_set):
         command += ["--lowercased-reference", "REFERENCE"]
     return shlex.join([*command, "--record", dataset])
 

@@ -12,7 +12,7 @@ import streamlit as st
 from model.analysis import tab_arrays as tab
 from model.background.sizes import Work, count_parameters, multiply_adds
 from model.background.table_3 import TABLE_3, rounded_millions
-from model.checkpoints.card import Card, evaluate_command, read_card
+from model.checkpoints.card import Card, Score, evaluate_command, read_card
 from model.checkpoints.store import CheckpointError, checkpoint_path, load_checkpoint
 from model.checkpoints.translator import Translator
 from model.network.config import PRESETS
@@ -50,11 +50,11 @@ def card_of(view: "View") -> Card:
 
 
 def show_summary(view: "View", card: Card) -> None:
-    """Four metrics: BLEU, parameters, file size and loading time."""
+    """Four metrics: the first score, parameters, file size and loading time."""
     places = st.columns(4)
-    score = next((score for score in card.scores if score.metric == "BLEU"), None)
-    label = f"BLEU, {as_markdown(score.dataset)}" if score else "BLEU"
-    places[0].metric(label, f"{score.value:.2f}" if score else "not measured")
+    score = next((score for score in card.scores if not score.metric.endswith(" BLEU")), None)
+    label = f"{as_markdown(score.metric)}, {as_markdown(score.dataset)}" if score else "Score"
+    places[0].metric(label, f"{score.value:.{_digits(score)}f}" if score else "not measured")
     parameters = sum(view.translator.parameters_by_part().values())
     places[1].metric("Parameters", amount(parameters), help=f"{parameters:,}")
     places[2].metric("Weights file", f"{card.files.get('model.safetensors', 0) / 1e6:.3g} MB")
@@ -67,6 +67,10 @@ def show_summary(view: "View", card: Card) -> None:
     )
 
 
+def _digits(score: Score) -> int:
+    return 2 if score.metric.endswith("BLEU") else 4
+
+
 def show_scores(view: "View", card: Card) -> None:
     """Every score in metrics.json with its signature and command, and the last row of the training log."""
     _say_missing(card, "metrics.json", "log.csv")
@@ -74,13 +78,11 @@ def show_scores(view: "View", card: Card) -> None:
         table = {
             "set": [score.dataset for score in card.scores],
             "metric": [score.metric for score in card.scores],
-            "BLEU": [score.value for score in card.scores],
+            "score": [f"{score.value:.{_digits(score)}f}" for score in card.scores],
             "beam": [score.beam_size for score in card.scores],
-            "sacreBLEU signature": [score.signature for score in card.scores],
+            "sacreBLEU signature, or amount of text": [score.signature for score in card.scores],
         }
-        controls.table(
-            pd.DataFrame(table).convert_dtypes(), floats=None, BLEU=st.column_config.NumberColumn(format="%.2f")
-        )
+        controls.table(pd.DataFrame(table).convert_dtypes(), floats=None)
         sets = dict.fromkeys(score.dataset for score in card.scores)
         commands = [evaluate_command(view.translator.name, dataset, card.scores) for dataset in sets]
         st.code("\n".join(commands), language="bash", wrap_lines=True)
@@ -211,7 +213,13 @@ def calm_markdown(text: str) -> str:
 
 def _show_end_of_log(log: Sequence[Mapping[str, float]]) -> None:
     end = log[-1]
-    names = {"train_loss": "training loss", "dev_loss": "development loss", "dev_bleu": "development BLEU, greedy"}
+    names = {
+        "train_loss": "training loss",
+        "dev_loss": "development loss",
+        "dev_bleu": "development BLEU, greedy",
+        "dev_bits_per_byte": "development bits per byte",
+        "dev_accuracy": "accuracy on masked tokens",
+    }
     found = [f"{name} {end[column]:.4g}" for column, name in names.items() if column in end]
     where = [f"{name} {end[name]:,.0f}" for name in ("step", "epoch") if name in end]
     hours = [f"{end['hours']:.2f} hours"] if "hours" in end else []

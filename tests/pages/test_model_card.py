@@ -52,8 +52,8 @@ def test_scores_signatures_and_commands_are_those_of_the_file(folder: Path) -> N
     page = open_page()
     table = page.dataframe[0].value
     assert table["set"].tolist() == ["a_set*", "a_set*", "other"]
-    assert table["BLEU"].tolist() == [12.34, 11.5, 2.0]
-    assert table["sacreBLEU signature"].tolist() == ["tok:none", "tok:13a", "tok:13a"]
+    assert table["score"].tolist() == ["12.34", "11.50", "2.00"]
+    assert table["sacreBLEU signature, or amount of text"].tolist() == ["tok:none", "tok:13a", "tok:13a"]
     commands = page.code[0].value.splitlines()
     assert len(commands) == 2
     assert all(f"--checkpoint {DEFAULT_CHECKPOINT} --data FILE" in command for command in commands)
@@ -67,7 +67,7 @@ def test_a_bare_folder_is_said_in_sentences(folder: Path, tab: str, names: list[
     assert not (folder / "metrics.json").exists()
     page = open_page(tab)
     assert [info.value.split(":")[0] for info in page.info] == [f"This checkpoint has no {name}" for name in names]
-    assert metrics(page)["BLEU"] == "not measured"
+    assert metrics(page)["Score"] == "not measured"
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '{"a": {"scores": {"BLEU": 3}, "beam_size": 4}}'])
