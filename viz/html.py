@@ -19,7 +19,7 @@ _BOXES = f"""<style>
   background: color-mix(in srgb, var(--hue) 14%, transparent); }}
 button.chip {{ border-width: 1px; border-radius: 0.4rem; }}
 .chip.special, .chip.unknown {{ border-style: dotted; }}
-.chip.chosen {{ outline: 2px solid var(--hue); background: color-mix(in srgb, var(--hue) 40%, transparent); }}
+.chip.chosen {{ box-shadow: 0 0 0 2px var(--hue); background: color-mix(in srgb, var(--hue) 40%, transparent); }}
 .chip small, .character small {{ font-size: 0.72rem; opacity: 0.8; font-variant-numeric: tabular-nums; }}
 .chip .certainty {{ font-weight: 600; opacity: 1; }}
 .character {{ display: inline-flex; flex-direction: column; align-items: center; gap: 0.15rem; padding: 0.15rem 0.3rem;
