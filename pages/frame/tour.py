@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages import PAGES
+from pages import page_of
 from pages.frame.view import Place
 
 TOUR = "tour"
@@ -14,7 +14,7 @@ STEPS = {
     "head": "Open a head",
     "temperature": "Move the temperature τ",
 }
-HOME, HEADS = PAGES["See"][0], PAGES["See"][2]
+HOME, HEADS = page_of("translate.py"), page_of("heads_and_layers.py")
 
 
 def track_progress(source: str, place: Place, tau: float) -> None:
