@@ -188,8 +188,8 @@ def text(words: str, **place: Any) -> dict:
 
 
 def escape(names: Iterable[str]) -> list[str]:
-    """Plain texts as Plotly shows them, which takes a subset of HTML."""
-    return [html.escape(name) for name in names]
+    """Plain texts for Plotly, which reads a subset of HTML and would show an escaped quotation mark as it is."""
+    return [html.escape(name, quote=False) for name in names]
 
 
 def merge(*parts: Mapping) -> dict:

@@ -67,7 +67,7 @@ def axis_ticks(names: Sequence[str], most: int = MOST_TICKS) -> dict:
     Plotly reads a subset of HTML in tick labels, so the names are escaped.
     """
     shown = range(0, len(names), -(-len(names) // most) if names else 1)
-    return {"tickmode": "array", "tickvals": [*shown], "ticktext": [html.escape(names[i]) for i in shown]}
+    return {"tickmode": "array", "tickvals": [*shown], "ticktext": [html.escape(names[i], quote=False) for i in shown]}
 
 
 def token_ticks(pieces: Sequence[str], most: int = MOST_TICKS) -> dict:

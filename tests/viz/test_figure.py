@@ -8,8 +8,23 @@ import plotly.graph_objects as go
 import pytest
 from plotly.subplots import make_subplots
 
-from viz.figure import StableFigure, bar, figure, frame, grid, heatmap, hline, merge, panels, scatter, text, vline
+from viz.figure import (
+    StableFigure,
+    bar,
+    escape,
+    figure,
+    frame,
+    grid,
+    heatmap,
+    hline,
+    merge,
+    panels,
+    scatter,
+    text,
+    vline,
+)
 from viz.theme import FAINT, GREY, LOOK
+from viz.tokens import axis_ticks
 
 LINE = {"color": "#7f7f7f", "width": 1, "dash": "solid"}
 TITLES = ("left", "", "below", "last")
@@ -106,3 +121,9 @@ def test_equal_names_give_one_checksum_whether_or_not_they_are_one_object() -> N
     name = "".join(("key", "s"))
     same, copies = [name, name], ["".join(("key", "s")), "".join(("ke", "ys"))]
     assert figure([bar(x=same)]).layout.datarevision == figure([bar(x=copies)]).layout.datarevision
+
+
+def test_markup_is_escaped_on_an_axis_and_quotation_marks_stay():
+    """Plotly reads `&lt;`, but would show `&quot;` letter by letter."""
+    names = ["<b>x</b>", '"Oh"', "didn't"]
+    assert axis_ticks(names)["ticktext"] == escape(names) == ["&lt;b&gt;x&lt;/b&gt;", '"Oh"', "didn't"]

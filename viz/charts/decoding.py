@@ -50,7 +50,7 @@ def source_weight_bars(weights: Array, src_tokens: Sequence[str], title: str) ->
     return figure(
         [position_bars(labels(src_tokens), weights, "attention weight", {"color": ENCODER}, what="source")],
         height=STEP_HEIGHT,
-        title={"text": html.escape(title), "font": {"size": 13}},
+        title={"text": html.escape(title, quote=False), "font": {"size": 13}},
         margin={"t": 50},
         xaxis=token_ticks(src_tokens) | {"title": "source token (key)", "tickangle": -60},
         yaxis={"title": "attention weight, 0 to 1", "range": [0, 1]},

@@ -84,7 +84,7 @@ def path_chart(
     turned = min(float(np.nanmin(mine[name])) for name in ("to_start", "to_previous")) < -0.2
     # A legend's own title makes room for itself where a narrow window wraps the entries.
     legend = {"orientation": "h", "x": 0, "yanchor": "bottom"}
-    token = html.escape(rows[position])
+    token = html.escape(rows[position], quote=False)
     return figure(
         [
             lengths,

@@ -79,7 +79,7 @@ def errors_chart(rows: Sequence[Row]) -> go.Figure:
         shapes=[vline(float(digits)) for digits, _, _ in precisions],
         annotations=[
             *(
-                text(f"<i>{html.escape(row.note)}</i>", x=-12, y=name, font={"color": GUIDE, "size": 12})
+                text(f"<i>{html.escape(row.note, quote=False)}</i>", x=-12, y=name, font={"color": GUIDE, "size": 12})
                 for row, name in zip(rows, names, strict=True)
                 if row.note
             ),
