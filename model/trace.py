@@ -405,6 +405,12 @@ class Trace:
         return self._predicting.predicts.text
 
     @property
+    def written(self) -> str:
+        """The same without what it begins with: a translation, or what follows the text that was given."""
+        given = self._predicting.tokens.prompt_length
+        return self.translation if given is None else self.translation[len(self.source) :]
+
+    @property
     def src_tokens(self) -> tuple[str, ...]:
         """Source pieces, the end token last; empty in a model without encoder."""
         return self.streams["encoder"].tokens.labels if "encoder" in self.streams else ()
@@ -421,6 +427,11 @@ class Trace:
     @property
     def tgt_ids(self) -> tuple[int, ...]:
         return self.streams["decoder"].tokens.ids if "decoder" in self.streams else ()
+
+    @property
+    def row_tokens(self) -> tuple[str, ...]:
+        """What each row of the logits reads."""
+        return self._predicting.tokens.labels
 
     @property
     def next_tokens(self) -> tuple[str, ...]:

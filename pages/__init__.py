@@ -134,7 +134,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 icon=":material/science:",
                 summary="Change the running model: switch off heads, edit masks and weights, remove positions; see how "
                 "the translation changes.",
-                look_for="Change something and compare: how probable the old translation still is, what the model "
+                look_for="Change something and compare: how probable the old text still is, what the model "
                 "writes instead, and where its attention weights changed.",
             ),
             Page(

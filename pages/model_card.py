@@ -57,12 +57,13 @@ work = dict(zip(COLOURS, arrays.result["multiply_adds"], strict=True))
 figure = work_chart(lengths, work, n, config.max_len, even)
 chart(figure, key="work", alt="Multiply-adds of attention, projections, feed-forward and output by sentence length.")
 show_formula(config, works, even)
+explained = "cross-attention" in view.translator.features
 tabs(
     {
         "Scores": lambda: parts.show_scores(view, card),
         "Configuration": lambda: parts.show_configuration(view, card),
         "This sentence's work": lambda: parts.show_work(view, works),
-        "Is attention an explanation?": lambda: show_explanation(view),
+        **({"Is attention an explanation?": lambda: show_explanation(view)} if explained else {}),
         "The paper's Table 3": lambda: parts.show_table_3(view),
         "Data, terms, limits": lambda: parts.show_readme(card),
     },

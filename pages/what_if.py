@@ -31,6 +31,8 @@ TABS = {
     "Force a prefix": lambda view, _runs: show_prefix(view),
     "Which heads matter": lambda view, _runs: show_which_heads(view),
 }
+TRANSLATORS = ("Force a prefix", "Which heads matter")
+"""tabs that search for a translation"""
 
 view = open_page(__file__)
 changes = current_changes(view.translator)
@@ -45,11 +47,12 @@ place = parts.show_same(runs)
 figure = parts.show_maps(view, runs, changes)
 with place:
     new = parts.show_new(view, runs)
-tabs(TABS, "part", view, runs)
+translates = "cross-attention" in view.translator.features
+tabs({name: show for name, show in TABS.items() if translates or name not in TRANSLATORS}, "part", view, runs)
 with st.container(horizontal=True):
     links(heads_and_layers="This head among all others", attention_step_by_step="This head, step by step")
 explain(
-    "**Same target** measures how probable the old translation is under the changed model, teacher-forced, so that "
+    "**Same target** measures how probable the old text is under the changed model, teacher-forced, so that "
     "both runs have the same rows and cells. **Decode again** lets the changed model generate freely: one different "
     "token can change everything after it. A change that lowers the probability shows that the model used what was "
     "changed; if nothing happens, other heads may have compensated.",

@@ -30,9 +30,7 @@ from model.checkpoints.card import read_card
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.snapshots import open_snapshot
 from model.checkpoints.store import checkpoint_path
-from model.checkpoints.translator import Translator
 from model.generation.step_cost import cached_step, uncached_step
-from model.interventions import Intervention
 from model.network.config import TransformerConfig
 from model.trace import Array, Attention, Embedded, SubLayer, Trace
 from model.training.loss import cross_entropies, smoothed_shares
@@ -70,7 +68,7 @@ def head_in_run(trace: Trace, kind: str, layer: int, head: int) -> dict[str, Any
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a model with changes translates, and what it says to another target."""
+    """What a model with changes writes, and what it says to another target."""
 
     translation: str
     total: float
@@ -82,20 +80,10 @@ class Outcome:
     """mean entropy of one head's rows, bits"""
 
 
-def run_outcome(
-    translator: Translator,
-    source: str,
-    target: str,
-    beam_size: int,
-    interventions: tuple[Intervention, ...],
-    place: tuple[str, int, int],
-) -> Outcome:
-    """Translate `source`, and score `target`, under interventions; `place` is the kind, layer and head of interest."""
-    translation = translator.translate([source], beam_size, interventions=interventions)[0]
-    trace = translator.trace(source, target, interventions=interventions)
-    logs = trace.target_log_probabilities
-    head = head_in_run(trace, *place)
-    return Outcome(translation, float(logs.sum()), len(logs), head["entropy_of_all"], float(head["entropy"]))
+def run_outcome(own: Trace, scored: Trace, place: tuple[str, int, int]) -> Outcome:
+    """Of a changed model's own run and of its run on the target; `place` is the kind, layer and head of interest."""
+    logs, head = scored.target_log_probabilities, head_in_run(scored, *place)
+    return Outcome(own.translation, float(logs.sum()), len(logs), head["entropy_of_all"], float(head["entropy"]))
 
 
 def run_tokens(trace: Trace) -> dict[str, Any]:

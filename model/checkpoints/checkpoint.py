@@ -1,6 +1,7 @@
 """What every opened checkpoint has in common, whatever its family. Immutable, so many threads can share it."""
 
 import copy
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
@@ -123,6 +124,14 @@ class Checkpoint:
         interventions: Sequence[Intervention],
     ) -> Trace:
         return build_trace(self.model, self.tokenizer, (self.name, self.hash), reads, predicts, interventions)
+
+    @abstractmethod
+    def trace_ids(self, source: str, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
+        """The teacher-forced run on `source` whose rows should predict the tokens `next_ids`."""
+
+    def rerun(self, trace: Trace, interventions: Sequence[Intervention]) -> Trace:
+        """The run on the same tokens as `trace`, under these interventions instead of its own."""
+        return self.trace_ids(trace.source, trace.next_ids, interventions)
 
     def check_intervention(self, change: Intervention) -> None:
         """Raise ValueError if the model has no such attention, head or sub-layer."""

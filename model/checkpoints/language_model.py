@@ -93,22 +93,21 @@ class LanguageModel(Checkpoint):
             ValueError: the text is blank or has too many tokens for a Trace.
         """
         del beam_size
-        prompt = self._ids(source, "text")
         if target is not None:
-            written = self._ids(source + target, "text with its continuation")[len(prompt) :]
+            ids = self._ids(source + target, "text with its continuation")
         else:
+            prompt = self._ids(source, "text")
             room = min(max_new_tokens, self.token_limit - len(prompt) - 1)
-            written = self._write(prompt, room, sampling, torch.Generator().manual_seed(seed), interventions)
-        return self._trace_ids([*prompt, *written], len(prompt), interventions)
+            numbers = torch.Generator().manual_seed(seed)
+            ids = [*prompt, *self._write(prompt, room, sampling, numbers, interventions)]
+        return self.trace_ids(source, (*ids, EOS), interventions)
 
-    def rerun(self, trace: Trace, interventions: Sequence[Intervention]) -> Trace:
-        """The run on the same tokens as `trace`, under these interventions instead of its own."""
-        tokens = trace.streams["decoder"].tokens
-        return self._trace_ids(tokens.ids[1:], tokens.prompt_length - 1, interventions)
-
-    def _trace_ids(self, ids: Sequence[int], n_prompt: int, interventions: Sequence[Intervention]) -> Trace:
-        reads = replace(self.tokenizer.describe((BOS, *ids)), prompt_length=1 + n_prompt)
-        return self._trace({"decoder": reads}, {"decoder": self.tokenizer.describe((*ids, EOS))}, interventions)
+    def trace_ids(self, source: str, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
+        """The run on a finished text given as token ids, </s> included; it begins with `source`."""
+        reads = self.tokenizer.describe((BOS, *next_ids[:-1]))
+        prompt_length = sum(span is None or span[1] <= len(source) for span in reads.spans)
+        reads = replace(reads, prompt_length=prompt_length)
+        return self._trace({"decoder": reads}, {"decoder": self.tokenizer.describe(next_ids)}, interventions)
 
     @torch.inference_mode()
     def _write(

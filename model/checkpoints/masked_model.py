@@ -62,11 +62,12 @@ class MaskedModel(Checkpoint):
         filled = self._read(target) if target is not None else self._fill(ids, interventions)
         if len(filled) != len(ids):
             raise ValueError(f"The target has {len(filled)} tokens, the text {len(ids)}: fill in one token a mask.")
-        return self._trace_ids(source, ids, filled, interventions)
+        return self.trace_ids(source, filled, interventions)
 
-    def rerun(self, trace: Trace, interventions: Sequence[Intervention]) -> Trace:
-        """The run on the same tokens as `trace`, under these interventions instead of its own."""
-        return self._trace_ids(trace.source, trace.src_ids, trace.next_ids, interventions)
+    def trace_ids(self, source: str, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
+        """The run on a text, <mask> included, whose rows should predict the tokens `next_ids`."""
+        reads = self.tokenizer.describe(self._read(source), source)
+        return self._trace({"encoder": reads}, {"encoder": self.tokenizer.describe(next_ids)}, interventions)
 
     def _read(self, text: str) -> list[int]:
         return [BOS, *self._ids(text, "text"), EOS]
@@ -80,9 +81,3 @@ class MaskedModel(Checkpoint):
         """(position, vocabulary)"""
         with applied(self.model, interventions):
             return self.model(torch.tensor([list(ids)], device=self.device))[0].cpu()
-
-    def _trace_ids(
-        self, source: str, ids: Sequence[int], filled: Sequence[int], interventions: Sequence[Intervention]
-    ) -> Trace:
-        reads = self.tokenizer.describe(ids, source)
-        return self._trace({"encoder": reads}, {"encoder": self.tokenizer.describe(filled)}, interventions)

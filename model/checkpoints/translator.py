@@ -138,10 +138,6 @@ class Translator(Checkpoint):
         }
         return self._trace(reads, {"decoder": self.tokenizer.describe(tgt_out)}, interventions)
 
-    def rerun(self, trace: Trace, interventions: Sequence[Intervention]) -> Trace:
-        """The run on the same source and target tokens as `trace`, under these interventions instead of its own."""
-        return self.trace_ids(trace.source, trace.next_ids, interventions)
-
     def _ids_to_end(self, text: str, what: str) -> list[int]:
         return [*self._ids(text, what), EOS]
 

@@ -98,15 +98,13 @@ def _fit(translator: Translator, side: str, text: str) -> str:
 
 
 def _show_effect(inputs: Inputs, before: Trace, after: Trace) -> None:
-    """Beside the slider: the chosen head and the translation, without and with the temperature."""
+    """Beside the slider: the chosen head and what the model writes, without and with the temperature."""
     place = inputs.place
     patterns = (trace.attention(place.kind, place.layer).pattern[place.head] for trace in (before, after))
     spread = [float(entropy(pattern).mean()) for pattern in patterns]
     with inputs.effect:
         explained = f"Mean entropy of this head's rows, τ = 1 → {inputs.tau:g}. {define('entropy')}"
-        st.caption(
-            f"Head {place.head}: **{spread[0]:.2f} → {spread[1]:.2f} bits**, and the translation:", help=explained
-        )
+        st.caption(f"Head {place.head}: **{spread[0]:.2f} → {spread[1]:.2f} bits**. The model writes:", help=explained)
         st.html(word_diff(before.translation, after.translation))
 
 
@@ -120,7 +118,7 @@ def _say_temperature(inputs: Inputs) -> None:
                 "layer": f"all heads of {KINDS[place.kind].lower()}, layer {place.layer}",
                 "everywhere": "every attention",
             }[inputs.scope]
-            again = "" if inputs.request.target is not None else ", and translated again"
+            again = "" if inputs.request.target is not None else ", and wrote its text again"
             st.caption(f":material/thermostat: τ = {inputs.tau:g} in {where}: the model ran again with it{again}.")
 
 

@@ -25,11 +25,6 @@ def choose_continuation(view: View) -> View:
     return replace(view, request=request, trace=run(view.translator, request))
 
 
-def continuation(trace: Trace) -> str:
-    """What the model wrote after the text."""
-    return trace.streams["decoder"].tokens.text[len(trace.source) :]
-
-
 def say_probability(trace: Trace) -> None:
     """log p of the text and of its continuation, in nats, and the model's surprise a token."""
     n_given = trace.streams["decoder"].tokens.prompt_length - 1

@@ -1,6 +1,7 @@
 """What if, tab "Which heads matter": each head switched off alone, and the least important ones together."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def show_which_heads(view: View) -> None:
         "on a cell to select its head."
     )
     _show_list(scores)
-    _show_pruning(view, calls, view.beam_size)
+    _show_pruning(view, calls)
     show_code(head_scores, prune, pruning_curve)
 
 
@@ -170,7 +171,7 @@ def _show_list(scores: list[HeadScores]) -> None:
 
 
 @st.fragment
-def _show_pruning(view: View, calls: dict[str, Call], beam_size: int) -> None:
+def _show_pruning(view: View, calls: dict[str, Call]) -> None:
     st.markdown(
         "**Prune**: the k heads whose removal costs least are switched off *together* (Michel et al. 2019; Voita et "
         "al. 2019). Each was scored alone: two redundant heads both look dispensable until both are removed."
@@ -179,9 +180,9 @@ def _show_pruning(view: View, calls: dict[str, Call], beam_size: int) -> None:
     count = sum(found.change.size for found in scores)
     k = slider(f"k, of {count} heads", (0, count), min(count // 4, count), "which_k")
     gates, plain = prune(scores, k), view.trace.interventions
-    wanted = Request(view.trace.source, None, beam_size, plain)
+    wanted = replace(view.request, target=None, interventions=plain)
     own = run(view.translator, wanted)
-    pruned = run(view.translator, Request(wanted.source, None, beam_size, (*plain, *gates)))
+    pruned = run(view.translator, replace(wanted, interventions=(*plain, *gates)))
     before, after = (_log_probability(view, changes) for changes in (plain, (*plain, *gates)))
     with st.container(border=True):
         st.html(word_diff(own.translation, pruned.translation))

@@ -7,7 +7,7 @@ import streamlit as st
 from model.checkpoints.store import CheckpointError, available_checkpoints
 from model.checkpoints.translator import Translator
 from model.generation.long_text import one_line
-from pages.compute.runs import Request, open_translator, run
+from pages.compute.runs import open_translator, run
 from pages.frame.examples import examples_of
 from pages.frame.sidebar import FIRST_SENTENCE
 from pages.frame.view import Place, View
@@ -78,7 +78,7 @@ def _sentence(view: View) -> View:
             f"The right sentence has {len(sentence):,} characters; this page shows the first {len(source):,}.",
             icon=":material/content_cut:",
         )
-    request = Request(source, None, view.beam_size, view.trace.interventions)
+    request = replace(view.request, source=source, target=None)
     return replace(view, request=request, trace=run(view.translator, request), source=sentence)
 
 
@@ -92,9 +92,12 @@ def _take_pair(checkpoint: str) -> None:
 
 
 def _checkpoint(view: View) -> View:
-    others = [name for name in available_checkpoints() if name != view.translator.name]
+    others = [name for name in available_checkpoints() if name != view.translator.name and _has_kinds(name, view)]
     if not others:
-        st.info("There is no other checkpoint, so both sides show the sidebar's. Train one with python -m model.train.")
+        st.info(
+            "There is no other checkpoint with these kinds of attention, so both sides show the sidebar's. Train one "
+            "with python -m model.train."
+        )
         return view
     notes: list[str] = []
     with st.container(horizontal=True):
@@ -109,10 +112,19 @@ def _checkpoint(view: View) -> View:
         "side_forced",
         help="Both models read the same target, so that their decoders can be compared word by word.",
     )
-    target = view.trace.translation if forced or view.request.target is not None else None
+    target = view.trace.written if forced or view.request.target is not None else None
     request = replace(view.request, target=target)
     place = Place(view.kind, layer, head)
     return replace(view, translator=translator, request=request, trace=run(translator, request), place=place)
+
+
+def _has_kinds(checkpoint: str, view: View) -> bool:
+    """Whether the checkpoint is of the same family; one that cannot be opened is offered, and opening says why."""
+    try:
+        other = open_translator(checkpoint, view.translator.device)
+    except CheckpointError:
+        return True
+    return {kind.name for kind in other.kinds} == {kind.name for kind in view.translator.kinds}
 
 
 def _layers_and_heads(translator: Translator, name: str) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """Temperature, tabs "Divided by √d_k" and "Many temperatures"."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import streamlit as st
@@ -15,16 +16,12 @@ from model.analysis.softmax import (
 from model.analysis.view_arrays import head_arrays
 from model.interventions import AttentionTemperature
 from model.trace import Attention, Trace
-from pages.compute.cache import shared_result
-from pages.compute.runs import Request, run
+from pages.compute.runs import rerun, run
 from pages.frame.view import View
 from pages.parts.temperature import (
-    can_compare,
-    run_on_target,
     run_plain,
     show_probabilities,
     show_translations,
-    target_of,
 )
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.export import export_tab
@@ -86,11 +83,9 @@ def _without_division(view: View) -> None:
     )
     undivided = (AttentionTemperature(tau),)
     plain = run_plain(view)
-    other = run(view.translator, Request(view.trace.source, target_of(view), view.beam_size, undivided))
+    other = run(view.translator, replace(view.request, interventions=undivided))
     show_translations({"With the division": plain.translation, "Without it, rerun": other.translation})
-    if not can_compare(view, plain):
-        return
-    before, after = (run_on_target(view, plain.translation, changes) for changes in ((), undivided))
+    before, after = (rerun(view.translator, plain, changes) for changes in ((), undivided))
     old, new = (trace.attention(view.kind, view.layer) for trace in (before, after))
     rows, keys = axis_labels(old)
     drawn = softmax_at(old.scores[head], old.mask[head], 1.0).astype(np.float32)
@@ -108,7 +103,7 @@ def _without_division(view: View) -> None:
             if np.array_equal(old.scaled, new.scaled)
             else "its inputs changed as well. "
         )
-        + "All three maps use the plain translation as target. The model was trained with the division: this shows "
+        + "All three maps have the plain run's text as target. The model was trained with the division: this shows "
         "what it loses without it now, not what it would have learned without it."
     )
     show_probabilities(view, plain, undivided, ("divided by √d_k", "not divided"))
@@ -132,15 +127,9 @@ def show_many(view: View, row: int) -> None:
     }[view.scope]
     st.markdown(
         f"Runs the model at {len(MANY)} temperatures, applied **{scope}** (the sidebar's “Temperature acts on”), and "
-        "translates each time. This takes a few seconds."
+        "lets it write each time. This takes a few seconds."
     )
-    asked = (
-        view.trace.checkpoint_hash,
-        view.trace.source,
-        target_of(view),
-        view.beam_size,
-        view.place.address(view.scope),
-    )
+    asked = (view.trace.checkpoint_hash, replace(view.request, interventions=()), view.place.address(view.scope))
     st.button(
         f"Run at {len(MANY)} temperatures",
         key="temperature-run-many",
@@ -151,8 +140,6 @@ def show_many(view: View, row: int) -> None:
     if st.session_state.get("temperature-asked") != asked:
         return
     plain = run_plain(view)
-    if not can_compare(view, plain):
-        return
     calls = _outcomes(view, plain)
     _show_outcomes([call.result for call in calls], plain)
     export_tab(view, "many-temperatures", {f"run_{number}": call for number, call in enumerate(calls)})
@@ -163,13 +150,13 @@ def _ask(asked: tuple) -> None:
 
 
 def _outcomes(view: View, plain: Trace) -> list[Call]:
-    bar, calls = st.progress(0.0, "Translating …"), []
-    place = (view.kind, view.layer, view.head)
+    bar, calls = st.progress(0.0, "Running …"), []
     for done, tau in enumerate(MANY):
-        bar.progress(done / len(MANY), f"Translating with τ = {tau:g} …")
+        bar.progress(done / len(MANY), f"Running with τ = {tau:g} …")
         changes = () if tau == 1 else (AttentionTemperature(tau, **view.place.address(view.scope)),)
-        case = view.translator, view.trace.source, plain.translation, view.beam_size, changes, place
-        calls.append(Call(tab.run_outcome, *case, result=_run_outcome(*case)))
+        own = run(view.translator, replace(view.request, target=None, interventions=changes))
+        scored = rerun(view.translator, plain, changes)
+        calls.append(Call(tab.run_outcome, own, scored, (view.kind, view.layer, view.head)))
     bar.progress(1.0, f"{len(MANY)} runs done.")
     return calls
 
@@ -189,11 +176,8 @@ def _show_outcomes(outcomes: list[tab.Outcome], plain: Trace) -> None:
     st.dataframe(table, hide_index=True, key="temperature-runs-table")
     same = sum(text == plain.translation for text in translations)
     st.caption(
-        f"{same} of {len(MANY)} runs produce the plain translation (τ = 1). Its log-probability in nats, a sum over "
-        f"{tokens[0]} tokens including </s>, is measured with that translation teacher-forced. Entropies in bits, of "
+        f"{same} of {len(MANY)} runs write what the plain run does (τ = 1). Its log-probability in nats, a sum over "
+        f"{tokens[0]} tokens including </s>, is measured with that text teacher-forced. Entropies in bits, of "
         "those runs.",
         help=define("nats", "teacher-forced", "entropy"),
     )
-
-
-_run_outcome = shared_result()(tab.run_outcome)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import streamlit as st
@@ -10,7 +11,7 @@ from model.analysis import tab_arrays as tab
 from model.analysis.softmax import one_hot_weights, softmax_at
 from model.interventions import Intervention
 from model.trace import Trace
-from pages.compute.runs import Request, run
+from pages.compute.runs import rerun, run
 from pages.frame.sidebar import TAUS
 from pages.frame.view import View
 from pages.widgets.canvas import draw
@@ -68,29 +69,9 @@ def _take_row() -> None:
         st.session_state[ROW] = int(row)
 
 
-def target_of(view: View) -> str | None:
-    """Target of a run at another temperature; None lets the model decode its own."""
-    return None if view.request.target is None else view.trace.translation
-
-
 def run_plain(view: View) -> Trace:
     """The run as trained, without the temperature."""
-    return run(view.translator, Request(view.trace.source, target_of(view), view.beam_size, ()))
-
-
-def run_on_target(view: View, target: str, interventions: tuple[Intervention, ...]) -> Trace:
-    """A run teacher-forced with `target`, so that its rows can be compared with those of another run."""
-    return run(view.translator, Request(view.trace.source, target, 1, interventions))
-
-
-def can_compare(view: View, plain: Trace) -> bool:
-    """Whether the plain translation can be used as a forced target; if not, say why."""
-    try:
-        run_on_target(view, plain.translation, ())
-    except ValueError as error:
-        st.text(f"The plain translation cannot be tokenized again to compare probabilities: {error}")
-        return False
-    return True
+    return run(view.translator, replace(view.request, interventions=()))
 
 
 def show_run_again(view: View, row: int) -> None:
@@ -105,10 +86,8 @@ def show_run_again(view: View, row: int) -> None:
     plain = run_plain(view)
     st.markdown(f"**Rerun** with τ = {view.tau:g}; before: τ = 1, as trained.")
     show_translations({"Before, τ = 1": plain.translation, f"After, τ = {view.tau:g}": view.trace.translation})
-    if not can_compare(view, plain):
-        return
     show_probabilities(view, plain, view.trace.interventions, ("τ = 1", f"τ = {view.tau:g}"))
-    before, after = (run_on_target(view, plain.translation, changes) for changes in ((), view.trace.interventions))
+    before, after = (rerun(view.translator, plain, changes) for changes in ((), view.trace.interventions))
     st.markdown(_agreement(view, before, after))
     export_tab(view, f"before-and-after-tau-{view.tau:g}", Call(tab.target_arrays, before, after))
 
@@ -118,16 +97,16 @@ def show_translations(texts: Mapping[str, str]) -> None:
     for column, (title, text) in zip(st.columns(len(texts)), texts.items(), strict=True):
         with column.container(border=True):
             st.caption(title)
-            st.text(text or "(an empty translation)")
+            st.text(text or "(an empty text)")
     if len(set(texts.values())) == 1:
-        st.caption("The translations are identical; their probabilities need not be.")
+        st.caption("The texts are identical; their probabilities need not be.")
 
 
 def show_probabilities(
     view: View, plain: Trace, interventions: tuple[Intervention, ...], said: tuple[str, str]
 ) -> None:
-    """The probability of each token of the plain translation, before and after a change."""
-    runs = [run_on_target(view, plain.translation, changes) for changes in ((), interventions)]
+    """The probability of each token of the plain run's text, before and after a change."""
+    runs = [rerun(view.translator, plain, changes) for changes in ((), interventions)]
     right = [trace.target_probabilities for trace in runs]
     chart(
         probability_bars(runs[0].next_tokens, *right, said),
@@ -136,7 +115,7 @@ def show_probabilities(
     )
     total = [float(trace.target_log_probabilities.sum()) for trace in runs]
     st.caption(
-        "The probability that each run gives to every token of the plain translation, teacher-forced in both. "
+        "The probability that each run gives to every token of the plain run's text, teacher-forced in both. "
         f"Log-probability of the whole, in nats: {_signed(total[0])} before, {_signed(total[1])} after.",
         help=define("teacher-forced", "nats"),
     )

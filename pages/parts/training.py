@@ -93,7 +93,7 @@ def show_smoothing(view: "View") -> None:
     trace, vocabulary = view.trace, view.trace.logits.shape[-1]
     left, right = st.columns(2)
     with left:
-        position = choose_position(decoder_rows(trace.tgt_tokens, trace.next_tokens))
+        position = choose_position(decoder_rows(trace.row_tokens, trace.next_tokens))
     epsilon = slider("Label smoothing ε", (0.0, 0.5), PAPER_SMOOTHING, "epsilon", step=0.01, place=right)
     share, other = smoothed_shares(vocabulary, epsilon)
     probabilities = trace.probabilities[position]

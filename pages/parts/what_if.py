@@ -12,7 +12,7 @@ from model.analysis.distributions import total_variation
 from model.analysis.two_runs import are_identical, largest_changes, top_tokens
 from model.interventions import Intervention, MaskEdit
 from model.trace import Trace
-from pages.compute.runs import Request, rerun, run
+from pages.compute.runs import rerun, run
 from pages.frame.changes import list_version
 from pages.frame.view import KINDS, View
 from pages.parts.change_list import toggle
@@ -52,7 +52,7 @@ def show_same(runs: Comparison) -> DeltaGenerator:
     """Score the same target again; returns the container next to it, for what the model writes now."""
     left, right = st.columns(2)
     with left.container(border=True, height="stretch"):
-        st.markdown("**Same target**: the old translation, teacher-forced", help=define("teacher-forced", "nats"))
+        st.markdown("**Same target**: the old text, teacher-forced", help=define("teacher-forced", "nats"))
         st.html(word_diff(runs.before.translation, runs.before.translation))
         before, after = _log_probability(runs.before), _log_probability(runs.after)
         _numbers({"log p before": before, "log p after": after}, after - before)
@@ -71,15 +71,15 @@ def show_same(runs: Comparison) -> DeltaGenerator:
 def show_new(view: View, runs: Comparison) -> Trace:
     """What the changed model writes; drawn last because searching takes longest. Returns the run on the new text."""
     translator, plain = view.translator, runs.before.interventions
-    # A typed target is not a model's translation: compare with what the unchanged model decodes.
-    asked = Request(runs.before.source, None, view.beam_size, plain)
+    # A typed target is not what a model wrote: compare with what the unchanged model decodes.
+    asked = replace(view.request, target=None, interventions=plain)
     own = run(translator, asked)
     new = run(translator, replace(asked, interventions=runs.after.interventions))
     changed, unchanged = _log_probability(new), _log_probability(rerun(translator, new, plain))
     st.html(word_diff(own.translation, new.translation))
     _numbers({"log p, plain model": unchanged, "log p, changed": changed}, changed - unchanged)
     if new.next_ids == own.next_ids:
-        st.caption("The same translation as without the changes.")
+        st.caption("The same text as without the changes.")
     else:
         st.caption("Struck out with −: removed. Underlined with +: added. Both models score the new text.")
     return new
@@ -163,7 +163,7 @@ def show_tokens(view: View, runs: Comparison) -> None:
     lost = int((after - before).argmin())
     loss = float((after - before)[lost])
     st.caption(
-        f"Same target, teacher-forced: every row reads the old translation. The bars sum to {_signed(before.sum())} "
+        f"Same target, teacher-forced: every row reads the old text. The bars sum to {_signed(before.sum())} "
         f"nats before and {_signed(after.sum())} after. "
         + (
             f"The largest loss is {_signed(loss)} nats, at position {lost}."
@@ -180,7 +180,7 @@ def show_candidates(view: View, runs: Comparison) -> None:
     """The most probable next tokens at one position of the same target."""
     last = len(runs.before.next_ids) - 1
     position = number(f"Position, 0 to {last}", (0, last), 0, "what_if_position", width=200)
-    st.text(f"This row {decoder_rows(runs.before.tgt_tokens, runs.before.next_tokens)[position]}.")
+    st.text(f"This row {decoder_rows(runs.before.row_tokens, runs.before.next_tokens)[position]}.")
     before, after = runs.before.probabilities[position], runs.after.probabilities[position]
     written = runs.before.next_ids[position]
     top = top_tokens(before, after, with_ids=(written,))
@@ -189,7 +189,7 @@ def show_candidates(view: View, runs: Comparison) -> None:
     figure = candidate_change_bars(tokens, *shares, written=top.ids.index(written))
     chart(figure, key="what-if-candidates", alt="Probabilities of the next token before and after")
     st.caption(
-        "The most probable tokens of both runs; bold: the token in the old translation. "
+        "The most probable tokens of both runs; bold: the token in the old text. "
         f"{float(total_variation(before, after)):.2%} of the probability mass moved between tokens."
     )
     call = Call(tab.candidate_changes, runs.before, runs.after, position, result=top)

@@ -8,10 +8,14 @@ import pytest
 
 from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.checkpoints.tokenizer import train_tokenizer
+from model.interventions import AttentionTemperature, HeadGate
+from model.interventions.link import encode
 from pages import PAGES
 from tests.model.checkpoints.test_language_model import MODERN
 from tests.model.tiny import SENTENCES, random_model
+from tests.pages.figures import figure, numbers
 from tests.pages.test_pages import holds, said
+from viz.html import word_diff
 from viz.tokens import visible
 
 pytest.importorskip("streamlit")
@@ -90,3 +94,53 @@ def test_the_arithmetic_on_screen_is_the_models_where_it_rotates_queries_and_has
     else:
         assert "mathrm{pre}" in formulas
         assert "Then this model changes queries and keys: normalise, rotate." in " ".join(m.value for m in app.markdown)
+
+
+TABS = {
+    "pages/temperature.py": ("part", ["Before and after", "One row", "Divided by √d_k"]),
+    "pages/what_if.py": ("part", ["Each token", "Next word", "Where it moved"]),
+    "pages/layer_by_layer.py": ("layers_tab", ["Logit lens", "Neurons", "Similarity", "Parameters"]),
+    "pages/masks.py": ("part", ["Padding", "Before or after the softmax", "Lift the causal mask"]),
+    "pages/tokens_and_embeddings.py": ("tokens_tab", ["Neighbours", "Lengths", "All tokens", "Pieces and bytes"]),
+    "pages/model_card.py": ("card", ["Scores", "Configuration", "This sentence's work"]),
+    "pages/why_attention.py": ("why", ["Path length", "Scoring functions"]),
+}
+
+
+@pytest.mark.parametrize("family", ["lm", "mlm"])
+@pytest.mark.parametrize(("page", "tab"), [(page, tab) for page, (_, tabs) in TABS.items() for tab in tabs])
+def test_every_tab_works_at_another_temperature_and_with_a_head_switched_off(page, tab, family, open_family):
+    query = {"source": "Two dogs run.", "tau": "0.5", "scope": "Everywhere", "new_tokens": "4", TABS[page][0]: tab}
+    kind = "decoder_self" if family == "lm" else "encoder_self"
+    changes = encode((HeadGate(0.0, kind=kind, layer=1, head=2),))
+    app = open_family(page, checkpoint=family, changes=changes, kept="1", **query)
+    assert not app.exception
+    assert holds(app) == 3
+
+
+def test_before_and_after_a_temperature_are_runs_on_the_same_text(families, open_family):
+    language_model = load_checkpoint(str(families / "lm"), "cpu")
+    plain = language_model.trace("Two dogs", max_new_tokens=4)
+    hot = language_model.rerun(plain, [AttentionTemperature(0.5)])
+    app = open_family(
+        "pages/temperature.py", checkpoint="lm", source="Two dogs", new_tokens="4", tau="0.5", scope="Everywhere"
+    )
+    before, after, _difference = (numbers(bar["y"]) for bar in figure(app, "temperature-probabilities")["data"])
+    assert before == pytest.approx(plain.target_probabilities, abs=1e-6)
+    assert after == pytest.approx(hot.target_probabilities, abs=1e-6)
+
+
+def test_what_if_lets_a_language_model_write_again(families, open_family):
+    language_model = load_checkpoint(str(families / "lm"), "cpu")
+    change = HeadGate(0.0, kind="decoder_self")
+    app = open_family("pages/what_if.py", checkpoint="lm", source="Two dogs", new_tokens="6", changes=encode((change,)))
+    before, after = (language_model.trace("Two dogs", max_new_tokens=6, interventions=c) for c in ((), (change,)))
+    assert before.translation != after.translation
+    written = [e.proto.body for e in app.get("html") if "compared" in e.proto.body][-1]
+    assert written.endswith(word_diff(before.translation, after.translation)[-40:])
+
+
+def test_side_by_side_offers_models_of_the_same_family_alone(open_family):
+    app = open_family("pages/side_by_side.py", checkpoint="lm", side_mode="Checkpoints")
+    assert not app.exception
+    assert "no other checkpoint with these kinds of attention" in said(app)

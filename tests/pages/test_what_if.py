@@ -68,7 +68,7 @@ def test_identities_change_no_bit_and_no_word(open_app: Callable) -> None:
     app = open_app(PAGE, **HERE, changes="temperature:1@cross.1.2;gate:1:zero;mask:::@cross".replace(":::", "::"))
     assert not app.exception
     assert "The runs are bit-identical" in words(app)
-    assert "The same translation as without the changes" in words(app)
+    assert "The same text as without the changes" in words(app)
     assert not maps(app)[2].any()
 
 

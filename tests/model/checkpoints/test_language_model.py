@@ -64,6 +64,17 @@ def test_a_row_predicts_the_token_that_follows_and_the_last_one_the_end(language
     assert language_model.log_probability(TEXT) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("cut", [1, 8, 12, len(TEXT)])
+def test_a_given_continuation_is_read_as_one_text_wherever_it_is_cut(language_model, cut):
+    """The pieces of the whole text, not of its two parts; what was given ends at the last piece inside it."""
+    trace = language_model.trace(TEXT[:cut], TEXT[cut:])
+    assert trace.next_ids == (*language_model.tokenizer.encode(TEXT), EOS)
+    assert TEXT[:cut].startswith(trace.source)
+    assert trace.source + trace.written == TEXT
+    again = language_model.trace_ids(trace.source, trace.next_ids)
+    assert (again.source, again.next_ids) == (trace.source, trace.next_ids)
+
+
 @few
 @given(parts())
 def test_the_chain_closes_for_any_mix_of_parts(tokenizer, changes):
