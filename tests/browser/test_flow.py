@@ -47,6 +47,13 @@ def test_from_a_head_to_its_steps_and_to_the_model_without_it_and_back(server: s
     visitor.page.get_by_role("button", name="Copy link").click()
     visitor.page.get_by_role("button", name="Copied").wait_for()
     assert visitor.page.evaluate("navigator.clipboard.readText()") == visitor.page.url
+    entries = visitor.page.evaluate("history.length")
+    next_step = visitor.page.get_by_role("button", name="Next").element_handle()
+    visitor.page.evaluate("button => { button.click(); setTimeout(() => history.back(), 20); }", next_step)
+    arrive(visitor, "Heads and layers")
+    visitor.page.wait_for_timeout(500)
+    wait_for_query(visitor, CHOSEN)
+    assert visitor.page.evaluate("history.length") == entries
 
 
 def test_what_a_page_writes_into_the_address_before_its_path_is_there_is_not_left_on_the_page_before(
