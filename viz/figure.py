@@ -23,12 +23,7 @@ GROUPED_BARS = {"barmode": "group", "legend": LEGEND_ABOVE}
 NO_GRID = {"showgrid": False, "zeroline": False}
 TITLE_LEFT = {"x": 0, "xanchor": "left", "font": {"size": 14}}
 """Style of panel titles that start at the figure's left edge."""
-INVISIBLE = {
-    "mode": "markers",
-    "selected": {"marker": {"opacity": 0}},
-    "unselected": {"marker": {"opacity": 0}},
-    "showlegend": False,
-}
+INVISIBLE = {"mode": "text", "showlegend": False}
 """Properties of points laid over the cells of a heat map: Plotly reports clicks on points only."""
 
 

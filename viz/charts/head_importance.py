@@ -76,10 +76,9 @@ def _map_traces(panel: int, kind: str, name: str, values: Array) -> list[dict]:
             panel=panel,
             x=heads,
             y=layers,
-            marker={"symbol": "square", "size": 26, "opacity": 0, "color": GUIDE},
             customdata=[(kind, layer, head) for layer, head in np.ndindex(values.shape)],
-            text=[f"{value:+.7g}" for value in values.ravel()],
-            hover=f"{name}<br>layer %{{y}}, head %{{x}}<br>change in log p without it <b>%{{text}}</b> nats<br>"
+            hovertext=[f"{value:+.7g}" for value in values.ravel()],
+            hover=f"{name}<br>layer %{{y}}, head %{{x}}<br>change in log p without it <b>%{{hovertext}}</b> nats<br>"
             "click to choose this head",
             **INVISIBLE,
         ),

@@ -160,7 +160,6 @@ def _map_traces(shown: str, values: Array, steps: Sequence[str], rows: Sequence[
             x=places[:, 1],
             y=places[:, 0],
             customdata=[[int(p), int(s), steps[s], names[p], float(values[p, s])] for p, s in places],
-            marker={"opacity": 0, "size": 6},
             hover=f"{measure.definition} <b>%{{customdata[4]:.7g}}</b><br>token %{{customdata[3]}}<br>"
             "%{customdata[2]}",
             **INVISIBLE,

@@ -154,14 +154,13 @@ def _click_targets(
         actions.append("edited: click to undo" if cell in edited else action)
         values.append(f"{weights[cell]:.7g}" if mask[cell] else "0 (masked)")
     crossed = [(query, key) for query, key in sorted(edited) if query < len(rows) and key < len(keys)]
-    hover = "weight before <b>%{text}</b>" + QUERY_AND_KEY + "<br>%{customdata}"
+    hover = "weight before <b>%{hovertext}</b>" + QUERY_AND_KEY + "<br>%{customdata}"
     cross = {"symbol": "x", "size": 10, "color": "#FFFFFF", "line": {"color": "#000000", "width": 1.5}}
     return [
         scatter(
             x=[*keys] * len(rows),
             y=[row for row in rows for _ in keys],
-            marker={"size": 9, "opacity": 0},
-            text=values,
+            hovertext=values,
             customdata=actions,
             hover=hover,
             **INVISIBLE,
