@@ -1,5 +1,6 @@
 """Attention, step by step: choosing the step and the cell, and the components that draw the matrices."""
 
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -17,6 +18,7 @@ DEFAULTS = {"step": 1} | CELL
 AXES = {"query": "cell_query", "key": "cell_key", "dimension": "cell_dimension", "model": "cell_output"}
 """what a click on a matrix chooses -> key of the widget that shows it"""
 
+PRESENT = Path(__file__).with_name("present.css")
 MORE = {
     "Divide by √dₖ": ("The softmax with and without the division", "temperature", {"part": "Divided by √d_k"}),
     "Mask": ("What each mask hides, and what leaks without it", "masks", {}),
@@ -28,7 +30,7 @@ MORE = {
 def choose_step_of_head() -> int:
     """Draw the row of step, Back, Next and Present; returns the step, from 0. The matrices handle the arrow keys.
 
-    In the present view the style sheet hides everything but this row, the formula and the matrices.
+    In the present view a style sheet hides everything but this row, the formula and the matrices.
     """
     _from_link()
     with st.container(key="step-row", horizontal=True, vertical_alignment="center"):
@@ -44,7 +46,9 @@ def choose_step_of_head() -> int:
         )
         _button(back, "Back", ":material/arrow_back:", step - 1)
         _button(st, "Next", ":material/arrow_forward:", step + 1)
-        toggle("Present", "present", width="content", help="Formula, matrices and nothing else; ← → change the step.")
+        help = "Formula, matrices and nothing else; ← → change the step."
+        if toggle("Present", "present", width="content", help=help):
+            st.html(PRESENT)
     return step - 1
 
 

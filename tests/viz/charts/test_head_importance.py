@@ -22,7 +22,7 @@ def test_each_cell_is_its_heads_and_one_range_around_0_holds_all(changes):
     )
     for (kind, values), heat, over in zip(changes.items(), heats, points, strict=True):
         assert np.array_equal(heat.z, values)
-        for x, y, (k, layer, head), said in zip(over.x, over.y, over.customdata, over.text, strict=True):
+        for x, y, (k, layer, head), said in zip(over.x, over.y, over.customdata, over.hovertext, strict=True):
             assert (k, layer, head) == (kind, y, x)
             assert float(said) == pytest.approx(values[layer, head])
     axis = figure.layout.coloraxis
