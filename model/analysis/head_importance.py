@@ -39,16 +39,25 @@ class Question:
     """of the target token that is scored, given the target before it; None: all of them together"""
     against: int | None = None
     """id of a token whose log p at `position` is subtracted; None: nothing is"""
+    token: int | None = None
+    """id of the token that is scored at `position`; None: the target's own"""
 
     def score(self, logits: Tensor, target: Sequence[int]) -> float:
         """In nats, of logits (position, vocabulary) and the ids they should predict."""
         if self.position is None:
             return log_probability(logits, target)
         row = logits[self.position].double().log_softmax(-1)
-        return (row[target[self.position]] - (0 if self.against is None else row[self.against])).item()
+        token = target[self.position] if self.token is None else self.token
+        return (row[token] - (0 if self.against is None else row[self.against])).item()
 
 
 WHOLE = Question()
+
+
+def find_token(target: Sequence[int], token: int, against: int | None = None) -> Question | None:
+    """The question about `token` where it, or the token it competes with, first stands in `target`; None: nowhere."""
+    places = [place for place, written in enumerate(target) if written in (token, against)]
+    return Question(places[0], against, token) if places else None
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,7 @@ def head_scores(
     mode: Mode = "zero",
     interventions: Sequence[Intervention] = (),
     rows: int = ROWS,
-    question: Question = WHOLE,
+    question: Question | Sequence[Question] = WHOLE,
 ) -> Iterator[HeadScores]:
     """Score every head of `kind`; yields after each pass, the whole result last.
 
@@ -93,24 +102,25 @@ def head_scores(
         mode: of `HeadGate`.
         interventions: in effect in every run, also in the one with all heads.
         rows: heads per pass; one more row has all heads.
-        question: what is scored.
+        question: what is scored, for every pair or one for each.
 
     Raises:
-        ValueError: no pairs, or no such kind.
+        ValueError: no pairs, no such kind, or not one question for each pair.
     """
     layers = sum(k == kind for k, _ in model.attentions())
     if not pairs or not layers:
         raise ValueError(f"nothing to score: {len(pairs)} sentences, {layers} layers of {kind!r}")
     if mode not in ("zero", "mean"):
         raise ValueError(f"mode must be zero or mean, got {mode!r}")
+    questions = [question] * len(pairs) if isinstance(question, Question) else question
     heads = model.config.n_heads
     changes = np.full((len(pairs), layers, heads), np.nan)
     plain = np.full(len(pairs), np.nan)
-    for number, pair in enumerate(pairs):
+    for number, (pair, asked) in enumerate(zip(pairs, questions, strict=True)):
         for first in range(1, 1 + layers * heads, rows):
             # Run 0 has all heads; run 1 + i lacks head i, counted through the layers.
             runs = torch.tensor([0, *range(first, min(first + rows, 1 + layers * heads))])
-            plain[number], *without = _score_runs(model, pair, kind, mode, runs, interventions, question)
+            plain[number], *without = _score_runs(model, pair, kind, mode, runs, interventions, asked)
             changes[number].flat[first - 1 : first - 1 + len(without)] = np.array(without) - plain[number]
             yield HeadScores(kind, mode, plain.copy(), changes.copy())
 

@@ -1,16 +1,19 @@
 """What if, tab "Which heads matter": each head switched off alone, and the least important ones together."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
-from model.analysis.head_importance import WHOLE, HeadScores, Pair, Question, head_scores, prune
+from model.analysis.head_importance import WHOLE, HeadScores, Pair, Question, find_token, head_scores, prune
 from model.analysis.head_pruning import PruningCurve, encode_pair, pruning_curve
-from model.generation.long_text import one_line
+from model.generation.long_text import one_line, split_sentences
 from model.interventions import HeadGate
+from model.trace import Array
 from pages.compute.cache import store, stored
 from pages.compute.on_request import compute_on_request, pressed
 from pages.compute.queue import in_turns
@@ -18,7 +21,7 @@ from pages.compute.runs import Request, rerun, run, translate
 from pages.frame.examples import examples_of
 from pages.frame.view import KINDS, Place, View
 from pages.widgets.chart import chart, clicked_point
-from pages.widgets.controls import choice, select, slider
+from pages.widgets.controls import choice, select, slider, table, text_area
 from pages.widgets.explain import show_code
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
@@ -33,13 +36,59 @@ AT = "which_at"
 SCORED = {"all": "all tokens", "token": "one token"}
 MAPS = "which-maps"
 SENTENCES = 10
+MOST_SENTENCES = 50
+LONGEST_TEXT = 20_000
+"""a person's own: how many, and of how many characters"""
 CHART = ":material/show_chart:"
 OF = {"kind": "this kind", "all": "all kinds"}
 MEAN = "The mean over all positions; in the decoder over those up to the query."
 MODES = {"zero": "by nothing (zero)", "mean": "by its mean"}
-ON = {"sentence": "this sentence", "examples": f"{SENTENCES} example sentences"}
+ON = {"sentence": "this sentence", "examples": f"{SENTENCES} example sentences", "own": "your own sentences"}
 TOKENS_IN_A_PASS = 1024
 """rows times length of one batch; keeps the logits of a pass within 40 MB"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What the heads are scored on."""
+
+    view: View
+    sentences: tuple[str, ...]
+    mode: str
+    question: Question
+    """about the page's translation"""
+
+    @cached_property
+    def asked(self) -> list[tuple[str, str, Pair, Question]]:
+        """Sentence, translation, their tokens and the question about them, where it can be asked."""
+        view, trace, question = self.view, self.view.trace, self.question
+        if self.sentences == (trace.source,):
+            return [(trace.source, trace.translation, (trace.src_ids, trace.next_ids), question)]
+        translations = translate(view.translator, self.sentences, view.request.beam_size, trace.interventions)
+        found = []
+        for sentence, translation in zip(self.sentences, translations, strict=True):
+            pair = encode_pair(view.translator, sentence, translation)
+            own = question
+            if question.position is not None:
+                own = find_token(pair[1], trace.next_ids[question.position], question.against)
+            if own is not None:
+                found.append((sentence, translation, pair, own))
+        return found
+
+    @property
+    def setting(self) -> tuple[Any, ...]:
+        """Everything that the scores depend on besides the page's run."""
+        return self.sentences, self.mode, self.question, self.view.request.beam_size
+
+    @property
+    def pairs(self) -> list[Pair]:
+        return [pair for *_, pair, _ in self.asked]
+
+    @property
+    def questions(self) -> Question | list[Question]:
+        """One for each pair; where they are the same, that one."""
+        found = [question for *_, question in self.asked]
+        return found[0] if len(set(found)) == 1 else found
 
 
 def show_which_heads(view: View) -> None:
@@ -50,8 +99,12 @@ def show_which_heads(view: View) -> None:
         "heads compensated."
     )
     question = _question(view)
-    kinds, mode, on = _controls(view, question)
-    calls = _score(view, kinds, mode, on, question)
+    kinds, mode, sentences = _controls(view)
+    if not sentences:
+        st.caption("Nothing runs until there is a sentence.")
+        return
+    case = Case(view, sentences, mode, question)
+    calls = _score(case, kinds)
     if calls is None:
         return
     scores = [call.result for call in calls.values()]
@@ -60,13 +113,15 @@ def show_which_heads(view: View) -> None:
         figure = effect_maps(changes, KINDS, (view.kind, view.layer, view.head))
         chart(figure, key=f"{MAPS}-figure", alt="Change in log-probability without each head", on_select=_clicked)
     plain = scores[0].log_probabilities
-    several = f"log p over {len(plain)} sentences and their own translations, a mean"
+    of = _in_words(view, question, one := sentences == (view.trace.source,))
+    several = "" if one else f" over {_sentences(len(plain))}, a mean"
     st.caption(
-        f"Change in {several if len(plain) > 1 else _in_words(view, question)}. With all heads it is "
-        f"{plain.mean():.3f} nats. Blue: it falls without the head; red: it rises. Framed: the sidebar's head; click "
-        "on a cell to select its head."
+        f"Change in {of}{several}. With all heads it is {plain.mean():.3f} nats. Blue: it falls without the head; red: "
+        "it rises. Framed: the sidebar's head; click on a cell to select its head."
     )
     _show_list(scores)
+    if not one:
+        _show_sentences(case, plain)
     _show_pruning(view, calls)
     show_code(head_scores, prune, pruning_curve)
 
@@ -98,22 +153,42 @@ def _question(view: View) -> Question:
     return Question(position, found[0] if found else None)
 
 
-def _in_words(view: View, question: Question) -> str:
+def _in_words(view: View, question: Question, one: bool) -> str:
     if question.position is None:
-        return "log p of this translation"
+        return "log p of this translation" if one else "log p"
     tokens = view.translator.tokenizer.tokens
     token = labels([view.trace.next_tokens[question.position]])[0]
     other = "" if question.against is None else f" minus log p of “{labels(tokens([question.against]))[0]}”"
-    return f"log p of “{as_markdown(token)}” at position {question.position}{as_markdown(other)}"
+    return f"log p of “{as_markdown(token)}”" + (f" at position {question.position}" * one) + as_markdown(other)
 
 
-def _controls(view: View, question: Question) -> tuple[tuple[str, ...], str, str]:
+def _sentences(count: int) -> str:
+    return "1 sentence and its own translation" if count == 1 else f"{count} sentences and their own translations"
+
+
+def _controls(view: View) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    """The kinds, what replaces a head, and the sentences; the page's own is measured on the page's translation."""
     left, middle, right = st.columns([2, 3, 3])
     kinds = choice("Heads of", OF, "which_of", place=left)
     mode = choice("Replaced", MODES, "which_mode", place=middle, help=MEAN)
-    one = question.position is not None
-    on = "sentence" if one else choice("Measured on", ON, "which_on", place=right)
-    return (view.kind,) if kinds == "kind" else tuple(kind.name for kind in view.translator.kinds), mode, on
+    on = choice("Measured on", ON, "which_on", place=right)
+    sentences = (view.trace.source,)
+    if on == "examples":
+        sentences = examples_of(view.translator.name).sentences[:SENTENCES]
+    if on == "own":
+        sentences = _own_sentences(view)
+    return (view.kind,) if kinds == "kind" else tuple(kind.name for kind in view.translator.kinds), mode, sentences
+
+
+def _own_sentences(view: View) -> tuple[str, ...]:
+    typed = text_area(
+        "Your sentences", "", "which_sentences", "Paste several sentences, as they stand in a text", "Use"
+    )
+    found = [one_line(part) for part in split_sentences(typed[:LONGEST_TEXT], lambda _: True)]
+    kept = dict.fromkeys(view.translator.truncate(sentence) for sentence in found if sentence)
+    if len(kept) > MOST_SENTENCES or len(typed) > LONGEST_TEXT:
+        st.caption(f"The first {min(MOST_SENTENCES, len(kept))} sentences are measured.")
+    return tuple(kept)[:MOST_SENTENCES]
 
 
 def _clicked() -> None:
@@ -122,11 +197,11 @@ def _clicked() -> None:
         st.session_state.update(zip(("kind", "layer", "head"), point["customdata"], strict=True))
 
 
-def _score(view: View, kinds: tuple[str, ...], mode: str, on: str, question: Question) -> dict[str, Call] | None:
+def _score(case: Case, kinds: tuple[str, ...]) -> dict[str, Call] | None:
     """Scores of every head by kind, from the cache or, once the button is pressed, measured now."""
-    trace, translator = view.trace, view.translator
-    cases = {kind: ("head scores", trace, on, kind, mode, question) for kind in kinds}
-    scores = {kind: stored(*case) for kind, case in cases.items()}
+    view, translator = case.view, case.view.translator
+    keys = {kind: ("head scores", view.trace, kind, *case.setting) for kind in kinds}
+    scores = {kind: stored(*key) for kind, key in keys.items()}
     place = st.empty()
     if None in scores.values():
         count = sum(len(kind.layers) * kind.heads for kind in translator.kinds if kind.name in kinds)
@@ -135,25 +210,32 @@ def _score(view: View, kinds: tuple[str, ...], mode: str, on: str, question: Que
                 st.caption("Nothing runs until you press the button.")
                 return None
         bar = place.progress(0.0, "Reading the sentences …")
-    pairs = [(trace.src_ids, trace.next_ids)] if on == "sentence" else _example_pairs(view)
-    rows = max(TOKENS_IN_A_PASS // max(len(side) for pair in pairs for side in pair), 1)
+    if not case.pairs:
+        place.info("No translation of these sentences has the chosen token, or the word against it.")
+        return None
+    rows = max(TOKENS_IN_A_PASS // max(len(side) for pair in case.pairs for side in pair), 1)
     calls = {}
     for number, kind in enumerate(kinds):
-        arguments = translator.model, pairs, kind, mode, trace.interventions, rows, question
+        arguments = translator.model, case.pairs, kind, case.mode, view.trace.interventions, rows, case.questions
         if scores[kind] is None:
             for result in in_turns(head_scores(*arguments)):
                 bar.progress((number + result.done) / len(kinds), f"{KINDS[kind]}: {result.done:.0%}")
             scores[kind] = result
-            store(result, *cases[kind])
+            store(result, *keys[kind])
         calls[kind] = Call(head_scores, *arguments, result=scores[kind])
     place.empty()
     return calls
 
 
-def _example_pairs(view: View) -> list[Pair]:
-    sentences = examples_of(view.translator.name).sentences[:SENTENCES]
-    translations = translate(view.translator, sentences, 4, view.trace.interventions)
-    return [encode_pair(view.translator, *pair) for pair in zip(sentences, translations, strict=True)]
+def _show_sentences(case: Case, scores: Array) -> None:
+    """What was measured, and what was left out."""
+    left_out = len(case.sentences) - len(case.pairs)
+    with st.expander(
+        f"The {len(case.pairs)} sentences" + f", without {left_out} that have neither word" * bool(left_out)
+    ):
+        texts = [(sentence, translation) for sentence, translation, *_ in case.asked]
+        frame = pd.DataFrame(texts, columns=["sentence", "the model's translation"]).assign(score=scores)
+        table(frame.rename(columns={"score": "score with all heads, nats"}), floats="%.3f")
 
 
 def _show_list(scores: list[HeadScores]) -> None:

@@ -108,6 +108,59 @@ def test_all_kinds_over_the_examples_state_mean_and_spread(open_app: Callable) -
     assert "over 10 sentences" in words(app)
 
 
+def test_one_token_is_followed_through_the_persons_own_sentences(open_app: Callable, translator: "Translator") -> None:
+    """In each own translation where it, or the word against it, stands; the others are named, not scored."""
+    trace = translator.trace(SOURCE, TEXT)
+    position = 4
+    app = open_app(
+        PAGE,
+        source=SOURCE,
+        target="Typed",
+        typed=TEXT,
+        kind=CROSS,
+        part=PART,
+        which_score="one token",
+        which_at=decoder_rows(trace.tgt_tokens, trace.next_tokens)[position],
+        which_on="your own sentences",
+    )
+    assert "until there is a sentence" in words(app)
+    sentences = ["A dog runs.", "Two cats.", "A dog sleeps in the grass."]
+    app.text_area(key="which_sentences").set_value(" ".join(sentences)).run()
+    scored(app)
+    token = trace.next_ids[position]
+    runs = [translator.trace(sentence) for sentence in sentences]
+    having = [run for run in runs if token in run.next_ids]
+    assert 0 < len(having) < len(runs), "some translations have the token, and some do not"
+    *_, right = head_scores(
+        translator.model,
+        [(run.src_ids, run.next_ids) for run in having],
+        "cross",
+        question=[Question(run.next_ids.index(token)) for run in having],
+    )
+    (drawn,) = maps(app)
+    assert drawn == pytest.approx(right.change, abs=1e-5)
+    assert app.dataframe[1].value["the model's translation"].tolist() == [run.translation for run in having]
+    assert f"without {len(runs) - len(having)} that have neither word" in app.expander[0].label
+
+
+def test_sentences_without_the_token_are_said_to_have_none(open_app: Callable, translator: "Translator") -> None:
+    trace = translator.trace(SOURCE, "XQ")
+    assert not {*trace.next_ids[1:-1]} & {*translator.trace("Two cats.").next_ids}
+    app = open_app(
+        PAGE,
+        source=SOURCE,
+        target="Typed",
+        typed="XQ",
+        part=PART,
+        which_score="one token",
+        which_at=decoder_rows(trace.tgt_tokens, trace.next_tokens)[1],
+        which_on="your own sentences",
+        which_sentences="Two cats. Two cats.",
+    )
+    scored(app)
+    assert "No translation of these sentences" in words(app)
+
+
 @pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
 def test_one_word_and_a_hundred_tokens(open_app: Callable, source: str) -> None:
     app = scored(open_app(PAGE, source=source, target="Greedy", part=PART))
