@@ -3,10 +3,12 @@
 import pandas as pd
 
 from model.analysis import position_table
-from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope, rope_scores
+from model.analysis.rope import rope, rope_scores
 from model.analysis.view_arrays import position_arrays
 from model.analysis.word_order import run_both_orders, without_positions
 from model.network.embedding import InputEmbedding, sinusoids
+from model.network.masks import alibi_bias, alibi_slopes
+from model.network.rotary import rotate, rotation
 from pages.frame.open_page import open_page
 from pages.frame.proof_strip import proof_strip
 from pages.parts import positional_encoding as parts
@@ -56,6 +58,8 @@ show_code(
     position_table.wavelengths_in,
     position_table.similarity,
     position_table.rotate,
+    rotation,
+    rotate,
     rope,
     rope_scores,
     alibi_slopes,

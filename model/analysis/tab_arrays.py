@@ -11,7 +11,7 @@ from model.analysis.distributions import entropy, total_variation
 from model.analysis.head_summary import HeadSummary, summarise
 from model.analysis.padded_batch import PaddedRun
 from model.analysis.residual_stream import Neurons, cosines, layer_norm, mean_cosine, neurons, residual_stream
-from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope_scores
+from model.analysis.rope import rope_scores
 from model.analysis.softmax import (
     MaskOrders,
     entropy_by_temperature,
@@ -32,6 +32,7 @@ from model.checkpoints.snapshots import open_snapshot
 from model.checkpoints.store import checkpoint_path
 from model.generation.step_cost import cached_step, uncached_step
 from model.network.config import TransformerConfig
+from model.network.masks import alibi_bias, alibi_slopes
 from model.trace import Array, Attention, Embedded, SubLayer, Trace
 from model.training.loss import cross_entropies, smoothed_shares
 
@@ -192,8 +193,9 @@ def rope_arrays(attention: Attention, head: int) -> dict[str, Array]:
 
 def alibi_arrays(attention: Attention, head: int) -> dict[str, Array]:
     """Scaled scores and weights of one head, without and with the bias; the bias, and the slopes of all heads."""
-    slopes, scaled = alibi_slopes(attention.n_heads), attention.pre_softmax[head]
-    bias = alibi_bias(*scaled.shape, slopes[head])
+    scaled = attention.pre_softmax[head]
+    slopes, biases = alibi_slopes(attention.n_heads).numpy(), alibi_bias(attention.n_heads, *scaled.shape)
+    bias = biases[0, head].numpy()
     others = _other_scores(attention, head, scaled + bias, scaled + bias)
     return {"bias": bias, "slopes": slopes, "scaled": scaled, **others}
 

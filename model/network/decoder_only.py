@@ -2,7 +2,6 @@
 
 from torch import Tensor, nn
 
-from model.hooks import HookPoint
 from model.network.attention import KeyValueCache
 from model.network.config import TransformerConfig
 from model.network.embedding import InputEmbedding
@@ -14,15 +13,10 @@ class DecoderOnly(Network):
     """softmax(logits[:, t]) is the model's distribution of token t+1 given tokens 0..t."""
 
     def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.tgt_embedding = InputEmbedding(config, nn.Embedding(config.vocab_size, config.d_model))
         self.decoder = Encoder(config, config.n_decoder_layers)
-        self.output = nn.Linear(config.d_model, config.vocab_size, bias=False)
-        if config.tie_embeddings:
-            self.output.weight = self.tgt_embedding.tokens.weight
-        self.final, self.logits = HookPoint(), HookPoint()
-        self._initialise()
+        self._add_output(self.tgt_embedding.tokens)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Teacher-forced logits, all positions at once.

@@ -30,18 +30,14 @@ class Transformer(Network):
     """softmax(logits[:, t]) is the model's distribution of target token t+1 given source and targets 0..t."""
 
     def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         src_tokens = nn.Embedding(config.vocab_size, config.d_model)
         tgt_tokens = src_tokens if config.tie_embeddings else nn.Embedding(config.vocab_size, config.d_model)
         self.src_embedding = InputEmbedding(config, src_tokens)
         self.tgt_embedding = InputEmbedding(config, tgt_tokens)
         self.encoder, self.decoder = Encoder(config, config.n_encoder_layers), Decoder(config)
-        self.output = nn.Linear(config.d_model, config.vocab_size, bias=False)
-        if config.tie_embeddings:
-            self.output.weight = src_tokens.weight
-        self.memory, self.final, self.logits = HookPoint(), HookPoint(), HookPoint()
-        self._initialise()
+        self.memory = HookPoint()
+        self._add_output(src_tokens)
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
         """Teacher-forced logits.

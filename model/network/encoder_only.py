@@ -2,7 +2,6 @@
 
 from torch import Tensor, nn
 
-from model.hooks import HookPoint
 from model.network.config import TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.masks import padding_mask, window_mask
@@ -13,15 +12,10 @@ class EncoderOnly(Network):
     """softmax(logits[:, t]) is the model's distribution of the token that belongs at position t."""
 
     def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.src_embedding = InputEmbedding(config, nn.Embedding(config.vocab_size, config.d_model))
         self.encoder = Encoder(config, config.n_encoder_layers)
-        self.output = nn.Linear(config.d_model, config.vocab_size, bias=False)
-        if config.tie_embeddings:
-            self.output.weight = self.src_embedding.tokens.weight
-        self.final, self.logits = HookPoint(), HookPoint()
-        self._initialise()
+        self._add_output(self.src_embedding.tokens)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Token ids (batch, position), padded with PAD, some of them <mask> -> (batch, position, vocabulary)."""

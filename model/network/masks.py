@@ -26,13 +26,20 @@ def window_mask(n_queries: int, n_keys: int, window: int, device: torch.device |
 
 
 def alibi_bias(n_heads: int, n_queries: int, n_keys: int, device: torch.device | str | None = None) -> Tensor:
-    """-slope * |query - key|, added to the scores: (1, heads, query, key) (Press et al. 2022).
+    """-slope * |query - key|, added to the scaled scores: (1, heads, query, key), in double precision.
 
-    Head h's slope is 2^(-8 (h + 1) / heads); for a number of heads that is no power of two the paper mixes two such
-    series, which we do not.
+    The paper defines it for causal attention, where no key is after its query; the symmetric form is the extension to
+    an encoder.
     """
-    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1, device=device) / n_heads)
-    return -(slopes[:, None, None] * _distances(n_queries, n_keys, device).abs())[None]
+    return -(alibi_slopes(n_heads, device)[:, None, None] * _distances(n_queries, n_keys, device).abs())[None]
+
+
+def alibi_slopes(n_heads: int, device: torch.device | str | None = None) -> Tensor:
+    """(head,): 2^(-8 h / heads) for h = 1 to heads, head 0 the steepest (Press et al. 2022, section 3).
+
+    For a number of heads that is no power of two the paper mixes two such series, which we do not.
+    """
+    return 2.0 ** (-8 * torch.arange(1, n_heads + 1, dtype=torch.float64, device=device) / n_heads)
 
 
 def _distances(n_queries: int, n_keys: int, device: torch.device | str | None = None) -> Tensor:

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from torch import Tensor, nn
 
+from model.hooks import HookPoint
 from model.network.attention import KeyValueCache, MultiHeadAttention
 from model.network.config import TransformerConfig
 from model.network.embedding import InputEmbedding
@@ -33,9 +34,20 @@ class Encoder(nn.Module):
 class Network(nn.Module):
     """Stacks of layers, with hook points; each family says which stacks it has and how they are joined."""
 
-    config: TransformerConfig
     output: nn.Linear
     """(d_model -> vocabulary)"""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+
+    def _add_output(self, tokens: nn.Embedding) -> None:
+        """The last part of a network: the projection to the vocabulary, tied to `tokens` or not; random weights."""
+        self.output = nn.Linear(self.config.d_model, self.config.vocab_size, bias=False)
+        if self.config.tie_embeddings:
+            self.output.weight = tokens.weight
+        self.final, self.logits = HookPoint(), HookPoint()
+        self._initialise()
 
     @property
     def stacks(self) -> Mapping[StackName, nn.Module]:

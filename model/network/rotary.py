@@ -4,23 +4,45 @@ import torch
 from torch import Tensor, nn
 
 
-class Rotary(nn.Module):
-    """Turn dimensions i and i + d_k / 2 of each vector by position * base^(-2i / d_k) (Su et al. 2021, equation 34).
+def rotation(positions: Tensor, d_k: int, base: int = 10_000) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of the angles position * base^(-2i / d_k) (equation 15).
 
-    The score of a turned query and a turned key depends on their contents and on how far apart they stand, not on
-    where. Which dimensions form a pair is a convention: halves, as in Llama, instead of neighbours as in the paper.
+    Args:
+        positions: (position,), any numbers.
+        d_k: even.
+        base: 10,000 in the paper.
+
+    Returns:
+        (position, d_k / 2) each, in double precision.
+    """
+    frequency = base ** (-torch.arange(0, d_k, 2, dtype=torch.float64) / d_k)
+    angles = positions[:, None] * frequency
+    return angles.cos(), angles.sin()
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotate each pair of dimensions i and i + d_k / 2 of (..., position, d_k) (equation 34).
+
+    Which dimensions form a pair is a convention: halves, as in Llama, instead of neighbours as in the paper.
+    """
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+
+
+class Rotary(nn.Module):
+    """Rotates queries or keys by their positions.
+
+    The score of a rotated query and a rotated key depends on their contents and on how far apart they stand, not on
+    where.
     """
 
     def __init__(self, d_k: int, max_len: int, base: int) -> None:
         super().__init__()
-        frequency = base ** (-torch.arange(0, d_k, 2, dtype=torch.float64) / d_k)
-        angles = torch.arange(max_len, dtype=torch.float64)[:, None] * frequency
-        self.register_buffer("cos", angles.cos().float(), persistent=False)
-        self.register_buffer("sin", angles.sin().float(), persistent=False)
+        cos, sin = rotation(torch.arange(max_len), d_k, base)
+        self.register_buffer("cos", cos.float(), persistent=False)
+        self.register_buffer("sin", sin.float(), persistent=False)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """(batch, heads, position, d_k), the first vector standing at position `start`: the same, turned."""
+        """(batch, heads, position, d_k), the first vector standing at position `start`: the same, rotated."""
         places = slice(start, start + x.shape[-2])
-        cos, sin = self.cos[places], self.sin[places]
-        first, second = x.chunk(2, dim=-1)
-        return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+        return rotate(x, self.cos[places], self.sin[places])

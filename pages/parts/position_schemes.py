@@ -5,7 +5,7 @@ import streamlit as st
 
 from model.analysis import position_table
 from model.analysis import tab_arrays as tab
-from model.analysis.rope_and_alibi import rope_by_offset, rope_scores
+from model.analysis.rope import rope_by_offset, rope_scores
 from model.trace import Array
 from pages.frame.view import View
 from pages.widgets.chart import axis_labels, chart

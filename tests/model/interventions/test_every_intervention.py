@@ -8,28 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from model import interventions
 from model.checkpoints.translator import Translator
 from model.generation.search import beam_search, greedy
-from model.interventions import (
-    AttentionTemperature,
-    ForbidSource,
-    FrozenPattern,
-    HeadGate,
-    Intervention,
-    LiftCausalMask,
-    MaskEdit,
-    PatternEdit,
-    PermutedAttention,
-    PositionsOff,
-    PositionsShuffled,
-    ResidualOff,
-    SublayerOff,
-    UniformAttention,
-    Unscaled,
-    ValueZeroing,
-    applied,
-    describe,
-)
 from model.network.config import BOS
 from model.network.masks import padding_mask
 from model.proof.checks import prove
@@ -39,25 +20,25 @@ from tests.model.tiny import random_model
 SOURCE, TARGET = "Two dogs play", "Zwei Hunde rennen"
 THREE_ROWS = ((0.0, 0.5, 0.5), (0.25, 0.75, 0.0), (0.2, 0.3, 0.5))
 EVERY = (
-    AttentionTemperature(0.4),
-    Unscaled(),
-    MaskEdit(((2, 0), (1, 1)), (), head=1),
-    ForbidSource((0, 3)),
-    LiftCausalMask(),
-    HeadGate(0.3, head=2),
-    HeadGate(0.0, mode="mean", layer=0),
-    PatternEdit(2, (0.0, 3.0, 1.0)),
-    UniformAttention(layer=0),
-    PermutedAttention(5),
-    PermutedAttention(order=(1, 2, 0)),
-    FrozenPattern((THREE_ROWS,), kind="decoder_self"),
-    ValueZeroing((0, 2)),
-    ValueZeroing((0, 2), kind="cross"),
-    PositionsOff(),
-    PositionsShuffled((3, 1, 0, 2), "source"),
-    PositionsShuffled((3, 1, 0, 2), "target"),
-    SublayerOff("decoder", 0, "self_attn"),
-    ResidualOff("encoder", 1, "feed_forward"),
+    interventions.AttentionTemperature(0.4),
+    interventions.Unscaled(),
+    interventions.MaskEdit(((2, 0), (1, 1)), (), head=1),
+    interventions.ForbidSource((0, 3)),
+    interventions.LiftCausalMask(),
+    interventions.HeadGate(0.3, head=2),
+    interventions.HeadGate(0.0, mode="mean", layer=0),
+    interventions.PatternEdit(2, (0.0, 3.0, 1.0)),
+    interventions.UniformAttention(layer=0),
+    interventions.PermutedAttention(5),
+    interventions.PermutedAttention(order=(1, 2, 0)),
+    interventions.FrozenPattern((THREE_ROWS,), kind="decoder_self"),
+    interventions.ValueZeroing((0, 2)),
+    interventions.ValueZeroing((0, 2), kind="cross"),
+    interventions.PositionsOff(),
+    interventions.PositionsShuffled((3, 1, 0, 2), "source"),
+    interventions.PositionsShuffled((3, 1, 0, 2), "target"),
+    interventions.SublayerOff("decoder", 0, "self_attn"),
+    interventions.ResidualOff("encoder", 1, "feed_forward"),
 )
 every = pytest.mark.parametrize("change", EVERY, ids=lambda change: repr(change)[:60])
 
@@ -74,8 +55,8 @@ def test_step_t_of_decoding_is_row_t_of_the_trace(double, change):
     trace, model = double.trace(SOURCE, TARGET, interventions=(change,)), double.model
     src, tgt = torch.tensor([trace.src_ids]), torch.tensor([trace.tgt_ids])
     # With the mask lifted, only the last row has seen no more than its own step has.
-    first = len(trace.tgt_ids) - 1 if isinstance(change, LiftCausalMask) else 0
-    with applied(model, (change,)):
+    first = len(trace.tgt_ids) - 1 if isinstance(change, interventions.LiftCausalMask) else 0
+    with interventions.applied(model, (change,)):
         src_mask, cache = padding_mask(src), model.new_cache()
         memory = model.encode(src, src_mask)
         for t in range(first, tgt.shape[1]):
@@ -89,7 +70,7 @@ def test_step_t_of_decoding_is_row_t_of_the_trace(double, change):
 @pytest.mark.parametrize("change", [change for change in EVERY if change.position_free], ids=lambda c: repr(c)[:60])
 def test_searches_with_and_without_a_cache_find_the_same(double, change):
     sources = [[*double.tokenizer.encode(text), 3] for text in (SOURCE, "The cat sat on the mat.")]
-    with applied(double.model, (change,)):
+    with interventions.applied(double.model, (change,)):
         for search in (greedy, lambda *args, **kwargs: [found[0] for found in beam_search(*args, **kwargs)]):
             cached, whole = (search(double.model, sources, use_cache=use_cache) for use_cache in (True, False))
             assert [h.tokens for h in cached] == [h.tokens for h in whole]
@@ -114,22 +95,22 @@ def test_what_is_decoded_under_it_is_what_is_traced(translator, change):
 
 @every
 def test_it_is_described_in_one_sentence_frozen_and_hashable(change):
-    sentence = describe(change)
+    sentence = interventions.describe(change)
     assert sentence[0].isupper()
     assert sentence.endswith(".")
     assert sentence.count(". ") == 0
-    assert hash(change) == hash(eval(repr(change)))
+    assert hash(change) == hash(eval(repr(change), dict(vars(interventions))))
     with pytest.raises(FrozenInstanceError):
         change.layer = 3
 
 
 def test_every_change_has_words_of_its_own():
-    assert len({describe(change) for change in EVERY}) == len(EVERY)
+    assert len({interventions.describe(change) for change in EVERY}) == len(EVERY)
 
 
 def test_a_search_with_a_frozen_pattern_puts_each_row_as_soon_as_it_is_there(double):
     pattern = double.trace(SOURCE, TARGET).attention("decoder_self", 0).pattern
-    frozen = FrozenPattern.of(pattern, "decoder_self", 0)
+    frozen = interventions.FrozenPattern.of(pattern, "decoder_self", 0)
     found = double.trace("A man rides a red bicycle", beam_size=1, interventions=(frozen,))
     rows = min(len(pattern[0]), len(found.tgt_ids))
     shown = found.attention("decoder_self", 0).pattern
@@ -139,29 +120,36 @@ def test_a_search_with_a_frozen_pattern_puts_each_row_as_soon_as_it_is_there(dou
 
 @pytest.mark.parametrize("kind", ["encoder_self", "cross"])
 def test_a_frozen_pattern_that_does_not_fit_is_refused_in_a_sentence(double, kind):
-    frozen = FrozenPattern.of(double.trace(SOURCE, TARGET).attention(kind, 0).pattern, kind, 0)
+    frozen = interventions.FrozenPattern.of(double.trace(SOURCE, TARGET).attention(kind, 0).pattern, kind, 0)
     with pytest.raises(ValueError, match=r"the frozen pattern has \d+ rows and \d+ keys, which does not fit"):
         double.trace("A man rides a red bicycle", TARGET, interventions=(frozen,))
-    two_heads = FrozenPattern(((*THREE_ROWS,), (*THREE_ROWS,)), kind)
+    two_heads = interventions.FrozenPattern(((*THREE_ROWS,), (*THREE_ROWS,)), kind)
     with pytest.raises(ValueError, match="the pattern has 2 heads; the model has 4"):
         double.trace(SOURCE, TARGET, interventions=(two_heads,))
 
 
 EXTREMES = (
-    PatternEdit(1, (1e-300, 1e300)),
-    PatternEdit(0, (5e-324,)),
-    PermutedAttention(2**32 - 1),
-    ForbidSource(tuple(range(300))),
-    ValueZeroing(tuple(range(300))),
-    PositionsShuffled(tuple(reversed(range(100)))),
-    MaskEdit(forbid=tuple((q, k) for q in range(30) for k in range(30))),
-    SublayerOff(),
-    ResidualOff(),
+    interventions.PatternEdit(1, (1e-300, 1e300)),
+    interventions.PatternEdit(0, (5e-324,)),
+    interventions.PermutedAttention(2**32 - 1),
+    interventions.ForbidSource(tuple(range(300))),
+    interventions.ValueZeroing(tuple(range(300))),
+    interventions.PositionsShuffled(tuple(reversed(range(100)))),
+    interventions.MaskEdit(forbid=tuple((q, k) for q in range(30) for k in range(30))),
+    interventions.SublayerOff(),
+    interventions.ResidualOff(),
 )
 
 
 @pytest.mark.parametrize("change", EXTREMES, ids=lambda change: repr(change)[:40])
-@pytest.mark.parametrize("beside", [(), (Unscaled(), AttentionTemperature(1e-30)), (SublayerOff(), ResidualOff())])
+@pytest.mark.parametrize(
+    "beside",
+    [
+        (),
+        (interventions.Unscaled(), interventions.AttentionTemperature(1e-30)),
+        (interventions.SublayerOff(), interventions.ResidualOff()),
+    ],
+)
 @pytest.mark.parametrize("text", ["a", "A dog runs through the white snow. " * 2])
 def test_extremes_neither_overflow_nor_break(translator, change, beside, text):
     trace = translator.trace(text, text, interventions=(change, *beside))
@@ -172,24 +160,24 @@ def test_extremes_neither_overflow_nor_break(translator, change, beside, text):
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        (lambda: PatternEdit(0, (0.0, 0.0)), "one at least above 0"),
-        (lambda: PatternEdit(0, ()), "one at least above 0"),
-        (lambda: PatternEdit(0, (1.0, -1.0)), "must be finite and not negative"),
-        (lambda: PatternEdit(0, (float("nan"),)), "must be finite and not negative"),
-        (lambda: PatternEdit(-1, (1.0,)), "a position must be a whole number from 0"),
-        (lambda: ForbidSource((-1,)), "a position must be a whole number from 0"),
-        (lambda: ForbidSource((0,), "decoder_self"), "decoder_self has no source keys"),
-        (lambda: ValueZeroing((0.5,)), "a position must be a whole number from 0"),
-        (lambda: PermutedAttention(-1), "seed must be"),
-        (lambda: PermutedAttention(order=(0, 2)), "each position from 0 on exactly once"),
-        (lambda: PositionsShuffled((1, 1)), "each position from 0 on exactly once"),
-        (lambda: PositionsShuffled((0,), None), "side must be source or target"),
-        (lambda: PositionsOff("both"), "side must be one of"),
-        (lambda: SublayerOff("middle"), "stack must be one of"),
-        (lambda: FrozenPattern(((),)), "equally many rows and keys"),
-        (lambda: FrozenPattern((((0.5,), (0.5, 0.5)),)), "equally many rows and keys"),
-        (lambda: FrozenPattern((((float("inf"),),),)), "must be finite"),
-        (lambda: FrozenPattern.of(np.ones((2, 2))), "a pattern must be"),
+        (lambda: interventions.PatternEdit(0, (0.0, 0.0)), "one at least above 0"),
+        (lambda: interventions.PatternEdit(0, ()), "one at least above 0"),
+        (lambda: interventions.PatternEdit(0, (1.0, -1.0)), "must be finite and not negative"),
+        (lambda: interventions.PatternEdit(0, (float("nan"),)), "must be finite and not negative"),
+        (lambda: interventions.PatternEdit(-1, (1.0,)), "a position must be a whole number from 0"),
+        (lambda: interventions.ForbidSource((-1,)), "a position must be a whole number from 0"),
+        (lambda: interventions.ForbidSource((0,), "decoder_self"), "decoder_self has no source keys"),
+        (lambda: interventions.ValueZeroing((0.5,)), "a position must be a whole number from 0"),
+        (lambda: interventions.PermutedAttention(-1), "seed must be"),
+        (lambda: interventions.PermutedAttention(order=(0, 2)), "each position from 0 on exactly once"),
+        (lambda: interventions.PositionsShuffled((1, 1)), "each position from 0 on exactly once"),
+        (lambda: interventions.PositionsShuffled((0,), None), "side must be source or target"),
+        (lambda: interventions.PositionsOff("both"), "side must be one of"),
+        (lambda: interventions.SublayerOff("middle"), "stack must be one of"),
+        (lambda: interventions.FrozenPattern(((),)), "equally many rows and keys"),
+        (lambda: interventions.FrozenPattern((((0.5,), (0.5, 0.5)),)), "equally many rows and keys"),
+        (lambda: interventions.FrozenPattern((((float("inf"),),),)), "must be finite"),
+        (lambda: interventions.FrozenPattern.of(np.ones((2, 2))), "a pattern must be"),
     ],
 )
 def test_what_means_nothing_is_refused_in_a_sentence(wrong, sentence):
@@ -198,18 +186,22 @@ def test_what_means_nothing_is_refused_in_a_sentence(wrong, sentence):
 
 
 def test_an_address_that_the_model_lacks_is_refused(translator):
-    for change in (SublayerOff("encoder", 0, "cross_attn"), ResidualOff(layer=9), ForbidSource((0,), layer=7)):
+    for change in (
+        interventions.SublayerOff("encoder", 0, "cross_attn"),
+        interventions.ResidualOff(layer=9),
+        interventions.ForbidSource((0,), layer=7),
+    ):
         with pytest.raises(ValueError, match="the model has no"):
             translator.trace(SOURCE, TARGET, interventions=(change,))
     with pytest.raises(ValueError, match="the order has 200 positions; the model has 128"):
-        translator.trace(SOURCE, TARGET, interventions=(PositionsShuffled(tuple(range(200))),))
+        translator.trace(SOURCE, TARGET, interventions=(interventions.PositionsShuffled(tuple(range(200))),))
 
 
 def test_16_visitors_with_16_lists_get_what_each_gets_alone(translator):
-    lists: list[tuple[Intervention, ...]] = [(EVERY[i], EVERY[(i + 7) % len(EVERY)]) for i in range(16)]
+    lists: list[tuple[interventions.Intervention, ...]] = [(EVERY[i], EVERY[(i + 7) % len(EVERY)]) for i in range(16)]
     start = threading.Barrier(16)
 
-    def visit(changes: tuple[Intervention, ...]) -> list:
+    def visit(changes: tuple[interventions.Intervention, ...]) -> list:
         start.wait()
         return [translator.trace(SOURCE, TARGET, interventions=changes) for _ in range(5)]
 

@@ -7,32 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from model.interventions import (
-    AttentionTemperature,
-    ForbidSource,
-    FrozenPattern,
-    HeadGate,
-    Intervention,
-    LiftCausalMask,
-    MaskEdit,
-    PatternEdit,
-    PermutedAttention,
-    PositionsOff,
-    PositionsShuffled,
-    ResidualOff,
-    SublayerOff,
-    UniformAttention,
-    Unscaled,
-    ValueZeroing,
-    describe,
-)
+from model import interventions
 from model.interventions.link import MAX_CHARACTERS, MAX_INTERVENTIONS, TYPES, decode, encode
 from model.network.config import TransformerConfig
-from tests.model.strategies import interventions
+from tests.model import strategies
 
 CONFIG = TransformerConfig(vocab_size=360, d_model=32, n_heads=4, d_ff=16)
 some = settings(suppress_health_check=[HealthCheck.too_slow])
-lists = st.lists(interventions(CONFIG, False), max_size=5).map(tuple)
+lists = st.lists(strategies.interventions(CONFIG, False), max_size=5).map(tuple)
 NAMES = ["temperature", "gate", "mask", "pattern", "permuted", "positions-off", "sublayer-off", "lift-causal-mask"]
 WORDS = ["encoder", "cross", "decoder_self", "mean", "zero", "source", "target"]
 SIGNS = [*":;@,-.*", "0", "1", "0.5", "1e5", "nan", "9999999999999", "-1"]
@@ -62,7 +44,7 @@ named = st.tuples(st.sampled_from([*TYPES, "x"]), st.dictionaries(st.sampled_fro
 forged = (st.lists(named | values, max_size=3) | values).map(json.dumps)
 
 
-def read(text: str) -> tuple[tuple[Intervention, ...], str | None]:
+def read(text: str) -> tuple[tuple[interventions.Intervention, ...], str | None]:
     """What `text` holds, or why it holds nothing."""
     try:
         return decode(text), None
@@ -85,7 +67,7 @@ def test_any_text_is_read_or_refused_in_a_sentence(text):
     changes, refusal = read(text)
     assert refusal is None or (refusal[-1] in ".?" and len(refusal) < 400)
     assert decode(encode(changes)) == changes
-    assert all(describe(change).endswith(".") for change in changes)
+    assert all(interventions.describe(change).endswith(".") for change in changes)
 
 
 @pytest.mark.parametrize(
@@ -95,33 +77,33 @@ def test_any_text_is_read_or_refused_in_a_sentence(text):
         (
             "temperature:0.5@cross.3.0",
             '[["AttentionTemperature",{"tau":0.5,"kind":"cross","layer":3,"head":0}]]',
-            (AttentionTemperature(0.5, "cross", 3, 0),),
+            (interventions.AttentionTemperature(0.5, "cross", 3, 0),),
         ),
-        ("temperature:1e30", '[["AttentionTemperature",{"tau":1e30}]]', (AttentionTemperature(1e30),)),
+        ("temperature:1e30", '[["AttentionTemperature",{"tau":1e30}]]', (interventions.AttentionTemperature(1e30),)),
         (
             "gate:0:mean@*.1",
             '[["HeadGate",{"gate":0.0,"layer":1,"mode":"mean"}]]',
-            (HeadGate(0, layer=1, mode="mean"),),
+            (interventions.HeadGate(0, layer=1, mode="mean"),),
         ),
         (
             "mask:0-2,1-2:@decoder_self",
             '[["MaskEdit",{"forbid":[[0,2],[1,2]],"kind":"decoder_self"}]]',
-            (MaskEdit(((0, 2), (1, 2)), kind="decoder_self"),),
+            (interventions.MaskEdit(((0, 2), (1, 2)), kind="decoder_self"),),
         ),
         (
             "permuted:7:*@cross;permuted:0:1,0",
             '[["PermutedAttention",{"seed":7,"kind":"cross"}],["PermutedAttention",{"order":[1,0]}]]',
-            (PermutedAttention(7, kind="cross"), PermutedAttention(order=(1, 0))),
+            (interventions.PermutedAttention(7, kind="cross"), interventions.PermutedAttention(order=(1, 0))),
         ),
         (
             "lift-causal-mask@1;positions-off:*",
             '[["LiftCausalMask",{"layer":1}],["PositionsOff",{}]]',
-            (LiftCausalMask(1), PositionsOff()),
+            (interventions.LiftCausalMask(1), interventions.PositionsOff()),
         ),
         (
             "sublayer-off@encoder.0.feed_forward",
             '[["SublayerOff",{"stack":"encoder","layer":0,"name":"feed_forward"}]]',
-            (SublayerOff("encoder", 0, "feed_forward"),),
+            (interventions.SublayerOff("encoder", 0, "feed_forward"),),
         ),
         (
             "pattern:2:0.5,0,1e-3@cross;zero-values:0,3;positions-shuffled:1,0:target;forbid-source:1@*.0;unscaled",
@@ -129,17 +111,17 @@ def test_any_text_is_read_or_refused_in_a_sentence(text):
             '["PositionsShuffled",{"order":[1,0],"side":"target"}],["ForbidSource",{"positions":[1],"layer":0}],'
             '["Unscaled",{}]]',
             (
-                PatternEdit(2, (0.5, 0, 1e-3), "cross"),
-                ValueZeroing((0, 3)),
-                PositionsShuffled((1, 0), "target"),
-                ForbidSource((1,), layer=0),
-                Unscaled(),
+                interventions.PatternEdit(2, (0.5, 0, 1e-3), "cross"),
+                interventions.ValueZeroing((0, 3)),
+                interventions.PositionsShuffled((1, 0), "target"),
+                interventions.ForbidSource((1,), layer=0),
+                interventions.Unscaled(),
             ),
         ),
-        ("uniform@cross;residual-off", None, (UniformAttention("cross"), ResidualOff())),
+        ("uniform@cross;residual-off", None, (interventions.UniformAttention("cross"), interventions.ResidualOff())),
     ],
 )
-def test_both_forms_are_read_and_the_json_is_written(old, text, changes: tuple[Intervention, ...]):
+def test_both_forms_are_read_and_the_json_is_written(old, text, changes: tuple[interventions.Intervention, ...]):
     assert decode(old) == changes
     assert decode(encode(changes)) == changes
     assert text is None or encode(decode(old)) == text
@@ -180,8 +162,8 @@ def test_a_forged_link_is_refused_in_a_sentence(text, sentence):
 
 def test_what_no_link_has_room_for_is_not_written():
     with pytest.raises(ValueError, match="at most 32 changes; there are 33"):
-        encode((LiftCausalMask(),) * 33)
+        encode((interventions.LiftCausalMask(),) * 33)
     with pytest.raises(ValueError, match="a link holds at most 4,000"):
-        encode((ForbidSource(tuple(range(2000))),))
+        encode((interventions.ForbidSource(tuple(range(2000))),))
     with pytest.raises(ValueError, match="do not fit into a link"):
-        encode((FrozenPattern((((1.0,),),)),))
+        encode((interventions.FrozenPattern((((1.0,),),)),))

@@ -7,24 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from model import interventions
 from model.checkpoints.translator import Translator
-from model.interventions import (
-    AttentionTemperature,
-    ForbidSource,
-    FrozenPattern,
-    HeadGate,
-    LiftCausalMask,
-    MaskEdit,
-    PatternEdit,
-    PermutedAttention,
-    PositionsOff,
-    PositionsShuffled,
-    ResidualOff,
-    SublayerOff,
-    UniformAttention,
-    Unscaled,
-    ValueZeroing,
-)
 from model.trace import Trace
 from tests.model.by_hand import PaperModel, positional_encoding
 from tests.model.strategies import KINDS
@@ -64,14 +48,14 @@ def in_head(change):
 def test_unscaled_scores_are_q_k_transposed(double, kind):
     root = math.sqrt(double.model.config.d_k)
     by_hand = {((kind, 1), "scaled"): in_head(lambda scaled: scaled * root)}
-    trace = assert_as_by_hand(double, (Unscaled(kind=kind, layer=1, head=HEAD),), changes=by_hand)
+    trace = assert_as_by_hand(double, (interventions.Unscaled(kind=kind, layer=1, head=HEAD),), changes=by_hand)
     attention = trace.attention(kind, 1)
     np.testing.assert_allclose(attention.scaled[HEAD], attention.scores[HEAD], rtol=1e-14)
 
 
 def test_without_the_scaling_is_at_temperature_one_over_its_root(double):
-    hot = AttentionTemperature(1 / math.sqrt(double.model.config.d_k))
-    one, other = (double.trace(SOURCE, TARGET, interventions=(change,)) for change in (Unscaled(), hot))
+    hot = interventions.AttentionTemperature(1 / math.sqrt(double.model.config.d_k))
+    one, other = (double.trace(SOURCE, TARGET, interventions=(change,)) for change in (interventions.Unscaled(), hot))
     np.testing.assert_allclose(one.logits, other.logits, rtol=0, atol=1e-10)
 
 
@@ -81,14 +65,16 @@ def test_forbidden_source_words_get_no_weight_in_encoder_and_cross_attention(dou
         return mask
 
     by_hand = {((kind, layer), "mask"): without for kind in ("encoder_self", "cross") for layer in (0, 1)}
-    trace = assert_as_by_hand(double, (ForbidSource((0, 2, 99)),), changes=by_hand)
+    trace = assert_as_by_hand(double, (interventions.ForbidSource((0, 2, 99)),), changes=by_hand)
     assert not trace.attention("cross", 1).pattern[..., [0, 2]].any()
-    assert_as_by_hand(double, (ForbidSource((0, 2), "cross", 1),), changes={(("cross", 1), "mask"): without})
+    assert_as_by_hand(
+        double, (interventions.ForbidSource((0, 2), "cross", 1),), changes={(("cross", 1), "mask"): without}
+    )
 
 
 def test_a_lifted_causal_mask_shows_every_target_word(double):
     by_hand = {(("decoder_self", 1), "mask"): np.ones_like}
-    assert_as_by_hand(double, (LiftCausalMask(1),), changes=by_hand)
+    assert_as_by_hand(double, (interventions.LiftCausalMask(1),), changes=by_hand)
 
 
 def test_a_mask_edit_forbids_and_allows_single_cells(double):
@@ -96,7 +82,7 @@ def test_a_mask_edit_forbids_and_allows_single_cells(double):
         mask[1, 0], mask[0, 2] = False, True
         return mask
 
-    change = MaskEdit(((1, 0),), ((0, 2),), "decoder_self", 0, HEAD)
+    change = interventions.MaskEdit(((1, 0),), ((0, 2),), "decoder_self", 0, HEAD)
     assert_as_by_hand(double, (change,), changes={(("decoder_self", 0), "mask"): in_head(edited)})
 
 
@@ -109,12 +95,12 @@ def test_a_row_set_by_hand_has_these_weights_over_the_keys_it_may_see(double, ki
         pattern[2] = weights / weights.sum()
         return pattern
 
-    change = PatternEdit(2, (3.0, 0.0, 1.0, 4.0), kind, 1, HEAD)
+    change = interventions.PatternEdit(2, (3.0, 0.0, 1.0, 4.0), kind, 1, HEAD)
     assert_as_by_hand(double, (change,), changes={((kind, 1), "pattern"): in_head(edited)})
 
 
 def test_a_row_whose_weights_are_all_on_later_words_stays(double):
-    change = PatternEdit(0, (0.0, 1.0), "decoder_self")
+    change = interventions.PatternEdit(0, (0.0, 1.0), "decoder_self")
     trace = double.trace(SOURCE, TARGET, interventions=(change,))
     assert np.array_equal(trace.logits, double.trace(SOURCE, TARGET).logits)
 
@@ -127,7 +113,9 @@ def test_uniform_weights_are_one_over_the_keys_that_a_query_may_see(double, kind
             row[:n] = 1 / n
         return pattern
 
-    assert_as_by_hand(double, (UniformAttention(kind, 0, HEAD),), changes={((kind, 0), "pattern"): in_head(uniform)})
+    assert_as_by_hand(
+        double, (interventions.UniformAttention(kind, 0, HEAD),), changes={((kind, 0), "pattern"): in_head(uniform)}
+    )
 
 
 @pytest.mark.parametrize("kind", ["encoder_self", "cross"])
@@ -135,7 +123,7 @@ def test_an_order_hands_each_key_the_weight_of_another(double, kind):
     def permuted(pattern: np.ndarray) -> np.ndarray:
         return np.concatenate([pattern[:, [2, 0, 1]], pattern[:, 3:]], axis=1)
 
-    change = PermutedAttention(order=(2, 0, 1), kind=kind, layer=1, head=HEAD)
+    change = interventions.PermutedAttention(order=(2, 0, 1), kind=kind, layer=1, head=HEAD)
     assert_as_by_hand(double, (change,), changes={((kind, 1), "pattern"): in_head(permuted)})
 
 
@@ -143,7 +131,9 @@ def test_an_order_hands_each_key_the_weight_of_another(double, kind):
 def test_a_seed_deals_each_rows_weights_out_among_the_keys_it_may_see(double, kind):
     before = double.trace(SOURCE, TARGET).attention(kind, 0).pattern
     one, same, other = (
-        double.trace(SOURCE, TARGET, interventions=(PermutedAttention(seed, None, kind, 0),)).attention(kind, 0).pattern
+        double.trace(SOURCE, TARGET, interventions=(interventions.PermutedAttention(seed, None, kind, 0),))
+        .attention(kind, 0)
+        .pattern
         for seed in (1, 1, 2)
     )
     assert np.array_equal(np.sort(one), np.sort(before)), "the same weights in each row"
@@ -158,7 +148,7 @@ def test_every_permutation_of_three_keys_comes_up(double):
     plain = double.trace(SOURCE, "Hund").attention("decoder_self", 0).pattern[:, 2, :3]
     found = {head: set() for head in range(4)}
     for seed in range(60):
-        change = PermutedAttention(seed, None, "decoder_self", 0)
+        change = interventions.PermutedAttention(seed, None, "decoder_self", 0)
         row = double.trace(SOURCE, "Hund", interventions=(change,)).attention("decoder_self", 0).pattern[:, 2, :3]
         for head, seen in found.items():
             seen.add(tuple(np.searchsorted(np.sort(plain[head]), row[head]).tolist()))
@@ -166,21 +156,29 @@ def test_every_permutation_of_three_keys_comes_up(double):
 
 
 def test_a_frozen_pattern_is_the_other_runs(double):
-    cold = double.trace(SOURCE, TARGET, interventions=(AttentionTemperature(0.3),)).attention("cross", 0).pattern
-    change = FrozenPattern.of(cold, "cross", 0)
+    cold = (
+        double.trace(SOURCE, TARGET, interventions=(interventions.AttentionTemperature(0.3),))
+        .attention("cross", 0)
+        .pattern
+    )
+    change = interventions.FrozenPattern.of(cold, "cross", 0)
     assert_as_by_hand(double, (change,), changes={(("cross", 0), "pattern"): lambda _: cold})
-    alone = FrozenPattern.of(cold[:1], "cross", 0, HEAD)
+    alone = interventions.FrozenPattern.of(cold[:1], "cross", 0, HEAD)
     assert_as_by_hand(double, (alone,), changes={(("cross", 0), "pattern"): in_head(lambda _: cold[0])})
 
 
 def test_a_frozen_pattern_shows_no_row_what_comes_after_it(double):
-    lifted = double.trace(SOURCE, TARGET, interventions=(LiftCausalMask(),)).attention("decoder_self", 1).pattern
+    lifted = (
+        double.trace(SOURCE, TARGET, interventions=(interventions.LiftCausalMask(),))
+        .attention("decoder_self", 1)
+        .pattern
+    )
 
     def visible(_) -> np.ndarray:
         past = np.tril(lifted)
         return past / past.sum(axis=-1, keepdims=True)
 
-    change = FrozenPattern.of(lifted, "decoder_self", 1)
+    change = interventions.FrozenPattern.of(lifted, "decoder_self", 1)
     assert_as_by_hand(double, (change,), changes={(("decoder_self", 1), "pattern"): visible})
 
 
@@ -190,7 +188,7 @@ def test_keys_without_value_keep_their_weights(double, kind):
         v[[0, 1]] = 0
         return v
 
-    change = ValueZeroing((0, 1, 99), kind, 0, HEAD)
+    change = interventions.ValueZeroing((0, 1, 99), kind, 0, HEAD)
     assert_as_by_hand(double, (change,), changes={((kind, 0), "v"): in_head(silent)})
 
 
@@ -198,10 +196,10 @@ def test_keys_without_value_keep_their_weights(double, kind):
 def test_positions_can_be_left_out_and_shuffled(double, side, name):
     ids = double.trace(SOURCE, TARGET).src_ids if side == "source" else double.trace(SOURCE, TARGET).tgt_ids
     d_model = double.model.config.d_model
-    assert_as_by_hand(double, (PositionsOff(side),), positions={name: np.zeros((len(ids), d_model))})
+    assert_as_by_hand(double, (interventions.PositionsOff(side),), positions={name: np.zeros((len(ids), d_model))})
     encoding = positional_encoding(len(ids), d_model).astype(np.float32)
     encoding[:3] = encoding[[2, 0, 1]]
-    assert_as_by_hand(double, (PositionsShuffled((2, 0, 1), side),), positions={name: encoding})
+    assert_as_by_hand(double, (interventions.PositionsShuffled((2, 0, 1), side),), positions={name: encoding})
 
 
 @pytest.mark.parametrize(
@@ -210,18 +208,18 @@ def test_positions_can_be_left_out_and_shuffled(double, side, name):
 )
 def test_a_sub_layer_or_its_residual_can_be_taken_away(double, stack, name):
     path = frozenset({f"{stack}.layers.1.{name}"})
-    assert_as_by_hand(double, (SublayerOff(stack, 1, name),), off=path)
-    assert_as_by_hand(double, (ResidualOff(stack, 1, name),), unconnected=path)
+    assert_as_by_hand(double, (interventions.SublayerOff(stack, 1, name),), off=path)
+    assert_as_by_hand(double, (interventions.ResidualOff(stack, 1, name),), unconnected=path)
     for both in (
-        (ResidualOff(stack, 1, name), SublayerOff(stack, 1, name)),
-        (SublayerOff(stack, 1, name), ResidualOff(stack, 1, name)),
+        (interventions.ResidualOff(stack, 1, name), interventions.SublayerOff(stack, 1, name)),
+        (interventions.SublayerOff(stack, 1, name), interventions.ResidualOff(stack, 1, name)),
     ):
         assert_as_by_hand(double, both, off=path, unconnected=path)
 
 
 def test_at_the_same_place_the_later_change_gets_what_the_earlier_one_made(double):
     where = {"kind": "cross", "layer": 0}
-    cut, uniform = PatternEdit(0, (1.0,), **where), UniformAttention(**where)
+    cut, uniform = interventions.PatternEdit(0, (1.0,), **where), interventions.UniformAttention(**where)
     last = {order[-1]: double.trace(SOURCE, TARGET, interventions=order) for order in ((cut, uniform), (uniform, cut))}
     row = {change: trace.attention("cross", 0).pattern[0, 0] for change, trace in last.items()}
     np.testing.assert_allclose(row[uniform], 1 / len(row[uniform]), rtol=1e-12)
@@ -229,7 +227,7 @@ def test_at_the_same_place_the_later_change_gets_what_the_earlier_one_made(doubl
 
 
 def test_the_mask_comes_before_the_pattern_in_any_order(double):
-    hidden, uniform = ForbidSource((0,), "cross"), UniformAttention("cross")
+    hidden, uniform = interventions.ForbidSource((0,), "cross"), interventions.UniformAttention("cross")
     for order in ((hidden, uniform), (uniform, hidden)):
         pattern = double.trace(SOURCE, TARGET, interventions=order).attention("cross", 0).pattern
         assert not pattern[..., 0].any()
@@ -243,13 +241,13 @@ def test_a_gate_is_put_on_what_the_zeroed_values_left(double):
         v[0] = 0
         return v
 
-    both = (HeadGate(0.5, **where), ValueZeroing((0,), **where))
+    both = (interventions.HeadGate(0.5, **where), interventions.ValueZeroing((0,), **where))
     assert_as_by_hand(double, both, gates={("cross", 1): gates}, changes={(("cross", 1), "v"): in_head(silent)})
 
 
 def test_cells_forbidden_in_the_encoder_mean_the_same_in_a_batch_and_with_the_cache(double):
-    change = MaskEdit(((0, 1), (2, 0), (3, 9)), kind="encoder_self")
-    slow = MaskEdit(change.forbid, ((50, 50),), kind="encoder_self")
+    change = interventions.MaskEdit(((0, 1), (2, 0), (3, 9)), kind="encoder_self")
+    slow = interventions.MaskEdit(change.forbid, ((50, 50),), kind="encoder_self")
     texts = ["A dog runs", "A cat", "Two men and a dog"]
     assert change.position_free
     assert not slow.position_free

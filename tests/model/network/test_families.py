@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from model.hooks import explicit_path, hook_points, recording
 from model.network.config import PAD, TransformerConfig
-from model.network.masks import alibi_bias, window_mask
+from model.network.masks import alibi_bias, alibi_slopes, window_mask
 from model.network.network import Network
 from model.network.rotary import Rotary
 from tests.model.strategies import few
@@ -114,9 +114,22 @@ def test_rotated_scores_depend_on_the_distance_alone(i, j, shift):
 def test_a_window_shows_the_nearest_keys_and_alibi_lowers_far_ones():
     assert window_mask(2, 5, 2)[0, 0].tolist() == [[False, False, True, True, True], [False, False, False, True, True]]
     assert window_mask(3, 3, 0).all()
-    bias = alibi_bias(8, 3, 3)
-    assert bias[0, 0, 2].tolist() == [-1.0, -0.5, 0.0]
-    assert bias[0, 7, 2].tolist() == [-2 / 256, -1 / 256, 0.0]
+
+
+def test_slopes_of_eight_heads_are_those_printed_in_the_paper() -> None:
+    assert alibi_slopes(8).tolist() == [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 9))
+def test_the_bias_falls_by_the_slope_with_every_step_away(heads: int, queries: int, earlier: int) -> None:
+    bias = alibi_bias(heads, queries, earlier + queries)[0]
+    assert bias.shape == (heads, queries, earlier + queries)
+    for by_row, slope in zip(bias, alibi_slopes(heads), strict=True):
+        assert by_row[0, earlier] == 0, "the first query stands at the position of this key"
+        assert by_row[0, : earlier + 1].diff().numpy() == pytest.approx(slope.item())
+        assert by_row[0, earlier:].diff().numpy() == pytest.approx(-slope.item())
+        assert all(len(set(by_row.diagonal(offset).tolist())) == 1 for offset in range(1 - queries, earlier))
+    assert torch.equal(bias[..., earlier:], bias[..., earlier:].mT)
 
 
 @pytest.mark.parametrize("kv_heads", [1, 2, 4])

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope_by_offset, rope_scores
+from model.analysis.rope import rope_by_offset, rope_scores
 from model.analysis.word_order import SIDES, reorder, run_both_orders, shuffle_words, translate_both_orders
+from model.network.masks import alibi_bias
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def test_alibi_adds_its_bias_to_the_heads_own_scaled_scores(shown: Callable, tra
     app = shown(part=SCHEMES, pe_scheme="ALiBi", kind=KINDS["decoder_self"], head="1")
     attention = translator.trace(SOURCE, TEXT).attention("decoder_self", 0)
     mask, scaled = attention.mask[1], attention.scaled[1]
-    bias = alibi_bias(*scaled.shape, alibi_slopes(4)[1])
+    bias = alibi_bias(4, *scaled.shape)[0, 1].numpy()
     expected = (scaled, scaled + bias, attention.pattern[1], softmax(scaled + bias, mask))
     for found, values in zip(drawn(app, "pe-alibi"), expected, strict=True):
         assert found == pytest.approx(np.where(mask, values, np.nan), abs=1e-5, nan_ok=True)

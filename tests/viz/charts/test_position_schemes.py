@@ -5,7 +5,7 @@ import html
 import numpy as np
 import pytest
 
-from model.analysis.rope_and_alibi import alibi_slopes
+from model.network.masks import alibi_slopes
 from viz.charts.position_schemes import bias_chart, bias_map, comparison_maps, memory_change_bars, offset_chart
 
 RNG = np.random.default_rng(0)
@@ -47,7 +47,7 @@ def test_the_curve_marks_where_the_two_stand() -> None:
 
 @pytest.mark.parametrize("heads", [1, 4, 8, 16])
 def test_every_head_has_its_line_and_the_chosen_one_is_broad(heads: int) -> None:
-    slopes = alibi_slopes(heads)
+    slopes = alibi_slopes(heads).numpy()
     lines = bias_chart(slopes, heads - 1, 5).data
     assert len({(line.line.color, line.line.dash) for line in lines}) == heads
     for line, slope in zip(lines, slopes, strict=True):

@@ -1,4 +1,4 @@
-"""RoPE and ALiBi on the numbers of a run: what they promise, for any contents and any positions."""
+"""RoPE on the numbers of a run: what it promises, for any contents and any positions."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.analysis.position_table import rotation_blocks, sinusoidal_encoding
-from model.analysis.rope_and_alibi import alibi_bias, alibi_slopes, rope, rope_by_offset, rope_scores
+from model.analysis.rope import rope, rope_by_offset, rope_scores
 from tests.model.strategies import few, runs
 
 seeds = st.integers(0, 2**32 - 1)
@@ -60,19 +60,3 @@ def test_different_offsets_do_change_a_score() -> None:
 def test_an_odd_head_cannot_be_turned_in_pairs() -> None:
     with pytest.raises(ValueError, match="d_k = 5 is odd"):
         rope(np.zeros((3, 5)), np.arange(3))
-
-
-def test_slopes_of_eight_heads_are_those_printed_in_the_paper() -> None:
-    assert list(alibi_slopes(8)) == [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]
-
-
-@few
-@given(st.integers(1, 9), st.integers(1, 9), st.floats(1e-3, 1))
-def test_the_bias_falls_by_the_slope_with_every_step_away(queries: int, keys: int, slope: float) -> None:
-    bias = alibi_bias(queries, keys, slope)
-    assert bias.shape == (queries, keys)
-    assert bias[0, 0] == 0
-    assert np.diff(bias[0]) == pytest.approx(np.full(keys - 1, -slope))
-    assert all(len(set(np.diagonal(bias, offset))) == 1 for offset in range(1 - queries, keys))
-    smaller = min(queries, keys)
-    assert np.array_equal(bias[:smaller, :smaller], bias[:smaller, :smaller].T)
