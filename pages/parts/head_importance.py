@@ -168,7 +168,7 @@ def _sentences(count: int) -> str:
 
 def _controls(view: View) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
     """The kinds, what replaces a head, and the sentences; the page's own is measured on the page's translation."""
-    left, middle, right = st.columns([2, 3, 3])
+    left, middle, right = st.columns([2, 2.6, 4.4])
     kinds = choice("Heads of", OF, "which_of", place=left)
     mode = choice("Replaced", MODES, "which_mode", place=middle, help=MEAN)
     on = choice("Measured on", ON, "which_on", place=right)

@@ -67,8 +67,9 @@ def head_map(
     size = 10 if max(values.shape) > 20 else 12
     across, down = _shorten(keys), _shorten(rows)
     # Fixed room for the labels: margins that Plotly measures would make it draw twice.
-    margin = {"l": 42 + _width(down, size), "b": 50 + round(0.87 * _width(across, size)), "t": 76, "r": 10}
+    margin = {"l": 42 + _width(down, size), "t": 34 + _width(across, size), "b": 70, "r": 10}
     bar = flat_bar(f"{quantity}, 0 to {high:.3g}") | {"tickvals": [0, high / 2, high], "tickformat": ".3~g"}
+    bar |= {"y": -0.02, "yanchor": "top"}
     axis = NO_GRID | {"tickfont": {"size": size}, "ticks": "outside", "automargin": False}
     decoder = all(PREDICTS in row for row in rows)
     return figure(
@@ -78,7 +79,10 @@ def head_map(
         height=MAP_HEIGHT,
         margin=margin | {"autoexpand": False},
         coloraxis={"colorscale": WEIGHTS, "cmin": 0, "cmax": high, "colorbar": bar},
-        xaxis=axis | axis_ticks(across) | {"title": "key", "range": [-0.5, len(keys) - 0.5], "tickangle": -60},
+        # Above the map, so that they are seen where its last rows are not.
+        xaxis=axis
+        | axis_ticks(across)
+        | {"title": "key", "side": "top", "range": [-0.5, len(keys) - 0.5], "tickangle": -90},
         yaxis=axis
         | axis_ticks(down)
         | {"title": "query: reads → predicts" if decoder else "query", "range": [len(rows) - 0.5, -0.5]},
