@@ -20,6 +20,7 @@ from pages.widgets.page_links import links
 from pages.widgets.snippet import Call
 from viz.charts.masks import mask_maps
 from viz.heatmap import cells_table
+from viz.latex import scaled_scores
 
 EXPLAINED = {
     "encoder_self": "The encoder has no causal mask: it reads the whole sentence at once, and only padding is "
@@ -48,15 +49,17 @@ chart(
     alt="The mask, the scaled scores before and after masking, and the attention weights.",
     roomy=True,
 )
+unscaled = " This model does not divide its scores by √d_k: they are shown as they are." if attention.scale == 1 else ""
 temperature = "" if tau == 1 else f" The softmax divides the scores by τ = {tau:g} first."
 st.caption(
-    f"Layer {view.layer}, head {head}. Rows are queries, columns keys; maps 2 and 3 share one range.{temperature}"
+    f"Layer {view.layer}, head {head}. Rows are queries, columns keys; maps 2 and 3 share one range."
+    f"{unscaled}{temperature}"
 )
 links(what_if="Mask or unmask single cells and rerun the model")
 explain(
     "An unmasked cell keeps its score; a masked one becomes −∞, and its exponential is exactly 0. A masked cell has "
     "no value, so it is hatched rather than coloured.",
-    r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + M\right)V, \qquad "
+    rf"\mathrm{{softmax}}\!\left({scaled_scores(attention.scale)} + M\right)V, \qquad "
     r"M_{ij} = \begin{cases} 0 & i \text{ may attend to } j \\ -\infty & \text{otherwise} \end{cases}",
     "3.2.3",
 )

@@ -18,6 +18,7 @@ from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
 from pages.widgets.snippet import Call
 from viz.heatmap import cells_table
+from viz.latex import scaled_scores
 
 TABS = {
     "Before and after": show_run_again,
@@ -38,14 +39,17 @@ st.caption(
     "τ is set in the sidebar and the model is **rerun** with τ inside the attentions selected by “Temperature acts "
     "on”, so everything downstream changes too. Rows are queries, columns keys."
 )
+scores = scaled_scores(attention.scale, r"q_i \cdot k_j")
 explain(
     "The softmax turns scores into weights, and τ controls how sharply: at τ < 1 the highest score gets more weight, "
-    "at τ > 1 less. The division by √d_k is itself a temperature: without it the dot products of a large head would "
-    "be so far apart that the softmax has extremely small gradients. Temperature in a softmax follows Hinton, "
+    f"at τ > 1 less. {'This model leaves out the' if attention.scale == 1 else 'The'} division by √d_k"
+    f"{', which' if attention.scale == 1 else ''} is itself a temperature: without it the dot products of a large head "
+    "would be so far apart that the softmax has extremely small gradients. Temperature in a softmax follows Hinton, "
     "Vinyals and Dean (2015, “Distilling the Knowledge in a Neural Network”, section 2); the paper's own model has τ "
     "= 1.",
     r"w_{ij} = \frac{\exp(x_{ij} / \tau)}{\sum_{j'} \exp(x_{ij'} / \tau)}, \qquad "
-    r"x_{ij} = \frac{q_i \cdot k_j}{\sqrt{d_k}}, \qquad H_i = -\sum_j w_{ij} \log_2 w_{ij}",
+    rf"x_{{ij}} = {scores}, \qquad "
+    r"H_i = -\sum_j w_{ij} \log_2 w_{ij}",
     "3.2.1 and footnote 4",
 )
 tabs(TABS, "part", view, row)

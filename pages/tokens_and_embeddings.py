@@ -50,14 +50,7 @@ tabs(
 
 explain(
     "**E** has one row of d_model learned numbers for each token of the vocabulary. "
-    + (
-        "Source, target and, transposed, the output layer share one matrix: “we share the same weight matrix between "
-        "the two embedding layers and the pre-softmax linear transformation”. "
-        if config.tie_embeddings
-        else "In this model source, target and output layer each have a matrix of their own; in the paper they share "
-        "one. "
-    )
-    + parts.describe_input(view.translator),
+    f"{parts.describe_sharing(view.translator)} {parts.describe_input(view.translator)}",
     latex=parts.input_formula(view.translator),
     section="3.4",
 )

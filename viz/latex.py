@@ -50,7 +50,16 @@ def entry(symbol: str, row: int | str, column: int | str, colour: str) -> str:
     return rf"{coloured(colour, symbol)}_{{{row},{column}}}"
 
 
-def attention_formula(step: int, n_heads: int, head: int, crosses: bool) -> tuple[str, str]:
+def scaled_scores(scale: float, product: str = r"QK^{\top}", more: str = "") -> str:
+    """What the softmax reads: `product` over the square root of d_k, or not divided in a model whose `scale` is 1.
+
+    `more` stands before the root: a further divisor.
+    """
+    divisor = more + ("" if scale == 1 else r"\sqrt{d_k}")
+    return rf"\frac{{{product}}}{{{divisor}}}" if divisor else product
+
+
+def attention_formula(step: int, n_heads: int, head: int, crosses: bool, scale: float) -> tuple[str, str]:
     """One head: Q, K, V, and the rest; the part of `step` (0 to 6) is framed, later parts are dimmed."""
     source = "Y" if crosses else "X"
 
@@ -67,7 +76,7 @@ def attention_formula(step: int, n_heads: int, head: int, crosses: bool) -> tupl
     )
     product = framed(1, q + k + r"^{\top}") if step >= 1 else coloured(DIMMED, r"QK^{\top}")
     root = piece(2, r"\sqrt{d_k}")
-    scaled = framed(2, piece(2, rf"\frac{{{product}}}{{{root}}}"))
+    scaled = framed(2, product if scale == 1 else piece(2, rf"\frac{{{product}}}{{{root}}}"))
     masked = framed(3, piece(3, r"\mathrm{mask}\Big(") + scaled + piece(3, r"\Big)"))
     weights = framed(4, piece(4, r"\mathrm{softmax}\Big(") + masked + piece(4, r"\Big/\,\tau") + piece(4, r"\Big)"))
     z = framed(5, rf"{weights}\,{v}")

@@ -80,7 +80,7 @@ class ProductStatistics:
     variance: float
     """of the products q k in the cells that the mask allows"""
     scaled_variance: float
-    """of the same products divided by sqrt(d_k): `variance` / d_k"""
+    """of the same products divided by sqrt(d_k), whether the model divides them or not: `variance` / d_k"""
 
 
 def product_statistics(attention: Attention, head: int) -> ProductStatistics:
@@ -89,8 +89,8 @@ def product_statistics(attention: Attention, head: int) -> ProductStatistics:
     q_mean, k_mean, q_variance, k_variance = q.mean(), k.mean(), q.var(), k.var()
     of_one_component = q_variance * k_variance + q_variance * k_mean**2 + k_variance * q_mean**2
     allowed = attention.mask[head]
-    variance, scaled = (x[head][allowed].astype(np.float64).var() for x in (attention.scores, attention.scaled))
-    statistics = (q_mean, q_variance, k_mean, k_variance, attention.d_k * of_one_component, variance, scaled)
+    variance, independent = attention.scores[head][allowed].astype(np.float64).var(), attention.d_k * of_one_component
+    statistics = (q_mean, q_variance, k_mean, k_variance, independent, variance, variance / attention.d_k)
     return ProductStatistics(*map(float, statistics))
 
 

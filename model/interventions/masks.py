@@ -85,6 +85,8 @@ class ForbidSource(Addressed):
             return mask
 
         kinds = [kind for kind in model.kinds if kind.keys == "encoder" and self.kind in (None, kind.name)]
+        if not kinds:
+            raise ValueError("the model has no source: it reads a single text")
         # A layer that only the deeper of the two stacks has is addressed there alone.
         kinds = [kind for kind in kinds if self.layer is None or self.layer in kind.layers] or kinds
         return {

@@ -39,7 +39,8 @@ def open_page(file: str) -> View:
         _stop(inputs.problem)
     _check_needs(page_of(file), inputs.translator)
     translator, typed = inputs.translator, inputs.request
-    request = replace(typed, source=_fit(translator, "source", typed.source))
+    reads = "source" if "cross-attention" in translator.features else "text"
+    request = replace(typed, source=_fit(translator, reads, typed.source))
     if typed.target is not None:
         request = replace(request, target=_fit(translator, "target", typed.target))
     try:
@@ -84,12 +85,12 @@ def _choose(checkpoint: str) -> None:
     st.session_state["checkpoint"] = checkpoint
 
 
-def _fit(translator: Translator, side: str, text: str) -> str:
-    """The beginning of the text that fits one run; if that is not all, the page says so."""
+def _fit(translator: Translator, name: str, text: str) -> str:
+    """The beginning of the text that fits one run; if that is not all, the page says so, calling the text `name`."""
     fitting = translator.truncate(text)
     if fitting != one_line(text):
         st.info(
-            f"The {side} has {len(text):,} characters; one run of the model holds {translator.token_limit} tokens. "
+            f"The {name} has {len(text):,} characters; one run of the model holds {translator.token_limit} tokens. "
             f"This page shows its beginning, {len(fitting):,} characters, up to the end of a sentence where there is "
             "one.",
             icon=":material/content_cut:",

@@ -16,7 +16,7 @@ from model.interventions import (
     UniformAttention,
     describe,
 )
-from pages.frame.changes import CHANGES, KEPT, NOTES, PAST, keep_on, set_changes, undo
+from pages.frame.changes import CHANGES, KEPT, NOTES, PAST, keep_on, set_changes, undo, why_unsupported
 from pages.frame.view import View
 from viz.tokens import labels
 
@@ -117,6 +117,7 @@ def show_experiments(view: View) -> None:
         "Lift the causal mask": LiftCausalMask(),
         "Hide the longest source word": ForbidSource(_longest_word(view.trace.src_tokens)),
     }
+    experiments = {name: made for name, made in experiments.items() if not why_unsupported(view.translator, made)}
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("Or pick an experiment, which replaces your list:", width="content")
         for name, change in experiments.items():

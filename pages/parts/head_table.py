@@ -137,7 +137,7 @@ def show_rules(crosses: bool) -> None:
     st.caption(
         "After Voita et al. 2019 (positional heads, confidence), Clark et al. 2019 (separators, broad heads) and Vig "
         "& Belinkov 2019 (distance); the thresholds are ours. They describe what a head does on this one sentence: "
-        "the name may differ on another, and it does not say how much the translation depends on the head."
+        "the name may differ on another, and it does not say how much the output depends on the head."
     )
 
 

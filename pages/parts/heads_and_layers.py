@@ -20,6 +20,7 @@ from viz.canvas.lines import MOST_HEADS, lines
 from viz.canvas.mosaic import Group, mosaic
 from viz.charts.heads_and_layers import decoder_names, group_texts, head_map, word_names
 from viz.drawing import Drawing
+from viz.latex import scaled_scores
 
 VALUES = {"weights": "Attention weights", "norms": "Norm-weighted", "rollout": "Rollout"}
 MEASURES = {"weights": "attention weight", "norms": "‖α v W_O‖", "rollout": "rollout"}
@@ -224,6 +225,7 @@ def _rows_now(shown: Shown) -> str:
 def explain_numbers(shown: Shown) -> None:
     """Explain the numbers: their formula, one equation per line."""
     text, latex, section = _EXPLAINED[shown.look.values]
+    latex = latex.replace("SCORES", scaled_scores(shown.view.attention.scale, r"Q_h K_h^{\top}"))
     if shown.look.values == "norms" and shown.look.words:
         text += " A word's value is the sum of its tokens' lengths, which can exceed the length of their sum."
     explain(text, latex, section)
@@ -235,7 +237,7 @@ _EXPLAINED = {
         "model to jointly attend to information from different representation subspaces at different positions”, so "
         "every head has a square of its own. A large weight shows where a head reads, not how much the value it read "
         "there contributes: for that, see “Norm-weighted”.",
-        r"\alpha^{h} = \mathrm{softmax}\!\left(\frac{Q_h K_h^{\top}}{\sqrt{d_k}}\right)",
+        r"\alpha^{h} = \mathrm{softmax}\!\left(SCORES\right)",
         "3.2",
     ),
     "norms": (

@@ -118,8 +118,8 @@ def show_lift(view: View) -> None:
     if not view.attention.causal:
         kind = KINDS[view.kind].lower()
         st.info(
-            f"There is no causal mask in {kind}: the whole source is known before the first token is generated, so "
-            "every row may attend to all of it, and only padding is masked.",
+            f"There is no causal mask in {kind}: every key is known from the start, so every row may attend to all "
+            "of them, and only padding is masked.",
             icon=":material/info:",
         )
         return
@@ -140,8 +140,8 @@ def _show_leak(view: View, before: Trace, after: Trace) -> None:
     st.caption(
         f"The right token became more probable at {rose} of {len(before.next_ids)} positions, less at {fell}; the mean "
         f"went from {right[0].mean():.4f} to {right[1].mean():.4f}. The model was trained with the mask and never "
-        "learned to copy from the future. Trained without it, the model could do just that, and would then fail in "
-        "translation, where there is no future yet."
+        "learned to copy from the future. Trained without it, the model could do just that, and would then fail to "
+        "write a text of its own, where there is no future yet."
     )
     call = Call(tab.lift_arrays, before, after, view.kind, view.layer)
     mass = call.result["future_mass"]

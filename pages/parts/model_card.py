@@ -148,8 +148,8 @@ def show_work(view: "View", works: Mapping[str, Work]) -> None:
     }
     controls.table(pd.DataFrame(columns).convert_dtypes(), floats=None)
     st.caption(
-        f"{sum(totals):,} multiply-adds in total, for one teacher-forced pass over this sentence and its translation, "
-        "like the run on this page. Masked cells are counted, because the model computes them before masking; "
+        f"{sum(totals):,} multiply-adds in total, for one teacher-forced pass over the tokens of this page's run."
+        " Masked cells are counted, because the model computes them before masking; "
         "biases, norms, residual connections and the softmax are not. Learned matrices are the projections W_Q, W_K, "
         "W_V and W_O, W_1 and W_2 of the feed-forward layers, and the output matrix.",
         help=define("teacher-forced"),

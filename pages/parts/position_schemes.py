@@ -14,6 +14,7 @@ from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
 from viz.charts.position_schemes import bias_chart, bias_map, comparison_maps, offset_chart
 from viz.charts.positional_encoding import learned_and_sinusoidal_maps
+from viz.latex import scaled_scores
 from viz.theme import symmetric_range
 
 SCHEMES = {"learned": "Learned table", "rope": "RoPE", "alibi": "ALiBi"}
@@ -139,8 +140,9 @@ def show_alibi(view: View) -> None:
     scaled = attention.pre_softmax[head]
     call, mask = Call(tab.alibi_arrays, attention, head), attention.mask[head]
     slopes, bias = call.result["slopes"], call.result["bias"]
+    scores = scaled_scores(attention.scale, r"q_i k_j^{\top}")
     st.latex(
-        r"\mathrm{softmax}\!\left(\frac{q_i k_j^{\top}}{\sqrt{d_k}} - m_h\,|i-j|\right), \qquad "
+        rf"\mathrm{{softmax}}\!\left({scores} - m_h\,|i-j|\right), \qquad "
         rf"m_h = 2^{{-8(h+1)/n}},\quad n = {attention.n_heads}"
     )
     side = (

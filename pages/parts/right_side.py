@@ -60,7 +60,7 @@ def _head(view: View) -> View:
 
 def _sentence(view: View) -> View:
     first = next(iter(PAIRS.values()))[1]
-    sentence = text_area("Sentence, right", first, SENTENCE, "Type another English sentence", "Translate it")
+    sentence = text_area("Sentence, right", first, SENTENCE, "Type another English sentence", "Run it")
     st.selectbox(
         "Pairs of sentences",
         list(PAIRS),
@@ -108,7 +108,7 @@ def _checkpoint(view: View) -> View:
         head = _number("Head, right", "side_other_head", "same", (heads, view.head), notes)
     _say(notes)
     forced = toggle(
-        "The left translation on both sides",
+        "The left output on both sides",
         "side_forced",
         help="Both models read the same target, so that their decoders can be compared word by word.",
     )

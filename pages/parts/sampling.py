@@ -16,6 +16,7 @@ from pages.widgets.explain import explain
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
 from viz.charts.decoding import sampling_bars, step_cost_chart, temperature_bars
+from viz.latex import scaled_scores
 
 SAMPLES = 5
 LONGEST, REPETITIONS = 96, 3
@@ -113,6 +114,7 @@ def show_temperatures(view: View, step: int) -> None:
         + ". Hatched, plain and crossed bars follow the order of the legend."
     )
     plain, _, tempered_run = ways.values()
+    tempered = scaled_scores(view.attention.scale, more=r"\tau ")
     same = "the same" if plain.argmax() == tempered_run.argmax() else "another"
     explain(
         "**Output temperature** divides the logits at the very end: it sharpens or flattens the final distribution "
@@ -120,7 +122,7 @@ def show_temperatures(view: View, step: int) -> None:
         "before the attention softmax: everything downstream is computed from different mixtures of values, so the "
         f"ranking can change. Here the most probable token is then {same} one. Both are 1 in the paper.",
         r"\begin{aligned} \text{output:}\quad & \mathrm{softmax}\!\left(\frac{h_t W}{T}\right) \\ "
-        r"\text{attention:}\quad & \mathrm{softmax}\!\left(\frac{QK^{\top}}{\tau \sqrt{d_k}}\right)V \end{aligned}",
+        rf"\text{{attention:}}\quad & \mathrm{{softmax}}\!\left({tempered}\right)V \end{{aligned}}",
     )
     rerun = Call(two_temperatures, view.translator.model, view.trace, step, value, result=distributions)
     export_tab(view, f"two-temperatures-step-{step}", rerun)

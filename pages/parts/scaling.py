@@ -21,7 +21,7 @@ from pages.frame.view import View
 from pages.parts.temperature import (
     run_plain,
     show_probabilities,
-    show_translations,
+    show_texts,
 )
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.export import export_tab
@@ -42,18 +42,23 @@ def show_scaling(view: View, row: int) -> None:
     variances, independent = (np.array([getattr(f, n) for f in found]) for n in ("variance", "if_independent"))
     left, right = st.columns(2)
     with left:
-        figure = score_histogram(attention.scores[head][mask], attention.scaled[head][mask])
-        chart(
-            figure,
-            key="temperature-products",
-            alt="Distribution of q·k before and after the division",
-        )
+        products = attention.scores[head][mask]
+        figure = score_histogram(products, products / math.sqrt(attention.d_k))
+        chart(figure, key="temperature-products", alt="Distribution of q·k before and after the division")
     with right:
         figure = variances_chart(variances, independent, attention.d_k, head)
         chart(figure, key="temperature-variances", alt="Variance of q·k per head")
     st.markdown(_statistics_text(attention, head))
     st.divider()
-    _without_division(view)
+    calls = {
+        "products": Call(tab.product_arrays, attention),
+        "scores": Call(head_arrays, attention, head, ("scores", "scaled", "mask")),
+    }
+    if attention.scale == 1:
+        st.info("This model was trained without the division: its softmax reads q·k itself.", icon=":material/info:")
+    else:
+        calls |= _without_division(view)
+    export_tab(view, f"divided-{view.place.slug}", calls)
 
 
 def _statistics_text(attention: Attention, head: int) -> str:
@@ -73,7 +78,8 @@ def _statistics_text(attention: Attention, head: int) -> str:
     )
 
 
-def _without_division(view: View) -> None:
+def _without_division(view: View) -> dict[str, Call]:
+    """Run the model with it and without it; returns what the tab exports of both runs."""
     d_k, head = view.attention.d_k, view.head
     tau = 1 / math.sqrt(d_k)
     st.markdown(
@@ -84,7 +90,7 @@ def _without_division(view: View) -> None:
     undivided = (AttentionTemperature(tau),)
     plain = run_plain(view)
     other = run(view.translator, replace(view.request, interventions=undivided))
-    show_translations({"With the division": plain.translation, "Without it, rerun": other.translation})
+    show_texts({"With the division": plain.translation, "Without it, rerun": other.translation})
     before, after = (rerun(view.translator, plain, changes) for changes in ((), undivided))
     old, new = (trace.attention(view.kind, view.layer) for trace in (before, after))
     rows, keys = axis_labels(old)
@@ -107,18 +113,15 @@ def _without_division(view: View) -> None:
         "what it loses without it now, not what it would have learned without it."
     )
     show_probabilities(view, plain, undivided, ("divided by √d_k", "not divided"))
-    calls = {
-        "products": Call(tab.product_arrays, view.attention),
+    return {
         "target": Call(tab.target_arrays, before, after),
-        "scores": Call(head_arrays, view.attention, head, ("scores", "scaled", "mask")),
         "before": Call(tab.head_in_run, before, view.kind, view.layer, head),
         "after": Call(tab.head_in_run, after, view.kind, view.layer, head),
     }
-    export_tab(view, f"divided-{view.place.slug}", calls)
 
 
 def show_many(view: View, row: int) -> None:
-    """The translation at many temperatures, on request."""
+    """What the model writes at many temperatures, on request."""
     del row
     scope = {
         "head": f"in head {view.head} of layer {view.layer}",
@@ -169,7 +172,7 @@ def _show_outcomes(outcomes: list[tab.Outcome], plain: Trace) -> None:
     chart(
         runs_chart(MANY, totals / tokens, everywhere),
         key="temperature-runs",
-        alt="Log-probability of the translation at many temperatures",
+        alt="Log-probability of the plain output at many temperatures",
     )
     translations = [outcome.translation for outcome in outcomes]
     table = runs_table(MANY, translations, totals, everywhere, here)

@@ -68,10 +68,10 @@ def _why_not(view: View, right: View, sides: tuple[Side, Side], by_words: bool) 
             "tokens as rows or columns, so no two cells are the same pair of tokens."
         )
     if by_words and sides[0].keys != sides[1].keys and view.trace.kind(view.kind).keys == "encoder":
-        return "No difference is drawn: the two tokenizers split the source into different words."
+        return "No difference is drawn: the two tokenizers split the text into different words."
     if by_words and (sides[0].queries, sides[0].keys) != (sides[1].queries, sides[1].keys):
         return (
-            "No difference is drawn: the two models generated different words. With “The left translation on both "
+            "No difference is drawn: the two models generated different words. With “The left output on both "
             "sides” they read the same ones, unless a vocabulary lacks some characters."
         )
     return ""
@@ -94,19 +94,19 @@ def _panel(view: View, side: Side, by_words: bool) -> Panel:
 
 
 def show_texts(sides: Sides) -> None:
-    """Source and translation of both runs; differences are struck out or underlined on the right."""
+    """Input and output of both runs; differences are struck out or underlined on the right."""
     if sides.mode == "heads":
         return
     left, right = (view.trace for view in sides.views)
     long = max(len(text) for trace in (left, right) for text in (trace.source, trace.translation)) > LONG
     for column, name, trace in zip(st.columns(2), ("Left", "Right"), (left, right), strict=True):
         with column.container(border=True, height=240 if long else "stretch"):
-            st.caption(f"{name}: source and translation")
+            st.caption(f"{name}: input and output")
             # The left text compared with itself has no marks, but the same typography.
             st.html(word_diff(left.source, trace.source))
             st.html(word_diff(left.translation, trace.translation))
     if left.translation == right.translation:
-        st.caption("The two translations are identical.")
+        st.caption("The two outputs are identical.")
     else:
         st.caption(
             "On the right: words only on the left are struck out with −, words only on the right underlined with +."

@@ -25,6 +25,7 @@ from pages.widgets.snippet import Call
 from viz import html
 from viz.charts.heads_and_layers import head_map
 from viz.heatmap import row_names
+from viz.latex import scaled_scores
 from viz.tokens import numbered
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def show_snapshots(view: "View", last_step: int | None) -> None:
         "nearly equal scores is nearly uniform. Self-attention is further from even, above all in layer 0, whose "
         "input is not normalised yet. A snapshot holds the weights of one step; the checkpoint itself may ship the "
         "mean of several.",
-        r"\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V",
+        rf"\mathrm{{Attention}}(Q, K, V) = \mathrm{{softmax}}\!\left({scaled_scores(attention.scale)}\right) V",
         "3.2.1",
     )
     step = None if chosen == END else int(chosen)

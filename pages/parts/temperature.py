@@ -75,7 +75,7 @@ def run_plain(view: View) -> Trace:
 
 
 def show_run_again(view: View, row: int) -> None:
-    """Translation and probabilities before and after applying the sidebar's temperature inside the model."""
+    """Output and probabilities before and after applying the sidebar's temperature inside the model."""
     del row
     if view.tau == 1:
         st.info(
@@ -85,15 +85,15 @@ def show_run_again(view: View, row: int) -> None:
         return
     plain = run_plain(view)
     st.markdown(f"**Rerun** with τ = {view.tau:g}; before: τ = 1, as trained.")
-    show_translations({"Before, τ = 1": plain.translation, f"After, τ = {view.tau:g}": view.trace.translation})
+    show_texts({"Before, τ = 1": plain.translation, f"After, τ = {view.tau:g}": view.trace.translation})
     show_probabilities(view, plain, view.trace.interventions, ("τ = 1", f"τ = {view.tau:g}"))
     before, after = (rerun(view.translator, plain, changes) for changes in ((), view.trace.interventions))
     st.markdown(_agreement(view, before, after))
     export_tab(view, f"before-and-after-tau-{view.tau:g}", Call(tab.target_arrays, before, after))
 
 
-def show_translations(texts: Mapping[str, str]) -> None:
-    """Translations side by side, as plain text because they may quote user input."""
+def show_texts(texts: Mapping[str, str]) -> None:
+    """Texts that runs wrote, side by side, as plain text because they may quote user input."""
     for column, (title, text) in zip(st.columns(len(texts)), texts.items(), strict=True):
         with column.container(border=True):
             st.caption(title)

@@ -102,7 +102,7 @@ def show_neighbours(view: View, shown: Shown) -> None:
     st.caption(
         f"Cosine similarity of the two rows of E: the {len(found)} nearest of all {len(others):,} other tokens, whose "
         f"mean is {others.mean():.4f} and minimum {others.min():.4f}. A hyphen marks a token that continues a word. "
-        "Hatched: a byte or a special token, which has no text. " + _describe_sharing(translator.config.tie_embeddings)
+        "Hatched: a byte or a special token, which has no text."
     )
     export_tab(view, "neighbours", Call(tab.neighbour_arrays, view.translator, shown.side, piece.id))
 
@@ -172,7 +172,14 @@ def describe_input(translator: Translator) -> str:
     return f"{scaled}no positional encoding is added: {instead}."
 
 
-def _describe_sharing(tied: bool) -> str:
-    if tied:
-        return "Encoder, decoder and output layer share this one matrix (section 3.4)."
-    return "This model has separate matrices for encoder, decoder and output; this is the one of the chosen side."
+def describe_sharing(translator: Translator) -> str:
+    """Which matrices are one, in this model and in the paper."""
+    two_texts = "cross-attention" in translator.features
+    if translator.config.tie_embeddings:
+        readers = "Source, target" if two_texts else "The embedding"
+        return (
+            f"{readers} and, transposed, the output layer share one matrix: “we share the same weight matrix between "
+            "the two embedding layers and the pre-softmax linear transformation”."
+        )
+    own = "source, target and output layer each have a matrix" if two_texts else "the output layer has a matrix"
+    return f"In this model {own} of {'their' if two_texts else 'its'} own; in the paper they share one."

@@ -112,7 +112,7 @@ def show_smoothing(view: "View") -> None:
     figure = smoothing_chart(names, target, model, chosen, vocabulary)
     chart(figure, key="smoothing", alt=f"Smoothed target and model's probabilities at position {position}")
     st.caption(
-        "Bold: the token in this translation, taken as the correct one. A logarithmic axis cannot show a probability "
+        "Bold: the token in the run's text, taken as the correct one. A logarithmic axis cannot show a probability "
         f"of 0. Over all {len(plain)} positions: {plain.mean():.4f} nats per token against the one-hot target, "
         f"{smoothed.mean():.4f} against the smoothed one, of which {target_entropy(vocabulary, epsilon):.4f} are the "
         "target's own entropy, the lower bound for any model. Computed from this run's logits in double precision.",

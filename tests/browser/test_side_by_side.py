@@ -56,7 +56,7 @@ def test_two_sentences_by_link_typing_and_reset(server: str, visitor: Visitor, t
     visitor.page.get_by_text("missing on one side").first.wait_for()
     field = visitor.page.get_by_role("textbox", name="Sentence, right")
     field.fill(HERE["source"])
-    visitor.page.get_by_role("button", name="Translate it").click()
+    visitor.page.get_by_role("button", name="Run it").click()
     visitor.page.wait_for_function("location.search.includes('side_sentence=a+dog+and+a+cat')")
     visitor.settle()
     assert not maps(visitor)[2].any()

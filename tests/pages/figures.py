@@ -1,4 +1,4 @@
-"""Reading back what a page shows: its figures and its tabs."""
+"""Reading back what a page shows: its words, its figures and its tabs."""
 
 import base64
 import json
@@ -12,6 +12,11 @@ def figure(app: Any, key: str) -> dict[str, Any]:
     found = [chart.proto for chart in app.get("plotly_chart") if chart.proto.id.endswith(f"-{key}")]
     assert len(found) == 1, f"{len(found)} charts have the key {key!r}"
     return json.loads(found[0].spec)
+
+
+def words(app: Any) -> str:
+    """All text on the page that is not in a chart or a control."""
+    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
 
 
 def tabs_of(app: Any) -> tuple[str | None, list[str | None]]:

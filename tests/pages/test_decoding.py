@@ -11,7 +11,7 @@ from model.generation.sampling import Sampling, logits_at_attention_temperature,
 from model.generation.search import beam_search, length_penalty
 from model.generation.step_cost import cached_step, uncached_step
 from model.network.config import EOS
-from tests.pages.figures import figure, numbers
+from tests.pages.figures import figure, numbers, words
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 PAGE = "pages/decoding.py"
 TABS = ("Greedy", "Beam", "Sampling", "Two temperatures", "Cost")
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
-
-
-def words(app) -> str:
-    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
 
 
 def ids_of(translator: "Translator") -> list[int]:

@@ -10,10 +10,11 @@ from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.checkpoints.tokenizer import train_tokenizer
 from model.interventions import AttentionTemperature, HeadGate
 from model.interventions.link import encode
+from model.network.config import TransformerConfig
 from pages import PAGES
 from tests.model.checkpoints.test_language_model import MODERN
 from tests.model.tiny import SENTENCES, random_model
-from tests.pages.figures import figure, numbers
+from tests.pages.figures import figure, numbers, words
 from tests.pages.test_pages import holds, said
 from viz.html import word_diff
 from viz.tokens import visible
@@ -26,12 +27,12 @@ CONTINUE = "pages/continue_text.py"
 
 @pytest.fixture(scope="module")
 def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a random language model and a random masked one."""
+    """A folder with a random language model, a masked one, and a translator that does not divide its scores."""
     folder, lines = tmp_path_factory.mktemp("families"), [source for source, _ in SENTENCES]
-    for name, layers in (("lm", (0, 2)), ("mlm", (2, 0))):
+    unscaled = TransformerConfig(vocab_size=312, d_model=32, n_heads=4, d_ff=16, max_len=48, scale_scores=False)
+    for name, config, layers in (("lm", MODERN, (0, 2)), ("mlm", MODERN, (2, 0)), ("unscaled", unscaled, (1, 1))):
         tokenizer = train_tokenizer(lines, 312, masked=name == "mlm")
-        config = replace(MODERN, vocab_size=312, n_encoder_layers=layers[0], n_decoder_layers=layers[1])
-        model = random_model(config)
+        model = random_model(replace(config, vocab_size=312, n_encoder_layers=layers[0], n_decoder_layers=layers[1]))
         save_checkpoint(folder / name, model, tokenizer, dict(model.named_parameters()))
     return folder
 
@@ -94,6 +95,49 @@ def test_the_arithmetic_on_screen_is_the_models_where_it_rotates_queries_and_has
     else:
         assert "mathrm{pre}" in formulas
         assert "Then this model changes queries and keys: normalise, rotate." in " ".join(m.value for m in app.markdown)
+
+
+@pytest.mark.parametrize(
+    ("page", "query"),
+    [
+        ("masks", {}),
+        ("temperature", {"part": "Divided by √d_k"}),
+        ("attention_step_by_step", {"step": "3"}),
+        ("heads_and_layers", {}),
+        ("decoding", {"part": "Two temperatures"}),
+        ("positional_encoding", {"part": "Learned, RoPE, ALiBi", "pe_scheme": "ALiBi"}),
+    ],
+)
+def test_a_model_that_does_not_divide_its_scores_is_not_said_to(page, query, open_family):
+    app = open_family(f"pages/{page}.py", checkpoint="unscaled", source="Two dogs run.", **query)
+    assert not app.exception
+    assert holds(app) == 3
+    formulas = [element.value for element in app.latex if "softmax" in element.value or "exp" in element.value]
+    assert formulas
+    assert not [formula for formula in formulas if r"\sqrt{d_k}" in formula.partition("vphantom")[0]]
+    if page in UNDIVIDED:
+        assert UNDIVIDED[page] in words(app)
+
+
+UNDIVIDED = {
+    "masks": "This model does not divide its scores by √d_k",
+    "temperature": "This model was trained without the division",
+    "attention_step_by_step": "This model leaves the division out",
+}
+
+
+@pytest.mark.parametrize("family", ["lm", "mlm"])
+@pytest.mark.parametrize(
+    "page",
+    ["heads_and_layers", "tokens_and_embeddings", "temperature", "masks", "what_if", "side_by_side", "model_card"],
+)
+def test_a_model_of_one_text_is_not_said_to_have_a_source_or_to_translate(page, family, open_family):
+    app = open_family(f"pages/{page}.py", checkpoint=family, source="Two dogs run through the snow. " * 9)
+    assert "The text has 279 characters" in said(app)
+    about_the_page = words(app).replace(next(p.look_for for p in EVERY_PAGE if p.path == f"pages/{page}.py"), "")
+    assert "ranslat" not in about_the_page
+    assert "The source" not in about_the_page
+    assert not {"Hide the longest source word", "Uniform cross-attention"} & {button.label for button in app.button}
 
 
 TABS = {

@@ -8,7 +8,7 @@ import pytest
 
 from model.analysis.head_summary import summarise
 from model.analysis.head_tables import Look, head_tables, norm_weighted, rollout
-from tests.pages.figures import figure, numbers
+from tests.pages.figures import figure, numbers, words
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -27,10 +27,6 @@ KINDS = {
 @pytest.fixture(scope="module")
 def trace(translator: "Translator") -> "Trace":
     return translator.trace(SENTENCE["source"], TEXT)
-
-
-def words(app) -> str:
-    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
 
 
 def drawn(app) -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 
 from model.analysis.logit_lens import logit_lens
 from model.analysis.residual_stream import cosines, layer_norm, measure_stream, neurons, residual_stream
-from tests.pages.figures import figure, numbers
+from tests.pages.figures import figure, numbers, words
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -17,10 +17,6 @@ PAGE = "pages/layer_by_layer.py"
 TABS = ("Inside one sub-layer", "Logit lens", "Neurons", "Similarity", "Parameters")
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
-
-
-def words(app) -> str:
-    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
 
 
 def choose(app, token: int, step: int):

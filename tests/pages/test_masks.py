@@ -9,7 +9,7 @@ import pytest
 from model.analysis.padded_batch import run_padded
 from model.analysis.softmax import future_mass
 from model.interventions import LiftCausalMask
-from tests.pages.figures import figure, numbers
+from tests.pages.figures import figure, numbers, words
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -21,10 +21,6 @@ TEXT = "Ein Hund mit einer Katze."
 SOFTMAX = 100 * float(np.finfo(np.float32).eps)
 """Relative error of a float32 softmax: scaled scores differ by less than 30, so each power is off by at most 30 eps, in
 the numerator and in the sum; adding up less than 40 terms is off by less than 40 eps."""
-
-
-def words(app) -> str:
-    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
 
 
 def drawn(app, key: str) -> list[np.ndarray]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from model.analysis.two_heads import join, piece_table, word_table
-from tests.pages.figures import figure, numbers
+from tests.pages.figures import figure, numbers, words
 from tests.pages.test_pages import holds
 
 if TYPE_CHECKING:
@@ -34,10 +34,6 @@ def another(checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     save_checkpoint(tmp_path / "both" / "other", model, tokenizer, dict(model.named_parameters()))
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path / "both"))
     return "other"
-
-
-def words(app) -> str:
-    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
 
 
 def maps(app) -> list[np.ndarray]:

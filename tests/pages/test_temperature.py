@@ -17,7 +17,7 @@ from model.analysis.softmax import (
     uniform_weights,
 )
 from model.interventions import AttentionTemperature
-from tests.pages.figures import figure, numbers
+from tests.pages.figures import figure, numbers, words
 from tests.viz.payload import decode
 
 if TYPE_CHECKING:
@@ -28,10 +28,6 @@ TABS = ("Before and after", "One row", "Divided by √d_k", "Many temperatures")
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
 DECODER = "Decoder self-attention"
-
-
-def words(app) -> str:
-    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
 
 
 def payload(app) -> tuple:
@@ -111,9 +107,9 @@ def test_many_temperatures_run_only_when_asked_for(open_app: Callable, translato
         changes = () if tau == 1 else (AttentionTemperature(tau),)
         trace = translator.trace(SOURCE, TEXT, interventions=changes)
         assert table["τ"][line] == f"{tau:g}"
-        assert table["translation"][line] == translator.translate([SOURCE], 4, interventions=changes)[0]
+        assert table["output"][line] == translator.translate([SOURCE], 4, interventions=changes)[0]
         total = trace.target_log_probabilities.sum()
-        assert table["ln probability of the plain translation"][line] == pytest.approx(total)
+        assert table["ln probability of the plain output"][line] == pytest.approx(total)
         assert table["mean entropy, all heads (bits)"][line] == pytest.approx(mean_entropy(trace))
         here = entropy(trace.attention("encoder_self", 0).pattern[0]).mean()
         assert table["mean entropy, this head (bits)"][line] == pytest.approx(here)

@@ -8,7 +8,7 @@ import pytest
 
 from model.interventions import HeadGate, MaskEdit, UniformAttention
 from model.interventions.link import decode, encode
-from tests.pages.figures import figure, numbers
+from tests.pages.figures import figure, numbers, words
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -17,10 +17,6 @@ PAGE = "pages/what_if.py"
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 HERE = {"source": SOURCE, "target": "Typed", "typed": TEXT, "kind": "Cross-attention", "layer": "1", "head": "2"}
 MAPS = "what-if-maps"
-
-
-def words(app) -> str:
-    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
 
 
 def link(app) -> str:

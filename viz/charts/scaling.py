@@ -1,4 +1,4 @@
-"""Figures of Scaling (paper, section 3.2.1): the division by sqrt(d_k), and translations at other temperatures."""
+"""Figures of Scaling (paper, section 3.2.1): the division by sqrt(d_k), and runs at other temperatures."""
 
 from collections.abc import Sequence
 
@@ -86,7 +86,7 @@ def variances_chart(variances: Array, if_independent: Array, d_k: int, head: int
 
 
 def runs_chart(taus: Sequence[float], per_token: Array, bits: Array) -> go.Figure:
-    """The log-probability of a fixed translation, and the mean entropy of attention, one run for each temperature.
+    """The log-probability of a fixed text, and the mean entropy of attention, one run for each temperature.
 
     Args:
         taus: (tau,), on a logarithmic axis.
@@ -94,7 +94,7 @@ def runs_chart(taus: Sequence[float], per_token: Array, bits: Array) -> go.Figur
         bits: (tau,) mean entropy of all attention weights.
     """
     series = (
-        ("ln probability of the plain translation, mean per token", per_token, OKABE_ITO[0], "circle", "solid", "y"),
+        ("ln probability of the plain output, mean per token", per_token, OKABE_ITO[0], "circle", "solid", "y"),
         ("mean entropy of all attention weights (right axis)", bits, OKABE_ITO[5], "diamond", "dot", "y2"),
     )
     return figure(
@@ -133,14 +133,14 @@ def runs_chart(taus: Sequence[float], per_token: Array, bits: Array) -> go.Figur
 
 
 def runs_table(
-    taus: Sequence[float], translations: Sequence[str], totals: Array, all_heads: Array, this_head: Array
+    taus: Sequence[float], outputs: Sequence[str], totals: Array, all_heads: Array, this_head: Array
 ) -> pd.DataFrame:
     """One line for each run; `totals` in nats, entropies in bits."""
     return pd.DataFrame(
         {
             "τ": [f"{tau:g}" for tau in taus],
-            "translation": translations,
-            "ln probability of the plain translation": totals,
+            "output": outputs,
+            "ln probability of the plain output": totals,
             "mean entropy, all heads (bits)": all_heads,
             "mean entropy, this head (bits)": this_head,
         }

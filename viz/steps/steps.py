@@ -42,14 +42,16 @@ def _numbers(head: Head) -> dict:
         "n_heads": head.n_heads,
         "d_model": head.d_model,
         "d_k": head.d_k,
-        "divisor": head.divisor,
-        "divisor_name": head.divisor_name,
         "tau": head.temperature,
         "cells": cells,
         "inputs": "a query from each decoder row (X), a key and a value from each encoder row (Y)"
         if head.crosses
         else "a query, a key and a value from each row of X",
         "then": f" Then this model changes queries and keys: {head.then}." if head.then else "",
+        "scaling": "This model leaves the division out: its scores go on as they are."
+        if head.scale == 1
+        else f"Every score is divided by {head.divisor_name} = {head.divisor:.2f}: the same pattern, paler in the same "
+        "colour range.",
         "masked": f"Keys that a query may not attend to are set to −∞ (hatched): {masked} of {cells} cells."
         if masked
         else f"Every query may attend to every key here: none of the {cells} cells is masked.",
@@ -123,7 +125,7 @@ STEPS = (
         "Divide by √dₖ",
         "3.2.1",
         equations.scaling,
-        "Every score is divided by {divisor_name} = {divisor:.2f}: the same pattern, paler in the same colour range.",
+        "{scaling}",
         "A sum of {d_k} independent products has √{d_k} times the standard deviation of one of them. Without the "
         "division the softmax would put far more weight on one key, and its gradient would be far smaller.",
     ),

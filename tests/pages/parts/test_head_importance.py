@@ -8,7 +8,7 @@ import pytest
 
 from model.analysis.head_importance import Question, head_scores, prune
 from model.analysis.head_pruning import pruning_curve
-from tests.pages.figures import figure, numbers
+from tests.pages.figures import figure, numbers, words
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -19,10 +19,6 @@ pytestmark = pytest.mark.usefixtures("fresh_caches")
 PAGE, PART = "pages/what_if.py", "Which heads matter"
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 CROSS = "Cross-attention"
-
-
-def words(app) -> str:
-    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
 
 
 def scored(app):

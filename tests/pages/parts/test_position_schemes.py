@@ -9,7 +9,7 @@ import pytest
 from model.analysis.rope import rope_by_offset, rope_scores
 from model.analysis.word_order import SIDES, reorder, run_both_orders, shuffle_words, translate_both_orders
 from model.network.masks import alibi_bias
-from tests.pages.figures import figure, numbers
+from tests.pages.figures import figure, numbers, words
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -30,10 +30,6 @@ def shown(open_app: Callable) -> Callable:
         return app
 
     return open_page
-
-
-def words(app) -> str:
-    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
 
 
 def drawn(app, key: str) -> list[np.ndarray]:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.pages.figures import words
 from tests.pages.test_pages import holds
 
 pytest.importorskip("streamlit")
@@ -113,10 +114,6 @@ def test_a_long_sentence_offers_few_keys_and_another(translator: "Translator") -
     found = [question(trace, "steps", ("encoder_self", 0, 0, number)) for number in range(30)]
     assert all(len(asked.options) == 12 and asked.options[-1] == "another" for asked in found)
     assert {asked.options[i] == "another" for asked in found for i in asked.right} == {True, False}
-
-
-def words(app) -> str:
-    return " ".join(element.value for kind in (app.markdown, app.caption, app.info, app.text) for element in kind)
 
 
 def pictures(app) -> int:

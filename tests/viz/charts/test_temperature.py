@@ -110,8 +110,8 @@ def test_runs_at_many_temperatures_are_a_dot_and_a_line_each() -> None:
     left, right = runs_chart(taus, logs, bits).data
     assert (list(left.x), list(left.y), list(right.y)) == (list(taus), list(logs), list(bits))
     table = runs_table(taus, ["a", "b", "c"], logs, bits, bits)
-    assert list(table["translation"]) == ["a", "b", "c"]
-    assert list(table["ln probability of the plain translation"]) == list(logs)
+    assert list(table["output"]) == ["a", "b", "c"]
+    assert list(table["ln probability of the plain output"]) == list(logs)
 
 
 def test_the_table_lists_queries_first() -> None:

@@ -190,13 +190,13 @@ def test_shapes_and_numbers_are_in_words(trace: "Trace") -> None:
 
 
 def test_each_step_lights_its_own_part_of_the_formula() -> None:
-    formulas = ["".join(attention_formula(step, 4, 1, False)) for step in range(7)]
+    formulas = ["".join(attention_formula(step, 4, 1, False, 0.5)) for step in range(7)]
     assert len(set(formulas)) == 7
     for formula in formulas:
         assert formula.replace(r"\vphantom{\boxed", "").count(r"\boxed{") >= 1
         assert formula.count("{") == formula.count("}")
     assert r"\boxed{\textcolor{#0072B2}{Q}\textcolor{#D55E00}{K}^{\top}}" in formulas[1]
-    assert "Y" in attention_formula(0, 4, 1, True)[0]
+    assert "Y" in attention_formula(0, 4, 1, True, 0.5)[0]
 
 
 def test_long_sentences_stay_within_the_stage(trace: "Trace") -> None:
