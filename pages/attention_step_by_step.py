@@ -40,6 +40,8 @@ explain_step_of_head(number, head)
 with st.container(key="step-guess"):
     guess_first(view, "steps")
 stage = st.container(key="step-stage")
+# A container without anything in it takes no room, and what follows would move down.
+stage.empty()
 st.caption(shapes(head))
 
 st.header("The arithmetic of one cell", anchor=False, help="Choose the cell here, or click on a matrix.")

@@ -35,3 +35,20 @@ def test_the_home_page_opens_on_a_picture_and_ticks_off_what_a_person_has_done(s
 def test_somebody_who_follows_a_link_to_a_view_sees_no_tour(server: str, visitor: Visitor) -> None:
     visitor.visit(f"{server}/temperature")
     assert visitor.page.locator(".st-key-tour-line").count() == 0
+
+
+def test_on_a_phone_the_sidebar_makes_way_for_the_translation(server: str, visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.visit(server)
+    for send in (
+        lambda box: box.press("Enter"),
+        lambda _: visitor.page.get_by_role("button", name="Translate").click(),
+    ):
+        visitor.page.get_by_test_id("stExpandSidebarButton").click()
+        box = visitor.page.get_by_role("textbox", name="Source sentence")
+        text = "Two cats." if box.input_value() != "Two cats." else "A dog."
+        box.fill(text)
+        send(box)
+        visitor.page.wait_for_selector("[data-testid=stSidebar][data-collapsed=true]", state="attached")
+        visitor.page.get_by_test_id("stMain").get_by_text(text, exact=True).wait_for()
+    visitor.settle()

@@ -1,5 +1,8 @@
-// Enter in a text of several lines sends it; Shift and Enter begins a new line. Written for Streamlit 1.67, which sends
-// such a text on Ctrl and Enter.
+// Enter in a text of several lines sends it; Shift and Enter begins a new line. On a phone, where the sidebar lies over
+// the page, it closes once its text is sent. Written for Streamlit 1.67, which sends such a text on Ctrl and Enter.
+
+const SENDS = '[data-testid=stSidebar] [class*="-send"] button';
+const NARROW = "(max-width: 768px)";
 
 function submitTextOnEnter() {
   if (document.submitsTextOnEnter) return;
@@ -11,6 +14,13 @@ function submitTextOnEnter() {
     event.preventDefault();
     event.stopImmediatePropagation();
     target.dispatchEvent(new KeyboardEvent("keydown", { key, ctrlKey: true, bubbles: true }));
+    if (target.closest("[data-testid=stSidebar]")) closeSidebar();
+  };
+  const closeSidebar = () => {
+    if (!matchMedia(NARROW).matches) return;
+    // Streamlit must see the click on its own button first.
+    setTimeout(() => document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click());
   };
   document.addEventListener("keydown", send, true);
+  document.addEventListener("click", ({ target }) => target.closest?.(SENDS) && closeSidebar());
 }
