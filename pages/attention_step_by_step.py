@@ -5,7 +5,6 @@ import streamlit as st
 from model.network.attention import MultiHeadAttention
 from pages.frame.changes import switch_off_link
 from pages.frame.open_page import open_page
-from pages.frame.proof_strip import proof_strip
 from pages.parts.attention_step_by_step import (
     choose_cell,
     choose_step_of_head,
@@ -17,6 +16,7 @@ from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import link_with, links
+from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 from viz import tokens
 from viz.latex import attention_formula

@@ -6,12 +6,12 @@ from model.analysis.view_arrays import continuation_arrays
 from model.checkpoints.language_model import LanguageModel
 from model.generation.sampling import sampling_distribution
 from pages.frame.open_page import open_page
-from pages.frame.proof_strip import proof_strip
 from pages.parts import continue_text as parts
 from pages.parts.translate import POSITION_CHART, choose_clicked_position, choose_position
 from pages.widgets.chart import chart
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
+from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 from viz import html, theme
 from viz.charts import translate

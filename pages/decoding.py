@@ -7,13 +7,13 @@ from model.generation.search import beam_steps, greedy, length_penalty
 from model.generation.step_cost import cached_step, time_steps, uncached_step
 from model.generation.steps import Steps
 from pages.frame.open_page import open_page
-from pages.frame.proof_strip import proof_strip
 from pages.parts.beam_search import show_beam, show_greedy
 from pages.parts.decoding import choose_step, show_step
 from pages.parts.sampling import show_cost, show_sampling, show_temperatures
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
+from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 from viz.charts.translate import probability_table
 

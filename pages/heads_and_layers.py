@@ -8,7 +8,6 @@ from model.analysis.head_tables import head_tables
 from model.network.attention import MultiHeadAttention
 from pages.frame.changes import switch_off_link
 from pages.frame.open_page import open_page
-from pages.frame.proof_strip import proof_strip
 from pages.parts import heads_and_layers as parts
 from pages.parts.head_table import describe_head, show_rules, show_table, summarise_heads
 from pages.widgets.controls import tabs
@@ -16,6 +15,7 @@ from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import link_with, links
+from pages.widgets.proof_strip import proof_strip
 from viz.heatmap import cells_table
 
 view = open_page(__file__)

@@ -8,12 +8,12 @@ from model.analysis.view_arrays import stream_arrays
 from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
 from pages.frame.open_page import open_page
-from pages.frame.proof_strip import proof_strip
 from pages.parts import layer_by_layer as parts
 from pages.parts.logit_lens import show_lens, show_neurons
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
+from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 from viz.charts.layer_by_layer import path_table
 

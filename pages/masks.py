@@ -9,7 +9,6 @@ from model.interventions import LiftCausalMask
 from model.network.attention import MultiHeadAttention
 from model.network.masks import causal_mask, padding_mask
 from pages.frame.open_page import open_page
-from pages.frame.proof_strip import proof_strip
 from pages.parts.masks import offer_causal, show_lift, show_orders, show_padding
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.controls import tabs
@@ -17,6 +16,7 @@ from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import links
+from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 from viz.charts.masks import mask_maps
 from viz.heatmap import cells_table

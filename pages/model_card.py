@@ -6,13 +6,13 @@ from model.background.sizes import Work, break_even, count_parameters, multiply_
 from model.network.config import TransformerConfig
 from model.network.encoder_decoder import Transformer
 from pages.frame.open_page import open_page
-from pages.frame.proof_strip import proof_strip
 from pages.parts import model_card as parts
 from pages.parts.swapped_weights import show_explanation
 from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
+from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 from viz.charts.model_card import COLOURS, lengths_to_plot, work_chart
 

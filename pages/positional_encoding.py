@@ -10,7 +10,6 @@ from model.network.embedding import InputEmbedding, sinusoids
 from model.network.masks import alibi_bias, alibi_slopes
 from model.network.rotary import rotate, rotation
 from pages.frame.open_page import open_page
-from pages.frame.proof_strip import proof_strip
 from pages.parts import positional_encoding as parts
 from pages.parts.position_schemes import show_schemes
 from pages.parts.word_order import show_order
@@ -18,6 +17,7 @@ from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
+from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 from viz.charts.positional_encoding import dimension_name, table_map
 from viz.theme import symmetric_range

@@ -3,13 +3,13 @@
 from model.analysis.two_heads import align_tokens, join, word_table
 from model.analysis.words import merge
 from pages.frame.open_page import open_page
-from pages.frame.proof_strip import proof_strip
 from pages.parts import side_by_side as parts
 from pages.parts.right_side import choose_mode, choose_right
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.page_links import links
+from pages.widgets.proof_strip import proof_strip
 
 TABS = {"Query by query": parts.show_rows, "In numbers": parts.show_numbers}
 

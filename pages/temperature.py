@@ -8,7 +8,6 @@ from model.analysis.view_arrays import head_arrays
 from model.interventions import AttentionTemperature
 from model.network.attention import MultiHeadAttention
 from pages.frame.open_page import open_page
-from pages.frame.proof_strip import proof_strip
 from pages.parts.scaling import show_many, show_scaling
 from pages.parts.temperature import choose_row, draw_live, show_row, show_run_again
 from pages.widgets.chart import axis_labels
@@ -16,6 +15,7 @@ from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.guess_first import guess_first
+from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 from viz.heatmap import cells_table
 from viz.latex import scaled_scores

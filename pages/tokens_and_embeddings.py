@@ -6,13 +6,13 @@ from model.analysis import vocabulary
 from model.checkpoints.tokenizer import Tokenizer
 from model.network.embedding import InputEmbedding
 from pages.frame.open_page import open_page
-from pages.frame.proof_strip import proof_strip
 from pages.parts import tokens_and_embeddings as parts
 from pages.widgets.canvas import token_chips
 from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
+from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 from viz.charts.tokens_and_embeddings import sum_strips
 from viz.heatmap import signed

@@ -5,13 +5,13 @@ from model.checkpoints.snapshots import open_snapshot
 from model.training.loss import cross_entropies, label_smoothed_loss, smoothed_shares
 from model.training.schedule import fit_schedule, noam
 from pages.frame.open_page import open_page
-from pages.frame.proof_strip import proof_strip
 from pages.parts.model_card import card_of
 from pages.parts.snapshots import show_snapshots
 from pages.parts.training import log_table, show_curves, show_schedule, show_smoothing
 from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
+from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 
 view = open_page(__file__)

@@ -6,7 +6,6 @@ from model.analysis.aligned_head import alignment_scores
 from model.analysis.view_arrays import translation_arrays
 from model.generation.search import beam_search, greedy
 from pages.frame.open_page import open_page
-from pages.frame.proof_strip import proof_strip
 from pages.frame.sidebar import SEE
 from pages.parts import head_importance
 from pages.parts import translate as parts
@@ -16,6 +15,7 @@ from pages.widgets.chart import chart
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.page_links import cards, link_with
+from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 from viz import html, theme
 from viz.charts import translate

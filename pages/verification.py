@@ -7,12 +7,12 @@ from model.proof.claims import in_double_precision, measure_claim
 from model.proof.rerun_measures import causality
 from pages.compute.on_request import TIMER, pressed
 from pages.frame.open_page import open_page
-from pages.frame.proof_strip import proof_strip
 from pages.parts import verification as parts
 from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
+from pages.widgets.proof_strip import proof_strip
 from viz.charts.verification import errors_chart
 
 TABS = {"Measured on this run": parts.show_table, "All twenty in plain words": parts.show_words}

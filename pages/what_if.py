@@ -10,7 +10,6 @@ from model.trace import log_probabilities
 from model.tracer import build_trace
 from pages.frame.changes import current_changes, list_version
 from pages.frame.open_page import open_page
-from pages.frame.proof_strip import proof_strip
 from pages.parts import what_if as parts
 from pages.parts.change_builder import build
 from pages.parts.change_list import show_experiments, show_list
@@ -21,6 +20,7 @@ from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.page_links import links
+from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 from viz.heatmap import cells_table
 

@@ -8,12 +8,12 @@ from model.background.lstm import layer_contenders
 from model.background.stopwatch import measure
 from model.background.table_1 import layer_costs
 from pages.frame.open_page import open_page
-from pages.frame.proof_strip import proof_strip
 from pages.parts.why_attention import show_measured, show_paths, show_scoring
 from pages.widgets.chart import chart
 from pages.widgets.controls import slider, table, tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
+from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 from viz.charts.model_card import lengths_to_plot
 from viz.charts.why_attention import compare_costs, layer_cost_table, operations_chart

@@ -1,1 +1,1 @@
-"""Around every page: menu, sidebar, URL, tour, proof strip."""
+"""Around every page: menu, sidebar, URL, tour."""

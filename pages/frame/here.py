@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from model.trace import Kind
-from pages.frame.view import Place
+from pages.compute.view import Place
 from pages.widgets.canvas import component
 
 KEY = "here"

@@ -12,13 +12,14 @@ from model.trace import Trace
 from pages import Page, page_of
 from pages.compute.cache import on_cpu
 from pages.compute.runs import open_translator, run
+from pages.compute.view import KINDS, View
 from pages.frame.changes import show_kept
 from pages.frame.menu import route, runs_as_page
-from pages.frame.sidebar import Inputs, current_inputs, framed
+from pages.frame.sidebar import Inputs, current_inputs
 from pages.frame.tour import show_tour
-from pages.frame.view import KINDS, View
 from pages.widgets.chart import name_files
 from pages.widgets.glossary import define
+from pages.widgets.page_links import has_menu
 from viz.html import word_diff
 
 
@@ -28,7 +29,7 @@ def open_page(file: str) -> View:
     If there is nothing to show (blank text, text too long, a broken checkpoint), a sentence says what to do, and the
     page ends there.
     """
-    if runs_as_page() and not framed():
+    if runs_as_page() and not has_menu.get():
         route()
     inputs = current_inputs(file)
     _show_header(file)
@@ -127,7 +128,7 @@ def _show_header(file: str) -> None:
     page = page_of(file)
     st.title(page.title, anchor=False)
     st.markdown(page.look_for)
-    show_tour(page.path, framed())
+    show_tour(page.path, has_menu.get())
 
 
 def _stop(sentence: str) -> None:

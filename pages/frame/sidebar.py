@@ -20,6 +20,7 @@ from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
 from pages import PAGES, Page, page_of
 from pages.compute.runs import Continuation, Request, open_translator, run
+from pages.compute.view import KINDS, Place
 from pages.frame.changes import kept_changes
 from pages.frame.examples import example_menu, examples_of
 from pages.frame.here import show_here
@@ -27,9 +28,9 @@ from pages.frame.link_and_reset import link_and_reset
 from pages.frame.menu import HOME
 from pages.frame.tour import track_progress
 from pages.frame.url import drop_non_finite_numbers
-from pages.frame.view import KINDS, Place
 from pages.widgets.controls import choice, number, radio, select, steps, text_area
 from pages.widgets.glossary import define
+from pages.widgets.page_links import has_menu
 
 FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
 TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
@@ -78,21 +79,17 @@ def shared_inputs(title: str, address: str) -> Iterator[None]:
     """
     inputs = _sidebar(next(page for pages in PAGES.values() for page in pages if page.title == title), address)
     track_progress(inputs.request.source, inputs.place, inputs.tau)
-    token = _current.set(inputs)
+    token, menu = _current.set(inputs), has_menu.set(True)
     try:
         yield
     finally:
         _current.reset(token)
+        has_menu.reset(menu)
 
 
 def current_inputs(file: str) -> Inputs:
     """What the sidebar asks for; a page that runs without app.py, from `file`, draws a sidebar of its own."""
     return _current.get() or _sidebar(page_of(file), Path(file).stem)
-
-
-def framed() -> bool:
-    """Whether app.py, and so the menu, is around the page."""
-    return _current.get() is not None
 
 
 def _sidebar(page: Page, address: str) -> Inputs:

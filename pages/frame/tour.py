@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages import page_of
-from pages.frame.view import Place
+from pages.compute.view import Place
 
 TOUR = "tour"
 """in the session: the finished steps, and "dismissed"; absent until the person first opens the home page"""

@@ -6,7 +6,7 @@ import streamlit as st
 
 from model.generation.beam_tree import BeamTree, search_again, tree_arrays
 from model.generation.search import length_penalty
-from pages.frame.view import View
+from pages.compute.view import View
 from pages.parts.decoding import STEP, pieces_of, run_beam_search, text_of
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart

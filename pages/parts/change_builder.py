@@ -10,9 +10,9 @@ import streamlit as st
 from model import interventions as change
 from model.analysis.word_order import shuffle_words
 from model.interventions import Intervention, describe
+from pages.compute.view import KINDS, View
 from pages.frame.changes import list_version, why_unsupported
 from pages.frame.sidebar import TAUS
-from pages.frame.view import KINDS, View
 from pages.parts.change_list import add
 from pages.widgets.controls import Options, number, select, several, slider, steps
 from viz.tokens import numbered

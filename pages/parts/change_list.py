@@ -16,8 +16,8 @@ from model.interventions import (
     UniformAttention,
     describe,
 )
+from pages.compute.view import View
 from pages.frame.changes import CHANGES, KEPT, NOTES, PAST, keep_on, set_changes, undo, why_unsupported
-from pages.frame.view import View
 from viz.tokens import labels
 
 MOST_CELLS = 12

@@ -6,7 +6,7 @@ import streamlit as st
 
 from model.trace import Trace
 from pages.compute.runs import run
-from pages.frame.view import View
+from pages.compute.view import View
 from pages.parts.sampling import choose_sampling
 from pages.widgets.controls import choice
 from pages.widgets.glossary import define

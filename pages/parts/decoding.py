@@ -8,7 +8,7 @@ from model.generation.sampling import SampledTranslation, Sampling, sample_again
 from model.generation.step_cost import time_steps
 from model.trace import Array, Trace
 from pages.compute.cache import shared_result
-from pages.frame.view import View
+from pages.compute.view import View
 from pages.parts.translate import Alignment, choose_alignment
 from pages.widgets.chart import chart
 from pages.widgets.controls import slider

@@ -14,7 +14,7 @@ from model.interventions import Intervention
 from model.network.config import BOS, EOS, PAD, UNK
 from model.trace import Trace
 from pages.compute.cache import shared_result
-from pages.frame.view import View
+from pages.compute.view import View
 from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import number
 from pages.widgets.explain import show_code

@@ -5,7 +5,7 @@ import streamlit as st
 from model.analysis import head_summary
 from model.analysis import tab_arrays as tab
 from model.analysis.head_summary import HeadSummary, summarise
-from pages.frame.view import KINDS, View
+from pages.compute.view import KINDS, View
 from pages.parts.heads_and_layers import Shown
 from pages.widgets.export import export_tab
 from pages.widgets.glossary import define

@@ -9,7 +9,7 @@ import streamlit as st
 from model.analysis.head_tables import HeadTables, Look, head_tables
 from model.analysis.view_arrays import table_arrays
 from model.trace import Array
-from pages.frame.view import KINDS, View
+from pages.compute.view import KINDS, View
 from pages.widgets.canvas import mosaic_picture, token_lines
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, toggle

@@ -14,7 +14,7 @@ from model.analysis import tab_arrays as tab
 from model.analysis.residual_stream import StreamMeasures
 from model.network.config import TransformerConfig
 from model.trace import Array, SubLayer
-from pages.frame.view import View
+from pages.compute.view import View
 from pages.widgets import controls
 from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import choice, number, select

@@ -7,7 +7,7 @@ from model.analysis import tab_arrays as tab
 from model.analysis.logit_lens import logit_lens
 from model.trace import Array, SubLayer
 from pages.compute.cache import shared_result
-from pages.frame.view import View
+from pages.compute.view import View
 from pages.parts.layer_by_layer import Shown
 from pages.widgets.chart import chart
 from pages.widgets.controls import slider, toggle

@@ -10,7 +10,7 @@ from model.interventions import LiftCausalMask
 from model.trace import Trace
 from pages.compute.cache import shared_result
 from pages.compute.runs import rerun
-from pages.frame.view import KINDS, View
+from pages.compute.view import KINDS, View
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.controls import choice, number
 from pages.widgets.export import export_tab

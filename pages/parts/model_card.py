@@ -4,7 +4,6 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import pandas as pd
 import streamlit as st
@@ -18,15 +17,13 @@ from model.checkpoints.translator import Translator
 from model.network.config import PRESETS
 from model.trace import KIND_TITLES
 from pages.compute.cache import shared_result
+from pages.compute.view import View
 from pages.widgets import controls
 from pages.widgets.export import export_tab
 from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
 from viz.charts.model_card import amount, percentages
 from viz.tokens import as_markdown
-
-if TYPE_CHECKING:
-    from pages.frame.view import View
 
 PARTS = {
     **{name: title.lower() for name, title in KIND_TITLES.items()},
@@ -37,7 +34,7 @@ PARTS = {
 PAPER = "Vaswani et al. 2017, “Attention Is All You Need”, arXiv:1706.03762, Table 3"
 
 
-def card_of(view: "View") -> Card:
+def card_of(view: View) -> Card:
     """The card of this page's checkpoint; warns if its files have changed since the model was loaded."""
     card = read_card(checkpoint_path(view.translator.name))
     if card.weights_hash != view.translator.hash:
@@ -49,7 +46,7 @@ def card_of(view: "View") -> Card:
     return card
 
 
-def show_summary(view: "View", card: Card) -> None:
+def show_summary(view: View, card: Card) -> None:
     """Four metrics: the first score, parameters, file size and loading time."""
     places = st.columns(4)
     score = next((score for score in card.scores if not score.metric.endswith(" BLEU")), None)
@@ -71,7 +68,7 @@ def _digits(score: Score) -> int:
     return 2 if score.metric.endswith("BLEU") else 4
 
 
-def show_scores(view: "View", card: Card) -> None:
+def show_scores(view: View, card: Card) -> None:
     """Every score in metrics.json with its signature and command, and the last row of the training log."""
     _say_missing(card, "metrics.json", "log.csv")
     if card.scores:
@@ -97,7 +94,7 @@ def show_scores(view: "View", card: Card) -> None:
         export_tab(view, "scores", Call(tab.card_arrays, view.translator))
 
 
-def show_configuration(view: "View", card: Card) -> None:
+def show_configuration(view: View, card: Card) -> None:
     """Configuration, parameters by part and files, compared with the paper's base and big models."""
     config, parts = view.translator.config, view.translator.parameters_by_part()
     with st.spinner("Counting the paper's models …"):
@@ -134,7 +131,7 @@ def show_configuration(view: "View", card: Card) -> None:
     export_tab(view, "parameters", Call(tab.size_arrays, view.translator, tuple(PRESETS[name] for name in paper)))
 
 
-def show_work(view: "View", works: Mapping[str, Work]) -> None:
+def show_work(view: View, works: Mapping[str, Work]) -> None:
     """Multiply-adds of one pass over the current sentence, one row per part."""
     totals = [work.total for work in works.values()]
     columns = {
@@ -159,7 +156,7 @@ def show_work(view: "View", works: Mapping[str, Work]) -> None:
     export_tab(view, "work-of-this-sentence", call)
 
 
-def show_table_3(view: "View") -> None:
+def show_table_3(view: View) -> None:
     """The paper's ablations, each with its difference from the base model."""
     st.markdown(
         f"**The paper's numbers, not ours** ({PAPER}): English to German on newstest2013, perplexity per word piece. "

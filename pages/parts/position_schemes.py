@@ -7,7 +7,7 @@ from model.analysis import position_table
 from model.analysis import tab_arrays as tab
 from model.analysis.rope import rope_by_offset, rope_scores
 from model.trace import Array
-from pages.frame.view import View
+from pages.compute.view import View
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.controls import choice, select, slider
 from pages.widgets.export import export_tab

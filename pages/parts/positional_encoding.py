@@ -7,7 +7,7 @@ from model.analysis import position_table
 from model.analysis import tab_arrays as tab
 from model.analysis.vocabulary import lengths
 from model.trace import Array, Embedded
-from pages.frame.view import View
+from pages.compute.view import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, several, slider
 from pages.widgets.explain import explain

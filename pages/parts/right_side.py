@@ -8,9 +8,9 @@ from model.checkpoints.store import CheckpointError, available_checkpoints
 from model.checkpoints.translator import Translator
 from model.generation.long_text import one_line
 from pages.compute.runs import open_translator, run
+from pages.compute.view import Place, View
 from pages.frame.examples import examples_of
 from pages.frame.sidebar import FIRST_SENTENCE
-from pages.frame.view import Place, View
 from pages.widgets.controls import choice, select, text_area, toggle
 
 MODES = {"heads": "Heads", "sentences": "Sentences", "checkpoints": "Checkpoints"}

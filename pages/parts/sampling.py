@@ -8,7 +8,7 @@ from model.analysis import tab_arrays as tab
 from model.analysis.distributions import entropy
 from model.generation.sampling import SampledTranslation, Sampling, sample_again, two_temperatures
 from model.generation.step_cost import fastest_steps
-from pages.frame.view import View
+from pages.compute.view import View
 from pages.parts.decoding import draw_samples, pieces_of, rerun_at_temperature, text_of, time_decoding
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number, slider

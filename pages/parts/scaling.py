@@ -17,7 +17,7 @@ from model.analysis.view_arrays import head_arrays
 from model.interventions import AttentionTemperature
 from model.trace import Attention, Trace
 from pages.compute.runs import rerun, run
-from pages.frame.view import View
+from pages.compute.view import View
 from pages.parts.temperature import (
     run_plain,
     show_probabilities,

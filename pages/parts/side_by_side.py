@@ -12,7 +12,7 @@ from model.analysis.two_heads import Joined, Side, join, largest_weight, piece_t
 from model.analysis.view_arrays import side_arrays
 from model.analysis.words import attention_words
 from model.trace import Array
-from pages.frame.view import KINDS, View
+from pages.compute.view import KINDS, View
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.snippet import Call
 from viz.charts.heads_and_layers import decoder_names, group_texts, word_names

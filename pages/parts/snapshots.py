@@ -1,7 +1,6 @@
 """Training, tab "Attention through training": one head and one translation at earlier training steps."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ from model.checkpoints.translator import Translator
 from model.trace import Attention, Trace
 from pages.compute.cache import shared_result
 from pages.compute.runs import translate
+from pages.compute.view import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import steps, toggle
 from pages.widgets.explain import explain
@@ -27,9 +27,6 @@ from viz.charts.heads_and_layers import head_map
 from viz.heatmap import row_names
 from viz.latex import scaled_scores
 from viz.tokens import numbered
-
-if TYPE_CHECKING:
-    from pages.frame.view import View
 
 END = "end"
 """option of the slider: the shipped weights"""
@@ -47,7 +44,7 @@ class Moment:
     """nats a token of the final translation, without smoothing"""
 
 
-def show_snapshots(view: "View", last_step: int | None) -> None:
+def show_snapshots(view: View, last_step: int | None) -> None:
     """Draw the chosen head at the chosen training step.
 
     Args:
@@ -90,7 +87,7 @@ def show_snapshots(view: "View", last_step: int | None) -> None:
     export_tab(view, f"attention-after-step-{chosen}", Call(tab.snapshot_pattern, *run))
 
 
-def show_pattern(view: "View", attention: Attention, when: str) -> None:
+def show_pattern(view: View, attention: Attention, when: str) -> None:
     """The sidebar's head in a snapshot, and its distance from the same head with the shipped weights."""
     keys = numbered(attention.key_tokens)
     rows = row_names(attention.query_tokens, attention.predicts.labels if attention.predicts else None)
@@ -120,7 +117,7 @@ def _name(chosen: str, last_step: int | None) -> str:
     return f"at the end of training{f', step {last_step:,}' if last_step else ''} (the shipped weights)"
 
 
-def _say_who_has_snapshots(view: "View") -> None:
+def _say_who_has_snapshots(view: View) -> None:
     """Say that this checkpoint has no snapshots, and which one has."""
     others = [name for name in available_checkpoints() if snapshot_steps(checkpoint_path(name))]
     remedy = f"Choose {' or '.join(others)} as checkpoint in the sidebar: it has them." if others else ""
@@ -131,7 +128,7 @@ def _say_who_has_snapshots(view: "View") -> None:
         )
 
 
-def _show_all(view: "View", chosen: tuple[str, ...], last_step: int | None) -> None:
+def _show_all(view: View, chosen: tuple[str, ...], last_step: int | None) -> None:
     with st.spinner("Opening the snapshots …", show_time=True):
         moments = [_moment_and_attention(view, step)[0] for step in chosen]
     table = {
@@ -150,7 +147,7 @@ def _show_all(view: "View", chosen: tuple[str, ...], last_step: int | None) -> N
     )
 
 
-def _moment_and_attention(view: "View", chosen: str) -> tuple[Moment, Attention]:
+def _moment_and_attention(view: View, chosen: str) -> tuple[Moment, Attention]:
     """Raises CheckpointError if the snapshot's file is damaged."""
     translator, trace = view.translator, view.trace
     if chosen != END:

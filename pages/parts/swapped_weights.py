@@ -18,7 +18,7 @@ from model.analysis.swapped_weights import (
 )
 from model.interventions import UniformAttention
 from pages.compute.on_request import compute_on_request
-from pages.frame.view import KINDS, View
+from pages.compute.view import KINDS, View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice
 from pages.widgets.explain import explain, show_code

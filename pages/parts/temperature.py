@@ -12,8 +12,8 @@ from model.analysis.softmax import one_hot_weights, softmax_at
 from model.interventions import Intervention
 from model.trace import Trace
 from pages.compute.runs import rerun, run
+from pages.compute.view import View
 from pages.frame.sidebar import TAUS
-from pages.frame.view import View
 from pages.widgets.canvas import draw
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.controls import number

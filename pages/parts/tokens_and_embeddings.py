@@ -11,7 +11,7 @@ from model.analysis.vocabulary import Piece
 from model.checkpoints.checkpoint import ADDED_POSITIONS
 from model.checkpoints.translator import Translator
 from model.trace import Array, Embedded
-from pages.frame.view import View
+from pages.compute.view import View
 from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import choice, number
 from pages.widgets.export import export_tab

@@ -1,7 +1,5 @@
 """Training: the curves of the log, and the tabs "Learning rate" and "Label smoothing"."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -11,6 +9,7 @@ from model.checkpoints.card import Card
 from model.trace import Array
 from model.training.loss import cross_entropies, smoothed_shares, target_entropy
 from model.training.schedule import FittedSchedule, fit_schedule, noam, schedule_curve
+from pages.compute.view import View
 from pages.parts.translate import choose_position
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, slider
@@ -21,9 +20,6 @@ from pages.widgets.snippet import Call
 from viz.charts.training import OVER, PANELS, run_curves, schedule_chart, smoothing_chart
 from viz.charts.translate import rank_candidates
 from viz.tokens import decoder_rows
-
-if TYPE_CHECKING:
-    from pages.frame.view import View
 
 PAPER_WARMUP, PAPER_SMOOTHING = 4000, 0.1
 DRAWN = 600
@@ -61,7 +57,7 @@ def show_curves(card: Card, log: pd.DataFrame, d_model: int) -> object | None:
     return figure
 
 
-def show_schedule(view: "View", log: pd.DataFrame) -> None:
+def show_schedule(view: View, log: pd.DataFrame) -> None:
     """Equation 3 for a chosen warm-up and this model's width, with the logged learning rates."""
     d_model = view.translator.config.d_model
     points = _logged_rates(log)
@@ -88,7 +84,7 @@ def show_schedule(view: "View", log: pd.DataFrame) -> None:
     export_tab(view, "learning-rate", curve)
 
 
-def show_smoothing(view: "View") -> None:
+def show_smoothing(view: View) -> None:
     """The smoothed target at one position, the model's probabilities there, and both cross-entropies."""
     trace, vocabulary = view.trace, view.trace.logits.shape[-1]
     left, right = st.columns(2)

@@ -9,9 +9,9 @@ from model.analysis.view_arrays import alignment_weights
 from model.generation.long_text import one_line
 from model.trace import Array
 from pages.compute.runs import translate
+from pages.compute.view import KINDS, View
 from pages.frame.examples import Example, examples_of, largest_weight, unfamiliar
 from pages.frame.sidebar import SEE
-from pages.frame.view import KINDS, View
 from pages.widgets.canvas import token_lines
 from pages.widgets.chart import clicked_point
 from pages.widgets.controls import choice, number

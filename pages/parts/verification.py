@@ -1,7 +1,5 @@
 """The tabs of the Verification page: the twenty claims, measured on the current run."""
 
-from typing import TYPE_CHECKING
-
 import pandas as pd
 import streamlit as st
 
@@ -16,18 +14,16 @@ from model.proof.claims import (
 )
 from model.proof.measures import Case
 from pages.compute.cache import store, stored
+from pages.compute.view import View
 from pages.widgets.snippet import Call
 from viz.charts.verification import Row, errors_table
-
-if TYPE_CHECKING:
-    from pages.frame.view import View
 
 MEASURABLE = tuple(claim for claim in CLAIMS if claim.measure)
 WAITING = "not measured yet"
 NOTHING = "this run has nothing to measure"
 
 
-def measure(view: "View", slow: bool) -> dict[Claim, Measurement]:
+def measure(view: View, slow: bool) -> dict[Claim, Measurement]:
     """The measurements of this run so far, in the order of the claims; the quick ones are always made.
 
     Args:
@@ -41,7 +37,7 @@ def measure(view: "View", slow: bool) -> dict[Claim, Measurement]:
     return {claim: result for claim, result in found.items() if result is not None}
 
 
-def _measure(view: "View", claims: list[Claim]) -> dict[Claim, Measurement]:
+def _measure(view: View, claims: list[Claim]) -> dict[Claim, Measurement]:
     bar = st.progress(0.0, "Running the model again in double precision …")
     case = Case(view.translator, view.trace, view.kind, view.layer, view.head)
     double, found = double_case(case), {}
@@ -137,13 +133,13 @@ def waiting(found: dict[Claim, Measurement]) -> int:
     return len(MEASURABLE) - len(found)
 
 
-def arrays(view: "View", results: dict[Claim, Measurement]) -> Call:
+def arrays(view: View, results: dict[Claim, Measurement]) -> Call:
     """What measures these claims again."""
     labels = [claim.label for claim in results]
     run = view.translator, view.trace, view.kind, view.layer, view.head
     return Call(claim_arrays, *run, labels, result=error_arrays(results))
 
 
-def _case(view: "View", claim: Claim) -> tuple[object, ...]:
+def _case(view: View, claim: Claim) -> tuple[object, ...]:
     place = (view.kind, view.layer, view.head) if claim.of_head else ()
     return "claim", claim.title, view.translator, view.trace, place

@@ -13,8 +13,8 @@ from model.analysis.two_runs import are_identical, largest_changes, top_tokens
 from model.interventions import Intervention, MaskEdit
 from model.trace import Trace
 from pages.compute.runs import rerun, run
+from pages.compute.view import KINDS, View
 from pages.frame.changes import list_version
-from pages.frame.view import KINDS, View
 from pages.parts.change_list import toggle
 from pages.widgets.chart import axis_labels, chart, clicked_point
 from pages.widgets.controls import choice, number

@@ -10,7 +10,7 @@ from model.background.stopwatch import Timings, exponents, growth, time_on
 from model.background.table_1 import attention_work, contiguous_layers, lstm_work, paths, windows
 from model.trace import Attention
 from pages.compute.on_request import measure_on_request
-from pages.frame.view import View
+from pages.compute.view import View
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, select, table
 from pages.widgets.explain import explain

@@ -13,7 +13,7 @@ from model.analysis.word_order import (
     translate_both_orders,
 )
 from pages.compute.cache import shared_result
-from pages.frame.view import View
+from pages.compute.view import View
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.controls import choice, number, text
 from pages.widgets.export import export_tab

@@ -1,1 +1,1 @@
-"""Building blocks of pages: charts, controls, export, explanations, links."""
+"""Building blocks of pages: charts, controls, export, explanations, links, the proof strip."""

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.frame.view import View
+from pages.compute.view import View
 from pages.widgets.canvas import component
 from pages.widgets.snippet import Calls, call_arrays, snippet
 from viz.drawing import Drawing, standalone_html

@@ -10,10 +10,10 @@ import streamlit as st
 from model.analysis.head_summary import summarise
 from model.analysis.softmax import softmax_at
 from model.trace import Array
-from pages.frame.proof_strip import proof_strip
-from pages.frame.view import View
+from pages.compute.view import View
 from pages.widgets.chart import axis_labels
 from pages.widgets.controls import toggle
+from pages.widgets.proof_strip import proof_strip
 from viz.tokens import as_markdown
 
 

@@ -1,14 +1,18 @@
 """Links to other pages: single ones, and the home page's cards."""
 
+from contextvars import ContextVar
+
 import streamlit as st
 
 from pages import PAGES, page_of
-from pages.frame.sidebar import framed
+
+has_menu: ContextVar[bool] = ContextVar("has_menu", default=False)
+"""whether app.py, and so the menu, is around the page: only then are there pages to link to"""
 
 
 def links(**labels: str) -> None:
     """A link to each of these pages, given by the name of its file; the sidebar's choices are kept."""
-    if framed():
+    if has_menu.get():
         for name, label in labels.items():
             page = page_of(f"{name}.py")
             st.page_link(page.path, label=label, icon=page.icon)
@@ -22,7 +26,7 @@ def link_with(label: str, name: str, **chosen: str) -> None:
         name: of the page's file.
         chosen: URL parameters that belong to no control; a control's own value would take precedence.
     """
-    if framed():
+    if has_menu.get():
         page = page_of(f"{name}.py")
         st.page_link(page.path, label=label, icon=page.icon, query_params=chosen)
 
@@ -34,7 +38,7 @@ def cards(file: str) -> None:
     for start in range(0, len(others), 3):
         for column, page in zip(st.columns(3), others[start : start + 3], strict=False):
             with column.container(border=True, height="stretch"):
-                if framed():
+                if has_menu.get():
                     st.page_link(page.path, label=f"**{page.title}**", icon=page.icon)
                 else:
                     st.markdown(f"**{page.title}**")

@@ -12,7 +12,7 @@ import numpy as np
 
 from model.analysis.view_arrays import arrays_of
 from model.trace import Trace
-from pages.frame.view import View
+from pages.compute.view import View
 
 
 class Call:

@@ -17,8 +17,8 @@ from model.analysis.tab_arrays import row_at_temperatures
 from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.interventions import AttentionTemperature
 from pages.compute.runs import Request, open_translator, rerun, run
+from pages.compute.view import Place, View
 from pages.frame.page_style import STYLE
-from pages.frame.view import Place, View
 from pages.parts import heads_and_layers, temperature
 from pages.parts.attention_step_by_step import draw_matrices
 from pages.widgets.canvas import token_lines

@@ -68,7 +68,7 @@ def test_heads_of_two_kinds_have_no_difference_and_the_page_says_why(open_app: C
 
 def test_the_table_of_two_kinds_holds_one_side_after_the_other(translator: "Translator") -> None:
     from pages.compute.runs import Request
-    from pages.frame.view import Place, View
+    from pages.compute.view import Place, View
     from pages.parts.side_by_side import compare_sides, table
 
     trace = translator.trace(SOURCE, TEXT)

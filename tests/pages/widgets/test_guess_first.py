@@ -37,7 +37,7 @@ def trace(translator: "Translator") -> "Trace":
 
 def question(trace: "Trace", page: str, place: tuple) -> Any:
     from pages.compute.runs import Request
-    from pages.frame.view import Place, View
+    from pages.compute.view import Place, View
     from pages.widgets.guess_first import QUESTIONS
 
     kind, layer, head, number = place

@@ -15,7 +15,7 @@ from model.analysis.view_arrays import arrays_of, head_arrays
 from model.checkpoints.store import load_checkpoint
 from model.interventions import AttentionTemperature, FrozenPattern, HeadGate, MaskEdit, PermutedAttention
 from pages.compute.runs import Request
-from pages.frame.view import Place, View
+from pages.compute.view import Place, View
 from pages.widgets.snippet import Call, call_arrays, snippet
 
 if TYPE_CHECKING:

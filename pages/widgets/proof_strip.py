@@ -1,18 +1,14 @@
 """The proof strip at the foot of every page: checks that the picture shows what the model computed in this run."""
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from model.proof.checks import Check
 from pages.compute.runs import check
+from pages.compute.view import View
 from pages.widgets.page_links import links
 
-if TYPE_CHECKING:
-    from pages.frame.view import View
 
-
-def proof_strip(view: "View", other: "View | None" = None) -> None:
+def proof_strip(view: View, other: View | None = None) -> None:
     """One row of checks of the run on this page, each with its error and tolerance.
 
     Args:
