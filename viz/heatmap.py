@@ -160,9 +160,9 @@ def bar_below(x: float, length: float, below: float) -> dict:
     return {"orientation": "h", **place}
 
 
-def slanted_room(names: Sequence[str], size: int = 12) -> int:
-    """Approximate height in pixels of labels at 60 degrees."""
-    return 14 + round(0.87 * 0.56 * size * max(map(len, names), default=0))
+def slanted_room(names: Sequence[str]) -> int:
+    """Approximate height in pixels of labels at 60 degrees, in letters of 12 pixels."""
+    return 14 + round(0.87 * 0.56 * 12 * max(map(len, names), default=0))
 
 
 def half_bar(y: float) -> dict:

@@ -22,6 +22,11 @@ def number(value: float, digits: int = 4) -> str:
     return text.removesuffix(".").replace("-", "−")
 
 
+def error_text(value: float) -> str:
+    """A difference that is rounding, such as 1.2e-07; or 0."""
+    return f"{value:.1e}" if value else "0"
+
+
 def latex_number(value: float, digits: int = 5) -> str:
     """The number as LaTeX, with powers of ten written out."""
     mantissa, _, exponent = number(value, digits).replace("−", "-").replace("∞", r"\infty").partition("e")

@@ -70,9 +70,9 @@ def axis_ticks(names: Sequence[str], most: int = MOST_TICKS) -> dict:
     return {"tickmode": "array", "tickvals": [*shown], "ticktext": [html.escape(names[i], quote=False) for i in shown]}
 
 
-def token_ticks(pieces: Sequence[str], most: int = MOST_TICKS) -> dict:
-    """Axis properties: the labels of at most `most` tokens, evenly spaced."""
-    return axis_ticks(labels(pieces), most)
+def token_ticks(pieces: Sequence[str]) -> dict:
+    """Axis properties: the labels of at most `MOST_TICKS` tokens, evenly spaced."""
+    return axis_ticks(labels(pieces))
 
 
 def decoder_rows(tgt_tokens: Sequence[str], next_tokens: Sequence[str]) -> list[str]:

@@ -99,9 +99,9 @@ def exponents(lengths: Sequence[int], seconds: Array) -> Array:
     return np.concatenate([[np.nan], slopes])
 
 
-def growth(lengths: Sequence[int], seconds: Array, last: int = 3) -> float:
-    """The exponent p of time ~ n^p, fitted by least squares to the logarithms at the `last` longest lengths."""
-    return float(np.polyfit(np.log(lengths[-last:]), np.log(seconds[-last:]), 1)[0])
+def growth(lengths: Sequence[int], seconds: Array) -> float:
+    """The exponent p of time ~ n^p, fitted by least squares to the logarithms at the three longest lengths."""
+    return float(np.polyfit(np.log(lengths[-3:]), np.log(seconds[-3:]), 1)[0])
 
 
 def conditions(device: str) -> str:

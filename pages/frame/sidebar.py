@@ -24,11 +24,11 @@ from pages.compute.view import KINDS, Place
 from pages.frame.changes import kept_changes
 from pages.frame.examples import example_menu, examples_of
 from pages.frame.here import show_here
-from pages.frame.link_and_reset import link_and_reset
 from pages.frame.menu import HOME
-from pages.frame.tour import track_progress
+from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers
-from pages.widgets.controls import choice, number, radio, select, steps, text_area
+from pages.widgets.canvas import component
+from pages.widgets.controls import choice, number, radio, reset_controls, select, steps, text_area
 from pages.widgets.glossary import define
 from pages.widgets.page_links import has_menu
 
@@ -107,11 +107,19 @@ def _sidebar(page: Page, address: str) -> Inputs:
             effect = st.container()
             with where:
                 place = _place(translator, page, address, _ignored(page, tau, scope), notes)
-        link_and_reset()
+        _link_and_reset()
     kept = kept_changes(translator, editing=page.path.endswith("what_if.py"))
     changes = (*(() if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)), *kept)
     request = replace(request, interventions=changes)
     return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept, effect)
+
+
+def _link_and_reset() -> None:
+    """The address of what is on screen, with a button that copies it; and a button that resets every page."""
+    link, reset = st.columns(2)
+    with link.popover("Link", icon=":material/link:", width="stretch"):
+        component("share")(key="share")
+    reset.button("Reset", icon=":material/restart_alt:", width="stretch", on_click=reset_controls, args=((TOUR,),))
 
 
 def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> Request:

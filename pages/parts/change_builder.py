@@ -94,14 +94,6 @@ def _lift(view: View) -> Intervention:
     return change.LiftCausalMask(None if layer == ALL else layer)
 
 
-def _uniform(view: View) -> Intervention:
-    return change.UniformAttention(**_place(view))
-
-
-def _permuted(view: View) -> Intervention:
-    return change.PermutedAttention(_seed(), **_place(view))
-
-
 def _row(view: View) -> Intervention:
     """The row's own weights in an editable table."""
     place = _place(view)
@@ -159,8 +151,8 @@ CHANGES: dict[str, Callable[[View], Intervention | None]] = {
     "Mask: mask or unmask a cell": _cells,
     "Mask: hide source tokens": _forbid_source,
     "Mask: lift the causal mask": _lift,
-    "Weights: uniform": _uniform,
-    "Weights: permuted": _permuted,
+    "Weights: uniform": lambda view: change.UniformAttention(**_place(view)),
+    "Weights: permuted": lambda view: change.PermutedAttention(_seed(), **_place(view)),
     "Weights: set one row": _row,
     "Values: set to zero": _values,
     "Positions: none": _positions_off,

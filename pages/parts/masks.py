@@ -18,6 +18,7 @@ from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
 from viz.charts.masks import future_weight_map, leak_table, masking_bars, pad_names, padding_maps, probability_bars
 from viz.heatmap import row_names
+from viz.latex import error_text
 from viz.tokens import labels
 
 MOST_PADS = 8
@@ -58,11 +59,11 @@ def show_padding(view: View) -> None:
         roomy=True,
     )
     zero = "exactly 0" if padded.pad_weight == 0 else f"{padded.pad_weight:.3g}"
-    own, everywhere = _difference(padded.difference), _difference(padded.largest_difference)
+    own, everywhere = error_text(padded.difference), error_text(padded.largest_difference)
     st.markdown(
         f"- Largest weight on a pad, over all heads of all attentions: **{zero}**.\n- Attention weights in the batch "
         f"and alone, this layer's heads: largest difference **{own}**; all attentions: {everywhere}.\n- Logits in the "
-        f"batch and alone: largest difference **{_difference(padded.logits_difference)}**."
+        f"batch and alone: largest difference **{error_text(padded.logits_difference)}**."
     )
     st.caption(
         "Any difference other than 0 is single-precision rounding: larger matrices accumulate their sums in a "
@@ -180,10 +181,6 @@ def _orders_text(ways: dict[str, np.ndarray]) -> str:
         f"difference **{np.abs(renormalised - before).max():.1e}**. Masking before the softmax is one step instead of "
         "three, and stays accurate when masked scores are so large that the other weights would underflow."
     )
-
-
-def _difference(value: float) -> str:
-    return f"{value:.1e}" if value else "0"
 
 
 _run_padded = shared_result("Running the batch …")(run_padded)

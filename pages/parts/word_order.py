@@ -19,6 +19,7 @@ from pages.widgets.controls import choice, number, text
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
 from viz.charts.position_schemes import comparison_maps, memory_change_bars
+from viz.latex import error_text
 from viz.tokens import visible, word
 
 EXAMPLE, EXAMPLE_ORDER = "The dog bites the man.", "0 4 2 3 1"
@@ -128,7 +129,7 @@ def _show_checks(runs: list[OrderRun]) -> None:
         "logits": "logits_error",
     }
     body = "\n".join(
-        f"| {what} | {getattr(with_positions, name):.3g} | **{_error(getattr(without, name))}** |"
+        f"| {what} | {getattr(with_positions, name):.3g} | **{error_text(getattr(without, name))}** |"
         for what, name in rows.items()
     )
     st.markdown(
@@ -165,10 +166,6 @@ def _show_weights(view: View, runs: list[OrderRun], permutation: tuple[int, ...]
         + " This attention reads only the target, before any cross-attention, so the source order cannot change it."
         * source_free
     )
-
-
-def _error(value: float) -> str:
-    return f"{value:.1e}" if value else "0"
 
 
 _run_both_orders = shared_result()(run_both_orders)

@@ -6,6 +6,7 @@ from model.proof.checks import Check
 from pages.compute.runs import check
 from pages.compute.view import View
 from pages.widgets.page_links import links
+from viz.latex import error_text
 
 
 def proof_strip(view: View, other: View | None = None) -> None:
@@ -23,7 +24,7 @@ def proof_strip(view: View, other: View | None = None) -> None:
             said += f", with {count} {'change' if count == 1 else 'changes'} in the model"
         st.markdown(f"**The picture is the model**: checked on {said}")
         for column, results in zip(st.columns(len(checks[0])), zip(*checks, strict=True), strict=True):
-            errors = ", ".join(_number(result.error) for result in results)
+            errors = ", ".join(error_text(result.error) for result in results)
             name = "error" if len(runs) == 1 else "errors left, right:"
             column.markdown(
                 f"{_verdict(results)}  \n{results[0].title}  \n:small[{name} {errors}, {_limit(results[0])}]"
@@ -39,8 +40,4 @@ def _verdict(results: tuple[Check, ...]) -> str:
 
 
 def _limit(result: Check) -> str:
-    return f"allowed {_number(result.tolerance)}" if result.tolerance else "none allowed"
-
-
-def _number(value: float) -> str:
-    return f"{value:.1e}" if value else "0"
+    return f"allowed {error_text(result.tolerance)}" if result.tolerance else "none allowed"

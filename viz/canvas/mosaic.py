@@ -13,8 +13,6 @@ from viz.canvas.payload import pack
 from viz.theme import WEIGHTS
 
 Array = np.ndarray
-Place = tuple[str, int, int]
-"""kind, layer and head of one attention head"""
 
 MOST_GROUPS = 3
 MOST_CELLS = 8_000_000
@@ -57,7 +55,7 @@ class Group:
 
 def mosaic(
     groups: Sequence[Group],
-    chosen: Place | None = None,
+    chosen: tuple[str, int, int] | None = None,
     *,
     high: float | None = 1.0,
     measure: str = "attention weight",
@@ -70,7 +68,7 @@ def mosaic(
 
     Args:
         groups: one to three, drawn one below the other: rows are layers, columns heads.
-        chosen: the head to outline, if it is in one of the groups.
+        chosen: kind, layer and head to outline, if they are in one of the groups.
         high: the colours go from 0 to this in all groups; None: to the largest weight.
         measure: what the numbers are, for the legend and the tooltip.
         title: the name of the saved picture, with the checkpoint.
