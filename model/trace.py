@@ -467,8 +467,13 @@ class Trace:
 
     @property
     def target_log_probabilities(self) -> Array:
-        """(row,): the same as natural logarithms; their sum is log p(target | source)."""
+        """(row,): the same as natural logarithms."""
         return log_probabilities(self.logits)[np.arange(len(self.next_ids)), list(self.next_ids)]
+
+    @property
+    def log_probability(self) -> float:
+        """log p(target | source) in nats, the sum over its tokens."""
+        return float(self.target_log_probabilities.sum())
 
     @property
     def _predicting(self) -> Stream:

@@ -15,8 +15,8 @@ from pages.widgets.export import Picture, export
 from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 from viz.charts.tokens_and_embeddings import sum_strips
-from viz.heatmap import signed
 from viz.html import describe_piece, piece_boxes, piece_table
+from viz.latex import signed
 from viz.theme import symmetric_range
 
 view = open_page(__file__)

@@ -11,6 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from viz.figure import NO_GRID, escape, figure, frame, grid, heatmap, merge, panels, suffix
+from viz.latex import signed
 from viz.theme import GUIDE, SIGNED, WEIGHTS, flat_bar
 from viz.tokens import MOST_TICKS, axis_ticks, decoder_rows, numbered
 
@@ -205,11 +206,6 @@ def signed_axis(limits: tuple[float, float]) -> dict:
     ticks = np.linspace(*limits, 3)
     bar = flat_bar("value") | {"tickvals": ticks, "ticktext": [signed(tick) for tick in ticks]}
     return {"colorscale": SIGNED, "cmin": limits[0], "cmax": limits[1], "colorbar": bar}
-
-
-def signed(value: float) -> str:
-    """Three digits with a true minus sign: "−4.5"."""
-    return f"{value:.3g}".replace("-", "−")
 
 
 def cells_table(rows: Sequence[str], keys: Sequence[str], columns: Mapping[str, Array]) -> pd.DataFrame:

@@ -22,6 +22,11 @@ def number(value: float, digits: int = 4) -> str:
     return text.removesuffix(".").replace("-", "−")
 
 
+def signed(value: float, format: str = ".3g") -> str:
+    """With a true minus sign: "−4.5"."""
+    return f"{value:{format}}".replace("-", "−")
+
+
 def error_text(value: float) -> str:
     """A difference that is rounding, such as 1.2e-07; or 0."""
     return f"{value:.1e}" if value else "0"

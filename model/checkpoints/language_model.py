@@ -66,7 +66,7 @@ class LanguageModel(Checkpoint):
         Raises:
             ValueError: the text is blank or too long.
         """
-        return float(self.trace(text, interventions=interventions).target_log_probabilities.sum())
+        return self.trace(text, interventions=interventions).log_probability
 
     def trace(
         self,

@@ -23,6 +23,7 @@ from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
 from viz.charts.translate import alternative_bars, certainty_bars, rank_candidates
 from viz.html import chips, word_diff
+from viz.latex import signed
 from viz.theme import DECODER, VALUE
 from viz.tokens import labels
 
@@ -104,16 +105,16 @@ def _run(view: View, forced: tuple[int, ...], beam_size: int) -> tuple[tuple[int
 
 
 def _show_result(view: View, trace: Trace, forced: tuple[int, ...], beam_size: int) -> None:
-    before, after = (float(run.target_log_probabilities.sum()) for run in (view.trace, trace))
+    before, after = view.trace.log_probability, trace.log_probability
     with st.container(border=True):
         st.html(word_diff(view.trace.translation, trace.translation))
         shown = {
-            "log p, original": f"{before:.3f}",
-            "log p, now": f"{after:.3f}",
-            "now − original": f"{after - before:+.3f}",
+            "log p, original": signed(before, ".3f"),
+            "log p, now": signed(after, ".3f"),
+            "now − original": signed(after - before, "+.3f"),
         }
         for place, (name, value) in zip(st.columns(3), shown.items(), strict=True):
-            place.metric(name, value.replace("-", "−"))
+            place.metric(name, value)
         written = trace.target_probabilities
         parts = {"Forced": (slice(len(forced)), VALUE), "Decoded": (slice(len(forced), None), DECODER)}
         for title, (part, hue) in parts.items():

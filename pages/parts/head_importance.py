@@ -265,7 +265,9 @@ def _show_pruning(view: View, calls: dict[str, Call]) -> None:
     wanted = replace(view.request, target=None, interventions=plain)
     own = run(view.translator, wanted)
     pruned = run(view.translator, replace(wanted, interventions=(*plain, *gates)))
-    before, after = (_log_probability(view, changes) for changes in (plain, (*plain, *gates)))
+    before, after = (
+        rerun(view.translator, view.trace, changes).log_probability for changes in (plain, (*plain, *gates))
+    )
     with st.container(border=True):
         st.html(word_diff(own.translation, pruned.translation))
         same = "the same translation" if own.next_ids == pruned.next_ids else "a different translation"
@@ -311,10 +313,6 @@ def _curve_arguments(view: View, gates: tuple[HeadGate, ...]) -> tuple[Any, ...]
     trace = view.trace
     greedy = run(view.translator, Request(trace.source, None, 1, trace.interventions))
     return view.translator.model, (trace.src_ids, trace.next_ids), greedy.next_ids, gates, trace.interventions
-
-
-def _log_probability(view: View, interventions: tuple) -> float:
-    return float(rerun(view.translator, view.trace, interventions).target_log_probabilities.sum())
 
 
 def _describe_head(gate: HeadGate) -> str:

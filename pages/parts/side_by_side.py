@@ -19,6 +19,7 @@ from viz.charts.heads_and_layers import decoder_names, group_texts, word_names
 from viz.charts.side_by_side import ARROW, Panel, Shared, distance_bars, paired_names, side_maps, side_table
 from viz.heatmap import cells_table
 from viz.html import word_diff
+from viz.latex import signed
 from viz.tokens import labels
 
 MAPS = "side-maps"
@@ -195,8 +196,8 @@ def numbers_table(sides: Sides) -> pd.DataFrame:
     places = [largest_weight(side) for side in sides.sides]
     weights = [float(side.weights[place]) for side, place in zip(sides.sides, places, strict=True)]
     lines = [
-        ("Mean entropy of a row, bits", *map(_text, entropies), _signed(entropies[1] - entropies[0])),
-        ("Largest weight", *map(_text, weights), _signed(weights[1] - weights[0])),
+        ("Mean entropy of a row, bits", *map(_text, entropies), signed(entropies[1] - entropies[0], "+.4f")),
+        ("Largest weight", *map(_text, weights), signed(weights[1] - weights[0], "+.4f")),
         ("… of query", *(panel.rows[place[0]] for panel, place in zip(sides.panels, places, strict=True)), ""),
         ("… on key", *(panel.keys[place[1]] for panel, place in zip(sides.panels, places, strict=True)), ""),
         ("Queries, keys", *(" × ".join(map(str, side.weights.shape)) for side in sides.sides), ""),
@@ -204,7 +205,7 @@ def numbers_table(sides: Sides) -> pd.DataFrame:
     if sides.joined is not None and not np.isnan(sides.joined.distances).all():
         lines.append(("Total variation distance, mean of rows", "", "", _text(np.nanmean(sides.joined.distances))))
     if sides.joined is not None and not np.isnan(sides.joined.difference).all():
-        lines.append(("Largest difference of a cell", "", "", _signed(_furthest(sides.joined.difference))))
+        lines.append(("Largest difference of a cell", "", "", signed(_furthest(sides.joined.difference), "+.4f")))
     return pd.DataFrame(lines, columns=["measure", "left", "right", "right − left"])
 
 
@@ -214,10 +215,6 @@ def _furthest(difference: Array) -> float:
 
 def _text(value: float) -> str:
     return f"{value:.4f}"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.4f}".replace("-", "−")
 
 
 def arrays(sides: Sides) -> Call:

@@ -23,6 +23,7 @@ from pages.widgets.snippet import Call
 from viz.charts.masks import probability_bars
 from viz.charts.temperature import entropy_chart, live_payload, row_panels
 from viz.drawing import Drawing
+from viz.latex import signed
 from viz.tokens import labels, numbered
 
 CURVE = np.logspace(-2, 2, 81)
@@ -113,16 +114,12 @@ def show_probabilities(
         key="temperature-probabilities",
         alt="Probability of each token before and after",
     )
-    total = [float(trace.target_log_probabilities.sum()) for trace in runs]
+    total = [signed(trace.log_probability, ".3f") for trace in runs]
     st.caption(
         "The probability that each run gives to every token of the plain run's text, teacher-forced in both. "
-        f"Log-probability of the whole, in nats: {_signed(total[0])} before, {_signed(total[1])} after.",
+        f"Log-probability of the whole, in nats: {total[0]} before, {total[1]} after.",
         help=define("teacher-forced", "nats"),
     )
-
-
-def _signed(value: float) -> str:
-    return f"{value:.3f}".replace("-", "−")
 
 
 def _agreement(view: View, before: Trace, after: Trace) -> str:

@@ -19,8 +19,8 @@ from pages.widgets.snippet import Call
 from viz import theme
 from viz.charts.positional_encoding import sum_maps
 from viz.charts.tokens_and_embeddings import length_bars, neighbour_bars, sum_equation
-from viz.heatmap import signed
 from viz.html import describe_piece, piece_table
+from viz.latex import signed
 
 SIDES = {"encoder": "source", "decoder": "target"}
 TITLES = {

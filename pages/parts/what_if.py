@@ -23,6 +23,7 @@ from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
 from viz.charts.what_if import candidate_change_bars, head_change_maps, log_probability_bars, weight_change_maps
 from viz.html import word_diff
+from viz.latex import signed
 from viz.tokens import decoder_rows
 
 CLICKS = {"head": "this head", "layer": "this layer", "kind": "every layer"}
@@ -54,7 +55,7 @@ def show_same(runs: Comparison) -> DeltaGenerator:
     with left.container(border=True, height="stretch"):
         st.markdown("**Same target**: the old text, teacher-forced", help=define("teacher-forced", "nats"))
         st.html(word_diff(runs.before.translation, runs.before.translation))
-        before, after = _log_probability(runs.before), _log_probability(runs.after)
+        before, after = runs.before.log_probability, runs.after.log_probability
         _numbers({"log p before": before, "log p after": after}, after - before)
         if are_identical(runs.before, runs.after):
             st.caption("The runs are bit-identical: every weight and every logit.")
@@ -75,7 +76,7 @@ def show_new(view: View, runs: Comparison) -> Trace:
     asked = replace(view.request, target=None, interventions=plain)
     own = run(translator, asked)
     new = run(translator, replace(asked, interventions=runs.after.interventions))
-    changed, unchanged = _log_probability(new), _log_probability(rerun(translator, new, plain))
+    changed, unchanged = new.log_probability, rerun(translator, new, plain).log_probability
     st.html(word_diff(own.translation, new.translation))
     _numbers({"log p, plain model": unchanged, "log p, changed": changed}, changed - unchanged)
     if new.next_ids == own.next_ids:
@@ -86,14 +87,10 @@ def show_new(view: View, runs: Comparison) -> Trace:
 
 
 def _numbers(values: dict[str, float], difference: float) -> None:
-    shown = {name: f"{value:.3f}" for name, value in values.items()} | {"difference": f"{difference:+.3f}"}
+    shown = {name: signed(value, ".3f") for name, value in values.items()} | {"difference": signed(difference, "+.3f")}
     with st.container(horizontal=True):
         for name, value in shown.items():
-            st.metric(name, value.replace("-", "−"), width="content")
-
-
-def _signed(number: float) -> str:
-    return f"{number:.3f}".replace("-", "−")
+            st.metric(name, value, width="content")
 
 
 def _times(difference: float) -> str:
@@ -101,10 +98,6 @@ def _times(difference: float) -> str:
         return "as probable as before"
     factor = float(np.exp(min(abs(difference), 700)))
     return f"{factor:,.3g} times {'more' if difference > 0 else 'less'} probable"
-
-
-def _log_probability(trace: Trace) -> float:
-    return float(trace.target_log_probabilities.sum())
 
 
 def show_maps(view: View, runs: Comparison, changes: tuple[Intervention, ...]) -> object:
@@ -163,10 +156,10 @@ def show_tokens(view: View, runs: Comparison) -> None:
     lost = int((after - before).argmin())
     loss = float((after - before)[lost])
     st.caption(
-        f"Same target, teacher-forced: every row reads the old text. The bars sum to {_signed(before.sum())} "
-        f"nats before and {_signed(after.sum())} after. "
+        f"Same target, teacher-forced: every row reads the old text. The bars sum to {signed(before.sum(), '.3f')} "
+        f"nats before and {signed(after.sum(), '.3f')} after. "
         + (
-            f"The largest loss is {_signed(loss)} nats, at position {lost}."
+            f"The largest loss is {signed(loss, '.3f')} nats, at position {lost}."
             if loss < 0
             else "No token became less probable."
         ),

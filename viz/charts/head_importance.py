@@ -7,6 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from viz.figure import INVISIBLE, LEGEND_ABOVE, NO_GRID, figure, frame, grid, heatmap, scatter, suffix, text, vline
+from viz.latex import signed
 from viz.theme import CHOSEN, GUIDE, OKABE_ITO, SIGNED, symmetric_range
 
 Array = np.ndarray
@@ -67,7 +68,7 @@ def _map_traces(panel: int, kind: str, name: str, values: Array) -> list[dict]:
             panel=panel,
             z=np.ascontiguousarray(values, dtype=np.float64),
             coloraxis="coloraxis",
-            text=np.array([[f"{value:+.2f}".replace("-", "−") for value in line] for line in values]),
+            text=np.array([[signed(value, "+.2f") for value in line] for line in values]),
             texttemplate="%{text}" if values.shape[1] <= 16 else None,
             xgap=2,
             ygap=2,

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from viz.canvas.matrices import Array, colour_scales
-from viz.latex import number
+from viz.latex import number, signed
 from viz.theme import SIGNED, WEIGHTS, symmetric_range
 
 
@@ -82,4 +82,4 @@ def _text(value: float) -> str:
     if value and abs(value) < 5e-4:
         digit, _, power = f"{value:.0e}".partition("e")
         return f"{digit}e{int(power)}".replace("-", "−")
-    return f"{value:.3f}".replace("-", "−")
+    return signed(value, ".3f")
