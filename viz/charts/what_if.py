@@ -14,6 +14,7 @@ from viz.heatmap import (
     cells_height,
     colour_axis,
     map_grid,
+    signed,
     slanted_room,
     weight_axis,
 )
@@ -134,7 +135,11 @@ def weight_change_maps(
         margin={"b": label_room + 62, "r": 10},
         coloraxis=weight_axis("attention weight, 0 to 1", **bar_below(0.33, 0.4, label_room / plot)),
         coloraxis2=colour_axis(
-            SIGNED, low, high, f"difference, {low:.2g} to {high:.2g}", **bar_below(0.86, 0.26, label_room / plot)
+            SIGNED,
+            low,
+            high,
+            f"difference, {signed(low)} to {signed(high)}",
+            **bar_below(0.86, 0.26, label_room / plot),
         ),
         hoverdistance=60,
         clickmode="event+select",
