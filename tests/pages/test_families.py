@@ -129,7 +129,20 @@ UNDIVIDED = {
 @pytest.mark.parametrize("family", ["lm", "mlm"])
 @pytest.mark.parametrize(
     "page",
-    ["heads_and_layers", "tokens_and_embeddings", "temperature", "masks", "what_if", "side_by_side", "model_card"],
+    [
+        "attention_step_by_step",
+        "heads_and_layers",
+        "tokens_and_embeddings",
+        "temperature",
+        "masks",
+        "layer_by_layer",
+        "what_if",
+        "side_by_side",
+        "training",
+        "why_attention",
+        "verification",
+        "model_card",
+    ],
 )
 def test_a_model_of_one_text_is_not_said_to_have_a_source_or_to_translate(page, family, open_family):
     app = open_family(f"pages/{page}.py", checkpoint=family, source="Two dogs run through the snow. " * 9)
