@@ -39,12 +39,14 @@ st.caption(
     "τ is set in the sidebar and the model is **rerun** with τ inside the attentions selected by “Temperature acts "
     "on”, so everything downstream changes too. Rows are queries, columns keys."
 )
+division = "The division by √d_k"
+if attention.scale == 1:
+    division = "The paper's division by √d_k, which this model leaves out,"
 scores = scaled_scores(attention.scale, r"q_i \cdot k_j")
 explain(
     "The softmax turns scores into weights, and τ controls how sharply: at τ < 1 the highest score gets more weight, "
-    f"at τ > 1 less. {'This model leaves out the' if attention.scale == 1 else 'The'} division by √d_k"
-    f"{', which' if attention.scale == 1 else ''} is itself a temperature: without it the dot products of a large head "
-    "would be so far apart that the softmax has extremely small gradients. Temperature in a softmax follows Hinton, "
+    f"at τ > 1 less. {division} is itself a temperature: without it the dot products of a large head would "
+    "be so far apart that the softmax has extremely small gradients. Temperature in a softmax follows Hinton, "
     "Vinyals and Dean (2015, “Distilling the Knowledge in a Neural Network”, section 2); the paper's own model has τ "
     "= 1.",
     r"w_{ij} = \frac{\exp(x_{ij} / \tau)}{\sum_{j'} \exp(x_{ij'} / \tau)}, \qquad "

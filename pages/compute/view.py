@@ -29,6 +29,15 @@ class Place:
         """For names of files."""
         return f"{self.kind}-layer-{self.layer}-head-{self.head}"
 
+    def in_words(self, scope: str) -> str:
+        """This head, its layer or everything, as `scope` says."""
+        where = f"{KINDS[self.kind].lower()}, layer {self.layer}"
+        return {
+            "head": f"head {self.head} of {where}",
+            "layer": f"all heads of {where}",
+            "everywhere": "every attention",
+        }[scope]
+
     def address(self, scope: str = "head") -> dict[str, str | int]:
         """The keyword arguments with which an intervention acts on this head, its layer, its kind, or "everywhere"."""
         parts = {"kind": self.kind, "layer": self.layer, "head": self.head}

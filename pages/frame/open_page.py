@@ -12,7 +12,7 @@ from model.trace import Trace
 from pages import Page, page_of
 from pages.compute.cache import on_cpu
 from pages.compute.runs import open_translator, run
-from pages.compute.view import KINDS, View
+from pages.compute.view import View
 from pages.frame.changes import show_kept
 from pages.frame.menu import route, runs_as_page
 from pages.frame.sidebar import Inputs, current_inputs
@@ -114,12 +114,7 @@ def _say_temperature(inputs: Inputs) -> None:
     """One line beside the title if the temperature is not 1; the style sheet places it where it pushes nothing away."""
     with st.container(key="at-work"):
         if inputs.tau != 1:
-            place = inputs.place
-            where = {
-                "head": f"head {place.head} of {KINDS[place.kind].lower()}, layer {place.layer}",
-                "layer": f"all heads of {KINDS[place.kind].lower()}, layer {place.layer}",
-                "everywhere": "every attention",
-            }[inputs.scope]
+            where = inputs.place.in_words(inputs.scope)
             again = "" if inputs.request.target is not None else ", and wrote its text again"
             st.caption(f":material/thermostat: τ = {inputs.tau:g} in {where}: the model ran again with it{again}.")
 

@@ -123,14 +123,9 @@ def _without_division(view: View) -> dict[str, Call]:
 def show_many(view: View, row: int) -> None:
     """What the model writes at many temperatures, on request."""
     del row
-    scope = {
-        "head": f"in head {view.head} of layer {view.layer}",
-        "layer": f"in all heads of layer {view.layer}",
-        "everywhere": "in every attention",
-    }[view.scope]
     st.markdown(
-        f"Runs the model at {len(MANY)} temperatures, applied **{scope}** (the sidebar's “Temperature acts on”), and "
-        "lets it write each time. This takes a few seconds."
+        f"Runs the model at {len(MANY)} temperatures, applied in **{view.place.in_words(view.scope)}** (the sidebar's "
+        "“Temperature acts on”), and lets it write each time. This takes a few seconds."
     )
     asked = (view.trace.checkpoint_hash, replace(view.request, interventions=()), view.place.address(view.scope))
     st.button(

@@ -181,5 +181,8 @@ def describe_sharing(translator: Translator) -> str:
             f"{readers} and, transposed, the output layer share one matrix: “we share the same weight matrix between "
             "the two embedding layers and the pre-softmax linear transformation”."
         )
-    own = "source, target and output layer each have a matrix" if two_texts else "the output layer has a matrix"
-    return f"In this model {own} of {'their' if two_texts else 'its'} own; in the paper they share one."
+    if two_texts:
+        return "In this model source, target and output layer have a matrix each; in the paper they share one."
+    return (
+        "In this model the output layer has a matrix of its own; in the paper all embeddings and the output share one."
+    )
