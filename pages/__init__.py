@@ -99,6 +99,16 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "weights sum to 1 over the remaining cells.",
             ),
             Page(
+                path="pages/three_families.py",
+                title="Three families",
+                icon=":material/family_history:",
+                summary="Encoder-decoder, encoder-only, decoder-only: the same attention, masked in three ways.",
+                look_for="All attention of the translator in one matrix, the source's tokens first. Look at what is "
+                "missing: no source token attends to the target.",
+                needs=("a decoder", "cross-attention"),
+                ignores=("kind",),
+            ),
+            Page(
                 path="pages/temperature.py",
                 title="Temperature",
                 icon=":material/thermostat:",

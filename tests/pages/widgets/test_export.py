@@ -162,6 +162,7 @@ TABS = {
         "part",
         *("Your sentence", "Wavelengths", "Distance", "Rotation", "Learned, RoPE, ALiBi", "Word order"),
     ),
+    "three_families": ("families_part", "Masks of the families", "A causal encoder"),
     "masks": ("part", "Padding", "Before or after the softmax", "Lift the causal mask"),
     "temperature": ("part", "Before and after", "One row", "Divided by √d_k", "Many temperatures"),
     "what_if": ("part", "Each token", "Next word", "Where it moved", "Force a prefix", "Which heads matter"),
@@ -233,7 +234,7 @@ def numbers_drawn(tab: Any) -> np.ndarray:
 def numbers_in_npz(content: bytes) -> np.ndarray:
     with np.load(io.BytesIO(content)) as file:
         return np.concatenate(
-            [file[name].astype(float).ravel() for name in file.files if file[name].dtype.kind in "fiu"]
+            [file[name].astype(float).ravel() for name in file.files if file[name].dtype.kind in "fiub"]
         )
 
 
