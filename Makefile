@@ -24,13 +24,13 @@ export OMP_WAIT_POLICY := PASSIVE
 run: $(VENV)/installed
 	$(BIN) -m streamlit run app.py --server.port $(PORT)
 
-# Browsers come last and two at a time, each with a server of its own: more of them would only wait for each other.
+# Browsers get the machine to themselves: next to other workers they run into timeouts.
 test: $(VENV)/installed-tests
 ifdef ARGS
 	$(BIN) -m pytest $(ARGS)
 else
 	$(BIN) -m pytest -n auto --dist worksteal --ignore=tests/browser --durations=10
-	$(BIN) -m pytest tests/browser -n 2 --dist worksteal --durations=10
+	$(BIN) -m pytest tests/browser --durations=10
 endif
 
 bench: $(VENV)/installed-bench

@@ -71,7 +71,7 @@ def test_what_is_typed_is_translated_and_the_link_to_copy_is_the_address_of_this
     wait_for_query(visitor, {"source": "A man & a dog."})
     assert not visitor.page.get_by_text("Ctrl+Enter").count()
     assert visitor.page.get_by_role("list", name="Source tokens and their ids").get_by_role("listitem").count() > 1
-    assert visitor.page.locator(".sentence").inner_text() != before
+    visitor.page.wait_for_function("before => document.querySelector('.sentence').innerText !== before", arg=before)
     visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Link").click()
     link = visitor.page.get_by_label("Link to this view").inner_text().strip()
     assert parse_qs(urlsplit(link).query) == {"source": ["A man & a dog."]}
