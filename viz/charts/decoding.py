@@ -19,7 +19,7 @@ _LINE = f"""<style>
 .written bdi {{ padding: 0.05rem 0.45rem; border: 1px solid transparent; border-radius: 0.35rem; }}
 .written .past {{ background: color-mix(in srgb, {DECODER} 16%, transparent); }}
 .written .now {{ border: 2px solid {DECODER}; font-weight: 700; }}
-.written .later {{ opacity: 0.65; }}
+.written .later {{ opacity: 0.75; }}
 </style>"""
 _STATES = {"past": "written", "now": "chosen at this step", "later": "not yet written"}
 
