@@ -14,6 +14,7 @@ from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 from viz.charts.three_families import joined_map
 from viz.heatmap import cells_table
+from viz.latex import scaled_scores
 
 view = open_page(__file__)
 call = Call(join_attention, view.trace, view.layer, view.head)
@@ -33,7 +34,7 @@ parts.offer_checkpoints(view)
 explain(
     "An encoder reads a text in both directions; a decoder writes one from left to right, so its tokens may not see "
     "the future they are trained to predict. The paper's translator has both, and cross-attention between them.",
-    r"\mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right)V, \qquad "
+    rf"\mathrm{{softmax}}\!\left({scaled_scores(view.attention.scale)} + M\right)V, \qquad "
     r"M_{ij} = \begin{cases} 0 & i \text{ may attend to } j \\ -\infty & \text{otherwise} \end{cases}",
     "3.2.3",
 )

@@ -46,8 +46,8 @@ def choose_step_of_head() -> int:
         )
         _button(back, "Back", ":material/arrow_back:", step - 1)
         _button(st, "Next", ":material/arrow_forward:", step + 1)
-        help = "Formula, matrices and nothing else; ← → change the step."
-        if toggle("Present", "present", width="content", help=help):
+        explained = "Formula, matrices and nothing else; ← → change the step."
+        if toggle("Present", "present", width="content", help=explained):
             st.html(PRESENT)
     return step - 1
 

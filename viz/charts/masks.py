@@ -14,7 +14,7 @@ from viz.tokens import axis_ticks, labels, numbered
 
 Array = np.ndarray
 
-_VISIBLE = {"colorscale": [[0, "#56B4E9"], [1, "#56B4E9"]], "showscale": False}
+VISIBLE = {"colorscale": [[0, "#56B4E9"], [1, "#56B4E9"]], "showscale": False}
 
 
 def mask_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, scaled: Array, weights: Array) -> go.Figure:
@@ -33,7 +33,7 @@ def mask_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, scaled: Arr
         rows,
         keys,
         (
-            Map("1  The mask (blue: visible)", np.ones_like(scaled), mask, "visible", _VISIBLE),
+            Map("1  The mask (blue: visible)", np.ones_like(scaled), mask, "visible", VISIBLE),
             Map("2  Scaled scores, before the mask", scaled, np.ones_like(mask), score),
             Map("3  Scaled scores, after the mask", scaled, mask, score),
             Map("4  Softmax of 3: attention weights", weights, mask, colours={"coloraxis": "coloraxis2"}),

@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from viz.charts.masks import VISIBLE
 from viz.figure import figure, hline, vline
 from viz.heatmap import Map, bar_below, cells_height, map_grid, slanted_room, weight_axis
 from viz.theme import CHOSEN
 
 Array = np.ndarray
-
-_VISIBLE = {"colorscale": [[0, "#56B4E9"], [1, "#56B4E9"]], "showscale": False}
 
 
 def joined_map(names: Sequence[str], weights: Array, mask: Array, sources: int) -> go.Figure:
@@ -45,7 +44,7 @@ def family_maps(names: Sequence[str], masks: Mapping[str, Array], sources: int) 
         sources: tokens before the line.
     """
     ones = np.ones((len(names), len(names)))
-    maps = [Map(title, ones, mask, "may attend", _VISIBLE) for title, mask in masks.items()]
+    maps = [Map(title, ones, mask, "may attend", VISIBLE) for title, mask in masks.items()]
     traces, layout = map_grid(names, names, maps, horizontal_spacing=0.03)
     return figure(
         traces,
