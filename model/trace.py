@@ -86,15 +86,15 @@ class Projections:
     w_k: Array
     """(heads, d_model, d_k)"""
     w_v: Array
-    """(heads, d_model, d_k)"""
+    """(heads, d_model, d_v)"""
     b_q: Array
     """(heads, d_k)"""
     b_k: Array
     """(heads, d_k)"""
     b_v: Array
-    """(heads, d_k)"""
+    """(heads, d_v)"""
     w_o: Array
-    """(heads, d_k, d_model): the attention's output is sum_i z[i] @ w_o[i] + b_o"""
+    """(heads, d_v, d_model): the attention's output is sum_i z[i] @ w_o[i] + b_o"""
     b_o: Array
     """(d_model,)"""
     biases: bool = True
@@ -158,7 +158,7 @@ class Attention:
     k: Array
     """(heads, key, d_k): key_input W_K + b_K, then what `qk_norm` and `rotary` say"""
     v: Array
-    """(heads, key, d_k): key_input W_V + b_V"""
+    """(heads, key, d_v): key_input W_V + b_V"""
     scores: Array
     """(heads, query, key): q k^T, unscaled"""
     scaled: Array
@@ -170,7 +170,7 @@ class Attention:
     pattern: Array
     """(heads, query, key): the attention weights"""
     z: Array
-    """(heads, query, d_k): pattern v"""
+    """(heads, query, d_v): pattern v"""
     out: Array
     """(query, d_model): concat(z) W_O + b_O"""
     scale: float
@@ -201,9 +201,10 @@ class Attention:
 
     def __post_init__(self) -> None:
         heads, (queries, keys) = len(self.q), (len(self.query_tokens), len(self.key_tokens))
-        d_k, d_model = self.q.shape[-1], self.out.shape[-1]
-        square, per_query, per_key = (heads, queries, keys), (heads, queries, d_k), (heads, keys, d_k)
-        shapes = {"q": per_query, "k": per_key, "v": per_key, "z": per_query, "temperature": (heads,)}
+        d_k, d_v, d_model = self.d_k, self.v.shape[-1], self.out.shape[-1]
+        square = (heads, queries, keys)
+        shapes = {"q": (heads, queries, d_k), "k": (heads, keys, d_k), "temperature": (heads,)}
+        shapes |= {"v": (heads, keys, d_v), "z": (heads, queries, d_v)}
         shapes |= dict.fromkeys(("scores", "scaled", "mask", "pattern"), square)
         shapes |= {"query_input": (queries, d_model), "key_input": (keys, d_model), "out": (queries, d_model)}
         shapes |= {"bias": square} if self.bias is not None else {}
@@ -222,7 +223,7 @@ class Attention:
 
     @property
     def concat(self) -> Array:
-        """(query, heads * d_k): the heads' z side by side, head 0 first."""
+        """(query, heads * d_v): the heads' z side by side, head 0 first."""
         return self.z.transpose(1, 0, 2).reshape(len(self.query_tokens), -1)
 
     @property

@@ -205,15 +205,15 @@ def read_norm(norm: nn.LayerNorm | nn.RMSNorm) -> Norm:
 
 def _projections(module: MultiHeadAttention) -> Projections:
     """nn.Linear keeps (out, in): transposed, and its columns cut into heads; keys and values once a query head."""
-    group, d_k = module.n_heads // module.n_kv_heads, module.d_k
+    heads = {"q": module.n_heads, "k": module.n_kv_heads, "v": module.n_kv_heads}
 
     def cut(name: str) -> tuple[Array, Array]:
-        linear, copies = getattr(module, f"w_{name}"), 1 if name == "q" else group
-        w = linear.weight.T.unflatten(1, (-1, d_k)).movedim(1, 0)
-        return _share(_numpy(w), copies), _share(_numpy(_bias(linear).unflatten(0, (-1, d_k))), copies)
+        linear, copies = getattr(module, f"w_{name}"), module.n_heads // heads[name]
+        w = linear.weight.T.unflatten(1, (heads[name], -1)).movedim(1, 0)
+        return _share(_numpy(w), copies), _share(_numpy(_bias(linear).unflatten(0, (heads[name], -1))), copies)
 
     (w_q, b_q), (w_k, b_k), (w_v, b_v) = map(cut, "qkv")
-    w_o, b_o = _numpy(module.w_o.weight.T.unflatten(0, (module.n_heads, d_k))), _numpy(_bias(module.w_o))
+    w_o, b_o = _numpy(module.w_o.weight.T.unflatten(0, (module.n_heads, -1))), _numpy(_bias(module.w_o))
     return Projections(w_q, w_k, w_v, b_q, b_k, b_v, w_o, b_o, biases=module.w_o.bias is not None)
 
 

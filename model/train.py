@@ -64,6 +64,7 @@ HELP = {
     "window": "self-attention sees keys less than this many positions away; 0: all",
     "rope_base": "longest wavelength of RoPE, in units of 2 pi positions",
     "scale_embeddings": "multiply embeddings by sqrt(d_model) (section 3.4)",
+    "d_key": "width d_k of a head's queries and keys; 0: d_model / n_heads, as that of its values",
     "steps": "training steps in total",
     "max_tokens": "tokens per batch and process, padding included",
     "warmup": "warm-up steps of the learning rate (equation 3); 0 starts at the highest rate",

@@ -101,8 +101,8 @@ def break_even(config: TransformerConfig) -> float:
 
 
 def _attention(config: TransformerConfig, layers: int, queries: int, keys: int, cross: bool = False) -> Work:
-    """The heads share d_model, h d_k = d_model, so together they cost as much as one head of width d_model."""
-    products = layers * config.n_heads * queries * keys * config.d_k
-    shared = config.n_heads if cross else config.kv_heads
-    projections = layers * 2 * (queries * config.d_model**2 + keys * config.d_model * shared * config.d_k)
-    return Work(layers, queries, keys, scores=products, weighted=products, weights=projections)
+    """The heads share d_model, h d_v = d_model, so together they cost as much as one head of width d_model."""
+    pairs, shared = layers * config.n_heads * queries * keys, config.n_heads if cross else config.kv_heads
+    width, both = config.d_model, config.d_k + config.d_v
+    projections = layers * width * both * (queries * config.n_heads + keys * shared)
+    return Work(layers, queries, keys, scores=pairs * config.d_k, weighted=pairs * config.d_v, weights=projections)

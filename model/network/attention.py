@@ -12,7 +12,7 @@ from model.network.rotary import Rotary
 
 
 class KeyValueCache:
-    """Keys and values that one attention has already projected, (batch, kv_heads, key, d_k) each.
+    """Keys and values that one attention has already projected, (batch, kv_heads, key, d_k) and (..., d_v).
 
     A `fixed` cache (cross-attention) projects the memory once; any other grows with each new position.
     """
@@ -52,19 +52,19 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.n_heads, self.d_k, self.divisor = config.n_heads, config.d_k, config.score_divisor
         self.n_kv_heads = config.n_heads if cross else config.kv_heads
-        d_model, d_kv, biases = config.d_model, self.n_kv_heads * config.d_k, config.biases
-        self.w_q = nn.Linear(d_model, d_model, bias=biases)
-        self.w_k = nn.Linear(d_model, d_kv, bias=biases)
-        self.w_v = nn.Linear(d_model, d_kv, bias=biases)
-        self.w_o = nn.Linear(d_model, d_model, bias=biases)
-        self.rotary = Rotary(config.d_k, config.max_len, config.rope_base) if config.positions == "rope" else None
+        d_model, d_k, d_v, biases = config.d_model, self.d_k, config.d_v, config.biases
+        self.w_q = nn.Linear(d_model, self.n_heads * d_k, bias=biases)
+        self.w_k = nn.Linear(d_model, self.n_kv_heads * d_k, bias=biases)
+        self.w_v = nn.Linear(d_model, self.n_kv_heads * d_v, bias=biases)
+        self.w_o = nn.Linear(self.n_heads * d_v, d_model, bias=biases)
+        self.rotary = Rotary(d_k, config.max_len, config.rope_base) if config.positions == "rope" else None
         self.alibi, self.qk_norm = config.positions == "alibi", config.qk_norm
         if cross:
             self.rotary, self.alibi, self.qk_norm = None, False, False
         if self.rotary or self.qk_norm:
             self.q_pre, self.k_pre = HookPoint(), HookPoint()
         if self.qk_norm:
-            self.q_norm, self.k_norm = (nn.RMSNorm(config.d_k, eps=NORM_EPS) for _ in range(2))
+            self.q_norm, self.k_norm = (nn.RMSNorm(d_k, eps=NORM_EPS) for _ in range(2))
             self.q_normed, self.k_normed = HookPoint(), HookPoint()
         if self.alibi:
             self.bias = HookPoint()
@@ -85,19 +85,19 @@ class MultiHeadAttention(nn.Module):
             (batch, query, d_model)
         """
         start = 0 if cache is None or cache.fixed else cache.length
-        q = self.q(self._position(self._split_heads(self.w_q(x)), "q", start))
+        q = self.q(self._position(self._split_heads(self.w_q(x), self.n_heads), "q", start))
         k, v = self.keys_and_values(source) if cache is None else cache.update(self, source)
         k, v = self.k(self._share(k)), self.v(self._share(v))
         z = self._explicit(q, k, v, mask) if self._explicit_needed(q) else self._fused(q, k, v, mask)
         return self.out(self.w_o(self._join_heads(z)))
 
     def keys_and_values(self, source: Tensor, start: int = 0) -> tuple[Tensor, Tensor]:
-        """K = source W_K + b_K and V = source W_V + b_V, split: (batch, kv_heads, key, d_k) each.
+        """K = source W_K + b_K and V = source W_V + b_V, split: (batch, kv_heads, key, d_k) and (..., d_v).
 
         The first key stands at position `start`.
         """
-        k = self._position(self._split_heads(self.w_k(source)), "k", start)
-        return k, self._split_heads(self.w_v(source))
+        k = self._position(self._split_heads(self.w_k(source), self.n_kv_heads), "k", start)
+        return k, self._split_heads(self.w_v(source), self.n_kv_heads)
 
     def _position(self, vectors: Tensor, name: str, start: int) -> Tensor:
         """Normalise and rotate queries or keys, (batch, heads, position, d_k), where the model does that."""
@@ -109,7 +109,7 @@ class MultiHeadAttention(nn.Module):
         return self.rotary(vectors, start) if self.rotary else vectors
 
     def _share(self, vectors: Tensor) -> Tensor:
-        """Give each query head its keys or values: (batch, kv_heads, key, d_k) -> (batch, heads, key, d_k)."""
+        """Give each query head its keys or values: (batch, kv_heads, key, width) -> (batch, heads, key, width)."""
         return vectors.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)
 
     def _explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
@@ -148,11 +148,12 @@ class MultiHeadAttention(nn.Module):
         )
         return (q.requires_grad and not q.is_cuda) or any(point.observed for point in inner)
 
-    def _split_heads(self, x: Tensor) -> Tensor:
-        """(batch, position, heads * d_k) -> (batch, heads, position, d_k)"""
-        return x.unflatten(-1, (-1, self.d_k)).transpose(1, 2)
+    @staticmethod
+    def _split_heads(x: Tensor, heads: int) -> Tensor:
+        """(batch, position, heads * width) -> (batch, heads, position, width)"""
+        return x.unflatten(-1, (heads, -1)).transpose(1, 2)
 
     @staticmethod
     def _join_heads(z: Tensor) -> Tensor:
-        """Concat: (batch, heads, position, d_k) -> (batch, position, d_model)"""
+        """Concat: (batch, heads, position, d_v) -> (batch, position, heads * d_v)"""
         return z.transpose(1, 2).flatten(-2)

@@ -48,10 +48,12 @@ class TransformerConfig:
     """longest wavelength of RoPE's angles, in units of 2 pi positions"""
     scale_embeddings: bool = True
     """multiply embeddings by sqrt(d_model) (section 3.4)"""
+    d_key: int = 0
+    """width d_k of one head's queries and keys; 0: d_model / n_heads, as that of its values"""
 
     def __post_init__(self) -> None:
         at_least = dict.fromkeys(("vocab_size", "d_model", "n_heads", "d_ff", "max_len", "rope_base"), 1)
-        at_least |= dict.fromkeys(("n_encoder_layers", "n_decoder_layers", "n_kv_heads", "window"), 0)
+        at_least |= dict.fromkeys(("n_encoder_layers", "n_decoder_layers", "n_kv_heads", "window", "d_key"), 0)
         for name, least in at_least.items():
             value = getattr(self, name)
             if type(value) is not int or value < least:
@@ -67,7 +69,9 @@ class TransformerConfig:
         if self.d_model % 2:
             raise ValueError(f"d_model ({self.d_model}) must be even: sines and cosines come in pairs")
         if self.positions == "rope" and self.d_k % 2:
-            raise ValueError(f"d_model / n_heads ({self.d_k}) must be even: RoPE rotates pairs of dimensions")
+            raise ValueError(
+                f"the width of a head's queries ({self.d_k}) must be even: RoPE rotates pairs of dimensions"
+            )
         if type(self.dropout) not in (int, float) or not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must lie in [0, 1), got {self.dropout!r}")
 
@@ -88,7 +92,12 @@ class TransformerConfig:
 
     @property
     def d_k(self) -> int:
-        """Width of one head's queries, keys and values (paper, section 3.2.2): d_model / n_heads."""
+        """Width of one head's queries and keys (paper, section 3.2.2)."""
+        return self.d_key or self.d_v
+
+    @property
+    def d_v(self) -> int:
+        """Width of one head's values: d_model / n_heads."""
         return self.d_model // self.n_heads
 
     @property
@@ -113,6 +122,7 @@ class TransformerConfig:
             self.norm_function == "layer_norm"
             and self.positions in ("sinusoidal", "learned")
             and self.kv_heads == self.n_heads
+            and self.d_k == self.d_v
             and self.biases
             and not (self.gated or self.qk_norm or self.window)
         )

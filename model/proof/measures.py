@@ -144,9 +144,10 @@ def addresses(case: Case) -> float:
             return math.inf
         for name in "qkv":
             weight = parameters[f"{paths[kind].format(layer)}.w_{name}.weight"].detach().cpu().numpy()
-            own = weight.reshape(-1, attention.d_k, weight.shape[1]).transpose(0, 2, 1)
+            shown = getattr(attention.projections, f"w_{name}")
+            own = weight.reshape(-1, shown.shape[-1], weight.shape[1]).transpose(0, 2, 1)
             own = own.repeat(attention.n_heads // len(own), axis=0)
-            errors.append(float(np.abs(own - getattr(attention.projections, f"w_{name}")).max()))
+            errors.append(float(np.abs(own - shown).max()))
     return float(np.max(errors))
 
 

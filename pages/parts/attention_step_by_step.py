@@ -78,7 +78,8 @@ def choose_cell(head: Head, step: int) -> Choice:
     columns = st.columns([3, 3, 2, 2])
     query = _position(columns[0], "Query", "cell_query", head.queries.labels)
     key = _position(columns[1], "Key", "cell_key", head.keys.labels)
-    dimension = _dimension(columns[2], "Dimension of the head", "cell_dimension", head.d_k, step in (0, 5))
+    size = head.d_v if step == 5 else min(head.d_k, head.d_v)
+    dimension = _dimension(columns[2], "Dimension of the head", "cell_dimension", size, step in (0, 5))
     output, projection = 0, "Q"
     if step == 0:
         projection = choice("Element of", PROJECTIONS, "cell_projection", default="Q", place=columns[3], in_link=False)

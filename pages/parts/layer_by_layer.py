@@ -203,7 +203,12 @@ def show_parameters(view: View) -> None:
 def _describe_matrices(config: TransformerConfig) -> str:
     width, biases = config.kv_heads * config.d_k, config.biases
     attention = f"four matrices of d_model² = {config.d_model**2:,} weights{' and four biases' * biases}"
-    if width != config.d_model:
+    if config.d_k != config.d_v:
+        attention = (
+            f"matrices of d_model · {config.n_heads * config.d_k} weights for queries, d_model · {width} for keys, "
+            f"d_model · {config.kv_heads * config.d_v} for values and d_model² for the output"
+        )
+    elif width != config.d_model:
         attention = (
             f"two matrices of d_model² = {config.d_model**2:,} weights for queries and output, and two of d_model · "
             f"{width} = {config.d_model * width:,} for keys and values, which several query heads share"

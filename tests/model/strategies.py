@@ -58,6 +58,7 @@ def configs(draw: st.DrawFn) -> TransformerConfig:
     heads = draw(st.sampled_from((1, 2, 4)))
     return TransformerConfig(
         vocab_size=len(shared_tokenizer()),
+        d_key=draw(st.sampled_from((0, 0, 6))),
         d_model=heads * draw(st.sampled_from((4, 8))),
         n_heads=heads,
         d_ff=16,

@@ -21,9 +21,11 @@ def explain_step(step: int, head: Head, choice: Choice) -> Arithmetic:
 def result_chain(head: Head, choice: Choice) -> list[tuple[str, str]]:
     """Name and value of the chosen cell after each of the seven steps."""
     i, j, c, o = choice.query, choice.key, choice.dimension, choice.output
-    entries = (head.projected["Q"][i, c], head.projected["K"][j, c], head.projected["V"][j, c])
+    # Where queries are narrower than values, the chosen column of v may lie beyond them.
+    rows = {"q": head.projected["Q"][i], "k": head.projected["K"][j], "v": head.projected["V"][j]}
+    entries = {f"{name}[{c}]": number(row[c], 3) for name, row in rows.items() if c < len(row)}
     return [
-        (f"q[{c}], k[{c}], v[{c}]", ", ".join(number(entry, 3) for entry in entries)),
+        (", ".join(entries), ", ".join(entries.values())),
         ("q · k", number(head.scores[i, j])),
         (f"÷ {head.divisor_name}", number(head.scaled[i, j])),
         ("mask", "not masked" if head.mask[i, j] else "masked: −∞"),
@@ -151,7 +153,7 @@ def _weighted_sum(head: Head, choice: Choice) -> Arithmetic:
     )
     vectors = Strip(
         f"value of key {j} ({head.keys.labels[j]}) times its weight {number(weights[j])}, and z of query {i}",
-        _count(head.d_k),
+        _count(head.d_v),
         (
             Row(f"v, row {j}", v[j], VALUE, limit=limit),
             Row("weight × v", _double(v[j]) * weights[j], limit=limit),
@@ -179,8 +181,8 @@ def _output(head: Head, choice: Choice) -> Arithmetic:
         rf"{latex_number(head.out[i, o])}"
     )
     own = Strip(
-        f"{head.d_k} products: z of head {h}, row {i} ({head.queries.labels[i]}), times column {o} of its rows of W_O",
-        _count(head.d_k),
+        f"{head.d_v} products: z of head {h}, row {i} ({head.queries.labels[i]}), times column {o} of its rows of W_O",
+        _count(head.d_v),
         (
             Row(f"z, row {i}", z),
             Row(f"W_O, column {o}", w),

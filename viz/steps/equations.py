@@ -14,11 +14,12 @@ COLOURS = dict(zip(PROJECTIONS, (QUERY, KEY, VALUE), strict=True))
 
 
 def projection(head: Head) -> tuple[Equation, ...]:
-    dimensions, model = head.dimensions, head.model
+    model = head.model
     learned = robust_range(*head.weights.values(), *head.biases.values())
 
     def equation(name: str) -> Equation:
         rows = head.queries if name == "Q" else head.keys
+        dimensions = head.dimensions(name)
         source, x = "Y" if head.crosses and name != "Q" else "X", head.inputs[name]
         bias = _matrix(f"b_{name}", head.biases[name][None], SINGLE, dimensions, learned, COLOURS[name])
         linear, product = head.linear[name], head.projected[name]
@@ -44,7 +45,7 @@ def projection(head: Head) -> tuple[Equation, ...]:
 
 
 def scores(head: Head) -> tuple[Equation, ...]:
-    dimensions = head.dimensions
+    dimensions = head.dimensions("Q")
     q, k = head.projected["Q"], head.projected["K"]
     products = _matrix("scores", head.scores, head.queries, head.keys, symmetric_range(head.scores))
     return (
@@ -77,7 +78,7 @@ def softmax(head: Head) -> tuple[Equation, ...]:
 
 
 def weighted_sum(head: Head) -> tuple[Equation, ...]:
-    dimensions, v = head.dimensions, head.projected["V"]
+    dimensions, v = head.dimensions(), head.projected["V"]
     limits = robust_range(v, head.z)
     z = _matrix(f"z_{head.index}", head.z, head.queries, dimensions, limits)
     return ((_weights(head), "×", _matrix("V", v, head.keys, dimensions, limits, VALUE), "=", replace(z, result=True)),)
@@ -86,13 +87,13 @@ def weighted_sum(head: Head) -> tuple[Equation, ...]:
 def output(head: Head) -> tuple[Equation, ...]:
     model, h = head.model, head.index
     names = tuple(f"head {i}" for i in range(head.n_heads))
-    blocks = Axis("", f"dimensions: {head.n_heads} × {head.d_k}", head.concat.shape[1], groups=names, lit=h)
+    blocks = Axis("", f"dimensions: {head.n_heads} × {head.d_v}", head.concat.shape[1], groups=names, lit=h)
     concat_range = robust_range(head.concat)
     w_o = head.w_o.reshape(-1, head.d_model)
     learned = robust_range(w_o, head.b_o)
     part = head.contributions()[h].astype(np.float32)
     outputs = robust_range(head.out, part)
-    dimensions = replace(head.dimensions, name="")
+    dimensions = replace(head.dimensions(), name="")
     bias = _matrix("b_O", head.b_o[None], SINGLE, model, learned)
     out = replace(_matrix("out", head.out, head.queries, model, outputs), result=True)
     concat = _matrix("concat(z)", head.concat, head.queries, blocks, concat_range)

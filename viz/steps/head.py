@@ -24,13 +24,13 @@ class Head:
     inputs: dict[str, Array]
     """by Q, K, V: (position, d_model), what each projection is applied to"""
     weights: dict[str, Array]
-    """by Q, K, V: (d_model, d_k)"""
+    """by Q, K, V: (d_model, width), which is d_k, d_k and d_v"""
     biases: dict[str, Array]
-    """by Q, K, V: (d_k,)"""
+    """by Q, K, V: (width,)"""
     linear: dict[str, Array]
-    """by Q, K, V: (position, d_k) = input W + b"""
+    """by Q, K, V: (position, width) = input W + b"""
     projected: dict[str, Array]
-    """by Q, K, V: (position, d_k); `linear`, after what the model then does to queries and keys"""
+    """by Q, K, V: (position, width); `linear`, after what the model then does to queries and keys"""
     then: str
     """what it does to them: "", "normalise", "rotate", or "normalise, rotate" (RoPE)"""
     scores: Array
@@ -47,11 +47,11 @@ class Head:
     pattern: Array
     """(query, key): the attention weights"""
     z: Array
-    """(query, d_k) = weights V"""
+    """(query, d_v) = weights V"""
     concat: Array
-    """(query, heads * d_k): z of every head side by side"""
+    """(query, heads * d_v): z of every head side by side"""
     w_o: Array
-    """(heads, d_k, d_model)"""
+    """(heads, d_v, d_model)"""
     b_o: Array
     """(d_model,)"""
     out: Array
@@ -59,11 +59,15 @@ class Head:
 
     @property
     def d_k(self) -> int:
-        return self.z.shape[-1]
+        return self.projected["Q"].shape[-1]
 
     @property
-    def dimensions(self) -> Axis:
-        return Axis("dimension", "dimensions of the head", self.d_k)
+    def d_v(self) -> int:
+        return self.z.shape[-1]
+
+    def dimensions(self, name: str = "V") -> Axis:
+        """The columns of Q, K or V; those of z are V's."""
+        return Axis("dimension", "dimensions of the head", self.projected[name].shape[-1])
 
     @property
     def model(self) -> Axis:
@@ -85,7 +89,7 @@ class Head:
 
     def contributions(self, query: int | slice = slice(None)) -> Array:
         """(heads, query, d_model) in double precision: z of each head times its rows of W_O."""
-        z = self.concat[query].reshape(-1, self.n_heads, self.d_k).astype(float)
+        z = self.concat[query].reshape(-1, self.n_heads, self.d_v).astype(float)
         return z.transpose(1, 0, 2) @ self.w_o.astype(float)
 
 
@@ -150,7 +154,7 @@ def _has(attention: Any, part: str) -> bool:
 
 
 def _linear(attention: Any, name: str) -> Array:
-    """(heads, position, d_k): what the learned matrix of q, k or v gives, before any norm and rotation."""
+    """(heads, position, width): what the learned matrix of q, k or v gives, before any norm and rotation."""
     for part in AFTER_PROJECTION:
         if name != "v" and _has(attention, part):
             return getattr(getattr(attention, part), name)

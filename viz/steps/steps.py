@@ -42,6 +42,10 @@ def _numbers(head: Head) -> dict:
         "n_heads": head.n_heads,
         "d_model": head.d_model,
         "d_k": head.d_k,
+        "d_v": head.d_v,
+        "widths": f"{head.d_model} × {head.d_k} here"
+        if head.d_k == head.d_v
+        else f"{head.d_model} × {head.d_k} for queries and keys and {head.d_model} × {head.d_v} for values here",
         "tau": head.temperature,
         "cells": cells,
         "inputs": "a query from each decoder row (X), a key and a value from each encoder row (Y)"
@@ -87,10 +91,12 @@ def step_arrays(attention: Any, head: int, step: int) -> dict[str, Array]:
 
 def shapes(head: Head) -> str:
     """The shapes of this head's matrices, in words."""
-    n, m, d_k, d_model = head.queries.size, head.keys.size, head.d_k, head.d_model
+    n, m, d_k, d_v, d_model = head.queries.size, head.keys.size, head.d_k, head.d_v, head.d_model
     inputs = f"X: {_positions(n)} × {d_model}" + (f" · Y: {_positions(m)} × {d_model}" if head.crosses else "")
-    projected = f"Q: {_positions(n)} × {d_k} · K and V: {_positions(m)} × {d_k}"
-    return f"{inputs} · {projected} · scores and weights: {n} × {m} · z: {_positions(n)} × {d_k}"
+    projected = f"Q: {_positions(n)} × {d_k} · K and V: {_positions(m)} × {d_v}"
+    if d_k != d_v:
+        projected = f"Q: {_positions(n)} × {d_k} · K: {_positions(m)} × {d_k} · V: {_positions(m)} × {d_v}"
+    return f"{inputs} · {projected} · scores and weights: {n} × {m} · z: {_positions(n)} × {d_v}"
 
 
 def _positions(count: int) -> str:
@@ -110,7 +116,7 @@ STEPS = (
         equations.projection,
         "Learned matrices compute {inputs}.{then}",
         "The query encodes what a position looks for, the key what it can be found by, the value what it passes on. "
-        "Each head has its own matrices, {d_model} × {d_k} here, so that each can look for something else.",
+        "Each head has its own matrices, {widths}, so that each can look for something else.",
         ("query", "key", "dimension"),
     ),
     Step(
@@ -161,7 +167,7 @@ STEPS = (
         equations.output,
         "The z of all {n_heads} heads are concatenated and multiplied by $W_O$; below, the contribution of head {head} "
         "alone.",
-        "The block of head {head} (framed) is multiplied by its own {d_k} rows of $W_O$ only (framed), so the output "
+        "The block of head {head} (framed) is multiplied by its own {d_v} rows of $W_O$ only (framed), so the output "
         "is a sum: one contribution from each head, and the bias once.",
         ("query", "model"),
     ),

@@ -29,6 +29,7 @@ def parts(draw: st.DrawFn) -> dict:
         "norm_function": draw(st.sampled_from(["layer_norm", "rms_norm"])),
         "n_kv_heads": draw(st.sampled_from([0, 1, 2, 4])),
         "window": draw(st.sampled_from([0, 1, 3])),
+        "d_key": draw(st.sampled_from([0, 2, 6])),
         **{
             name: draw(st.booleans())
             for name in ("biases", "qk_norm", "tie_embeddings", "scale_embeddings", "scale_scores")
