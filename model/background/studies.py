@@ -1,0 +1,168 @@
+"""What our own small runs measured (checkpoints/studies), held against the paper's Table 3 and against power laws."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from model.background.table_3 import TABLE_3, Ablation
+from model.trace import Array
+
+STUDIES = Path(__file__).parents[2] / "checkpoints" / "studies"
+
+
+def read_study(name: str) -> pd.DataFrame:
+    """The table checkpoints/studies/<name>.csv; empty if it is not there."""
+    path = STUDIES / f"{name}.csv"
+    return pd.read_csv(path) if path.exists() else pd.DataFrame()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of our Table 3."""
+
+    changed: str
+    """what differs from base, on screen"""
+    paper: str = ""
+    """what the paper changes in the row that comes closest; empty if it has none"""
+
+
+ROWS: Mapping[str, Row] = MappingProxyType(
+    {
+        "base": Row("base: h = 4, d_k = 16", "base"),
+        "heads-1": Row("1 head", "h = 1, d_k = d_v = 512"),
+        "heads-2": Row("half as many heads: 2", "h = 4, d_k = d_v = 128"),
+        "heads-8": Row("twice as many heads: 8", "h = 16, d_k = d_v = 32"),
+        "heads-16": Row("four times as many heads: 16", "h = 32, d_k = d_v = 16"),
+        "d_k-4": Row("a quarter of d_k: 4", "d_k = 16"),
+        "d_k-8": Row("half of d_k: 8", "d_k = 32"),
+        "no-scaling": Row("scores not divided by √d_k"),
+        "learned-positions": Row("learned positions", "learned positional embedding instead of sinusoids"),
+        "no-positions": Row("no positions"),
+        "pre-norm": Row("pre-norm"),
+        "no-dropout": Row("no dropout", "P_drop = 0.0"),
+        "no-label-smoothing": Row("no label smoothing", "ε_ls = 0.0"),
+        "no-warmup": Row("no warm-up"),
+    }
+)
+"""by the names in ablations.csv; the paper's base has h = 8 and d_k = 64"""
+
+Verdict = Literal["agrees", "disagrees", "within the seeds' spread", "one seed", "no such row"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row of our Table 3 beside the paper's."""
+
+    name: str
+    row: Row
+    parameters: int
+    perplexities: Array
+    """(seed,) on the development text, per vocabulary piece"""
+    bleus: Array
+    """(seed,)"""
+    paper: Ablation | None
+    bleu_difference: float
+    """of the means, from base"""
+    perplexity_ratio: float
+    """of the means, to base"""
+    bleu_verdict: Verdict
+    perplexity_verdict: Verdict
+
+
+def compare_with_paper(runs: pd.DataFrame) -> list[Comparison]:
+    """Each row of ablations.csv that has runs, in the order of ROWS; none if base has no run."""
+    by_row = {name: runs[runs["row"] == name] for name in ROWS} if len(runs) else {}
+    by_row = {name: own for name, own in by_row.items() if len(own)}
+    if "base" not in by_row:
+        return []
+    base, papers_base, found = by_row["base"], TABLE_3[0], []
+    for name, own in by_row.items():
+        paper = next((row for row in TABLE_3 if row.change == ROWS[name].paper), None)
+        bleus, perplexities = own["bleu"].to_numpy(), own["perplexity"].to_numpy()
+        expected = (paper.bleu - papers_base.bleu, paper.perplexity - papers_base.perplexity) if paper else (None, None)
+        found.append(
+            Comparison(
+                name=name,
+                row=ROWS[name],
+                parameters=int(own["parameters"].iloc[0]),
+                perplexities=perplexities,
+                bleus=bleus,
+                paper=paper,
+                bleu_difference=float(bleus.mean() - base["bleu"].mean()),
+                perplexity_ratio=float(perplexities.mean() / base["perplexity"].mean()),
+                bleu_verdict=judge(bleus, base["bleu"].to_numpy(), expected[0]),
+                perplexity_verdict=judge(perplexities, base["perplexity"].to_numpy(), expected[1]),
+            )
+        )
+    return found
+
+
+def judge(own: Array, base: Array, expected: float | None) -> Verdict:
+    """Whether our difference from base has the sign of the paper's, where it exceeds the range of the seeds.
+
+    Args:
+        own: (seed,) of the row.
+        base: (seed,) of base.
+        expected: the paper's difference; None if it has no such row.
+    """
+    if min(len(own), len(base)) < 2:
+        return "one seed"
+    difference = own.mean() - base.mean()
+    if abs(difference) <= max(np.ptp(own), np.ptp(base)):
+        return "within the seeds' spread"
+    if expected is None:
+        return "no such row"
+    return "agrees" if np.sign(difference) == np.sign(expected) else "disagrees"
+
+
+T_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447}
+"""degrees of freedom -> 97.5 % quantile of Student's t"""
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """y = factor * x^-exponent, fitted by least squares to the logarithms."""
+
+    factor: float
+    exponent: float
+    interval: float
+    """half of the exponent's 95 % confidence interval, by Student's t with two degrees of freedom fewer than points"""
+    n: int
+
+    def at(self, x: Array) -> Array:
+        """y at each x."""
+        return self.factor * np.asarray(x, float) ** -self.exponent
+
+
+def fit_power_law(x: Array, y: Array) -> PowerLaw:
+    """The law through positive `x` and `y`, of three to eight points.
+
+    Raises:
+        ValueError: there are fewer or more, or all x are equal.
+    """
+    if len(x) - 2 not in T_95 or not np.ptp(x):
+        raise ValueError(f"a power law with an interval needs 3 to 8 points at several x, got {len(x)}")
+    log_x, log_y = np.log(np.asarray(x, float)), np.log(np.asarray(y, float))
+    slope, intercept = np.polyfit(log_x, log_y, 1)
+    residual = log_y - intercept - slope * log_x
+    error = sqrt((residual**2).sum() / (len(x) - 2) / ((log_x - log_x.mean()) ** 2).sum())
+    return PowerLaw(float(np.exp(intercept)), float(-slope), T_95[len(x) - 2] * error, len(x))
+
+
+def ends_of_runs(curves: pd.DataFrame) -> pd.DataFrame:
+    """The last row of each run of scaling.csv, smallest first, with non-embedding parameters and training compute.
+
+    Compute is 6 N per token (Kaplan et al. 2020, section 2.1): 2 N for the forward and 4 N for the backward pass.
+    """
+    if not len(curves):
+        return curves
+    ends = curves.groupby("run", as_index=False).last()
+    ends["n"] = ends["parameters"] - ends["embedding_parameters"]
+    ends["compute"] = 6.0 * ends["n"] * ends["tokens"]
+    return ends.sort_values("n", ignore_index=True)
