@@ -55,10 +55,13 @@ class View extends Picture {
     this.header = header;
     [this.weights, this.masked] = header.equations[0];
     this.tables = lookupTables(header.scales);
-    if (other || ran) this.asked = null;
+    // A run that was asked for earlier may end while the next temperature is being chosen, or is on its way.
+    const answered = this.asked === null || this.asked === header.temperature;
+    const choosing = this.dragging || this.timer || !answered;
+    if (other || answered) this.asked = null;
     if (other || this.row.asked === header.row) this.row.asked = null;
     if (this.row.asked === null || this.row.asked >= this.weights.rows.size) this.row.chosen = header.row;
-    if (other || (ran && !this.dragging)) this.tau = header.temperature;
+    if (other || (ran && !choosing)) this.tau = header.temperature;
     this.buildMap();
     this.markTicks();
     this.draw();
@@ -117,6 +120,7 @@ class View extends Picture {
   release() {
     this.dragging = false;
     clearTimeout(this.timer);
+    this.timer = null;
     this.tau = this.nearest();
     const known = this.asked ?? this.header.temperature;
     if (this.tau !== known) {
