@@ -24,13 +24,13 @@ export OMP_WAIT_POLICY := PASSIVE
 run: $(VENV)/installed
 	$(BIN) -m streamlit run app.py --server.port $(PORT)
 
-# Browsers get the machine to themselves: next to other workers they run into timeouts.
+# Two browsers get the machine to themselves: next to more workers they run into timeouts.
 test: $(VENV)/installed-tests
 ifdef ARGS
 	$(BIN) -m pytest $(ARGS)
 else
 	$(BIN) -m pytest -n auto --dist worksteal --ignore=tests/browser --durations=10
-	$(BIN) -m pytest tests/browser --durations=10
+	$(BIN) -m pytest -n 2 --dist worksteal tests/browser --durations=10
 endif
 
 bench: $(VENV)/installed-bench

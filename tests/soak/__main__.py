@@ -9,15 +9,17 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path
-from tests.soak import closed, faults, load
+from tests.soak import classroom, closed, faults, load
 
 
 def main() -> None:
     """Run the parts that were asked for, all by default."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
-    parser.add_argument("parts", nargs="*", help="hostile, load, closed, faults; all of them if none is named")
+    parser.add_argument("parts", nargs="*", help="hostile, load, class, closed, faults; all of them if none is named")
     parser.add_argument("--minutes", type=float, default=5.0, help="how long the sessions work")
     parser.add_argument("--sessions", type=int, default=50)
+    parser.add_argument("--visitors", type=int, default=30, help="of the class")
+    parser.add_argument("--other", type=Path, help="a checkout of another version to compare the class with")
     args = parser.parse_args()
     failed = False
     with tempfile.TemporaryDirectory() as name:
@@ -27,6 +29,7 @@ def main() -> None:
         parts: dict[str, Callable[[], object]] = {
             "hostile": _hostile,
             "load": lambda: load.main(folder, args.sessions, args.minutes),
+            "class": lambda: classroom.main(folder, args.visitors, min(args.minutes, 3.0), args.other),
             "closed": lambda: closed.main(folder),
             "faults": lambda: faults.main(folder, copied),
         }

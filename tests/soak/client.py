@@ -39,6 +39,8 @@ class Session:
         self.states: dict[str, WidgetState] = {}
         self.elements: dict[tuple[int, ...], Element] = {}
         self.script_hash = ""
+        self.pages: dict[str, str] = {}
+        """path of each page -> its hash"""
         self.waited: list[str] = []
         """what spinners said"""
 
@@ -53,6 +55,18 @@ class Session:
         """Give widgets, by their keys, new values; seconds until the page was whole."""
         self.ask(values)
         return self._answer()
+
+    def go(self, path: str) -> float:
+        """Open another page of the menu; seconds until it was whole."""
+        self.script_hash = self.pages.get(path, self.pages[""])
+        return self._rerun()
+
+    def options(self, key: str) -> list[str]:
+        """What a radio, a select box or a slider offers; nothing if the page does not have it."""
+        try:
+            return list(getattr(self._widget(key), "options", []))
+        except KeyError:
+            return []
 
     def ask(self, values: Mapping[str, Any]) -> None:
         """`change` without waiting for the page."""
@@ -118,6 +132,9 @@ class Session:
             if kind == "new_session":
                 started, self.elements = True, {}
                 self.script_hash = message.new_session.page_script_hash
+            elif kind == "navigation":
+                self.pages = {page.url_pathname: page.page_script_hash for page in message.navigation.app_pages}
+                self.script_hash = message.navigation.page_script_hash
             elif kind == "delta":
                 self._draw(message)
             elif kind == "script_finished" and started and message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY:

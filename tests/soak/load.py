@@ -84,6 +84,10 @@ class Tally:
     """answers before which somebody read how many are before"""
     crossed: int = 0
     """answers that were another session's"""
+    by_move: dict[str, list[float]] = field(default_factory=dict)
+    """seconds, by what was done"""
+    work: float = 0.0
+    """the server's processor time, in seconds"""
 
     def quantile(self, share: float) -> float:
         return float(np.quantile(self.seconds, share)) if self.seconds else float("nan")

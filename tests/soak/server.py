@@ -20,11 +20,11 @@ TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 class Server:
     """One process; `start` may be called again after `kill`, and takes the same port."""
 
-    def __init__(self, log: Path, checkpoints: Path | None = None) -> None:
+    def __init__(self, log: Path, checkpoints: Path | None = None, root: Path | None = None) -> None:
         with closing(socket.socket()) as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.log = log
+        self.log, self.root = log, root or ROOT
         self.environment = os.environ | {"OMP_WAIT_POLICY": "PASSIVE"}
         if checkpoints:
             self.environment["ATTENTION_EXPLORER_CHECKPOINTS"] = str(checkpoints)
@@ -32,7 +32,7 @@ class Server:
     def start(self) -> None:
         command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(self.port)]
         with open(self.log, "ab") as output:
-            self.process = subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=output, stderr=output)
+            self.process = subprocess.Popen(command, cwd=self.root, env=self.environment, stdout=output, stderr=output)
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline and self.process.poll() is None:
             try:
@@ -73,9 +73,9 @@ class Server:
 
 
 @contextmanager
-def serving(log: Path, checkpoints: Path | None = None) -> Iterator[Server]:
-    """A server on a free port, stopped afterwards."""
-    server = Server(log, checkpoints)
+def serving(log: Path, checkpoints: Path | None = None, root: Path | None = None) -> Iterator[Server]:
+    """A server on a free port, stopped afterwards; of the checkout `root`, by default this one."""
+    server = Server(log, checkpoints, root)
     server.start()
     try:
         yield server
