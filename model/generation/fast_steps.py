@@ -31,7 +31,10 @@ class FastTransformer:
 
     def __init__(self, model: Transformer) -> None:
         self.model, config = model, model.config
-        self.modules = tuple(model.modules())
+        encoder = (model.src_embedding, model.encoder, model.memory)
+        self.encoder_modules = tuple(module for part in encoder for module in part.modules())
+        others = (module for module in model.modules() if module not in set(self.encoder_modules))
+        self.decoder_modules = (*others, *model.tgt_embedding.modules())
         self.n_heads, self.d_k = config.n_heads, config.d_k
         self.encoder = [_EncoderLayer(layer) for layer in model.encoder.layers]
         self.decoder = [_DecoderLayer(layer) for layer in model.decoder.layers]
@@ -40,16 +43,17 @@ class FastTransformer:
         self.memory_keys_values = _affine(*(linear for cross in crosses for linear in (cross.w_k, cross.w_v)))
         self.output = _product(model.output.weight)
 
-    def start(self, src: Tensor, src_mask: Tensor, copies: int) -> "FastSteps":
+    def start(self, src: Tensor, src_mask: Tensor, copies: int, memory: Tensor | None = None) -> "FastSteps":
         """Encode the sources and prepare to decode `copies` hypotheses of each.
 
         Args:
             src: token ids (sentence, source position).
             src_mask: bool (sentence, 1, 1, source position); True = may attend.
             copies: adjacent rows per sentence.
+            memory: of a changed encoder, (sentence, source position, d_model); None: encode here.
         """
         mask = None if bool(src_mask.all()) else src_mask
-        keys_values = self.memory_keys_values(self._encode(src, mask))
+        keys_values = self.memory_keys_values(self._encode(src, mask) if memory is None else memory.flatten(0, 1))
         split = (*src.shape, len(self.decoder), 2, self.n_heads, self.d_k)
         keys_values = keys_values.view(split).permute(2, 3, 0, 4, 1, 5).contiguous()
         target = keys_values.new_empty(

@@ -108,9 +108,9 @@ def _chain(translator: Checkpoint, trace: Trace) -> Iterator[tuple[Array, Array]
     changes = [intervention.edits(model) for intervention in trace.interventions]
     for name, stream in trace.streams.items():
         embedding, embedded, ids = model.embeddings[name], stream.embedded, list(stream.tokens.ids)
-        yield _double(embedding.tokens.weight)[ids] * embedding.scale, embedded.embedding
+        yield _double(embedding.tokens.weight[ids]) * embedding.scale, embedded.embedding
         if embedding.positions is not None:
-            positional = _double(embedding.positions)[: len(ids)]
+            positional = _double(embedding.positions[: len(ids)])
             yield _changed(changes, f"{EMBEDDINGS[name]}.positional", positional), embedded.positional
         yield embedded.embedding + embedded.positional.astype(np.float64), embedded.sum
     for attention in trace.attentions.values():
@@ -122,7 +122,7 @@ def _chain(translator: Checkpoint, trace: Trace) -> Iterator[tuple[Array, Array]
             yield from _sublayer_chain(model, changes, sublayer)
             x = sublayer.after
         yield _final(model, name, x), stream.final
-    yield stream.final @ _double(model.output.weight).T, trace.logits
+    yield _multiply(stream.final, _double(model.output.weight).T), trace.logits
 
 
 def _attention_chain(model: Network, changes: Changes, attention: Attention) -> Iterator[tuple[Array, Array]]:
@@ -133,8 +133,8 @@ def _attention_chain(model: Network, changes: Changes, attention: Attention) -> 
         return _changed(changes, f"{path}.{point}", computed, {f"{path}.mask": attention.mask})
 
     for name, source in (("q", attention.query_input), ("k", attention.key_input), ("v", attention.key_input)):
-        w, b = (getattr(learned, f"{kind}_{name}").astype(np.float64) for kind in "wb")
-        projected = source @ w + b[:, None]
+        w, b = (getattr(learned, f"{kind}_{name}") for kind in "wb")
+        projected = _multiply(source, w) + b[:, None]
         if attention.qk_norm and name != "v":
             yield projected, getattr(attention.qk_norm, name)
             projected = getattr(attention.qk_norm, f"{name}_norm")(getattr(attention.qk_norm, name))
@@ -142,8 +142,7 @@ def _attention_chain(model: Network, changes: Changes, attention: Attention) -> 
             yield projected, getattr(attention.rotary, name)
             projected = attention.rotary.turn(getattr(attention.rotary, name).astype(np.float64))
         yield changed(name, projected), getattr(attention, name)
-    q, k, z = (getattr(attention, name).astype(np.float64) for name in "qkz")
-    yield q @ k.transpose(0, 2, 1), attention.scores
+    yield _multiply(attention.q, attention.k.transpose(0, 2, 1)), attention.scores
     yield changed("scaled", attention.scores.astype(np.float64) * attention.scale), attention.scaled
     taus = np.ones((attention.n_heads, 1, 1), attention.temperature.dtype)
     yield changed("temperature", taus)[:, 0, 0], attention.temperature
@@ -152,8 +151,8 @@ def _attention_chain(model: Network, changes: Changes, attention: Attention) -> 
     masked = changed("masked", np.where(attention.mask, attention.pre_softmax, minus_infinity))
     masked = (masked / attention.temperature[:, None, None]).astype(np.float64)
     yield changed("pattern", softmax(masked)), attention.pattern
-    yield changed("z", attention.pattern.astype(np.float64) @ attention.v), attention.z
-    yield changed("out", (z @ learned.w_o).sum(axis=0) + learned.b_o), attention.out
+    yield changed("z", _multiply(attention.pattern, attention.v)), attention.z
+    yield changed("out", _multiply(attention.z, learned.w_o).sum(axis=0) + learned.b_o), attention.out
 
 
 def _changed(changes: Changes, path: str, computed: Array, earlier: Mapping[str, Array] | None = None) -> Array:
@@ -193,6 +192,11 @@ def _linear(linear: nn.Linear, x: Array) -> Tensor:
     """x W + b in double precision."""
     product = torch.from_numpy(x.astype(np.float64)) @ linear.weight.detach().cpu().double().T
     return product if linear.bias is None else product + linear.bias.detach().cpu().double()
+
+
+def _multiply(left: Array, right: Array) -> Array:
+    """The product of matrices in double precision; PyTorch's, which keeps to the cores that a run may use."""
+    return torch.matmul(*(torch.from_numpy(each.astype(np.float64)) for each in (left, right))).numpy()
 
 
 def _final(model: Network, stack: str, x: Array) -> Array:

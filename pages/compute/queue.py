@@ -13,9 +13,11 @@ import streamlit as st
 from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yield_check
 
 from model.cancel import cancellable
-from model.checkpoints.devices import OutOfMemory, free_memory
+from model.checkpoints.devices import OutOfMemory, free_memory, share_cores
 
 RUNS_VARIABLE = "ATTENTION_EXPLORER_RUNS"
+MOST_RUNS = 4
+"""at once, unless ATTENTION_EXPLORER_RUNS says otherwise: with more, Python runs too few of them at the same time"""
 MOST_WAITING = 100
 """requests that may wait; later ones are asked to try again"""
 POLL_SECONDS = 0.1
@@ -120,9 +122,11 @@ class Queue:
 
 @st.cache_resource(show_spinner=False)
 def model_queue() -> Queue:
-    """The one queue of this process: as many places as ATTENTION_EXPLORER_RUNS says, or as there are cores."""
-    places = os.environ.get(RUNS_VARIABLE, "")
-    return Queue(max(int(places), 1) if places.isdecimal() else os.cpu_count() or 1)
+    """The one queue of this process: as many places as ATTENTION_EXPLORER_RUNS says, or a place for each core."""
+    said = os.environ.get(RUNS_VARIABLE, "")
+    places = max(int(said), 1) if said.isdecimal() else min(os.cpu_count() or 1, MOST_RUNS)
+    share_cores(places)
+    return Queue(places)
 
 
 @contextmanager

@@ -61,12 +61,14 @@ class Session:
         self.script_hash = self.pages.get(path, self.pages[""])
         return self._rerun()
 
-    def options(self, key: str) -> list[str]:
-        """What a radio, a select box or a slider offers; nothing if the page does not have it."""
+    def options(self, key: str) -> list[Any]:
+        """The values that a widget with this key takes; none if the page does not have it."""
         try:
-            return list(getattr(self._widget(key), "options", []))
+            widget = self._widget(key)
         except KeyError:
             return []
+        offered = [getattr(option, "content", option) for option in widget.options]
+        return offered or list(np.arange(widget.min, widget.max + 1))
 
     def ask(self, values: Mapping[str, Any]) -> None:
         """`change` without waiting for the page."""

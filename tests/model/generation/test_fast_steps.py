@@ -100,3 +100,18 @@ def test_whoever_watches_sees_every_step_and_an_intervention_works_in_it(tiny_mo
         assert observed(tiny_model.modules())
         changed = greedy(tiny_model, [[5, 6, EOS]], fast=FastTransformer(tiny_model))
     assert changed[0].log_probability != greedy(tiny_model, [[5, 6, EOS]])[0].log_probability
+
+
+@few
+@given(configs(), SOURCES)
+def test_a_changed_encoder_is_decoded_as_without_the_fast_form(config: TransformerConfig, sources) -> None:
+    model = random_model(replace(config, max_len=12), dtype=torch.float64)
+    fast = FastTransformer(model)
+    with applied(model, [AttentionTemperature(0.01, kind="encoder_self")]):
+        assert observed(fast.encoder_modules)
+        assert not observed(fast.decoder_modules)
+        ours = [greedy(model, sources, fast=fast), *beam_search(model, sources, 3, fast=fast)]
+        theirs = [greedy(model, sources), *beam_search(model, sources, 3)]
+    for found, expected in zip(ours, theirs, strict=True):
+        assert [h.tokens for h in found] == [h.tokens for h in expected]
+        assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-9)

@@ -1,0 +1,137 @@
+"""A class: thirty people who think between their moves, each with sentences of their own."""
+
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pages import PAGES
+from tests.soak.client import Session
+from tests.soak.load import Tally
+from tests.soak.server import Server, serving
+
+THINKING = (4.0, 8.0)
+"""seconds between an answer and the next move"""
+GOAL = {0.5: 0.4, 0.95: 1.5}
+"""quantile -> seconds, for 30 visitors on two cores"""
+MOVES = {"place": 5, "temperature": 2, "sentence": 2, "page": 1}
+"""how often each is made, of ten"""
+PEOPLE = ("A man", "A woman", "The girl", "The boy", "My sister", "Our teacher", "An old dog", "A child")
+DEEDS = ("reads", "buys", "finds", "carries", "paints", "sells", "looks at", "takes")
+THINGS = ("a red book", "the small house", "some apples", "a new car", "two letters", "the old map", "a blue shirt")
+PLACES = ("in the garden", "at the station", "near the river", "in the kitchen", "on the street", "after school")
+TEMPERATURES = ("0.2", "0.5", "1", "2", "3")
+
+
+def write_sentence(number: int, count: int) -> str:
+    """The sentence that visitor `number` types as their `count`-th; no two are the same."""
+    rng = random.Random(f"{number} {count}")
+    said = " ".join(rng.choice(words) for words in (PEOPLE, DEEDS, THINGS, PLACES))
+    return f"{said}, and visitor {number} says it {count} times."
+
+
+class Visitor:
+    """Somebody in the class: makes one move after another, and counts their own sentences."""
+
+    def __init__(self, port: int, number: int) -> None:
+        self.number, self.typed = number, 0
+        self.rng = random.Random(number)
+        self.session = Session(port, source=write_sentence(number, 0))
+
+    def move(self) -> tuple[str, float]:
+        """What was done, and after how many seconds the page was whole."""
+        kind = self.rng.choices(list(MOVES), list(MOVES.values()))[0]
+        seconds = getattr(self, f"_change_{kind}")()
+        return kind, seconds
+
+    def _change_place(self) -> float:
+        offered = {key: found for key in ("head", "layer", "step") if (found := self.session.options(key))}
+        if not offered:
+            return self._change_temperature()
+        key = self.rng.choice(list(offered))
+        return self.session.change({key: self.rng.choice(offered[key])})
+
+    def _change_temperature(self) -> float:
+        return self.session.change({"tau": self.rng.choice(TEMPERATURES)})
+
+    def _change_sentence(self) -> float:
+        self.typed += 1
+        return self.session.change({"source": write_sentence(self.number, self.typed)})
+
+    def _change_page(self) -> float:
+        paths = [
+            Path(page.path).stem for group in PAGES.values() for page in group if "a language model" not in page.needs
+        ]
+        return self.session.go(self.rng.choice(paths))
+
+
+def attend(visitor: Visitor, until: float, tally: Tally, thinking: tuple[float, float]) -> None:
+    """Think and move until the time is up."""
+    while True:
+        pause = visitor.rng.uniform(*thinking)
+        if time.monotonic() + pause > until:
+            return
+        time.sleep(pause)
+        try:
+            kind, seconds = visitor.move()
+            tally.seconds.append(seconds)
+            tally.by_move.setdefault(kind, []).append(seconds)
+            tally.errors += visitor.session.problems()
+        except Exception as error:  # a session that fails must not end the others'
+            tally.errors.append(f"visitor {visitor.number}: {type(error).__name__}: {error}")
+            return
+
+
+def teach(
+    server: Server, visitors: int, seconds: float, thinking: tuple[float, float] = THINKING, first: int = 0
+) -> Tally:
+    """That many visitors for that long, numbered from `first`."""
+    tally = Tally()
+    with ThreadPoolExecutor(visitors) as pool:
+        everybody = [Visitor(server.port, first + number) for number in range(visitors)]
+        list(pool.map(lambda visitor: visitor.session.open(), everybody))
+        worked, until = server.seconds_of_work(), time.monotonic() + seconds
+        list(pool.map(lambda visitor: attend(visitor, until, tally, thinking), everybody))
+        tally.work = server.seconds_of_work() - worked
+    for visitor in everybody:
+        visitor.session.close()
+    return tally
+
+
+def main(folder: Path, visitors: int = 30, minutes: float = 3.0, other: Path | None = None) -> list[str]:
+    """Print what was measured; returns what went wrong.
+
+    Args:
+        folder: where the servers write their logs.
+        visitors: how many attend.
+        minutes: how long.
+        other: a checkout of another version, whose answers a second are compared: fifty visitors who never rest.
+    """
+    with serving(folder / "class.log") as server:
+        teach(server, 1, 10.0, (0.0, 0.0), first=900)  # what is made once for each process
+        alone = teach(server, 1, 30.0, (0.2, 0.5), first=901)
+        tally = teach(server, visitors, 60 * minutes)
+        problems = [*alone.errors, *tally.errors, *server.complaints()]
+    print(
+        f"class: {visitors} visitors, {len(tally.seconds)} answers, {len(problems)} errors, "
+        f"p50 {tally.quantile(0.5):.2f} s, p95 {tally.quantile(0.95):.2f} s "
+        f"(alone {alone.quantile(0.5):.2f} s, {alone.quantile(0.95):.2f} s)"
+    )
+    print(f"  {tally.work / max(len(tally.seconds), 1) * 1e3:.0f} ms of processor time an answer; by move, p50:")
+    for kind, seconds in sorted(tally.by_move.items()):
+        print(f"  {kind}: {sorted(seconds)[len(seconds) // 2]:.2f} s of {len(seconds)}")
+    if other:
+        rates = {name: _never_rest(folder, root) for name, root in (("this", None), ("other", other), ("this ", None))}
+        ours = (rates["this"] + rates["this "]) / 2
+        print(
+            f"never resting: 50 visitors get {ours:.1f} answers a second, {ours / rates['other']:.2f} times the other's"
+        )
+    return problems
+
+
+def _never_rest(folder: Path, root: Path | None) -> float:
+    """Answers a second."""
+    with serving(folder / "rush.log", root=root) as server:
+        teach(server, 1, 10.0, (0.0, 0.0), first=900)
+        seconds = 60.0
+        return len(teach(server, 50, seconds, (0.0, 0.0)).seconds) / seconds
