@@ -182,10 +182,17 @@ def test_between_two_steps_of_long_work_others_have_their_turn(monkeypatch):
             pass
 
 
-@pytest.mark.parametrize(("asked", "places"), [("3", 3), ("0", 1), ("many", None), ("", None)])
-def test_the_places_are_the_cores_or_what_the_environment_says(monkeypatch, asked, places):
+@pytest.mark.parametrize(("asked", "places"), [("3", 3), ("0", 1), ("many", queue.MOST_RUNS), ("", queue.MOST_RUNS)])
+def test_the_places_are_a_few_cores_or_what_the_environment_says_and_share_the_cores(monkeypatch, asked, places):
+    import torch
+
     st.cache_resource.clear()
     monkeypatch.setenv(queue.RUNS_VARIABLE, asked)
-    monkeypatch.setattr(queue.os, "cpu_count", lambda: 7)
-    assert queue.model_queue().places == (places or 7)
-    st.cache_resource.clear()
+    monkeypatch.setattr(queue.os, "cpu_count", lambda: 9)
+    threads = torch.get_num_threads()
+    try:
+        assert queue.model_queue().places == places
+        assert torch.get_num_threads() == 9 // places
+    finally:
+        torch.set_num_threads(threads)
+        st.cache_resource.clear()
