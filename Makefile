@@ -4,7 +4,7 @@
 # make bench   measures speed and writes docs/speed.md; ARGS="--only views,peers" make bench: some parts
 #              (speed, views, pages, peers, recording, growth, coldstart); DATA=pairs.tsv, CHECKPOINT=name
 # make soak    fifty people at once, people who leave, killed servers and trainings, hostile text, a full disk;
-#              ARGS="load --minutes 1" make soak: one part, shorter
+#              ARGS="load --minutes 1" make soak: one part, shorter; ARGS="class" make soak: thirty who think between moves
 # Each makes .venv by itself and installs the pinned requirements into it when they have changed.
 # Another interpreter: make run PYTHON=/path/to/python3.12
 

@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +15,8 @@ THINKING = (4.0, 8.0)
 """seconds between an answer and the next move"""
 GOAL = {0.5: 0.4, 0.95: 1.5}
 """quantile -> seconds, for 30 visitors on two cores"""
+RUSH = 60.0
+"""seconds for which fifty visitors never rest"""
 MOVES = {"place": 5, "temperature": 2, "sentence": 2, "page": 1}
 """how often each is made, of ten"""
 PEOPLE = ("A man", "A woman", "The girl", "The boy", "My sister", "Our teacher", "An old dog", "A child")
@@ -33,10 +36,10 @@ def write_sentence(number: int, count: int) -> str:
 class Visitor:
     """Somebody in the class: makes one move after another, and counts their own sentences."""
 
-    def __init__(self, port: int, number: int) -> None:
+    def __init__(self, port: int, number: int, cookie: str = "") -> None:
         self.number, self.typed = number, 0
         self.rng = random.Random(number)
-        self.session = Session(port, source=write_sentence(number, 0))
+        self.session = Session(port, cookie, source=write_sentence(number, 0))
 
     def move(self) -> tuple[str, float]:
         """What was done, and after how many seconds the page was whole."""
@@ -83,19 +86,22 @@ def attend(visitor: Visitor, until: float, tally: Tally, thinking: tuple[float, 
 
 
 def teach(
-    server: Server, visitors: int, seconds: float, thinking: tuple[float, float] = THINKING, first: int = 0
+    servers: Sequence[Server], everybody: Sequence[Visitor], seconds: float, thinking: tuple[float, float] = THINKING
 ) -> Tally:
-    """That many visitors for that long, numbered from `first`."""
+    """All of them for that long; `servers` are those that do the work."""
     tally = Tally()
-    with ThreadPoolExecutor(visitors) as pool:
-        everybody = [Visitor(server.port, first + number) for number in range(visitors)]
+    with ThreadPoolExecutor(len(everybody)) as pool:
         list(pool.map(lambda visitor: visitor.session.open(), everybody))
-        worked, until = server.seconds_of_work(), time.monotonic() + seconds
+        worked, until = _work(servers), time.monotonic() + seconds
         list(pool.map(lambda visitor: attend(visitor, until, tally, thinking), everybody))
-        tally.work = server.seconds_of_work() - worked
+        tally.work = _work(servers) - worked
     for visitor in everybody:
         visitor.session.close()
     return tally
+
+
+def _work(servers: Sequence[Server]) -> float:
+    return sum(server.seconds_of_work() for server in servers)
 
 
 def main(folder: Path, visitors: int = 30, minutes: float = 3.0, other: Path | None = None) -> list[str]:
@@ -108,9 +114,9 @@ def main(folder: Path, visitors: int = 30, minutes: float = 3.0, other: Path | N
         other: a checkout of another version, whose answers a second are compared: fifty visitors who never rest.
     """
     with serving(folder / "class.log") as server:
-        teach(server, 1, 10.0, (0.0, 0.0), first=900)  # what is made once for each process
-        alone = teach(server, 1, 30.0, (0.2, 0.5), first=901)
-        tally = teach(server, visitors, 60 * minutes)
+        teach([server], [Visitor(server.port, 900)], 10.0, (0.0, 0.0))  # what is made once for each process
+        alone = teach([server], [Visitor(server.port, 901)], 30.0, (0.2, 0.5))
+        tally = teach([server], [Visitor(server.port, number) for number in range(visitors)], 60 * minutes)
         problems = [*alone.errors, *tally.errors, *server.complaints()]
     print(
         f"class: {visitors} visitors, {len(tally.seconds)} answers, {len(problems)} errors, "
@@ -130,8 +136,8 @@ def main(folder: Path, visitors: int = 30, minutes: float = 3.0, other: Path | N
 
 
 def _never_rest(folder: Path, root: Path | None) -> float:
-    """Answers a second."""
+    """Answers a second that fifty visitors get."""
     with serving(folder / "rush.log", root=root) as server:
-        teach(server, 1, 10.0, (0.0, 0.0), first=900)
-        seconds = 60.0
-        return len(teach(server, 50, seconds, (0.0, 0.0)).seconds) / seconds
+        teach([server], [Visitor(server.port, 900)], 10.0, (0.0, 0.0))
+        everybody = [Visitor(server.port, number) for number in range(50)]
+        return len(teach([server], everybody, RUSH, (0.0, 0.0)).seconds) / RUSH

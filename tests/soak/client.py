@@ -25,13 +25,20 @@ PATIENCE = 300
 class Session:
     """One websocket; each change waits for the page that follows."""
 
-    def __init__(self, port: int, **query: str) -> None:
+    def __init__(self, port: int, cookie: str = "", **query: str) -> None:
         address = f"ws://localhost:{port}/_stcore/stream"
+        self.cookie = cookie
         self._open = ExitStack()
         self.socket = self._open.enter_context(
             # No bound on what waits to be read: a session that leaves without reading must see the server's goodbye.
             connect(
-                address, subprotocols=["streamlit"], max_size=None, max_queue=None, ping_interval=None, open_timeout=60
+                address,
+                subprotocols=["streamlit"],
+                additional_headers={"Cookie": cookie} if cookie else None,
+                max_size=None,
+                max_queue=None,
+                ping_interval=None,
+                open_timeout=60,
             )
         )
         self.query = query

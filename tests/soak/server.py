@@ -14,16 +14,23 @@ from urllib.error import URLError
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120
 """seconds that a start may take"""
+ESTABLISHED = "01"
+"""in /proc/net/tcp"""
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+def free_port() -> int:
+    """A port on which nobody listens."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 class Server:
     """One process; `start` may be called again after `kill`, and takes the same port."""
 
     def __init__(self, log: Path, checkpoints: Path | None = None, root: Path | None = None) -> None:
-        with closing(socket.socket()) as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.log, self.root = log, root or ROOT
         self.environment = os.environ | {"OMP_WAIT_POLICY": "PASSIVE"}
         if checkpoints:
@@ -66,6 +73,11 @@ class Server:
         """Processor time so far, of all threads."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def connections(self) -> int:
+        """Open TCP connections from others to this server."""
+        rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()]
+        return sum(row[1].endswith(f":{self.port:04X}") and row[3] == ESTABLISHED for row in rows[1:] if len(row) > 3)
 
     def complaints(self) -> list[str]:
         """Lines of its log that tell of an exception."""

@@ -1,5 +1,6 @@
 """Small versions of `make soak`; that a killed training loses nothing is in tests/model/training/test_train.py."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ pytest.importorskip("websockets")
 
 from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.checkpoints.translator import Translator
-from tests.soak import closed, faults, load
+from tests.soak import classroom, closed, faults, load, replicas
 from tests.soak.server import Server, serving
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to look at the server")
@@ -38,6 +39,24 @@ def test_the_load_notices_an_answer_that_is_somebody_else_s(translator: Translat
     first, second = (load.Answer.expected(case.traced(translator)) for case in (one, other))
     assert first.same(first)
     assert not first.same(second)
+
+
+def test_a_class_makes_every_kind_of_move_and_meets_no_error(server: Server) -> None:
+    everybody = [classroom.Visitor(server.port, number) for number in range(3)]
+    tally = classroom.teach([server], everybody, 3.0, (0.0, 0.1))
+    assert tally.errors == []
+    assert len(tally.seconds) >= len(everybody)
+    typed = [classroom.write_sentence(number, count) for number in range(30) for count in range(30)]
+    assert len(set(typed)) == len(typed)
+
+
+def test_behind_nginx_visitors_stay_with_their_process_and_survive_its_end(
+    saved_checkpoints: Path, tmp_path: Path
+) -> None:
+    if replicas.nginx_program() is None:
+        message = "needs nginx on the path"
+        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+    assert replicas.lose_one(tmp_path, saved_checkpoints, sessions=9) == []
 
 
 def test_work_is_dropped_when_the_sessions_close(server: Server) -> None:
