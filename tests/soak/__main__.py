@@ -9,14 +9,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path
-from tests.soak import classroom, closed, faults, load, replicas
+from tests.soak import classroom, closed, faults, load, replicas, visits
 
 
 def main() -> None:
     """Run the parts that were asked for, all by default."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument(
-        "parts", nargs="*", help="hostile, load, class, replicas, closed, faults; all of them if none is named"
+        "parts", nargs="*", help="hostile, load, class, replicas, visits, closed, faults; all of them if none is named"
     )
     parser.add_argument("--minutes", type=float, default=5.0, help="how long the sessions work")
     parser.add_argument("--sessions", type=int, default=50)
@@ -33,6 +33,7 @@ def main() -> None:
             "load": lambda: load.main(folder, args.sessions, args.minutes),
             "class": lambda: classroom.main(folder, args.visitors, min(args.minutes, 3.0), args.other),
             "replicas": lambda: replicas.main(folder),
+            "visits": lambda: visits.main(folder),
             "closed": lambda: closed.main(folder),
             "faults": lambda: faults.main(folder, copied),
         }

@@ -62,10 +62,13 @@ class Visitor:
         return self.session.change({"source": write_sentence(self.number, self.typed)})
 
     def _change_page(self) -> float:
-        paths = [
-            Path(page.path).stem for group in PAGES.values() for page in group if "a language model" not in page.needs
-        ]
-        return self.session.go(self.rng.choice(paths))
+        return self.session.go(self.rng.choice(list_pages()))
+
+
+def list_pages() -> list[str]:
+    """The paths of the pages that show a translator."""
+    found = (page for group in PAGES.values() for page in group if "a language model" not in page.needs)
+    return [Path(page.path).stem for page in found]
 
 
 def attend(visitor: Visitor, until: float, tally: Tally, thinking: tuple[float, float]) -> None:

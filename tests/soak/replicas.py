@@ -65,7 +65,7 @@ def _answers(port: int) -> bool:
 
 
 def lose_one(folder: Path, checkpoints: Path | None = None, sessions: int = 30, replicas: int = 3) -> list[str]:
-    """Everybody sees their view; the busiest process is killed; everybody reloads their address and sees the same again."""
+    """The busiest process is killed; everybody reloads their address, and must see what they saw before."""
     problems = []
     with ExitStack() as stack:
         servers = [
