@@ -1,4 +1,4 @@
-"""Training: the log of this checkpoint, learning rate, label smoothing, and attention at earlier steps."""
+"""Training: the log of this checkpoint, learning rate, label smoothing, attention at earlier steps, our own studies."""
 
 from model.analysis.view_arrays import training_arrays
 from model.checkpoints.snapshots import open_snapshot
@@ -7,6 +7,7 @@ from model.training.schedule import fit_schedule, noam
 from pages.frame.open_page import open_page
 from pages.parts.model_card import card_of
 from pages.parts.snapshots import show_snapshots
+from pages.parts.studies import show_ablations, show_scaling
 from pages.parts.training import log_table, show_curves, show_schedule, show_smoothing
 from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
@@ -24,6 +25,8 @@ tabs(
         "Learning rate": lambda: show_schedule(view, log),
         "Label smoothing": lambda: show_smoothing(view),
         "Attention through training": lambda: show_snapshots(view, last_step),
+        "Ablations": lambda: show_ablations(view),
+        "Scaling": lambda: show_scaling(view),
     },
     "training",
 )

@@ -25,6 +25,7 @@ from model.analysis.softmax import (
 )
 from model.analysis.two_runs import TopTokens, top_tokens
 from model.background.sizes import count_parameters
+from model.background.studies import read_study
 from model.background.table_3 import TABLE_3
 from model.checkpoints.card import read_card
 from model.checkpoints.checkpoint import Checkpoint
@@ -258,6 +259,11 @@ def card_arrays(translator: Checkpoint) -> dict[str, Any]:
 def size_arrays(translator: Checkpoint, others: Sequence[TransformerConfig]) -> dict[str, Any]:
     """Parameters of each part of this model, and of models of other configurations, by number."""
     return {"own": translator.parameters_by_part()} | {str(i): count_parameters(o) for i, o in enumerate(others)}
+
+
+def study_arrays(name: str) -> dict[str, Array]:
+    """The columns of checkpoints/studies/<name>.csv."""
+    return {str(column): values.to_numpy() for column, values in read_study(name).items()}
 
 
 def table_3_arrays() -> dict[str, Array]:

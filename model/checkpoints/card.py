@@ -44,12 +44,16 @@ _UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, Recu
 
 
 def read_card(folder: Path) -> Card:
-    """Read what a checkpoint's folder has besides its weights; a missing or broken file raises no error."""
+    """Read what a checkpoint's folder has besides its weights; a missing or broken file raises no error.
+
+    The small checkpoints in studies/ share one README.md there.
+    """
     missing: dict[str, str] = {}
 
     def read(name: str, parse: Callable[[str], Any], without: str) -> Any:
         try:
-            return parse((folder / name).read_text(encoding="utf-8"))
+            shared = name == "README.md" and folder.parent.name == "studies"
+            return parse(((folder.parent if shared else folder) / name).read_text(encoding="utf-8"))
         except FileNotFoundError:
             missing[name] = f"This checkpoint has no {name}: {without}"
         except _UNREADABLE:

@@ -51,6 +51,11 @@ def available_checkpoints() -> list[str]:
     return sorted(names, key=lambda name: name != DEFAULT_CHECKPOINT)
 
 
+def study_checkpoints() -> list[str]:
+    """Names of the small checkpoints in `studies/`, which differ in one choice each: "studies/heads-1"."""
+    return sorted(f"studies/{path.parent.name}" for path in checkpoint_folder().glob("studies/*/config.json"))
+
+
 def save_checkpoint(folder: Path, model: Network, tokenizer: Tokenizer, weights: Mapping[str, Tensor]) -> None:
     """Write config.json, tokenizer.model and model.safetensors (fp16) into `folder`.
 
@@ -88,7 +93,7 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     """Open a checkpoint by its name or path.
 
     Args:
-        name: one of `available_checkpoints()`, or the path of such a folder.
+        name: one of `available_checkpoints()` or `study_checkpoints()`, or the path of such a folder.
         device: "auto" (CUDA if available), "cpu", "cuda", "cuda:1", ...
 
     Raises:
@@ -108,7 +113,7 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     load_weights(model, folder / "model.safetensors")
     model = model.to(pick_device(device)).eval().requires_grad_(False)
     opened = OPENED[config.family]
-    return opened(name=folder.name, hash=hashes["model.safetensors"], model=model, tokenizer=tokenizer)
+    return opened(name=_name_of(folder), hash=hashes["model.safetensors"], model=model, tokenizer=tokenizer)
 
 
 def load_weights(model: Network, path: Path) -> None:
@@ -171,6 +176,12 @@ def _damaged(path: Path, problem: str) -> CheckpointError:
     return CheckpointError(
         f"{path} {problem}. Restore the folder (git checkout), or train it again with python -m model.train."
     )
+
+
+def _name_of(folder: Path) -> str:
+    """As it opens again: relative to the folder of all checkpoints where it lies in there."""
+    inside, root = (Path(os.path.normpath(path.absolute())) for path in (folder, checkpoint_folder()))
+    return inside.relative_to(root).as_posix() if root in inside.parents else folder.name
 
 
 def _is_file(path: Path) -> bool:

@@ -15,7 +15,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.checkpoints.devices import available_devices
-from model.checkpoints.store import DEFAULT_CHECKPOINT, CheckpointError, available_checkpoints
+from model.checkpoints.store import DEFAULT_CHECKPOINT, CheckpointError, available_checkpoints, study_checkpoints
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
 from pages import PAGES, Page, page_of
@@ -192,8 +192,14 @@ def _offer_own_translation() -> None:
             state["typed"] = run(translator, Request(translator.truncate(state["source"]))).translation
 
 
+def offered_checkpoints(key: str) -> list[str]:
+    """What the control `key` offers: every checkpoint, but of the small ones of the studies the chosen one only."""
+    chosen = st.session_state.get(key) or st.query_params.get(key)
+    return [*available_checkpoints(), *(name for name in study_checkpoints() if name == chosen)]
+
+
 def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:
-    checkpoints, devices = available_checkpoints() or [DEFAULT_CHECKPOINT], available_devices()
+    checkpoints, devices = offered_checkpoints("checkpoint") or [DEFAULT_CHECKPOINT], available_devices()
     trained = "Which trained model runs. They differ in size and in the text they were trained on: see Model card."
     checkpoint = select("Checkpoint", checkpoints, "checkpoint", notes=notes, help=trained)
     if about := examples_of(checkpoint).about:

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import streamlit as st
 
-from model.checkpoints.store import CheckpointError, available_checkpoints
+from model.checkpoints.store import CheckpointError
 from model.checkpoints.translator import Translator
 from model.generation.long_text import one_line
 from pages.compute.runs import open_translator, run
 from pages.compute.view import Place, View
 from pages.frame.examples import examples_of
-from pages.frame.sidebar import FIRST_SENTENCE
+from pages.frame.sidebar import FIRST_SENTENCE, offered_checkpoints
 from pages.widgets.controls import choice, select, text_area, toggle
 
 MODES = {"heads": "Heads", "sentences": "Sentences", "checkpoints": "Checkpoints"}
@@ -92,7 +92,8 @@ def _take_pair(checkpoint: str) -> None:
 
 
 def _checkpoint(view: View) -> View:
-    others = [name for name in available_checkpoints() if name != view.translator.name and _has_kinds(name, view)]
+    offered = offered_checkpoints("side_checkpoint")
+    others = [name for name in offered if name != view.translator.name and _has_kinds(name, view)]
     if not others:
         st.info(
             "There is no other checkpoint with these kinds of attention, so both sides show the sidebar's. Train one "

@@ -16,7 +16,7 @@ RUN = "files_of"
 
 def name_files(checkpoint: str, weights: str) -> None:
     """Let the file names of all charts end in checkpoint and hash, until the next run."""
-    st.session_state[RUN] = f"{checkpoint}-{weights[:8]}"
+    st.session_state[RUN] = f"{checkpoint.replace('/', '-')}-{weights[:8]}"
 
 
 def axis_labels(attention: Attention) -> tuple[list[str], list[str]]:

@@ -52,7 +52,7 @@ def export(
     # The files are made when they are requested; by then the address is gone.
     facts, trace = _facts(view), view.trace
     tokens = {"src_tokens": trace.src_tokens, "tgt_tokens": trace.tgt_tokens}
-    stem = f"{name}-{trace.checkpoint}-{trace.checkpoint_hash[:8]}"
+    stem = f"{name}-{trace.checkpoint.replace('/', '-')}-{trace.checkpoint_hash[:8]}"
     files = {"HTML: the pictures, to open without a network": ("html", lambda: _html(facts, name, pictures))}
     files = files if pictures else {}
     files["CSV: the table, for a spreadsheet"] = (
