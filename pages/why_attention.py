@@ -5,9 +5,11 @@ import streamlit as st
 
 from model.background import scoring_functions, table_1
 from model.background.lstm import layer_contenders
+from model.background.rivals import AdditiveAttention, RecurrentTranslator, loss_gradient
 from model.background.stopwatch import measure
 from model.background.table_1 import layer_costs
 from pages.frame.open_page import open_page
+from pages.parts.rivals import show_comparison, show_rivals
 from pages.parts.why_attention import show_measured, show_paths, show_scoring
 from pages.widgets.chart import chart
 from pages.widgets.controls import slider, table, tabs
@@ -55,6 +57,8 @@ explain(
 tabs(
     {
         "Path length": lambda: show_paths(view, k, r),
+        "Recurrence and attention": lambda: show_rivals(view),
+        "Three models compared": lambda: show_comparison(view),
         "Measured": lambda: show_measured(view),
         "Scoring functions": lambda: show_scoring(view),
     },
@@ -69,6 +73,7 @@ show_code(
         scoring_functions.additive,
         scoring_functions.scoring_costs,
     ),
+    *(RecurrentTranslator, AdditiveAttention, loss_gradient),
 )
 export(
     view,

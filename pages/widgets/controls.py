@@ -13,6 +13,8 @@ DEFAULTS = "defaults"
 """in the session: the default of each control drawn so far, by key"""
 LONGEST_IN_LINK = 2_000
 """characters: a server refuses a URL of 64 kB, and one character may take nine bytes there"""
+SECONDS_A_STEP = 0.8
+"""while steps are played"""
 
 Options = Mapping[Any, str] | Sequence[Any]
 """values with the label of each, or values that are their own labels"""
@@ -82,6 +84,42 @@ def slider(
     return place.slider(label, *limits, default, step, key=key, **_keep(in_link), **options)
 
 
+def stepper(show: Callable[[int], Any], label: str, limits: tuple[int, int], default: int, key: str) -> None:
+    """A step on a slider, and a button that plays the steps one after another; only this part of the page runs again.
+
+    Args:
+        show: draws the chosen step.
+        label: of the slider.
+        limits: the first and the last step.
+        default: the step at first.
+        key: of the session and of the URL.
+    """
+    playing = st.session_state.get(f"{key}-playing")
+    st.fragment(_show_step, run_every=SECONDS_A_STEP if playing else None)(show, label, limits, default, key)
+
+
+def _show_step(show: Callable[[int], Any], label: str, limits: tuple[int, int], default: int, key: str) -> None:
+    state, playing = st.session_state, f"{key}-playing"
+    if state.get(playing):
+        state[key] = min(state.get(key, default) + 1, limits[1])
+    left, right = st.columns([1, 5], vertical_alignment="bottom")
+    name, icon = ("Pause", ":material/pause:") if state.get(playing) else ("Play", ":material/play_arrow:")
+    arguments = {"on_click": _play_or_pause, "args": (limits, key), "width": "stretch"}
+    pressed = left.button(name, key=f"{key}-play", icon=icon, **arguments)
+    show(step := slider(label, limits, default, key, place=right))
+    if state.get(playing) and step == limits[1]:
+        state[playing], pressed = False, True
+    if pressed:
+        st.rerun()  # of the whole page, since only that starts and stops the clock
+
+
+def _play_or_pause(limits: tuple[int, int], key: str) -> None:
+    state = st.session_state
+    state[f"{key}-playing"] = not state.get(f"{key}-playing")
+    if state[f"{key}-playing"] and state[key] == limits[1]:
+        state[key] = limits[0]
+
+
 def choice(label: str, options: Options, key: str, *, default: Any = None, place: Any = st, **others: Any) -> Any:
     """One of a few options side by side.
 
@@ -140,10 +178,10 @@ def toggle(label: str, key: str, *, place: Any = st, **options: Any) -> bool:
     return place.toggle(label, key=key, **_keep(True), **options)
 
 
-def text(label: str, key: str, *, place: Any = st, **options: Any) -> str:
-    """A line of text, empty at first."""
-    register(key, "")
-    return place.text_input(label, key=key, **_keep(True), **options) or ""
+def text(label: str, key: str, *, default: str = "", place: Any = st, **options: Any) -> str:
+    """A line of text."""
+    register(key, default)
+    return place.text_input(label, default, key=key, **_keep(True), **options) or ""
 
 
 def text_area(label: str, default: str, key: str, placeholder: str, button: str, **options: Any) -> str:
