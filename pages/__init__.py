@@ -161,8 +161,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/training.py",
                 title="Training",
                 icon=":material/trending_up:",
-                summary="How the model was trained: loss and BLEU, learning rate, label smoothing, and one head's "
-                "weights at several steps.",
+                summary="How the model was trained: loss and BLEU, learning rate, label smoothing, one head's weights "
+                "at several steps; and what each choice is worth, in small trainings of our own.",
                 look_for="Watch the development loss fall and BLEU rise. The tabs below show the learning rate, the "
                 "smoothed targets, and one head at several training steps.",
             ),
@@ -171,7 +171,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Why attention",
                 icon=":material/speed:",
                 summary="What a layer costs and how far information travels in it: attention, recurrence and "
-                "convolution, counted and timed.",
+                "convolution, counted and timed; and two LSTMs beside a Transformer, step by step.",
                 look_for="Find your sentence on the lines: left of the circle, at n < d, the n² d of self-attention in "
                 "Table 1 is less than the n d² of recurrence, and at any length it connects any two tokens in "
                 "one step.",

@@ -263,7 +263,7 @@ def size_arrays(translator: Checkpoint, others: Sequence[TransformerConfig]) -> 
 
 def study_arrays(name: str) -> dict[str, Array]:
     """The columns of checkpoints/studies/<name>.csv."""
-    return {str(column): values.to_numpy() for column, values in read_study(name).items()}
+    return {str(column): np.array(values.tolist()) for column, values in read_study(name).items()}
 
 
 def table_3_arrays() -> dict[str, Array]:

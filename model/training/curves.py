@@ -32,3 +32,7 @@ def read_curve(run: Path) -> pd.DataFrame:
     log.insert(2, "embedding_parameters", parts["embeddings"] + parts["output"])
     log.insert(4, "tokens", (log["hours"] * 3600 * log["tokens_per_second"]).round(-3).astype(int))
     return log
+
+
+if __name__ == "__main__":
+    main()

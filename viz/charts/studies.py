@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from viz.figure import LEGEND_ABOVE, band, curve, figure, grid, panels, scatter, vline
+from viz.figure import LEGEND_ABOVE, band, curve, figure, grid, panels, scatter, suffix, vline
 from viz.theme import FAINT, GUIDE, OKABE_ITO
 
 Array = np.ndarray
@@ -21,12 +21,13 @@ def ablation_chart(
     Args:
         names: of the rows, base first.
         measures: title -> differences from the mean of base: (seed,) of each row, and the paper's, None where it has no
-            such row.
+            such row. Points beyond `_end_of_axis` stand at the edge, as triangles; hovering shows their number.
     """
-    traces, bands = [], []
+    traces, bands, axes = [], [], {}
     for panel, (title, (seeds, paper)) in enumerate(measures.items(), start=1):
         points = [(value, name) for name, own in zip(names, seeds, strict=True) for value in own]
         means = [own.mean() for own in seeds]
+        end = _end_of_axis(means)
         there = [(value, name) for name, value in zip(names, paper, strict=True) if value is not None]
         for values, label, look in (
             (points, "ours, a seed each", {"color": OURS, "symbol": "circle", "size": 8, "opacity": 0.6}),
@@ -37,30 +38,44 @@ def ablation_chart(
             ),
             (there, "the paper", {"color": PAPER, "symbol": "diamond-open", "size": 10, "line": {"width": 2}}),
         ):
+            far = [abs(value) > end for value, _ in values]
+            symbols = [
+                ("triangle-right" if v > 0 else "triangle-left") if f else look["symbol"]
+                for (v, _), f in zip(values, far, strict=True)
+            ]
             traces.append(
                 scatter(
-                    x=[value for value, _ in values],
+                    x=[min(max(value, -end), end) for value, _ in values],
+                    customdata=[value for value, _ in values],
                     y=[name for _, name in values],
                     name=label,
                     mode="markers",
-                    marker=look,
+                    marker=look | {"symbol": symbols},
                     panel=panel,
                     legendgroup=label,
                     showlegend=panel == 1,
-                    hover=f"%{{y}}<br>{label}: <b>%{{x:+.2f}}</b> {title}",
+                    hover=f"%{{y}}<br>{label}: <b>%{{customdata:+.2f}}</b> {title}",
                 )
             )
+        axes |= {f"xaxis{suffix(panel)}": {"title": title, "range": [-1.04 * end, 1.04 * end]}}
         bands += [band(float(min(seeds[0])), float(max(seeds[0])), FAINT, panel), vline(0, panel, dash="solid")]
     return figure(
         traces,
         grid(1, len(measures), shared_yaxes=True, horizontal_spacing=0.04),
-        *({f"xaxis{panel if panel > 1 else ''}": {"title": title}} for panel, title in enumerate(measures, start=1)),
+        axes,
         panels("yaxis", range(1, len(measures) + 1), {"autorange": "reversed", "showgrid": True}),
         shapes=bands,
         height=60 + 34 * len(names) + 90,
         margin={"t": 60},
         legend=LEGEND_ABOVE,
     )
+
+
+def _end_of_axis(means: Sequence[float]) -> float:
+    """A little more than the largest of the means that are at most forty times the middle one: a run that learned
+    nothing must not squeeze all others together."""
+    sizes = np.abs(means)
+    return float(1.15 * sizes[sizes <= 40 * max(np.median(sizes), 1e-9)].max(initial=1e-9))
 
 
 def scaling_chart(

@@ -167,8 +167,14 @@ TABS = {
     "temperature": ("part", "Before and after", "One row", "Divided by √d_k", "Many temperatures"),
     "what_if": ("part", "Each token", "Next word", "Where it moved", "Force a prefix", "Which heads matter"),
     "decoding": ("part", "Greedy", "Beam", "Sampling", "Two temperatures", "Cost"),
-    "training": ("training", "Learning rate", "Label smoothing", "Attention through training"),
-    "why_attention": ("why", "Path length", "Measured", "Scoring functions"),
+    "training": (
+        "training",
+        *("Learning rate", "Label smoothing", "Attention through training", "Ablations", "Scaling"),
+    ),
+    "why_attention": (
+        "why",
+        *("Path length", "Recurrence and attention", "Three models compared", "Measured", "Scoring functions"),
+    ),
     "model_card": (
         "card",
         *("Scores", "Configuration", "This sentence's work", "Is attention an explanation?"),

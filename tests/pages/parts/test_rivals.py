@@ -1,0 +1,62 @@
+"""Why attention's small models: the figures are the runs' own numbers, whatever somebody types."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from model.background.rivals import ADDITIVE, EXACT_MATCH, FIXED, TRANSFORMER, by_seed, read_results, run_rival
+from pages.parts.rivals import DEFAULT, LONGEST, TITLES, clean_letters
+from tests.pages.figures import figure, numbers, words
+
+pytest.importorskip("streamlit")
+pytestmark = pytest.mark.usefixtures("checkpoint_folder")
+PAGE, TAB = "pages/why_attention.py", {"why": "Recurrence and attention"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "letters"),
+    [
+        ("cat", "cat"),
+        ("C a T!", "cat"),
+        ("", DEFAULT),
+        ("🐕 1234", DEFAULT),
+        ("<b>x</b>", "bxb"),
+        ("אב\u202ez", "z"),
+        ("a" * 100_000, "a" * LONGEST),
+    ],
+)
+def test_only_letters_reach_the_models(typed: str, letters: str) -> None:
+    assert clean_letters(typed) == letters
+
+
+def test_maps_gradients_and_strips_are_the_runs_own_numbers(open_app: Callable) -> None:
+    app = open_app(PAGE, **TAB, letters="planet", rivals_step="9")
+    assert not app.exception
+    runs = {name: run_rival(name, "planet") for name in TITLES}
+    weights = numbers(figure(app, f"rivals-{ADDITIVE}")["data"][0]["z"]).astype(float)
+    assert weights == pytest.approx(runs[ADDITIVE].patterns[0, 0], abs=1e-5)
+    for line, run in zip(figure(app, "rivals-gradient")["data"], runs.values(), strict=True):
+        assert numbers(line["y"]).astype(float) == pytest.approx(run.gradient, rel=1e-3, abs=1e-9)
+    strips = [trace for trace in figure(app, "rivals-schedule")["data"] if trace["type"] == "heatmap"]
+    drawn = numbers(strips[0]["z"]).astype(float).reshape(-1, len(runs[FIXED].reads))
+    assert drawn == pytest.approx(runs[FIXED].encoder[0].T, abs=1e-5)
+    later = numbers(strips[1]["z"]).astype(float).reshape(-1, len(runs[FIXED].writes))
+    written = 9 - len(runs[FIXED].reads)
+    assert later[:, :written] == pytest.approx(runs[FIXED].decoder[0].T[:, :written], abs=1e-5)
+    assert np.isnan(later[:, written:]).all()
+
+
+def test_a_length_that_no_model_has_seen_is_said(open_app: Callable) -> None:
+    assert "No model has seen" not in words(open_app(PAGE, **TAB, letters="planet"))
+    assert "No model has seen 12 letters in training" in words(open_app(PAGE, **TAB, letters="abcdefghijkl"))
+
+
+def test_the_comparison_is_the_shipped_table(open_app: Callable) -> None:
+    app = open_app(PAGE, why="Three models compared")
+    assert not app.exception
+    lines = {t["name"]: t for t in figure(app, "rivals-exact")["data"] if t.get("name") in TITLES.values()}
+    for name in (FIXED, ADDITIVE, TRANSFORMER):
+        at, values = by_seed(read_results(), EXACT_MATCH, name)
+        assert numbers(lines[TITLES[name]]["x"]).astype(float) == pytest.approx(at)
+        assert numbers(lines[TITLES[name]]["y"]).astype(float) == pytest.approx(values.mean(axis=0))
