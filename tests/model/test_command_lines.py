@@ -1,8 +1,10 @@
-"""python -m model.translate and python -m model.evaluate."""
+"""python -m model.translate and python -m model.evaluate; that every command begins when it is called."""
 
 import io
 import json
 import re
+import runpy
+import warnings
 
 import pytest
 
@@ -97,3 +99,19 @@ def test_an_unknown_checkpoint_is_answered_with_the_known_ones(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("A dog."))
     with pytest.raises(ValueError, match=f"no checkpoint 'en-fr'.*Available in .*: {DEFAULT_CHECKPOINT}"):
         translate.main(["--checkpoint", "en-fr"])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("model.train", "model.evaluate", "model.translate", "model.ablations"),
+        *("model.training.curves", "model.training.rivals", "model.training.reversal_task"),
+    ],
+)
+def test_a_command_that_the_documents_name_does_something(command, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", [command, "--help"])
+    with warnings.catch_warnings(), pytest.raises(SystemExit) as end:
+        warnings.simplefilter("ignore")  # that the module is already imported
+        runpy.run_module(command, run_name="__main__")
+    assert end.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: ")

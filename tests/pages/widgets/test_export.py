@@ -169,7 +169,7 @@ TABS = {
     "decoding": ("part", "Greedy", "Beam", "Sampling", "Two temperatures", "Cost"),
     "training": (
         "training",
-        *("Learning rate", "Label smoothing", "Attention through training", "Ablations", "Scaling"),
+        *("Learning rate", "Label smoothing", "Attention through training", "Ablations", "Parts since 2017", "Scaling"),
     ),
     "why_attention": (
         "why",
