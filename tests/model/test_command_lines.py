@@ -4,7 +4,6 @@ import io
 import json
 import re
 import runpy
-import warnings
 
 import pytest
 
@@ -101,6 +100,7 @@ def test_an_unknown_checkpoint_is_answered_with_the_known_ones(monkeypatch):
         translate.main(["--checkpoint", "en-fr"])
 
 
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules.*:RuntimeWarning")
 @pytest.mark.parametrize(
     "command",
     [
@@ -110,8 +110,7 @@ def test_an_unknown_checkpoint_is_answered_with_the_known_ones(monkeypatch):
 )
 def test_a_command_that_the_documents_name_does_something(command, capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", [command, "--help"])
-    with warnings.catch_warnings(), pytest.raises(SystemExit) as end:
-        warnings.simplefilter("ignore")  # that the module is already imported
+    with pytest.raises(SystemExit) as end:
         runpy.run_module(command, run_name="__main__")
     assert end.value.code == 0
     assert capsys.readouterr().out.startswith("usage: ")

@@ -140,7 +140,7 @@ def parts_chart(curves: Mapping[str, tuple[Array, Array]]) -> go.Figure:
             x,
             y,
             name,
-            GUIDE if n == 0 else OKABE_ITO[n % len(OKABE_ITO)],
+            GUIDE if n == 0 else OKABE_ITO[(n - 1) % len(OKABE_ITO)],
             symbol=symbols[n % len(symbols)],
             width=4 if n == 0 else 2,
             hover=hover + name,
