@@ -61,7 +61,8 @@ class RecurrentTranslator(nn.Module):
     """LSTM encoder-decoder: the encoder's last state becomes the decoder's first (Sutskever et al. 2014).
 
     With attention the decoder also reads a context at each step, computed from its previous state (Bahdanau et al.
-    2015). Their encoder reads both ways and consists of gated recurrent units; here attention is the only difference.
+    2015). Their encoder reads both ways and consists of gated recurrent units; ours differ in nothing but attention,
+    and in width so that their numbers of parameters are about equal.
     """
 
     def __init__(self, d_model: int, attention: bool) -> None:

@@ -173,7 +173,8 @@ def _explain_rivals() -> None:
         "the states are still computed one after another. The Transformer drops the recurrence: each layer computes "
         "all positions at once, and any two are one attention apart. $s_{i-1}$ is the decoder's previous state, $h_j$ "
         "the encoder's state at position j. Unlike in the paper of Bahdanau et al., whose encoder reads in both "
-        "directions and has gated recurrent units, attention is the only difference between our two LSTMs.",
+        "directions and has gated recurrent units, our two LSTMs differ in nothing but attention, and in width (100 "
+        "and 86) so that their numbers of parameters are about equal.",
         r"e_{ij} = v^{\top} \tanh(W_1 s_{i-1} + W_2 h_j), \qquad \alpha_{ij} = "
         r"\frac{\exp e_{ij}}{\sum_k \exp e_{ik}}, \qquad c_i = \sum_j \alpha_{ij} h_j",
         "4; Sutskever et al. 2014, “Sequence to Sequence Learning with Neural Networks”; Bahdanau et al. 2015, “Neural "

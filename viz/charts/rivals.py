@@ -20,7 +20,7 @@ from viz.figure import (
     scatter,
     suffix,
 )
-from viz.heatmap import colours
+from viz.heatmap import bar_below, colour_axis
 from viz.theme import CHOSEN, FAINT, OKABE_ITO, SIGNED
 
 Array = np.ndarray
@@ -29,6 +29,8 @@ LOOKS = ((OKABE_ITO[0], "square"), (OKABE_ITO[2], "diamond"), (OKABE_ITO[5], "ci
 """Colour and marker of each model: one vector, additive attention, Transformer."""
 STRIP, LABELS = 84, 74
 """pixels: height of a layer's strip, and what a panel takes besides its strips"""
+BARS = 90
+"""pixels for the colour bars"""
 STRIP_SHARE = 0.92
 """of a layer's height; the rest is a gap"""
 LARGEST_DOT = 13
@@ -96,12 +98,27 @@ def schedule_chart(models: Sequence[Schedule], step: int) -> go.Figure:
         traces,
         grid(len(models), 1, titles, TITLE_LEFT, yaxis=NO_GRID, **spacing),
         axes,
-        height=height + 20,
-        margin={"t": 34, "b": 34, "l": 64, "r": 12},
+        _colour_axes(models, BARS / 2 / height),
+        height=height + 20 + BARS,
+        margin={"t": 34, "b": 34 + BARS, "l": 64, "r": 12},
         shapes=shapes,
         showlegend=False,
         hovermode="closest",
     )
+
+
+def _colour_axes(models: Sequence[Schedule], below: float) -> dict:
+    """One range for the states of all recurrent models, one for the Transformer's layers, with their bars."""
+    axes = {}
+    for name, x in ((True, 0.24), (False, 0.76)):
+        limit = next(model.limit for model in models if model.one_by_one is name)
+        title = f"{'LSTM' if name else 'Transformer'}, {-limit:.3g} to {limit:.3g}"
+        axes[_colour_axis(name)] = colour_axis(SIGNED, -limit, limit, title, **bar_below(x, 0.42, below))
+    return axes
+
+
+def _colour_axis(one_by_one: bool) -> str:
+    return "coloraxis" if one_by_one else "coloraxis2"
 
 
 def _columns(model: Schedule) -> tuple[Array, Array]:
@@ -114,7 +131,6 @@ def _strips(model: Schedule, step: int, panel: int) -> list[dict]:
     """Heat maps of the layers that are computed by now, one a layer and stack."""
     left, right = _columns(model)
     written = max(0, step - model.reading_steps)
-    colour = colours(SIGNED, -model.limit, model.limit)
     size = model.encoder.shape[-1]
     traces = []
     for layer in range(len(model.encoder)):
@@ -130,7 +146,9 @@ def _strips(model: Schedule, step: int, panel: int) -> list[dict]:
                 "customdata": [escape(names)] * size,
             }
             hover = f"<b>%{{z:.7g}}</b><br>%{{customdata}}, {_layer_name(model, layer)}"
-            traces.append(heatmap(panel=panel, hover=hover, hoverongaps=False, **cells, **colour))
+            traces.append(
+                heatmap(panel=panel, hover=hover, hoverongaps=False, **cells, coloraxis=_colour_axis(model.one_by_one))
+            )
     return traces
 
 
@@ -213,7 +231,7 @@ def gradient_chart(distances: Sequence[int], tokens: Sequence[str], gradients: M
         legend=LEGEND_ABOVE,
         xaxis={"title": "steps between reading the token and writing the last letter", "tickangle": 0}
         | {"tickvals": list(distances), "ticktext": labels},
-        yaxis={"title": "norm of the gradient (log)"} | LOG,
+        yaxis={"title": "norm of the gradient (log)"} | LOG | {"dtick": "D2"},
     )
 
 
@@ -227,7 +245,7 @@ def exact_match_chart(models: Mapping[str, tuple[Array, Array]], trained: tuple[
 
 def mean_gradients_chart(panels: Mapping[str, Mapping[str, tuple[Array, Array]]]) -> go.Figure:
     """Norm of the gradient over the distance; `panels` as in `_of_seeds`."""
-    return _of_seeds(panels, "steps between", LOG | {"title": ""})
+    return _of_seeds(panels, "steps between reading and writing", LOG | {"title": ""})
 
 
 def _of_seeds(
