@@ -4,6 +4,7 @@ A value that another sentence or checkpoint no longer offers becomes the nearest
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
 from typing import Any
 
 import pandas as pd
@@ -100,8 +101,10 @@ def stepper(show: Callable[[int], Any], label: str, limits: tuple[int, int], def
 
 def _show_step(show: Callable[[int], Any], label: str, limits: tuple[int, int], default: int, key: str) -> None:
     state, playing = st.session_state, f"{key}-playing"
-    if state.get(playing):
+    # Other reruns come between those of the clock: only when a step has stood long enough does the next one follow.
+    if state.get(playing) and monotonic() >= state[f"{key}-due"]:
         state[key] = min(state.get(key, default) + 1, limits[1])
+        state[f"{key}-due"] = monotonic() + SECONDS_A_STEP / 2
     left, right = st.columns([1, 5], vertical_alignment="bottom")
     name, icon = ("Pause", ":material/pause:") if state.get(playing) else ("Play", ":material/play_arrow:")
     arguments = {"on_click": _play_or_pause, "args": (limits, key), "width": "stretch"}
@@ -116,6 +119,7 @@ def _show_step(show: Callable[[int], Any], label: str, limits: tuple[int, int], 
 def _play_or_pause(limits: tuple[int, int], key: str) -> None:
     state = st.session_state
     state[f"{key}-playing"] = not state.get(f"{key}-playing")
+    state[f"{key}-due"] = monotonic() + SECONDS_A_STEP / 2
     if state[f"{key}-playing"] and state[key] == limits[1]:
         state[key] = limits[0]
 

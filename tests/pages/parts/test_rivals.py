@@ -47,6 +47,20 @@ def test_maps_gradients_and_strips_are_the_runs_own_numbers(open_app: Callable) 
     assert np.isnan(later[:, written:]).all()
 
 
+def test_play_goes_from_step_to_step_and_stops_at_the_last(open_app: Callable, monkeypatch) -> None:
+    monkeypatch.setattr("pages.widgets.controls.SECONDS_A_STEP", 0.0)
+    app = open_app(PAGE, **TAB, letters="cat", rivals_step="5")
+    last = int(app.slider(key="rivals_step").max)
+    assert app.button(key="rivals_step-play").label == "Play"
+    app.button(key="rivals_step-play").click().run()
+    assert app.slider(key="rivals_step").value > 5
+    for _ in range(last):
+        app.run()
+    assert app.slider(key="rivals_step").value == last
+    assert app.button(key="rivals_step-play").label == "Play"
+    assert not app.exception
+
+
 def test_a_length_that_no_model_has_seen_is_said(open_app: Callable) -> None:
     assert "No model has seen" not in words(open_app(PAGE, **TAB, letters="planet"))
     assert "No model has seen 12 letters in training" in words(open_app(PAGE, **TAB, letters="abcdefghijkl"))
