@@ -214,7 +214,7 @@ PARTS = {
     "part-rope": "RoPE",
     "part-swiglu": "SwiGLU",
     "part-gqa": "grouped queries: 8 query heads share 2 of keys",
-    "part-modern": "all of them, and no biases",
+    "part-modern": "all of them, no biases, embeddings not scaled",
 }
 """by the names in since_2017.csv; the first is what the others are compared with"""
 
@@ -246,9 +246,10 @@ def show_parts(view: View) -> None:
         table.assign(**{"against 2017": [f"{share:+.2%}" for share in table["against 2017"]]}), floats="%.4f"
     )
     st.caption(
-        "Bits per byte of a development text, lower is better; the gated and the grouped model have their feed-forward "
-        "width adjusted to the same size. **One seed each**: another seed was not tried, so a difference of less than "
-        "a percent decides nothing. Grouped queries are not meant to lower the loss: they make the cache of keys and "
+        "Bits per byte of a development text, lower is better; where SwiGLU or grouped queries change the number of "
+        "parameters, the feed-forward width makes up for it. **One seed each**: how much another seed would change was "
+        "not measured, so small differences decide nothing. "
+        "Grouped queries are not meant to lower the loss: they make the cache of keys and "
         "values four times smaller here. RoPE: Su et al. 2021; SwiGLU: Shazeer 2020; RMSNorm: Zhang and Sennrich 2019; "
         "pre-norm: Xiong et al. 2020; grouped queries: Ainslie et al. 2023."
     )
