@@ -127,17 +127,13 @@ T_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447}
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """y = factor * x^-exponent, fitted by least squares to the logarithms."""
+    """y proportional to x^-exponent, fitted by least squares to the logarithms."""
 
-    factor: float
     exponent: float
     interval: float
     """half of the exponent's 95 % confidence interval, by Student's t with two degrees of freedom fewer than points"""
     n: int
-
-    def at(self, x: Array) -> Array:
-        """y at each x."""
-        return self.factor * np.asarray(x, float) ** -self.exponent
+    """points"""
 
 
 def fit_power_law(x: Array, y: Array) -> PowerLaw:
@@ -152,7 +148,7 @@ def fit_power_law(x: Array, y: Array) -> PowerLaw:
     slope, intercept = np.polyfit(log_x, log_y, 1)
     residual = log_y - intercept - slope * log_x
     error = sqrt((residual**2).sum() / (len(x) - 2) / ((log_x - log_x.mean()) ** 2).sum())
-    return PowerLaw(float(np.exp(intercept)), float(-slope), T_95[len(x) - 2] * error, len(x))
+    return PowerLaw(float(-slope), T_95[len(x) - 2] * error, len(x))
 
 
 def ends_of_runs(curves: pd.DataFrame) -> pd.DataFrame:

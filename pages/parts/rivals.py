@@ -151,7 +151,7 @@ def _show_attention(runs: dict[str, RivalRun], place: tuple[int, int]) -> None:
     )
 
 
-def _show_gradients(runs: dict[str, RivalRun]):
+def _show_gradients(runs: dict[str, RivalRun]) -> object:
     st.markdown("#### How much the last letter's loss depends on each token read")
     first = runs[FIXED]
     away = rivals.distances(len(first.reads) - 1)

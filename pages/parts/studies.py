@@ -32,10 +32,11 @@ def show_ablations(view: View) -> None:
     seeds = [len(row.bleus) for row in rows]
     counted = f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
     st.markdown(
-        f"**Ours, not the paper's.** {len(rows)} translators of {base.parameters / 1e6:.1f} M parameters, "
-        f"each trained {counted} time{'s' * (max(seeds) > 1)} with another seed on 29,000 picture captions (Multi30k) "
-        "in a few minutes of one processor core. The paper trained 65 M parameters on 4.5 million sentence pairs for "
-        "twelve hours on eight GPUs. What differs between rows here need not differ there, and the reverse."
+        f"**Ours, not the paper's.** An ablation changes one choice and trains again: {len(rows)} translators of "
+        f"{base.parameters / 1e6:.1f} M parameters, each with {counted} random seed{'s' * (max(seeds) > 1)}, on 29,000 "
+        "picture captions (Multi30k), in a few minutes of one processor core. The paper trained 65 M parameters on 4.5 "
+        "million sentence pairs for twelve hours on eight GPUs. What differs between rows here need not differ there, "
+        "and the reverse."
     )
     names = [row.row.changed for row in rows]
     papers_base = TABLE_3[0]
@@ -56,8 +57,8 @@ def show_ablations(view: View) -> None:
     whole = pd.concat([table[["changed"]].assign(**_links(view, rows)), table.drop(columns="changed")], axis=1)
     controls.table(whole, floats="%.2f", **linked)
     st.caption(
-        "Grey band: the seeds of base; a triangle at the edge: beyond the axis. "
-        "BLEU: greedy, on the 1,014 captions of Multi30k's validation set; perplexity "
+        "Grey band: the seeds of base; a triangle at the edge: beyond the axis. A seed decides the initial weights and "
+        "the order of the sentences. BLEU: greedy, on the 1,014 captions of Multi30k's validation set; perplexity "
         "per vocabulary piece, so it cannot be compared with the paper's. A row agrees with the paper if our mean "
         "differs from base's in the same direction, by more than the seeds of either row differ among each other. "
         "The paper has no such spread: each of its rows is one run."
@@ -67,7 +68,7 @@ def show_ablations(view: View) -> None:
         "What differs from the paper besides size: base has 4 heads of 16 dimensions where the paper has 8 of 64, so "
         "16 heads are left with 4 dimensions each; and three epochs leave dropout and label smoothing little to "
         "prevent. Whether that is the reason for a difference was not tested. Without warm-up, equation 3 starts at "
-        "its highest rate, 16 times the peak of base, and the model learns nothing.",
+        "its highest rate, 16 times the peak of base, and the model never learns to translate.",
         r"\mathrm{difference} = \overline{\mathrm{row}} - \overline{\mathrm{base}}",
         "6.2, Table 3",
     )
@@ -208,12 +209,12 @@ def show_scaling(view: View) -> None:
 
 
 PARTS = {
-    "part-2017": "2017: post-norm LayerNorm, sinusoids, ReLU, a key per query head",
+    "part-2017": "2017: post-norm LayerNorm, sinusoids, ReLU, 8 heads of keys and values",
     "part-pre_norm": "pre-norm",
     "part-rms_norm": "RMSNorm",
     "part-rope": "RoPE",
     "part-swiglu": "SwiGLU",
-    "part-gqa": "grouped queries: 8 query heads share 2 of keys",
+    "part-gqa": "grouped queries: 8 query heads share 2 heads of keys and values",
     "part-modern": "all of them, no biases, embeddings not scaled",
 }
 """by the names in since_2017.csv; the first is what the others are compared with"""
@@ -227,8 +228,8 @@ def show_parts(view: View) -> None:
     base = next(iter(ends.values()))
     st.markdown(
         f"**Seven language models** of width 128, 4 layers and 8 heads, {base['parameters'] / 1e6:.2f} M parameters "
-        f"within 1 %: the parts of the paper, each later part alone in place of its own, and all together. The same "
-        f"{base['tokens'] / 1e6:.1f} million tokens in the same order, the same learning rates, the pieces of "
+        "within 1 %: the paper's parts, then one later part at a time in place of the paper's, then all of them. The "
+        f"same {base['tokens'] / 1e6:.1f} million tokens in the same order, the same learning rates, the pieces of "
         "everyday-lm."
     )
     curves = {label: (run["tokens"].to_numpy(), run["dev_bits_per_byte"].to_numpy()) for label, run in runs.items()}
@@ -236,7 +237,7 @@ def show_parts(view: View) -> None:
     chart(figure, key="parts", alt="Bits per byte over the tokens read, seven language models", roomy=True)
     table = pd.DataFrame(
         {
-            "switched over": list(ends),
+            "changed": list(ends),
             "bits per byte": [end["dev_bits_per_byte"] for end in ends.values()],
             "against 2017": [end["dev_bits_per_byte"] / base["dev_bits_per_byte"] - 1 for end in ends.values()],
             "parameters": [int(end["parameters"]) for end in ends.values()],

@@ -41,11 +41,13 @@ class Visitor:
         self.rng = random.Random(number)
         self.session = Session(port, cookie, source=write_sentence(number, 0))
 
-    def move(self) -> tuple[str, float]:
-        """What was done, and after how many seconds the page was whole."""
-        kind = self.rng.choices(list(MOVES), list(MOVES.values()))[0]
-        seconds = getattr(self, f"_change_{kind}")()
-        return kind, seconds
+    def choose_move(self) -> str:
+        """One of MOVES, at random, as often as it says."""
+        return self.rng.choices(list(MOVES), list(MOVES.values()))[0]
+
+    def move(self, kind: str) -> float:
+        """Make one of MOVES; seconds until the page was whole."""
+        return getattr(self, f"_change_{kind}")()
 
     def _change_place(self) -> float:
         offered = {key: found for key in ("head", "layer", "step") if (found := self.session.options(key))}
@@ -79,7 +81,8 @@ def attend(visitor: Visitor, until: float, tally: Tally, thinking: tuple[float, 
             return
         time.sleep(pause)
         try:
-            kind, seconds = visitor.move()
+            kind = visitor.choose_move()
+            seconds = visitor.move(kind)
             tally.seconds.append(seconds)
             tally.by_move.setdefault(kind, []).append(seconds)
             tally.errors += visitor.session.problems()
@@ -130,11 +133,9 @@ def main(folder: Path, visitors: int = 30, minutes: float = 3.0, other: Path | N
     for kind, seconds in sorted(tally.by_move.items()):
         print(f"  {kind}: {sorted(seconds)[len(seconds) // 2]:.2f} s of {len(seconds)}")
     if other:
-        rates = {name: _never_rest(folder, root) for name, root in (("this", None), ("other", other), ("this ", None))}
-        ours = (rates["this"] + rates["this "]) / 2
-        print(
-            f"never resting: 50 visitors get {ours:.1f} answers a second, {ours / rates['other']:.2f} times the other's"
-        )
+        before, theirs, after = (_never_rest(folder, root) for root in (None, other, None))
+        ours = (before + after) / 2
+        print(f"never resting: 50 visitors get {ours:.1f} answers a second, {ours / theirs:.2f} times the other's")
     return problems
 
 

@@ -16,7 +16,7 @@ from tests.soak.server import ROOT, Server, free_port, serving
 
 CONFIGURATION = ROOT / "deploy" / "nginx.conf"
 PATIENCE = 10.0
-"""seconds that nginx may take to start"""
+"""seconds that nginx may take to start, and to close connections"""
 
 
 def nginx_program() -> str | None:
@@ -81,6 +81,10 @@ def lose_one(folder: Path, checkpoints: Path | None = None, sessions: int = 30, 
 
         with ThreadPoolExecutor(sessions) as pool:
             arrived = list(pool.map(arrive, links))
+            # What brought the cookies is closed a moment later; then each session has one connection.
+            deadline = time.monotonic() + PATIENCE
+            while sum(map(Server.connections, servers)) != sessions and time.monotonic() < deadline:
+                time.sleep(0.05)
             before = [server.connections() for server in servers]
             for session, _ in arrived:
                 session.change({"head": "1"})

@@ -72,8 +72,10 @@ def ablation_chart(
 
 
 def _end_of_axis(means: Sequence[float]) -> float:
-    """A little more than the largest of the means that are at most forty times the middle one: a run that learned
-    nothing must not squeeze all others together."""
+    """A little more than the largest of the means that are at most forty times their median.
+
+    A run that learned nothing must not squeeze all others together.
+    """
     sizes = np.abs(means)
     return float(1.15 * sizes[sizes <= 40 * max(np.median(sizes), 1e-9)].max(initial=1e-9))
 

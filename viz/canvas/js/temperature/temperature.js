@@ -10,6 +10,7 @@ class View extends Picture {
   constructor(root) {
     super(root);
     this.hovered = {};
+    this.asked = []; // temperatures sent, whose runs have not come back, oldest first
     this.map = element("div", "map");
     this.map.addEventListener("scroll", () => this.hover(null));
     this.row = new RowBars(this.spoken);
@@ -55,10 +56,12 @@ class View extends Picture {
     this.header = header;
     [this.weights, this.masked] = header.equations[0];
     this.tables = lookupTables(header.scales);
-    // A run that was asked for earlier may end while the next temperature is being chosen, or is on its way.
-    const answered = this.asked === null || this.asked === header.temperature;
-    const choosing = this.dragging || this.timer || !answered;
-    if (other || answered) this.asked = null;
+    // A run that was asked for earlier may end while the next temperature is being chosen, or is on its way. A run that
+    // nobody asked for here comes from the sidebar, and counts.
+    const answer = this.asked.indexOf(header.temperature);
+    if (other || (ran && answer < 0)) this.asked = [];
+    else this.asked.splice(0, answer + 1);
+    const choosing = this.dragging || this.timer || this.asked.length;
     if (other || this.row.asked === header.row) this.row.asked = null;
     if (this.row.asked === null || this.row.asked >= this.weights.rows.size) this.row.chosen = header.row;
     if (other || (ran && !choosing)) this.tau = header.temperature;
@@ -122,9 +125,9 @@ class View extends Picture {
     clearTimeout(this.timer);
     this.timer = null;
     this.tau = this.nearest();
-    const known = this.asked ?? this.header.temperature;
+    const known = this.asked.at(-1) ?? this.header.temperature;
     if (this.tau !== known) {
-      this.asked = this.tau;
+      this.asked.push(this.tau);
       this.send("tau", this.tau);
     }
     this.drawWeights();
@@ -180,8 +183,8 @@ class View extends Picture {
     if (!this.again) {
       const ran = `The model ran with τ = ${temperature} in ${scope}; these are the weights of that run.`;
       this.note.textContent = temperature === 1 ? "These are the weights of the run. Move τ." : ran;
-    } else if (this.asked === this.tau) {
-      this.note.textContent = `Softmax of ${scores}, computed in the browser; the model is running with τ = ${this.asked} …`;
+    } else if (this.asked.at(-1) === this.tau) {
+      this.note.textContent = `Softmax of ${scores}, computed in the browser; the model is running with τ = ${this.tau} …`;
     } else {
       const release = `Release the slider to run the model with τ = ${this.nearest()}.`;
       this.note.textContent = `Softmax of ${scores}, computed in the browser. ${release}`;
