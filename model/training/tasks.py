@@ -66,6 +66,10 @@ class NextToken(Task):
 class MaskedTokens(NextToken):
     """Guess hidden tokens from both sides (Devlin et al. 2019)."""
 
+    def encode(self, tokenizer, examples, max_len, sampling=0.0, seed=""):
+        # A whole piece is read at once, where the next token is predicted from all of it but its last one.
+        return encode_lines(tokenizer, examples, max_len - 1, sampling, seed)
+
     def batch(self, samples, config, device, seed):
         return LineBatch.of_masked_tokens(samples, MASK, config.vocab_size, seed, device)
 

@@ -1,5 +1,7 @@
 """What each family learns from: pairs, next tokens, masked tokens."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
@@ -8,9 +10,10 @@ from hypothesis import strategies as st
 from model import train
 from model.checkpoints.store import load_weights
 from model.checkpoints.tokenizer import MASK, MASK_TOKEN, Tokenizer, train_tokenizer
-from model.network.config import BOS, EOS, PAD
+from model.network.config import BOS, EOS, PAD, PRESETS
 from model.network.families import new_network
 from model.training.data import LineBatch, encode_lines
+from model.training.tasks import TASKS
 from tests.model.strategies import few
 
 LINES = ["A dog runs through the snow.", "Two dogs play.", "The old man reads a book in the garden."] * 30
@@ -27,6 +30,15 @@ def test_each_token_of_a_line_is_predicted_once_however_long_the_line(vocabulary
     pieces = encode_lines(vocabulary, LINES[:1], max_len=5)
     assert all(len(piece) <= 6 for piece in pieces)
     assert [token for piece in pieces for token in piece[1:]] == short[1:]
+
+
+@pytest.mark.parametrize("preset", ["lm", "mlm"])
+def test_a_line_longer_than_the_model_is_cut_into_pieces_that_it_can_read(preset, vocabulary):
+    config = replace(PRESETS[preset], vocab_size=286, max_len=5)
+    task = TASKS[config.family]
+    pieces = task.encode(vocabulary, LINES[:1], config.max_len)
+    assert len(pieces) > 1
+    assert task.batch(pieces, config, "cpu", "").inputs[0].shape[1] == config.max_len
 
 
 def test_a_language_model_predicts_the_token_that_follows():
