@@ -22,6 +22,7 @@ class _Run:
     activations: dict[str, Tensor] = field(default_factory=dict)
     edits: Mapping["HookPoint", Edit] = field(default_factory=dict)
     explicit: bool = False
+    detached: bool = True
 
 
 _RUNS: ContextVar[tuple[_Run, ...]] = ContextVar("runs", default=())
@@ -57,7 +58,7 @@ def _consult_runs(point: HookPoint, _args: tuple[Tensor, ...], activation: Tenso
             activation = activation if edited is None else edited
     for run in runs:
         if path := run.paths.get(point):
-            run.activations[path] = activation.detach()
+            run.activations[path] = activation.detach() if run.detached else activation
     return activation
 
 
@@ -75,18 +76,19 @@ def observed(modules: Iterable[nn.Module]) -> bool:
 
 
 @contextmanager
-def recording(model: nn.Module, paths: list[str] | None = None) -> Iterator[dict[str, Tensor]]:
+def recording(model: nn.Module, paths: list[str] | None = None, detached: bool = True) -> Iterator[dict[str, Tensor]]:
     """Record the activations at `paths` (None: at every hook point) while the block runs.
 
     Yields:
-        path -> activation, detached, of the last forward pass through that point in this context.
+        path -> activation of the last forward pass through that point in this context; `detached` from the graph that
+        gradients flow through, or not.
 
     Raises:
         ValueError: a path names no hook point of `model`.
     """
     points = hook_points(model)
     chosen = points if paths is None else {path: _point(points, path) for path in paths}
-    run = _Run(paths={point: path for path, point in chosen.items()})
+    run = _Run(paths={point: path for path, point in chosen.items()}, detached=detached)
     with _active(run):
         yield run.activations
 

@@ -66,6 +66,30 @@ def mean_entropy(trace: Trace) -> float:
 
 
 @dataclass(frozen=True)
+class SoftmaxJacobian:
+    """How a row's weights p respond to what the softmax reads, x / tau: dp_i / d(x_j / tau) = p_i (delta_ij - p_j)."""
+
+    matrix: Array
+    """(key, key): diag(p) - p p^T, symmetric, rows sum to 0"""
+    largest: Array
+    """(tau,): the largest eigenvalue over temperature, at most 1/2"""
+    frobenius: Array
+    """(tau,): the Frobenius norm over temperature"""
+
+
+def softmax_jacobian(attention: Attention, head: int, row: int, tau: float, taus: Sequence[float]) -> SoftmaxJacobian:
+    """The Jacobian of one row's softmax at the temperature `tau`, and its size at each of `taus`.
+
+    tau = 1 is the model as trained; masked keys have zeros.
+    """
+    x, mask = attention.pre_softmax[head, row], attention.mask[head, row]
+    p = np.stack([softmax_at(x, mask, t) for t in (tau, *taus)])
+    matrices = p[:, :, None] * np.eye(len(x)) - p[:, :, None] * p[:, None, :]
+    largest = np.maximum(np.linalg.eigvalsh(matrices[1:]).max(axis=-1), 0.0)
+    return SoftmaxJacobian(matrices[0], largest, np.linalg.norm(matrices[1:], axis=(-2, -1)))
+
+
+@dataclass(frozen=True)
 class ProductStatistics:
     """Mean and variance of one head's q and k, and of the products q k (paper, section 3.2.1, footnote 4)."""
 

@@ -17,8 +17,7 @@ from model.checkpoints.translator import Translator
 from model.hooks import editing, recording
 from model.interventions import Intervention, PermutedAttention, UniformAttention, applied
 from model.interventions.base import at_head
-from model.network.encoder_decoder import Transformer
-from model.network.masks import padding_mask
+from model.network.network import Network
 from model.trace import Array, Trace, probabilities
 
 NAMES = ("pattern_tv", "pattern_jsd", "output_tv", "output_jsd")
@@ -157,7 +156,7 @@ def zero_values(
 
 @torch.inference_mode()
 def _zeroed_runs(
-    model: Transformer, trace: Trace, address: tuple[str, int, int | None], zeroed: Tensor
+    model: Network, trace: Trace, address: tuple[str, int, int | None], zeroed: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Layer output (run, query, d_model) and logits (run, position, vocabulary); run 0 zeroes nothing."""
     kind, layer, head = address
@@ -171,14 +170,13 @@ def _zeroed_runs(
         changed[torch.arange(1, runs), :, zeroed] = 0
         return at_head(head, v, changed)
 
-    src, tgt = (torch.tensor([ids], device=device).expand(runs, -1) for ids in (trace.src_ids, trace.tgt_ids))
+    texts = [torch.tensor([stream.tokens.ids], device=device).expand(runs, -1) for stream in trace.streams.values()]
     with (
         applied(model, trace.interventions),
         editing(model, {f"{path}.v": zero}),
         recording(model, [output]) as recorded,
     ):
-        src_mask = padding_mask(src)
-        logits = model.decode(tgt, model.encode(src, src_mask), src_mask)
+        logits = model(*texts)
     return recorded[output], logits
 
 

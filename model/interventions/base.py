@@ -65,7 +65,7 @@ def applied(model: Network, interventions: Sequence[Intervention]) -> Iterator[N
     changes = [intervention.edits(model) for intervention in interventions]
     read = {edit.path for edits in changes for edit in edits.values() if isinstance(edit, Reading)}
     with ExitStack() as stack:
-        earlier = stack.enter_context(recording(model, sorted(read))) if read else {}
+        earlier = stack.enter_context(recording(model, sorted(read), detached=False)) if read else {}
         for edits in changes:
             stack.enter_context(editing(model, {path: bind(edit, earlier) for path, edit in edits.items()}))
         yield

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+import torch
 from torch import Tensor, nn
 
 from model.hooks import HookPoint
@@ -47,7 +48,7 @@ class Network(nn.Module):
         if self.config.tie_embeddings:
             self.output.weight = tokens.weight
         self.final, self.logits = HookPoint(), HookPoint()
-        self._initialise()
+        self.initialise()
 
     @property
     def stacks(self) -> Mapping[StackName, nn.Module]:
@@ -113,19 +114,22 @@ class Network(nn.Module):
                     parts[part] = parts.get(part, 0) + sum(parameter.numel() for parameter in module.parameters())
         return counts
 
-    def _initialise(self) -> None:
+    def initialise(self, numbers: torch.Generator | None = None) -> None:
         """Xavier for every projection, zero biases; embeddings with variance 1 / d_model, so that after multiplication
-        by sqrt(d_model) they are on the scale of the sines and cosines that are added to them."""
+        by sqrt(d_model) they are on the scale of the sines and cosines that are added to them.
+
+        `numbers` is where the random ones come from; None: torch's own generator, which all threads share.
+        """
         for module in self.modules():
             if isinstance(module, nn.Linear) and module is not self.output:
-                nn.init.xavier_uniform_(module.weight)
+                nn.init.xavier_uniform_(module.weight, generator=numbers)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
             elif isinstance(module, InputEmbedding) and isinstance(module.positions, nn.Parameter):
-                nn.init.normal_(module.positions, std=0.02)
+                nn.init.normal_(module.positions, std=0.02, generator=numbers)
         tables = [embedding.tokens.weight for embedding in self.embeddings.values()]
         for weight in dict.fromkeys((*tables, self.output.weight)):
-            nn.init.normal_(weight, std=self.config.d_model**-0.5)
+            nn.init.normal_(weight, std=self.config.d_model**-0.5, generator=numbers)
 
 
 def final_norm(config: TransformerConfig) -> nn.Module:

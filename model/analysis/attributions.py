@@ -1,0 +1,145 @@
+"""Does attention explain? Four measures of how much each token mattered for a predicted one, and a referee.
+
+The referee removes tokens in the order of each measure and watches log p of the predicted token: Samek et al. (2017,
+section III-B) delete the most relevant first; insertion begins without all of them (Petsiuk et al. 2018, section 3.2).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+
+from model.analysis.gradients import gradient_times_input
+from model.analysis.swapped_weights import rank_correlation, zero_values
+from model.cancel import check_cancelled
+from model.checkpoints.checkpoint import Checkpoint
+from model.hooks import Edit, editing
+from model.interventions import applied
+from model.network.network import EMBEDDINGS
+from model.trace import Array, Kind, Trace
+
+MEASURES = ("gradient", "weights", "norms", "zeroing")
+RANDOM_ORDERS = 5
+SHARES = tuple(i / 10 for i in range(11))
+"""shares of the tokens that are removed, or put back"""
+TOKENS_IN_A_PASS = 1024
+"""runs times tokens in one batch: bounds the memory of their logits"""
+
+Removal = Literal["embedding", "attention"]
+
+
+def explained_kind(translator: Checkpoint) -> Kind:
+    """The attention from the rows that predict to the text: cross-attention, or a single stack's self-attention."""
+    return translator.kinds[-1]
+
+
+def count_tokens(kind: Kind, trace: Trace, row: int) -> int:
+    """How many tokens of the text a row may read, the first ones."""
+    return row + 1 if kind.causal else len(trace.streams[kind.keys].tokens)
+
+
+def measure_tokens(translator: Checkpoint, trace: Trace, layer: int, rows: Sequence[int]) -> dict[str, Array]:
+    """By name, one of MEASURES: how much each token of the text mattered for the token that each row predicts.
+
+    (row, token), none negative: |gradient x input|; attention weight, the mean over the heads of the layer;
+    ||sum over heads of alpha v W_O|| (Kobayashi et al. 2020, section 3); value zeroing in all heads of the layer.
+    """
+    kind, rows = explained_kind(translator), list(rows)
+    attention = trace.attention(kind.name, layer)
+    values = attention.v.astype(np.float64) @ attention.projections.w_o.astype(np.float64)
+    mixed = np.einsum("hrk,hkd->rkd", attention.pattern[:, rows].astype(np.float64), values)
+    *_, zeroed = zero_values(translator, trace, kind.name, layer)
+    return {
+        "gradient": np.abs(gradient_times_input(translator, trace, rows)[kind.keys]),
+        "weights": attention.pattern[:, rows].mean(axis=0, dtype=np.float64),
+        "norms": np.linalg.norm(mixed, axis=-1),
+        "zeroing": zeroed.distance[rows],
+    }
+
+
+def rank_agreement(measures: dict[str, Array]) -> Array:
+    """(measure, measure): Spearman's rank correlation between measures of the same tokens, (token,) each."""
+    return np.array([[rank_correlation(a, b) for b in measures.values()] for a in measures.values()])
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What happens to the predicted tokens when tokens of the text are removed in the order of each measure."""
+
+    log_p: Array
+    """(row, measure, 2, share): log p of each row's token in nats, by MEASURES and last the mean of random orders;
+    [..., 0, :] after deleting this share of the tokens, largest first; [..., 1, :] with this share of them alone"""
+    agreement: Array
+    """(row, measure, measure): Spearman's rank correlation; NaN where a measure is the same for all tokens"""
+    done: float
+    """share of the rows, 0 to 1"""
+
+    @property
+    def deletion(self) -> Array:
+        """(row, measure): AOPC of Samek et al. 2017, equation 12: mean loss of log p over the shares; high is good."""
+        return (self.log_p[:, :, 0, :1] - self.log_p[:, :, 0]).mean(axis=-1)
+
+    @property
+    def insertion(self) -> Array:
+        """(row, measure): mean gain of log p over the shares, against the text without its tokens; high is good."""
+        return (self.log_p[:, :, 1] - self.log_p[:, :, 1, :1]).mean(axis=-1)
+
+
+def judge(
+    translator: Checkpoint, trace: Trace, layer: int, rows: Sequence[int], removal: Removal = "embedding"
+) -> Iterator[Verdict]:
+    """Remove tokens in the order of each measure, for each row; yields after each row.
+
+    Args:
+        translator: any opened checkpoint.
+        trace: the run.
+        layer: of `explained_kind`, whose attention is measured.
+        rows: which predicted tokens to explain.
+        removal: what removes a token: its embedding becomes 0, its position stays; or no attention may read it.
+    """
+    kind, measures = explained_kind(translator), measure_tokens(translator, trace, layer, rows)
+    curves, agreements = [], []
+    for i, row in enumerate(rows):
+        n = count_tokens(kind, trace, row)
+        own = {name: values[i, :n] for name, values in measures.items()}
+        numbers = np.random.default_rng(row)
+        orders = [np.argsort(-values, kind="stable") for values in own.values()]
+        orders += [numbers.permutation(n) for _ in range(RANDOM_ORDERS)]
+        found = _removal_curves(translator, trace, row, np.stack(orders), removal)
+        curves.append(np.concatenate([found[: len(own)], found[len(own) :].mean(axis=0, keepdims=True)]))
+        agreements.append(rank_agreement(own))
+        yield Verdict(np.stack(curves), np.stack(agreements), (i + 1) / len(rows))
+
+
+def _removal_curves(translator: Checkpoint, trace: Trace, row: int, orders: Array, removal: Removal) -> Array:
+    """(order, 2, share): log p of the row's token; `orders` (order, token) are token numbers, the first to go first."""
+    count, n = orders.shape
+    counts = np.round(np.array(SHARES) * n)[:, None]
+    rank = np.argsort(orders, axis=-1)[:, None, :]
+    present = np.stack([rank >= counts, rank < counts], axis=1).reshape(-1, n)
+    tokens = sum(len(stream.tokens) for stream in trace.streams.values())
+    size = max(TOKENS_IN_A_PASS // tokens, 1)
+    passes = [_log_p(translator, trace, row, present[i : i + size], removal) for i in range(0, len(present), size)]
+    return np.concatenate(passes).reshape(count, 2, len(SHARES))
+
+
+@torch.inference_mode()
+def _log_p(translator: Checkpoint, trace: Trace, row: int, present: Array, removal: Removal) -> Array:
+    """(run,): log p of the row's token in nats; `present` (run, token) says which tokens each run has."""
+    check_cancelled()
+    model, kind = translator.model, explained_kind(translator)
+    device, runs = model.output.weight.device, len(present)
+    kept = torch.ones(runs, len(trace.streams[kind.keys].tokens), dtype=torch.bool)
+    kept[:, : present.shape[1]] = torch.from_numpy(present)
+    kept = kept.to(device)
+    edits: dict[str, Edit] = {f"{EMBEDDINGS[kind.keys]}.embedding": lambda x: x * kept[:, :, None]}
+    if removal == "attention":
+        names = [each.name for each in model.kinds if each.keys == kind.keys]
+        paths = [path for (name, _), (path, _) in model.attentions().items() if name in names]
+        edits = {f"{path}.mask": lambda mask: mask & kept[:, None, None, :] for path in paths}
+    texts = [torch.tensor([stream.tokens.ids], device=device).expand(runs, -1) for stream in trace.streams.values()]
+    with applied(model, trace.interventions), editing(model, edits):
+        logits = model(*texts)[:, row]
+    return logits.double().log_softmax(-1)[:, trace.next_ids[row]].cpu().numpy()
