@@ -137,7 +137,7 @@ def distance_gradients(translator: Checkpoint, trace: Trace) -> Iterator[Distanc
 
 
 def _row_gradients(model: Network, trace: Trace, rows: Sequence[int]) -> Iterator[dict[str, tuple[Array, Array]]]:
-    """For each row, by stack: gradient of its log p at the embeddings, and these, (token, d_model) in double precision."""
+    """For each row, by stack: gradient of its log p at the embeddings, and these; (token, d_model) in double."""
     paths = {stack: f"{EMBEDDINGS[stack]}.embedding" for stack in trace.streams}
     with torch.enable_grad():
         log_p, activations = _run(model, trace, [*paths.values()])
