@@ -72,6 +72,16 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
         ),
         "Understand": (
             Page(
+                path="pages/whole_model.py",
+                title="The whole model",
+                icon=":material/schema:",
+                summary="Figure 1 of the paper, alive: send a token through every box, see what each adds, and "
+                "switch boxes off.",
+                look_for="Press Play, or step with the arrow keys: the token goes through every box, and the lines are "
+                "as thick as the vectors that they carry.",
+                ignores=("kind", "layer", "head"),
+            ),
+            Page(
                 path="pages/tokens_and_embeddings.py",
                 title="Tokens and embeddings",
                 icon=":material/token:",

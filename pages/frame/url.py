@@ -4,7 +4,19 @@ from math import isfinite
 
 import streamlit as st
 
-TEXTS = {"source", "typed", "changes", "add", "prefix", "pe_order", "layers_token", "layers_step", "side_sentence"}
+TEXTS = {
+    "source",
+    "typed",
+    "changes",
+    "add",
+    "prefix",
+    "pe_order",
+    "layers_token",
+    "layers_step",
+    "side_sentence",
+    "whole_at",
+    "whole_off",
+}
 """parameters that may hold any digits, because their pages parse them"""
 DROPPED = "dropped-from-link"
 """in the session: what the next run says about the dropped parameters"""

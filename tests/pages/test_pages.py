@@ -115,7 +115,9 @@ def names_in_links(app) -> set[str]:
     """Of everything on the page that a link can set; some pages read a few of them by themselves."""
     bound = {getattr(getattr(node, "proto", None), "query_param_key", "") for node in app._tree}
     return (
-        bound | {"see", "add", "decoding-step", "layers_token", "changes", "prefix", "force_at", "kept", "step", "cell"}
+        bound
+        | {"whole_at", "whole_off"}
+        | {"see", "add", "decoding-step", "layers_token", "changes", "prefix", "force_at", "kept", "step", "cell"}
     ) - {""}
 
 

@@ -162,6 +162,7 @@ TABS = {
         "part",
         *("Your sentence", "Wavelengths", "Distance", "Rotation", "Learned, RoPE, ALiBi", "Word order"),
     ),
+    "whole_model": ("whole_tab", "All boxes in numbers", "Each box off"),
     "three_families": ("families_part", "Masks of the families", "A causal encoder"),
     "masks": ("part", "Padding", "Before or after the softmax", "Lift the causal mask"),
     "temperature": ("part", "Before and after", "One row", "Divided by √d_k", "Many temperatures"),
@@ -189,6 +190,7 @@ NO_NUMBERS = {
 }
 """tabs of text alone; the tests' checkpoint has no snapshots, and timings do not repeat"""
 BUTTONS = {
+    "Each box off": ("whole-each-off",),
     "Which heads matter": ("which_go", "which_curve"),
     "Many temperatures": ("temperature-run-many",),
     "Is attention an explanation?": ("explain_head", "explain_kind", "explain_zero"),

@@ -119,6 +119,16 @@ class SvgPen {
     this.path.push(`L${x} ${y}`);
   }
 
+  quadraticCurveTo(x, y, toX, toY) {
+    this.path.push(`Q${x} ${y} ${toX} ${toY}`);
+  }
+
+  roundRect(x, y, width, height, radius) {
+    const [right, down, r] = [width - 2 * radius, height - 2 * radius, radius];
+    const corner = (toX, toY) => `a${r} ${r} 0 0 1 ${toX} ${toY}`;
+    this.path.push(`M${x + r} ${y}h${right}${corner(r, r)}v${down}${corner(-r, r)}h${-right}${corner(-r, -r)}v${-down}${corner(r, -r)}z`);
+  }
+
   rect(x, y, width, height) {
     this.path.push(`M${x} ${y}h${width}v${height}h${-width}z`);
   }

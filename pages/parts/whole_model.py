@@ -1,0 +1,288 @@
+"""The whole model: the chosen box and tokens, what is switched off, the picture, and one function per tab."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.analysis.whole_model import Box, box_arrays, model_boxes, switch_off_each
+from model.interventions import Intervention, describe
+from model.interventions.link import decode, encode
+from model.trace import Trace
+from pages import page_of
+from pages.compute.cache import stored
+from pages.compute.on_request import compute_on_request
+from pages.compute.runs import rerun
+from pages.compute.view import View
+from pages.widgets import controls
+from pages.widgets.canvas import draw
+from pages.widgets.export import export_tab
+from pages.widgets.glossary import define
+from pages.widgets.snippet import Call
+from viz.canvas.whole_model import TITLES, Row, Switched, whole_model
+from viz.drawing import Drawing
+from viz.latex import signed
+from viz.tokens import labels
+
+PICTURE = "whole-model"
+AT, OFF, OPEN = "whole_at", "whole_off", "whole_open"
+"""in the session and, but for OPEN, in the URL: box and tokens; what is switched off; the page to go to"""
+EACH_OFF = "whole-each-off"
+STACKS = {"encoder": "Encoder", "decoder": "Decoder"}
+MOST_CANDIDATES = 5
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The run with the switches as they are, and where the token is."""
+
+    view: View
+    before: Trace
+    """the run with everything on"""
+    off: tuple[Intervention, ...]
+    box: str
+    """name of the chosen box"""
+    positions: dict[str, int]
+    """of the chosen token of each stack"""
+
+    @cached_property
+    def boxes(self) -> tuple[Box, ...]:
+        return model_boxes(self.view.translator, self.view.trace)
+
+
+def open_linked_page() -> None:
+    """Go to the page that a click in the picture asked for."""
+    if page := st.session_state.pop(OPEN, None):
+        st.switch_page(page)
+
+
+def choose(view: View) -> Shown:
+    """What the session or the link asks for, as far as this model and text have it."""
+    state = st.session_state
+    if OFF not in state:
+        state[OFF] = _linked_switches()
+    switches = {change for box in model_boxes(view.translator, view.trace) for change in box.switches().values()}
+    off = state[OFF] = tuple(change for change in state[OFF] if change in switches)
+    after = rerun(view.translator, view.trace, (*view.trace.interventions, *off)) if off else view.trace
+    box, positions = _place(view)
+    state[AT] = {"box": box, "positions": positions}
+    st.query_params[AT] = "~".join(map(str, (box, *positions.values())))
+    if off:
+        st.query_params[OFF] = encode(off)
+    else:
+        st.query_params.pop(OFF, "")
+    return Shown(replace(view, trace=after), view.trace, off, box, positions)
+
+
+def _linked_switches() -> tuple[Intervention, ...]:
+    try:
+        return decode(st.query_params.get(OFF, ""))
+    except ValueError:
+        return ()
+
+
+def _place(view: View) -> tuple[str, dict[str, int]]:
+    """Box and positions from the session or the link; the first box and the second token where they are missing."""
+    name, *asked = st.query_params.get(AT, "").split("~")
+    at = st.session_state.get(AT)
+    streams = view.trace.streams
+    if at is None:
+        numbers = [int(text) if text.isascii() and text.isdecimal() and len(text) < 5 else 1 for text in asked]
+        at = {"box": name, "positions": dict(zip(streams, numbers, strict=False))}
+    names = [box.name for box in model_boxes(view.translator, view.trace)]
+    box = at["box"] if at["box"] in names else names[0]
+    positions = {
+        stack: min(max(int(at["positions"].get(stack, 1)), 0), len(stream.tokens) - 1)
+        for stack, stream in streams.items()
+    }
+    return box, positions
+
+
+def show_picture(shown: Shown) -> Drawing:
+    """Draw the model; the picture answers with a move, a switch or a box whose page is asked for."""
+    view = shown.view
+    trace = view.trace
+    *_, last = trace.streams
+    rows = [
+        Row(
+            name,
+            STACKS[name],
+            stream.tokens.labels,
+            stream.predicts.labels if stream.predicts else None,
+            [[(c.token, c.probability) for c in row[:MOST_CANDIDATES]] for row in trace.candidates]
+            if name == last
+            else (),
+        )
+        for name, stream in trace.streams.items()
+    ]
+    switched = {
+        box.name: [name for name, change in box.switches().items() if change in shown.off]
+        for box in shown.boxes
+        if box.part not in ("add", "add_norm")
+    }
+    payload = whole_model(
+        shown.boxes,
+        rows,
+        (shown.box, shown.positions),
+        pages={box.name: page_of(_page_about(box, view)[0]).title for box in shown.boxes},
+        memory=_memory_length(shown.boxes, trace),
+        switched=Switched(
+            shown.before.log_probability,
+            trace.log_probability,
+            {name: switches for name, switches in switched.items() if switches},
+            stored(EACH_OFF, view.translator, shown.before) or {},
+        ),
+        title=f"{trace.checkpoint} {trace.checkpoint_hash[:8]}, the whole model",
+    )
+    # The callbacks run before the page does, when widgets can still be set.
+    callbacks = {
+        "on_move_change": _move,
+        "on_switch_change": lambda: _switch(shown),
+        "on_open_change": lambda: _open(shown),
+    }
+    return draw(Drawing("whole_model", payload), PICTURE, **callbacks)
+
+
+def _memory_length(boxes: tuple[Box, ...], trace: Trace) -> float | None:
+    if len(trace.streams) < 2:
+        return None
+    *_, top = (box for box in boxes if box.stack == "encoder")
+    return float(top.values["out"].mean())
+
+
+def _move() -> None:
+    if asked := st.session_state[PICTURE].get("move"):
+        positions = {str(stack): int(position) for stack, position in asked["positions"].items()}
+        st.session_state[AT] = {"box": str(asked["box"]), "positions": positions}
+
+
+def _switch(shown: Shown) -> None:
+    """Turn a switch of a box; an empty name turns everything on."""
+    if not (asked := st.session_state[PICTURE].get("switch")):
+        return
+    box = next((box for box in shown.boxes if box.name == asked["box"]), None)
+    if box is None:
+        st.session_state[OFF] = ()
+        return
+    change = box.switches()[str(asked["switch"])]
+    st.session_state[AT] = {"box": box.name, "positions": st.session_state[AT]["positions"]}
+    st.session_state[OFF] = (
+        tuple(each for each in shown.off if each != change) if change in shown.off else (*shown.off, change)
+    )
+
+
+def _open(shown: Shown) -> None:
+    """Set what the other page will show, and remember to go there."""
+    if asked := st.session_state[PICTURE].get("open"):
+        box = next(box for box in shown.boxes if box.name == asked["box"])
+        file, choices = _page_about(box, shown.view, shown.positions[box.stack])
+        st.session_state.update(choices)
+        st.session_state[OPEN] = page_of(file).path
+
+
+def _page_about(box: Box, view: View, position: int = 0) -> tuple[str, dict[str, object]]:
+    """The page that explains a box, and the values of its controls."""
+    layers = {"layers_stack": box.stack, "layers_token": position}
+    if box.part in ("self_attn", "cross_attn"):
+        kind = "cross" if box.part == "cross_attn" else f"{box.stack}_self"
+        return "attention_step_by_step.py", {"kind": kind, "layer": box.layer}
+    if box.part == "embedding":
+        return "tokens_and_embeddings.py", {}
+    if box.part == "positions":
+        return "positional_encoding.py", {}
+    if box.part == "softmax" and "cross-attention" in view.translator.features:
+        return "decoding.py", {"decoding-step": position}
+    if box.part in ("output", "softmax") or box.layer is None:
+        return "layer_by_layer.py", {**layers, "layers_tab": "Logit lens"}
+    sublayers = view.trace.streams[box.stack].sublayers
+    step = next(i for i, s in enumerate(sublayers, 1) if (s.layer, s.name) == (box.layer, box.sublayer))
+    tab = "Neurons" if box.part == "feed_forward" else "Inside one sub-layer"
+    return "layer_by_layer.py", {**layers, "layers_step": step, "layers_tab": tab}
+
+
+def show_switches(shown: Shown) -> None:
+    """What is switched off, in sentences, and what that does to the text's probability."""
+    if shown.off:
+        before, after = shown.before.log_probability, shown.view.trace.log_probability
+        st.caption(
+            f"{' '.join(map(describe, shown.off))} The same text, teacher-forced: log p "
+            f"{signed(before, '.3f')} → {signed(after, '.3f')} nats. The picture shows the changed run.",
+            help=define("teacher-forced", "nats"),
+        )
+
+
+def show_boxes(shown: Shown) -> None:
+    """Every box as a row: shape, parameters, multiply-adds, and the chosen token's numbers."""
+    boxes = shown.boxes
+    table = pd.DataFrame(
+        {
+            "box": [_title(box) for box in boxes],
+            "shape": [
+                ", ".join(f"{name} {'×'.join(map(str, size))}" for name, size in box.matrices.items()) for box in boxes
+            ],
+            "parameters": [box.parameters for box in boxes],
+            "multiply-adds": [box.multiply_adds for box in boxes],
+            "length in": [_at(box, "in", shown) for box in boxes],
+            "length out": [_at(box, "out", shown) if box.part != "softmax" else None for box in boxes],
+            "share": [_at(box, "share", shown) for box in boxes],
+        }
+    )
+    controls.table(table, height=420)
+    chosen = [
+        f"{STACKS[stack].lower()} “{labels(shown.view.trace.streams[stack].tokens.labels)[position]}”"
+        for stack, position in shown.positions.items()
+    ]
+    total = sum(box.parameters for box in boxes if not box.shared)
+    shared = (
+        " The output matrix, and the embedding of the second stack, are the first embedding and counted once."
+        if any(box.shared for box in boxes)
+        else ""
+    )
+    st.caption(
+        f"Lengths at the chosen token, {', '.join(chosen)}. Together {total:,} parameters.{shared} Multiply-adds of "
+        "all tokens of this run; masked cells are counted, because the model computes them before masking."
+    )
+    export_tab(shown.view, "boxes", Call(box_arrays, shown.view.translator, shown.view.trace), table=table)
+
+
+def _at(box: Box, name: str, shown: Shown) -> float | None:
+    return float(box.values[name][shown.positions[box.stack]]) if name in box.values else None
+
+
+def _title(box: Box) -> str:
+    inside = f" of {TITLES[box.sublayer][0].lower()}" if box.sublayer not in (None, box.part) else ""
+    layer = "" if box.layer is None else f", layer {box.layer}"
+    return f"{STACKS[box.stack]}{layer}: {TITLES[box.part][0].removeprefix('+ ')}{inside}"
+
+
+def show_each_off(shown: Shown) -> None:
+    """Each box off, and each residual off, in turn: log p of the same text."""
+    view = replace(shown.view, trace=shown.before)
+    found = compute_on_request(
+        "Switch off each in turn",
+        EACH_OFF,
+        (view.translator, view.trace),
+        lambda: (
+            (1 - np.isnan([*each.values()]).mean(), each) for each in switch_off_each(view.translator, view.trace)
+        ),
+    )
+    if found is None:
+        st.caption("Runs the model once for each box without what it adds, and once without its residual connection.")
+        return
+    plain = view.trace.log_probability
+    boxes = [box for box in shown.boxes if f"{box.name} off" in found]
+    columns = {"box": [_title(box) for box in boxes]}
+    for switch, title in (("off", "off"), ("residual", "residual off")):
+        values = [found.get(f"{box.name} {switch}") for box in boxes]
+        columns[f"log p, {title}"] = values
+        columns[f"change, {title}"] = [None if value is None else value - plain for value in values]
+    table = pd.DataFrame(columns).convert_dtypes()
+    controls.table(table, floats="%.2f")
+    st.caption(
+        f"log p in nats of the same text, teacher-forced; with everything on it is {signed(plain, '.3f')}. The picture "
+        "shows these numbers, too, beside each box’s switches.",
+        help=define("teacher-forced", "nats"),
+    )
+    export_tab(view, "each-box-off", Call(switch_off_each, view.translator, view.trace, result=found), table=table)

@@ -1,0 +1,78 @@
+"""The page "The whole model": the payload is this run's, and what the picture answers changes the run and the page."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from model.analysis.whole_model import model_boxes
+from model.interventions import ResidualOff, SublayerOff
+from model.interventions.link import encode
+from pages.parts import whole_model as parts
+from tests.pages.figures import words
+from tests.viz.payload import unpack
+from viz.latex import signed
+
+if TYPE_CHECKING:
+    from model.checkpoints.translator import Translator
+
+PAGE = "pages/whole_model.py"
+SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
+TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
+    """Headers of the payloads that the page has drawn."""
+    found: list[dict] = []
+
+    def draw(drawing, _key, **_callbacks):
+        found.append(unpack(drawing.data)[0])
+        return drawing
+
+    monkeypatch.setattr(parts, "draw", draw)
+    return found
+
+
+def test_a_link_brings_back_box_tokens_and_switches(open_app: Callable, translator: "Translator", sent) -> None:
+    off = (SublayerOff("decoder", 1, "cross_attn"), ResidualOff("encoder", 0, "feed_forward"))
+    app = open_app(PAGE, **TYPED, whole_at="decoder.0.feed_forward~3~2", whole_off=encode(off))
+    assert not app.exception
+    header = sent[-1]
+    assert header["chosen"] == {"box": "decoder.0.feed_forward", "positions": {"encoder": 3, "decoder": 2}}
+    assert header["off"] == {"decoder.1.cross_attn": ["off"], "encoder.0.feed_forward": ["residual"]}
+    before = translator.trace(SOURCE, TEXT)
+    after = translator.rerun(before, off)
+    assert (header["before"], header["after"]) == (before.log_probability, after.log_probability)
+    assert f"{signed(after.log_probability, '.3f')} nats" in words(app)
+    table = app.dataframe[0].value
+    expected = [box.values["out"][{"encoder": 3, "decoder": 2}[box.stack]] for box in model_boxes(translator, after)]
+    np.testing.assert_allclose(table["length out"].dropna(), expected[:-1])
+
+
+@pytest.mark.parametrize("asked", ["", "nowhere~9~9~9", "decoder.softmax", "encoder.0.self_attn~-1~x", "~~~~"])
+def test_a_forged_place_becomes_one_that_is_there(open_app: Callable, asked: str, sent) -> None:
+    app = open_app(PAGE, **TYPED, whole_at=asked, whole_off='[["SublayerOff",{"layer":9}]]')
+    assert not app.exception
+    names = [box["name"] for box in sent[-1]["boxes"]]
+    assert sent[-1]["chosen"]["box"] in names
+    assert sent[-1]["off"] == {}
+
+
+def test_each_box_off_shows_what_each_run_gives(open_app: Callable, translator: "Translator") -> None:
+    app = open_app(PAGE, **TYPED, whole_tab="Each box off")
+    app.button(key=parts.EACH_OFF).click().run()
+    assert not app.exception
+    table = app.dataframe[0].value
+    row = table[table["box"] == "Decoder, layer 1: Cross-attention"].iloc[0]
+    trace = translator.trace(SOURCE, TEXT)
+    after = translator.rerun(trace, (SublayerOff("decoder", 1, "cross_attn"),))
+    assert row["log p, off"] == after.log_probability
+    assert row["change, off"] == pytest.approx(after.log_probability - trace.log_probability)
+
+
+@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
+def test_one_word_and_a_hundred_tokens(open_app: Callable, source: str) -> None:
+    app = open_app(PAGE, source=source, target="Typed", typed=source)
+    assert not app.exception

@@ -1,0 +1,409 @@
+// Draws the whole model: lines as thick as the vectors they carry, boxes, heads in miniature, tokens and candidates.
+
+const THICKEST = 11; // pixels, of the longest vector
+const FILL = 0.26; // opacity of a box's colour
+
+function drawModel(canvas, view) {
+  const { layout, theme } = view;
+  const pen = sizedCanvas(canvas, layout.width, layout.height);
+  pen.textBaseline = "middle";
+  const draw = { pen, view, layout, theme, most: longestVector(view) };
+  for (const frame of layout.frames) drawFrame(draw, frame);
+  for (const column of layout.columns.values()) drawFlow(draw, column);
+  if (!layout.zoomed && view.header.memory !== null) drawMemory(draw);
+  for (const box of view.boxes) if (layout.places.has(box.name)) drawBox(draw, box, layout.places.get(box.name));
+  if (layout.candidates) drawCandidates(draw);
+  view.chips = [...layout.columns.values()].flatMap((column) => drawTokens(draw, column));
+  return pen;
+}
+
+// Of all that the lines carry: vectors of d_model numbers, of the chosen tokens.
+function longestVector(view) {
+  const vectors = view.boxes.filter(({ part }) => part !== "output" && part !== "softmax");
+  const lengths = vectors.flatMap((box) => ["in", "out", "residual"].map((name) => view.value(box, name) ?? 0));
+  return Math.max(...lengths, view.header.memory ?? 0);
+}
+
+function thickness({ most, layout }, length) {
+  return Math.max(((layout.narrow ? 0.6 : 1) * THICKEST * length) / most, 1);
+}
+
+function drawFrame({ pen, theme, view, layout }, { layer, column, top, bottom }) {
+  const colour = view.header.stacks[column.name];
+  pen.globalAlpha = 0.1;
+  pen.fillStyle = colour;
+  pen.beginPath();
+  pen.roundRect(column.left, top, column.width, bottom - top, 10);
+  pen.fill();
+  pen.globalAlpha = 0.7;
+  pen.strokeStyle = colour;
+  pen.lineWidth = 1;
+  pen.stroke();
+  pen.save();
+  pen.globalAlpha = 0.8;
+  pen.fillStyle = theme.text;
+  pen.font = `${layout.narrow ? 10 : 11}px ${theme.font}`;
+  pen.textAlign = "center";
+  const edge = column.outer < 0 ? column.left + (layout.narrow ? 6 : 9) : column.left + column.width - (layout.narrow ? 6 : 9);
+  pen.translate(edge, (top + bottom) / 2);
+  pen.rotate((column.outer * Math.PI) / 2);
+  pen.fillText(`layer ${layer}`, 0, 0);
+  pen.restore();
+  pen.globalAlpha = 1;
+}
+
+// The stream upwards through the boxes of a stack, and the residual connections beside them.
+function drawFlow(draw, column) {
+  const { view, layout, theme } = draw;
+  const boxes = view.boxes.filter(({ name, stack }) => stack === column.name && layout.places.has(name));
+  const stream = view.header.stacks[column.name];
+  let from = { y: column.bottom - TOKENS + 10, length: view.value(boxes[0], "in"), colour: stream };
+  boxes.forEach((box, index) => {
+    const place = layout.places.get(box.name);
+    const bottom = place.y + place.height;
+    drawLine(draw, [[column.middle, from.y], [column.middle, bottom]], from.length, from);
+    const starts = box.sublayer && boxes[index - 1]?.sublayer !== box.sublayer;
+    if (starts) drawResidual(draw, column, boxes.slice(index), bottom + STEP_UP / 2, stream);
+    const isOutput = box.part === "output";
+    const sublayer = box.sublayer === box.part;
+    const off = sublayer && view.isOff(box, "off");
+    const length = isOutput ? 0 : view.value(box, "out");
+    from = { y: place.y, length, colour: isOutput ? theme.text : sublayer ? box.colour : stream, dashed: off };
+  });
+  const last = boxes.at(-1);
+  if (layout.zoomed && last.part !== "softmax") drawLine(draw, [[column.middle, from.y], [column.middle, from.y - 14]], from.length, from);
+}
+
+// From before the sub-layer to the sum after it, around both.
+function drawResidual(draw, column, boxes, start, colour) {
+  const { view, layout } = draw;
+  const sum = boxes.find(({ part, sublayer }) => sublayer === boxes[0].sublayer && /^add/.test(part));
+  if (!sum) return;
+  const place = layout.places.get(sum.name);
+  const edge = column.outer < 0 ? place.x : place.x + place.width;
+  const x = edge + column.outer * layout.loop * (layout.narrow ? 0.34 : 0.42);
+  const y = place.y + Math.min(place.height / 2, 15);
+  const dashed = view.isOff(sum, "residual");
+  const length = view.value(sum, "residual");
+  drawLine(draw, [[column.middle, start], [x, start], [x, y], [edge, y]], length, { colour, dashed });
+  if (!dashed) drawArrow(draw, [edge, y], [-column.outer, 0], length, colour);
+}
+
+// What the encoder hands to every cross-attention.
+function drawMemory(draw) {
+  const { view, layout, pen, theme } = draw;
+  const encoder = layout.columns.get("encoder");
+  const targets = view.boxes.filter(({ part }) => part === "cross_attn").map(({ name }) => layout.places.get(name));
+  const colour = view.header.stacks.encoder;
+  const start = view.boxes.filter(({ stack }) => stack === "encoder").at(-1);
+  const y = layout.places.get(start.name).y;
+  const top = y - AROUND - 12;
+  const bus = encoder.left + encoder.width + layout.gutter * 0.42;
+  const length = view.header.memory;
+  drawLine(draw, [[encoder.middle, y], [encoder.middle, top], [bus, top]], length, { colour });
+  for (const place of targets) {
+    const middle = place.y + place.height / 2;
+    drawLine(draw, [[bus - 8, top], [bus, top], [bus, middle], [place.x, middle]], length, { colour });
+    drawArrow(draw, [place.x, middle], [1, 0], length, colour);
+  }
+  pen.fillStyle = theme.text;
+  pen.font = `600 ${layout.narrow ? 10 : 12}px ${theme.font}`;
+  pen.textAlign = "right";
+  pen.fillText("memory", bus - 14, top - 12);
+  if (layout.narrow) return;
+  pen.globalAlpha = 0.75;
+  pen.font = `11px ${theme.font}`;
+  pen.fillText(`${view.rowOf("encoder").tokens.length} vectors, length ${threeDigits(length)} on average`, bus - 66, top - 12);
+  pen.globalAlpha = 1;
+}
+
+// Through the points, with round corners.
+function drawLine(draw, points, length, { colour, dashed }) {
+  const { pen } = draw;
+  pen.strokeStyle = colour;
+  pen.lineWidth = dashed ? 1.5 : thickness(draw, length);
+  pen.globalAlpha = dashed ? 0.6 : 0.85;
+  pen.setLineDash(dashed ? [3, 4] : []);
+  pen.beginPath();
+  pen.moveTo(...points[0]);
+  points.slice(1).forEach((point, index) => {
+    const next = points[index + 2];
+    if (!next) return pen.lineTo(...point);
+    const before = towards(point, points[index], 8);
+    const after = towards(point, next, 8);
+    pen.lineTo(...before);
+    pen.quadraticCurveTo(...point, ...after);
+  });
+  pen.stroke();
+  pen.setLineDash([]);
+  pen.globalAlpha = 1;
+}
+
+// The point at most `distance` pixels, and half the way, from one point to another.
+function towards([x, y], [toX, toY], distance) {
+  const whole = Math.hypot(toX - x, toY - y) || 1;
+  const part = Math.min(distance, whole / 2) / whole;
+  return [x + (toX - x) * part, y + (toY - y) * part];
+}
+
+function drawArrow(draw, [x, y], [right], length, colour) {
+  const { pen } = draw;
+  const size = Math.max(thickness(draw, length) * 0.9, 4);
+  pen.fillStyle = colour;
+  pen.beginPath();
+  pen.moveTo(x + right, y);
+  pen.lineTo(x - right * size, y - size);
+  pen.lineTo(x - right * size, y + size);
+  pen.fill();
+}
+
+function drawBox(draw, box, place) {
+  const { pen, theme, view, layout } = draw;
+  const off = view.isOff(box, "off");
+  pen.beginPath();
+  pen.roundRect(place.x, place.y, place.width, place.height, Math.min(6, place.height / 2));
+  pen.fillStyle = theme.background;
+  pen.fill();
+  pen.globalAlpha = off ? 0.06 : FILL;
+  pen.fillStyle = box.colour;
+  pen.fill();
+  pen.globalAlpha = 1;
+  pen.strokeStyle = box.colour;
+  pen.lineWidth = 1.2;
+  pen.setLineDash(off ? [4, 3] : []);
+  pen.stroke();
+  pen.setLineDash([]);
+  if (layout.zoomed) drawOpened(draw, box, place, off);
+  else drawClosed(draw, box, place, off);
+}
+
+// One line: name, heads in miniature, the vector's length; below it the share.
+function drawClosed(draw, box, place, off) {
+  const { pen, theme, view, layout } = draw;
+  const below = box.heads && place.height === HEADS_BELOW;
+  const small = place.height < 18;
+  const middle = place.y + (below ? 12 : place.height / 2 - (view.has(box, "share") && !small ? 1 : 0)) + 0.5;
+  const size = small ? 10.5 : layout.narrow ? 11.5 : 13;
+  pen.fillStyle = theme.text;
+  pen.font = `${small || box.part === "positions" ? "" : "600 "}${size}px ${theme.font}`;
+  pen.textAlign = "left";
+  const name = layout.narrow ? box.short : box.title;
+  const title = off ? `${name}: off` : view.isOff(box, "residual") ? `${name}, no residual` : name;
+  pen.fillText(shortened(pen, title, place.width - 50), place.x + 8, middle);
+  const used = place.x + 8 + pen.measureText(title).width;
+  const number = view.numberOf(box);
+  pen.font = `${small ? 10 : 11}px ${theme.font}`;
+  pen.textAlign = "right";
+  const right = place.x + place.width - 8;
+  pen.fillText(number, right, middle);
+  const room = right - 44 - used;
+  if (box.heads) {
+    const side = below ? Math.min(20, Math.floor((place.width - 12) / box.heads.count) - 2) : Math.min(24, Math.floor(room / box.heads.count) - 3);
+    const step = side + (below ? 2 : 3);
+    const x = below ? place.x + 8 : right - 44 - box.heads.count * step;
+    if (side >= 5 && !off) drawHeads(draw, box, [x, below ? place.y + 21 : place.y + (place.height - side) / 2 - 1], side, step);
+  } else if (!small && room > 90 && box.parameters) {
+    pen.globalAlpha = 0.7;
+    pen.fillText(`${compact(box.parameters)} parameters`, right - 50, middle);
+    pen.globalAlpha = 1;
+  }
+  if (view.has(box, "share") && !small && !off) drawShare(draw, box, place);
+}
+
+// The share of the new in the sum, as a line along the bottom of the box.
+function drawShare({ pen, view }, box, place) {
+  const [x, y, width] = [place.x + 4, place.y + place.height - 4, place.width - 8];
+  pen.fillStyle = box.colour;
+  pen.globalAlpha = 0.35;
+  pen.fillRect(x, y, width, 2.5);
+  pen.globalAlpha = 1;
+  pen.fillRect(x, y, width * view.value(box, "share"), 2.5);
+}
+
+// Name, size and work, the words with their numbers, and the heads.
+function drawOpened(draw, box, place, off) {
+  const { pen, theme, view, layout } = draw;
+  const [x, right] = [place.x + 12, place.x + place.width - 12];
+  let y = place.y + 18;
+  pen.fillStyle = theme.text;
+  pen.textAlign = "left";
+  pen.font = `600 14px ${theme.font}`;
+  pen.fillText(off ? `${box.title}: off` : box.title, x, y);
+  pen.textAlign = "right";
+  pen.font = `12px ${theme.font}`;
+  pen.fillText(view.has(box, "share") && !off ? `share ${percent(view.value(box, "share"))}` : "", right, y);
+  pen.textAlign = "left";
+  pen.globalAlpha = 0.75;
+  y += ROW_OF_WORDS;
+  pen.fillText(shortened(pen, sizeOf(box, layout.narrow), right - x), x, y);
+  pen.globalAlpha = 1;
+  for (const [formula, text] of box.words) {
+    y += ROW_OF_WORDS;
+    pen.font = `italic 13px ${theme.font}`;
+    pen.fillText(shortened(pen, formula, right - x), x, y);
+    pen.font = `13px ${theme.font}`;
+    if (layout.narrow) y += ROW_OF_WORDS;
+    const start = x + (layout.narrow ? 10 : Math.min(190, 0.36 * place.width));
+    pen.fillText(shortened(pen, view.fill(text, box), right - start), start, y);
+  }
+  if (!box.heads) return;
+  const side = headSide(box, place.width);
+  drawHeads(draw, box, [x, y + 14], side, side + 5);
+  pen.font = `11px ${theme.font}`;
+  pen.textAlign = "center";
+  for (let head = 0; head < box.heads.count; head += 1) pen.fillText(String(head), x + head * (side + 5) + side / 2, y + 14 + side + 9);
+}
+
+// Every head, (query, key), from left to right; on large ones the row of the chosen token is framed.
+function drawHeads({ pen, view, theme }, box, [x, y], side, step) {
+  const { count, queries, cells } = box.heads;
+  pen.save();
+  for (let head = 0; head < count; head += 1) {
+    pen.imageSmoothingEnabled = false;
+    pen.drawImage(view.headImage(box, head), x + head * step, y, side, side);
+    pen.strokeStyle = theme.text;
+    pen.globalAlpha = 0.35;
+    pen.lineWidth = 0.5;
+    pen.strokeRect(x + head * step, y, side, side);
+    pen.globalAlpha = 1;
+    if (side < 30) continue;
+    const row = Math.floor((view.positions[box.stack] * cells[0]) / queries);
+    pen.strokeStyle = theme.primary;
+    pen.lineWidth = 1.5;
+    pen.strokeRect(x + head * step, y + (row * side) / cells[0], side, side / cells[0]);
+  }
+  pen.restore();
+}
+
+// The chosen token in the middle of its neighbours; returns where each one is.
+function drawTokens({ pen, view, theme }, column) {
+  const { tokens, title } = view.rowOf(column.name);
+  const chosen = view.positions[column.name];
+  const [top, height] = [column.bottom - TOKENS + 10, 22];
+  pen.font = `600 12px ${theme.font}`;
+  pen.textAlign = "center";
+  const middle = column.middle;
+  const chips = [];
+  const add = (index, x, width) => chips.push({ stack: column.name, index, x, y: top, width, height });
+  const wide = (index) => Math.min(pen.measureText(tokens[index]).width + 14, column.width * 0.6);
+  const own = wide(chosen);
+  add(chosen, middle - own / 2, own);
+  for (let [index, x] = [chosen - 1, middle - own / 2]; index >= 0; index -= 1) {
+    x -= wide(index) + 3;
+    if (x < column.left) break;
+    add(index, x, wide(index));
+  }
+  for (let [index, x] = [chosen + 1, middle + own / 2 + 3]; index < tokens.length; index += 1) {
+    if (x + wide(index) > column.left + column.width) break;
+    add(index, x, wide(index));
+    x += wide(index) + 3;
+  }
+  for (const { index, x, y, width } of chips) {
+    const lit = index === chosen;
+    pen.beginPath();
+    pen.roundRect(x, y, width, height, 6);
+    pen.fillStyle = lit ? view.header.stacks[column.name] : theme.panel;
+    pen.globalAlpha = lit ? 0.45 : 1;
+    pen.fill();
+    pen.globalAlpha = lit ? 1 : 0.75;
+    pen.fillStyle = theme.text;
+    pen.font = `${lit ? "600 " : ""}12px ${theme.font}`;
+    pen.fillText(shortened(pen, tokens[index], width - 8), x + width / 2, y + height / 2 + 0.5);
+  }
+  pen.globalAlpha = 0.75;
+  pen.font = `11px ${theme.font}`;
+  pen.fillText(`${title}, token ${chosen} of ${tokens.length}`, middle, top + height + 8);
+  pen.globalAlpha = 1;
+  return chips;
+}
+
+function drawCandidates(draw) {
+  const { pen, view, theme, layout } = draw;
+  const { left, width, top, beside } = layout.candidates;
+  const softmax = view.boxes.at(-1);
+  const { candidates, predicts } = view.rowOf(softmax.stack);
+  const position = view.positions[softmax.stack];
+  const place = layout.places.get(softmax.name);
+  const y = place.y + place.height / 2;
+  pen.strokeStyle = softmax.colour;
+  pen.lineWidth = 2;
+  pen.beginPath();
+  if (beside) [pen.moveTo(place.x, y), pen.lineTo(left + width + 4, y)];
+  else [pen.moveTo(place.x + place.width / 2, place.y), pen.lineTo(place.x + place.width / 2, place.y - 10)];
+  pen.stroke();
+  pen.font = `600 12px ${theme.font}`;
+  pen.textAlign = "left";
+  pen.fillStyle = theme.text;
+  pen.fillText(shortened(pen, `Predicts, for “${predicts[position]}”`, width), left + 2, top + 9);
+  const label = Math.min(0.36 * width, 110);
+  candidates[position].forEach(([token, share], index) => {
+    const row = top + 20 + index * CANDIDATE;
+    pen.fillStyle = softmax.colour;
+    pen.globalAlpha = 0.25;
+    pen.fillRect(left + label + 6, row + 2, width - label - 52, CANDIDATE - 5);
+    pen.globalAlpha = 1;
+    pen.fillRect(left + label + 6, row + 2, (width - label - 52) * share, CANDIDATE - 5);
+    pen.fillStyle = theme.text;
+    pen.font = `${token === predicts[position] ? "600 " : ""}12px ${theme.font}`;
+    pen.textAlign = "right";
+    pen.fillText(shortened(pen, token, label), left + label, row + CANDIDATE / 2);
+    pen.font = `11px ${theme.font}`;
+    pen.fillText(percent(share), left + width, row + CANDIDATE / 2);
+  });
+}
+
+// The chosen box, the one under the pointer, and the token that travels.
+function drawMarksOfModel(canvas, view) {
+  const { layout, theme } = view;
+  const pen = sizedCanvas(canvas, layout.width, layout.height);
+  for (const [box, thick, colour] of [[view.hovered?.box, 1.5, theme.text], [view.box, 3, theme.primary]]) {
+    const place = box && layout.places.get(box.name);
+    if (!place) continue;
+    pen.strokeStyle = colour;
+    pen.lineWidth = thick;
+    pen.beginPath();
+    pen.roundRect(place.x - 1.5, place.y - 1.5, place.width + 3, place.height + 3, 7);
+    pen.stroke();
+  }
+  drawTraveller(pen, view);
+}
+
+// A pill with the token, at the inner side of the box.
+function drawTraveller(pen, view) {
+  const { layout, theme, box, traveller } = view;
+  if (!layout.places.has(box.name)) return;
+  const token = view.rowOf(box.stack).tokens[view.positions[box.stack]];
+  pen.font = `600 ${layout.narrow ? 10 : 12}px ${theme.font}`;
+  const text = shortened(pen, token, layout.narrow ? 44 : 84);
+  const width = pen.measureText(text).width + 16;
+  const column = layout.columns.get(box.stack);
+  const inner = column.outer < 0 ? column.inside[0] + column.inside[1] : column.inside[0];
+  const x = clamp(inner - width / 2, 2, layout.width - width - 2);
+  pen.fillStyle = theme.primary;
+  pen.beginPath();
+  pen.roundRect(x, traveller - 10, width, 20, 10);
+  pen.fill();
+  pen.fillStyle = theme.background;
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  pen.fillText(text, x + width / 2, traveller + 0.5);
+}
+
+// Shapes, parameters and multiply-adds.
+function sizeOf(box, narrow) {
+  const parts = [narrow ? "" : box.shape];
+  if (box.parameters) parts.push(`${box.parameters.toLocaleString("en")} parameters${box.shared ? ", those of the embedding" : ""}`);
+  if (box.work) parts.push(`${compact(box.work)} multiply-adds`);
+  return parts.filter(Boolean).join("; ") || "nothing learned";
+}
+
+// 263k, 2.05M
+function compact(number) {
+  if (number < 1000) return String(number);
+  const [unit, letter] = number < 1e6 ? [1e3, "k"] : number < 1e9 ? [1e6, "M"] : [1e9, "G"];
+  return `${Number((number / unit).toPrecision(3))}${letter}`;
+}
+
+function percent(share) {
+  return `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+}

@@ -1,0 +1,245 @@
+"""Figure 1 of the paper, alive, as the payload of the whole_model component: every box of a model and a token's way.
+
+The words about a box are templates: `{out}` is its value of that name at the chosen token, `{weight:%}` the same as a
+percentage, `{key:token}` the token at that position, `{head:int}` a whole number.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from viz.canvas.matrices import colour_scales
+from viz.canvas.payload import pack
+from viz.theme import DECODER, ENCODER, WEIGHTS
+from viz.tokens import labels
+
+Array = np.ndarray
+
+MOST_CELLS = 24
+"""along each side of a head in miniature; of more tokens a cell shows the largest weight of several"""
+LARGEST_CODE = 255
+"""0 is masked; the codes from 1 to this are weights from 0 to 1"""
+
+COLOURS = {
+    "embedding": "#E58C94",
+    "positions": "#E58C94",
+    "attention": "#F0A93B",
+    "feed_forward": "#58B5E1",
+    "norm": "#C9C13C",
+    "add": "#C9C13C",
+    "output": "#9A97D6",
+    "softmax": "#6DBB77",
+}
+"""the hues of figure 1"""
+TITLES = {
+    "embedding": ("Embedding", "Embedding"),
+    "positions": ("+ Positional encoding", "+ Positions"),
+    "self_attn": ("Self-attention", "Self-attn"),
+    "cross_attn": ("Cross-attention", "Cross-attn"),
+    "feed_forward": ("Feed-forward", "Feed-fwd"),
+    "norm": ("Norm", "Norm"),
+    "add": ("Add", "Add"),
+    "add_norm": ("Add & norm", "Add & norm"),
+    "output": ("Output matrix", "Output"),
+    "softmax": ("Softmax", "Softmax"),
+}
+"""part -> its name, and a short one for phones"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A stack's text."""
+
+    name: str
+    """encoder or decoder"""
+    title: str
+    """on screen: "Encoder" """
+    tokens: Sequence[str]
+    """pieces that it reads"""
+    predicts: Sequence[str] | None = None
+    """pieces that its rows should predict"""
+    candidates: Sequence[Sequence[tuple[str, float]]] = ()
+    """for each row the most probable tokens with their probabilities"""
+
+
+@dataclass(frozen=True)
+class Switched:
+    """What is switched off, and log p of the text in nats."""
+
+    before: float
+    """with everything on"""
+    after: float
+    """with the switches as they are"""
+    off: Mapping[str, Sequence[str]]
+    """name of each box that is switched -> its switches that are off: off, residual"""
+    alone: Mapping[str, float]
+    """with one box off, by "name switch", as far as it was computed"""
+
+
+def whole_model(
+    boxes: Sequence[Any],
+    rows: Sequence[Row],
+    chosen: tuple[str, Mapping[str, int]],
+    *,
+    title: str,
+    pages: Mapping[str, str],
+    switched: Switched,
+    memory: float | None = None,
+) -> bytes:
+    """The payload (viz.canvas.payload.pack): float32 values of each box, (name, position), then uint8 heads.
+
+    Args:
+        boxes: in the order in which a token goes through them: `name`, `stack`, `layer`, `part`, `sublayer`, `values`,
+            `matrices`, `parameters`, `shared`, `multiply_adds`, `pattern`, `facts` and `switches()` each.
+        rows: the stacks' texts.
+        chosen: name of the box, and each stack's position.
+        title: the name of the saved picture.
+        pages: name of each box -> title of the page that explains it.
+        switched: what is off.
+        memory: mean length of the vectors that the encoder hands to the decoder; None: there is no memory.
+
+    Raises:
+        ValueError: values that do not fit the tokens.
+    """
+    arrays: list[Array] = []
+    described = []
+    sizes = {row.name: len(row.tokens) for row in rows}
+    for box in boxes:
+        values = np.array([box.values[name] for name in box.values], dtype="<f4")
+        if values.shape != (len(box.values), sizes[box.stack]):
+            raise ValueError(f"{box.name} has values of shape {values.shape} for {sizes[box.stack]} tokens.")
+        arrays.append(values)
+        described.append(_describe(box) | {"page": pages[box.name]})
+        if box.pattern is not None:
+            arrays.append(_codes(pooled(box.pattern)))
+    header = {
+        "title": title,
+        "boxes": described,
+        "rows": [_row(row) for row in rows],
+        "chosen": {"box": chosen[0], "positions": dict(chosen[1])},
+        "memory": memory,
+        **vars(switched),
+        "stacks": {"encoder": ENCODER, "decoder": DECODER},
+        "scale": colour_scales()[WEIGHTS],
+    }
+    return pack(header, arrays)
+
+
+def pooled(pattern: Array) -> Array:
+    """(heads, query, key) -> at most MOST_CELLS along each side, the largest of each block; NaN only if all are."""
+    for axis in (1, 2):
+        size = pattern.shape[axis]
+        starts = np.arange(min(size, MOST_CELLS)) * size // min(size, MOST_CELLS)
+        pattern = np.fmax.reduceat(pattern, starts, axis=axis)
+    return pattern
+
+
+def words_about(box: Any) -> list[tuple[str, str]]:
+    """What happens to a token in the box: formulas with the numbers before and after, as templates."""
+    facts, norm = box.facts, box.facts.get("norm", "")
+    match box.part:
+        case "embedding":
+            scaled = [("times √d_model", f"{{in}} · {facts['scale']:g} = {{out}}")] if facts["scale"] != 1 else []
+            return [("row of E", "length {in}"), *scaled]
+        case "positions":
+            return [("embedding + position", "{in} and {added} → {out}")]
+        case "self_attn" | "cross_attn":
+            return _attention_words(box)
+        case "feed_forward":
+            return _feed_forward_words(facts)
+        case "norm":
+            return [(norm, "{in} → {out}")]
+        case "add":
+            return [("x + sub-layer", "{residual} and {update} → {out}")]
+        case "add_norm":
+            return [("x + sub-layer", "{residual} and {update} → {added}"), (norm, "{added} → {out}")]
+        case "output":
+            return [
+                ("x · W_U", "{in} → {vocabulary} logits"),
+                ("largest logit", "{largest}; of the text’s token {text}"),
+            ]
+    return [
+        ("most probable", "{out:%}"),
+        ("the text’s token", "{text:%}, log p {nats}"),
+        ("entropy", "{entropy} bits"),
+    ]
+
+
+def _attention_words(box: Any) -> list[tuple[str, str]]:
+    heads, _, keys = box.pattern.shape
+    crosses, facts = box.part == "cross_attn", box.facts
+    reads = "memory" if crosses else "x"
+    shared = "" if facts["kv_heads"] == heads else f"; {facts['kv_heads']} heads of them serve {heads} of queries"
+    turned = ", then rotated (RoPE)" if facts["rotary"] else ""
+    divided = " / √d_k" if facts["scale"] != 1 else ""
+    return [
+        ("x · W_Q", f"{{in}} → {{q}}{turned}"),
+        (f"{reads} · W_K, {reads} · W_V", f"{keys} keys, values: {{k}}, {{v}} on average{shared}"),
+        (f"softmax(q · k{divided})", "{entropy} bits; most, {weight:%}, on “{key:token}” in head {head:int}"),
+        ("weights · v, joined", "{z}"),
+        ("z · W_O", "{z} → {out}"),
+    ]
+
+
+def _feed_forward_words(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    name = {
+        "relu": "max(0, x · W_1)",
+        "gelu": "GELU(x · W_1)",
+        "swiglu": "Swish(x · W_gate)",
+        "geglu": "GELU(x · W_gate)",
+    }
+    first = name[facts["activation"]]
+    active = f", {{active:int}} of {facts['d_ff']:,} above 0"
+    last = ("h · W_2", "{hidden} → {out}")
+    if facts["activation"] in ("swiglu", "geglu"):
+        return [(first, "{in} → {gate}"), ("times x · W_1", f"{{up}} → {{hidden}}{active}"), last]
+    return [(first, f"{{in}} → {{hidden}}{active}"), last]
+
+
+def _describe(box: Any) -> dict:
+    kind = "attention" if box.pattern is not None else box.part
+    named = {name: f"{name} {' × '.join(f'{size:,}' for size in shape)}" for name, shape in box.matrices.items()}
+    vocabulary = f"{box.facts.get('vocabulary', 0):,}"
+    found = {
+        "name": box.name,
+        "stack": box.stack,
+        "layer": box.layer,
+        "part": box.part,
+        "sublayer": box.sublayer,
+        "title": TITLES[box.part][0],
+        "short": TITLES[box.part][1],
+        "colour": COLOURS[{"add_norm": "norm"}.get(kind, kind)],
+        "shape": ", ".join(named.values()),
+        "parameters": box.parameters,
+        "shared": box.shared,
+        "work": box.multiply_adds,
+        "values": list(box.values),
+        "words": [[name, text.replace("{vocabulary}", vocabulary)] for name, text in words_about(box)],
+        "switches": list(box.switches()),
+        "heads": None,
+    }
+    if box.pattern is not None:
+        heads, queries, keys = box.pattern.shape
+        cells = [min(queries, MOST_CELLS), min(keys, MOST_CELLS)]
+        found["heads"] = {"count": heads, "queries": queries, "keys": keys, "cells": cells}
+    return found
+
+
+def _codes(weights: Array) -> Array:
+    """uint8: 0 where masked, else 1 + 254 times the weight."""
+    return np.nan_to_num(np.round(weights * (LARGEST_CODE - 1)) + 1, nan=0.0).astype(np.uint8)
+
+
+def _row(row: Row) -> dict:
+    return {
+        "name": row.name,
+        "title": row.title,
+        "tokens": labels(row.tokens),
+        "predicts": labels(row.predicts) if row.predicts is not None else None,
+        "candidates": [
+            [[label, share] for label, share in zip(labels([t for t, _ in each]), (p for _, p in each), strict=True)]
+            for each in row.candidates
+        ],
+    }
