@@ -136,6 +136,15 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 ignores=("kind", "layer", "head"),
             ),
             Page(
+                path="pages/gradients.py",
+                title="Gradients",
+                icon=":material/undo:",
+                summary="How the loss flows back through the model: with and without residual connections and √d_k, "
+                "through the softmax, over distance; and whether attention explains a prediction.",
+                look_for="The gradient says how much the loss, −log p of the target, would change with each number of "
+                "the run. Follow it from the top layer down to the input, and see what keeps it from vanishing.",
+            ),
+            Page(
                 path="pages/decoding.py",
                 title="Decoding",
                 icon=":material/account_tree:",

@@ -59,11 +59,6 @@ def measure_tokens(translator: Checkpoint, trace: Trace, layer: int, rows: Seque
     }
 
 
-def rank_agreement(measures: dict[str, Array]) -> Array:
-    """(measure, measure): Spearman's rank correlation between measures of the same tokens, (token,) each."""
-    return np.array([[rank_correlation(a, b) for b in measures.values()] for a in measures.values()])
-
-
 @dataclass(frozen=True)
 class Verdict:
     """What happens to the predicted tokens when tokens of the text are removed in the order of each measure."""
@@ -90,7 +85,7 @@ class Verdict:
 def judge(
     translator: Checkpoint, trace: Trace, layer: int, rows: Sequence[int], removal: Removal = "embedding"
 ) -> Iterator[Verdict]:
-    """Remove tokens in the order of each measure, for each row; yields after each row.
+    """Remove tokens in the order of each measure, for each row; yields after each order, NaN where not yet run.
 
     Args:
         translator: any opened checkpoint.
@@ -99,30 +94,31 @@ def judge(
         rows: which predicted tokens to explain.
         removal: what removes a token: its embedding becomes 0, its position stays; or no attention may read it.
     """
-    kind, measures = explained_kind(translator), measure_tokens(translator, trace, layer, rows)
-    curves, agreements = [], []
+    kind, rows, measures = explained_kind(translator), list(rows), measure_tokens(translator, trace, layer, rows)
+    count = len(MEASURES)
+    log_p = np.full((len(rows), count + RANDOM_ORDERS, 2, len(SHARES)), np.nan)
+    agreement = np.full((len(rows), count, count), np.nan)
     for i, row in enumerate(rows):
-        n = count_tokens(kind, trace, row)
-        own = {name: values[i, :n] for name, values in measures.items()}
-        numbers = np.random.default_rng(row)
-        orders = [np.argsort(-values, kind="stable") for values in own.values()]
+        n, numbers = count_tokens(kind, trace, row), np.random.default_rng(row)
+        own = [values[i, :n] for values in measures.values()]
+        agreement[i] = [[rank_correlation(a, b) for b in own] for a in own]
+        orders = [np.argsort(-values, kind="stable") for values in own]
         orders += [numbers.permutation(n) for _ in range(RANDOM_ORDERS)]
-        found = _removal_curves(translator, trace, row, np.stack(orders), removal)
-        curves.append(np.concatenate([found[: len(own)], found[len(own) :].mean(axis=0, keepdims=True)]))
-        agreements.append(rank_agreement(own))
-        yield Verdict(np.stack(curves), np.stack(agreements), (i + 1) / len(rows))
+        for j, order in enumerate(orders):
+            log_p[i, j] = _removal_curves(translator, trace, row, order, removal)
+            means = log_p[:, count:].mean(axis=1, keepdims=True)
+            done = (i + (j + 1) / len(orders)) / len(rows)
+            yield Verdict(np.concatenate([log_p[:, :count], means], axis=1), agreement.copy(), done)
 
 
-def _removal_curves(translator: Checkpoint, trace: Trace, row: int, orders: Array, removal: Removal) -> Array:
-    """(order, 2, share): log p of the row's token; `orders` (order, token) are token numbers, the first to go first."""
-    count, n = orders.shape
-    counts = np.round(np.array(SHARES) * n)[:, None]
-    rank = np.argsort(orders, axis=-1)[:, None, :]
-    present = np.stack([rank >= counts, rank < counts], axis=1).reshape(-1, n)
+def _removal_curves(translator: Checkpoint, trace: Trace, row: int, order: Array, removal: Removal) -> Array:
+    """(2, share): log p of the row's token; `order` is (token,), the first to be removed first."""
+    counts, rank = np.round(np.array(SHARES) * len(order))[:, None], np.argsort(order)
+    present = np.concatenate([rank >= counts, rank < counts])
     tokens = sum(len(stream.tokens) for stream in trace.streams.values())
     size = max(TOKENS_IN_A_PASS // tokens, 1)
     passes = [_log_p(translator, trace, row, present[i : i + size], removal) for i in range(0, len(present), size)]
-    return np.concatenate(passes).reshape(count, 2, len(SHARES))
+    return np.concatenate(passes).reshape(2, len(SHARES))
 
 
 @torch.inference_mode()

@@ -61,7 +61,7 @@ def loss_gradients(translator: Checkpoint, trace: Trace) -> LossGradients:
 def stream_gradients(
     translator: Checkpoint, trace: Trace, changes: Sequence[Intervention] = (), seed: int | None = None
 ) -> dict[str, Array]:
-    """By stack: ||dL/dx|| of each token's residual stream, (step, position): the input, then after each sub-layer.
+    """By stack: ||dL/dX|| of the residual stream of all tokens, (step,): at the input, then after each sub-layer.
 
     Args:
         translator: any opened checkpoint.
@@ -76,7 +76,7 @@ def stream_gradients(
             f"{stack}.layers.{sub.layer}.{sub.name}_residual.{'added' if sub.placement == 'pre' else 'normed'}"
             for sub in stream.sublayers
         ]
-        norms[stack] = np.stack([np.linalg.norm(gradients[path].astype(np.float64), axis=-1) for path in paths])
+        norms[stack] = np.array([np.linalg.norm(gradients[path].astype(np.float64)) for path in paths])
     return norms
 
 
@@ -115,17 +115,23 @@ class DistanceGradients:
     """int (distance,), ascending"""
     norm: Array
     """(distance,) mean of ||d(-log p)/dx|| over all rows and tokens at this distance"""
+    pairs: Array
+    """int (distance,): how many pairs of a row and a token"""
     done: float
     """share of the rows that are counted, 0 to 1"""
 
 
-def distance_gradients(translator: Checkpoint, trace: Trace) -> Iterator[DistanceGradients]:
-    """Back-propagate from each row alone, or from MOST_ROWS evenly spaced ones; yields after each row."""
+def distance_gradients(translator: Checkpoint, trace: Trace, seed: int | None = None) -> Iterator[DistanceGradients]:
+    """Back-propagate from each row alone, or from MOST_ROWS evenly spaced ones; yields after each row.
+
+    `seed`: of random weights, as in `stream_gradients`.
+    """
+    model = (translator if seed is None else _untrained(translator, seed)).model
     count = len(trace.next_ids)
     rows = np.unique(np.linspace(0, count - 1, min(count, MOST_ROWS)).round().astype(int))
     lengths = [len(stream.tokens) for stream in trace.streams.values()]
-    sums, numbers = np.zeros(sum(lengths)), np.zeros(sum(lengths))
-    for done, (row, found) in enumerate(zip(rows, _row_gradients(translator.model, trace, rows), strict=True), start=1):
+    sums, numbers = np.zeros(sum(lengths)), np.zeros(sum(lengths), int)
+    for done, (row, found) in enumerate(zip(rows, _row_gradients(model, trace, rows), strict=True), start=1):
         norms = np.concatenate([np.linalg.norm(gradient, axis=-1) for gradient, _ in found.values()])
         away = np.abs(sum(lengths[:-1]) + row - np.arange(len(norms)))
         # What a causal row cannot see has no gradient; it counts at no distance.
@@ -133,7 +139,8 @@ def distance_gradients(translator: Checkpoint, trace: Trace) -> Iterator[Distanc
         np.add.at(sums, away[seen], norms[seen])
         np.add.at(numbers, away[seen], 1)
         distance = np.flatnonzero(numbers)
-        yield DistanceGradients(distance, sums[distance] / numbers[distance], done / len(rows))
+        pairs = numbers[distance]
+        yield DistanceGradients(distance, sums[distance] / pairs, pairs, done / len(rows))
 
 
 def _row_gradients(model: Network, trace: Trace, rows: Sequence[int]) -> Iterator[dict[str, tuple[Array, Array]]]:

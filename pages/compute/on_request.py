@@ -34,6 +34,14 @@ def compute_on_request(
     """
     found = stored(key, *case)
     if pressed(label, key, icon, disabled=found is not None) and found is None:
+        return compute_with_progress(key, case, steps)
+    return found
+
+
+def compute_with_progress(key: str, case: tuple[Any, ...], steps: Callable[[], Iterator[tuple[float, Any]]]) -> Any:
+    """The result of work that takes a while, under a progress bar unless it is known; arguments as above."""
+    found = stored(key, *case)
+    if found is None:
         bar = st.progress(0.0, "The model is running …")
         for share, found in in_turns(steps()):  # noqa: B007 - the last one is the result
             bar.progress(share, f"{share:.0%}")

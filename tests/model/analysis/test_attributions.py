@@ -50,7 +50,9 @@ def test_with_one_head_left_norms_are_those_of_the_head(translator):
 def test_the_curves_begin_and_end_at_the_whole_text_and_at_none(family, removal, tokenizer):
     translator, trace = opened(family, tokenizer)
     verdicts = list(judge(translator, trace, 1, [2, 4], removal))
-    assert [verdict.done for verdict in verdicts] == [0.5, 1]
+    assert [verdict.done for verdict in verdicts] == pytest.approx([step / 18 for step in range(1, 19)])
+    assert np.isnan(verdicts[8].log_p[1]).all()
+    assert np.array_equal(verdicts[8].log_p[0], verdicts[-1].log_p[0])
     last = verdicts[-1]
     assert last.log_p.shape == (2, 5, 2, len(SHARES))
     for i, row in enumerate((2, 4)):

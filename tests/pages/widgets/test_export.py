@@ -164,6 +164,7 @@ TABS = {
     ),
     "whole_model": ("whole_tab", "All boxes in numbers", "Each box off"),
     "three_families": ("families_part", "Masks of the families", "A causal encoder"),
+    "gradients": ("part", "Through the layers", "Through the softmax", "Over distance", "Does attention explain?"),
     "masks": ("part", "Padding", "Before or after the softmax", "Lift the causal mask"),
     "temperature": ("part", "Before and after", "One row", "Divided by √d_k", "Many temperatures"),
     "what_if": ("part", "Each token", "Next word", "Where it moved", "Force a prefix", "Which heads matter"),
@@ -193,6 +194,7 @@ BUTTONS = {
     "Each box off": ("whole-each-off",),
     "Which heads matter": ("which_go", "which_curve"),
     "Many temperatures": ("temperature-run-many",),
+    "Does attention explain?": ("gradients_all",),
     "Is attention an explanation?": ("explain_head", "explain_kind", "explain_zero"),
 }
 SETTINGS = {

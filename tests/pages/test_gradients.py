@@ -1,0 +1,152 @@
+"""The page "Gradients": every number is the model's, of two families; long work waits for its button."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model.analysis.attributions import MEASURES, judge, measure_tokens
+from model.analysis.gradients import distance_gradients, stream_gradients
+from model.analysis.softmax import softmax_at, softmax_jacobian
+from model.background import rivals
+from model.checkpoints.store import load_checkpoint
+from model.interventions import ResidualOff, Unscaled
+from tests.pages.figures import figure, numbers, words
+from tests.pages.test_families import families, open_family  # noqa: F401 - fixtures
+
+pytest.importorskip("streamlit")
+
+PAGE, SOURCE, TEXT = "pages/gradients.py", "a dog and a cat", "Ein Hund mit einer Katze."
+FAMILIES = ("translator", "lm")
+
+
+@pytest.fixture(params=FAMILIES)
+def opened(request: pytest.FixtureRequest, translator) -> tuple:
+    """Model, run, and a function that opens the page on it."""
+    if request.param == "translator":
+        open_app = request.getfixturevalue("open_app")
+        typed = {"source": SOURCE, "target": "Typed", "typed": TEXT}
+        return translator, translator.trace(SOURCE, TEXT), lambda **query: open_app(PAGE, **typed, **query)
+    folder: Path = request.getfixturevalue("families")
+    open_lm: Callable = request.getfixturevalue("open_family")
+    language_model = load_checkpoint(str(folder / "lm"), "cpu")
+    return (
+        language_model,
+        language_model.trace("Two dogs run."),
+        lambda **query: open_lm(PAGE, checkpoint="lm", source="Two dogs run.", new_tokens="0", **query),
+    )
+
+
+@pytest.mark.parametrize("weights", ["as trained", "random, before training"])
+def test_the_layers_show_the_norms_of_four_runs(opened, weights):
+    translator, trace, open_page = opened
+    app = open_page(gradients_weights=weights)
+    assert not app.exception
+    seed = None if weights == "as trained" else 0
+    curves = figure(app, "gradients-stream")["data"]
+    runs = ((), (ResidualOff(),), (Unscaled(),), (ResidualOff(), Unscaled()))
+    expected = [stream_gradients(translator, trace, changes, seed) for changes in runs]
+    stacks = list(trace.streams)
+    assert len(curves) == 4 * len(stacks)
+    for i, drawn in enumerate(curves):
+        right = expected[i % 4][stacks[i // 4]]
+        assert numbers(drawn["y"]) == pytest.approx(right, rel=1e-3)
+    factors = app.dataframe[0].value
+    assert list(factors.iloc[:, 1]) == pytest.approx([e[stacks[0]][0] / e[stacks[0]][-1] for e in expected], rel=1e-3)
+
+
+def test_the_jacobian_is_that_of_the_chosen_row_and_temperature(opened):
+    translator, trace, open_page = opened
+    kind = translator.kinds[-1].name
+    title = {"cross": "Cross-attention", "decoder_self": "Decoder self-attention"}[kind]
+    app = open_page(part="Through the softmax", kind=title, layer="1", head="2", gradients_row="3", gradients_tau="0.5")
+    assert not app.exception
+    attention = trace.attention(kind, 1)
+    p = softmax_at(attention.pre_softmax[2, 3], attention.mask[2, 3], 0.5)
+    (cells,) = figure(app, "gradients-jacobian")["data"]
+    assert numbers(cells["z"]) == pytest.approx(np.diag(p) - np.outer(p, p), abs=1e-6)
+    largest, frobenius = figure(app, "gradients-jacobian-size")["data"]
+    found = softmax_jacobian(attention, 2, 3, 0.5, numbers(largest["x"]).tolist())
+    assert numbers(largest["y"]) == pytest.approx(found.largest)
+    assert numbers(frobenius["y"]) == pytest.approx(found.frobenius)
+    top = np.linalg.eigvalsh(np.diag(p) - np.outer(p, p)).max()
+    assert f"τ = 0.5: largest eigenvalue **{top:.3g}**" in words(app)
+    assert "not divided by √d_k" in words(app)
+
+
+@pytest.mark.parametrize("weights", ["as trained", "random, before training"])
+def test_the_gradient_over_distance_stands_beside_the_small_models(opened, weights):
+    translator, trace, open_page = opened
+    app = open_page(part="Over distance", gradients_distance_weights=weights)
+    assert not app.exception
+    trained = weights == "as trained"
+    *_, found = distance_gradients(translator, trace, None if trained else 0)
+    (line,) = figure(app, "gradients-distance")["data"]
+    assert numbers(line["x"]).tolist() == found.distance.tolist()
+    assert numbers(line["y"]) == pytest.approx(found.norm, rel=1e-3)
+    _, values = rivals.by_seed(
+        rivals.read_results(), rivals.GRADIENT_AFTER if trained else rivals.GRADIENT_BEFORE, rivals.FIXED
+    )
+    drawn = figure(app, "gradients-rivals")["data"][1]
+    assert numbers(drawn["y"]) == pytest.approx(values.mean(axis=0))
+    slope = np.exp(np.polyfit(found.distance, np.log(found.norm), 1)[0])
+    assert f"This model: a factor of **{slope:.3g}** a step" in words(app)
+
+
+@pytest.mark.parametrize("removal", ["embedding", "attention"])
+@pytest.mark.usefixtures("fresh_caches")
+def test_measures_and_curves_are_the_models_and_all_rows_wait_for_the_button(opened, removal):
+    translator, trace, open_page = opened
+    app = open_page(part="Does attention explain?", layer="1")
+    app.segmented_control(key="gradients_removal").set_value(removal).run()
+    app.selectbox(key="gradients_at").set_value(2).run()
+    assert not app.exception
+    kind = translator.kinds[-1]
+    seen = 3 if kind.causal else len(trace.src_tokens)
+    measures = measure_tokens(translator, trace, 1, [2])
+    for drawn, name in zip(figure(app, "gradients-measures")["data"], MEASURES, strict=True):
+        right = measures[name][0, :seen]
+        assert numbers(drawn["y"]) == pytest.approx(right / right.sum(), abs=1e-3)
+    check_verdict(app, "gradients-removal", *judge(translator, trace, 1, [2], removal))
+    assert len(app.get("plotly_chart")) == 2, "the other rows wait"
+    app.button(key="gradients_all").click().run()
+    assert not app.exception
+    every = range(len(trace.next_ids))
+    check_verdict(app, "gradients-removal-all", *judge(translator, trace, 1, every, removal))
+
+
+def check_verdict(app, key, *verdicts):
+    verdict = verdicts[-1]
+    curves = figure(app, key)["data"]
+    assert len(curves) == 2 * (len(MEASURES) + 1)
+    for i, drawn in enumerate(curves):
+        assert numbers(drawn["y"]) == pytest.approx(verdict.log_p.mean(axis=0)[i % 5, i // 5], abs=1e-3)
+    frame = app.dataframe[0 if key == "gradients-removal" else 1].value
+    assert list(frame["deletion: log p lost"]) == pytest.approx(verdict.deletion.mean(axis=0), abs=1e-3)
+    assert list(frame["insertion: log p gained"]) == pytest.approx(verdict.insertion.mean(axis=0), abs=1e-3)
+    gradient = frame["ρ with gradient"].to_numpy()[:4]
+    assert gradient == pytest.approx(np.nanmean(verdict.agreement, axis=0)[:, 0], abs=0.02)
+
+
+def test_a_closed_tab_computes_nothing(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    called = []
+    for name in ("distance_gradients", "judge", "softmax_jacobian"):
+        monkeypatch.setattr(f"pages.parts.gradients.{name}", lambda *_, name=name: called.append(name))
+    app = open_app(PAGE, source=SOURCE)
+    assert not app.exception
+    assert not called
+
+
+@pytest.mark.parametrize("part", ["Through the layers", "Over distance", "Does attention explain?"])
+def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str) -> None:
+    for source in ("A", "A dog runs. " * 13):
+        app = open_app(
+            PAGE, source=source, target="Typed", typed="Ein Hund. " * (1 if source == "A" else 14), part=part
+        )
+        assert not app.exception
+    if part == "Does attention explain?":
+        assert [button.key for button in app.button if (button.key or "").startswith("gradients")] == [
+            "gradients_one",
+            "gradients_all",
+        ]
