@@ -7,6 +7,7 @@ import streamlit as st
 from model.trace import Kind
 from pages.compute.view import Place
 from pages.widgets.canvas import component
+from pages.widgets.controls import set_controls
 
 KEY = "here"
 STACKS = {"encoder": "Encoder", "decoder": "Decoder"}
@@ -44,4 +45,4 @@ def show_here(kinds: Sequence[Kind], place: Place, page: tuple[str, str], off: b
 def _move() -> None:
     """Before the page runs again; the controls replace what this model lacks."""
     if place := st.session_state[KEY].get("move"):
-        st.session_state.update(kind=str(place["kind"]), layer=int(place["layer"]), head=int(place["head"]))
+        set_controls({"kind": str(place["kind"]), "layer": int(place["layer"]), "head": int(place["head"])})

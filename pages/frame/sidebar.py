@@ -28,7 +28,7 @@ from pages.frame.menu import HOME
 from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers
 from pages.widgets.canvas import component
-from pages.widgets.controls import choice, number, radio, reset_controls, select, steps, text_area
+from pages.widgets.controls import choice, keep_clicks, number, radio, reset_controls, select, steps, text_area
 from pages.widgets.glossary import define
 from pages.widgets.page_links import has_menu
 
@@ -77,14 +77,15 @@ def shared_inputs(title: str, address: str) -> Iterator[None]:
         title: of the page.
         address: the last part of its URL's path.
     """
-    inputs = _sidebar(next(page for pages in PAGES.values() for page in pages if page.title == title), address)
-    track_progress(inputs.request.source, inputs.place, inputs.tau)
-    token, menu = _current.set(inputs), has_menu.set(True)
-    try:
-        yield
-    finally:
-        _current.reset(token)
-        has_menu.reset(menu)
+    with keep_clicks():
+        inputs = _sidebar(next(page for pages in PAGES.values() for page in pages if page.title == title), address)
+        track_progress(inputs.request.source, inputs.place, inputs.tau)
+        token, menu = _current.set(inputs), has_menu.set(True)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+            has_menu.reset(menu)
 
 
 def current_inputs(file: str) -> Inputs:

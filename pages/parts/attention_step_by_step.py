@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from pages.widgets.canvas import draw
-from pages.widgets.controls import choice, number, select, slider, toggle
+from pages.widgets.controls import choice, number, select, set_controls, slider, toggle
 from pages.widgets.page_links import link_with
 from viz.drawing import Drawing
 from viz.steps.head import PROJECTIONS, Choice, Head
@@ -69,7 +69,7 @@ def explain_step_of_head(number: int, head: Head) -> None:
 
 
 def _go(step: int) -> None:
-    st.session_state["step"] = min(max(step, 1), len(STEPS))
+    set_controls({"step": min(max(step, 1), len(STEPS))})
     _to_link()
 
 
@@ -149,11 +149,10 @@ def draw_arithmetic(payload: dict) -> Drawing:
 
 def _pick() -> None:
     picked = st.session_state["matrices"].get("pick") or {}
-    for axis, widget in AXES.items():
-        if axis in picked:
-            st.session_state[widget] = int(picked[axis])
+    chosen = {widget: int(picked[axis]) for axis, widget in AXES.items() if axis in picked}
     if (projection := str(picked.get("symbol", ""))[-1:]) in PROJECTIONS:
-        st.session_state["cell_projection"] = projection
+        chosen["cell_projection"] = projection
+    set_controls(chosen)
     _to_link()
 
 

@@ -10,7 +10,7 @@ from pages.compute.view import View
 from pages.parts.decoding import STEP, pieces_of, run_beam_search, text_of
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
-from pages.widgets.controls import select, slider
+from pages.widgets.controls import select, set_controls, slider
 from pages.widgets.explain import explain
 from pages.widgets.export import Picture, export_tab
 from pages.widgets.snippet import Call
@@ -187,9 +187,9 @@ def _clamped_rank(count: int) -> int:
 def _take_pick() -> None:
     ends = st.session_state.get("decoding-ranked-ends", [])
     if (picked := st.session_state[TREE].get("pick")) in ends:
-        st.session_state[HYPOTHESIS] = ends.index(picked)
+        set_controls({HYPOTHESIS: ends.index(picked)})
 
 
 def _take_step() -> None:
     if (step := st.session_state[TREE].get("step")) is not None:
-        st.session_state[STEP] = int(step)
+        set_controls({STEP: int(step)})

@@ -21,7 +21,7 @@ from pages.compute.runs import Request, rerun, run, translate
 from pages.compute.view import KINDS, Place, View
 from pages.frame.examples import examples_of
 from pages.widgets.chart import chart, clicked_point
-from pages.widgets.controls import choice, select, slider, table, text_area
+from pages.widgets.controls import choice, select, set_controls, slider, table, text_area
 from pages.widgets.explain import show_code
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
@@ -194,7 +194,7 @@ def _own_sentences(view: View) -> tuple[str, ...]:
 def _clicked() -> None:
     point = clicked_point(f"{MAPS}-figure")
     if point and point.get("customdata"):
-        st.session_state.update(zip(("kind", "layer", "head"), point["customdata"], strict=True))
+        set_controls(dict(zip(("kind", "layer", "head"), point["customdata"], strict=True)))
 
 
 def _score(case: Case, kinds: tuple[str, ...]) -> dict[str, Call] | None:

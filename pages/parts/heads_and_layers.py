@@ -12,7 +12,7 @@ from model.trace import Array
 from pages.compute.view import KINDS, View
 from pages.widgets.canvas import mosaic_picture, token_lines
 from pages.widgets.chart import chart
-from pages.widgets.controls import choice, toggle
+from pages.widgets.controls import choice, set_controls, toggle
 from pages.widgets.explain import explain
 from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
@@ -156,11 +156,11 @@ def plain_labels(view: View, tables: HeadTables) -> tuple[list[str], list[str]]:
 
 def _choose(kind: str, layer: int, head: int) -> None:
     """Set the sidebar's widgets to the clicked head, before the page reruns."""
-    st.session_state.update(kind=kind, layer=layer, head=head)
+    set_controls({"kind": kind, "layer": layer, "head": head})
 
 
 def _choose_layer(_kind: str, layer: int, _head: int) -> None:
-    st.session_state["layer"] = layer
+    set_controls({"layer": layer})
 
 
 def show_head(shown: Shown) -> tuple[Any, Drawing]:

@@ -17,7 +17,7 @@ from model.trace import Array, SubLayer
 from pages.compute.view import View
 from pages.widgets import controls
 from pages.widgets.chart import chart, clicked_point
-from pages.widgets.controls import choice, number, select
+from pages.widgets.controls import choice, number, select, set_controls
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
 from viz.charts.layer_by_layer import MEASURES, path_chart, similarity_map
@@ -91,7 +91,7 @@ def _select(label: str, key: str, names: Sequence[str], default: int, notes: Del
 def choose_clicked() -> None:
     """A click on a point or a cell of the figure chooses its token and step."""
     if point := clicked_point(PATH_CHART):
-        st.session_state["layers_token"], st.session_state["layers_step"] = point["customdata"][:2]
+        set_controls(dict(zip(("layers_token", "layers_step"), point["customdata"][:2], strict=True)))
 
 
 def show_path(shown: Shown) -> object:

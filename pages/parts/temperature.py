@@ -16,7 +16,7 @@ from pages.compute.view import View
 from pages.frame.sidebar import TAUS
 from pages.widgets.canvas import draw
 from pages.widgets.chart import axis_labels, chart
-from pages.widgets.controls import number
+from pages.widgets.controls import number, set_controls
 from pages.widgets.export import export_tab
 from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
@@ -61,13 +61,13 @@ def _take_tau() -> None:
     """Set the sidebar's temperature, and so the run, to where the picture's slider was released."""
     asked = st.session_state["temperature"].get("tau")
     if asked:
-        st.session_state["tau"] = min(TAUS, key=lambda tau: abs(math.log(tau / float(asked))))
+        set_controls({"tau": min(TAUS, key=lambda tau: abs(math.log(tau / float(asked))))})
 
 
 def _take_row() -> None:
     row = st.session_state["temperature"].get("row")
     if row is not None:
-        st.session_state[ROW] = int(row)
+        set_controls({ROW: int(row)})
 
 
 def run_plain(view: View) -> Trace:

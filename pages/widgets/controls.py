@@ -3,7 +3,9 @@
 A value that another sentence or checkpoint no longer offers becomes the nearest number, or the default choice.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -12,6 +14,10 @@ import streamlit as st
 
 DEFAULTS = "defaults"
 """in the session: the default of each control drawn so far, by key"""
+CLICKED, SHOWN = "clicked", "clicks shown at"
+"""in the session: value before and after the last click, by key of the control; when its run ended"""
+ON_ITS_WAY = 0.5
+"""seconds that the browser's message may take"""
 LONGEST_IN_LINK = 2_000
 """characters: a server refuses a URL of 64 kB, and one character may take nine bytes there"""
 SECONDS_A_STEP = 0.8
@@ -39,6 +45,33 @@ def reset_controls(keep: Sequence[str] = ()) -> None:
     # A deleted control would get its value back from the browser.
     state.update(defaults)
     st.query_params.from_dict({})
+
+
+def set_controls(values: Mapping[str, Any]) -> None:
+    """In a callback of a picture: give controls the values that a click chose, by their keys."""
+    state = st.session_state
+    state[CLICKED] = {key: (state.get(key), value) for key, value in values.items()}
+    state[SHOWN] = inf
+    state.update(values)
+
+
+@contextmanager
+def keep_clicks() -> Iterator[None]:
+    """Around a run: what a click chose survives when another run follows at once.
+
+    Whoever types right after a click sends all controls as the browser knows them, from before the click.
+    """
+    state = st.session_state
+    if monotonic() - state.get(SHOWN, 0) < ON_ITS_WAY:
+        clicked = state.get(CLICKED, {})
+        state.update({key: new for key, (old, new) in clicked.items() if state.get(key) == old})
+    else:
+        state.pop(CLICKED, None)
+    try:
+        yield
+    finally:
+        if state.get(SHOWN) == inf:
+            state[SHOWN] = monotonic()
 
 
 def number(

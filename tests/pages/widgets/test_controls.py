@@ -38,6 +38,28 @@ def page() -> None:
     st.button("Reset", on_click=controls.reset_controls, args=(["last"],))
 
 
+def clicked_page() -> None:
+    import streamlit as st
+
+    from pages.widgets.controls import keep_clicks, number, set_controls
+
+    with keep_clicks():
+        number("Head", (0, 9), 0, "head")
+        st.button("Head 7 in the picture", on_click=set_controls, args=({"head": 7},))
+
+
+@pytest.mark.parametrize(("later", "head"), [(0.0, 7), (9.0, 0)])
+def test_a_click_survives_what_the_browser_sent_before_it_knew_of_it(later, head, monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr("pages.widgets.controls.monotonic", lambda: clock[0])
+    app = AppTest.from_function(clicked_page).run()
+    app.button[0].click().run()
+    assert app.number_input(key="head").value == 7
+    clock[0] += later
+    app.number_input(key="head").set_value(0).run()
+    assert app.number_input(key="head").value == head
+
+
 FIRST = {
     "number": 3,
     "slider": 0.5,
