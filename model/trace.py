@@ -103,22 +103,27 @@ class Projections:
 
 @dataclass(frozen=True)
 class Rotary:
-    """What RoPE did to queries and keys (Su et al. 2021): dimensions i and i + d_k / 2 were turned by an angle."""
+    """What RoPE did to queries and keys (Su et al. 2021): pairs of dimensions were turned by an angle."""
 
     q: Array
     """(heads, query, d_k): before the rotation"""
     k: Array
     """(heads, key, d_k): before the rotation"""
     cos: Array
-    """(position, d_k / 2): of the angle by which each pair was turned"""
+    """(position, pairs): of the angle by which each pair was turned"""
     sin: Array
-    """(position, d_k / 2)"""
+    """(position, pairs)"""
+    interleaved: bool = False
+    """whether neighbours, 2 i and 2 i + 1, are a pair; else i and i + pairs are. Dimensions beyond stay as they are"""
 
     def turn(self, x: Array) -> Array:
         """(heads, position, d_k), turned; in the precision of `x`."""
-        first, second = np.split(x, 2, axis=-1)
         cos, sin = (table[: x.shape[-2]] for table in (self.cos, self.sin))
-        return np.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
+        turned, rest = np.split(x, [2 * cos.shape[-1]], axis=-1)
+        pairs = (turned[..., ::2], turned[..., 1::2]) if self.interleaved else np.split(turned, 2, axis=-1)
+        first, second = pairs[0] * cos - pairs[1] * sin, pairs[1] * cos + pairs[0] * sin
+        joined = np.stack([first, second], axis=-1).reshape(turned.shape) if self.interleaved else (first, second)
+        return np.concatenate([*([joined] if self.interleaved else joined), rest], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -152,7 +157,8 @@ class Attention:
     """(query, d_model): what W_Q is applied to"""
     key_input: Array
     """(key, d_model): what W_K and W_V are applied to"""
-    projections: Projections
+    projections: Projections | None
+    """None where no single matrix makes the queries, keys or values, or reads the heads' results"""
     q: Array
     """(heads, query, d_k): query_input W_Q + b_Q, then what `qk_norm` and `rotary` say"""
     k: Array
@@ -243,6 +249,20 @@ class Embedded:
     """(position, d_model): what is added for the position"""
     sum: Array
     """(position, d_model): embedding + positional"""
+    normed: Array | None = None
+    """(position, d_model): what the first layer reads where that is not the sum, but a norm or a projection of it"""
+    norm: "Norm | None" = None
+    """the norm that made `normed`"""
+
+    @property
+    def terms(self) -> dict[str, Array]:
+        """The two terms and their sum, by name."""
+        return {"embedding": self.embedding, "positional": self.positional, "sum": self.sum}
+
+    @property
+    def stream(self) -> Array:
+        """(position, d_model): where the residual stream begins."""
+        return self.sum if self.normed is None else self.normed
 
 
 @dataclass(frozen=True)
@@ -279,24 +299,38 @@ class SubLayer:
     added: Array
     """(position, d_model): x + out"""
     normed: Array
-    """(position, d_model): norm of `added` (post-norm) or of `before` (pre-norm)"""
+    """(position, d_model): norm of `added` (post-norm) or of `before` (else); where there is none, `before` itself"""
     after: Array
     """(position, d_model): the residual stream that goes on"""
     hidden: Array | None
     """(position, d_ff): what W_2 is applied to in a feed-forward; None elsewhere"""
-    placement: Literal["post", "pre"]
-    """whether the norm follows the sum, as in the paper, or precedes the sub-layer"""
-    norm: Norm
-    """the norm that made `normed`"""
+    placement: Literal["post", "pre", "sandwich", "parallel"]
+    """whether the norm follows the sum, as in the paper, or precedes the sub-layer; sandwich: another one follows the
+    sub-layer; parallel: all sub-layers of the layer read its input"""
+    norm: Norm | None
+    """the norm that made `normed`; None: there is none"""
     gate: Array | None = None
     """(position, d_ff): activation of a gated feed-forward's gate, which multiplies `up`; None: it has no gate"""
     up: Array | None = None
     """(position, d_ff): what the gate is multiplied with, x W_1"""
+    result: Array | None = None
+    """(position, d_model): what the sub-layer computed, where `out` is a norm of it (sandwich)"""
+    result_norm: Norm | None = None
+    """the norm that made `out` of it"""
+    layer_input: Array | None = None
+    """(position, d_model): what the norm of a parallel sub-layer reads; None: `before`"""
+
+    @property
+    def norm_first(self) -> bool:
+        """Whether the sub-layer reads the norm of the residual stream, and the stream itself goes on without norm."""
+        return self.placement != "post"
 
     @property
     def norm_input(self) -> Array:
         """(position, d_model): what `norm` is applied to."""
-        return self.before if self.placement == "pre" else self.added
+        if self.layer_input is not None:
+            return self.layer_input
+        return self.before if self.norm_first else self.added
 
 
 @dataclass(frozen=True)
@@ -353,7 +387,9 @@ class Trace:
     notes: tuple[str, ...] = ()
     """what could not be read of this model, in sentences for the screen"""
     exact: Mapping[str, float] = field(default_factory=dict)
-    """how far each step, computed again, is from what was recorded: the largest difference"""
+    """of a model of others: by kind and layer, how far our attention is from the model's own: the largest difference"""
+    weights: Mapping[tuple[str, int], Array] = field(default_factory=dict)
+    """by (kind, layer), (heads, query, key): the weights of attentions of which nothing else could be read"""
 
     def __post_init__(self) -> None:
         rows = self._predicting

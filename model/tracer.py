@@ -192,7 +192,7 @@ def build_trace(
         streams={name: reader.stream(name, labels[name]) for name in reads},
         attentions={(kind.name, layer): reader.attention(kind, layer) for kind in model.kinds for layer in kind.layers},
         logits=activations["logits"],
-        candidates=_candidates(activations["logits"], tokenizer),
+        candidates=most_probable(activations["logits"], tokenizer),
     )
 
 
@@ -231,7 +231,7 @@ def _share(vectors: Array, copies: int) -> Array:
     return repeated
 
 
-def _candidates(logits: Array, tokenizer: Vocabulary) -> tuple[tuple[Candidate, ...], ...]:
+def most_probable(logits: Array, tokenizer: Vocabulary) -> tuple[tuple[Candidate, ...], ...]:
     """The most probable next tokens of each row, of the whole vocabulary."""
     probabilities, ids = torch.tensor(logits).double().softmax(-1).topk(min(N_CANDIDATES, logits.shape[-1]))
     return tuple(

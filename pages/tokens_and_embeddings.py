@@ -28,7 +28,7 @@ token_chips(
     parts.choose_token,
 )
 
-limits = symmetric_range(*vars(shown.embedded).values())
+limits = symmetric_range(*shown.embedded.terms.values())
 figure = sum_strips(parts.rows_of(shown), describe_piece(shown.piece), shown.dimension, limits)
 st.caption(
     f"The token's {config.d_model} numbers in its embedding, its positional encoding and their sum. Colours run from "

@@ -64,7 +64,7 @@ def step_name(sublayer: SubLayer) -> str:
 def residual_stream(trace: Trace, stack: str) -> Array:
     """(step, position, d_model): the stack's input, then the residual stream after each sub-layer."""
     stream = trace.streams[stack]
-    return np.stack([stream.embedded.sum, *(sublayer.after for sublayer in stream.sublayers)])
+    return np.stack([stream.embedded.stream, *(sublayer.after for sublayer in stream.sublayers)])
 
 
 def measure_stream(trace: Trace, stack: str) -> StreamMeasures:

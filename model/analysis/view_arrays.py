@@ -102,7 +102,7 @@ def _pairs(pairs: Sequence[Pair]) -> Array:
 def position_arrays(translator: Translator, trace: Trace, side: str) -> dict[str, Array]:
     """The table of positions, and embedding, positional encoding and sum of the "source" or "target" tokens."""
     embedded = {"source": trace.src_embedded, "target": trace.tgt_embedded}[side]
-    arrays = {f"{side}_{name}": array for name, array in vars(embedded).items()}
+    arrays = {f"{side}_{name}": array for name, array in embedded.terms.items()}
     return {"positional_encoding": translator.positional_encoding(side), **arrays}
 
 

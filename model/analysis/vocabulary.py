@@ -112,7 +112,7 @@ def embedding_arrays(translator: Translator, trace: Trace, side: Side, position:
     return {
         f"{side}_ids": np.array(ids),
         "embedding_rows": embedding_rows(translator, side, ids),
-        **{f"{side}_{name}": array for name, array in vars(embedded).items()},
+        **{f"{side}_{name}": array for name, array in embedded.terms.items()},
         "chosen_position": np.array(position),
         "cosines_with_chosen": cosines(translator, side, ids[position]),
     }

@@ -3,6 +3,7 @@
 import copy
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
@@ -11,12 +12,13 @@ import torch
 
 from model.checkpoints.tokenizer import Tokenizer
 from model.generation.long_text import first_sentences, one_line
-from model.interventions import Intervention
+from model.hooks import explicit_path
+from model.interventions import Intervention, applied
 from model.network.config import TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.network import Network
-from model.trace import Array, Kind, StackName, Tokens, Trace
-from model.tracer import build_trace, record
+from model.trace import Array, Kind, Norm, StackName, Tokens, Trace
+from model.tracer import build_trace, read_norm, record
 
 MAX_TRACE_TOKENS = 256
 """A Trace keeps four (token, token) matrices per head; beyond this length they are too large for a browser."""
@@ -83,6 +85,27 @@ class Checkpoint:
         with torch.inference_mode():
             stream = torch.from_numpy(np.array(x))[None].to(self.device)
             return self.model.output(list(self.model.stacks.values())[-1].final_norm(stream))[0].cpu().numpy()
+
+    def norm_after(self, stack: StackName) -> Norm | None:
+        """The norm after the last layer of a stack; None: there is none."""
+        norm = self.model.stacks[stack].final_norm
+        return None if isinstance(norm, torch.nn.Identity) else read_norm(norm)
+
+    def head_in_double(self, final: Array) -> Array:
+        """(position, d_model), after the last norm -> (position, vocabulary): logits, computed in double precision."""
+        weight = self.model.output.weight.detach().cpu().double()
+        return (torch.from_numpy(final.astype(np.float64)) @ weight.T).numpy()
+
+    @torch.inference_mode()
+    def unrecorded_logits(self, trace: Trace) -> Array:
+        """The logits of the same run when nothing is recorded."""
+        texts = [torch.tensor([stream.tokens.ids], device=self.device) for stream in trace.streams.values()]
+        with applied(self.model, trace.interventions), self._same_path():
+            return self.model(*texts)[0].cpu().numpy()
+
+    def _same_path(self) -> AbstractContextManager:
+        """Inside the block, attention is computed as in a recorded run."""
+        return explicit_path()
 
     def embedding_matrix(self, side: Literal["source", "target"]) -> Array:
         """(vocabulary, d_model): E, before it is multiplied by `embedding_scale`; one matrix for both sides if tied."""

@@ -1,7 +1,9 @@
 """Devices the model can run on, and memory in a process that serves many people."""
 
 import gc
+import math
 import os
+from contextlib import suppress
 
 import torch
 
@@ -12,6 +14,21 @@ OutOfMemory = torch.OutOfMemoryError
 def available_devices() -> list[str]:
     """All CUDA devices, then "cpu"."""
     return [*(f"cuda:{i}" for i in range(torch.cuda.device_count())), "cpu"]
+
+
+def pick_device(device: str) -> str:
+    """ "auto" -> "cuda" if available, else "cpu"; any other name is returned as it is.
+
+    Raises:
+        ValueError: PyTorch has no such device.
+    """
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device {device!r} is not available; try 'auto' or 'cpu'") from error
+    return device
 
 
 def share_cores(runs: int) -> None:
@@ -29,6 +46,13 @@ def freeze_loaded_objects() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def available_memory() -> float:
+    """Bytes of main memory that programs can still take; infinity where the system does not say."""
+    with suppress(OSError, StopIteration), open("/proc/meminfo", encoding="ascii") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
+    return math.inf
 
 
 def free_memory() -> None:

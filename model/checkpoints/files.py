@@ -1,9 +1,20 @@
-"""Writing files atomically: a reader, even after a crash, finds the old content or the new, never half of it."""
+"""Files of checkpoints: hashes, and atomic writing: a reader, even after a crash, finds the old content or the new."""
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that is missing or damaged; the message names the file, what was expected, and a remedy."""
+
+
+def sha256(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

@@ -55,7 +55,7 @@ class LanguageModel(Checkpoint):
         numbers = torch.Generator().manual_seed(seed)
         continued = []
         for text in texts:
-            prompt = self._ids(text, "text") if text.strip() else []
+            prompt = self._read(text) if text.strip() else self._read_nothing()
             written = self._write(prompt, max_new_tokens, sampling, numbers, interventions)
             continued.append(self.tokenizer.decode([*prompt, *written]))
         return continued
@@ -94,20 +94,31 @@ class LanguageModel(Checkpoint):
         """
         del beam_size
         if target is not None:
-            ids = self._ids(source + target, "text with its continuation")
+            ids = self._read(source + target, "text with its continuation")
         else:
-            prompt = self._ids(source, "text")
-            room = min(max_new_tokens, self.token_limit - len(prompt) - 1)
+            prompt = self._read(source)
+            room = min(max_new_tokens, self.token_limit - len(prompt))
             numbers = torch.Generator().manual_seed(seed)
             ids = [*prompt, *self._write(prompt, room, sampling, numbers, interventions)]
-        return self.trace_ids(source, (*ids, EOS), interventions)
+        return self.trace_ids(source, (*ids[1:], self._end), interventions)
 
     def trace_ids(self, source: str, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
-        """The run on a finished text given as token ids, </s> included; it begins with `source`."""
-        reads = self.tokenizer.describe((BOS, *next_ids[:-1]))
+        """The run on a finished text given as token ids, its end token included; it begins with `source`."""
+        reads = self.tokenizer.describe((self._read(source)[0], *next_ids[:-1]))
         prompt_length = sum(span is None or span[1] <= len(source) for span in reads.spans)
         reads = replace(reads, prompt_length=prompt_length)
         return self._trace({"decoder": reads}, {"decoder": self.tokenizer.describe(next_ids)}, interventions)
+
+    _end = EOS
+    """id of the end token"""
+
+    def _read(self, text: str, what: str = "text") -> list[int]:
+        """The tokens that the model reads, <s> first."""
+        return [BOS, *self._ids(text, what)]
+
+    def _read_nothing(self) -> list[int]:
+        """What it reads before it begins a text of its own."""
+        return [BOS]
 
     @torch.inference_mode()
     def _write(
@@ -118,11 +129,11 @@ class LanguageModel(Checkpoint):
         numbers: torch.Generator,
         interventions: Sequence[Intervention],
     ) -> list[int]:
-        """Ids of the continuation, without </s>; without `sampling` the most probable token each time."""
+        """Ids of what follows `prompt`, without </s>; without `sampling` the most probable token each time."""
         written: list[int] = []
         with applied(self.model, interventions):
             steps = Steps(self.model, [()], use_cache=all(change.position_free for change in interventions))
-            steps.force(prompt)
+            steps.force(prompt[1:])
             for _, logits in zip(range(max_new_tokens), steps, strict=False):
                 allowed = log_probabilities(logits)
                 token = (

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import torch
 
 from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.tokenizer import MASK, MASK_TOKEN
 from model.interventions import Intervention, applied
 from model.network.config import BOS, EOS
 from model.network.encoder_only import EncoderOnly
@@ -28,9 +27,10 @@ class MaskedModel(Checkpoint):
             ValueError: the text has no <mask>, or is too long.
         """
         ids = self._read(text)
-        masks = [position for position, token in enumerate(ids) if token == MASK]
+        masks = [position for position, token in enumerate(ids) if token == self.tokenizer.mask]
         if not masks:
-            raise ValueError(f"The text has no {MASK_TOKEN}. Write it as a word of its own: The {MASK_TOKEN} sat.")
+            mask = self.tokenizer.mask_token
+            raise ValueError(f"The text has no {mask}. Write it as a word of its own: The {mask} sat.")
         probabilities = self._logits(ids, interventions)[masks].double().softmax(-1)
         return [
             list(zip(self.tokenizer.tokens(row.indices), row.values.tolist(), strict=True))
@@ -73,8 +73,13 @@ class MaskedModel(Checkpoint):
         return [BOS, *self._ids(text, "text"), EOS]
 
     def _fill(self, ids: Sequence[int], interventions: Sequence[Intervention]) -> list[int]:
-        best = self._logits(ids, interventions)[:, MASK + 1 :].argmax(-1) + MASK + 1
-        return [int(guess) if token == MASK else token for token, guess in zip(ids, best, strict=True)]
+        """`ids` with the most probable token, but no special one, in place of each <mask>."""
+        if self.tokenizer.mask not in ids:
+            return list(ids)
+        logits = self._logits(ids, interventions).clone()
+        logits[:, sorted(self.tokenizer.special_ids)] = -torch.inf
+        best = logits.argmax(-1).tolist()
+        return [guess if token == self.tokenizer.mask else token for token, guess in zip(ids, best, strict=True)]
 
     @torch.inference_mode()
     def _logits(self, ids: Sequence[int], interventions: Sequence[Intervention]) -> torch.Tensor:

@@ -15,7 +15,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from model.checkpoints.files import atomic_write
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.devices import pick_device
+from model.checkpoints.files import CheckpointError, atomic_write, sha256
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.tokenizer import Tokenizer
@@ -28,10 +30,9 @@ DEFAULT_CHECKPOINT = "en-de"
 OPENED = {"encoder_decoder": Translator, "decoder": LanguageModel, "encoder": MaskedModel}
 """by family"""
 CHECKPOINTS_VARIABLE = "ATTENTION_EXPLORER_CHECKPOINTS"
-
-
-class CheckpointError(ValueError):
-    """A checkpoint that is missing or damaged; the message names the file, what was expected, and a remedy."""
+MODELS_VARIABLE = "ATTENTION_EXPLORER_MODELS"
+"""names and folders of models of others that the person who started the app offers, separated by commas"""
+INSTALL = "pip install -r model/checkpoints/huggingface-requirements.txt"
 
 
 def checkpoint_folder() -> Path:
@@ -54,6 +55,27 @@ def available_checkpoints() -> list[str]:
 def study_checkpoints() -> list[str]:
     """Names of the small checkpoints in `studies/`, which differ in one choice each: "studies/heads-1"."""
     return sorted(f"studies/{path.parent.name}" for path in checkpoint_folder().glob("studies/*/config.json"))
+
+
+def offered_models() -> list[str]:
+    """Models of others in transformers' format that may be opened: those that ATTENTION_EXPLORER_MODELS names."""
+    return [name for each in os.environ.get(MODELS_VARIABLE, "").split(",") if (name := each.strip())]
+
+
+def open_offered_model(name: str, device: str = "auto") -> Checkpoint:
+    """Open one of `offered_models()`, from its folder or from the local Hugging Face cache; nothing is downloaded.
+
+    Raises:
+        CheckpointError: transformers is missing, or the model is missing, too large, or cannot be read.
+    """
+    try:
+        from model.checkpoints.huggingface.files import find_folder
+        from model.checkpoints.huggingface.opening import open_folder
+    except ImportError as error:
+        raise CheckpointError(
+            f"Opening {name} needs the transformers library ({error}). Stop the app and run: {INSTALL}"
+        ) from error
+    return open_folder(find_folder(name), name, pick_device(device))
 
 
 def save_checkpoint(folder: Path, model: Network, tokenizer: Tokenizer, weights: Mapping[str, Tensor]) -> None:
@@ -93,12 +115,14 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     """Open a checkpoint by its name or path.
 
     Args:
-        name: one of `available_checkpoints()` or `study_checkpoints()`, or the path of such a folder.
+        name: one of `available_checkpoints()`, `study_checkpoints()` or `offered_models()`, or a checkpoint's path.
         device: "auto" (CUDA if available), "cpu", "cuda", "cuda:1", ...
 
     Raises:
         CheckpointError: (a ValueError) a file is missing, truncated, altered, or does not fit the others.
     """
+    if name in offered_models():
+        return open_offered_model(name, device)
     folder = checkpoint_path(name)
     if not _is_file(folder / "config.json"):
         found = ", ".join(available_checkpoints()) or "none"
@@ -140,27 +164,6 @@ def load_weights(model: Network, path: Path) -> None:
         if not tensor.isfinite().all():
             raise _damaged(path, f"has values in {name} that are not finite numbers")
         expected[name].data.copy_(tensor)
-
-
-def pick_device(device: str) -> str:
-    """ "auto" -> "cuda" if available, else "cpu"; any other name is returned as it is.
-
-    Raises:
-        ValueError: PyTorch has no such device.
-    """
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device {device!r} is not available; try 'auto' or 'cpu'") from error
-    return device
-
-
-def sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 _FILES = ("model.safetensors", "tokenizer.model")

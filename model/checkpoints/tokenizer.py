@@ -32,6 +32,11 @@ class Tokenizer:
         ValueError: `serialized` is not a SentencePiece model with this project's special tokens.
     """
 
+    mask, mask_token = MASK, MASK_TOKEN
+    """id and text of what hides a token; only a masked language model's vocabulary has them"""
+    special_ids = frozenset(range(MASK + 1))
+    """tokens that no text consists of"""
+
     def __init__(self, serialized: bytes) -> None:
         try:
             self._pieces = spm.SentencePieceProcessor(model_proto=serialized)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from model.hooks import Edit
-from model.interventions.base import Addressed, at_attentions, at_head, check_positions, per_head
+from model.interventions.base import Addressed, at_attentions, at_head, attention_paths, check_positions, per_head
 from model.network.network import Network
 
 MIN_TAU, MAX_TAU = 1e-30, 1e30
@@ -53,10 +53,11 @@ class Unscaled(Addressed):
     position_free: ClassVar[bool] = True
 
     def edits(self, model: Network) -> dict[str, Edit]:
-        def multiply(scaled: Tensor) -> Tensor:
-            return scaled * per_head(scaled.shape[1], self.head, model.config.score_divisor, scaled)
+        def multiply_by(divisor: float) -> Edit:
+            return lambda scaled: scaled * per_head(scaled.shape[1], self.head, divisor, scaled)
 
-        return at_attentions(model, "scaled", self.kind, self.layer, self.head, multiply)
+        paths = attention_paths(model, self.kind, self.layer, self.head)
+        return {f"{path}.scaled": multiply_by(model.get_submodule(path).divisor) for path in paths}
 
 
 @dataclass(frozen=True)

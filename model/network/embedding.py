@@ -28,6 +28,9 @@ class InputEmbedding(nn.Module):
     With RoPE, ALiBi or no positions at all, nothing is added: there is no hook point `positional`.
     """
 
+    known = True
+    """whether embedding + positions is all that the first layer reads"""
+
     def __init__(self, config: TransformerConfig, tokens: nn.Embedding) -> None:
         super().__init__()
         self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0

@@ -1,6 +1,5 @@
 """Checks of one Trace against the running model that are cheap enough for every page: the proof strip."""
 
-import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from torch import Tensor, nn
 from model.analysis.softmax import softmax
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import Checkpoint
-from model.hooks import Edit, explicit_path
-from model.interventions import Reading, applied
+from model.hooks import Edit
+from model.interventions import Reading
 from model.interventions.base import bind
 from model.network.network import EMBEDDINGS, Network
 from model.trace import Array, Attention, SubLayer, Trace
@@ -51,11 +50,7 @@ def prove(translator: Checkpoint, trace: Trace) -> tuple[Check, ...]:
 @torch.inference_mode()
 def hooks_change_nothing(translator: Checkpoint, trace: Trace) -> Check:
     """Claim 2: the logits of a run without recording equal the Trace's, bit for bit."""
-    model = translator.model
-    device = model.output.weight.device
-    inputs = [torch.tensor([stream.tokens.ids], device=device) for stream in trace.streams.values()]
-    with applied(model, trace.interventions), explicit_path():
-        logits = model(*inputs)[0].cpu().numpy()
+    logits = translator.unrecorded_logits(trace)
     return Check(
         title=WATCHING,
         explanation="The model was run again with no recording: its logits equal those shown, bit for bit.",
@@ -69,7 +64,9 @@ def rows_sum_to_one(trace: Trace) -> Check:
     errors = [0.0]
     for attention in trace.attentions.values():
         visible = attention.mask.any(axis=-1)
-        errors.append(float(np.abs(attention.pattern.sum(axis=-1) - visible).max()))
+        excess = attention.pattern.sum(axis=-1) - visible
+        # A sink, which is no key, takes a share of each row.
+        errors.append(float((np.abs(excess) if attention.sink is None else excess).max()))
         if attention.pattern[~attention.mask].any():
             errors.append(math.inf)
     return Check(
@@ -108,21 +105,27 @@ def _chain(translator: Checkpoint, trace: Trace) -> Iterator[tuple[Array, Array]
     changes = [intervention.edits(model) for intervention in trace.interventions]
     for name, stream in trace.streams.items():
         embedding, embedded, ids = model.embeddings[name], stream.embedded, list(stream.tokens.ids)
-        yield _double(embedding.tokens.weight[ids]) * embedding.scale, embedded.embedding
+        if embedding.known:
+            yield _double(embedding.tokens.weight[ids]) * embedding.scale, embedded.embedding
         if embedding.positions is not None:
             positional = _double(embedding.positions[: len(ids)])
             yield _changed(changes, f"{EMBEDDINGS[name]}.positional", positional), embedded.positional
         yield embedded.embedding + embedded.positional.astype(np.float64), embedded.sum
+        if embedded.norm:
+            yield embedded.norm(embedded.sum), embedded.normed
     for attention in trace.attentions.values():
         yield from _attention_chain(model, changes, attention)
     for name, stream in trace.streams.items():
-        x = stream.embedded.sum
+        x = stream.embedded.stream
         for sublayer in stream.sublayers:
             yield x, sublayer.before
-            yield from _sublayer_chain(model, changes, sublayer)
+            yield from _sublayer_chain(translator, changes, sublayer)
             x = sublayer.after
-        yield _final(model, name, x), stream.final
-    yield _multiply(stream.final, _double(model.output.weight).T), trace.logits
+        if stream.sublayers:
+            norm = translator.norm_after(name)
+            yield x if norm is None else norm(x), stream.final
+    if trace.logits.size:
+        yield translator.head_in_double(stream.final), trace.logits
 
 
 def _attention_chain(model: Network, changes: Changes, attention: Attention) -> Iterator[tuple[Array, Array]]:
@@ -132,7 +135,8 @@ def _attention_chain(model: Network, changes: Changes, attention: Attention) -> 
     def changed(point: str, computed: Array) -> Array:
         return _changed(changes, f"{path}.{point}", computed, {f"{path}.mask": attention.mask})
 
-    for name, source in (("q", attention.query_input), ("k", attention.key_input), ("v", attention.key_input)):
+    inputs = (("q", attention.query_input), ("k", attention.key_input), ("v", attention.key_input))
+    for name, source in inputs if learned else ():
         w, b = (getattr(learned, f"{kind}_{name}") for kind in "wb")
         projected = _multiply(source, w) + b[:, None]
         if attention.qk_norm and name != "v":
@@ -150,9 +154,13 @@ def _attention_chain(model: Network, changes: Changes, attention: Attention) -> 
     minus_infinity = attention.scaled.dtype.type(-np.inf)
     masked = changed("masked", np.where(attention.mask, attention.pre_softmax, minus_infinity))
     masked = (masked / attention.temperature[:, None, None]).astype(np.float64)
-    yield changed("pattern", softmax(masked)), attention.pattern
+    if attention.sink is not None:
+        sink = np.broadcast_to(attention.sink[:, None, None], (*masked.shape[:2], 1))
+        masked = np.concatenate([masked, sink], axis=-1)
+    yield changed("pattern", softmax(masked)[..., : attention.pattern.shape[-1]]), attention.pattern
     yield changed("z", _multiply(attention.pattern, attention.v)), attention.z
-    yield changed("out", _multiply(attention.z, learned.w_o).sum(axis=0) + learned.b_o), attention.out
+    if learned:
+        yield changed("out", _multiply(attention.z, learned.w_o).sum(axis=0) + learned.b_o), attention.out
 
 
 def _changed(changes: Changes, path: str, computed: Array, earlier: Mapping[str, Array] | None = None) -> Array:
@@ -171,21 +179,28 @@ def _changed(changes: Changes, path: str, computed: Array, earlier: Mapping[str,
     return activation[0].numpy() if batched else activation.numpy()
 
 
-def _sublayer_chain(model: Network, changes: Changes, sublayer: SubLayer) -> Iterator[tuple[Array, Array]]:
-    block = model.stacks[sublayer.stack].layers[sublayer.layer]
+def _sublayer_chain(translator: Checkpoint, changes: Changes, sublayer: SubLayer) -> Iterator[tuple[Array, Array]]:
+    forward = translator.model.stacks[sublayer.stack].layers[sublayer.layer].feed_forward
     path = f"{sublayer.stack}.layers.{sublayer.layer}.{sublayer.name}"
     added = sublayer.before + sublayer.out.astype(np.float64)
     yield _changed(changes, f"{path}_residual.added", added, {f"{path}.out": sublayer.out}), sublayer.added
-    yield sublayer.norm(sublayer.norm_input), sublayer.normed
+    if sublayer.norm:
+        yield sublayer.norm(sublayer.norm_input), sublayer.normed
+    result = sublayer.out if sublayer.result is None else sublayer.result
+    if sublayer.result_norm:
+        yield sublayer.result_norm(result), sublayer.out
+    yield sublayer.added if sublayer.norm_first else sublayer.normed, sublayer.after
     if sublayer.hidden is not None:
-        forward, x = block.feed_forward, sublayer.normed if sublayer.placement == "pre" else sublayer.before
-        if sublayer.gate is None:
-            yield forward.activation(_linear(forward.w_1, x)).numpy(), sublayer.hidden
-        else:
+        x = sublayer.normed if sublayer.norm_first else sublayer.before
+        if sublayer.gate is not None:
+            yield sublayer.gate.astype(np.float64) * sublayer.up, sublayer.hidden
+        if hasattr(forward, "w_gate"):
             yield forward.activation(_linear(forward.w_gate, x)).numpy(), sublayer.gate
             yield _linear(forward.w_1, x).numpy(), sublayer.up
-            yield sublayer.gate.astype(np.float64) * sublayer.up, sublayer.hidden
-        yield _changed(changes, f"{path}.out", _linear(forward.w_2, sublayer.hidden).numpy()), sublayer.out
+        elif hasattr(forward, "w_1"):
+            yield forward.activation(_linear(forward.w_1, x)).numpy(), sublayer.hidden
+        w_2, b_2 = translator.second_matrix(sublayer.stack, sublayer.layer)
+        yield _changed(changes, f"{path}.out", _multiply(sublayer.hidden, w_2) + b_2), result
 
 
 def _linear(linear: nn.Linear, x: Array) -> Tensor:
@@ -197,12 +212,6 @@ def _linear(linear: nn.Linear, x: Array) -> Tensor:
 def _multiply(left: Array, right: Array) -> Array:
     """The product of matrices in double precision; PyTorch's, which keeps to the cores that a run may use."""
     return torch.matmul(*(torch.from_numpy(each.astype(np.float64)) for each in (left, right))).numpy()
-
-
-def _final(model: Network, stack: str, x: Array) -> Array:
-    """The norm after a stack with pre-norm, in double precision; with post-norm `x` itself."""
-    norm = copy.deepcopy(model.stacks[stack].final_norm).double().cpu()
-    return norm(torch.from_numpy(x.astype(np.float64))).numpy()
 
 
 def _double(tensor: Tensor) -> Array:

@@ -147,7 +147,7 @@ def show_table(shown: Shown) -> None:
 
 def rows_of(shown: Shown) -> dict[str, Array]:
     """(d_model,) each: the chosen token's embedding, positional encoding and sum."""
-    return {name: array[shown.position] for name, array in vars(shown.embedded).items()}
+    return {name: array[shown.position] for name, array in shown.embedded.terms.items()}
 
 
 def input_formula(translator: Translator) -> str:

@@ -29,7 +29,7 @@ def trace(translator: Translator) -> Trace:
 
 @pytest.mark.parametrize("position", [0, 2, -1])
 def test_strips_are_the_run_s_rows_in_the_stated_colours(trace: Trace, position: int) -> None:
-    rows = {name: array[position] for name, array in vars(trace.src_embedded).items()}
+    rows = {name: array[position] for name, array in trace.src_embedded.terms.items()}
     figure = sum_strips(rows, "<b>", 7, (-9.0, 9.0))
     heat = figure.data[0]
     assert list(heat.y) == list(PARTS.values())

@@ -1,0 +1,152 @@
+"""The residual stream of a layer: which sums and norms lead from its input to its output, found by arithmetic."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor, nn
+
+from model.checkpoints.huggingface.heads import LINEAR
+from model.checkpoints.huggingface.probe import Event, ModuleCall, batched, close, same
+from model.trace import Norm
+
+
+@dataclass(frozen=True)
+class Gate:
+    """How a gated feed-forward makes what W_2 reads: act(x W_gate) * (x W_1)."""
+
+    gate: nn.Module
+    """its output is act(x W_gate)"""
+    up: nn.Module
+    """its output is x W_1, or has it as one of its halves"""
+    half: int | None
+    """which half; None: all of it"""
+
+    def up_part(self, out: Tensor) -> Tensor:
+        return out if self.half is None else out.chunk(2, dim=-1)[self.half]
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """The sub-layers of one layer and the norms around them."""
+
+    placement: str
+    """post, pre, sandwich or parallel"""
+    norms: list[ModuleCall | None]
+    """of each sub-layer: the norm before it, or after its sum (post); None: there is none"""
+    after_norms: list[ModuleCall | None]
+    """sandwich: the norm of what each sub-layer computed"""
+    w_2: nn.Module
+    """whose output the feed-forward adds: its last linear map, or a mixture of experts"""
+    gate: Gate | None
+    fused: bool = False
+    """the block's own output stands for the last sum"""
+
+
+def read_foreign_norm(call: ModuleCall | None) -> Norm | None:
+    """Which formula a module's numbers follow: LayerNorm or RMSNorm, with its weight or 1 + weight; None: neither."""
+    if call is None or not call.inputs or call.x.shape != call.y.shape:
+        return None
+    weight, bias = getattr(call.module, "weight", None), getattr(call.module, "bias", None)
+    x, y = call.x.double().cpu().numpy(), call.y.double().cpu().numpy()
+    width = x.shape[-1]
+    gammas = [np.ones(width)] if weight is None else [weight.cpu().numpy(), 1 + weight.cpu().numpy()]
+    if any(gamma.shape != (width,) for gamma in gammas) or (bias is not None and bias.shape != (width,)):
+        return None
+    beta = None if bias is None else bias.cpu().numpy()
+    for eps in _epsilons(call.module):
+        for kind in ("LayerNorm", "RMSNorm"):
+            for gamma in gammas:
+                norm = Norm(kind, gamma, beta, eps)
+                if np.allclose(norm(x), y, rtol=1e-4, atol=1e-5):
+                    return norm
+    return None
+
+
+def _epsilons(module: nn.Module) -> list[float]:
+    """Small numbers that the module holds, one of them added before its root."""
+    held = {float(each) for each in vars(module).values() if isinstance(each, float) and 0 < each <= 1e-2}
+    return sorted(held | {1e-5, 1e-6, 1e-12}, key=lambda eps: eps not in held)
+
+
+def block_of(model: nn.Module, attention: nn.Module) -> nn.Module | None:
+    """The layer of an attention: the element of the outermost list of modules around it."""
+    path = next(path for path, module in model.named_modules() if module is attention).split(".")
+    first = next((i for i, part in enumerate(path) if part.isdigit()), None)
+    return None if first is None else model.get_submodule(".".join(path[: first + 1]))
+
+
+def find_arrangement(
+    block: ModuleCall, inner: Sequence[Event], outputs: Sequence[nn.Module | None], own: set[nn.Module]
+) -> Arrangement | None:
+    """How a layer's output follows from its input; None where no arrangement gives it.
+
+    Args:
+        block: the layer's call.
+        inner: the calls inside it.
+        outputs: W_O of each of its attentions, in their order.
+        own: the modules of the attentions.
+    """
+    calls = [each for each in inner if isinstance(each, ModuleCall) and each.inputs]
+    wide = [each for each in calls if batched(each.out).shape == block.x.shape]
+    attended = [next((each for each in wide if each.module is module), None) for module in outputs]
+    if None in attended:
+        return None
+    norms = [each for each in wide if read_foreign_norm(each)]
+    others = [each for each in reversed(wide) if each.module not in own and each not in norms]
+    for down in sorted(others, key=lambda each: not isinstance(each.module, LINEAR)):
+        found = _arrange(block.x, block.y, [*(each.y for each in attended), down.y], norms)
+        if found:
+            return Arrangement(*found, down.module, _find_gate(calls, down))
+    return None
+
+
+def _arrange(
+    x: Tensor, end: Tensor, parts: Sequence[Tensor], norms: Sequence[ModuleCall]
+) -> tuple[str, list[ModuleCall | None], list[ModuleCall | None]] | None:
+    """Placement, the norm of each sub-layer and the norm of its result, that lead from x to `end`."""
+
+    def norm_of(stream: Tensor) -> ModuleCall | None:
+        return next((each for each in norms if close(each.x, stream)), None)
+
+    none: list[ModuleCall | None] = [None] * len(parts)
+    after = [norm_of(part) for part in parts]
+    if all(after) and close(x + sum(each.y for each in after), end):
+        return "sandwich", list(_before(x, [each.y for each in after], norm_of)), after
+    if close(x + sum(parts), end):
+        reads = [each for each in norms if close(each.x, x)]
+        before = list(_before(x, parts, norm_of))
+        if None in before[1:] and reads:  # all sub-layers read the layer's input
+            return "parallel", [reads[min(i, len(reads) - 1)] for i in range(len(parts))], none
+        return "pre", before, none
+    used, stream = [], x
+    for part in parts:
+        if (norm := norm_of(stream + part)) is None:
+            return None
+        used.append(norm)
+        stream = norm.y
+    return ("post", used, none) if close(stream, end) else None
+
+
+def _before(x: Tensor, parts: Sequence[Tensor], norm_of) -> Iterator[ModuleCall | None]:
+    stream = x
+    for part in parts:
+        yield norm_of(stream)
+        stream = stream + part
+
+
+def _find_gate(calls: Sequence[ModuleCall], down: ModuleCall) -> Gate | None:
+    """Two modules whose outputs, multiplied, are what W_2 reads."""
+    if not isinstance(down.module, LINEAR):
+        return None
+    hidden = batched(down.inputs[0])
+    linear = [each for each in calls if isinstance(each.module, LINEAR)]
+    for gate in calls:
+        if isinstance(gate.module, LINEAR) or batched(gate.out).shape != hidden.shape:
+            continue
+        for up in linear:
+            wide = up.y.shape[-1] == 2 * hidden.shape[-1]
+            for half, part in enumerate(up.y.chunk(2, dim=-1)) if wide else ((None, up.y),):
+                if part.shape == hidden.shape and close(gate.y * part, hidden) and not same(gate.y, hidden):
+                    return Gate(gate.module, up.module, half)
+    return None

@@ -1,0 +1,247 @@
+"""What a stack reads and what follows its last layer: embeddings, positions and the head, found by arithmetic."""
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from model.checkpoints.huggingface.attention import PASS, Site, layer_of
+from model.checkpoints.huggingface.blocks import read_foreign_norm
+from model.checkpoints.huggingface.probe import ModuleCall, batched, close, plain_factor, same
+from model.hooks import HookPoint
+from model.trace import Norm
+
+
+class FoundEmbedding(nn.Module):
+    """Embeddings of tokens, what is added for their positions, and the sum, as in `model.network.embedding`."""
+
+    def __init__(self, tokens: nn.Embedding) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.scale = 1.0
+        """embedding = tokens.weight[ids] * scale"""
+        self.lookup: nn.Module | None = None
+        """the module that looks them up, which may multiply by a part of `scale`"""
+        self.factor = 1.0
+        """the other part"""
+        self.table: nn.Module | None = None
+        """makes what is added for the positions"""
+        self.positions: Tensor | None = None
+        """(max_len, width): what is added"""
+        self.norm_module: nn.Module | None = None
+        self.norm: Norm | None = None
+        """between the sum and the first layer"""
+        self.known = True
+        """whether embedding + positions, and perhaps a norm, is all that the first layer reads"""
+        self.embedding, self.sum, self.entering = HookPoint(), HookPoint(), HookPoint()
+
+    @property
+    def learned(self) -> bool:
+        """Whether the positions were trained: rows of sines and cosines all have one length."""
+        lengths = self.positions.norm(dim=-1)
+        return not torch.allclose(lengths[1:], lengths[1], rtol=1e-3)
+
+    def attach(self, first: nn.Module, site: Site) -> None:
+        """Read what enters the layer `first`, whose self-attention is `site`."""
+        if self.lookup is not None:
+            self.lookup.register_forward_hook(_remember)
+        first.register_forward_pre_hook(partial(_enter, self, site), with_kwargs=True)
+        if self.norm_module is not None:
+            self.norm_module.register_forward_pre_hook(partial(_read_sum, self.sum))
+        if hasattr(self, "positional"):
+            self.table.register_forward_hook(partial(_lead_positions, self.positional))
+
+
+@dataclass
+class Head:
+    """From what the last layer hands on to the logits."""
+
+    final_norm: nn.Module | None = None
+    norm: Norm | None = None
+    """formula of `final_norm`"""
+    modules: list[nn.Module] = field(default_factory=list)
+    """applied one after the other"""
+    scale: float = 1.0
+    """of what the first of them reads"""
+    out_scale: float = 1.0
+    softcap: float | None = None
+    bias: Tensor | None = None
+    unknown: bool = False
+    """whether these give other logits than the model's"""
+
+    def __call__(self, final: Tensor) -> Tensor:
+        """(..., d_model), after the final norm -> (..., vocabulary)."""
+        x = final * self.scale if self.scale != 1 else final
+        for module in self.modules:
+            x = module(x)
+        x = x * self.out_scale if self.out_scale != 1 else x
+        x = x if self.softcap is None else (x / self.softcap).tanh() * self.softcap
+        return x if self.bias is None else x + self.bias
+
+    def in_double(self) -> "Head":
+        """A copy in double precision."""
+        return replace(self, modules=[copy.deepcopy(module).double() for module in self.modules])
+
+
+def find_embedding(
+    tokens: nn.Embedding, first: ModuleCall | None, calls: Sequence[ModuleCall], inside: set[nn.Module]
+) -> FoundEmbedding:
+    """What the layer `first` reads; `inside`: all modules of this stack's layers."""
+    found = FoundEmbedding(tokens)
+    before = calls[: next((i for i, each in enumerate(calls) if each.module in inside), len(calls))]
+    lookups = [i for i, each in enumerate(before) if getattr(each.module, "weight", None) is tokens.weight]
+    if first is None or not lookups:
+        found.known = False
+        return found
+    lookup, between = before[lookups[-1]], before[lookups[-1] + 1 :]
+    found.lookup = lookup.module
+    added = [each for each in between if _is_addend(each, lookup)]
+    for factor in (1.0, lookup.out.shape[-1] ** 0.5):
+        total = lookup.y * factor + sum(batched(each.out) for each in added)
+        normed = next(
+            (each for each in between if each.inputs and close(each.x, total) and read_foreign_norm(each)), None
+        )
+        if normed or close(first.x, total):
+            found.factor = factor
+            break
+    else:
+        found.known = False
+        return found
+    measured = found.factor * float(lookup.out.norm() / tokens.weight[lookup.inputs[0].flatten()].norm())
+    found.scale = plain_factor(measured, lookup.out.shape[-1])
+    if normed:
+        found.norm, found.norm_module = read_foreign_norm(normed), normed.module
+    _find_positions(found, added)
+    return found
+
+
+def _find_positions(found: FoundEmbedding, added: Sequence[ModuleCall]) -> None:
+    parts = [batched(each.out)[0] for each in added]
+    moving = [i for i, part in enumerate(parts) if not torch.equal(part[0], part[1])]
+    if len(moving) != 1:
+        return
+    (i,) = moving
+    found.table, found.positions = added[i].module, _rows_from(added[i].module, parts[i])
+    constant = [part[0] for j, part in enumerate(parts) if j != i]
+    if found.positions is None:
+        return
+    if constant:  # token types: the same at every position
+        found.positions = found.positions.double() + sum(constant)
+    else:
+        found.positional = HookPoint()
+
+
+def _is_addend(call: ModuleCall, lookup: ModuleCall) -> bool:
+    """Whether a call looks like a table that is added to the embeddings: no module of parts, and of their shape."""
+    return not list(call.module.children()) and batched(call.out).shape[1:] == lookup.out.shape[1:] and _is_table(call)
+
+
+def _is_table(call: ModuleCall) -> bool:
+    """Whether its output is made of rows of a matrix that it holds."""
+    return _rows_from(call.module, batched(call.out)[0]) is not None or (
+        isinstance(call.module, nn.Embedding) and call.inputs[0].dtype == torch.int64
+    )
+
+
+def _rows_from(module: nn.Module, rows: Tensor) -> Tensor | None:
+    """The module's table from the row on that is added at position 0; None if it has no such table."""
+    for held in (*module.parameters(), *module.buffers(), *(v for v in vars(module).values() if isinstance(v, Tensor))):
+        if held.dim() == 2 and held.shape[1] == rows.shape[1] and len(held) >= len(rows):
+            start = next((i for i in range(min(8, len(held))) if torch.equal(held[i : i + len(rows)], rows)), None)
+            if start is not None:
+                return held.detach()[start:]
+    return None
+
+
+def find_norm_after(last: ModuleCall, calls: Sequence[ModuleCall]) -> ModuleCall | None:
+    """The norm of a stack's last output."""
+    after = calls[_index(calls, last) + 1 :]
+    return next(
+        (each for each in after if each.inputs and same(each.inputs[0], last.out) and read_foreign_norm(each)), None
+    )
+
+
+def _index(calls: Sequence[ModuleCall], call: ModuleCall) -> int:
+    return next(i for i, each in enumerate(calls) if each is call)
+
+
+def find_head(model: nn.Module, last: ModuleCall | None, calls: Sequence[ModuleCall], logits: Tensor | None) -> Head:
+    """What follows the last layer's output."""
+    head = Head()
+    if last is None:
+        head.unknown = True
+        return head
+    norm = find_norm_after(last, calls)
+    after = calls[_index(calls, norm or last) + 1 :]
+    x = norm.y if norm else last.y
+    if norm:
+        head.final_norm, head.norm = norm.module, read_foreign_norm(norm)
+    if logits is None or logits.dim() != 3:
+        return head
+    softcap = getattr(model.config.get_text_config(), "final_logit_softcapping", None)
+    for modules, scale, y in _paths(x, after):
+        for bias, out_scale, cap in _endings(y, logits, softcap):
+            head.modules, head.scale, head.bias, head.out_scale, head.softcap = modules, scale, bias, out_scale, cap
+            if close(head(x), logits):
+                return head
+    head.modules, head.unknown = [], True
+    return head
+
+
+def _paths(
+    x: Tensor, calls: Sequence[ModuleCall], scaled: bool = True
+) -> Iterator[tuple[list[nn.Module], float, Tensor]]:
+    """Sequences of modules that read each other's outputs, the first x or a multiple of it; outermost first."""
+    for i in reversed(range(len(calls))):
+        call = calls[i]
+        if not call.inputs or call.inputs[0].dim() not in (2, 3) or call.x.shape != x.shape:
+            continue
+        factor = 1.0 if torch.equal(call.x, x) else float(call.x.norm() / x.norm()) if scaled else 0.0
+        factor = plain_factor(factor, x.shape[-1])
+        if factor and (factor == 1.0 or torch.allclose(x * factor, call.x, rtol=1e-6, atol=1e-7)):
+            yield [call.module], factor, call.y
+            for rest, _, y in _paths(call.y, calls[i + 1 :], scaled=False):
+                yield [call.module, *rest], factor, y
+
+
+def _endings(y: Tensor, logits: Tensor, softcap: float | None) -> Iterator[tuple[Tensor | None, float, float | None]]:
+    """Bias, factor and soft cap that may lead from the last module's output to the logits."""
+    if y.shape != logits.shape:
+        return
+    yield None, 1.0, None
+    if softcap:
+        yield None, 1.0, float(softcap)
+    yield None, float(logits.norm() / y.norm()), None
+    yield (logits - y)[0, 0], 1.0, None
+
+
+def _remember(module: nn.Module, _args: Any, out: Tensor) -> None:
+    if run := PASS.get():
+        run.looked_up[module] = out
+
+
+def _enter(found: FoundEmbedding, site: Site, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]) -> None:
+    """When the first layer begins, its stack's tokens were looked up last."""
+    run = PASS.get()
+    if layer_of(site):
+        return
+    x = batched(args[0] if args else keywords["hidden_states"])
+    found.entering(x)
+    if found.norm_module is None:
+        found.sum(x)
+    if run and (embedding := run.looked_up.get(found.lookup)) is not None:
+        found.embedding(embedding if found.factor == 1 else embedding * found.factor)
+
+
+def _read_sum(point: HookPoint, _module: nn.Module, args: tuple) -> None:
+    point(args[0])
+
+
+def _lead_positions(point: HookPoint, _module: nn.Module, _args: Any, out: Tensor) -> Tensor | None:
+    rows = out[0] if out.dim() == 3 else out
+    edited = point(rows)
+    return None if edited is rows else edited.expand(out.shape) if out.dim() == 3 else edited

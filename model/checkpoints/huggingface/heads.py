@@ -1,0 +1,178 @@
+"""Where an attention's queries, keys and values come from: found by comparing numbers, never by names."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from model.checkpoints.huggingface.attention import AttentionCall
+from model.checkpoints.huggingface.probe import Event, ModuleCall, plain_factor, same
+from model.trace import Array
+
+LINEAR = (nn.Linear, Conv1D)
+LAYOUTS = ("half", "half per pair", "interleaved", "interleaved halves", "interleaved per pair")
+"""which dimensions RoPE rotates as a pair, and how a model lists the angles: twice each, or once a pair"""
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Which parts of a module's output are the heads' vectors."""
+
+    module: nn.Module
+    blocks: tuple[int, ...]
+    """head -> number of its block of `width` features in the output"""
+    width: int
+    heads_first: bool = False
+    """the output is (batch, heads, position, width) already"""
+    factor: float = 1.0
+    """some models multiply queries after the projection (OPT)"""
+
+    def cut(self, out: Tensor) -> Tensor:
+        """The module's output -> (batch, heads, position, width)."""
+        blocks = out if self.heads_first else out.reshape(*out.shape[:2], -1, self.width).transpose(1, 2)
+        chosen = blocks[:, list(self.blocks)]
+        return chosen if self.factor == 1 else chosen * self.factor
+
+
+@dataclass(frozen=True)
+class Found:
+    """The parts of one attention; None or missing where nothing repeats the numbers."""
+
+    projections: dict[str, Heads]
+    """q, k, v: the linear maps"""
+    norms: dict[str, tuple[Heads, ModuleCall]]
+    """q, k: a norm between the projection and the rotation, and its call"""
+    rotated: tuple[str, ...]
+    """which of q and k were rotated"""
+    layout: str
+    """one of LAYOUTS: "half" rotates i and i + r / 2 as a pair, "interleaved" 2 i and 2 i + 1"""
+    w_o: nn.Module | None
+
+
+def find_parts(call: AttentionCall, earlier: Sequence[Event], later: Sequence[Event], seen: Sequence[Event]) -> Found:
+    """The parts of an attention, among the calls before it, those after it, and all of the probe."""
+    outputs = [each for each in reversed(earlier) if isinstance(each, ModuleCall) and each.out.dim() in (3, 4)]
+    linear = [each for each in outputs if isinstance(each.module, LINEAR)]
+    angles = _angles(call, seen)
+    projections: dict[str, Heads] = {}
+    norms: dict[str, tuple[Heads, ModuleCall]] = {}
+    rotated, layout = [], "half"
+    for name, x in (("q", call.query), ("k", call.key), ("v", call.value)):
+        heads, source = _first(outputs, x, torch.equal)
+        if heads is None and name != "v":
+            heads, source = _first(linear, x, _same_direction)
+            if heads:
+                factor = plain_factor(float(x.norm() / heads.cut(source.out).norm()), x.shape[-1])
+                heads = Heads(heads.module, heads.blocks, heads.width, heads.heads_first, factor)
+        if heads is None and name != "v" and angles:
+            for each in outputs:
+                if (heads := _heads(each, x, _same_lengths)) and (how := _layout(heads.cut(each.out)[0], x[0], angles)):
+                    layout, source = how, each
+                    rotated.append(name)
+                    break
+                heads = None
+        if heads and name != "v" and not isinstance(heads.module, LINEAR):
+            raw = source.inputs[0]
+            raw = raw if heads.heads_first else raw.reshape(*source.out.shape[:2], -1, heads.width).transpose(1, 2)
+            norms[name] = heads, source
+            heads, _ = _first(linear, raw, torch.equal)
+        if heads and isinstance(heads.module, LINEAR):
+            projections[name] = heads
+    z = call.out.flatten(2)
+    w_o = next(
+        (
+            e.module
+            for e in later
+            if isinstance(e, ModuleCall) and isinstance(e.module, LINEAR) and same(e.inputs[0], z)
+        ),
+        None,
+    )
+    return Found(projections, norms, tuple(rotated), layout, w_o)
+
+
+def matrix(module: nn.Module) -> tuple[Tensor, Tensor | None]:
+    """(in, out) of a linear map, and its bias (out,) if it has one."""
+    return module.weight if isinstance(module, Conv1D) else module.weight.T, module.bias
+
+
+def head_matrices(heads: Heads, copies: int) -> tuple[Array, Array]:
+    """W, (heads, d_model, d_k), and b, (heads, d_k), of a projection; each of its heads `copies` times."""
+    w, b = matrix(heads.module)
+    b = torch.zeros_like(w[0]) if b is None else b
+    blocks = list(heads.blocks)
+    w = w.reshape(len(w), -1, heads.width)[:, blocks].transpose(0, 1) * heads.factor
+    b = b.reshape(-1, heads.width)[blocks] * heads.factor
+    return tuple(np.repeat(each.cpu().numpy(), copies, axis=0) for each in (w, b))
+
+
+def pair_angles(cos: Array, layout: str) -> Array:
+    """(position, r or r / 2), as a model gives its angles -> (position, r / 2): one a pair."""
+    half = cos.shape[-1] // 2
+    if layout.endswith("per pair"):
+        return cos
+    return cos[:, ::2] if layout == "interleaved" else cos[:, :half]
+
+
+def _first(outputs: Sequence[ModuleCall], x: Tensor, alike: Callable) -> tuple[Heads | None, ModuleCall | None]:
+    return next(((heads, each) for each in outputs if (heads := _heads(each, x, alike))), (None, None))
+
+
+def _heads(call: ModuleCall, x: Tensor, alike: Callable[[Tensor, Tensor], bool]) -> Heads | None:
+    """Whether the heads of x, (1, heads, position, width), are parts of a module's output, by the measure `alike`."""
+    n, width = x.shape[2:]
+    for heads_first in (False, True):
+        if heads_first and (call.out.dim() != 4 or call.out.shape[2:] != (n, width)):
+            continue
+        if not heads_first and (call.out.shape[1] != n or call.out.numel() % (n * width)):
+            continue
+        parts = call.out[0] if heads_first else call.out.reshape(n, -1, width).transpose(0, 1)
+        blocks = [next((i for i, part in enumerate(parts) if alike(part, head)), None) for head in x[0]]
+        if None not in blocks:
+            return Heads(call.module, tuple(blocks), width, heads_first)
+    return None
+
+
+def _same_direction(a: Tensor, b: Tensor) -> bool:
+    return bool(a.norm() > 0) and torch.allclose(a / a.norm(), b / b.norm(), atol=1e-6)
+
+
+def _same_lengths(a: Tensor, b: Tensor) -> bool:
+    """Before and after RoPE: a rotation keeps lengths and leaves position 0 alone; YaRN multiplies by one factor."""
+    factor = b[0].norm() / a[0].norm().clamp(min=1e-9)
+    lengths = torch.allclose(a.norm(dim=-1) * factor, b.norm(dim=-1), rtol=1e-4)
+    return lengths and torch.allclose(a[0] * factor, b[0], atol=1e-5)
+
+
+def _angles(call: AttentionCall, seen: Sequence[Event]) -> tuple[Tensor, Tensor] | None:
+    """cos and sin, (position, r), that the attention module was given."""
+    for each in seen:
+        if each.module is call.module and isinstance(each, ModuleCall):
+            angles = each.keywords.get("position_embeddings")
+            if isinstance(angles, tuple) and all(angle.dim() == 3 for angle in angles):
+                return angles[0][0], angles[1][0]
+    return None
+
+
+def _layout(before: Tensor, after: Tensor, angles: tuple[Tensor, Tensor]) -> str | None:
+    """The layout that turns `before` into `after`, (heads, position, width), by these angles."""
+    if len(angles[0]) != before.shape[1]:
+        return None
+    for layout in LAYOUTS:
+        cos, sin = (torch.from_numpy(pair_angles(angle.cpu().numpy(), layout)).to(before) for angle in angles)
+        if 2 * cos.shape[-1] <= before.shape[-1] and torch.allclose(
+            rotate(before, cos, sin, layout.startswith("interleaved")), after, atol=1e-4, rtol=1e-4
+        ):
+            return layout
+    return None
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
+    """RoPE (Su et al. 2021): the first 2 r dimensions of each head are rotated by angles (position, r) in pairs."""
+    turned, rest = x[..., : 2 * cos.shape[-1]], x[..., 2 * cos.shape[-1] :]
+    first, second = (turned[..., ::2], turned[..., 1::2]) if interleaved else turned.chunk(2, dim=-1)
+    pairs = first * cos - second * sin, second * cos + first * sin
+    joined = torch.stack(pairs, dim=-1).flatten(-2) if interleaved else torch.cat(pairs, dim=-1)
+    return torch.cat([joined, rest], dim=-1)

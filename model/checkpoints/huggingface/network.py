@@ -1,0 +1,478 @@
+"""A transformers model with the face of `model.network.network.Network`: the same paths of hook points, the same parts.
+
+`recording`, `editing` and `model.interventions` therefore work on it unchanged. Hooks are functions with bound
+arguments, not closures, so that a copy of the model has hooks of its own.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from model.checkpoints.huggingface.attention import (
+    NAME,
+    PASS,
+    AttentionCall,
+    AttentionPoints,
+    Pass,
+    Site,
+    compute,
+    layer_of,
+)
+from model.checkpoints.huggingface.blocks import Arrangement, block_of, find_arrangement, read_foreign_norm
+from model.checkpoints.huggingface.ends import FoundEmbedding, Head, find_embedding, find_head, find_norm_after
+from model.checkpoints.huggingface.heads import Found, find_parts
+from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall, batched, call_model, probe
+from model.hooks import HookPoint
+from model.network.config import TransformerConfig
+from model.network.network import EMBEDDINGS, Network
+from model.trace import Kind, Norm
+
+EXACT = 1e-5
+"""An attention whose output our steps do not repeat this closely does something unknown to them."""
+
+
+class Unreadable(ValueError):
+    """The model's attention cannot be read; the message says why."""
+
+
+@dataclass(frozen=True)
+class ForeignConfig(TransformerConfig):
+    """The sizes and choices of a model of others, as far as they were found; they need not fit a network of ours."""
+
+    d_value: int = 0
+    """width of one head's values"""
+
+    def __post_init__(self) -> None:
+        pass
+
+    @property
+    def d_v(self) -> int:
+        return self.d_value
+
+
+@dataclass(eq=False)
+class Block:
+    """One layer's module, what was found in it, and the points of each of the layers that it is run for."""
+
+    module: nn.Module
+    stack: str
+    sites: list[Site]
+    """its attentions, in the order in which they run"""
+    arrangement: Arrangement | None = None
+    norms: list[tuple[Norm | None, Norm | None]] = field(default_factory=list)
+    """of each sub-layer: the norm before it or after its sum, and that of its own result (sandwich)"""
+    layers: list[nn.Module] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    """of the layers"""
+    names: list[str] = field(default_factory=list)
+    """of the sub-layers, in order"""
+
+
+class HookedModel(Network):
+    """Reads a transformers model through hook points at `decoder.layers.1.self_attn.pattern` and so on."""
+
+    def __init__(self, model: nn.Module) -> None:
+        nn.Module.__init__(self)
+        self.model = model.eval().requires_grad_(False)
+        model.set_attn_implementation(NAME)
+        seen, logits = probe(model)
+        calls = [each for each in seen if isinstance(each, AttentionCall)]
+        if not calls:
+            raise Unreadable(
+                f"{type(model).__name__} computes its attention in a way that transformers does not let others read. "
+                "Only families that call its AttentionInterface open here."
+            )
+        self.notes: list[str] = []
+        """what could not be read, in sentences for the screen"""
+        self._address(calls)
+        self.found = self._find_attentions(calls, seen)
+        self.blocks = self._find_blocks(seen)
+        modules = [each for each in seen if isinstance(each, ModuleCall)]
+        for name in self.stacks:
+            inside = {part for block in self.blocks_of(name) for part in block.module.modules()}
+            first = next((each for each in modules if each.module in self._own_blocks(name)), None)
+            setattr(self, EMBEDDINGS[name], find_embedding(model.get_input_embeddings(), first, modules, inside))
+            if not getattr(self, EMBEDDINGS[name]).known:
+                self.notes.append(
+                    f"{name}: its input is not embedding + positions; what remains is shown as positions."
+                )
+        self.final_norms: dict[str, Norm | None] = {}
+        for name in self.stacks:
+            last = next((each for each in reversed(modules) if each.module in self._own_blocks(name)), None)
+            norm = last and find_norm_after(last, modules)
+            self.final_norms[name] = read_foreign_norm(norm) if norm else None
+        self.head: Head = find_head(model, last, modules, logits)
+        if self.head.unknown:
+            self.notes.append("logits: how they follow from the last layer was not found; there is no logit lens.")
+        self.output = model.get_output_embeddings() or model.get_input_embeddings()
+        self.memory, self.final, self.logits = HookPoint(), HookPoint(), HookPoint()
+        self._attach()
+        self.config = self._describe(calls[0])
+
+    # --- the face of a Network ---
+
+    def forward(self, *texts: Tensor) -> Tensor:
+        """Logits (batch, position, vocabulary) of one teacher-forced run; no vocabulary where there is no head."""
+        out = call_model(self.model, texts)
+        logits = getattr(out, "logits", None)
+        if logits is None or logits.dim() != 3:
+            logits = torch.zeros(*texts[-1].shape, 0, device=texts[0].device)
+        return self.logits(logits)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        kinds = []
+        for name in ("encoder_self", "decoder_self", "cross"):
+            points = {layer: each for (kind, layer), each in self._points.items() if kind == name}
+            if points:
+                queries = "encoder" if name == "encoder_self" else "decoder"
+                keys = "decoder" if name == "decoder_self" else "encoder"
+                heads, kv_heads = (max(getattr(p, n) for p in points.values()) for n in ("n_heads", "n_kv_heads"))
+                kinds.append(Kind(name, queries, keys, name == "decoder_self", tuple(points), heads, kv_heads))
+        return tuple(kinds)
+
+    def attentions(self) -> dict[tuple[str, int], tuple[str, AttentionPoints]]:
+        return {place: (_path(place), points) for place, points in self._points.items()}
+
+    def parameters_by_part(self) -> dict[str, int]:
+        stacks = {block.module: block.stack for block in self.blocks}
+        counts = dict.fromkeys(("embeddings", "positions", *self.stacks, "output"), 0)
+        parts: dict[nn.Parameter, str] = {}
+        for module, name in stacks.items():
+            parts |= dict.fromkeys(module.parameters(), name)
+        for embedding in self.embeddings.values():
+            parts |= dict.fromkeys(embedding.tokens.parameters(), "embeddings")
+            if embedding.table is not None:
+                parts |= dict.fromkeys(embedding.table.parameters(), "positions")
+        for parameter in self.model.parameters():
+            counts[parts.get(parameter, "output")] += parameter.numel()
+        return counts
+
+    def parameters_by_block(self) -> dict[tuple[str, int], dict[str, int]]:
+        counts: dict[tuple[str, int], dict[str, int]] = {}
+        for block in self.blocks:
+            for number in block.numbers[:1]:  # later ones share its weights
+                named = {}
+                for site in block.sites:
+                    kind = "cross_attn" if self._place(site.points[0])[0] == "cross" else "self_attn"
+                    found = self.found[site]
+                    modules = {found.w_o, *(heads.module for heads in found.projections.values())} - {None}
+                    named[kind] = sum(p.numel() for module in modules for p in module.parameters())
+                total = sum(parameter.numel() for parameter in block.module.parameters())
+                norms = 0
+                if block.arrangement:
+                    calls = {c.module for c in (*block.arrangement.norms, *block.arrangement.after_norms) if c}
+                    norms = sum(p.numel() for module in calls for p in module.parameters())
+                named["feed_forward"] = total - norms - sum(named.values())
+                counts[block.stack, number] = named | {"norms": norms}
+        return counts
+
+    def parts_of(self, points: AttentionPoints) -> Found:
+        """Where an attention's queries, keys and values come from."""
+        return next(found for site, found in self.found.items() if points in site.points)
+
+    def qk_norms(self, points: AttentionPoints) -> tuple[Norm, Norm] | None:
+        """The norms of its queries and keys."""
+        norms = self.parts_of(points).norms
+        read = [read_foreign_norm(norms[name][1]) for name in "qk" if name in norms]
+        return tuple(read) if len(read) == 2 and all(read) else None
+
+    def blocks_of(self, stack: str) -> list[Block]:
+        """The layers of a stack, in order."""
+        return [block for block in self.blocks if block.stack == stack]
+
+    # --- finding ---
+
+    def _address(self, calls: Sequence[AttentionCall]) -> None:
+        """A kind and a layer for each attention that ran; source and target differ in length in the probe."""
+        both = self.model.config.is_encoder_decoder
+        encoder = set(self.model.get_encoder().modules()) if both else set()
+        causal = all(_is_causal(call) for call in calls)
+        self._points: dict[tuple[str, int], AttentionPoints] = {}
+        self.sites: dict[nn.Module, Site] = {}
+        for call in calls:
+            if not both:
+                kind = "decoder_self" if causal else "encoder_self"
+            elif call.module in encoder:
+                kind = "encoder_self"
+            else:
+                kind = "cross" if call.key.shape[2] == SOURCE_TOKENS else "decoder_self"
+            layer = sum(name == kind for name, _ in self._points)
+            points = self._points[kind, layer] = AttentionPoints(call)
+            out, weights = compute(points, call)
+            points.error = max(float((out - call.out).abs().max()), float((weights - call.weights).abs().max()))
+            site = self.sites.setdefault(call.module, Site([]))
+            site.points.append(points)
+            site.exact &= points.error <= EXACT
+        for stack in ("encoder", "decoder"):
+            layers = [layer for kind, layer in self._points if kind == f"{stack}_self"]
+            if layers:
+                setattr(self, stack, nn.Module())
+                getattr(self, stack).layers = nn.ModuleList(nn.Module() for _ in layers)
+        for place, points in self._points.items():
+            path, name = _path(place).rsplit(".", 1)
+            setattr(self.get_submodule(path), name, points)
+
+    def _find_attentions(self, calls: Sequence[AttentionCall], seen: Sequence[Event]) -> dict[Site, Found]:
+        at = [-1, *(i for i, each in enumerate(seen) if isinstance(each, AttentionCall)), len(seen)]
+        found: dict[Site, Found] = {}
+        for i, call in enumerate(calls):
+            site = self.sites[call.module]
+            if site not in found:
+                found[site] = find_parts(call, seen[at[i] + 1 : at[i + 1]], seen[at[i + 1] : at[i + 2]], seen)
+                self.notes += _missing(self._place(site.points[0]), site, found[site])
+        return found
+
+    def _find_blocks(self, seen: Sequence[Event]) -> list[Block]:
+        blocks: dict[nn.Module, Block] = {}
+        owner = {}
+        for module, site in self.sites.items():
+            if (layer := block_of(self.model, module)) is not None:
+                stack = "encoder" if self._place(site.points[0])[0] == "encoder_self" else "decoder"
+                blocks.setdefault(layer, Block(layer, stack, [])).sites.append(site)
+                owner |= dict.fromkeys(layer.modules(), layer)
+        start, done = 0, set()
+        for i, event in enumerate(seen):
+            block = blocks.get(event.module)
+            if block is None or not isinstance(event, ModuleCall):
+                continue
+            inner = [each for each in seen[start:i] if owner.get(each.module) is block.module]
+            start = i + 1
+            if block.module not in done:
+                done.add(block.module)
+                self._find_block(block, event, inner)
+        return list(blocks.values())
+
+    def _find_block(self, block: Block, event: ModuleCall, inner: Sequence[Event]) -> None:
+        own = {module for module, site in self.sites.items() if site in block.sites}
+        own = {part for module in own for part in module.modules()} | {self.found[site].w_o for site in block.sites}
+        own |= {heads.module for site in block.sites for heads in self.found[site].projections.values()}
+        outputs = [self.found[site].w_o for site in block.sites]
+        block.arrangement = find_arrangement(event, inner, outputs, own)
+        stack = getattr(self, block.stack)
+        block.numbers = [self._place(points)[1] for points in block.sites[0].points]
+        block.layers = [stack.layers[number] for number in block.numbers]
+        kinds = [self._place(site.points[0])[0] for site in block.sites]
+        block.names = [*("cross_attn" if kind == "cross" else "self_attn" for kind in kinds), "feed_forward"]
+        if block.arrangement is None:
+            place = self._place(block.sites[0].points[0])
+            self.notes.append(
+                f"{block.stack}, layer {place[1]}: sub-layers and norms do not add up to its output; "
+                "its residual stream is not shown."
+            )
+            return
+        norms = zip(block.arrangement.norms, block.arrangement.after_norms, strict=True)
+        block.norms = [(read_foreign_norm(norm), read_foreign_norm(after)) for norm, after in norms]
+        for layer in block.layers:
+            layer.feed_forward = _points("hidden", "out", *(("gate", "up") if block.arrangement.gate else ()))
+            layer.feed_forward.w_2 = block.arrangement.w_2
+            for name in block.names:
+                setattr(layer, f"{name}_residual", _points("before", "normed", "contribution"))
+            layer.end = HookPoint()
+
+    def _place(self, points: AttentionPoints) -> tuple[str, int]:
+        return next(place for place, each in self._points.items() if each is points)
+
+    def _own_blocks(self, stack: str) -> set[nn.Module]:
+        return {block.module for block in self.blocks_of(stack)}
+
+    def _describe(self, call: AttentionCall) -> ForeignConfig:
+        config, found = self.model.config.get_text_config(), self.found[self.sites[call.module]]
+        table = self.embeddings[next(iter(self.stacks))]
+        arrangement = self.blocks[0].arrangement if self.blocks else None
+        norm = self.blocks[0].norms[-1][0] if arrangement else None
+        hidden = arrangement and getattr(arrangement.w_2, "weight", None)
+        d_model = call.out.flatten(2).shape[-1] if table.tokens is None else table.tokens.weight.shape[-1]
+        bias = call.options.get("position_bias") is not None
+        added = "learned" if isinstance(table.table, nn.Embedding) else "sinusoidal"
+        positions = "rope" if found.rotated else added if table.table is not None else "alibi" if bias else "none"
+        counts = {stack: len(getattr(self, stack).layers) if hasattr(self, stack) else 0 for stack in EMBEDDINGS}
+        tied = table.tokens is not None and getattr(self.output, "weight", None) is table.tokens.weight
+        return ForeignConfig(
+            vocab_size=config.vocab_size,
+            d_model=d_model,
+            n_heads=call.query.shape[1],
+            n_kv_heads=call.key.shape[1],
+            d_key=call.query.shape[-1],
+            d_value=call.value.shape[-1],
+            d_ff=0 if hidden is None else max(hidden.shape) if arrangement.gate is None else hidden.numel() // d_model,
+            n_encoder_layers=counts["encoder"],
+            n_decoder_layers=counts["decoder"],
+            dropout=0.0,
+            max_len=_longest(config, table),
+            norm="post" if arrangement and arrangement.placement == "post" else "pre",
+            positions=positions,
+            activation="swiglu" if arrangement and arrangement.gate else "gelu",
+            tie_embeddings=tied,
+            norm_function="rms_norm" if norm and norm.kind == "RMSNorm" else "layer_norm",
+            biases=found.w_o is not None and found.w_o.bias is not None,
+            qk_norm=bool(found.norms),
+            window=next((points.window or 0 for points in self._points.values()), 0),
+            scale_embeddings=table.scale != 1,
+        )
+
+    # --- hooks ---
+
+    def _attach(self) -> None:
+        self.model.register_forward_pre_hook(_begin_pass)
+        for module, site in self.sites.items():
+            _attach_site(module, site, self.found[site])
+        for block in self.blocks:
+            if block.arrangement:
+                self._attach_block(block)
+        for name, embedding in self.embeddings.items():
+            for first in self.blocks_of(name)[:1]:
+                embedding.attach(first.module, first.sites[0])
+        if "encoder" in self.stacks and "decoder" in self.stacks:
+            _after(self.model.get_encoder(), partial(_call, self.memory), edits=False)
+        last = self.head.final_norm or (self.blocks_of(list(self.stacks)[-1])[-1].module if self.blocks else None)
+        if last is not None:
+            _after(last, partial(_call, self.final), edits=False)
+
+    def _attach_block(self, block: Block) -> None:
+        arrangement, names = block.arrangement, block.names
+        place = partial(_Place, block.sites[0], block.layers)
+        block.module.register_forward_pre_hook(
+            partial(_read_stream, place("self_attn_residual", "before")), with_kwargs=True
+        )
+        _after(block.module, place("", "end", done=True), edits=False)
+        w_2 = arrangement.w_2
+        if hasattr(w_2, "weight"):
+            w_2.register_forward_pre_hook(
+                partial(_read_stream, place("feed_forward", "hidden", done=True)), with_kwargs=True
+            )
+        if gate := arrangement.gate:
+            _after(gate.gate, place("feed_forward", "gate", done=True), edits=False)
+            _after(gate.up, place("feed_forward", "up", done=True, part=gate.up_part), edits=False)
+        _after(w_2, place("feed_forward", "out", done=True))
+        for i, name in enumerate(names):
+            # Before the first attention of a layer, it has not been counted yet.
+            done = i > 0 or arrangement.placement == "post"
+            if norm := arrangement.norms[i]:
+                _after(norm.module, place(f"{name}_residual", "normed", done=done), edits=False)
+            if after := arrangement.after_norms[i]:
+                _after(after.module, place(f"{name}_residual", "contribution", done=True), edits=False)
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Calls a hook point of the layer that is running."""
+
+    site: Site
+    layers: list[nn.Module]
+    module: str
+    point: str
+    done: bool = False
+    part: Callable[[Tensor], Tensor] | None = None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        layer = self.layers[layer_of(self.site, self.done)]
+        holder = getattr(layer, self.module) if self.module else layer
+        return getattr(holder, self.point)(batched(x if self.part is None else self.part(x)))
+
+
+def _attach_site(module: nn.Module, site: Site, found: Found) -> None:
+    module.attention_site = site
+    _after(found.w_o or module, partial(_call_point, site, "out"), edits=found.w_o is not None)
+    for name, heads in found.projections.items():
+        if name != "v":
+            heads.module.register_forward_pre_hook(
+                partial(_read_input, site, {"q": "query_input", "k": "key_input"}[name]), with_kwargs=True
+            )
+        if name in found.norms or name in found.rotated:
+            _after(heads.module, partial(_call_point, site, f"{name}_pre", heads.cut), edits=False)
+    for name, (heads, _) in found.norms.items():
+        _after(heads.module, partial(_call_point, site, f"{name}_normed", heads.cut), edits=False)
+    if found.rotated:
+        module.register_forward_pre_hook(partial(_read_angles, site), with_kwargs=True)
+
+
+def _points(*names: str) -> nn.Module:
+    module = nn.Module()
+    for name in names:
+        setattr(module, name, HookPoint())
+    return module
+
+
+def _path(place: tuple[str, int]) -> str:
+    kind, layer = place
+    stack = "encoder" if kind == "encoder_self" else "decoder"
+    return f"{stack}.layers.{layer}.{'cross_attn' if kind == 'cross' else 'self_attn'}"
+
+
+def _is_causal(call: AttentionCall) -> bool:
+    """Whether no position sees a later one: told by the mask that was used, not by what a model says of itself."""
+    if call.mask is None:
+        return False
+    hidden = ~call.mask if call.mask.dtype == torch.bool else call.mask < torch.finfo(call.mask.dtype).min / 2
+    later = torch.ones(call.mask.shape[-2:], dtype=torch.bool, device=call.mask.device).triu(1)
+    return bool(hidden[..., later].all())
+
+
+def _missing(place: tuple[str, int], site: Site, found: Found) -> list[str]:
+    where = f"{_path(place)}: "
+    notes = []
+    if not site.exact:
+        notes.append(where + "softmax(q kᵀ) v does not repeat what the model computes; only its weights are read.")
+    lacking = [f"W_{name.upper()}" for name in "qkv" if name not in found.projections]
+    if found.w_o is None:
+        lacking.append("W_O")
+    if lacking:
+        notes.append(where + f"no single matrix was found for {', '.join(lacking)}.")
+    return notes
+
+
+def _longest(config: Any, table: FoundEmbedding) -> int:
+    """Positions that the model has: rows of its table, or what its configuration says."""
+    if table.positions is not None and table.learned:
+        return len(table.positions)
+    return getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None) or 512
+
+
+def _begin_pass(*_: Any) -> None:
+    run = PASS.get()
+    if run is None or run.seen is None:
+        PASS.set(Pass())
+
+
+def _after(module: nn.Module, point: Callable[[Tensor], Tensor], edits: bool = True) -> None:
+    """Lead a module's output through a hook point; without `edits` it is only read there."""
+    module.register_forward_hook(partial(_lead_through, point, edits))
+
+
+def _lead_through(point: Callable[[Tensor], Tensor], edits: bool, _module: nn.Module, _args: Any, out: Any) -> Any:
+    first = out[0] if isinstance(out, tuple) else getattr(out, "last_hidden_state", out)
+    edited = point(first)
+    if not edits or edited is first:
+        return None
+    edited = edited.reshape(first.shape)
+    return (edited, *out[1:]) if isinstance(out, tuple) else edited
+
+
+def _call(point: HookPoint, x: Tensor) -> Tensor:
+    return point(x)
+
+
+def _call_point(site: Site, name: str, x: Tensor | Callable, *rest: Tensor) -> Tensor:
+    """The site's point of the layer that is running; a projection is read before the attention, W_O after it."""
+    x, cut = (rest[0], x) if rest else (x, None)
+    points = site.points[layer_of(site, done=name == "out")]
+    return getattr(points, name)(batched(x) if cut is None else cut(x))
+
+
+def _read_input(site: Site, name: str, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]) -> None:
+    getattr(site.points[layer_of(site)], name)(batched(args[0] if args else next(iter(keywords.values()))))
+
+
+def _read_stream(place: _Place, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]) -> None:
+    place(args[0] if args else keywords["hidden_states"])
+
+
+def _read_angles(site: Site, _module: nn.Module, _args: tuple, keywords: Mapping[str, Any]) -> None:
+    points = site.points[layer_of(site)]
+    for name, angle in zip(("cos", "sin"), keywords["position_embeddings"], strict=True):
+        getattr(points, name)(angle)

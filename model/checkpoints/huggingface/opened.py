@@ -1,0 +1,229 @@
+"""Opened models of others: text in; its continuation, translation, missing words or a Trace out."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.cancel import check_cancelled
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.huggingface.heads import matrix
+from model.checkpoints.huggingface.network import HookedModel
+from model.checkpoints.huggingface.probe import call_model
+from model.checkpoints.huggingface.reader import read_trace
+from model.checkpoints.huggingface.vocabulary import Vocabulary
+from model.checkpoints.language_model import LanguageModel
+from model.checkpoints.masked_model import MaskedModel
+from model.checkpoints.translator import Translator
+from model.generation.sampling import Sampling, draw, sampling_distribution
+from model.generation.search import Hypothesis, hypothesis
+from model.interventions import Intervention, applied
+from model.trace import Array, Norm, StackName, Tokens, Trace
+
+
+@dataclass(frozen=True)
+class ForeignCheckpoint(Checkpoint):
+    """What the opened models of others have in common."""
+
+    model: HookedModel
+    tokenizer: Vocabulary
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be read, in sentences."""
+        return tuple(self.model.notes)
+
+    def read_logits(self, x: Array) -> Array:
+        """(position, d_model) -> (position, vocabulary): the final norm and the head on any residual stream."""
+        head = self.model.head
+        with torch.inference_mode():
+            stream = torch.from_numpy(np.array(x)).to(self.device)[None]
+            return head(stream if head.final_norm is None else head.final_norm(stream))[0].cpu().numpy()
+
+    def norm_after(self, stack: StackName) -> Norm | None:
+        return self.model.final_norms[stack]
+
+    @torch.inference_mode()
+    def head_in_double(self, final: Array) -> Array:
+        return self.model.head.in_double()(torch.from_numpy(final.astype(np.float64)).to(self.device)).cpu().numpy()
+
+    def _same_path(self) -> AbstractContextManager:
+        """Nothing: the model's own attention is what a recorded run is compared with."""
+        return nullcontext()
+
+    def second_matrix(self, stack: StackName, layer: int) -> tuple[Array, Array]:
+        """W_2, (d_ff, d_model), and b_2, (d_model,), of a feed-forward."""
+        w, b = matrix(self.model.stacks[stack].layers[layer].feed_forward.w_2)
+        return w.cpu().numpy(), (torch.zeros_like(w[0]) if b is None else b).cpu().numpy()
+
+    def _ids(self, text: str, what: str) -> list[int]:
+        super()._ids(text, what)  # raises what is wrong with the text
+        return self._read_all(text)
+
+    def _read_all(self, text: str) -> list[int]:
+        return self.tokenizer.read(text)
+
+    def _trace(
+        self,
+        reads: dict[StackName, Tokens],
+        predicts: dict[StackName, Tokens],
+        interventions: Sequence[Intervention],
+    ) -> Trace:
+        return read_trace(self.model, self.tokenizer, (self.name, self.hash), reads, predicts, interventions)
+
+
+@dataclass(frozen=True)
+class ForeignLanguageModel(ForeignCheckpoint, LanguageModel):
+    """A decoder-only model. A text begins with a start token where the tokenizer adds one."""
+
+    @property
+    def _end(self) -> int:
+        end = self.tokenizer.end
+        return 0 if end is None else end
+
+    def _read(self, text: str, what: str = "text") -> list[int]:
+        ids = self._ids(text, what)
+        return ids[:-1] if len(ids) > 1 and ids[-1] == self.tokenizer.end else ids
+
+    def _read_nothing(self) -> list[int]:
+        if self.tokenizer.start is None:
+            raise ValueError("This model has no start token: type the beginning of a text.")
+        return [self.tokenizer.start]
+
+    @torch.inference_mode()
+    def _write(
+        self,
+        prompt: Sequence[int],
+        max_new_tokens: int,
+        sampling: Sampling | None,
+        numbers: torch.Generator,
+        interventions: Sequence[Intervention],
+    ) -> list[int]:
+        cached = all(change.position_free for change in interventions)
+        written: list[int] = []
+        cache, ids = None, torch.tensor([list(prompt)], device=self.device)
+        with applied(self.model, interventions):
+            while len(written) < max_new_tokens and ids.shape[1] < self.config.max_len:
+                check_cancelled()
+                newest = ids[:, -1:] if cache is not None else ids
+                out = call_model(self.model.model, [newest], use_cache=cached, past_key_values=cache)
+                cache = out.past_key_values if cached else None
+                scores = out.logits[:, -1].log_softmax(dim=-1)
+                token = (
+                    scores.argmax(-1) if sampling is None else draw(sampling_distribution(scores, sampling), numbers)
+                )
+                if token.item() == self.tokenizer.end:
+                    break
+                written.append(int(token))
+                ids = torch.cat([ids, token.to(ids.device)[:, None]], dim=1)
+        return written
+
+    def generate(self, text: str, interventions: Sequence[Intervention] = (), max_new_tokens: int = 20) -> str:
+        """`text` with what the model writes after it, the most probable token each time."""
+        return self.continue_text([text], max_new_tokens, temperature=0, interventions=interventions)[0]
+
+
+@dataclass(frozen=True)
+class ForeignMaskedModel(ForeignCheckpoint, MaskedModel):
+    """An encoder-only model, with a head that fills in masks or without one."""
+
+    def _read(self, text: str) -> list[int]:
+        return self._ids(text, "text")
+
+
+@dataclass(frozen=True)
+class ForeignTranslator(ForeignCheckpoint, Translator):
+    """An encoder-decoder model: a source text in, what the model makes of it out."""
+
+    @property
+    def fast(self) -> None:
+        """There is no faster form of it."""
+        return None
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        beam_size: int = 4,
+        alpha: float = 0.6,
+        interventions: Sequence[Intervention] = (),
+    ) -> list[str]:
+        """What the model writes for each text; blank text gives an empty string. Arguments as of `Translator`."""
+        if isinstance(texts, str):
+            raise ValueError("translate takes a list of sentences: write translate([sentence]) for a single one.")
+        sources = {text: self._ids_to_end(text, "source") for text in texts if text.strip()}
+        found = {text: self._decode([ids], beam_size, alpha, interventions)[0] for text, ids in sources.items()}
+        return [self.tokenizer.decode(found[text].tokens) if text in found else "" for text in texts]
+
+    def generate(self, text: str, interventions: Sequence[Intervention] = (), max_new_tokens: int = 50) -> str:
+        """What the model writes for `text`, the most probable token each time."""
+        tokens = self._search(self._ids_to_end(text, "source"), 1, 1.0, interventions, (), max_new_tokens)
+        return self.tokenizer.decode(tokens)
+
+    def trace_ids(self, source: str, tgt_out: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
+        reads = {
+            "encoder": self.tokenizer.describe(self._read_all(source), source),
+            "decoder": self.tokenizer.describe((self._start, *tgt_out[:-1])),
+        }
+        return self._trace(reads, {"decoder": self.tokenizer.describe(tgt_out)}, interventions)
+
+    @property
+    def _start(self) -> int:
+        return (
+            self.model.model.generation_config.decoder_start_token_id or self.model.model.config.decoder_start_token_id
+        )
+
+    def _ids_to_end(self, text: str, what: str) -> list[int]:
+        ids = self._ids(text, what)
+        return ids if what == "source" else self.tokenizer.read(text, target=True)
+
+    def _decode(
+        self,
+        sources: list[list[int]],
+        beam_size: int,
+        alpha: float,
+        interventions: Sequence[Intervention],
+        prefix: Sequence[int] = (),
+    ) -> list[Hypothesis]:
+        if beam_size < 1:
+            raise ValueError(f"beam_size must be at least 1, got {beam_size}")
+        found = []
+        for source in sources:
+            tokens = self._search(source, beam_size, alpha, interventions, prefix, len(source) + 50)
+            with torch.inference_mode(), applied(self.model, interventions):
+                logits = self.model(*self._tensors(source, (self._start, *tokens[:-1])))[0]
+            scores = logits.log_softmax(-1)[torch.arange(len(tokens)), tokens]
+            found.append(hypothesis(tokens, float(scores.sum()), alpha))
+        return found
+
+    @torch.inference_mode()
+    def _search(
+        self,
+        source: Sequence[int],
+        beam_size: int,
+        alpha: float,
+        interventions: Sequence[Intervention],
+        prefix: Sequence[int],
+        most: int,
+    ) -> list[int]:
+        """Target tokens, found by transformers' own search."""
+        check_cancelled()
+        ids, target = self._tensors(source, (self._start, *prefix))
+        room = max(min(most, self.token_limit) - len(prefix), 1)
+        with applied(self.model, interventions):
+            found = self.model.model.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                decoder_input_ids=target,
+                do_sample=False,
+                num_beams=beam_size,
+                length_penalty=alpha,
+                max_new_tokens=room,
+                use_cache=all(change.position_free for change in interventions),
+            )
+        return found[0, 1:].tolist()
+
+    def _tensors(self, *texts: Sequence[int]) -> list[Tensor]:
+        return [torch.tensor([list(ids)], device=self.device) for ids in texts]

@@ -1,0 +1,69 @@
+"""From a transformers model and tokenizer, or a folder, to an opened checkpoint."""
+
+from pathlib import Path
+
+from torch import nn
+
+from model.checkpoints.devices import pick_device
+from model.checkpoints.files import CheckpointError
+from model.checkpoints.huggingface.files import (
+    find_folder,
+    parameters_hash,
+    read_model,
+    read_tokenizer,
+    weights_hash,
+)
+from model.checkpoints.huggingface.network import HookedModel, Unreadable
+from model.checkpoints.huggingface.opened import (
+    ForeignCheckpoint,
+    ForeignLanguageModel,
+    ForeignMaskedModel,
+    ForeignTranslator,
+)
+from model.checkpoints.huggingface.vocabulary import Vocabulary, WrongTokenizer, check_tokenizer
+
+
+def open_model(
+    model: nn.Module | str | Path, tokenizer: object | None = None, name: str = "", hash: str = ""
+) -> ForeignCheckpoint:
+    """Read a transformers model through this project's hook points, so that all views and interventions work on it.
+
+    The model is put in evaluation mode and computes attention through this project from now on.
+
+    Args:
+        model: a transformers model in single or double precision, or the path of a folder that `save_pretrained` wrote.
+        tokenizer: the model's own; None: texts are token ids, "5 17 42". Of a folder it is read from there.
+        name: for screen and exports; None: the model's class.
+        hash: SHA-256 of the weights; None: it is computed.
+
+    Raises:
+        ValueError: the attention cannot be read, the tokenizer belongs to another model, or a file is missing.
+    """
+    if isinstance(model, str | Path):
+        return open_folder(find_folder(str(model)), name or str(model), "cpu")
+    vocabulary = model.config.get_text_config().vocab_size
+    if tokenizer is not None:
+        check_tokenizer(tokenizer, vocabulary)
+    hooked = HookedModel(model)
+    stacks = tuple(hooked.stacks)
+    opened = {
+        ("encoder",): ForeignMaskedModel,
+        ("decoder",): ForeignLanguageModel,
+        ("encoder", "decoder"): ForeignTranslator,
+    }[stacks]
+    return opened(
+        name or type(model).__name__, hash or parameters_hash(model), hooked, Vocabulary(tokenizer, vocabulary)
+    )
+
+
+def open_folder(folder: Path, name: str, device: str) -> ForeignCheckpoint:
+    """Open the model and the tokenizer of a folder.
+
+    Raises:
+        CheckpointError: a file is missing or damaged, the model is too large, or its attention cannot be read.
+    """
+    tokenizer, model = read_tokenizer(folder), read_model(folder).to(pick_device(device))
+    try:
+        return open_model(model, tokenizer, name, weights_hash(folder))
+    except (Unreadable, WrongTokenizer) as error:
+        raise CheckpointError(f"{name}: {error}") from error

@@ -1,0 +1,213 @@
+"""A Trace of a model of others, from the activations of one run."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from model.checkpoints.huggingface.attention import AttentionPoints
+from model.checkpoints.huggingface.heads import head_matrices, matrix, pair_angles
+from model.checkpoints.huggingface.network import Block, HookedModel
+from model.interventions import Intervention
+from model.network.network import EMBEDDINGS
+from model.trace import (
+    Array,
+    Attention,
+    Embedded,
+    Kind,
+    Projections,
+    QKNorm,
+    Rotary,
+    StackName,
+    Stream,
+    SubLayer,
+    Tokens,
+    Trace,
+)
+from model.tracer import Activations, Vocabulary, most_probable, record
+
+LABELS = {"encoder": "Source", "decoder": "Target"}
+
+
+def read_trace(
+    model: HookedModel,
+    tokenizer: Vocabulary,
+    checkpoint: tuple[str, str],
+    reads: Mapping[StackName, Tokens],
+    predicts: Mapping[StackName, Tokens],
+    interventions: Sequence[Intervention] = (),
+) -> Trace:
+    """Run the model once, teacher-forced, and return everything that could be read. Arguments as of `build_trace`."""
+    activations = record(model, [tokens.ids for tokens in reads.values()], interventions)
+    reader = _Reader(model, activations, reads, predicts)
+    labels = LABELS if len(reads) > 1 else dict.fromkeys(reads, "Text")
+    kinds = {kind.name: kind for kind in model.kinds}
+    places = {place: path for place, (path, _) in model.attentions().items()}
+    whole = [place for place, path in places.items() if f"{path}.z" in activations]
+    return Trace(
+        checkpoint=checkpoint[0],
+        checkpoint_hash=checkpoint[1],
+        device=str(model.output.weight.device),
+        interventions=tuple(interventions),
+        kinds=model.kinds,
+        streams={name: reader.stream(name, labels[name]) for name in reads},
+        attentions={place: reader.attention(kinds[place[0]], place[1]) for place in whole},
+        logits=activations["logits"],
+        candidates=most_probable(activations["logits"], tokenizer),
+        notes=tuple(model.notes),
+        exact={f"{kind} {layer}": points.error for (kind, layer), (_, points) in model.attentions().items()},
+        weights={place: activations[f"{path}.pattern"] for place, path in places.items() if place not in whole},
+    )
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Cuts one run's activations into the parts of a Trace."""
+
+    model: HookedModel
+    activations: Activations
+    reads: Mapping[StackName, Tokens]
+    predicts: Mapping[StackName, Tokens]
+
+    def attention(self, kind: Kind, layer: int) -> Attention:
+        path, points = self.model.attentions()[kind.name, layer]
+        queries, keys = self.reads[kind.queries], self.reads[kind.keys]
+        inputs = self._inputs(path, kind)
+        names = ("q", "k", "v", "scores", "scaled", "mask", "pattern", "z", "out")
+        group = points.n_heads // points.n_kv_heads
+        return Attention(
+            kind=kind.name,
+            layer=layer,
+            query_tokens=queries.labels,
+            key_tokens=keys.labels,
+            query_input=inputs[0],
+            key_input=inputs[1],
+            projections=self._projections(points, group),
+            temperature=self.activations[f"{path}.temperature"][:, 0, 0],
+            scale=1 / points.divisor,
+            causal=kind.causal,
+            crosses=kind.crosses,
+            predicts=self.predicts.get(kind.queries) if kind.queries == "decoder" else None,
+            query_special=queries.special,
+            key_special=keys.special,
+            softcap=points.softcap,
+            bias=self.activations.get(f"{path}.bias"),
+            sink=points.sink,
+            window=points.window,
+            kv_head=tuple(head // group for head in range(points.n_heads)),
+            qk_norm=self._qk_norm(path, points, group),
+            rotary=self._rotary(path, points, group),
+            **{name: self.activations[f"{path}.{name}"] for name in names},
+        )
+
+    def _inputs(self, path: str, kind: Kind) -> tuple[Array, Array]:
+        """What W_Q and what W_K and W_V are applied to; where they were not found, the attention's output stands in."""
+        out = self.activations[f"{path}.out"]
+        query_input = self.activations.get(f"{path}.query_input", out)
+        key_input = self.activations.get(f"{path}.key_input")
+        if key_input is None:
+            key_input = self.activations["memory"] if kind.crosses else query_input
+        return query_input, key_input
+
+    def _projections(self, points: AttentionPoints, group: int) -> Projections | None:
+        found = self.model.parts_of(points)
+        if found.w_o is None or not {"q", "k", "v"} <= found.projections.keys():
+            return None
+        copies = {"q": 1, "k": group, "v": group}
+        learned = {name: head_matrices(found.projections[name], copies[name]) for name in "qkv"}
+        arrays = {
+            f"{kind}_{name}": each for name, pair in learned.items() for kind, each in zip("wb", pair, strict=True)
+        }
+        w, b = matrix(found.w_o)
+        w_o = w.reshape(points.n_heads, -1, w.shape[1])
+        biases = [heads.module.bias is not None for heads in found.projections.values()] + [b is not None]
+        b_o = torch.zeros_like(w[0]) if b is None else b
+        arrays |= {"w_o": w_o.cpu().numpy(), "b_o": b_o.cpu().numpy()}
+        return Projections(**arrays, biases=any(biases))
+
+    def _before(self, path: str, point: str, group: int) -> tuple[Array, Array] | None:
+        """Queries and keys at an earlier point, a key for each query head; None where they were not found."""
+        q, k = (self.activations.get(f"{path}.{name}_{point}") for name in "qk")
+        return None if q is None or k is None else (q, k.repeat(group, axis=0) if group > 1 else k)
+
+    def _qk_norm(self, path: str, points: AttentionPoints, group: int) -> QKNorm | None:
+        norms = self.model.qk_norms(points)
+        before = self._before(path, "pre", group)
+        return QKNorm(*before, *norms) if norms and before else None
+
+    def _rotary(self, path: str, points: AttentionPoints, group: int) -> Rotary | None:
+        found = self.model.parts_of(points)
+        if not found.rotated:
+            return None
+        before = self._before(path, "normed" if found.norms else "pre", group)
+        cos, sin = (pair_angles(self.activations[f"{path}.{name}"], found.layout) for name in ("cos", "sin"))
+        return Rotary(*before, cos, sin, found.layout.startswith("interleaved")) if before else None
+
+    def stream(self, name: StackName, label: str) -> Stream:
+        last = name in self.predicts
+        sublayers = tuple(self._sublayers(name))
+        final = self.activations.get("final" if last else "memory")
+        if final is None:  # no head reads it
+            final = self._after_final_norm(sublayers)
+        embedded = self._embedded(name)
+        return Stream(name, label, self.reads[name], self.predicts.get(name), embedded, sublayers, final)
+
+    def _after_final_norm(self, sublayers: Sequence[SubLayer]) -> Array:
+        norm = self.model.final_norms[list(self.reads)[-1]]
+        x = sublayers[-1].after
+        return x if norm is None else norm(x).astype(x.dtype)
+
+    def _embedded(self, name: StackName) -> Embedded:
+        found, path = self.model.embeddings[name], EMBEDDINGS[name]
+        entering, total = self.activations[f"{path}.entering"], self.activations.get(f"{path}.sum")
+        embedding = self.activations.get(f"{path}.embedding")
+        if not found.known or embedding is None:
+            embedding, total = (entering if embedding is None else embedding), entering
+            embedding = embedding if embedding.shape == total.shape else total
+        normed = None if found.norm_module is None else entering
+        norm = found.norm if normed is not None and normed.shape == total.shape else None
+        return Embedded(embedding, self._positional(path, embedding, total), total, normed, norm)
+
+    def _positional(self, path: str, embedding: Array, total: Array) -> Array:
+        """What was added; what was added besides positions, such as a token type, is part of it."""
+        positional = self.activations.get(f"{path}.positional")
+        return total - embedding if positional is None else positional
+
+    def _sublayers(self, stack: StackName) -> Iterator[SubLayer]:
+        for block in self.model.blocks_of(stack):
+            if block.arrangement is not None:
+                for number in block.numbers:
+                    yield from self._layer(block, number)
+
+    def _layer(self, block: Block, number: int) -> Iterator[SubLayer]:
+        path, placement = f"{block.stack}.layers.{number}", block.arrangement.placement
+        x = begin = self.activations[f"{path}.self_attn_residual.before"]
+        for name, (norm, result_norm) in zip(block.names, block.norms, strict=True):
+            result = self.activations[f"{path}.{name}.out"]
+            out = self.activations.get(f"{path}.{name}_residual.contribution", result)
+            added = x + out
+            normed = self.activations.get(f"{path}.{name}_residual.normed", begin if placement == "parallel" else x)
+            after = normed if placement == "post" else added
+            if name == "feed_forward":
+                after = self.activations[f"{path}.end"]
+            yield SubLayer(
+                stack=block.stack,
+                layer=number,
+                name=name,
+                before=x,
+                out=out,
+                added=added,
+                normed=normed,
+                after=after,
+                placement=placement,
+                norm=norm,
+                result=result if placement == "sandwich" else None,
+                result_norm=result_norm,
+                layer_input=begin if placement == "parallel" else None,
+                **self._inside(f"{path}.{name}"),
+            )
+            x = after
+
+    def _inside(self, path: str) -> dict[str, Array | None]:
+        """Of a feed-forward: what W_2 is applied to, and what was multiplied to make it."""
+        return {name: self.activations.get(f"{path}.{name}") for name in ("hidden", "gate", "up")}

@@ -1,0 +1,200 @@
+"""A transformers tokenizer with the face of `model.checkpoints.tokenizer.Tokenizer`.
+
+A token is shown as the characters that it covers, U+2581 before those that start a word; a part of a character is shown
+as its bytes, <0xF0>.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+from model.trace import Tokens
+
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_REPLACEMENT = "\ufffd"
+
+
+class WrongTokenizer(ValueError):
+    """The tokenizer does not belong to the model; the message says why."""
+
+
+class Vocabulary:
+    """Text <-> token ids. Without a tokenizer texts are token ids, separated by spaces."""
+
+    def __init__(self, tokenizer: object | None, size: int) -> None:
+        self._tokenizer, self._size = tokenizer, size
+        self._special = set(tokenizer.all_special_ids) if tokenizer else set()
+        self._spelling = _spelling(tokenizer) if tokenizer else ""
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def mask(self) -> int | None:
+        """Id of the token that stands for a hidden one; None: there is none."""
+        return getattr(self._tokenizer, "mask_token_id", None)
+
+    @property
+    def mask_token(self) -> str:
+        return self._tokenizer.mask_token
+
+    @property
+    def start(self) -> int | None:
+        """Id of the start token."""
+        return getattr(self._tokenizer, "bos_token_id", None)
+
+    @property
+    def end(self) -> int | None:
+        """Id of the end token."""
+        return getattr(self._tokenizer, "eos_token_id", None)
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """Tokens that stand for no text: start, end, padding, <mask>."""
+        return frozenset(self._special)
+
+    def read(self, text: str, target: bool = False) -> list[int]:
+        """Token ids with the special tokens that the tokenizer adds; `target`: in the language of the output.
+
+        Raises:
+            ValueError: there is no tokenizer, and the text is not token ids.
+        """
+        if self._tokenizer is None:
+            return _ids_in(text, self._size)
+        return list(self._tokenizer(text_target=text if target else None, text=None if target else text)["input_ids"])
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids without special tokens."""
+        if self._tokenizer is None:
+            return _ids_in(text, self._size)
+        return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def encode_next(self, text: str) -> list[int]:
+        """Token ids of `text` after other text: "cat" begins a word, "-s" continues the last one."""
+        continues = text.startswith("-") and text != "-"
+        if self._spelling == "ByteLevel":
+            return self.encode(text[1:] if continues else f" {text}")
+        return self.encode(text[1:] if continues else text)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of `ids`, without special tokens."""
+        if self._tokenizer is None:
+            return " ".join(map(str, ids))
+        text = self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text.rstrip(_REPLACEMENT)
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """How each token alone is written, as its own spelling marks words."""
+        ids = [int(i) for i in ids]
+        if self._tokenizer is None:
+            return [f"\u2581{i}" for i in ids]
+        pieces = self._tokenizer.convert_ids_to_tokens(ids)
+        return [
+            str(piece) if i in self._special or piece is None else _written(piece, self._spelling)
+            for i, piece in zip(ids, pieces, strict=True)
+        ]
+
+    def describe(self, ids: Sequence[int], text: str | None = None) -> Tokens:
+        """The tokens `ids` of `text` (None: of what they decode to), with the place of each in it."""
+        ids = [int(i) for i in ids]
+        whole = self.decode(ids) if text is None else text
+        special = tuple(i in self._special for i in ids)
+        spans = self._spans(ids, whole, special)
+        labels = self.tokens(ids)
+        if None not in (span for span, mark in zip(spans, special, strict=True) if not mark) and self._tokenizer:
+            labels = [
+                label if mark or _BYTE.fullmatch(label[:6]) else _label(whole, spans, i, label)
+                for i, (label, mark) in enumerate(zip(labels, special, strict=True))
+            ]
+        starts = [label.startswith("\u2581") and not mark for label, mark in zip(labels, special, strict=True)]
+        words = [None if mark else max(n - 1, 0) for n, mark in zip(accumulate(starts), special, strict=True)]
+        return Tokens(whole, tuple(ids), tuple(labels), special, tuple(spans), tuple(words))
+
+    def _spans(self, ids: Sequence[int], text: str, special: Sequence[bool]) -> list[tuple[int, int] | None]:
+        """Characters of `text` that each token covers: the tokenizer's offsets, else how far its decoding has grown."""
+        if self._tokenizer is None:
+            ends = list(accumulate(len(str(i)) + 1 for i in ids))
+            return [(end - len(str(i)) - 1, end - 1) for i, end in zip(ids, ends, strict=True)]
+        ordinary = [i for i, mark in zip(ids, special, strict=True) if not mark]
+        if getattr(self._tokenizer, "is_fast", False):
+            found = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+            if list(found["input_ids"]) == ordinary:
+                places = iter(found["offset_mapping"])
+                return [None if mark else tuple(next(places)) for mark in special]
+        spans, done, start = [], [], 0
+        for i, mark in zip(ids, special, strict=True):
+            if mark:
+                spans.append(None)
+                continue
+            done.append(i)
+            decoded = self._tokenizer.decode(done, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+            whole = len(decoded.rstrip(_REPLACEMENT))
+            end = min(len(text), max(whole, start) + (len(decoded) > whole))
+            spans.append((start, end))
+            start = max(whole, start)
+        return spans
+
+
+def check_tokenizer(tokenizer: object, vocabulary: int) -> None:
+    """Raise WrongTokenizer if its tokens are not those that the model was trained on, as far as numbers can tell."""
+    if len(tokenizer) > 1.02 * vocabulary + 64 or len(tokenizer) < 0.5 * vocabulary:
+        raise WrongTokenizer(
+            f"The tokenizer has {len(tokenizer):,} tokens and the model {vocabulary:,}: they do not belong together. "
+            "Give the tokenizer that the model was trained with."
+        )
+
+
+def _label(text: str, spans: Sequence[tuple[int, int] | None], i: int, piece: str) -> str:
+    """The characters of a token, U+2581 first if whitespace, or nothing, stands before them."""
+    start, end = spans[i]
+    covered = text[start:end]
+    word = covered.lstrip(" ")
+    begins = word != covered or start == 0 or text[start - 1].isspace()
+    if not word:
+        return piece
+    return f"\u2581{word}" if begins else word
+
+
+def _ids_in(text: str, size: int) -> list[int]:
+    try:
+        ids = [int(word) for word in text.split()]
+    except ValueError:
+        ids = [-1]
+    if not all(0 <= i < size for i in ids):
+        raise ValueError(
+            f"This model was opened without a tokenizer: type token ids from 0 to {size - 1:,}, as 5 17 42."
+        )
+    return ids
+
+
+def _spelling(tokenizer: object) -> str:
+    """How the tokenizer marks words, by what undoes it: ByteLevel (Ġthe), WordPiece (##ing) or Metaspace (▁the)."""
+    if (backend := getattr(tokenizer, "backend_tokenizer", None)) is not None:
+        decoder = json.loads(backend.to_str()).get("decoder") or {}
+        kinds = {each["type"] for each in (decoder, *decoder.get("decoders", ()))}
+        return next((kind for kind in ("ByteLevel", "WordPiece") if kind in kinds), "Metaspace")
+    vocabulary = tokenizer.get_vocab()
+    return "ByteLevel" if "Ġthe" in vocabulary else "WordPiece" if "##s" in vocabulary else "Metaspace"
+
+
+def _byte_characters() -> dict[str, int]:
+    """The printable characters that stand for bytes in a byte-level vocabulary (GPT-2)."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
+
+
+_BYTES = _byte_characters()
+
+
+def _written(piece: str, spelling: str) -> str:
+    if spelling == "WordPiece":
+        return piece[2:] if piece.startswith("##") else f"\u2581{piece}"
+    if spelling != "ByteLevel" or not all(character in _BYTES for character in piece):
+        return piece
+    data = bytes(_BYTES[character] for character in piece)
+    try:
+        return data.decode("utf-8").replace(" ", "\u2581")
+    except UnicodeDecodeError:
+        return "".join(f"<0x{byte:02X}>" for byte in data)
