@@ -14,7 +14,7 @@ after it); at the same place they compose in the order given.
     print(after.probabilities - before.probabilities)
 """
 
-from model.interventions.attention import AttentionTemperature, HeadGate, Unscaled, ValueZeroing
+from model.interventions.attention import AttentionTemperature, HeadGate, SharedKeysValues, Unscaled, ValueZeroing
 from model.interventions.base import KINDS, SIDES, STACKS, SUBLAYERS, Intervention, Reading, applied
 from model.interventions.blocks import PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
 from model.interventions.describe import describe
@@ -39,6 +39,7 @@ __all__ = [
     "PositionsShuffled",
     "Reading",
     "ResidualOff",
+    "SharedKeysValues",
     "SublayerOff",
     "UniformAttention",
     "Unscaled",

@@ -118,6 +118,48 @@ def gate_z(path: str, gate: Callable[[Tensor], Tensor], mode: str) -> Edit:
 
 
 @dataclass(frozen=True)
+class SharedKeysValues(Addressed):
+    """Let the heads of each group share keys and values: W_K and W_V are replaced by their mean over the group.
+
+    So a trained multi-head attention begins as grouped-query attention, or with a single group as multi-query
+    attention, before it is trained on (Ainslie et al. 2023, section 2.1); this model is not trained on.
+
+    Raises:
+        ValueError: `groups` is not a whole number from 1 on.
+    """
+
+    groups: int
+    kind: str | None = None
+    layer: int | None = None
+
+    position_free: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positions((self.groups,), "number of groups")
+        if self.groups < 1:
+            raise ValueError("a number of groups must be a whole number from 1 on, got 0")
+
+    def edits(self, model: Network) -> dict[str, Edit]:
+        heads = model.config.n_heads
+        if heads % self.groups:
+            raise ValueError(f"the {heads} heads cannot be divided into {self.groups} groups of the same size")
+
+        def pool(vectors: Tensor) -> Tensor:
+            """(batch, heads, key, width): each head's keys or values are the mean of its group's."""
+            groups = min(self.groups, vectors.shape[1])
+            means = vectors.unflatten(1, (groups, -1)).mean(dim=2)
+            return means.repeat_interleave(vectors.shape[1] // groups, dim=1)
+
+        # The mean of the matrices is the mean of what they give, except beyond a norm of the keys.
+        edits = {}
+        for path in attention_paths(model, self.kind, self.layer, None):
+            normed = model.get_submodule(path).qk_norm
+            edits |= {f"{path}.{'k_pre' if normed else 'k'}": pool, f"{path}.v": pool}
+        return edits
+
+
+@dataclass(frozen=True)
 class ValueZeroing(Addressed):
     """Set the values v of these key positions to 0: they keep their weights and contribute nothing.
 

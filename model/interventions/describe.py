@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from model.interventions.attention import AttentionTemperature, HeadGate, Unscaled, ValueZeroing
+from model.interventions.attention import AttentionTemperature, HeadGate, SharedKeysValues, Unscaled, ValueZeroing
 from model.interventions.base import Intervention
 from model.interventions.blocks import PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
 from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit
@@ -41,6 +41,10 @@ def describe(intervention: Intervention) -> str:  # noqa: C901 - one case per ki
             return f"The attention weights in {place} are taken from another run."
         case ValueZeroing(positions=positions):
             return f"The values v of key {_positions(positions)} are 0 in {place}."
+        case SharedKeysValues(groups=1):
+            return f"All heads share one set of keys and values, the mean of theirs, in {place}."
+        case SharedKeysValues(groups=groups):
+            return f"The heads form {groups} groups that share keys and values, the mean of theirs, in {place}."
         case PositionsOff(side=side):
             return f"No positional encoding is added to the {side or 'source and the target'}."
         case PositionsShuffled(order=order, side=side):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
-from model.interventions.attention import AttentionTemperature, HeadGate, Unscaled, ValueZeroing
+from model.interventions.attention import AttentionTemperature, HeadGate, SharedKeysValues, Unscaled, ValueZeroing
 from model.interventions.base import Intervention
 from model.interventions.blocks import PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
 from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit
@@ -38,7 +38,7 @@ OLD_NAMES = {
     "residual-off": (ResidualOff, ()),
 }
 """Name in the old form -> class, and the fields that stand before the address."""
-TYPES = {kind.__name__: kind for kind, _ in OLD_NAMES.values()}
+TYPES = {kind.__name__: kind for kind in (*(kind for kind, _ in OLD_NAMES.values()), SharedKeysValues)}
 
 
 def encode(interventions: Sequence[Intervention]) -> str:

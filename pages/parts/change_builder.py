@@ -120,6 +120,14 @@ def _values(view: View) -> Intervention | None:
     return change.ValueZeroing(positions, **place) if positions else None
 
 
+def _shared(view: View) -> Intervention:
+    heads = view.attention.n_heads
+    counts = [groups for groups in range(1, heads) if heads % groups == 0]
+    words = {groups: f"{groups} {'group' if groups == 1 else 'groups'}" for groups in reversed(counts)}
+    groups = _pick("Keys and values of the heads", "groups", words)
+    return change.SharedKeysValues(groups, **_place(view, heads=False))
+
+
 def _positions_off(_view: View) -> Intervention:
     sides = {ALL: "Source and target", **SIDES}
     side = _pick("Sentence", "off_side", sides)
@@ -155,6 +163,7 @@ CHANGES: dict[str, Callable[[View], Intervention | None]] = {
     "Weights: permuted": lambda view: change.PermutedAttention(_seed(), **_place(view)),
     "Weights: set one row": _row,
     "Values: set to zero": _values,
+    "Keys and values: shared in groups": _shared,
     "Positions: none": _positions_off,
     "Positions: shuffled": _positions_shuffled,
     "Blocks: sub-layer off": _sublayer(change.SublayerOff),
@@ -162,8 +171,8 @@ CHANGES: dict[str, Callable[[View], Intervention | None]] = {
 }
 
 
-def _place(view: View, kinds: Sequence[str] = tuple(KINDS)) -> dict[str, Any]:
-    """Choose kind, layer and head; the sidebar's are the default."""
+def _place(view: View, kinds: Sequence[str] = tuple(KINDS), heads: bool = True) -> dict[str, Any]:
+    """Choose kind, layer and, with `heads`, head; the sidebar's are the default."""
     kinds = [kind.name for kind in view.trace.kinds if kind.name in kinds]
     left, middle, right = st.columns([2, 1, 1])
     own = view.kind if view.kind in kinds else None
@@ -177,7 +186,8 @@ def _place(view: View, kinds: Sequence[str] = tuple(KINDS)) -> dict[str, Any]:
         return {SIDEBAR: sidebar, ALL: None}.get(chosen, chosen)
 
     layer = choose(middle, "Layer", view.layer, _layers(view, kind))
-    return {"kind": kind, "layer": layer, "head": choose(right, "Head", view.head, view.attention.n_heads)}
+    place = {"kind": kind, "layer": layer}
+    return place | ({"head": choose(right, "Head", view.head, view.attention.n_heads)} if heads else {})
 
 
 def _layers(view: View, kind: str | None) -> int:

@@ -23,6 +23,7 @@ from pages.widgets.chart import chart
 from pages.widgets.controls import choice
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import export_tab
+from pages.widgets.page_links import links
 from pages.widgets.snippet import Call
 from viz.charts.swapped_weights import MEASURES, swap_scatter, zeroing_bars, zeroing_table
 
@@ -48,6 +49,7 @@ def show_explanation(view: View) -> None:
     )
     _show_swaps(view)
     _show_zeroing(view)
+    links(gradients="Gradients, and tokens removed as a referee")
     show_code(swap_weights, swap_every_head, zero_values, rank_correlation)
 
 

@@ -25,6 +25,7 @@ from model.interventions import (
     PositionsOff,
     PositionsShuffled,
     ResidualOff,
+    SharedKeysValues,
     SublayerOff,
     UniformAttention,
     Unscaled,
@@ -98,6 +99,8 @@ def interventions(draw: st.DrawFn, config: TransformerConfig, causal: bool) -> I
     choices += [change(st.just(kind), st.just(layer), st.just(head)) for change in ADDRESSED]
     if not causal:
         choices.append(st.builds(LiftCausalMask, st.just(layer)))
+    groups = st.sampled_from((1, config.n_heads))
+    choices.append(st.builds(SharedKeysValues, groups, st.just(kind), st.just(layer)))
     choices += ANYWHERE
     # Only the one that is drawn is made ready: of all of them that takes longer than the test.
     return draw(choices[draw(st.integers(0, len(choices) - 1))])

@@ -7,14 +7,26 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.bars import position_chart
-from viz.figure import LEGEND_ABOVE, NO_GRID, TITLE_LEFT, curve, escape, figure, grid, heatmap, hline, text, vline
+from viz.figure import (
+    LEGEND_ABOVE,
+    NO_GRID,
+    TITLE_LEFT,
+    curve,
+    escape,
+    figure,
+    grid,
+    heatmap,
+    hline,
+    suffix,
+    text,
+    vline,
+)
 from viz.heatmap import cells_height, signed_axis, slanted_room
 from viz.theme import CHOSEN, OKABE_ITO
 from viz.tokens import axis_ticks, labels
 
 Array = np.ndarray
 
-LOG = {"type": "log", "exponentformat": "power", "nticks": 5, "title": "norm (log)"}
 LOOKS = (
     (OKABE_ITO[0], "solid", "circle"),
     (OKABE_ITO[1], "dash", "square"),
@@ -52,10 +64,10 @@ def stream_chart(steps: Mapping[str, Sequence[str]], norms: Mapping[str, Mapping
         for (run, of_stack), (colour, dash, symbol) in zip(norms.items(), LOOKS, strict=False)
         for values in (of_stack[stack],)
     ]
-    axes = {
-        f"xaxis{panel if panel > 1 else ''}": axis_ticks(names) | {"tickangle": -45}
-        for panel, names in enumerate(steps.values(), start=1)
-    }
+    axes = {}
+    for panel, (stack, names) in enumerate(steps.items(), start=1):
+        axes[f"xaxis{suffix(panel)}"] = axis_ticks(names) | {"tickangle": -45}
+        axes[f"yaxis{suffix(panel)}"] = _log_axis(np.stack([of_stack[stack] for of_stack in norms.values()]))
     height = 250 * len(steps)
     return figure(
         traces,
@@ -64,13 +76,21 @@ def stream_chart(steps: Mapping[str, Sequence[str]], norms: Mapping[str, Mapping
             1,
             [f"<b>{stack.title()}</b>: ‖∂L/∂x‖ after each sub-layer" for stack in steps],
             TITLE_LEFT,
-            yaxis=LOG,
             vertical_spacing=130 / height,
         ),
         axes,
         height=height + 130,
         legend=LEGEND_ABOVE | {"y": 1 + 34 / height},
         margin={"t": 80, "b": 90},
+    )
+
+
+def _log_axis(values: Array) -> dict:
+    """A logarithmic axis, with ticks between the powers of ten only where there are few of these."""
+    some = values[values > 0]
+    wide = some.size and some.max() > 100 * some.min()
+    return {"type": "log", "exponentformat": "power", "title": "norm (log)"} | (
+        {"nticks": 5} if wide else {"dtick": "D2"}
     )
 
 
@@ -147,7 +167,7 @@ def distance_chart(distances: Array, norms: Array, pairs: Array) -> go.Figure:
         [line],
         height=380,
         xaxis={"title": "steps between reading and predicting"},
-        yaxis=LOG,
+        yaxis=_log_axis(norms),
         showlegend=False,
         margin={"t": 40},
     )

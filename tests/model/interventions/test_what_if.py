@@ -1,5 +1,6 @@
 """Each change to the model, held against the same change written by hand in numpy from the paper's formulas."""
 
+import copy
 import math
 from dataclasses import replace
 
@@ -8,9 +9,11 @@ import pytest
 import torch
 
 from model import interventions
+from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.translator import Translator
 from model.trace import Trace
 from tests.model.by_hand import PaperModel, positional_encoding
+from tests.model.checkpoints.test_language_model import MODERN
 from tests.model.strategies import KINDS
 from tests.model.tiny import random_model
 
@@ -259,3 +262,35 @@ def test_cells_forbidden_in_the_encoder_mean_the_same_in_a_batch_and_with_the_ca
         )
         assert cached == pytest.approx(whole, abs=1e-9)
         assert abs(cached - plain) > 1e-6
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("family", ["translator", "lm"])
+def test_shared_keys_and_values_are_those_of_mean_pooled_matrices(family, groups, tokenizer, double):
+    """Ainslie et al. 2023, section 2.1, done to a copy of the weights; with 4 groups nothing changes."""
+    opened = double if family == "translator" else language_model(tokenizer)
+    trace = opened.trace(SOURCE, TARGET)
+    pooled = replace(opened, model=copy.deepcopy(opened.model))
+    for _, module in pooled.model.attentions().values():
+        heads = module.n_kv_heads
+        for linear in (module.w_k, module.w_v):
+            for weights in filter(lambda part: part is not None, (linear.weight, linear.bias)):
+                by_head = weights.data.unflatten(0, (min(groups, heads), -1, len(weights) // heads))
+                weights.data.copy_(by_head.mean(dim=1, keepdim=True).expand_as(by_head).flatten(0, 2))
+    found = opened.rerun(trace, (interventions.SharedKeysValues(groups),))
+    np.testing.assert_allclose(found.logits, pooled.rerun(trace, (interventions.HeadGate(1.0),)).logits, atol=1e-10)
+    same = np.allclose(found.logits, trace.logits, rtol=0, atol=1e-12)
+    assert same == (groups == 4 or (family == "lm" and groups == 2)), "the language model has two heads of keys"
+    first = found.attention(opened.kinds[0].name, 0)
+    assert all(np.array_equal(first.k[h], first.k[h - h % (4 // groups)]) for h in range(4))
+
+
+def language_model(tokenizer) -> LanguageModel:
+    """With grouped queries, RoPE, and a norm of the keys."""
+    config = replace(MODERN, vocab_size=len(tokenizer))
+    return LanguageModel("tiny", "0" * 64, random_model(config, dtype=torch.float64), tokenizer)
+
+
+def test_groups_that_do_not_divide_the_heads_get_a_sentence(double):
+    with pytest.raises(ValueError, match="the 4 heads cannot be divided into 3 groups"):
+        double.check_intervention(interventions.SharedKeysValues(3))
