@@ -40,16 +40,22 @@ def main(arguments: list[str] | None = None) -> None:
 def bits_per_byte(tokenizer: Tokenizer, lines: Iterable[str], dev: list[str], lmplz: Path) -> float:
     """Of a model of `lines`, on `dev`, end tokens included."""
     with TemporaryDirectory() as folder:
-        arpa = Path(folder) / "model.arpa"
-        with arpa.open("wb") as file:
-            command = [lmplz, "-o", str(ORDER), "-S", "30%", "-T", folder, "--discount_fallback"]
-            subprocess.run(command, input=_pieces(tokenizer, lines), stdout=file, stderr=subprocess.DEVNULL, check=True)
+        arpa = estimate(tokenizer, lines, lmplz, Path(folder))
         command = [lmplz.with_name("query"), "-v", "sentence", str(arpa)]
         scored = subprocess.run(command, input=_pieces(tokenizer, dev), capture_output=True, check=True).stdout.decode()
     totals = [float(line.split()[1]) for line in scored.splitlines() if line.startswith("Total:")]
     if len(totals) != len(dev):
         raise ValueError(f"{len(totals)} scores for {len(dev)} lines")
     return -sum(totals) / math.log10(2) / sum(len(line.encode()) for line in dev)
+
+
+def estimate(tokenizer: Tokenizer, lines: Iterable[str], lmplz: Path, folder: Path) -> Path:
+    """The file, in `folder`, of a model of `lines` in the tokenizer's pieces."""
+    arpa = folder / "model.arpa"
+    with arpa.open("wb") as file:
+        command = [lmplz, "-o", str(ORDER), "-S", "30%", "-T", folder, "--discount_fallback"]
+        subprocess.run(command, input=_pieces(tokenizer, lines), stdout=file, stderr=subprocess.DEVNULL, check=True)
+    return arpa
 
 
 def _pieces(tokenizer: Tokenizer, lines: Iterable[str]) -> bytes:
