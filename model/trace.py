@@ -4,10 +4,15 @@ Positions, layers and heads count from 0, as in the code. Tokens are pieces of t
 start of a piece marks the start of a word.
 """
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
+from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
+from zipfile import BadZipFile
+from zlib import error as ZlibError  # noqa: N812 - an exception
 
 import numpy as np
 
@@ -400,6 +405,40 @@ class Trace:
         if not len(self.next_tokens) == len(self.candidates) == len(rows.tokens):
             raise ValueError(f"{len(self.next_tokens)} next tokens {self.next_tokens} for {rows.tokens.labels}")
 
+    def save(self, path: str | Path) -> None:
+        """Write everything to one .npz file, which `load` reads.
+
+        `numpy.load` reads it, too: its arrays have names such as attentions.cross.3.pattern, and the entry `trace` holds
+        the rest as JSON.
+        """
+        arrays: dict[str, Array] = {}
+        said = json.dumps(_pack(self, "", arrays)).encode()
+        with open(path, "wb") as file:
+            np.savez_compressed(file, trace=np.frombuffer(said, np.uint8), **arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Trace":
+        """Read what `save` wrote.
+
+        Raises:
+            ValueError: the file is no trace, or is damaged; the sentence names it.
+            OSError: it cannot be read.
+        """
+        try:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+                trace = _unpack(json.loads(bytes(arrays["trace"])), arrays)
+        except (BadZipFile, ZlibError, EOFError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is not the file of a trace, or it is damaged: {error}") from error
+        if not isinstance(trace, cls):
+            raise ValueError(f"{path} holds no trace")
+        return trace
+
+    def named_arrays(self) -> dict[str, Array]:
+        """Every array of the run by the name that it has in a file."""
+        arrays: dict[str, Array] = {}
+        _pack(self, "", arrays)
+        return arrays
+
     def kind(self, name: str) -> Kind:
         """The kind of attention called `name`.
 
@@ -537,3 +576,44 @@ def _check_shapes(record: object, shapes: Mapping[str, tuple[int, ...]], tokens:
         found = getattr(record, name).shape
         if found != shape:
             raise ValueError(f"{type(record).__name__}.{name} has shape {found}, expected {shape} for {tokens}")
+
+
+def _pack(value: Any, name: str, arrays: dict[str, Array]) -> Any:
+    """`value` for JSON; its arrays go to `arrays`, by names that begin with `name`."""
+
+    def pack(part: Any, key: Any) -> Any:
+        words = map(str, key) if isinstance(key, tuple) else [str(key)]
+        return _pack(part, ".".join([name, *words] if name else words), arrays)
+
+    if isinstance(value, np.ndarray):
+        arrays[name] = value
+        return {"array": name}
+    if is_dataclass(value):
+        parts = {each.name: pack(getattr(value, each.name), each.name) for each in fields(value)}
+        return {"type": type(value).__name__, "fields": parts}
+    if isinstance(value, Mapping):
+        return {"mapping": [[pack(key, "key"), pack(part, key)] for key, part in value.items()]}
+    if isinstance(value, list | tuple):
+        return [pack(part, number) for number, part in enumerate(value)]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _unpack(packed: Any, arrays: Mapping[str, Array]) -> Any:
+    if isinstance(packed, list):
+        return tuple(_unpack(part, arrays) for part in packed)
+    if not isinstance(packed, dict):
+        return packed
+    if "array" in packed:
+        return arrays[packed["array"]]
+    if "mapping" in packed:
+        return {_unpack(key, arrays): _unpack(part, arrays) for key, part in packed["mapping"]}
+    parts = {name: _unpack(part, arrays) for name, part in packed["fields"].items()}
+    return _type_named(packed["type"])(**parts)
+
+
+def _type_named(name: str) -> type:
+    """A dataclass of this module, or an intervention, which this module does not import: they need PyTorch."""
+    found = globals().get(name) or getattr(import_module("model.interventions"), name, None)
+    if not (isinstance(found, type) and is_dataclass(found)):
+        raise ValueError(f"unknown type {name!r}")
+    return found

@@ -1,0 +1,120 @@
+"""A trace in a file: everything comes back, damage is named, and two files are compared."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from model import diff
+from model.interventions import AttentionTemperature, FrozenPattern, HeadGate, PatternEdit
+from model.trace import Trace
+
+
+@pytest.fixture(scope="module")
+def before(translator) -> Trace:
+    return translator.trace("Two dogs play.", "Zwei Hunde spielen.")
+
+
+@pytest.fixture(scope="module")
+def after(translator, before) -> Trace:
+    weights = tuple(np.full(len(before.src_tokens), 1 / len(before.src_tokens)).tolist())
+    changes = (
+        AttentionTemperature(0.5, kind="cross"),
+        HeadGate(0.0, kind="encoder_self", layer=1, head=0, mode="mean"),
+        PatternEdit(0, weights, kind="cross", layer=0),
+        FrozenPattern.of(before.attention("decoder_self", 0).pattern, kind="decoder_self", layer=0),
+    )
+    return translator.rerun(before, changes)
+
+
+def equal(one: object, other: object) -> bool:
+    if isinstance(one, np.ndarray):
+        return isinstance(other, np.ndarray) and one.dtype == other.dtype and np.array_equal(one, other)
+    if dataclasses.is_dataclass(one):
+        names = (field.name for field in dataclasses.fields(one))
+        return type(one) is type(other) and all(equal(getattr(one, name), getattr(other, name)) for name in names)
+    if isinstance(one, dict) or hasattr(one, "keys"):
+        return list(one) == list(other) and all(equal(one[key], other[key]) for key in one)
+    if isinstance(one, tuple):
+        return isinstance(other, tuple) and len(one) == len(other) and all(map(equal, one, other))
+    return one == other
+
+
+@pytest.mark.parametrize("which", ["before", "after"])
+def test_a_file_brings_back_every_array_every_text_and_every_change(which, request, tmp_path):
+    trace = request.getfixturevalue(which)
+    trace.save(tmp_path / "run.npz")
+    assert equal(trace, Trace.load(tmp_path / "run.npz"))
+
+
+def test_numpy_reads_the_arrays_by_their_names(before, tmp_path):
+    before.save(tmp_path / "run.npz")
+    with np.load(tmp_path / "run.npz") as arrays:
+        assert np.array_equal(arrays["attentions.cross.1.pattern"], before.attention("cross", 1).pattern)
+        assert np.array_equal(arrays["logits"], before.logits)
+        assert set(arrays) == {"trace", *before.named_arrays()}
+
+
+def test_a_damaged_file_is_named(before, tmp_path):
+    path = tmp_path / "run.npz"
+    before.save(path)
+    whole = path.read_bytes()
+    middle = len(whole) // 2
+    broken = [b"", b"no zip", whole[:middle], whole[:middle] + bytes(200) + whole[middle + 200 :]]
+    for content in broken:
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="run.npz"):
+            Trace.load(path)
+
+
+@pytest.mark.parametrize("said", [{"type": "Path", "fields": {}}, {"type": "Norm", "fields": {}}, [], 3, {"x": 1}])
+def test_a_file_builds_nothing_but_traces(said, tmp_path):
+    np.savez(tmp_path / "run.npz", trace=np.frombuffer(json.dumps(said).encode(), np.uint8))
+    with pytest.raises(ValueError, match="run.npz"):
+        Trace.load(tmp_path / "run.npz")
+
+
+def test_equal_runs_do_not_differ(before, translator):
+    assert diff.compare(before, translator.trace("Two dogs play.", "Zwei Hunde spielen.")) == []
+
+
+def test_each_difference_has_its_size_and_its_place(before):
+    attention = before.attention("cross", 1)
+    pattern = attention.pattern.copy()
+    pattern[2, 1, 0] += 0.25
+    changed = {**before.attentions, ("cross", 1): dataclasses.replace(attention, pattern=pattern)}
+    (found,) = diff.compare(before, dataclasses.replace(before, attentions=changed))
+    assert (found.name, found.where) == ("attentions.cross.1.pattern", (2, 1, 0))
+    assert found.largest == pytest.approx(0.25)
+    assert found.relative == pytest.approx(0.25 / attention.pattern.max())
+
+
+def test_other_shapes_and_missing_numbers_are_infinitely_different(before, translator):
+    longer = translator.trace("Two dogs play outside.", "Zwei Hunde spielen.")
+    assert {each.largest for each in diff.compare(before, longer) if each.name == "logits"} != {np.inf}
+    (memory,) = (each for each in diff.compare(before, longer) if each.name == "streams.encoder.final")
+    assert (memory.largest, memory.where) == (np.inf, ())
+    nan = dataclasses.replace(before, logits=np.full_like(before.logits, np.nan))
+    (found,) = diff.compare(before, nan)
+    assert found.largest == np.inf
+    assert diff.compare(nan, nan) == []
+
+
+def test_the_command_fails_on_request_and_names_what_differs(before, after, tmp_path, capsys):
+    one, other = tmp_path / "one.npz", tmp_path / "other.npz"
+    before.save(one)
+    after.save(other)
+    assert diff.main([str(one), str(one), "--fail-on-diff"]) == 0
+    assert capsys.readouterr().out.startswith("0 of ")
+    assert diff.main([str(one), str(other)]) == 0
+    assert "attentions.cross.0.pattern" in capsys.readouterr().out
+    assert diff.main([str(one), str(other), "--fail-on-diff"]) == 1
+    assert diff.main([str(one), str(other), "--fail-on-diff", "--tolerance=inf"]) == 0
+
+
+def test_a_file_that_is_no_trace_is_refused_in_a_sentence(tmp_path, capsys):
+    (tmp_path / "text.npz").write_text("hello")
+    with pytest.raises(SystemExit, match="2"):
+        diff.main([str(tmp_path / "text.npz"), str(tmp_path / "missing.npz")])
+    assert "text.npz is not the file of a trace" in capsys.readouterr().err
