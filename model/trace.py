@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 from zipfile import BadZipFile
-from zlib import error as ZlibError  # noqa: N812 - an exception
+from zlib import error as ZlibError
 
 import numpy as np
 
