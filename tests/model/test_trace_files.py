@@ -64,14 +64,14 @@ def test_a_damaged_file_is_named(before, tmp_path):
     broken = [b"", b"no zip", whole[:middle], whole[:middle] + bytes(200) + whole[middle + 200 :]]
     for content in broken:
         path.write_bytes(content)
-        with pytest.raises(ValueError, match="run.npz"):
+        with pytest.raises(ValueError, match=r"run\.npz"):
             Trace.load(path)
 
 
 @pytest.mark.parametrize("said", [{"type": "Path", "fields": {}}, {"type": "Norm", "fields": {}}, [], 3, {"x": 1}])
 def test_a_file_builds_nothing_but_traces(said, tmp_path):
     np.savez(tmp_path / "run.npz", trace=np.frombuffer(json.dumps(said).encode(), np.uint8))
-    with pytest.raises(ValueError, match="run.npz"):
+    with pytest.raises(ValueError, match=r"run\.npz"):
         Trace.load(tmp_path / "run.npz")
 
 
