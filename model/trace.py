@@ -408,7 +408,7 @@ class Trace:
     def save(self, path: str | Path) -> None:
         """Write everything to one .npz file, which `load` reads.
 
-        `numpy.load` reads it, too: its arrays have names such as attentions.cross.3.pattern, and its entry `trace` is the
+        `numpy.load` reads it, too: arrays have names such as attentions.cross.3.pattern, and the entry `trace` is the
         rest as JSON.
         """
         arrays: dict[str, Array] = {}
