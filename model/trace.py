@@ -6,7 +6,7 @@ start of a piece marks the start of a word.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -80,6 +80,12 @@ class Tokens:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def between(self, start: int, end: int) -> "Tokens":
+        """The tokens from `start` to before `end`, as part of the same text."""
+        lists = ("ids", "labels", "special", "spans", "words", "segments", "roles")
+        parts = {name: part[start:end] for name in lists if (part := getattr(self, name)) is not None}
+        return replace(self, **parts)
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "switch boxes off.",
                 look_for="Press Play, or step with the arrow keys: the token goes through every box, and the lines are "
                 "as thick as the vectors that they carry.",
+                needs=("layers of this project's own code",),
                 ignores=("kind", "layer", "head"),
             ),
             Page(
@@ -143,6 +144,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "through the softmax, over distance; and whether attention explains a prediction.",
                 look_for="The gradient says how much the loss, −log p of the target, would change with each number of "
                 "the run. Follow it from the top layer down to the input, and see what keeps it from vanishing.",
+                needs=("layers of this project's own code",),
             ),
             Page(
                 path="pages/decoding.py",
@@ -152,7 +154,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "sampling, and the key-value cache.",
                 look_for="Follow the thick path through the tree: at each step beam search keeps a few prefixes and "
                 "drops the rest, and only the finished sentences show which was best.",
-                needs=("a decoder", "cross-attention"),
+                needs=("a decoder", "cross-attention", "layers of this project's own code"),
                 ignores=("kind",),
             ),
         ),

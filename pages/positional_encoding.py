@@ -34,7 +34,7 @@ table = encoding[:shown, :columns]
 wavelengths = None if learned else position_table.wavelengths(config.d_model)
 embedded, tokens = (
     (view.trace.src_embedded, view.trace.src_tokens)
-    if side == "source"
+    if side == "source" and view.trace.src_embedded
     else (view.trace.tgt_embedded, view.trace.tgt_tokens)
 )
 

@@ -27,6 +27,8 @@ CHARACTERS_PER_TOKEN = 64
 
 
 ADDED_POSITIONS = "a positional encoding that is added to the embeddings"
+OWN_LAYERS = "layers of this project's own code"
+"""what a model of others has not, however much of it can be read"""
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,11 @@ class Checkpoint:
     @property
     def features(self) -> frozenset[str]:
         """What the model consists of, in the words of `Page.needs`: "an encoder", "a decoder", "cross-attention", "a
-        positional encoding that is added to the embeddings"."""
+        positional encoding that is added to the embeddings", "layers of this project's own code"."""
         stacks = {"encoder": "an encoder", "decoder": "a decoder"}
         crosses = {"cross-attention"} if any(kind.crosses for kind in self.kinds) else set()
         added = {ADDED_POSITIONS} if self.positional_encoding() is not None else set()
-        return frozenset({stacks[kind.queries] for kind in self.kinds} | crosses | added)
+        return frozenset({stacks[kind.queries] for kind in self.kinds} | crosses | added | {OWN_LAYERS})
 
     def parameters_by_part(self) -> dict[str, int]:
         """How many parameters each part learns; a tied matrix is counted once."""

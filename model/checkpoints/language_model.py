@@ -104,10 +104,12 @@ class LanguageModel(Checkpoint):
 
     def trace_ids(self, source: str, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
         """The run on a finished text given as token ids, its end token included; it begins with `source`."""
-        reads = self.tokenizer.describe((self._read(source)[0], *next_ids[:-1]))
+        first = self._read(source)[0]
+        reads = self.tokenizer.describe((first, *next_ids[:-1]))
+        predicts = self.tokenizer.describe((first, *next_ids)).between(1, len(next_ids) + 1)
         prompt_length = sum(span is None or span[1] <= len(source) for span in reads.spans)
         reads = replace(reads, prompt_length=prompt_length)
-        return self._trace({"decoder": reads}, {"decoder": self.tokenizer.describe(next_ids)}, interventions)
+        return self._trace({"decoder": reads}, {"decoder": replace(predicts, text=reads.text)}, interventions)
 
     _end = EOS
     """id of the end token"""

@@ -4,10 +4,11 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -59,7 +60,24 @@ def study_checkpoints() -> list[str]:
 
 def offered_models() -> list[str]:
     """Models of others in transformers' format that may be opened: those that ATTENTION_EXPLORER_MODELS names."""
-    return [name for each in os.environ.get(MODELS_VARIABLE, "").split(",") if (name := each.strip())]
+    names = (name.strip() for name in os.environ.get(MODELS_VARIABLE, "").split(","))
+    return list(dict.fromkeys(filter(None, names)))
+
+
+def offer_models(names: Sequence[str], download: bool = False) -> None:
+    """Offer these models besides those that ATTENTION_EXPLORER_MODELS names; only for the person who starts the app.
+
+    Args:
+        names: folders, or names in the local Hugging Face cache.
+        download: bring those that are in neither into the cache, once, now.
+
+    Raises:
+        CheckpointError: transformers is missing, or a model could not be downloaded.
+    """
+    os.environ[MODELS_VARIABLE] = ",".join((*names, *offered_models()))
+    if download:
+        for name in offered_models():
+            _foreign(name).download(name)
 
 
 def open_offered_model(name: str, device: str = "auto") -> Checkpoint:
@@ -68,14 +86,19 @@ def open_offered_model(name: str, device: str = "auto") -> Checkpoint:
     Raises:
         CheckpointError: transformers is missing, or the model is missing, too large, or cannot be read.
     """
+    foreign = _foreign(name)
+    return foreign.open_folder(foreign.find_folder(name), name, pick_device(device))
+
+
+def _foreign(name: str) -> ModuleType:
+    """The module that opens models of others; transformers is imported here and nowhere else."""
     try:
-        from model.checkpoints.huggingface.files import find_folder
-        from model.checkpoints.huggingface.opening import open_folder
+        from model.checkpoints.huggingface import opening
     except ImportError as error:
         raise CheckpointError(
             f"Opening {name} needs the transformers library ({error}). Stop the app and run: {INSTALL}"
         ) from error
-    return open_folder(find_folder(name), name, pick_device(device))
+    return opening
 
 
 def save_checkpoint(folder: Path, model: Network, tokenizer: Tokenizer, weights: Mapping[str, Tensor]) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 import numpy as np
 
 from model.analysis.words import attention_words, hide_keys, merge
+from model.checkpoints.checkpoint import OWN_LAYERS
 from model.checkpoints.store import checkpoint_path, sha256
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention, SublayerOff
@@ -36,6 +37,11 @@ class Case:
         return self.translator.rerun(self.trace, (*self.trace.interventions, *more))
 
     @property
+    def own_layers(self) -> bool:
+        """Whether the model is one of this project's own code."""
+        return OWN_LAYERS in self.translator.features
+
+    @property
     def position_free(self) -> bool:
         """Whether no intervention names positions, so that a cached step or a padded batch computes the same."""
         return all(change.position_free for change in self.trace.interventions)
@@ -55,7 +61,7 @@ def labels_and_scores(case: Case) -> float:
     """Claim 12: the labels of rows and columns, and each score against the product of its query and its key."""
     trace = case.trace
     rows = list(trace.streams.values())[-1]
-    honest = rows.tokens.labels[0] == SPECIAL_TOKENS[BOS]
+    honest = rows.tokens.labels[0] == SPECIAL_TOKENS[BOS] or not case.own_layers
     if rows.name == "decoder":
         honest &= trace.next_tokens[:-1] == trace.tgt_tokens[1:]
     for attention in trace.attentions.values():
@@ -119,7 +125,7 @@ def positions(case: Case) -> float | None:
             return None
         table = table[: len(shown)]
         errors.append(float(np.abs(table - shown).max()))
-        if case.translator.config.positions == "sinusoidal":
+        if case.own_layers and case.translator.config.positions == "sinusoidal":
             errors.append(float(np.abs(_paper(*shown.shape) - shown).max()))
     return float(np.max(errors))
 
@@ -131,11 +137,14 @@ def _paper(length: int, d_model: int) -> Array:
     return np.where(dimension % 2 == 0, np.sin(angle), np.cos(angle))
 
 
-def addresses(case: Case) -> float:
+def addresses(case: Case) -> float | None:
     """Claim 19: head h of layer l against columns h d_k to (h + 1) d_k of that layer's W_Q, W_K and W_V.
 
-    PyTorch stores a Linear's matrix transposed, so these are rows of `weight`.
+    PyTorch stores a Linear's matrix transposed, so these are rows of `weight`. None for a model of others, whose
+    matrices lie where they were found; claim 3 multiplies with them.
     """
+    if not case.own_layers:
+        return None
     parameters, errors = dict(case.translator.model.named_parameters()), []
     paths = {"encoder_self": "encoder.layers.{}.self_attn", "decoder_self": "decoder.layers.{}.self_attn"}
     paths["cross"] = "decoder.layers.{}.cross_attn"

@@ -71,7 +71,12 @@ def _rows_before(activations: dict[str, Array], path: str, n: int) -> Array:
 
 
 def padding(case: Case) -> float | None:
-    """Claim 7: the run alone against the run in a padded batch; infinite where a pad gets weight."""
+    """Claim 7: the run alone against the run in a padded batch; infinite where a pad gets weight.
+
+    None for a model of others: which token pads is its own affair.
+    """
+    if not case.own_layers:
+        return None
     pads = min(room_for_pads(case.translator, case.trace), MOST_PADS)
     if pads < 1 or not case.position_free:
         return None
@@ -84,8 +89,9 @@ def padding(case: Case) -> float | None:
 
 @torch.inference_mode()
 def cached_steps(case: Case) -> float | None:
-    """Claim 8: each step of cached decoding against its row of the teacher-forced run; None without a decoder."""
-    if not case.position_free or not case.trace.tgt_ids:
+    """Claim 8: each step of cached decoding against its row of the teacher-forced run; None without a decoder, or
+    for a model of others, which decodes by itself."""
+    if not (case.own_layers and case.position_free and case.trace.tgt_ids):
         return None
     model, trace = case.translator.model, case.trace
     rows = []
@@ -104,7 +110,7 @@ def searches(case: Case) -> float | None:
     beam against greedy search, per token. Score: the best leaf of the beam tree against beam search. None for a model
     that does not translate.
     """
-    if not case.position_free or len(case.trace.streams) < 2:
+    if not (case.own_layers and case.position_free) or len(case.trace.streams) < 2:
         return None
     model, trace, source = case.translator.model, case.trace, list(case.trace.src_ids)
     with applied(model, trace.interventions):

@@ -17,6 +17,7 @@ from cachetools import LRUCache
 
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import OutOfMemory, free_memory
+from model.checkpoints.store import offered_models
 from model.trace import Norm, Projections, Trace
 from pages.compute.queue import wait_for_turn
 
@@ -149,6 +150,8 @@ def _array_bytes(value: Any) -> int:
     if isinstance(value, str):
         return len(value)
     if isinstance(value, Checkpoint):
+        if value.name in offered_models():
+            return 0  # the app was started for it: it stays, however large it is
         return sum(weights.nbytes for weights in value.model.parameters())
     if isinstance(value, Norm | Projections):
         return 0  # the model's own weights

@@ -9,7 +9,7 @@ from model.checkpoints.store import CheckpointError, available_checkpoints
 from model.checkpoints.translator import Translator
 from model.generation.long_text import one_line
 from model.trace import Trace
-from pages import Page, page_of
+from pages import PAGES, Page, page_of
 from pages.compute.cache import on_cpu
 from pages.compute.runs import open_translator, run
 from pages.compute.view import View
@@ -72,6 +72,10 @@ def _check_needs(page: Page, translator: Translator) -> None:
         st.text(f"This page needs {' and '.join(missing)}, which the checkpoint {translator.name} does not have.")
         if suitable:
             st.button(f"Open the checkpoint {suitable}", key="open_suitable", on_click=_choose, args=(suitable,))
+        pages = (each for section in PAGES.values() for each in section if set(each.needs) <= translator.features)
+        first = next(pages, None)
+        if first and has_menu.get():
+            st.page_link(first.path, label=f"With {translator.name}: {first.title}", icon=first.icon)
     st.stop()
 
 

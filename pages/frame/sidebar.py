@@ -15,7 +15,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.checkpoints.devices import available_devices
-from model.checkpoints.store import DEFAULT_CHECKPOINT, CheckpointError, available_checkpoints, study_checkpoints
+from model.checkpoints.store import (
+    DEFAULT_CHECKPOINT,
+    CheckpointError,
+    available_checkpoints,
+    offered_models,
+    study_checkpoints,
+)
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
 from pages import PAGES, Page, page_of
@@ -194,9 +200,10 @@ def _offer_own_translation() -> None:
 
 
 def offered_checkpoints(key: str) -> list[str]:
-    """What the control `key` offers: every checkpoint, but of the small ones of the studies the chosen one only."""
+    """What the control `key` offers: the models of others that the app was started with, every checkpoint of ours, but
+    of the small ones of the studies the chosen one only."""
     chosen = st.session_state.get(key) or st.query_params.get(key)
-    return [*available_checkpoints(), *(name for name in study_checkpoints() if name == chosen)]
+    return [*offered_models(), *available_checkpoints(), *(name for name in study_checkpoints() if name == chosen)]
 
 
 def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:

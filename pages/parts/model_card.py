@@ -104,8 +104,9 @@ def show_configuration(view: View, card: Card) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown("**Configuration**")
-        fields = {name: [str(value) for value in values.values()] for name, values in rows.items()}
-        controls.table(pd.DataFrame({"field": list(next(iter(rows.values()))), **fields}))
+        names = list(dict.fromkeys(field for values in rows.values() for field in values))
+        fields = {name: [str(values.get(field, "")) for field in names] for name, values in rows.items()}
+        controls.table(pd.DataFrame({"field": names, **fields}))
         st.caption(
             "The paper states its vocabulary as “about 37000” and no max_len; those two values are this project's. "
             "The dropout of its big model is the one for English to German."

@@ -173,5 +173,8 @@ def score_bias(call: AttentionCall, allowed: Tensor) -> Tensor | None:
     return bias
 
 
-AttentionInterface.register(NAME, attend)
-AttentionMaskInterface.register(NAME, eager_mask)  # without it causal models would get no mask, and look ahead
+def compute_here(model: nn.Module) -> None:
+    """Let a transformers model compute its attention with `attend` from now on."""
+    AttentionInterface.register(NAME, attend)
+    AttentionMaskInterface.register(NAME, eager_mask)  # without it causal models would get no mask, and look ahead
+    model.set_attn_implementation(NAME)

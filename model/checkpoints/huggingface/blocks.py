@@ -2,13 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.checkpoints.huggingface.heads import LINEAR
 from model.checkpoints.huggingface.probe import Event, ModuleCall, batched, close, same
 from model.trace import Norm
+
+ACTIVATIONS = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu, by tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+}
 
 
 @dataclass(frozen=True)
@@ -39,8 +48,8 @@ class Arrangement:
     w_2: nn.Module
     """whose output the feed-forward adds: its last linear map, or a mixture of experts"""
     gate: Gate | None
-    fused: bool = False
-    """the block's own output stands for the last sum"""
+    activation: str
+    """one of ACTIVATIONS, or other"""
 
 
 def read_foreign_norm(call: ModuleCall | None) -> Norm | None:
@@ -97,7 +106,11 @@ def find_arrangement(
     for down in sorted(others, key=lambda each: not isinstance(each.module, LINEAR)):
         found = _arrange(block.x, block.y, [*(each.y for each in attended), down.y], norms)
         if found:
-            return Arrangement(*found, down.module, _find_gate(calls, down))
+            gate = _find_gate(calls, down)
+            activated = next((each.y for each in calls if gate and each.module is gate.gate), None)
+            if activated is None and isinstance(down.module, LINEAR):
+                activated = down.x
+            return Arrangement(*found, down.module, gate, _activation(calls, activated))
     return None
 
 
@@ -133,6 +146,16 @@ def _before(x: Tensor, parts: Sequence[Tensor], norm_of) -> Iterator[ModuleCall 
     for part in parts:
         yield norm_of(stream)
         stream = stream + part
+
+
+def _activation(calls: Sequence[ModuleCall], activated: Tensor | None) -> str:
+    """The function that made `activated` of what a module read."""
+    for call in calls:
+        if activated is not None and same(call.out, activated) and call.inputs[0].shape == call.out.shape:
+            for name, function in ACTIVATIONS.items():
+                if close(function(call.inputs[0]), call.out):
+                    return name
+    return "other"
 
 
 def _find_gate(calls: Sequence[ModuleCall], down: ModuleCall) -> Gate | None:

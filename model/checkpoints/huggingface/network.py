@@ -13,13 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from model.checkpoints.huggingface.attention import (
-    NAME,
     PASS,
     AttentionCall,
     AttentionPoints,
     Pass,
     Site,
     compute,
+    compute_here,
     layer_of,
 )
 from model.checkpoints.huggingface.blocks import Arrangement, block_of, find_arrangement, read_foreign_norm
@@ -78,7 +78,7 @@ class HookedModel(Network):
     def __init__(self, model: nn.Module) -> None:
         nn.Module.__init__(self)
         self.model = model.eval().requires_grad_(False)
-        model.set_attn_implementation(NAME)
+        compute_here(model)
         seen, logits = probe(model)
         calls = [each for each in seen if isinstance(each, AttentionCall)]
         if not calls:
@@ -105,6 +105,7 @@ class HookedModel(Network):
             last = next((each for each in reversed(modules) if each.module in self._own_blocks(name)), None)
             norm = last and find_norm_after(last, modules)
             self.final_norms[name] = read_foreign_norm(norm) if norm else None
+            getattr(self, name).final_norm = norm.module if norm else nn.Identity()
         self.head: Head = find_head(model, last, modules, logits)
         if self.head.unknown:
             self.notes.append("logits: how they follow from the last layer was not found; there is no logit lens.")
@@ -288,8 +289,8 @@ class HookedModel(Network):
         hidden = arrangement and getattr(arrangement.w_2, "weight", None)
         d_model = call.out.flatten(2).shape[-1] if table.tokens is None else table.tokens.weight.shape[-1]
         bias = call.options.get("position_bias") is not None
-        added = "learned" if isinstance(table.table, nn.Embedding) else "sinusoidal"
-        positions = "rope" if found.rotated else added if table.table is not None else "alibi" if bias else "none"
+        added = "learned" if table.positions is None or table.learned else "sinusoidal"
+        absolute = added if table.table is not None else "relative bias" if bias else "none"
         counts = {stack: len(getattr(self, stack).layers) if hasattr(self, stack) else 0 for stack in EMBEDDINGS}
         tied = table.tokens is not None and getattr(self.output, "weight", None) is table.tokens.weight
         return ForeignConfig(
@@ -305,8 +306,8 @@ class HookedModel(Network):
             dropout=0.0,
             max_len=_longest(config, table),
             norm="post" if arrangement and arrangement.placement == "post" else "pre",
-            positions=positions,
-            activation="swiglu" if arrangement and arrangement.gate else "gelu",
+            positions="rope" if found.rotated else absolute,
+            activation=_activation(arrangement),
             tie_embeddings=tied,
             norm_function="rms_norm" if norm and norm.kind == "RMSNorm" else "layer_norm",
             biases=found.w_o is not None and found.w_o.bias is not None,
@@ -424,6 +425,14 @@ def _missing(place: tuple[str, int], site: Site, found: Found) -> list[str]:
     if lacking:
         notes.append(where + f"no single matrix was found for {', '.join(lacking)}.")
     return notes
+
+
+def _activation(arrangement: Arrangement | None) -> str:
+    """As a TransformerConfig names it, where it has a name for it."""
+    if arrangement is None:
+        return "other"
+    name = arrangement.activation.split(",")[0]
+    return {"silu": "swiglu", "gelu": "geglu"}.get(name, f"gated {name}") if arrangement.gate else name
 
 
 def _longest(config: Any, table: FoundEmbedding) -> int:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from model.cancel import check_cancelled
-from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.checkpoint import ADDED_POSITIONS, OWN_LAYERS, Checkpoint
 from model.checkpoints.huggingface.heads import matrix
 from model.checkpoints.huggingface.network import HookedModel
 from model.checkpoints.huggingface.probe import call_model
@@ -35,6 +35,12 @@ class ForeignCheckpoint(Checkpoint):
     def notes(self) -> tuple[str, ...]:
         """What could not be read, in sentences."""
         return tuple(self.model.notes)
+
+    @property
+    def features(self) -> frozenset[str]:
+        """As of every checkpoint, but no layers of our own, and no sines and cosines in another order than ours."""
+        other_order = {ADDED_POSITIONS} if self.config.positions == "sinusoidal" else set()
+        return super().features - {OWN_LAYERS} - other_order
 
     def read_logits(self, x: Array) -> Array:
         """(position, d_model) -> (position, vocabulary): the final norm and the head on any residual stream."""

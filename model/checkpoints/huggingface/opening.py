@@ -7,6 +7,7 @@ from torch import nn
 from model.checkpoints.devices import pick_device
 from model.checkpoints.files import CheckpointError
 from model.checkpoints.huggingface.files import (
+    download,
     find_folder,
     parameters_hash,
     read_model,
@@ -21,6 +22,8 @@ from model.checkpoints.huggingface.opened import (
     ForeignTranslator,
 )
 from model.checkpoints.huggingface.vocabulary import Vocabulary, WrongTokenizer, check_tokenizer
+
+__all__ = ["download", "find_folder", "open_folder", "open_model"]
 
 
 def open_model(

@@ -7,6 +7,7 @@ as its bytes, <0xF0>.
 import json
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import accumulate
 
 from model.trace import Tokens
@@ -24,7 +25,11 @@ class Vocabulary:
 
     def __init__(self, tokenizer: object | None, size: int) -> None:
         self._tokenizer, self._size = tokenizer, size
-        self._special = set(tokenizer.all_special_ids) if tokenizer else set()
+        self.special_ids = frozenset(tokenizer.all_special_ids if tokenizer else ())
+        """tokens that no text consists of"""
+        text = {self.mask, getattr(tokenizer, "unk_token_id", None)}
+        self._special = self.special_ids - text
+        """those that stand for no text: start, end, padding"""
         self._spelling = _spelling(tokenizer) if tokenizer else ""
 
     def __len__(self) -> int:
@@ -48,11 +53,6 @@ class Vocabulary:
     def end(self) -> int | None:
         """Id of the end token."""
         return getattr(self._tokenizer, "eos_token_id", None)
-
-    @property
-    def special_ids(self) -> frozenset[int]:
-        """Tokens that stand for no text: start, end, padding, <mask>."""
-        return frozenset(self._special)
 
     def read(self, text: str, target: bool = False) -> list[int]:
         """Token ids with the special tokens that the tokenizer adds; `target`: in the language of the output.
@@ -81,8 +81,15 @@ class Vocabulary:
         """The text of `ids`, without special tokens."""
         if self._tokenizer is None:
             return " ".join(map(str, ids))
+        if self._spelling == "ByteLevel":
+            return _join_bytes(self._pieces(ids))[0]
         text = self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text.rstrip(_REPLACEMENT)
+
+    def _pieces(self, ids: Iterable[int]) -> list[bytes]:
+        """Of a byte-level vocabulary: the bytes of each token; none of special ones."""
+        pieces = self._tokenizer.convert_ids_to_tokens(list(ids))
+        return [b"" if i in self._special else _bytes_of(str(piece)) for i, piece in zip(ids, pieces, strict=True)]
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """How each token alone is written, as its own spelling marks words."""
@@ -91,7 +98,7 @@ class Vocabulary:
             return [f"\u2581{i}" for i in ids]
         pieces = self._tokenizer.convert_ids_to_tokens(ids)
         return [
-            str(piece) if i in self._special or piece is None else _written(piece, self._spelling)
+            str(piece) if i in self.special_ids or piece is None else _written(piece, self._spelling)
             for i, piece in zip(ids, pieces, strict=True)
         ]
 
@@ -102,10 +109,12 @@ class Vocabulary:
         special = tuple(i in self._special for i in ids)
         spans = self._spans(ids, whole, special)
         labels = self.tokens(ids)
-        if None not in (span for span, mark in zip(spans, special, strict=True) if not mark) and self._tokenizer:
+        if self._tokenizer and all(span or mark for span, mark in zip(spans, special, strict=True)):
             labels = [
-                label if mark or _BYTE.fullmatch(label[:6]) else _label(whole, spans, i, label)
-                for i, (label, mark) in enumerate(zip(labels, special, strict=True))
+                label
+                if i in self._special or _BYTE.fullmatch(label[:6])
+                else _label(whole, spans, n, label, named=i in self.special_ids)
+                for n, (i, label) in enumerate(zip(ids, labels, strict=True))
             ]
         starts = [label.startswith("\u2581") and not mark for label, mark in zip(labels, special, strict=True)]
         words = [None if mark else max(n - 1, 0) for n, mark in zip(accumulate(starts), special, strict=True)]
@@ -117,6 +126,10 @@ class Vocabulary:
             ends = list(accumulate(len(str(i)) + 1 for i in ids))
             return [(end - len(str(i)) - 1, end - 1) for i, end in zip(ids, ends, strict=True)]
         ordinary = [i for i, mark in zip(ids, special, strict=True) if not mark]
+        if self._spelling == "ByteLevel":
+            joined, places = _join_bytes(self._pieces(ids))
+            if joined == text:
+                return [None if mark else place for place, mark in zip(places, special, strict=True)]
         if getattr(self._tokenizer, "is_fast", False):
             found = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
             if list(found["input_ids"]) == ordinary:
@@ -145,15 +158,20 @@ def check_tokenizer(tokenizer: object, vocabulary: int) -> None:
         )
 
 
-def _label(text: str, spans: Sequence[tuple[int, int] | None], i: int, piece: str) -> str:
-    """The characters of a token, U+2581 first if whitespace, or nothing, stands before them."""
+def _label(text: str, spans: Sequence[tuple[int, int] | None], i: int, piece: str, named: bool) -> str:
+    """The characters of a token, U+2581 first if whitespace, or nothing, stands before them.
+
+    One that is `named`, for a hidden or an unknown word, is written by its name.
+    """
     start, end = spans[i]
     covered = text[start:end]
     word = covered.lstrip(" ")
-    begins = word != covered or start == 0 or text[start - 1].isspace()
+    alone = i > 0 and spans[i - 1] is not None and text[slice(*spans[i - 1])].isspace()
+    begins = word != covered or start == 0 or (text[start - 1].isspace() and not alone)
     if not word:
         return piece
-    return f"\u2581{word}" if begins else word
+    shown = piece if named else word
+    return f"\u2581{shown}" if begins else shown
 
 
 def _ids_in(text: str, size: int) -> list[int]:
@@ -188,12 +206,39 @@ def _byte_characters() -> dict[str, int]:
 _BYTES = _byte_characters()
 
 
+def _bytes_of(piece: str) -> bytes:
+    """A token that is no piece of bytes, such as one added later, is its text."""
+    known = all(character in _BYTES for character in piece)
+    return bytes(_BYTES[character] for character in piece) if known else piece.encode()
+
+
+def _join_bytes(pieces: Sequence[bytes]) -> tuple[str, list[tuple[int, int]]]:
+    """The text of these bytes, <0xF0> for one of no character, and the characters that each piece covers."""
+    data, at = b"".join(pieces), 0
+    text, places = "", []
+    while at < len(data):
+        for width in range(1, 5):
+            with suppress(UnicodeDecodeError):
+                shown = data[at : at + width].decode("utf-8")
+                break
+        else:
+            shown, width = f"<0x{data[at]:02X}>", 1
+        places += [(len(text), len(text) + len(shown))] * width
+        text, at = text + shown, at + width
+    places.append((len(text), len(text)))
+    ends = list(accumulate(map(len, pieces)))
+    return text, [
+        (places[end - len(piece)][0], places[max(end - 1, 0)][1]) if piece else (places[end][0],) * 2
+        for piece, end in zip(pieces, ends, strict=True)
+    ]
+
+
 def _written(piece: str, spelling: str) -> str:
     if spelling == "WordPiece":
         return piece[2:] if piece.startswith("##") else f"\u2581{piece}"
     if spelling != "ByteLevel" or not all(character in _BYTES for character in piece):
         return piece
-    data = bytes(_BYTES[character] for character in piece)
+    data = _bytes_of(piece)
     try:
         return data.decode("utf-8").replace(" ", "\u2581")
     except UnicodeDecodeError:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoints.checkpoint import ADDED_POSITIONS
+from model.checkpoints.checkpoint import ADDED_POSITIONS, OWN_LAYERS
 from model.checkpoints.store import CHECKPOINTS_VARIABLE
 from model.checkpoints.translator import Translator
 from pages import PAGES
@@ -15,7 +15,7 @@ from tests.pages.test_pages import said
 pytest.importorskip("streamlit")
 
 pytestmark = pytest.mark.usefixtures("fresh_caches")
-OURS = {"an encoder", "a decoder", "cross-attention", ADDED_POSITIONS}
+OURS = {"an encoder", "a decoder", "cross-attention", ADDED_POSITIONS, OWN_LAYERS}
 NEEDY = [page for pages in PAGES.values() for page in pages if page.needs and OURS.issuperset(page.needs)]
 
 

@@ -81,10 +81,10 @@ FAMILIES: dict[str, tuple[str, str, dict]] = {
 """class, class of its configuration, and the configuration, by name"""
 
 
-def tiny_model(name: str) -> nn.Module:
-    """The same random model of a family each time."""
+def tiny_model(name: str, **changed: int) -> nn.Module:
+    """The same random model of a family each time, with `changed` values of its configuration."""
     model, config, values = FAMILIES[name]
-    return randomised(lambda: getattr(hf, model)(getattr(hf, config)(**values)))
+    return randomised(lambda: getattr(hf, model)(getattr(hf, config)(**values | changed)))
 
 
 def randomised(build: Callable[[], nn.Module]) -> nn.Module:
