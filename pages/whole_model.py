@@ -15,7 +15,6 @@ from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 
 view = open_page(__file__)
-parts.open_linked_page()
 shown = parts.choose(view)
 drawing = parts.show_picture(shown)
 parts.show_switches(shown)

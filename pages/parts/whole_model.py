@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.analysis.whole_model import Box, box_arrays, model_boxes, switch_off_each
+from model.analysis.whole_model import SIDES, Box, box_arrays, model_boxes, switch_off_each
 from model.interventions import Intervention, describe
 from model.interventions.link import decode, encode
 from model.trace import Trace
@@ -20,6 +21,7 @@ from pages.widgets import controls
 from pages.widgets.canvas import draw
 from pages.widgets.export import export_tab
 from pages.widgets.glossary import define
+from pages.widgets.page_links import links
 from pages.widgets.snippet import Call
 from viz.canvas.whole_model import TITLES, Row, Switched, whole_model
 from viz.drawing import Drawing
@@ -27,8 +29,8 @@ from viz.latex import signed
 from viz.tokens import labels
 
 PICTURE = "whole-model"
-AT, OFF, OPEN = "whole_at", "whole_off", "whole_open"
-"""in the session and, but for OPEN, in the URL: box and tokens; what is switched off; the page to go to"""
+AT, OFF, OPEN = "whole_at", "whole_off", "whole-open"
+"""in the session and, but for OPEN, in the URL: box and tokens; what is switched off; the page to open"""
 EACH_OFF = "whole-each-off"
 STACKS = {"encoder": "Encoder", "decoder": "Decoder"}
 MOST_CANDIDATES = 5
@@ -50,12 +52,6 @@ class Shown:
     @cached_property
     def boxes(self) -> tuple[Box, ...]:
         return model_boxes(self.view.translator, self.view.trace)
-
-
-def open_linked_page() -> None:
-    """Go to the page that a click in the picture asked for."""
-    if page := st.session_state.pop(OPEN, None):
-        st.switch_page(page)
 
 
 def choose(view: View) -> Shown:
@@ -122,6 +118,11 @@ def show_picture(shown: Shown) -> Drawing:
         for box in shown.boxes
         if box.part not in ("add", "add_norm")
     }
+    opens = st.session_state.pop(OPEN, None)
+    if opens:
+        # Streamlit switches pages in Python only where no control is in the link, so the picture follows this link.
+        with st.container(key=OPEN):
+            links(**{opens.removesuffix(".py"): "Opening …"})
     payload = whole_model(
         shown.boxes,
         rows,
@@ -135,6 +136,7 @@ def show_picture(shown: Shown) -> Drawing:
             stored(EACH_OFF, view.translator, shown.before) or {},
         ),
         title=f"{trace.checkpoint} {trace.checkpoint_hash[:8]}, the whole model",
+        follows=f"st-key-{OPEN}" if opens else "",
     )
     # The callbacks run before the page does, when widgets can still be set.
     callbacks = {
@@ -153,33 +155,41 @@ def _memory_length(boxes: tuple[Box, ...], trace: Trace) -> float | None:
 
 
 def _move() -> None:
-    if asked := st.session_state[PICTURE].get("move"):
+    _go(_answer("move"))
+
+
+def _answer(name: str) -> dict[str, Any]:
+    """What the picture has sent; empty if the page was left meanwhile."""
+    return dict(st.session_state.get(PICTURE, {}).get(name) or {})
+
+
+def _go(asked: dict[str, Any]) -> None:
+    """Put the token where the picture has it."""
+    if asked:
         positions = {str(stack): int(position) for stack, position in asked["positions"].items()}
         st.session_state[AT] = {"box": str(asked["box"]), "positions": positions}
 
 
 def _switch(shown: Shown) -> None:
-    """Turn a switch of a box; an empty name turns everything on."""
-    if not (asked := st.session_state[PICTURE].get("switch")):
-        return
-    box = next((box for box in shown.boxes if box.name == asked["box"]), None)
-    if box is None:
-        st.session_state[OFF] = ()
-        return
-    change = box.switches()[str(asked["switch"])]
-    st.session_state[AT] = {"box": box.name, "positions": st.session_state[AT]["positions"]}
-    st.session_state[OFF] = (
-        tuple(each for each in shown.off if each != change) if change in shown.off else (*shown.off, change)
-    )
+    """Turn a switch of the box where the token is; one without a name turns everything on."""
+    asked = _answer("switch")
+    _go(asked)
+    box = next((box for box in shown.boxes if box.name == asked.get("box")), None)
+    change = box.switches().get(str(asked["switch"])) if box else None
+    others = tuple(each for each in shown.off if each != change)
+    if box:
+        st.session_state[OFF] = () if change is None else others if change in shown.off else (*others, change)
 
 
 def _open(shown: Shown) -> None:
     """Set what the other page will show, and remember to go there."""
-    if asked := st.session_state[PICTURE].get("open"):
-        box = next(box for box in shown.boxes if box.name == asked["box"])
-        file, choices = _page_about(box, shown.view, shown.positions[box.stack])
+    asked = _answer("open")
+    _go(asked)
+    if box := next((box for box in shown.boxes if box.name == asked.get("box")), None):
+        position = st.session_state[AT]["positions"][box.stack]
+        file, choices = _page_about(box, shown.view, position)
         st.session_state.update(choices)
-        st.session_state[OPEN] = page_of(file).path
+        st.session_state[OPEN] = file
 
 
 def _page_about(box: Box, view: View, position: int = 0) -> tuple[str, dict[str, object]]:
@@ -187,11 +197,12 @@ def _page_about(box: Box, view: View, position: int = 0) -> tuple[str, dict[str,
     layers = {"layers_stack": box.stack, "layers_token": position}
     if box.part in ("self_attn", "cross_attn"):
         kind = "cross" if box.part == "cross_attn" else f"{box.stack}_self"
-        return "attention_step_by_step.py", {"kind": kind, "layer": box.layer}
+        head = int(box.values["head"][position])
+        return "attention_step_by_step.py", {"kind": kind, "layer": box.layer, "head": head}
     if box.part == "embedding":
-        return "tokens_and_embeddings.py", {}
+        return "tokens_and_embeddings.py", {"side": SIDES[box.stack], "tokens_position": position}
     if box.part == "positions":
-        return "positional_encoding.py", {}
+        return "positional_encoding.py", {"side": SIDES[box.stack]}
     if box.part == "softmax" and "cross-attention" in view.translator.features:
         return "decoding.py", {"decoding-step": position}
     if box.part in ("output", "softmax") or box.layer is None:

@@ -83,10 +83,11 @@ def whole_model(
     rows: Sequence[Row],
     chosen: tuple[str, Mapping[str, int]],
     *,
-    title: str,
     pages: Mapping[str, str],
     switched: Switched,
     memory: float | None = None,
+    title: str = "The whole model",
+    follows: str = "",
 ) -> bytes:
     """The payload (viz.canvas.payload.pack): float32 values of each box, (name, position), then uint8 heads.
 
@@ -95,10 +96,11 @@ def whole_model(
             `matrices`, `parameters`, `shared`, `multiply_adds`, `pattern`, `facts` and `switches()` each.
         rows: the stacks' texts.
         chosen: name of the box, and each stack's position.
-        title: the name of the saved picture.
         pages: name of each box -> title of the page that explains it.
         switched: what is off.
         memory: mean length of the vectors that the encoder hands to the decoder; None: there is no memory.
+        title: the name of the saved picture.
+        follows: class of the page's element whose link the picture follows at once.
 
     Raises:
         ValueError: values that do not fit the tokens.
@@ -120,6 +122,7 @@ def whole_model(
         "rows": [_row(row) for row in rows],
         "chosen": {"box": chosen[0], "positions": dict(chosen[1])},
         "memory": memory,
+        "follows": follows,
         **vars(switched),
         "stacks": {"encoder": ENCODER, "decoder": DECODER},
         "scale": colour_scales()[WEIGHTS],
@@ -144,26 +147,26 @@ def words_about(box: Any) -> list[tuple[str, str]]:
             scaled = [("times √d_model", f"{{in}} · {facts['scale']:g} = {{out}}")] if facts["scale"] != 1 else []
             return [("row of E", "length {in}"), *scaled]
         case "positions":
-            return [("embedding + position", "{in} and {added} → {out}")]
+            return [("embedding + position", "lengths {in} and {added} → {out}")]
         case "self_attn" | "cross_attn":
             return _attention_words(box)
         case "feed_forward":
             return _feed_forward_words(facts)
         case "norm":
-            return [(norm, "{in} → {out}")]
+            return [(norm, "length {in} → {out}")]
         case "add":
-            return [("x + sub-layer", "{residual} and {update} → {out}")]
+            return [("x + sub-layer", "lengths {residual} and {update} → {out}")]
         case "add_norm":
-            return [("x + sub-layer", "{residual} and {update} → {added}"), (norm, "{added} → {out}")]
+            return [("x + sub-layer", "lengths {residual} and {update} → {added}"), (norm, "length {added} → {out}")]
         case "output":
             return [
-                ("x · W_U", "{in} → {vocabulary} logits"),
+                ("x · W_U", "length {in} → {vocabulary} logits"),
                 ("largest logit", "{largest}; of the text’s token {text}"),
             ]
     return [
         ("most probable", "{out:%}"),
         ("the text’s token", "{text:%}, log p {nats}"),
-        ("entropy", "{entropy} bits"),
+        ("entropy", "{entropy:2} bits"),
     ]
 
 
@@ -175,11 +178,11 @@ def _attention_words(box: Any) -> list[tuple[str, str]]:
     turned = ", then rotated (RoPE)" if facts["rotary"] else ""
     divided = " / √d_k" if facts["scale"] != 1 else ""
     return [
-        ("x · W_Q", f"{{in}} → {{q}}{turned}"),
-        (f"{reads} · W_K, {reads} · W_V", f"{keys} keys, values: {{k}}, {{v}} on average{shared}"),
-        (f"softmax(q · k{divided})", "{entropy} bits; most, {weight:%}, on “{key:token}” in head {head:int}"),
-        ("weights · v, joined", "{z}"),
-        ("z · W_O", "{z} → {out}"),
+        ("x · W_Q", f"length {{in}} → {{q}}{turned}"),
+        (f"{reads} · W_K, {reads} · W_V", f"{keys} keys and values, lengths {{k}} and {{v}} on average{shared}"),
+        (f"softmax(q · k{divided})", "{entropy:2} bits; most, {weight:%}, on “{key:token}” in head {head:int}"),
+        ("weights · v, joined", "length {z}"),
+        ("z · W_O", "length {z} → {out}"),
     ]
 
 
@@ -192,10 +195,10 @@ def _feed_forward_words(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     }
     first = name[facts["activation"]]
     active = f", {{active:int}} of {facts['d_ff']:,} above 0"
-    last = ("h · W_2", "{hidden} → {out}")
+    last = ("h · W_2", "length {hidden} → {out}")
     if facts["activation"] in ("swiglu", "geglu"):
-        return [(first, "{in} → {gate}"), ("times x · W_1", f"{{up}} → {{hidden}}{active}"), last]
-    return [(first, f"{{in}} → {{hidden}}{active}"), last]
+        return [(first, "length {in} → {gate}"), ("times x · W_1", f"length {{up}} → {{hidden}}{active}"), last]
+    return [(first, f"length {{in}} → {{hidden}}{active}"), last]
 
 
 def _describe(box: Any) -> dict:

@@ -4,7 +4,8 @@
 
 const KEYS =
   "Arrow up and down move the token from box to box, left and right choose another token, Page up and Page down go from " +
-  "layer to layer, Space plays, Z opens the layer, Enter opens the page that explains the box.";
+  "layer to layer, Space plays, plus and minus zoom, Enter opens the page that explains the box.";
+const TRAVELS = "the token travels through the whole model";
 const BEAT = 1300; // milliseconds at each box while the token travels by itself
 const TRAVEL = 260; // milliseconds from box to box
 const REST = 600; // milliseconds without a move until the page is told
@@ -20,40 +21,39 @@ class View extends Picture {
     this.stage.append(layers);
     const body = element("div", "body");
     body.append(this.stage, this.makePanel());
-    root.append(this.makeToolbar(), body, this.spoken, this.tip);
+    this.legend = element("div", "legend");
+    root.append(body, this.legend, this.spoken, this.tip);
     this.pending = new Pending();
+    this.zoom = root.clientWidth < PHONE ? BOXES : FIT;
     this.listen();
   }
 
-  makeToolbar() {
-    const toolbar = element("div", "toolbar");
-    this.legend = element("div", "legend");
-    this.player = button("Play", "The token travels through the whole model", () => this.play(!this.playing));
-    this.zoom = toggleButton("Open layer", "The boxes of one layer with all their numbers", (pressed) => this.zoomTo(pressed));
+  // Stays on the screen: the player and the zoom, and what happens at the chosen box.
+  makePanel() {
+    const panel = element("div", "panel");
+    const player = element("div", "player");
+    this.player = button("Play", TRAVELS, () => this.play(!this.playing));
+    this.out = button("−", "Zoom out", () => this.zoomTo(this.zoom - 1));
+    this.in = button("+", "Zoom in, down to one layer with all its numbers", () => this.zoomTo(this.zoom + 1));
     const [back, on] = [["‹", "One box back", -1], ["›", "One box on", 1]].map(([text, title, by]) => {
       return button(text, title, () => this.step(by));
     });
-    toolbar.append(this.legend, back, this.player, on, this.zoom, this.pngButton());
-    return toolbar;
-  }
-
-  makePanel() {
-    const panel = element("div", "panel");
+    player.append(back, this.player, on, this.out, this.in, this.pngButton());
     this.heading = element("h3");
     this.where = element("p", "where");
     this.words = element("dl");
     this.size = element("p", "dim");
-    this.open = button("Open", "The page that explains this box", () => this.send("open", { box: this.box.name }));
+    this.open = button("Open", "The page that explains this box", () => this.ask("open"));
     this.switches = element("div", "switches");
     this.switchButtons = Object.fromEntries(
       [["off", "Off", "Runs the model without what this box adds"], ["residual", "Residual off", "Runs the model without this residual connection"]].map(
-        ([name, text, title]) => [name, toggleButton(text, title, () => this.turn(name))],
+        ([name, text, title]) => [name, toggleButton(text, title, () => this.ask("switch", { switch: name }))],
       ),
     );
-    this.reset = button("All on", "Runs the model as it was trained", () => this.send("switch", { box: "", switch: "" }));
+    this.reset = button("All on", "Runs the model as it was trained", () => this.ask("switch", { switch: "" }));
     this.switches.append(...Object.values(this.switchButtons), this.reset);
-    this.score = element("p", "score");
-    panel.append(this.heading, this.where, this.words, this.size, this.open, this.switches, this.score);
+    this.probability = element("p", "score");
+    panel.append(player, this.heading, this.where, this.words, this.size, this.open, this.switches, this.probability);
     return panel;
   }
 
@@ -87,7 +87,8 @@ class View extends Picture {
       if (box.heads) box.codes = take(Uint8Array, box.heads.count * box.heads.cells[0] * box.heads.cells[1]);
     }
     [this.header, this.boxes, this.sizes, this.images] = [header, header.boxes, sizes, new Map()];
-    this.table = packedColours(lookupTable(header.scale));
+    this.colours = lookupTable(header.scale);
+    this.table = packedColours(this.colours);
     this.hovered = null;
     this.tip.hidden = true;
     const chosen = this.playing || this.resting ? this.chosen() : this.pending.afterAnswer(header.chosen);
@@ -97,6 +98,14 @@ class View extends Picture {
     this.marks.setAttribute("aria-label", `The whole model, ${this.boxes.length} boxes: ${names.join("; ")}. ${KEYS}`);
     this.describe();
     this.draw();
+    if (header.follows) this.follow(`.${header.follows} a`, 40);
+  }
+
+  // The page has set what the linked page will show; its link may appear a moment later.
+  follow(selector, patience) {
+    const link = document.querySelector(selector);
+    if (link) link.click();
+    else if (patience) setTimeout(() => this.follow(selector, patience - 1), 50);
   }
 
   chosen() {
@@ -132,14 +141,15 @@ class View extends Picture {
       const value = this.value(box, name);
       if (form === "%") return percent(value);
       if (form === "int") return value.toLocaleString("en");
-      return form === "token" ? this.rowOf(keys).tokens[value] : threeDigits(value);
+      if (form === "2") return value.toFixed(2);
+      return form === "token" ? this.rowOf(keys).tokens[value] : digits(value);
     });
   }
 
   // What stands at the right of a closed box.
   numberOf(box) {
     if (box.part === "output") return "";
-    return box.part === "softmax" ? percent(this.value(box, "out")) : threeDigits(this.value(box, "out"));
+    return box.part === "softmax" ? percent(this.value(box, "out")) : digits(this.value(box, "out"));
   }
 
   headImage(box, head) {
@@ -162,6 +172,8 @@ class View extends Picture {
     this.theme = themeOf(this.root);
     this.layout = layOutModel(this);
     drawModel(this.all, this);
+    const places = [...this.layout.places].map(([name, { x, y, width, height }]) => [name, [x + width / 2, y + height / 2]]);
+    this.marks.dataset.places = JSON.stringify(Object.fromEntries(places));
     this.traveller = this.middleOf(this.box);
     this.mark();
     this.drawLegend();
@@ -171,9 +183,10 @@ class View extends Picture {
     drawMarksOfModel(this.marks, this);
   }
 
+  // Where the token is beside a box, or as it enters an opened one.
   middleOf(box) {
     const place = this.layout.places.get(box.name);
-    return place ? place.y + place.height / 2 : 0;
+    return place ? place.y + place.height / (this.layout.opened ? 1 : 2) : 0;
   }
 
   placeAt(event) {
@@ -198,7 +211,7 @@ class View extends Picture {
   }
 
   tipOf(box) {
-    const lines = box.words.map(([formula, text]) => element("div", "", `${formula}: ${this.fill(text, box)}`));
+    const lines = box.words.map(([formula, text]) => element("div", "", `${formula.replace("_", "")}: ${this.fill(text, box)}`));
     const share = this.has(box, "share") ? [element("div", "", `share of the sum: ${percent(this.value(box, "share"))}`)] : [];
     const page = box === this.box ? `Click: open “${box.page}”` : "Click: bring the token here";
     return [element("strong", "", this.nameOf(box)), element("div", "dim", sizeOf(box)), ...lines, ...share, element("div", "dim", page)];
@@ -211,7 +224,7 @@ class View extends Picture {
 
   click(place) {
     if (place?.token) this.chooseToken(place.token.stack, place.token.index);
-    else if (place?.box === this.box) this.send("open", { box: this.box.name });
+    else if (place?.box === this.box) this.ask("open");
     else if (place?.box) this.goTo(place.box);
   }
 
@@ -225,9 +238,9 @@ class View extends Picture {
     else if (token) this.chooseToken(this.box.stack, this.positions[this.box.stack] + token);
     else if (layer) this.stepLayer(layer);
     else if (end !== undefined) this.goTo(this.boxes.at(end));
-    else if (event.key === "Enter") this.send("open", { box: this.box.name });
+    else if (event.key === "Enter") this.ask("open");
     else if (event.key === " ") this.play(!this.playing);
-    else if (event.key === "z" || event.key === "Z") this.zoom.click();
+    else if (event.key === "+" || event.key === "-") this.zoomTo(this.zoom + (event.key === "+" ? 1 : -1));
     else return;
     event.preventDefault();
   }
@@ -256,7 +269,7 @@ class View extends Picture {
     const same = this.layout.places.has(box.name) && box.stack === this.box.stack;
     this.box = box;
     this.describe();
-    if (this.zoomed && !this.layout.places.has(box.name)) this.draw();
+    if (this.layout.opened && !this.layout.places.has(box.name)) this.draw();
     else this.travel(same ? from : this.middleOf(box));
     this.keepInView();
     this.rest();
@@ -300,17 +313,23 @@ class View extends Picture {
         else this.play(false);
       }, BEAT);
     } else this.rest();
-    this.player.textContent = on ? "Pause" : "Play";
+    rename(this.player, on ? "Pause" : "Play", TRAVELS);
   }
 
-  zoomTo(zoomed) {
-    this.zoomed = zoomed;
+  zoomTo(zoom) {
+    this.zoom = clamp(zoom, FIT, LAYER);
     this.draw();
     this.keepInView();
+    this.spoken.textContent = ZOOMS[this.zoom];
   }
 
-  turn(name) {
-    this.send("switch", { box: this.box.name, switch: name });
+  // For a switch or a page; the page learns where the token is, too.
+  ask(what, more = {}) {
+    this.play(false);
+    clearTimeout(this.resting);
+    this.resting = 0;
+    this.pending.sent.push(this.chosen());
+    this.send(what, { ...this.chosen(), ...more });
   }
 
   // Tells the page where the token is once it has rested there.
@@ -338,9 +357,11 @@ class View extends Picture {
     this.where.textContent = `${title}${layer}. Token ${position}: “${tokens[position]}”${next}`;
     const words = box.words.map(([formula, text]) => [formula, this.fill(text, box)]);
     if (this.has(box, "share")) words.push(["share of the sum", percent(this.value(box, "share"))]);
-    this.words.replaceChildren(...words.flatMap(([formula, text]) => [element("dt", "", formula), element("dd", "", text)]));
-    this.size.textContent = [box.shape, sizeOf({ ...box, shape: "" })].filter(Boolean).join(". ");
-    this.open.textContent = `Open “${box.page}”`;
+    const entries = words.map(([formula, text]) => [element("dt"), element("dd", "", text), formulaNodes(formula)]);
+    for (const [term, , nodes] of entries) term.append(...nodes);
+    this.words.replaceChildren(...entries.flatMap(([term, numbers]) => [term, numbers]));
+    this.size.replaceChildren(...formulaNodes(sizeOf(box)));
+    rename(this.open, `Open “${box.page}”`, "the page that explains this box");
     for (const [name, node] of Object.entries(this.switchButtons)) {
       node.hidden = !box.switches.includes(name);
       node.setAttribute("aria-pressed", String(this.isOff(box, name)));
@@ -349,31 +370,54 @@ class View extends Picture {
     this.spoken.textContent = [this.nameOf(box), `“${tokens[position]}”`, ...words.map((pair) => pair.join(": "))].join("; ");
   }
 
+  // log p of the text, with everything on and as it is switched.
+  score() {
+    const { before, after, off } = this.header;
+    return Object.keys(off).length ? `${nats(before)} → ${nats(after)} nats` : `${nats(before)} nats`;
+  }
+
   describeScore() {
-    const { before, after, off, alone } = this.header;
-    const any = Object.keys(off).length > 0;
-    const each = this.box.switches.map((name) => [name, alone[`${this.box.name} ${name}`]]).filter(([, number]) => number !== undefined);
-    const nats = (number) => withMinus(number.toFixed(3));
-    const said = each.map(([name, number]) => `${name === "off" ? "This box off" : "Its residual off"}, alone: ${nats(number)}.`);
-    const now = any ? `${nats(before)} → ${nats(after)} nats` : `${nats(before)} nats`;
-    this.score.replaceChildren(element("span", "", "log p of the text: "), element("strong", "", now), ` ${said.join(" ")}`);
-    this.reset.hidden = !any;
+    const { alone, off } = this.header;
+    const runs = { off: "This box off", residual: "Its residual off" };
+    const known = this.box.switches.map((name) => [runs[name], alone[`${this.box.name} ${name}`]]);
+    const said = known.filter(([, number]) => number !== undefined).map(([name, number]) => ` ${name}, alone: ${nats(number)}.`);
+    this.probability.replaceChildren("log p of the text: ", element("strong", "", this.score()), ...said);
+    this.reset.hidden = !Object.keys(off).length;
   }
 
   drawLegend() {
     const pooled = this.boxes.some(({ heads }) => heads && (heads.queries > heads.cells[0] || heads.keys > heads.cells[1]));
-    const lines = `A line is as thick as the vector of the chosen token is long; the thickest is ${threeDigits(longestVector(this))}. `;
-    const shares = "Below a sub-layer’s name: its share of the sum. ";
-    const heads = `Small squares: heads, attention weights from 0 (dark) to 1 (bright)${pooled ? "; a cell shows the largest of several" : ""}.`;
-    this.legendText = lines + shares + heads;
-    this.legend.textContent = this.legendText;
+    const text = `Lines: as thick as the chosen token’s vector is long, ${digits(longestVector(this))} the thickest`;
+    const heads = `heads: attention weights${pooled ? ", a cell shows the largest of several" : ""}`;
+    const entries = [
+      element("span", "", text),
+      element("span", "", "in a box, right: length of what it gives; below: its share of the sum"),
+      colourRange([heads], "0", this.colours, "1"),
+    ];
+    this.legend.replaceChildren(...entries);
+    this.out.disabled = this.zoom === FIT;
+    this.in.disabled = this.zoom === LAYER;
   }
 
   paint(canvas, caption) {
     const { layout, theme, header } = this;
-    const range = `Lines: length of the chosen token's vector, the thickest ${threeDigits(longestVector(this))}. Heads: weights 0 to 1`;
+    const range = `Lines: length of the chosen token's vector, the thickest ${digits(longestVector(this))}; heads: weights from 0 to 1`;
     const { pen, size, top } = startPicture(canvas, [layout.width, layout.height], theme, { title: header.title, range, caption });
     drawLayer(pen, canvas, (layer) => drawModel(layer, this), EDGE, top, layout.width, layout.height);
     return size;
   }
+}
+
+// As shared/elements.js names a button.
+function rename(node, text, title) {
+  node.textContent = text;
+  node.setAttribute("aria-label", `${text}: ${title}`);
+}
+
+function nats(number) {
+  return withMinus(number.toFixed(3));
+}
+
+function formulaNodes(formula) {
+  return formulaParts(formula).map((text, index) => (index % 2 ? element("sub", "", text) : document.createTextNode(text)));
 }

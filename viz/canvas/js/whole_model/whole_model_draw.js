@@ -10,7 +10,7 @@ function drawModel(canvas, view) {
   const draw = { pen, view, layout, theme, most: longestVector(view) };
   for (const frame of layout.frames) drawFrame(draw, frame);
   for (const column of layout.columns.values()) drawFlow(draw, column);
-  if (!layout.zoomed && view.header.memory !== null) drawMemory(draw);
+  if (!layout.opened && view.header.memory !== null) drawMemory(draw);
   for (const box of view.boxes) if (layout.places.has(box.name)) drawBox(draw, box, layout.places.get(box.name));
   if (layout.candidates) drawCandidates(draw);
   view.chips = [...layout.columns.values()].flatMap((column) => drawTokens(draw, column));
@@ -63,7 +63,7 @@ function drawFlow(draw, column) {
     const bottom = place.y + place.height;
     drawLine(draw, [[column.middle, from.y], [column.middle, bottom]], from.length, from);
     const starts = box.sublayer && boxes[index - 1]?.sublayer !== box.sublayer;
-    if (starts) drawResidual(draw, column, boxes.slice(index), bottom + STEP_UP / 2, stream);
+    if (starts) drawResidual(draw, column, boxes.slice(index), bottom + (STEP_UP * layout.scale) / 2, stream);
     const isOutput = box.part === "output";
     const sublayer = box.sublayer === box.part;
     const off = sublayer && view.isOff(box, "off");
@@ -71,7 +71,7 @@ function drawFlow(draw, column) {
     from = { y: place.y, length, colour: isOutput ? theme.text : sublayer ? box.colour : stream, dashed: off };
   });
   const last = boxes.at(-1);
-  if (layout.zoomed && last.part !== "softmax") drawLine(draw, [[column.middle, from.y], [column.middle, from.y - 14]], from.length, from);
+  if (layout.opened && last.part !== "softmax") drawLine(draw, [[column.middle, from.y], [column.middle, from.y - 14]], from.length, from);
 }
 
 // From before the sub-layer to the sum after it, around both.
@@ -97,8 +97,8 @@ function drawMemory(draw) {
   const colour = view.header.stacks.encoder;
   const start = view.boxes.filter(({ stack }) => stack === "encoder").at(-1);
   const y = layout.places.get(start.name).y;
-  const top = y - AROUND - 12;
-  const bus = encoder.left + encoder.width + layout.gutter * 0.42;
+  const top = y - AROUND * layout.scale - 12;
+  const bus = encoder.left + encoder.width + layout.gutter * 0.3;
   const length = view.header.memory;
   drawLine(draw, [[encoder.middle, y], [encoder.middle, top], [bus, top]], length, { colour });
   for (const place of targets) {
@@ -109,11 +109,12 @@ function drawMemory(draw) {
   pen.fillStyle = theme.text;
   pen.font = `600 ${layout.narrow ? 10 : 12}px ${theme.font}`;
   pen.textAlign = "right";
-  pen.fillText("memory", bus - 14, top - 12);
+  pen.fillText("Memory", bus - 14, top - 12);
   if (layout.narrow) return;
+  const word = pen.measureText("Memory ").width;
   pen.globalAlpha = 0.75;
   pen.font = `11px ${theme.font}`;
-  pen.fillText(`${view.rowOf("encoder").tokens.length} vectors, length ${threeDigits(length)} on average`, bus - 66, top - 12);
+  pen.fillText(`${view.rowOf("encoder").tokens.length} vectors, length ${digits(length)} on average`, bus - 18 - word, top - 12);
   pen.globalAlpha = 1;
 }
 
@@ -173,51 +174,52 @@ function drawBox(draw, box, place) {
   pen.setLineDash(off ? [4, 3] : []);
   pen.stroke();
   pen.setLineDash([]);
-  if (layout.zoomed) drawOpened(draw, box, place, off);
+  if (layout.opened) drawOpened(draw, box, place, off);
   else drawClosed(draw, box, place, off);
 }
 
-// One line: name, heads in miniature, the vector's length; below it the share.
+// One line: name, heads in miniature, the vector's length; along the bottom the share.
 function drawClosed(draw, box, place, off) {
   const { pen, theme, view, layout } = draw;
-  const below = box.heads && place.height === HEADS_BELOW;
-  const small = place.height < 18;
-  const middle = place.y + (below ? 12 : place.height / 2 - (view.has(box, "share") && !small ? 1 : 0)) + 0.5;
-  const size = small ? 10.5 : layout.narrow ? 11.5 : 13;
+  const small = /norm|add/.test(box.part);
+  const share = view.has(box, "share") && !small && !off;
+  const middle = place.y + (place.below ? 12 : place.height / 2 - (share ? 1 : 0)) + 0.5;
+  const size = Math.max((small ? 11 : layout.narrow ? 11.5 : 13.5) * Math.sqrt(layout.scale), small ? 9 : 10);
+  const brief = layout.narrow || (layout.zoom === FIT && place.width < 300);
+  const state = off ? ": off" : small && view.isOff(box, "residual") ? ", no residual" : "";
+  const [left, right] = [place.x + 8, place.x + place.width - 8];
   pen.fillStyle = theme.text;
   pen.font = `${small || box.part === "positions" ? "" : "600 "}${size}px ${theme.font}`;
   pen.textAlign = "left";
-  const name = layout.narrow ? box.short : box.title;
-  const title = off ? `${name}: off` : view.isOff(box, "residual") ? `${name}, no residual` : name;
-  pen.fillText(shortened(pen, title, place.width - 50), place.x + 8, middle);
-  const used = place.x + 8 + pen.measureText(title).width;
-  const number = view.numberOf(box);
-  pen.font = `${small ? 10 : 11}px ${theme.font}`;
+  const title = shortened(pen, (brief ? box.short : box.title) + state, place.width - 50);
+  pen.fillText(title, left, middle);
+  const used = left + pen.measureText(title).width + 8;
+  pen.font = `${Math.min(size, 11)}px ${theme.font}`;
   pen.textAlign = "right";
-  const right = place.x + place.width - 8;
-  pen.fillText(number, right, middle);
-  const room = right - 44 - used;
-  if (box.heads) {
-    const side = below ? Math.min(20, Math.floor((place.width - 12) / box.heads.count) - 2) : Math.min(24, Math.floor(room / box.heads.count) - 3);
-    const step = side + (below ? 2 : 3);
-    const x = below ? place.x + 8 : right - 44 - box.heads.count * step;
-    if (side >= 5 && !off) drawHeads(draw, box, [x, below ? place.y + 21 : place.y + (place.height - side) / 2 - 1], side, step);
+  pen.fillText(view.numberOf(box), right, middle);
+  const room = right - 40 - used;
+  if (box.heads && !off) {
+    const [width, height] = place.below ? [place.width - 16, 22] : [room, place.height - 8];
+    const side = Math.min(height, Math.floor(width / box.heads.count) - 2);
+    const x = place.below ? left : right - 40 - box.heads.count * (side + 2);
+    const y = place.below ? place.y + 21 : middle - side / 2;
+    if (side >= 5) drawHeads(draw, box, [x, y], side, side + 2);
   } else if (!small && room > 90 && box.parameters) {
     pen.globalAlpha = 0.7;
-    pen.fillText(`${compact(box.parameters)} parameters`, right - 50, middle);
+    pen.fillText(`${compact(box.parameters)} parameters`, right - 46, middle);
     pen.globalAlpha = 1;
   }
-  if (view.has(box, "share") && !small && !off) drawShare(draw, box, place);
+  if (share) drawShare(draw, box, place);
 }
 
 // The share of the new in the sum, as a line along the bottom of the box.
 function drawShare({ pen, view }, box, place) {
-  const [x, y, width] = [place.x + 4, place.y + place.height - 4, place.width - 8];
+  const [x, y, width] = [place.x + 4, place.y + place.height - 3, place.width - 8];
   pen.fillStyle = box.colour;
-  pen.globalAlpha = 0.35;
-  pen.fillRect(x, y, width, 2.5);
+  pen.globalAlpha = 0.3;
+  pen.fillRect(x, y, width, 2);
   pen.globalAlpha = 1;
-  pen.fillRect(x, y, width * view.value(box, "share"), 2.5);
+  pen.fillRect(x, y, width * view.value(box, "share"), 2);
 }
 
 // Name, size and work, the words with their numbers, and the heads.
@@ -235,12 +237,11 @@ function drawOpened(draw, box, place, off) {
   pen.textAlign = "left";
   pen.globalAlpha = 0.75;
   y += ROW_OF_WORDS;
-  pen.fillText(shortened(pen, sizeOf(box, layout.narrow), right - x), x, y);
+  drawFormula(pen, sizeOf(box, layout.narrow), [x, y], ["", 12, theme.font]);
   pen.globalAlpha = 1;
   for (const [formula, text] of box.words) {
     y += ROW_OF_WORDS;
-    pen.font = `italic 13px ${theme.font}`;
-    pen.fillText(shortened(pen, formula, right - x), x, y);
+    drawFormula(pen, formula, [x, y], ["italic ", 13, theme.font]);
     pen.font = `13px ${theme.font}`;
     if (layout.narrow) y += ROW_OF_WORDS;
     const start = x + (layout.narrow ? 10 : Math.min(190, 0.36 * place.width));
@@ -252,6 +253,20 @@ function drawOpened(draw, box, place, off) {
   pen.font = `11px ${theme.font}`;
   pen.textAlign = "center";
   for (let head = 0; head < box.heads.count; head += 1) pen.fillText(String(head), x + head * (side + 5) + side / 2, y + 14 + side + 9);
+}
+
+// Letters after an underscore are a subscript.
+function drawFormula(pen, formula, [x, y], [style, size, font]) {
+  for (const [index, text] of formulaParts(formula).entries()) {
+    pen.font = `${style}${index % 2 ? 10 : size}px ${font}`;
+    pen.fillText(text, x, y + (index % 2 ? 4 : 0));
+    x += pen.measureText(text).width;
+  }
+}
+
+// Text and subscripts in turn: "x · W_Q" is ["x · W", "Q", ""].
+function formulaParts(formula) {
+  return formula.split(/_(\p{L}+|\d+)/u);
 }
 
 // Every head, (query, key), from left to right; on large ones the row of the chosen token is framed.
@@ -321,7 +336,7 @@ function drawCandidates(draw) {
   const { pen, view, theme, layout } = draw;
   const { left, width, top, beside } = layout.candidates;
   const softmax = view.boxes.at(-1);
-  const { candidates, predicts } = view.rowOf(softmax.stack);
+  const { candidates, predicts, tokens } = view.rowOf(softmax.stack);
   const position = view.positions[softmax.stack];
   const place = layout.places.get(softmax.name);
   const y = place.y + place.height / 2;
@@ -334,7 +349,8 @@ function drawCandidates(draw) {
   pen.font = `600 12px ${theme.font}`;
   pen.textAlign = "left";
   pen.fillStyle = theme.text;
-  pen.fillText(shortened(pen, `Predicts, for “${predicts[position]}”`, width), left + 2, top + 9);
+  const said = softmax.stack === "decoder" ? "Next token after" : "Token at the place of";
+  pen.fillText(shortened(pen, `${said} “${tokens[position]}”`, width), left + 2, top + 9);
   const label = Math.min(0.36 * width, 110);
   candidates[position].forEach(([token, share], index) => {
     const row = top + 20 + index * CANDIDATE;
@@ -350,6 +366,9 @@ function drawCandidates(draw) {
     pen.font = `11px ${theme.font}`;
     pen.fillText(percent(share), left + width, row + CANDIDATE / 2);
   });
+  pen.textAlign = "left";
+  pen.font = `12px ${theme.font}`;
+  pen.fillText(shortened(pen, `log p of the text: ${view.score()}`, width), left + 2, top + PREDICTION - 12);
 }
 
 // The chosen box, the one under the pointer, and the token that travels.
@@ -368,7 +387,7 @@ function drawMarksOfModel(canvas, view) {
   drawTraveller(pen, view);
 }
 
-// A pill with the token, at the inner side of the box.
+// A pill with the token: at the inner side of the box, or where it enters an opened one.
 function drawTraveller(pen, view) {
   const { layout, theme, box, traveller } = view;
   if (!layout.places.has(box.name)) return;
@@ -376,13 +395,16 @@ function drawTraveller(pen, view) {
   pen.font = `600 ${layout.narrow ? 10 : 12}px ${theme.font}`;
   const text = shortened(pen, token, layout.narrow ? 44 : 84);
   const width = pen.measureText(text).width + 16;
-  const column = layout.columns.get(box.stack);
-  const inner = column.outer < 0 ? column.inside[0] + column.inside[1] : column.inside[0];
-  const x = clamp(inner - width / 2, 2, layout.width - width - 2);
-  pen.fillStyle = theme.primary;
+  const { inside, outer, middle } = layout.columns.get(box.stack);
+  const beside = outer < 0 ? inside[0] + inside[1] - 6 : inside[0] - width + 6;
+  const x = clamp(layout.opened ? middle - width / 2 : beside, 2, layout.width - width - 2);
   pen.beginPath();
   pen.roundRect(x, traveller - 10, width, 20, 10);
+  pen.fillStyle = theme.primary;
   pen.fill();
+  pen.strokeStyle = theme.background;
+  pen.lineWidth = 1.5;
+  pen.stroke();
   pen.fillStyle = theme.background;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
@@ -406,4 +428,9 @@ function compact(number) {
 
 function percent(share) {
   return `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+}
+
+// Three digits, with commas: 0.0123, 24.8, 13,600
+function digits(number) {
+  return withMinus(number.toLocaleString("en", { maximumSignificantDigits: 3 }));
 }

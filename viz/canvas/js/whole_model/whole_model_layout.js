@@ -1,14 +1,21 @@
 // Where everything stands in the picture of the whole model: bottom to top, encoder left, decoder right, as in figure 1.
 
-const HEIGHTS = { embedding: 24, positions: 20, feed_forward: 26, norm: 16, add_norm: 16, add: 14, output: 24, softmax: 22 };
-const HEADS_BESIDE = 32; // pixels, height of an attention with its heads beside its name
-const HEADS_BELOW = 42; // with its heads below its name
-const STEP_UP = 8; // pixels between two boxes
-const AROUND = 8; // pixels between a layer's frame and its boxes
-const TOKENS = 46; // pixels below a stack, for its tokens
-const ROW_OF_WORDS = 19; // pixels from line to line in an opened box
-const CANDIDATE = 17; // pixels from candidate to candidate
-const PHONE = 560; // pixels: narrower pictures have short names
+// Pixels at scale 1; how an attention is drawn depends on the zoom.
+const HEIGHTS = { embedding: 24, positions: 20, feed_forward: 26, norm: 17, add_norm: 17, add: 15, output: 24, softmax: 22 };
+const HEADS_BESIDE = 32; // height of an attention with its heads beside its name
+const HEADS_BELOW = 46; // with its heads below its name
+const STEP_UP = 8; // between two boxes
+const AROUND = 8; // between a layer's frame and its boxes
+const TOKENS = 46; // below a stack, for its tokens
+const ROW_OF_WORDS = 19; // from line to line in an opened box
+const CANDIDATE = 17; // from candidate to candidate
+const PREDICTION = 5 * CANDIDATE + 42; // candidates with their title, and log p
+const ABOVE = 190; // of the page above the picture
+const SMALLEST = 0.56; // scale
+const PHONE = 560; // narrower pictures have short names
+
+const [FIT, BOXES, LAYER] = [0, 1, 2];
+const ZOOMS = ["The whole model", "The whole model, larger", "One layer"];
 
 // Boxes of the same layer as `box`; outside the layers, those before the first layer or after the last one.
 function groupOf(boxes, box) {
@@ -18,17 +25,25 @@ function groupOf(boxes, box) {
   return own.filter((each) => each.layer === box.layer && (box.layer !== null || isInput(each) === isInput(box)));
 }
 
-function layOutModel({ boxes, header, width, zoomed, box }) {
+function layOutModel(view) {
+  const whole = layOutAt(view, 1);
+  if (view.zoom !== FIT) return whole;
+  const scale = clamp((innerHeight - ABOVE - TOKENS) / (whole.height - TOKENS), SMALLEST, 1);
+  return scale === 1 ? whole : layOutAt(view, scale);
+}
+
+function layOutAt({ boxes, header, width, zoom, box }, scale) {
   const narrow = width < PHONE;
-  const shown = zoomed ? groupOf(boxes, box) : boxes;
+  const opened = zoom === LAYER;
+  const shown = opened ? groupOf(boxes, box) : boxes;
   const stacks = header.rows.filter(({ name }) => shown.some(({ stack }) => stack === name));
   const two = stacks.length === 2;
-  const gutter = two ? (narrow ? 24 : clamp(width * 0.1, 50, 110)) : 0;
+  const gutter = two ? (narrow ? 24 : clamp(width * 0.12, 60, 120)) : 0;
   const loop = narrow ? 20 : 40;
-  const widest = two ? 430 : zoomed ? 680 : 560;
-  const column = Math.min((width - gutter) / stacks.length, widest);
-  const left = (width - stacks.length * column - gutter) / 2;
-  const layout = { narrow, zoomed, places: new Map(), frames: [], columns: new Map(), gutter, loop };
+  const aside = !two && !narrow && !opened ? 0.36 * width : 0; // for the candidates of a single stack
+  const column = Math.min((width - 2 - gutter - aside) / stacks.length, opened ? 680 : 430);
+  const left = (width - stacks.length * column - gutter - aside) / 2 + aside;
+  const layout = { narrow, opened, zoom, scale, width, gutter, loop, aside, places: new Map(), frames: [], columns: new Map() };
   stacks.forEach(({ name }, index) => {
     const outer = index ? 1 : -1; // the side of the residual connections
     const start = left + index * (column + gutter);
@@ -40,39 +55,39 @@ function layOutModel({ boxes, header, width, zoomed, box }) {
   placeCandidates(layout, shown);
   const top = Math.min(...[...layout.columns.values()].map((each) => each.top), layout.candidates?.top ?? 0);
   shiftDown(layout, 6 - top);
-  return { ...layout, width, height: 6 - top };
+  return { ...layout, height: 6 - top };
 }
 
 // From the bottom, y = 0, upwards.
 function stackUp(layout, column, boxes) {
+  const [between, around] = [STEP_UP * layout.scale, AROUND * layout.scale];
   let [y, frame] = [-TOKENS, null];
   for (const box of boxes) {
     if (box.layer !== (frame?.layer ?? null)) {
-      if (frame) y -= AROUND;
+      if (frame) y -= around;
       frame = box.layer === null ? null : { layer: box.layer, column, bottom: y };
       if (frame) {
         layout.frames.push(frame);
-        y -= AROUND;
+        y -= around;
       }
     }
-    const height = heightOfBox(layout, box, column);
-    y -= height;
-    layout.places.set(box.name, { x: column.inside[0], y, width: column.inside[1], height });
-    if (frame) frame.top = y - AROUND;
-    y -= STEP_UP;
+    const place = { x: column.inside[0], width: column.inside[1], ...sizeInLayout(layout, box, column.inside[1]) };
+    y -= place.height;
+    layout.places.set(box.name, { ...place, y });
+    if (frame) frame.top = y - around;
+    y -= between;
   }
-  column.top = y - (frame ? AROUND : 0);
+  column.top = y - (frame ? around : 0);
 }
 
-function heightOfBox({ zoomed, narrow }, box, column) {
-  if (zoomed) return 30 + ROW_OF_WORDS * (linesOf(box, narrow) + 1) + (box.heads ? headSide(box, column.inside[1]) + 22 : 0);
-  if (!box.heads) return HEIGHTS[box.part];
-  return column.inside[1] < 250 ? HEADS_BELOW : HEADS_BESIDE;
-}
-
-// On a phone the formula and what it gives are two lines.
-function linesOf({ words }, narrow) {
-  return words.length * (narrow ? 2 : 1);
+// The height of a box, and whether its heads are below its name.
+function sizeInLayout({ opened, narrow, zoom, scale }, box, width) {
+  if (opened) {
+    const words = ROW_OF_WORDS * (box.words.length * (narrow ? 2 : 1) + 1);
+    return { height: 30 + words + (box.heads ? headSide(box, width) + 22 : 0) };
+  }
+  const below = Boolean(box.heads) && zoom === BOXES && width < 300;
+  return { below, height: scale * (below ? HEADS_BELOW : box.heads ? HEADS_BESIDE : HEIGHTS[box.part]) };
 }
 
 // Of a head in an opened box.
@@ -85,13 +100,12 @@ function placeCandidates(layout, shown) {
   const last = shown.at(-1);
   if (last.part !== "softmax") return;
   const place = layout.places.get(last.name);
-  const column = layout.columns.get(last.stack);
-  const encoder = layout.columns.get("encoder");
-  const height = 5 * CANDIDATE + 20;
-  const beside = encoder && encoder !== column && encoder.top - (place.y + place.height) > height - 60;
+  const [first, column] = [[...layout.columns.values()][0], layout.columns.get(last.stack)];
+  const beside = layout.aside > 0 || (first !== column && first.top - place.y > PREDICTION + 20);
+  const [start, room] = first === column ? [column.left - layout.aside, layout.aside - 20] : [first.left, first.width - 4];
   layout.candidates = beside
-    ? { left: encoder.left, width: encoder.width - 4, top: place.y - 4, height, beside }
-    : { left: place.x, width: place.width, top: place.y - height - 14, height, beside };
+    ? { left: start, width: room, top: place.y - 4, beside }
+    : { left: place.x, width: place.width, top: place.y - PREDICTION - 12, beside };
 }
 
 function shiftDown(layout, by) {
