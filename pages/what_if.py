@@ -15,6 +15,7 @@ from pages.parts.change_builder import build
 from pages.parts.change_list import show_experiments, show_list
 from pages.parts.forced_prefix import show_prefix
 from pages.parts.head_importance import show_which_heads
+from pages.parts.mistakes import show_mistakes
 from pages.widgets.chart import axis_labels
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
@@ -30,8 +31,9 @@ TABS = {
     "Where it moved": parts.show_heads,
     "Force a prefix": lambda view, _runs: show_prefix(view),
     "Which heads matter": lambda view, _runs: show_which_heads(view),
+    "Broken on purpose": lambda view, _runs: show_mistakes(view),
 }
-TRANSLATORS = ("Force a prefix", "Which heads matter")
+TRANSLATORS = ("Force a prefix", "Which heads matter", "Broken on purpose")
 """tabs that search for a translation"""
 
 view = open_page(__file__)

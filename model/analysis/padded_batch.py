@@ -87,11 +87,8 @@ def run_padded(translator: Translator, trace: Trace, kind: str, layer: int, pads
 
 def _run_batch(translator: Translator, trace: Trace, pads: int) -> tuple[list[int], _Parts, Array]:
     """The longer first text; the sentence's own rows of each result by (kind, layer); its logits."""
-    model = translator.model
-    device = model.output.weight.device
-    texts = [list(stream.tokens.ids) for stream in trace.streams.values()]
-    longer = [_repeat(ids, len(ids) + pads) for ids in texts]
-    batches = [pad_batch(list(pair), device) for pair in zip(texts, longer, strict=True)]
+    model, longer = translator.model, longer_texts(trace, pads)
+    batches = padded_texts(trace, longer, model.output.weight.device)
     paths = {address: path for address, (path, _) in model.attentions().items()}
     points = [f"{path}.{name}" for path in paths.values() for name in RESULTS]
     with applied(model, trace.interventions), recording(model, [*points, "logits"]) as activations:
@@ -101,6 +98,17 @@ def _run_batch(translator: Translator, trace: Trace, pads: int) -> tuple[list[in
         for address, path in paths.items()
     }
     return longer[0], found, activations["logits"][0, : len(trace.logits)].cpu().numpy()
+
+
+def longer_texts(trace: Trace, pads: int) -> list[list[int]]:
+    """Token ids of a second sentence, `pads` tokens longer, for each stream."""
+    return [_repeat(stream.tokens.ids, len(stream.tokens) + pads) for stream in trace.streams.values()]
+
+
+def padded_texts(trace: Trace, longer: Sequence[Sequence[int]], device: torch.device | str) -> list[torch.Tensor]:
+    """What the model reads, (2, position) for each stream: the trace's own text, padded, and the longer one."""
+    own = [list(stream.tokens.ids) for stream in trace.streams.values()]
+    return [pad_batch([ids, list(other)], device) for ids, other in zip(own, longer, strict=True)]
 
 
 def _repeat(ids: Sequence[int], length: int) -> list[int]:

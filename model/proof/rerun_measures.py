@@ -36,11 +36,13 @@ def two_runs(case: Case) -> float:
 def causality(case: Case) -> float | None:
     """Claim 6: replace each target token in turn; the largest change in the decoder's rows before it.
 
-    None where the target has one token, or an intervention lets a row see the future.
+    None where the target has one token, or an intervention lets a row see the future; without any intervention a mask
+    that does so is a mistake.
     """
     translator, trace = case.translator, case.trace
     masks = [attention.mask for attention in trace.attentions.values() if attention.causal]
-    if len(trace.tgt_ids) < 2 or any(np.triu(mask, 1).any() for mask in masks):
+    lifted = trace.interventions and any(np.triu(mask, 1).any() for mask in masks)
+    if len(trace.tgt_ids) < 2 or lifted:
         return None
     before = translator.record(trace, trace.interventions)
     ordinary, size = len(SPECIAL_TOKENS), translator.config.vocab_size - len(SPECIAL_TOKENS)

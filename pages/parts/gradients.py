@@ -194,9 +194,14 @@ def _describe_jacobian(view: View, row: int, tau: float) -> str:
     return "\n".join(lines)
 
 
-@st.fragment
 def show_distance(view: View) -> None:
     """The gradient over distance: this model on the sentence, three small models on the letters task."""
+    _show_distance(view)
+    links(why_attention="The three models, step by step and over length")
+
+
+@st.fragment
+def _show_distance(view: View) -> None:
     seed = _choose_weights("gradients_distance_weights", "random")
     run = view.translator, view.trace, seed
     found: DistanceGradients = compute_with_progress("gradients over distance", run, lambda: _each_row(*run))
@@ -222,7 +227,6 @@ def show_distance(view: View) -> None:
         "shapes, not heights**. Far distances have few pairs: hover to see how many. A trained LSTM has learned to "
         "carry its letters on; what the product of Jacobians does by itself shows with random weights."
     )
-    links(why_attention="The three models, step by step and over length")
     explain(
         "A recurrent network carries what it has read through every step in between, so its gradient is a product of "
         "as many Jacobians, and tends to vanish or explode with the distance. Attention sums over all positions: one "
@@ -262,9 +266,14 @@ def _describe_distance(found: DistanceGradients, results: Mapping[str, tuple[Arr
     return "A straight line through the logarithms, least squares:\n\n" + "\n".join(lines)
 
 
-@st.fragment
 def show_explanation(view: View) -> None:
     """Four measures of what each token mattered for one prediction, and tokens removed in their order."""
+    _show_explanation(view)
+    links(model_card="The model card: is attention an explanation?")
+
+
+@st.fragment
+def _show_explanation(view: View) -> None:
     trace, kind = view.trace, explained_kind(view.translator)
     layer = view.layer if view.layer in kind.layers else kind.layers[-1]
     rows = dict(enumerate(f"{i} {row}" for i, row in enumerate(decoder_rows(trace.row_tokens, trace.next_tokens))))
@@ -302,7 +311,6 @@ def show_explanation(view: View) -> None:
         calls["every_row"] = Call(judge, view.translator, trace, layer, every, removal, result=verdict)
         pictures.append(Picture("Deletion and insertion, every row", "gradients-removal-all", third))
     _explain_referee()
-    links(model_card="The model card: is attention an explanation?")
     export_tab(view, f"attention-explains-row-{row}", calls, *pictures)
 
 

@@ -167,7 +167,15 @@ TABS = {
     "gradients": ("part", "Through the layers", "Through the softmax", "Over distance", "Does attention explain?"),
     "masks": ("part", "Padding", "Before or after the softmax", "Lift the causal mask"),
     "temperature": ("part", "Before and after", "One row", "Divided by √d_k", "Many temperatures"),
-    "what_if": ("part", "Each token", "Next word", "Where it moved", "Force a prefix", "Which heads matter"),
+    "what_if": (
+        "part",
+        "Each token",
+        "Next word",
+        "Where it moved",
+        "Force a prefix",
+        "Which heads matter",
+        "Broken on purpose",
+    ),
     "decoding": ("part", "Greedy", "Beam", "Sampling", "Two temperatures", "Cost"),
     "training": (
         "training",
@@ -194,6 +202,7 @@ BUTTONS = {
     "Each box off": ("whole-each-off",),
     "Which heads matter": ("which_go", "which_curve"),
     "Many temperatures": ("temperature-run-many",),
+    "Broken on purpose": ("mistake_check",),
     "Does attention explain?": ("gradients_all",),
     "Is attention an explanation?": ("explain_head", "explain_kind", "explain_zero"),
 }

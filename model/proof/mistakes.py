@@ -1,0 +1,336 @@
+"""Ten classic mistakes in implementations of the paper, made on purpose in the running code.
+
+A mistake replaces lines in the source of the network's own methods. They run in a copy of the network that shares its
+weights, so nobody else's run changes. The claims then say what they notice.
+"""
+
+import copy
+import inspect
+import math
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from model.analysis.padded_batch import longer_texts, padded_texts, room_for_pads
+from model.checkpoints.translator import Translator
+from model.generation.search import greedy
+from model.generation.steps import Steps
+from model.hooks import explicit_path, recording
+from model.interventions import applied
+from model.network.attention import MultiHeadAttention
+from model.network.embedding import InputEmbedding
+from model.network.encoder_decoder import Transformer
+from model.network.layers import DecoderLayer
+from model.proof.claims import CLAIMS, Claim, Measurement, error_arrays
+from model.proof.measures import Case
+from model.trace import Array, Trace
+
+PADS = 4
+"""of the sentence, in a batch with a longer one"""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What a mistake replaces in one method."""
+
+    owner: type[nn.Module]
+    method: str
+    right: str
+    wrong: str
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One mistake, and where it shows."""
+
+    title: str
+    what: str
+    """what goes wrong, in one or two sentences"""
+    lines: tuple[Lines, ...]
+    runs: Literal["alone", "batch", "cache"] = "alone"
+    """the sentence alone; padded, in a batch with a longer one; or token by token with cached keys and values"""
+
+
+def _attention(right: str, wrong: str, method: str = "_explicit") -> tuple[Lines, ...]:
+    return (Lines(MultiHeadAttention, method, right, wrong),)
+
+
+MISTAKES: Mapping[str, Mistake] = MappingProxyType(
+    {
+        "transposed-mask": Mistake(
+            "Transposed causal mask",
+            "Each target token sees itself and what follows, and nothing before it. Trained like this, a model copies "
+            "the next token from its input: an excellent loss, and translations that make no sense.",
+            (
+                Lines(
+                    Transformer, "decode", "causal_mask(n, tgt.device)", "causal_mask(n, tgt.device).transpose(-2, -1)"
+                ),
+            ),
+        ),
+        "no-padding-mask": Mistake(
+            "Padding mask forgotten",
+            "Alone, a sentence is translated as before; in a batch with a longer one it attends to its own padding. "
+            "Tests with a batch of one never notice. Here the sentence is padded by four tokens.",
+            (
+                Lines(
+                    Transformer,
+                    "encode",
+                    "mask = src_mask & window_mask(",
+                    "mask = torch.ones_like(src_mask) & window_mask(",
+                ),
+                Lines(
+                    Transformer,
+                    "decode",
+                    "memory, tgt_mask, src_mask))",
+                    "memory, tgt_mask, torch.ones_like(src_mask)))",
+                ),
+            ),
+            "batch",
+        ),
+        "softmax-over-queries": Mistake(
+            "Softmax over the queries",
+            "The columns sum to 1 instead of the rows: queries compete for each key, so a weight depends on all other "
+            "queries, later ones included.",
+            _attention("masked.softmax(dim=-1)", "masked.softmax(dim=-2)"),
+        ),
+        "heads-by-view": Mistake(
+            "Heads joined by view",
+            "Without the transposition, the numbers are read in the order (head, position), and a row gets several "
+            "positions of one head. All shapes are right, so nothing fails.",
+            _attention(
+                "z.transpose(1, 2).flatten(-2)", "z.contiguous().view(z.shape[0], z.shape[2], -1)", "_join_heads"
+            ),
+        ),
+        "no-scaling": Mistake(
+            "No division by √d_k",
+            "Scores are √d_k times too large, and the softmax puts nearly all weight on one key.",
+            _attention("self.scaled(scores / self.divisor)", "self.scaled(scores)"),
+        ),
+        "no-embedding-scale": Mistake(
+            "No √d_model on the embeddings",
+            "The positional encoding is then √d_model times too loud, and drowns the words (section 3.4).",
+            (Lines(InputEmbedding, "forward", "self.tokens(tokens) * self.scale", "self.tokens(tokens)"),),
+        ),
+        "zero-after-softmax": Mistake(
+            "Masked after the softmax",
+            "Masked weights are set to 0, and the rest is not divided by its sum: rows sum to less than 1, and how "
+            "much less depends on the words that should be hidden.",
+            _attention(
+                "masked.softmax(dim=-1).masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)",
+                "scaled.softmax(dim=-1).masked_fill(~mask, 0.0)",
+            ),
+        ),
+        "cross-reads-x": Mistake(
+            "Cross-attention reads x",
+            "A line copied from self-attention: keys and values come from the decoder instead of the memory. Nothing "
+            "fails, and the translation has never seen the source.",
+            (
+                Lines(
+                    DecoderLayer,
+                    "forward",
+                    "self.cross_attn(x, memory, src_mask, cross)",
+                    "self.cross_attn(x, x, tgt_mask)",
+                ),
+            ),
+        ),
+        "half-precision-mask": Mistake(
+            "−1e9 in half precision",
+            "The largest number of fp16 is 65,504, so −1e9 becomes −∞, and 0 · −∞ is not a number: one masked key, and "
+            "every result is NaN.",
+            _attention(
+                "scaled.masked_fill(~mask, -torch.inf)",
+                "(scaled.half() + (~mask).half() * torch.tensor(-1e9).half()).to(scaled.dtype)",
+            ),
+        ),
+        "positions-restart": Mistake(
+            "Positions that restart",
+            "With a cache each step embeds a single token; without its position every token stands at position 0. "
+            "Training and teacher forcing never notice. Here the target is given to the cached steps.",
+            (
+                Lines(
+                    Transformer,
+                    "decode_next",
+                    "self.tgt_embedding(tokens[:, None], start=position)",
+                    "self.tgt_embedding(tokens[:, None])",
+                ),
+            ),
+            "cache",
+        ),
+    }
+)
+"""by name, in the order in which a sentence meets them"""
+
+
+@dataclass(frozen=True)
+class BrokenRun:
+    """A run with a mistake in the code."""
+
+    written: tuple[int, ...]
+    """token ids of the greedy translation"""
+    right: tuple[int, ...]
+    """the same without the mistake"""
+    log_p: float
+    """of the trace's target, in nats; NaN where the mistake gives no numbers"""
+    pattern: Array
+    """(heads, query, key): attention weights; in a batch the padding's keys come last"""
+    mask: Array
+    """bool (heads, query, key): True = may attend"""
+
+
+@torch.inference_mode()
+def run_mistake(translator: Translator, trace: Trace, name: str, kind: str, layer: int) -> BrokenRun:
+    """Run the trace's sentence with the mistake `name`: the same target, and greedy decoding.
+
+    `kind` and `layer` say whose attention weights are returned. The trace's interventions take part.
+
+    Raises:
+        ValueError: no room for padding beside this sentence.
+    """
+    mistake, model = MISTAKES[name], break_model(translator, name).model
+    sources = [trace.src_ids]
+    if mistake.runs == "batch":
+        if room_for_pads(translator, trace) < PADS:
+            raise ValueError("This sentence is too long for a batch with a longer one.")
+        sources.append(longer_texts(trace, PADS)[0])
+    path, _ = model.attentions()[kind, layer]
+    run = _step_by_step if mistake.runs == "cache" else _at_once
+    with applied(model, trace.interventions), explicit_path():
+        logits, pattern, mask = run(model, trace, mistake, path)
+        written = greedy(model, sources, use_cache=mistake.runs == "cache")[0].tokens
+    with applied(translator.model, trace.interventions):
+        right = greedy(translator.model, [trace.src_ids], use_cache=False)[0].tokens
+    log_p = logits.double().log_softmax(-1)[range(len(trace.next_ids)), list(trace.next_ids)].sum().item()
+    queries = len(trace.attention(kind, layer).query_tokens)
+    pattern, mask = (tensor[0, :, :queries].cpu().numpy() for tensor in (pattern, mask))
+    return BrokenRun(tuple(written), tuple(right), log_p, pattern, mask)
+
+
+def _at_once(model: Transformer, trace: Trace, mistake: Mistake, path: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits (row, vocabulary), weights and mask (batch, heads, query, key) of a teacher-forced run."""
+    device = model.output.weight.device
+    texts = [torch.tensor([stream.tokens.ids], device=device) for stream in trace.streams.values()]
+    if mistake.runs == "batch":
+        texts = padded_texts(trace, longer_texts(trace, PADS), device)
+    with recording(model, [f"{path}.pattern", f"{path}.mask"]) as found:
+        logits = model(*texts)[0, : len(trace.next_ids)]
+    return logits, found[f"{path}.pattern"], found[f"{path}.mask"]
+
+
+def _step_by_step(model: Transformer, trace: Trace, _mistake: Mistake, path: str) -> tuple[Tensor, Tensor, Tensor]:
+    """The same from cached steps that are given the trace's target."""
+    with recording(model, [f"{path}.pattern", f"{path}.mask"]) as found:
+        steps, rows, activations = Steps(model, [trace.src_ids]), [], []
+        for token in trace.next_ids:
+            rows.append(next(steps)[0])
+            activations.append([found[f"{path}.{name}"] for name in ("pattern", "mask")])
+            steps.extend(torch.full_like(steps.prefixes[:, 0], token))
+    if path.startswith("encoder."):
+        return torch.stack(rows), *activations[-1]
+    width = activations[-1][0].shape[-1]
+    padded = [[nn.functional.pad(x, (0, width - x.shape[-1])) for x in step] for step in activations]
+    pattern, mask = (torch.cat(steps, dim=2) for steps in zip(*padded, strict=True))
+    return torch.stack(rows), pattern, mask
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the claims say of a broken run."""
+
+    measurements: tuple[Measurement, ...]
+    """in the order of the claims, those measured so far; in the run's own precision alone"""
+    refusal: str
+    """why there is no Trace to measure, because its parts do not fit each other; empty if there is one"""
+    done: float
+    """0 to 1"""
+
+    @property
+    def broken(self) -> tuple[Measurement, ...]:
+        """The claims that do not hold."""
+        return tuple(measured for measured in self.measurements if not measured.holds)
+
+
+def check_mistake(
+    translator: Translator, trace: Trace, name: str, kind: str, layer: int, head: int
+) -> Iterator[Verdict]:
+    """Measure every claim on the sentence's run in the broken model; yields after each.
+
+    `kind`, `layer` and `head`: of the claims that are about one head.
+    """
+    twin = break_model(translator, name)
+    try:
+        run = twin.trace_ids(trace.source, trace.next_ids, trace.interventions)
+    except ValueError as error:
+        yield Verdict((), str(error), 1.0)
+        return
+    case, found = Case(twin, run, kind, layer, head), []
+    claims = [claim for claim in CLAIMS if claim.measure]
+    for claim in claims:
+        found.append(Measurement(claim, _error(claim, case), None, 0.0))
+        yield Verdict(tuple(found), "", len(found) / len(claims))
+
+
+def mistake_errors(
+    translator: Translator, trace: Trace, name: str, kind: str, layer: int, head: int
+) -> dict[str, Array]:
+    """Label and error of every claim on the broken run, as in `error_arrays`; arguments as in `check_mistake`."""
+    *_, verdict = check_mistake(translator, trace, name, kind, layer, head)
+    return verdict_arrays(verdict)
+
+
+def verdict_arrays(verdict: Verdict) -> dict[str, Array]:
+    """The same of a verdict that is known."""
+    return error_arrays({measured.claim: measured for measured in verdict.measurements})
+
+
+def _error(claim: Claim, case: Case) -> float | None:
+    """The claim's error; infinite where the broken model cannot even be measured."""
+    # Without this, decoding would take the fused kernel, which knows nothing of the mistake.
+    with np.errstate(all="ignore"), explicit_path():
+        try:
+            return claim.measure(case)
+        except (ValueError, RuntimeError, IndexError):
+            return math.inf
+
+
+def break_model(translator: Translator, name: str) -> Translator:
+    """The same weights in a network with the mistake `name` in its code."""
+    model = translator.model
+    shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    broken, classes = copy.deepcopy(model, shared), {}
+    for lines in MISTAKES[name].lines:
+        classes.setdefault(lines.owner, {})[lines.method] = _rewrite(lines)
+    for module in broken.modules():
+        if type(module) in classes:
+            owner = type(module)
+            module.__class__ = type(owner.__name__, (owner,), classes[owner])
+    return replace(translator, model=broken)
+
+
+def code_around(lines: Lines) -> tuple[str, str]:
+    """Right and wrong: the line of the method's source that changes, with the lines before and after it."""
+    source = _source(lines).splitlines()
+    at = next(i for i, line in enumerate(source) if lines.right in line)
+    right = textwrap.dedent("\n".join(source[at - 1 : at + 2]))
+    return right, right.replace(lines.right, lines.wrong)
+
+
+def _source(lines: Lines) -> str:
+    source = textwrap.dedent(inspect.getsource(getattr(lines.owner, lines.method)))
+    if source.count(lines.right) != 1:
+        raise ValueError(f"{lines.owner.__name__}.{lines.method} does not contain {lines.right!r} once")
+    return source
+
+
+def _rewrite(lines: Lines) -> Callable[..., Any]:
+    """The method, with the wrong line in place of the right one."""
+    source = _source(lines)
+    namespace = vars(sys.modules[lines.owner.__module__]) | {"torch": torch}
+    exec(source.replace(lines.right, lines.wrong), namespace)
+    return namespace[lines.method]
