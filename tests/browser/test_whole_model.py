@@ -37,6 +37,13 @@ def test_a_token_travels_is_switched_and_opens_its_page(server: str, visitor: Vi
     visitor.settle()
     assert "whole_off" not in query(visitor)
 
+    for _ in range(2):
+        marks.press("+")
+    assert list(json.loads(marks.get_attribute("data-places"))) == [
+        name for name in boxes if name.startswith("decoder.1.")
+    ]
+    for _ in range(2):
+        marks.press("-")
     places = json.loads(marks.get_attribute("data-places"))
     x, y = places["decoder.0.feed_forward"]
     for _ in range(2):

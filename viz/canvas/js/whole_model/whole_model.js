@@ -8,6 +8,7 @@ const KEYS =
 const TRAVELS = "the token travels through the whole model";
 const BEAT = 1300; // milliseconds at each box while the token travels by itself
 const TRAVEL = 260; // milliseconds from box to box
+const ZOOMING = 380; // milliseconds
 const REST = 600; // milliseconds without a move until the page is told
 
 class View extends Picture {
@@ -229,7 +230,8 @@ class View extends Picture {
   }
 
   onKey(event) {
-    if (hasModifier(event)) return;
+    const zoom = { "+": 1, "=": 1, "-": -1 }[event.key]; // on many keyboards plus needs Shift
+    if (hasModifier(event) && !(zoom && event.shiftKey)) return;
     const step = { ArrowUp: 1, ArrowDown: -1 }[event.key];
     const token = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     const layer = { PageUp: 1, PageDown: -1 }[event.key];
@@ -240,7 +242,7 @@ class View extends Picture {
     else if (end !== undefined) this.goTo(this.boxes.at(end));
     else if (event.key === "Enter") this.ask("open");
     else if (event.key === " ") this.play(!this.playing);
-    else if (event.key === "+" || event.key === "-") this.zoomTo(this.zoom + (event.key === "+" ? 1 : -1));
+    else if (zoom) this.zoomTo(this.zoom + zoom);
     else return;
     event.preventDefault();
   }
@@ -317,10 +319,24 @@ class View extends Picture {
   }
 
   zoomTo(zoom) {
+    const [group, old] = [groupOf(this.boxes, this.box), this.layout];
+    const ghost = copyOf(this.all);
     this.zoom = clamp(zoom, FIT, LAYER);
     this.draw();
+    this.morph(ghost, boundsOf(old, group), boundsOf(this.layout, group));
     this.keepInView();
     this.spoken.textContent = ZOOMS[this.zoom];
+  }
+
+  // The old picture grows or shrinks into the new one, so that the layer of the token stays where the eye is.
+  morph(ghost, from, to) {
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    const [across, down] = [to.width / from.width, to.height / from.height];
+    const moved = `translate(${to.x - across * from.x}px, ${to.y - down * from.y}px) scale(${across}, ${down})`;
+    this.marks.parentNode.append(ghost);
+    const steps = [{ transform: "none", opacity: 1 }, { transform: moved, opacity: 0 }];
+    ghost.animate(steps, { duration: ZOOMING, easing: "ease-in-out" }).finished.finally(() => ghost.remove());
+    this.all.animate([{ opacity: 0 }, { opacity: 1 }], { duration: ZOOMING, easing: "ease-in" });
   }
 
   // For a switch or a page; the page learns where the token is, too.
@@ -388,11 +404,11 @@ class View extends Picture {
   drawLegend() {
     const pooled = this.boxes.some(({ heads }) => heads && (heads.queries > heads.cells[0] || heads.keys > heads.cells[1]));
     const text = `Lines: as thick as the chosen token’s vector is long, ${digits(longestVector(this))} the thickest`;
-    const heads = `heads: attention weights${pooled ? ", a cell shows the largest of several" : ""}`;
     const entries = [
       element("span", "", text),
       element("span", "", "in a box, right: length of what it gives; below: its share of the sum"),
-      colourRange([heads], "0", this.colours, "1"),
+      colourRange(["heads: attention weights"], "0", this.colours, "1"),
+      ...(pooled ? [element("span", "", "a cell of a head shows the largest of several weights")] : []),
     ];
     this.legend.replaceChildren(...entries);
     this.out.disabled = this.zoom === FIT;
@@ -406,6 +422,14 @@ class View extends Picture {
     drawLayer(pen, canvas, (layer) => drawModel(layer, this), EDGE, top, layout.width, layout.height);
     return size;
   }
+}
+
+function copyOf(canvas) {
+  const copy = element("canvas", "ghost");
+  [copy.width, copy.height] = [canvas.width, canvas.height];
+  [copy.style.width, copy.style.height] = [canvas.style.width, canvas.style.height];
+  copy.getContext("2d").drawImage(canvas, 0, 0);
+  return copy;
 }
 
 // As shared/elements.js names a button.

@@ -185,7 +185,7 @@ function drawClosed(draw, box, place, off) {
   const share = view.has(box, "share") && !small && !off;
   const middle = place.y + (place.below ? 12 : place.height / 2 - (share ? 1 : 0)) + 0.5;
   const size = Math.max((small ? 11 : layout.narrow ? 11.5 : 13.5) * Math.sqrt(layout.scale), small ? 9 : 10);
-  const brief = layout.narrow || (layout.zoom === FIT && place.width < 300);
+  const brief = place.width < (box.heads && !place.below ? 290 : 180);
   const state = off ? ": off" : small && view.isOff(box, "residual") ? ", no residual" : "";
   const [left, right] = [place.x + 8, place.x + place.width - 8];
   pen.fillStyle = theme.text;

@@ -1,7 +1,7 @@
 // Where everything stands in the picture of the whole model: bottom to top, encoder left, decoder right, as in figure 1.
 
 // Pixels at scale 1; how an attention is drawn depends on the zoom.
-const HEIGHTS = { embedding: 24, positions: 20, feed_forward: 26, norm: 17, add_norm: 17, add: 15, output: 24, softmax: 22 };
+const HEIGHTS = { embedding: 24, positions: 20, feed_forward: 26, norm: 16, add_norm: 17, add: 14, output: 24, softmax: 22 };
 const HEADS_BESIDE = 32; // height of an attention with its heads beside its name
 const HEADS_BELOW = 46; // with its heads below its name
 const STEP_UP = 8; // between two boxes
@@ -9,6 +9,7 @@ const AROUND = 8; // between a layer's frame and its boxes
 const TOKENS = 46; // below a stack, for its tokens
 const ROW_OF_WORDS = 19; // from line to line in an opened box
 const CANDIDATE = 17; // from candidate to candidate
+const MEMORY = 26; // above the encoder, for what it hands over
 const PREDICTION = 5 * CANDIDATE + 42; // candidates with their title, and log p
 const ABOVE = 190; // of the page above the picture
 const SMALLEST = 0.56; // scale
@@ -40,9 +41,10 @@ function layOutAt({ boxes, header, width, zoom, box }, scale) {
   const two = stacks.length === 2;
   const gutter = two ? (narrow ? 24 : clamp(width * 0.12, 60, 120)) : 0;
   const loop = narrow ? 20 : 40;
-  const aside = !two && !narrow && !opened ? 0.36 * width : 0; // for the candidates of a single stack
-  const column = Math.min((width - 2 - gutter - aside) / stacks.length, opened ? 680 : 430);
-  const left = (width - stacks.length * column - gutter - aside) / 2 + aside;
+  const alone = !two && !narrow && !opened;
+  const [aside, beside] = alone ? [0.34 * width, 44] : [0, 2]; // for a single stack's candidates, and its token
+  const column = Math.min((width - gutter - aside - beside) / stacks.length, opened ? 680 : 430);
+  const left = (width - stacks.length * column - gutter - aside - beside) / 2 + aside;
   const layout = { narrow, opened, zoom, scale, width, gutter, loop, aside, places: new Map(), frames: [], columns: new Map() };
   stacks.forEach(({ name }, index) => {
     const outer = index ? 1 : -1; // the side of the residual connections
@@ -52,6 +54,7 @@ function layOutAt({ boxes, header, width, zoom, box }, scale) {
     layout.columns.set(name, place);
     stackUp(layout, place, shown.filter(({ stack }) => stack === name));
   });
+  if (two) layout.columns.get("encoder").top -= MEMORY;
   placeCandidates(layout, shown);
   const top = Math.min(...[...layout.columns.values()].map((each) => each.top), layout.candidates?.top ?? 0);
   shiftDown(layout, 6 - top);
@@ -101,7 +104,7 @@ function placeCandidates(layout, shown) {
   if (last.part !== "softmax") return;
   const place = layout.places.get(last.name);
   const [first, column] = [[...layout.columns.values()][0], layout.columns.get(last.stack)];
-  const beside = layout.aside > 0 || (first !== column && first.top - place.y > PREDICTION + 20);
+  const beside = layout.aside > 0 || (first !== column && first.top - place.y > PREDICTION);
   const [start, room] = first === column ? [column.left - layout.aside, layout.aside - 20] : [first.left, first.width - 4];
   layout.candidates = beside
     ? { left: start, width: room, top: place.y - 4, beside }
@@ -113,6 +116,16 @@ function shiftDown(layout, by) {
   for (const frame of layout.frames) [frame.top, frame.bottom] = [frame.top + by, frame.bottom + by];
   for (const column of layout.columns.values()) [column.top, column.bottom] = [column.top + by, by];
   if (layout.candidates) layout.candidates.top += by;
+}
+
+// The rectangle around the boxes of a group.
+function boundsOf(layout, boxes) {
+  const places = boxes.map(({ name }) => layout.places.get(name)).filter(Boolean);
+  const [x, y] = ["x", "y"].map((side) => Math.min(...places.map((place) => place[side])));
+  const [right, bottom] = [["x", "width"], ["y", "height"]].map(([side, size]) => {
+    return Math.max(...places.map((place) => place[side] + place[size]));
+  });
+  return { x, y, width: right - x, height: bottom - y };
 }
 
 // A box in the picture, or a token of a stack.
