@@ -40,8 +40,10 @@ def count_tokens(kind: Kind, trace: Trace, row: int) -> int:
     return row + 1 if kind.causal else len(trace.streams[kind.keys].tokens)
 
 
-def measure_tokens(translator: Checkpoint, trace: Trace, layer: int, rows: Sequence[int]) -> dict[str, Array]:
+def measure_tokens(translator: Checkpoint, trace: Trace, layer: int, rows: Sequence[int]) -> Iterator[dict[str, Array]]:
     """By name, one of MEASURES: how much each token of the text mattered for the token that each row predicts.
+
+    Yields after each batch of runs with zeroed values, NaN where not yet run; the whole result last.
 
     (row, token), none negative: |gradient x input|; attention weight, the mean over the heads of the layer;
     ||sum over heads of alpha v W_O|| (Kobayashi et al. 2020, section 3); value zeroing in all heads of the layer.
@@ -50,13 +52,13 @@ def measure_tokens(translator: Checkpoint, trace: Trace, layer: int, rows: Seque
     attention = trace.attention(kind.name, layer)
     values = attention.v.astype(np.float64) @ attention.projections.w_o.astype(np.float64)
     mixed = np.einsum("hrk,hkd->rkd", attention.pattern[:, rows].astype(np.float64), values)
-    *_, zeroed = zero_values(translator, trace, kind.name, layer)
-    return {
+    measures = {
         "gradient": np.abs(gradient_times_input(translator, trace, rows)[kind.keys]),
         "weights": attention.pattern[:, rows].mean(axis=0, dtype=np.float64),
         "norms": np.linalg.norm(mixed, axis=-1),
-        "zeroing": zeroed.distance[rows],
     }
+    for zeroed in zero_values(translator, trace, kind.name, layer):
+        yield measures | {"zeroing": zeroed.distance[rows]}
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,8 @@ class Verdict:
 def judge(
     translator: Checkpoint, trace: Trace, layer: int, rows: Sequence[int], removal: Removal = "embedding"
 ) -> Iterator[Verdict]:
-    """Remove tokens in the order of each measure, for each row; yields after each order, NaN where not yet run.
+    """Remove tokens in the order of each measure, for each row; yields while it measures and after each order, NaN
+    where not yet run.
 
     Args:
         translator: any opened checkpoint.
@@ -94,10 +97,11 @@ def judge(
         rows: which predicted tokens to explain.
         removal: what removes a token: its embedding becomes 0, its position stays; or no attention may read it.
     """
-    kind, rows, measures = explained_kind(translator), list(rows), measure_tokens(translator, trace, layer, rows)
-    count = len(MEASURES)
+    kind, rows, count = explained_kind(translator), list(rows), len(MEASURES)
     log_p = np.full((len(rows), count + RANDOM_ORDERS, 2, len(SHARES)), np.nan)
     agreement = np.full((len(rows), count, count), np.nan)
+    for measures in measure_tokens(translator, trace, layer, rows):  # noqa: B007 - the last one is the result
+        yield Verdict(log_p[:, : count + 1], agreement, 0.0)
     for i, row in enumerate(rows):
         n, numbers = count_tokens(kind, trace, row), np.random.default_rng(row)
         own = [values[i, :n] for values in measures.values()]

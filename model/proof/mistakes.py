@@ -142,8 +142,8 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
         ),
         "half-precision-mask": Mistake(
             "−1e9 in half precision",
-            "The largest number of fp16 is 65,504, so −1e9 becomes −∞, and 0 · −∞ is not a number: one masked key, and "
-            "every result is NaN.",
+            "The largest number of fp16 is 65,504, so −1e9 becomes −∞. For every key that is not masked, 0 · −∞ is "
+            "then not a number, and NaN spreads to every result.",
             _attention(
                 "scaled.masked_fill(~mask, -torch.inf)",
                 "(scaled.half() + (~mask).half() * torch.tensor(-1e9).half()).to(scaled.dtype)",

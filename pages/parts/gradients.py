@@ -1,7 +1,8 @@
 """Gradients: one function per tab."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -281,7 +282,10 @@ def _show_explanation(view: View) -> None:
     row = min(select("The row that", rows, "gradients_at", default=len(rows) // 2, place=left), len(rows) - 1)
     removal = choice("A token is removed by", REMOVALS, "gradients_removal", place=right)
     measured = view.translator, trace, layer, [row]
-    values = read_measures(*measured)
+    values = _at_once_or_asked(view, "Measure each token", "gradients_measure", measured[1:], _each_measure, *measured)
+    if values is None:
+        st.caption("This text is long: nothing is measured until you press the button.")
+        return
     n = count_tokens(kind, trace, row)
     tokens = trace.streams[kind.keys].tokens.labels[:n]
     shares = {NAMES[name]: _share(found[0, :n]) for name, found in values.items()}
@@ -292,7 +296,8 @@ def _show_explanation(view: View) -> None:
         f"Gradient × input: of log p of this row's token, at the embedding of each token it may read"
         + (", which passes through all layers." if len(kind.layers) > 1 else ".")
     )
-    verdict = _judge_row(view, layer, row, removal)
+    label, case = "Remove tokens in the order of each measure", (*measured[1:], removal)
+    verdict = _at_once_or_asked(view, label, "gradients_one", case, _each_order, view, layer, [row], removal)
     calls = {"measures": Call(measure_tokens, *measured, result=values)}
     pictures = [Picture("What each token mattered", "gradients-measures", figure)]
     if verdict is not None:
@@ -318,14 +323,18 @@ def _share(values: Array) -> Array:
     return values / values.sum() if values.sum() else values
 
 
-def _judge_row(view: View, layer: int, row: int, removal: Removal) -> Verdict | None:
-    """Of the chosen row: at once for a short text, on request for a long one."""
-    case = view.trace, layer, row, removal
-    tokens = sum(len(stream.tokens) for stream in view.trace.streams.values())
-    if tokens <= MOST_TOKENS:
-        return compute_with_progress("gradients row", case, lambda: _each_order(view, layer, [row], removal))
-    label = "Remove tokens in the order of each measure"
-    return compute_on_request(label, "gradients_one", case, lambda: _each_order(view, layer, [row], removal))
+def _at_once_or_asked(
+    view: View, label: str, key: str, case: tuple, steps: Callable[..., Iterator[tuple[float, Any]]], *args: Any
+) -> Any:
+    """The result of `steps(*args)`: at once for a short text; for a long one on request, None before."""
+    if sum(len(stream.tokens) for stream in view.trace.streams.values()) <= MOST_TOKENS:
+        return compute_with_progress(key, case, lambda: steps(*args))
+    return compute_on_request(label, key, case, lambda: steps(*args))
+
+
+def _each_measure(*run: Any) -> Iterator[tuple[float, dict[str, Array]]]:
+    for values in measure_tokens(*run):
+        yield float(np.isfinite(values["zeroing"]).mean()), values
 
 
 def _judge_all(view: View, layer: int, removal: Removal) -> Verdict | None:
@@ -399,4 +408,3 @@ def _choose_weights(key: str, default: str = "trained") -> int | None:
 
 
 read_stream = shared_result("Back-propagating through the run …")(stream_gradients)
-read_measures = shared_result("Measuring each token …")(measure_tokens)

@@ -75,11 +75,11 @@ def _show_mistake(view: View) -> None:
 
 
 def _show_lines(lines: Lines) -> None:
-    st.caption(f"{lines.owner.__module__.replace('.', '/')}.py, {lines.owner.__name__}.{lines.method}")
-    for column, title, code in zip(st.columns(2), ("✓ right", "✗ wrong"), code_around(lines), strict=True):
-        with column:
-            st.markdown(title)
-            st.code(code, language="python", wrap_lines=True)
+    path = f"{lines.owner.__module__.replace('.', '/')}.py"
+    st.caption(f"{path}, {lines.owner.__name__}.{lines.method}; with −: the mistake, with +: the line as it should be")
+    pairs = zip(*(code.splitlines() for code in code_around(lines)), strict=True)
+    diff = [f"  {right}" if right == wrong else f"- {wrong}\n+ {right}" for right, wrong in pairs]
+    st.code("\n".join(diff), language="diff", wrap_lines=True)
 
 
 def _show_text(view: View, found: BrokenRun) -> None:

@@ -104,7 +104,7 @@ def test_measures_and_curves_are_the_models_and_all_rows_wait_for_the_button(ope
     assert not app.exception
     kind = translator.kinds[-1]
     seen = 3 if kind.causal else len(trace.src_tokens)
-    measures = measure_tokens(translator, trace, 1, [2])
+    *_, measures = measure_tokens(translator, trace, 1, [2])
     for drawn, name in zip(figure(app, "gradients-measures")["data"], MEASURES, strict=True):
         right = measures[name][0, :seen]
         assert numbers(drawn["y"]) == pytest.approx(right / right.sum(), abs=1e-3)
@@ -147,6 +147,5 @@ def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str) -> None:
         assert not app.exception
     if part == "Does attention explain?":
         assert [button.key for button in app.button if (button.key or "").startswith("gradients")] == [
-            "gradients_one",
-            "gradients_all",
+            "gradients_measure",
         ]

@@ -21,7 +21,7 @@ def test_the_measures_are_those_of_the_run(family, tokenizer):
     translator, trace = opened(family, tokenizer)
     kind = {"translator": "cross", "lm": "decoder_self", "mlm": "encoder_self"}[family]
     attention, rows = trace.attention(kind, 1), [1, 3]
-    found = measure_tokens(translator, trace, 1, rows)
+    *_, found = measure_tokens(translator, trace, 1, rows)
     assert tuple(found) == MEASURES
     stack = "decoder" if family == "lm" else "encoder"
     np.testing.assert_array_equal(found["gradient"], abs(gradient_times_input(translator, trace, rows)[stack]))
@@ -42,14 +42,16 @@ def test_with_one_head_left_norms_are_those_of_the_head(translator):
     alone = np.where(np.arange(4)[:, None, None] == 2, attention.pattern, 0)
     single = replace(attention, pattern=alone)
     only = replace(trace, attentions={**trace.attentions, ("cross", 1): single})
-    np.testing.assert_allclose(measure_tokens(translator, only, 1, [2])["norms"][0], norm_weighted(attention)[2, 2])
+    *_, found = measure_tokens(translator, only, 1, [2])
+    np.testing.assert_allclose(found["norms"][0], norm_weighted(attention)[2, 2])
 
 
 @pytest.mark.parametrize("removal", ["embedding", "attention"])
 @pytest.mark.parametrize("family", ["translator", "lm", "mlm"])
 def test_the_curves_begin_and_end_at_the_whole_text_and_at_none(family, removal, tokenizer):
     translator, trace = opened(family, tokenizer)
-    verdicts = list(judge(translator, trace, 1, [2, 4], removal))
+    first, *verdicts = judge(translator, trace, 1, [2, 4], removal)
+    assert first.done == 0
     assert [verdict.done for verdict in verdicts] == pytest.approx([step / 18 for step in range(1, 19)])
     assert np.isnan(verdicts[8].log_p[1]).all()
     assert np.array_equal(verdicts[8].log_p[0], verdicts[-1].log_p[0])
@@ -95,7 +97,8 @@ def test_the_order_of_a_curve_is_that_of_its_measure(tokenizer):
     *_, verdict = judge(translator, trace, 1, [3])
     n = len(trace.src_ids)
     first = next(i for i, share in enumerate(SHARES) if round(share * n) == 1)
-    for number, values in enumerate(measure_tokens(translator, trace, 1, [3]).values()):
+    *_, measures = measure_tokens(translator, trace, 1, [3])
+    for number, values in enumerate(measures.values()):
         present = np.arange(n)[None] == values[0].argmax()
         alone = _log_p(translator, trace, 3, present, "embedding")
         assert verdict.log_p[0, number, 1, first] == pytest.approx(alone[0])

@@ -37,8 +37,11 @@ def test_text_numbers_and_weights_are_those_of_the_broken_run(
     decode = translator.tokenizer.decode
     compared = word_diff(decode(list(found.right)), decode(list(found.written)))
     assert compared in [element.proto.body for element in app.get("html")]
-    codes = [code.value for code in app.code]
-    assert all(code in codes for lines in MISTAKES[name].lines for code in code_around(lines))
+    diffs = [code.value.splitlines() for code in app.code if code.value.startswith(("  ", "- "))]
+    for lines, diff in zip(MISTAKES[name].lines, diffs, strict=True):
+        right, wrong = (code.splitlines() for code in code_around(lines))
+        assert [line[2:] for line in diff if line[0] != "-"] == right
+        assert [line[2:] for line in diff if line[0] != "+"] == wrong
 
 
 @pytest.mark.parametrize("name", ["no-scaling", "cross-reads-x"])
