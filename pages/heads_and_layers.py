@@ -10,6 +10,7 @@ from pages.frame.changes import switch_off_link
 from pages.frame.open_page import open_page
 from pages.parts import heads_and_layers as parts
 from pages.parts.head_table import describe_head, show_rules, show_table, summarise_heads
+from pages.parts.many_sentences import show_many_sentences
 from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
@@ -37,6 +38,7 @@ parts.explain_numbers(shown)
 tabs(
     {
         "All heads in numbers": lambda: show_table(shown, found),
+        "Over many sentences": lambda: show_many_sentences(view, found),
         "Rules and formulas": lambda: show_rules(view.attention.crosses),
     },
     "heads_part",
@@ -51,7 +53,7 @@ show_code(
     head_tables,
     head_summary.summarise,
     head_summary._measure,
-    head_summary._name_type,
+    head_summary.name_type,
 )
 export(
     view,

@@ -64,7 +64,7 @@ class HeadSummary:
 
 def summarise(attention: Attention) -> tuple[HeadSummary, ...]:
     """Numbers and type of each head of one attention."""
-    return tuple(_name_type(_measure(attention, head)) for head in range(attention.n_heads))
+    return tuple(name_type(_measure(attention, head)) for head in range(attention.n_heads))
 
 
 def distances(crosses: bool, queries: int, keys: int) -> Array:
@@ -114,7 +114,7 @@ def _order(pattern: Array) -> float:
     return float(np.corrcoef(np.arange(len(means)), means)[0, 1])
 
 
-def _name_type(head: HeadSummary) -> HeadSummary:
+def name_type(head: HeadSummary) -> HeadSummary:
     """The head with its type: the first rule that it meets."""
     rules = _SELF_RULES if head.previous is not None else _CROSS_RULES
     name, rule = next(filter(None, (rule(head) for rule in rules)), None) or ("mixed", _why_mixed(head))

@@ -98,6 +98,11 @@ class Tokenizer:
         """The piece of each id; a leading U+2581 marks the start of a word."""
         return [self._pieces.id_to_piece(int(i)) for i in ids]
 
+    def rarity(self, ids: Sequence[int]) -> list[float]:
+        """-log p of each piece in the unigram model of the vocabulary (Kudo 2018), in nats; bytes are rarest."""
+        scores = self._pieces.get_score(list(ids))
+        return [math.inf if self._pieces.is_byte(i) else -score for i, score in zip(ids, scores, strict=True)]
+
     def describe(self, ids: Sequence[int], text: str | None = None) -> Tokens:
         """The tokens `ids` of `text` (None: of what they decode to), with the place of each in it."""
         labels, special = tuple(self.tokens(ids)), tuple(i in (PAD, BOS, EOS) for i in ids)

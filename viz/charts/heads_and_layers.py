@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from viz.figure import NO_GRID, figure
+from viz.figure import LEGEND_ABOVE, NO_GRID, figure, scatter
 from viz.heatmap import hatching, map_traces
-from viz.theme import WEIGHTS, flat_bar
+from viz.theme import OKABE_ITO, WEIGHTS, flat_bar
 from viz.tokens import PREDICTS, SPECIAL, WORD_START, axis_ticks, brief_row, labels, row_in_words, visible
 
 Array = np.ndarray
@@ -116,3 +116,42 @@ def summary_table(summaries: Sequence, removed: Array | None = None) -> pd.DataF
     if removed is not None:
         table["hidden"], table["hidden, most"] = removed.mean(axis=-1), removed.max(axis=-1)
     return table.assign(rule=[s.rule for s in summaries])
+
+
+def many_sentences_chart(
+    names: Sequence[str], mean: Array, spread: Array, here: Array, chosen: int, measure: str
+) -> go.Figure:
+    """One score of every head: its mean over many sentences with one standard deviation, and this sentence's.
+
+    Args:
+        names: of the heads, in the order of the axis.
+        mean: (head,)
+        spread: (head,): standard deviation over the sentences.
+        here: (head,): on this sentence.
+        chosen: number of the opened head.
+        measure: name of the score.
+    """
+    bars = {"type": "data", "array": spread, "thickness": 1.5, "width": 0}
+    sizes = [13 if number == chosen else 8 for number in range(len(names))]
+    traces = [
+        scatter(
+            x=list(names),
+            y=values,
+            name=name,
+            mode="markers",
+            marker={"color": colour, "symbol": symbol, "size": sizes},
+            hover=f"head %{{x}}<br>{name}: <b>%{{y:.3f}}</b>",
+            **more,
+        )
+        for name, values, colour, symbol, more in (
+            ("mean over the sentences, ± one standard deviation", mean, OKABE_ITO[0], "circle", {"error_y": bars}),
+            ("this sentence", here, OKABE_ITO[5], "diamond-open", {}),
+        )
+    ]
+    return figure(
+        traces,
+        height=360,
+        legend=LEGEND_ABOVE,
+        xaxis={"title": "layer.head, sorted by the mean", "type": "category", "tickangle": -60},
+        yaxis={"title": measure},
+    )

@@ -1,0 +1,37 @@
+"""Measure every head over many sentences, for the page "Heads and layers".
+
+python -m model.head_scores --checkpoint en-de --data dev.tsv --of "the Tatoeba development set" [--sentences 1000]
+
+writes heads.json beside the weights.
+"""
+
+import argparse
+import shlex
+import sys
+
+from model.analysis.many_sentences import ManySentences, measure_heads, write_heads
+from model.checkpoints.store import checkpoint_path, load_checkpoint
+from model.training.data import read_lines, read_pairs
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the model over the sentences, a translator on the given translations, and write what its heads did."""
+    words = sys.argv[1:] if arguments is None else arguments
+    parser = argparse.ArgumentParser(prog="python -m model.head_scores", description="Measure heads over sentences.")
+    parser.add_argument("--checkpoint", required=True, help="its name")
+    parser.add_argument("--data", required=True, help="lines of source<TAB>target, for a language model plain lines")
+    parser.add_argument("--of", required=True, help="what the sentences are, for the screen")
+    parser.add_argument("--sentences", type=int, default=1000, help="the first so many (default: 1000)")
+    args = parser.parse_args(words)
+    opened = load_checkpoint(args.checkpoint, "cpu")
+    pairs = "cross-attention" in opened.features
+    texts = read_pairs([args.data]) if pairs else [(line,) for line in read_lines(args.data)]
+    texts = texts[: args.sentences]
+    heads = measure_heads(opened, (opened.trace(*text) for text in texts))
+    command = f"python -m model.head_scores {shlex.join(words)}"
+    found = ManySentences(len(texts), args.of, command, heads)
+    write_heads(checkpoint_path(args.checkpoint), opened.hash, found)
+
+
+if __name__ == "__main__":
+    main()

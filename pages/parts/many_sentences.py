@@ -1,0 +1,106 @@
+"""Heads and layers: what each head does over many sentences, beside what it does on this one."""
+
+import pandas as pd
+import streamlit as st
+
+from model.analysis.head_summary import HeadSummary
+from model.analysis.many_sentences import SCORES, Head, read_heads, score_arrays
+from pages.compute.view import KINDS, View
+from pages.widgets.chart import chart, clicked_point
+from pages.widgets.controls import select, set_controls, table
+from pages.widgets.export import export_tab
+from pages.widgets.snippet import Call
+from viz.charts.heads_and_layers import many_sentences_chart
+
+CHART, BEST = "many-sentences", "many-sentences-best"
+
+
+def show_many_sentences(view: View, here: tuple[HeadSummary, ...]) -> None:
+    """One score of all heads over many sentences; the opened head's name and sentences; a click opens a head.
+
+    Args:
+        view: of the page.
+        here: all heads of its kind on this sentence.
+    """
+    try:
+        found = read_heads(view.translator)
+    except ValueError as error:
+        st.info(str(error), icon=":material/info:")
+        return
+    opened = found.head(view.kind, view.layer, view.head)
+    score = select("Score", {name: SCORES[name] for name in opened.mean}, "many_score", width=320)
+    call = Call(score_arrays, view.translator, view.trace, view.kind, score)
+    scores = pd.DataFrame(call.result).sort_values("mean", ascending=False, kind="stable", ignore_index=True)
+    places = list(zip(scores["layer"].tolist(), scores["head"].tolist(), strict=True))
+    figure = many_sentences_chart(
+        [f"{layer}.{head}" for layer, head in places],
+        *(scores[name].to_numpy() for name in ("mean", "spread", "here")),
+        places.index((view.layer, view.head)),
+        SCORES[score],
+    )
+    st.session_state["many-sentences-places"] = places
+    chart(figure, key=CHART, alt=f"{SCORES[score]} of every head, {KINDS[view.kind]}", on_select=_open)
+    st.caption(
+        f"{KINDS[view.kind]}: every head over {found.sentences:,} sentences of {found.of}, and on this one. The larger "
+        "marks are the opened head's; a click on a mark opens another."
+    )
+    names = {(head.layer, head.head): head.type for head in here}
+    _describe(opened, names[view.layer, view.head], found.sentences)
+    usual = [found.head(view.kind, *place) for place in places]
+    shown = scores.assign(
+        usually=[head.type for head in usual],
+        share=[head.types.get(head.type, 0.0) for head in usual],
+        now=[names[place] for place in places],
+    )
+    labels = {"usually": f"type over {found.sentences:,}", "share": "on", "now": "type here"}
+    shown = shown.rename(columns=labels | {"spread": "±"})
+    left, right = st.columns([5, 4])
+    with left:
+        table(shown, floats="%.3f", height=400, **{"on": st.column_config.NumberColumn(format="percent")})
+    with right:
+        _show_best(opened)
+    st.caption(
+        f"The type over {found.sentences:,} sentences is the first rule that the means meet; “on” is the share "
+        f"of the sentences on which the head has it. Measured with `{found.command}`."
+    )
+    export_tab(view, f"many-sentences-{view.kind}-{score}", call, table=shown)
+
+
+def _describe(head: Head, here: str, sentences: int) -> None:
+    """Name the opened head over many sentences and on this one."""
+    kinds = ", ".join(f"{name} on {share:.0%}" for name, share in head.types.items())
+    same = "as on this one" if head.type == here else f"but **{here}** on this one"
+    st.markdown(
+        f"**{KINDS[head.kind]}, layer {head.layer}, head {head.head}**: **{head.type}** over {sentences:,} sentences "
+        f"({head.rule}), {same}. Sentence by sentence: {kinds}."
+    )
+
+
+def _show_best(head: Head) -> None:
+    """The sentences on which the head is most itself; a click on one runs it."""
+    texts, scores = zip(*head.best, strict=True)
+    st.session_state["many-sentences-texts"] = texts
+    sentences = pd.DataFrame({"score": scores, f"most itself on, by {SCORES[head.shows]}": texts})
+    st.dataframe(
+        sentences,
+        hide_index=True,
+        height=400,
+        key=BEST,
+        on_select=_take_sentence,
+        selection_mode="single-row",
+        column_config={"score": st.column_config.NumberColumn(format="%.3f", width=60)},
+        alt=f"The sentences on which this head is most itself, by {SCORES[head.shows]}",
+    )
+
+
+def _open() -> None:
+    if point := clicked_point(CHART):
+        layer, head = st.session_state["many-sentences-places"][point["point_index"]]
+        set_controls({"layer": layer, "head": head})
+
+
+def _take_sentence() -> None:
+    """The ticked sentence becomes the source; its tick goes with it."""
+    rows = st.session_state[BEST]["selection"]["rows"]
+    if rows and rows[0] < len(st.session_state["many-sentences-texts"]):
+        set_controls({"source": st.session_state["many-sentences-texts"][rows[0]]})

@@ -1,0 +1,126 @@
+"""What heads do over many sentences: means of the single sentences, names by the same rules, a file that is checked."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from model import head_scores
+from model.analysis.head_summary import summarise
+from model.analysis.many_sentences import (
+    BEST,
+    FILE,
+    SCORES,
+    SHOWS,
+    measure_heads,
+    read_heads,
+    score_arrays,
+    share_on_rarest,
+)
+from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, checkpoint_path, load_checkpoint
+from tests.model.tiny import SENTENCES
+
+
+@pytest.fixture
+def opened(saved_checkpoints, tmp_path, monkeypatch):
+    """From a copy, whose files a test may change."""
+    shutil.copytree(saved_checkpoints, tmp_path / "checkpoints")
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path / "checkpoints"))
+    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+
+
+@pytest.fixture(scope="module")
+def runs(translator):
+    return [translator.trace(*pair) for pair in SENTENCES]
+
+
+@pytest.fixture(scope="module")
+def heads(translator, runs):
+    return measure_heads(translator, runs)
+
+
+def test_each_mean_and_spread_is_that_of_the_single_sentences(heads, runs):
+    assert len(heads) == len({(head.kind, head.layer, head.head) for head in heads}) == 2 * 3 * 4
+    for head in heads:
+        single = [summarise(run.attention(head.kind, head.layer))[head.head] for run in runs]
+        for name in head.mean.keys() - {"rarest"}:
+            values = [getattr(summary, name) for summary in single]
+            assert head.mean[name] == pytest.approx(np.mean(values))
+            assert head.spread[name] == pytest.approx(np.std(values))
+        kinds = [summary.type for summary in single]
+        assert head.types == {name: kinds.count(name) / len(runs) for name in set(kinds)}
+
+
+def test_cross_attention_has_no_neighbours(heads):
+    for head in heads:
+        missing = {"previous", "same", "next"} if head.kind == "cross" else set()
+        assert head.mean.keys() == SCORES.keys() - missing
+
+
+def test_the_name_over_all_sentences_follows_the_rules_on_the_means(heads):
+    for head in heads:
+        if head.type in ("previous token", "same token", "next token"):
+            assert head.mean[SHOWS[head.type]] >= 0.5
+        assert head.rule
+
+
+def test_the_best_sentences_are_those_with_the_largest_score(heads, runs, translator):
+    for head in heads:
+        scores = [score for _, score in head.best]
+        assert len(scores) == min(BEST, len(runs))
+        assert scores == sorted(scores, reverse=True)
+        text, largest = head.best[0]
+        run = next(run for run in runs if run.source == text)
+        (again,) = (each for each in measure_heads(translator, [run]) if _place(each) == _place(head))
+        assert again.mean[head.shows] == pytest.approx(largest)
+
+
+def test_the_rarest_piece_is_never_a_special_token(runs):
+    attention = runs[0].attention("encoder_self", 0)
+    rarity = np.arange(len(attention.key_tokens), dtype=float)  # the end token would be the rarest
+    expected = attention.pattern[:, :, -2].sum(axis=-1) / attention.pattern.sum(axis=(-2, -1))
+    assert share_on_rarest(attention, rarity) == pytest.approx(expected)
+
+
+def test_the_command_writes_what_the_runs_say(opened, heads, tmp_path):
+    data = tmp_path / "pairs.tsv"
+    data.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in SENTENCES), encoding="utf-8")
+    head_scores.main(["--checkpoint", DEFAULT_CHECKPOINT, "--data", str(data), "--of", "the tests' sentences"])
+    found = read_heads(opened)
+    assert (found.sentences, found.of) == (len(SENTENCES), "the tests' sentences")
+    assert found.command.startswith(
+        f"python -m model.head_scores --checkpoint {DEFAULT_CHECKPOINT} --data {data} --of "
+    )
+    for ours, theirs in zip(heads, found.heads, strict=True):
+        assert (_place(ours), ours.type) == (_place(theirs), theirs.type)
+        assert theirs.mean == pytest.approx(ours.mean, rel=1e-3, abs=1e-3)
+        assert {text for text, _ in theirs.best} == {text for text, _ in ours.best}
+
+
+@pytest.mark.parametrize("score", ["confidence", "rarest"])
+def test_a_score_of_this_run_stands_beside_its_mean(opened, runs, score):
+    columns = score_arrays(opened, runs[0], "cross", score)
+    (one,) = {len(column) for column in columns.values()}
+    assert one == 2 * 4
+    expected = [head.mean[score] for head in measure_heads(opened, runs[:1]) if head.kind == "cross"]
+    assert columns["here"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"weights": "x", "heads": [{"kind": "cross"}]}'])
+def test_a_missing_or_damaged_file_gets_a_sentence(opened, content):
+    path = checkpoint_path(DEFAULT_CHECKPOINT) / FILE
+    other = {**json.loads(path.read_text("utf-8")), "weights": "0" * 64}
+    path.write_text(content)
+    with pytest.raises(ValueError, match=r"damaged.*python -m model.head_scores"):
+        read_heads(opened)
+    path.write_text(json.dumps(other))
+    with pytest.raises(ValueError, match="other weights"):
+        read_heads(opened)
+    path.unlink()
+    with pytest.raises(ValueError, match=r"has no heads\.json"):
+        read_heads(opened)
+
+
+def _place(head):
+    return head.kind, head.layer, head.head
