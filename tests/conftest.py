@@ -79,7 +79,7 @@ def saved_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("checkpoints")
     (folder / DEFAULT_CHECKPOINT).mkdir()
-    for name in ("config.json", "tokenizer.model", "model.safetensors", "heads.json"):
+    for name in ("config.json", "tokenizer.model", "model.safetensors"):
         shutil.copy(FIXTURE / name, folder / DEFAULT_CHECKPOINT)
     return folder
 

@@ -1,6 +1,7 @@
 """Pages run without a browser, on the tiny model."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -32,6 +33,27 @@ def fresh_caches() -> Iterator[None]:
     st.cache_resource.clear()
     yield
     st.cache_resource.clear()
+
+
+@pytest.fixture(scope="session")
+def measured_checkpoints(saved_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of `saved_checkpoints` with the scores of its heads."""
+    from model.checkpoints.store import DEFAULT_CHECKPOINT
+    from tests.conftest import FIXTURE
+
+    folder = tmp_path_factory.mktemp("measured") / "checkpoints"
+    shutil.copytree(saved_checkpoints, folder)
+    shutil.copy(FIXTURE / "heads.json", folder / DEFAULT_CHECKPOINT)
+    return folder
+
+
+@pytest.fixture
+def checkpoint_folder(measured_checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`measured_checkpoints`, where the code looks for checkpoints during this test."""
+    from model.checkpoints.store import CHECKPOINTS_VARIABLE
+
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(measured_checkpoints))
+    return measured_checkpoints
 
 
 @pytest.fixture(scope="session")

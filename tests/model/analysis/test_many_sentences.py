@@ -19,6 +19,7 @@ from model.analysis.many_sentences import (
     share_on_rarest,
 )
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, checkpoint_path, load_checkpoint
+from tests.conftest import FIXTURE
 from tests.model.tiny import SENTENCES
 
 
@@ -26,6 +27,7 @@ from tests.model.tiny import SENTENCES
 def opened(saved_checkpoints, tmp_path, monkeypatch):
     """From a copy, whose files a test may change."""
     shutil.copytree(saved_checkpoints, tmp_path / "checkpoints")
+    shutil.copy(FIXTURE / FILE, tmp_path / "checkpoints" / DEFAULT_CHECKPOINT)
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path / "checkpoints"))
     return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
 
