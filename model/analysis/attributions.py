@@ -1,7 +1,7 @@
 """Does attention explain? Four measures of how much each token mattered for a predicted one, and a referee.
 
 The referee removes tokens in the order of each measure and watches log p of the predicted token: Samek et al. (2017,
-section III-B) delete the most relevant first; insertion begins without all of them (Petsiuk et al. 2018, section 3.2).
+section III) delete the most relevant first; insertion begins without all of them (Petsiuk et al. 2018).
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ def measure_tokens(translator: Checkpoint, trace: Trace, layer: int, rows: Seque
     Yields after each batch of runs with zeroed values, NaN where not yet run; the whole result last.
 
     (row, token), none negative: |gradient x input|; attention weight, the mean over the heads of the layer;
-    ||sum over heads of alpha v W_O|| (Kobayashi et al. 2020, section 3); value zeroing in all heads of the layer.
+    ||alpha v W_O|| with the heads' vectors added (after Kobayashi et al. 2020, section 3); value zeroing in all heads.
     """
     kind, rows = explained_kind(translator), list(rows)
     attention = trace.attention(kind.name, layer)
@@ -75,7 +75,7 @@ class Verdict:
 
     @property
     def deletion(self) -> Array:
-        """(row, measure): AOPC of Samek et al. 2017, equation 12: mean loss of log p over the shares; high is good."""
+        """(row, measure): AOPC of Samek et al. 2017: mean loss of log p over the shares; high is good."""
         return (self.log_p[:, :, 0, :1] - self.log_p[:, :, 0]).mean(axis=-1)
 
     @property

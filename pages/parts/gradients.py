@@ -237,7 +237,7 @@ def _show_distance(view: View) -> None:
 \Bigl(\prod_{i=j+1}^{t} \frac{\partial h_i}{\partial h_{i-1}}\Bigr) \frac{\partial h_j}{\partial x_j} \\[4pt]
 \text{attention:}\quad z_t &= \sum_j \alpha_{tj}\, v_j
 \end{aligned}""",
-        "4; Bengio et al. 1994, “Learning Long-Term Dependencies with Gradient Descent Is Difficult”, section IV",
+        "4; Bengio et al. 1994, “Learning Long-Term Dependencies with Gradient Descent Is Difficult”",
     )
     calls = {
         "this_model": Call(distance_gradients, *run, result=found),
@@ -395,10 +395,11 @@ def _explain_referee() -> None:
     )
     st.caption(
         "Jain & Wallace 2019, “Attention is not Explanation”, section 4.1; Wiegreffe & Pinter 2019, “Attention is not "
-        "not Explanation”, section 2; Kobayashi et al. 2020, “Attention is Not Only a Weight”, section 3; Mohebbi et "
-        "al. 2023, “Quantifying Context Mixing in Transformers”, section 3; Samek et al. 2017, “Evaluating the "
-        "Visualization of What a Deep Neural Network Has Learned”, section III; Petsiuk et al. 2018, “RISE”, section "
-        "3.2, for insertion; Vaswani et al. 2017, section 3.2, for α and W_O."
+        "not Explanation”; Kobayashi et al. 2020, “Attention is Not Only a Weight”, section 3, here with the heads "
+        "added; Mohebbi et al. 2023, “Quantifying Context Mixing in Transformers”, section 3; Samek et al. 2017, "
+        "“Evaluating the Visualization of What a Deep Neural Network Has Learned”, section III; for insertion Petsiuk "
+        "et al. 2018, “RISE: Randomized Input Sampling for Explanation of Black-box Models”; for α and W_O Vaswani et "
+        "al. 2017, section 3.2."
     )
 
 
