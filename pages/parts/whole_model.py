@@ -1,5 +1,6 @@
 """The whole model: the chosen box and tokens, what is switched off, the picture, and one function per tab."""
 
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -59,10 +60,11 @@ def choose(view: View) -> Shown:
     state = st.session_state
     if OFF not in state:
         state[OFF] = _linked_switches()
-    switches = {change for box in model_boxes(view.translator, view.trace) for change in box.switches().values()}
+    boxes = model_boxes(view.translator, view.trace)
+    switches = {change for box in boxes for change in box.switches().values()}
     off = state[OFF] = tuple(change for change in state[OFF] if change in switches)
     after = rerun(view.translator, view.trace, (*view.trace.interventions, *off)) if off else view.trace
-    box, positions = _place(view)
+    box, positions = _place(view.trace, [box.name for box in boxes])
     state[AT] = {"box": box, "positions": positions}
     st.query_params[AT] = "~".join(map(str, (box, *positions.values())))
     if off:
@@ -79,19 +81,17 @@ def _linked_switches() -> tuple[Intervention, ...]:
         return ()
 
 
-def _place(view: View) -> tuple[str, dict[str, int]]:
+def _place(trace: Trace, names: list[str]) -> tuple[str, dict[str, int]]:
     """Box and positions from the session or the link; the first box and the second token where they are missing."""
     name, *asked = st.query_params.get(AT, "").split("~")
     at = st.session_state.get(AT)
-    streams = view.trace.streams
     if at is None:
-        numbers = [int(text) if text.isascii() and text.isdecimal() and len(text) < 5 else 1 for text in asked]
-        at = {"box": name, "positions": dict(zip(streams, numbers, strict=False))}
-    names = [box.name for box in model_boxes(view.translator, view.trace)]
+        numbers = [int(text) if re.fullmatch("[0-9]{1,4}", text) else 1 for text in asked]
+        at = {"box": name, "positions": dict(zip(trace.streams, numbers, strict=False))}
     box = at["box"] if at["box"] in names else names[0]
     positions = {
         stack: min(max(int(at["positions"].get(stack, 1)), 0), len(stream.tokens) - 1)
-        for stack, stream in streams.items()
+        for stack, stream in trace.streams.items()
     }
     return box, positions
 

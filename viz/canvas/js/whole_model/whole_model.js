@@ -34,24 +34,24 @@ class View extends Picture {
     const panel = element("div", "panel");
     const player = element("div", "player");
     this.player = button("Play", TRAVELS, () => this.play(!this.playing));
-    this.out = button("−", "Zoom out", () => this.zoomTo(this.zoom - 1));
-    this.in = button("+", "Zoom in, down to one layer with all its numbers", () => this.zoomTo(this.zoom + 1));
+    this.zoomOut = button("−", "Zoom out", () => this.zoomTo(this.zoom - 1));
+    this.zoomIn = button("+", "Zoom in, down to one layer with all its numbers", () => this.zoomTo(this.zoom + 1));
     const [back, on] = [["‹", "One box back", -1], ["›", "One box on", 1]].map(([text, title, by]) => {
       return button(text, title, () => this.step(by));
     });
-    player.append(back, this.player, on, this.out, this.in, this.pngButton());
+    player.append(back, this.player, on, this.zoomOut, this.zoomIn, this.pngButton());
     this.heading = element("h3");
     this.where = element("p", "where");
     this.words = element("dl");
     this.size = element("p", "dim");
     this.open = button("Open", "The page that explains this box", () => this.ask("open"));
     this.switches = element("div", "switches");
-    this.switchButtons = Object.fromEntries(
-      [["off", "Off", "Runs the model without what this box adds"], ["residual", "Residual off", "Runs the model without this residual connection"]].map(
-        ([name, text, title]) => [name, toggleButton(text, title, () => this.ask("switch", { switch: name }))],
-      ),
-    );
-    this.reset = button("All on", "Runs the model as it was trained", () => this.ask("switch", { switch: "" }));
+    const turn = (name) => () => this.ask("switch", { switch: name });
+    this.switchButtons = {
+      off: toggleButton("Off", "Runs the model without what this box adds", turn("off")),
+      residual: toggleButton("Residual off", "Runs the model without this residual connection", turn("residual")),
+    };
+    this.reset = button("All on", "Runs the model as it was trained", turn(""));
     this.switches.append(...Object.values(this.switchButtons), this.reset);
     this.probability = element("p", "score");
     panel.append(player, this.heading, this.where, this.words, this.size, this.open, this.switches, this.probability);
@@ -94,7 +94,8 @@ class View extends Picture {
     this.tip.hidden = true;
     const chosen = this.playing || this.resting ? this.chosen() : this.pending.afterAnswer(header.chosen);
     this.box = this.boxes.find(({ name }) => name === chosen.box) || this.boxes[0];
-    this.positions = Object.fromEntries(header.rows.map(({ name }) => [name, Math.min(chosen.positions[name] ?? 0, sizes[name] - 1)]));
+    const position = ({ name }) => Math.min(chosen.positions[name] ?? 0, sizes[name] - 1);
+    this.positions = Object.fromEntries(header.rows.map((row) => [row.name, position(row)]));
     const names = header.rows.map(({ title, tokens }) => `${title}, ${tokens.length} tokens`);
     this.marks.setAttribute("aria-label", `The whole model, ${this.boxes.length} boxes: ${names.join("; ")}. ${KEYS}`);
     this.describe();
@@ -147,6 +148,12 @@ class View extends Picture {
     });
   }
 
+  // Formulas, and their numbers at the chosen token.
+  wordsAbout(box) {
+    const words = box.words.map(([formula, text]) => [formula, this.fill(text, box)]);
+    return this.has(box, "share") ? [...words, ["share of the sum", percent(this.value(box, "share"))]] : words;
+  }
+
   // What stands at the right of a closed box.
   numberOf(box) {
     if (box.part === "output") return "";
@@ -173,8 +180,9 @@ class View extends Picture {
     this.theme = themeOf(this.root);
     this.layout = layOutModel(this);
     drawModel(this.all, this);
-    const places = [...this.layout.places].map(([name, { x, y, width, height }]) => [name, [x + width / 2, y + height / 2]]);
-    this.marks.dataset.places = JSON.stringify(Object.fromEntries(places));
+    const middle = ({ x, y, width, height }) => [x + width / 2, y + height / 2];
+    const middles = [...this.layout.places].map(([name, place]) => [name, middle(place)]);
+    this.marks.dataset.places = JSON.stringify(Object.fromEntries(middles));
     this.traveller = this.middleOf(this.box);
     this.mark();
     this.drawLegend();
@@ -212,10 +220,10 @@ class View extends Picture {
   }
 
   tipOf(box) {
-    const lines = box.words.map(([formula, text]) => element("div", "", `${formula.replace("_", "")}: ${this.fill(text, box)}`));
-    const share = this.has(box, "share") ? [element("div", "", `share of the sum: ${percent(this.value(box, "share"))}`)] : [];
+    const lines = this.wordsAbout(box).map(([formula, text]) => withSubscripts("div", `${formula}: ${text}`));
     const page = box === this.box ? `Click: open “${box.page}”` : "Click: bring the token here";
-    return [element("strong", "", this.nameOf(box)), element("div", "dim", sizeOf(box)), ...lines, ...share, element("div", "dim", page)];
+    const about = [element("strong", "", this.nameOf(box)), withSubscripts("div", sizeOf(box)), ...lines];
+    return [...about, element("div", "dim", page)];
   }
 
   nameOf(box) {
@@ -253,9 +261,9 @@ class View extends Picture {
   }
 
   stepLayer(by) {
-    const groups = [...new Map(this.boxes.map((box) => [groupOf(this.boxes, box)[0], 0])).keys()];
-    const index = groups.indexOf(groupOf(this.boxes, this.box)[0]);
-    this.goTo(groups[clamp(index + by, 0, groups.length - 1)]);
+    const firstOf = (box) => groupOf(this.boxes, box)[0];
+    const starts = this.boxes.filter((box) => firstOf(box) === box);
+    this.goTo(starts[clamp(starts.indexOf(firstOf(this.box)) + by, 0, starts.length - 1)]);
   }
 
   chooseToken(stack, index) {
@@ -295,13 +303,13 @@ class View extends Picture {
   keepInView() {
     const box = this.marks.getBoundingClientRect();
     const y = box.top + this.middleOf(this.box);
-    if (y < 120 || y > innerHeight - 40) {
-      const anchor = element("div", "anchor");
-      anchor.style.top = `${this.middleOf(this.box)}px`;
-      this.stage.append(anchor);
-      anchor.scrollIntoView({ block: "center", behavior: "smooth" });
-      anchor.remove();
-    }
+    const lowest = this.layout.narrow ? 0.6 * innerHeight : innerHeight - 40; // on a phone the panel covers the rest
+    if (y > 120 && y < lowest) return;
+    const anchor = element("div", "anchor");
+    anchor.style.top = `${this.middleOf(this.box)}px`;
+    this.stage.append(anchor);
+    anchor.scrollIntoView({ block: "center", behavior: "smooth" });
+    anchor.remove();
   }
 
   play(on) {
@@ -371,19 +379,18 @@ class View extends Picture {
     const next = predicts ? `, should predict “${predicts[position]}”` : "";
     const layer = box.layer === null ? "" : `, layer ${box.layer}`;
     this.where.textContent = `${title}${layer}. Token ${position}: “${tokens[position]}”${next}`;
-    const words = box.words.map(([formula, text]) => [formula, this.fill(text, box)]);
-    if (this.has(box, "share")) words.push(["share of the sum", percent(this.value(box, "share"))]);
-    const entries = words.map(([formula, text]) => [element("dt"), element("dd", "", text), formulaNodes(formula)]);
-    for (const [term, , nodes] of entries) term.append(...nodes);
-    this.words.replaceChildren(...entries.flatMap(([term, numbers]) => [term, numbers]));
-    this.size.replaceChildren(...formulaNodes(sizeOf(box)));
+    const words = this.wordsAbout(box);
+    const nodes = words.flatMap(([formula, text]) => [withSubscripts("dt", formula), element("dd", "", text)]);
+    this.words.replaceChildren(...nodes);
+    this.size.replaceChildren(withSubscripts("span", sizeOf(box)));
     rename(this.open, `Open “${box.page}”`, "the page that explains this box");
     for (const [name, node] of Object.entries(this.switchButtons)) {
       node.hidden = !box.switches.includes(name);
       node.setAttribute("aria-pressed", String(this.isOff(box, name)));
     }
     this.describeScore();
-    this.spoken.textContent = [this.nameOf(box), `“${tokens[position]}”`, ...words.map((pair) => pair.join(": "))].join("; ");
+    const said = [this.nameOf(box), `“${tokens[position]}”`, ...words.map((pair) => pair.join(": "))].join("; ");
+    if (this.spoken.textContent !== said) this.spoken.textContent = said;
   }
 
   // log p of the text, with everything on and as it is switched.
@@ -403,22 +410,22 @@ class View extends Picture {
 
   drawLegend() {
     const pooled = this.boxes.some(({ heads }) => heads && (heads.queries > heads.cells[0] || heads.keys > heads.cells[1]));
-    const text = `Lines: as thick as the chosen token’s vector is long, ${digits(longestVector(this))} the thickest`;
-    const entries = [
-      element("span", "", text),
-      element("span", "", "in a box, right: length of what it gives; below: its share of the sum"),
-      colourRange(["heads: attention weights"], "0", this.colours, "1"),
-      ...(pooled ? [element("span", "", "a cell of a head shows the largest of several weights")] : []),
-    ];
-    this.legend.replaceChildren(...entries);
-    this.out.disabled = this.zoom === FIT;
-    this.in.disabled = this.zoom === LAYER;
+    const thickest = `the thickest is ${digits(longestVector(this))}`;
+    this.legend.replaceChildren(
+      element("span", "", `A line is as thick as the chosen token’s vector is long; ${thickest}.`),
+      element("span", "", "In a box: at the right the length of its output, along the bottom its share of the sum."),
+      colourRange(["Heads: attention weights"], "0", this.colours, "1"),
+      ...(pooled ? [element("span", "", "A cell of a head shows the largest of several weights.")] : []),
+    );
+    this.zoomOut.disabled = this.zoom === FIT;
+    this.zoomIn.disabled = this.zoom === LAYER;
   }
 
   paint(canvas, caption) {
     const { layout, theme, header } = this;
-    const range = `Lines: length of the chosen token's vector, the thickest ${digits(longestVector(this))}; heads: weights from 0 to 1`;
-    const { pen, size, top } = startPicture(canvas, [layout.width, layout.height], theme, { title: header.title, range, caption });
+    const lines = `Lines: length of the chosen token’s vector, the thickest ${digits(longestVector(this))}`;
+    const titles = { title: header.title, range: `${lines}; heads: weights from 0 to 1`, caption };
+    const { pen, size, top } = startPicture(canvas, [layout.width, layout.height], theme, titles);
     drawLayer(pen, canvas, (layer) => drawModel(layer, this), EDGE, top, layout.width, layout.height);
     return size;
   }
@@ -442,6 +449,8 @@ function nats(number) {
   return withMinus(number.toFixed(3));
 }
 
-function formulaNodes(formula) {
-  return formulaParts(formula).map((text, index) => (index % 2 ? element("sub", "", text) : document.createTextNode(text)));
+function withSubscripts(tag, formula) {
+  const node = element(tag);
+  node.append(...formulaParts(formula).map((text, index) => (index % 2 ? element("sub", "", text) : text)));
+  return node;
 }

@@ -71,7 +71,8 @@ function drawFlow(draw, column) {
     from = { y: place.y, length, colour: isOutput ? theme.text : sublayer ? box.colour : stream, dashed: off };
   });
   const last = boxes.at(-1);
-  if (layout.opened && last.part !== "softmax") drawLine(draw, [[column.middle, from.y], [column.middle, from.y - 14]], from.length, from);
+  if (!layout.opened || last.part === "softmax") return;
+  drawLine(draw, [[column.middle, from.y], [column.middle, from.y - 14]], from.length, from);
 }
 
 // From before the sub-layer to the sum after it, around both.
@@ -252,7 +253,9 @@ function drawOpened(draw, box, place, off) {
   drawHeads(draw, box, [x, y + 14], side, side + 5);
   pen.font = `11px ${theme.font}`;
   pen.textAlign = "center";
-  for (let head = 0; head < box.heads.count; head += 1) pen.fillText(String(head), x + head * (side + 5) + side / 2, y + 14 + side + 9);
+  for (let head = 0; head < box.heads.count; head += 1) {
+    pen.fillText(String(head), x + head * (side + 5) + side / 2, y + side + 23);
+  }
 }
 
 // Letters after an underscore are a subscript.
@@ -414,7 +417,8 @@ function drawTraveller(pen, view) {
 // Shapes, parameters and multiply-adds.
 function sizeOf(box, narrow) {
   const parts = [narrow ? "" : box.shape];
-  if (box.parameters) parts.push(`${box.parameters.toLocaleString("en")} parameters${box.shared ? ", those of the embedding" : ""}`);
+  const shared = box.shared ? ", those of the embedding" : "";
+  if (box.parameters) parts.push(`${box.parameters.toLocaleString("en")} parameters${shared}`);
   if (box.work) parts.push(`${compact(box.work)} multiply-adds`);
   return parts.filter(Boolean).join("; ") || "nothing learned";
 }
