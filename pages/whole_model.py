@@ -21,10 +21,10 @@ parts.show_switches(shown)
 tabs({"All boxes in numbers": parts.show_boxes, "Each box off": parts.show_each_off}, "whole_tab", shown)
 pre = view.trace.sublayers[0].placement == "pre"
 explain(
-    "A sub-layer reads the stream of a token and adds to it; attention alone reads other tokens, too. A line is as thick "
-    "as the vector that it carries is long. The **share** of a sub-layer is ‖Sublayer(x)‖ / (‖x‖ + ‖Sublayer(x)‖): 0.5 "
-    "means that what it adds is as long as the stream itself. A **switch** runs the model again on the same text, "
-    "without what the box adds or without its residual connection.",
+    "A sub-layer reads the stream of a token and adds to it; attention alone reads other tokens, too. A line is as "
+    "thick as the vector that it carries is long. The **share** of a sub-layer is ‖Sublayer(x)‖ / (‖x‖ + "
+    "‖Sublayer(x)‖): 0.5 means that what it adds is as long as the stream itself. A **switch** runs the model again "
+    "on the same text, without what the box adds or without its residual connection.",
     r"x + \mathrm{Sublayer}(\mathrm{Norm}(x))" if pre else r"\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))",
     "3.1",
 )

@@ -54,6 +54,11 @@ class Shown:
     def boxes(self) -> tuple[Box, ...]:
         return model_boxes(self.view.translator, self.view.trace)
 
+    @cached_property
+    def each_off(self) -> dict[str, float] | None:
+        """Result of `switch_off_each` when the picture is drawn; None: nobody has asked for it."""
+        return stored(EACH_OFF, self.view.translator, self.before)
+
 
 def choose(view: View) -> Shown:
     """What the session or the link asks for, as far as this model and text have it."""
@@ -133,7 +138,7 @@ def show_picture(shown: Shown) -> Drawing:
             shown.before.log_probability,
             trace.log_probability,
             {name: switches for name, switches in switched.items() if switches},
-            stored(EACH_OFF, view.translator, shown.before) or {},
+            shown.each_off or {},
         ),
         title=f"{trace.checkpoint} {trace.checkpoint_hash[:8]}, the whole model",
         follows=f"st-key-{OPEN}" if opens else "",
@@ -282,6 +287,8 @@ def show_each_off(shown: Shown) -> None:
     if found is None:
         st.caption("Runs the model once for each box without what it adds, and once without its residual connection.")
         return
+    if shown.each_off is None:
+        st.rerun()  # the picture above shows it, too
     plain = view.trace.log_probability
     boxes = [box for box in shown.boxes if f"{box.name} off" in found]
     columns = {"box": [_title(box) for box in boxes]}
@@ -290,10 +297,10 @@ def show_each_off(shown: Shown) -> None:
         columns[f"log p, {title}"] = values
         columns[f"change, {title}"] = [None if value is None else value - plain for value in values]
     table = pd.DataFrame(columns).convert_dtypes()
-    controls.table(table, floats="%.2f")
+    controls.table(table, floats="%.2f", height=420)
     st.caption(
         f"log p in nats of the same text, teacher-forced; with everything on it is {signed(plain, '.3f')}. The picture "
-        "shows these numbers, too, beside each box’s switches.",
+        "can show the changes, too: “Losses in the picture”.",
         help=define("teacher-forced", "nats"),
     )
     export_tab(view, "each-box-off", Call(switch_off_each, view.translator, view.trace, result=found), table=table)

@@ -52,7 +52,11 @@ class View extends Picture {
       residual: toggleButton("Residual off", "Runs the model without this residual connection", turn("residual")),
     };
     this.reset = button("All on", "Runs the model as it was trained", turn(""));
-    this.switches.append(...Object.values(this.switchButtons), this.reset);
+    this.lossButton = toggleButton("Losses in the picture", "In each box the change of log p without it", (pressed) => {
+      this.losses = pressed;
+      this.draw();
+    });
+    this.switches.append(...Object.values(this.switchButtons), this.reset, this.lossButton);
     this.probability = element("p", "score");
     panel.append(player, this.heading, this.where, this.words, this.size, this.open, this.switches, this.probability);
     return panel;
@@ -129,11 +133,8 @@ class View extends Picture {
   }
 
   isOff(box, name) {
-    const own = this.header.off[box.name] || [];
-    const twin = name === "residual" && this.boxes.find(({ stack, layer, sublayer, part }) => {
-      return sublayer && part === sublayer && sublayer === box.sublayer && stack === box.stack && layer === box.layer;
-    });
-    return own.includes(name) || Boolean(twin && this.header.off[twin.name]?.includes(name));
+    const place = name === "residual" ? this.switchedBox(box) : box;
+    return Boolean(this.header.off[place.name]?.includes(name));
   }
 
   // A template of viz/canvas/whole_model.py with the values of the chosen token.
@@ -154,8 +155,19 @@ class View extends Picture {
     return this.has(box, "share") ? [...words, ["share of the sum", percent(this.value(box, "share"))]] : words;
   }
 
-  // What stands at the right of a closed box.
+  // The sub-layer that a sum belongs to; other boxes themselves.
+  switchedBox(box) {
+    const { stack, layer, sublayer } = box;
+    return sublayer ? this.boxes.find((each) => each.name === `${stack}.${layer}.${sublayer}`) : box;
+  }
+
+  // What stands at the right of a closed box: the length of what it gives, or what log p loses without it.
   numberOf(box) {
+    if (this.losses) {
+      const name = box.switches.includes("off") ? "off" : box.switches[0];
+      const number = this.header.alone[`${this.switchedBox(box).name} ${name}`];
+      return number === undefined ? "" : signed(number - this.header.before);
+    }
     if (box.part === "output") return "";
     return box.part === "softmax" ? percent(this.value(box, "out")) : digits(this.value(box, "out"));
   }
@@ -403,17 +415,21 @@ class View extends Picture {
     const { alone, off } = this.header;
     const runs = { off: "This box off", residual: "Its residual off" };
     const known = this.box.switches.map((name) => [runs[name], alone[`${this.box.name} ${name}`]]);
-    const said = known.filter(([, number]) => number !== undefined).map(([name, number]) => ` ${name}, alone: ${nats(number)}.`);
-    this.probability.replaceChildren("log p of the text: ", element("strong", "", this.score()), ...said);
+    const found = known.filter(([, number]) => number !== undefined);
+    const said = found.map(([name, number]) => ` ${name}, alone: ${nats(number)}.`);
+    this.probability.replaceChildren("log p of the text: ", element("strong", "", this.score()), ".", ...said);
     this.reset.hidden = !Object.keys(off).length;
+    this.lossButton.hidden = !Object.keys(alone).length;
+    this.losses &&= !this.lossButton.hidden;
   }
 
   drawLegend() {
     const pooled = this.boxes.some(({ heads }) => heads && (heads.queries > heads.cells[0] || heads.keys > heads.cells[1]));
     const thickest = `the thickest is ${digits(longestVector(this))}`;
+    const right = this.losses ? "the change of log p without it (in a sum: without its residual)" : "the length of its output";
     this.legend.replaceChildren(
       element("span", "", `A line is as thick as the chosen token’s vector is long; ${thickest}.`),
-      element("span", "", "In a box: at the right the length of its output, along the bottom its share of the sum."),
+      element("span", "", `In a box: at the right ${right}, along the bottom its share of the sum.`),
       colourRange(["Heads: attention weights"], "0", this.colours, "1"),
       ...(pooled ? [element("span", "", "A cell of a head shows the largest of several weights.")] : []),
     );
@@ -443,6 +459,10 @@ function copyOf(canvas) {
 function rename(node, text, title) {
   node.textContent = text;
   node.setAttribute("aria-label", `${text}: ${title}`);
+}
+
+function signed(number) {
+  return `${number > 0 ? "+" : ""}${withMinus(number.toFixed(Math.abs(number) < 10 ? 2 : 1))}`;
 }
 
 function nats(number) {

@@ -44,7 +44,8 @@ function drawFrame({ pen, theme, view, layout }, { layer, column, top, bottom })
   pen.fillStyle = theme.text;
   pen.font = `${layout.narrow ? 10 : 11}px ${theme.font}`;
   pen.textAlign = "center";
-  const edge = column.outer < 0 ? column.left + (layout.narrow ? 6 : 9) : column.left + column.width - (layout.narrow ? 6 : 9);
+  const inset = layout.narrow ? 6 : 9;
+  const edge = column.outer < 0 ? column.left + inset : column.left + column.width - inset;
   pen.translate(edge, (top + bottom) / 2);
   pen.rotate((column.outer * Math.PI) / 2);
   pen.fillText(`layer ${layer}`, 0, 0);
@@ -115,7 +116,8 @@ function drawMemory(draw) {
   const word = pen.measureText("Memory ").width;
   pen.globalAlpha = 0.75;
   pen.font = `11px ${theme.font}`;
-  pen.fillText(`${view.rowOf("encoder").tokens.length} vectors, length ${digits(length)} on average`, bus - 18 - word, top - 12);
+  const count = view.rowOf("encoder").tokens.length;
+  pen.fillText(`${count} vectors, length ${digits(length)} on average`, bus - 18 - word, top - 12);
   pen.globalAlpha = 1;
 }
 

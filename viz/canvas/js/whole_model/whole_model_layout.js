@@ -45,7 +45,8 @@ function layOutAt({ boxes, header, width, zoom, box }, scale) {
   const [aside, beside] = alone ? [0.34 * width, 44] : [0, 2]; // for a single stack's candidates, and its token
   const column = Math.min((width - gutter - aside - beside) / stacks.length, opened ? 680 : 430);
   const left = (width - stacks.length * column - gutter - aside - beside) / 2 + aside;
-  const layout = { narrow, opened, zoom, scale, width, gutter, loop, aside, places: new Map(), frames: [], columns: new Map() };
+  const layout = { narrow, opened, zoom, scale, width, gutter, loop, aside };
+  Object.assign(layout, { places: new Map(), frames: [], columns: new Map() });
   stacks.forEach(({ name }, index) => {
     const outer = index ? 1 : -1; // the side of the residual connections
     const start = left + index * (column + gutter);
