@@ -5,9 +5,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from model.export import check_exportable
 from model.network.config import PAD
 from model.network.encoder_decoder import Transformer
-from tests.bench.export import check_comparable
 from tests.model.network.test_parity import copy_layer
 
 
@@ -20,7 +20,7 @@ class TorchTwin(nn.Module):
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
-        check_comparable(model.config)
+        check_exportable(model.config)
         config = model.config
         shape = (config.d_model, config.n_heads, config.d_ff, config.dropout, config.activation)
         encoder = nn.TransformerEncoderLayer(*shape, batch_first=True)

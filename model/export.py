@@ -1,8 +1,14 @@
-"""A Transformer's weights under the names that CTranslate2 and Hugging Face's Marian give them.
+"""Our translators in the tools of others: as a MarianMT folder of Hugging Face's, or as a CTranslate2 folder.
 
-Neither package is needed for the names; each is imported where a model of its own is built.
+    python -m model.export --checkpoint en-de --format marian --out DIR
+
+Whatever reads Marian models of the transformers library reads the first. The second is written directly: CTranslate2's
+own converter of Marian models takes a zero vector for the start token, which ours learned. Both compute what our model
+does, up to rounding. Needs transformers (model/checkpoints/huggingface-requirements.txt) or ctranslate2.
 """
 
+import argparse
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 from model.checkpoints.tokenizer import Tokenizer
+from model.checkpoints.translator import Translator
 from model.network.attention import MultiHeadAttention
 from model.network.config import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, TransformerConfig
 from model.network.encoder_decoder import Transformer
@@ -25,31 +33,40 @@ FORBIDDEN = (PAD, UNK, BOS)
 """What no translation holds: as in model/generation/search.py."""
 
 
-def check_comparable(config: TransformerConfig) -> None:
-    """Marian knows the paper's arrangement alone.
+def check_exportable(config: TransformerConfig) -> None:
+    """Both formats know the paper's arrangement alone.
 
     Raises:
-        ValueError: another arrangement; the sentence names it.
+        ValueError: another arrangement.
     """
-    if config.norm != "post" or not config.tie_embeddings:
+    paper = config.classic and config.norm == "post" and config.positions == "sinusoidal" and config.tie_embeddings
+    if not (
+        paper and config.scale_scores and config.scale_embeddings and config.d_k * config.n_heads == config.d_model
+    ):
         raise ValueError(
-            f"only post-norm models with tied embeddings can be compared, not norm={config.norm!r}, "
-            f"tie_embeddings={config.tie_embeddings}"
+            "only models with the paper's parts can be exported: post-norm, sinusoids, tied embeddings, scaled scores"
         )
 
 
 def marian_weights(model: Transformer) -> dict[str, Tensor]:
-    """State dictionary of a MarianMTModel that computes what `model` computes."""
-    tokens = model.output.weight
+    """State dictionary of a MarianMTModel that computes what `model` computes.
+
+    Marian computes its own positions, first all sines, then all cosines, where the paper alternates them: so the
+    dimensions of the residual stream are reordered, everywhere alike.
+    """
+    stream = torch.arange(model.config.d_model).view(-1, 2).T.flatten()
+    tokens = model.output.weight[:, stream]
     weights = {"model.shared.weight": tokens, "lm_head.weight": tokens}
     weights["final_logits_bias"] = tokens.new_zeros(1, len(tokens))
     for side, stack, embedding in _sides(model):
         weights[f"model.{side}.embed_tokens.weight"] = tokens
-        weights[f"model.{side}.embed_positions.weight"] = embedding.positions
+        weights[f"model.{side}.embed_positions.weight"] = embedding.positions[:, stream]
         for number, layer in enumerate(stack.layers):
             for name, module in _marian_modules(layer):
+                reads = name.endswith(("q_proj", "k_proj", "v_proj", "fc1"))
                 for kind, tensor in module.state_dict().items():
-                    weights[f"model.{side}.layers.{number}.{name}.{kind}"] = tensor
+                    ordered = tensor if reads and kind == "bias" else tensor[:, stream] if reads else tensor[stream]
+                    weights[f"model.{side}.layers.{number}.{name}.{kind}"] = ordered
     return weights
 
 
@@ -69,7 +86,7 @@ def to_marian(model: Transformer) -> "MarianMTModel":
     """The same network in Hugging Face's code, in evaluation mode, with our rules for what it may generate."""
     from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
-    check_comparable(model.config)
+    check_exportable(model.config)
     config, tokens = model.config, {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS}
     sizes = {f"{side}_attention_heads": config.n_heads for side in ("encoder", "decoder")}
     sizes |= {f"{side}_ffn_dim": config.d_ff for side in ("encoder", "decoder")}
@@ -92,6 +109,26 @@ def to_marian(model: Transformer) -> "MarianMTModel":
     theirs.load_state_dict(marian_weights(model))
     theirs.generation_config = GenerationConfig(decoder_start_token_id=BOS, suppress_tokens=list(FORBIDDEN), **tokens)
     return theirs.eval().requires_grad_(False)
+
+
+def save_as_marian(model: Transformer, tokenizer: Tokenizer, folder: Path) -> None:
+    """Write what MarianMTModel and MarianTokenizer open: weights in float32, SentencePiece model, vocabulary."""
+    from transformers import MarianTokenizer
+
+    to_marian(model).save_pretrained(folder)
+    pieces = tokenizer.tokens(range(len(tokenizer)))
+    for name in ("source.spm", "target.spm"):
+        (folder / name).write_bytes(tokenizer.serialized)
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    (folder / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")
+    files = {"source_spm": "source.spm", "target_spm": "target.spm", "vocab": "vocab.json"}
+    special = {"unk_token": SPECIAL_TOKENS[UNK], "eos_token": SPECIAL_TOKENS[EOS], "pad_token": SPECIAL_TOKENS[PAD]}
+    theirs = MarianTokenizer(
+        **{argument: str(folder / name) for argument, name in files.items()},
+        **special,
+        model_max_length=model.config.max_len,
+    )
+    theirs.save_pretrained(folder)
 
 
 def ctranslate2_weights(model: Transformer) -> dict[str, np.ndarray]:
@@ -151,7 +188,7 @@ def save_for_ctranslate2(model: Transformer, tokenizer: Tokenizer, folder: Path)
     """Write into an existing folder what ctranslate2.Translator opens: the weights in float32 and the pieces."""
     from ctranslate2.specs import TransformerSpec, common_spec
 
-    check_comparable(model.config)
+    check_exportable(model.config)
     config = model.config
     activation = {"relu": common_spec.Activation.RELU, "gelu": common_spec.Activation.GELU}[config.activation]
     layers = (config.n_encoder_layers, config.n_decoder_layers)
@@ -178,3 +215,30 @@ def _set_variable(spec: object, path: str, array: np.ndarray) -> None:
     if not hasattr(spec, attribute):
         raise AttributeError(f"CTranslate2 has no variable {path}")
     setattr(spec, attribute, array)
+
+
+FORMATS = {"marian": save_as_marian, "ctranslate2": save_for_ctranslate2}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Write a translator into a new folder."""
+    parser = argparse.ArgumentParser(prog="python -m model.export", description="A translator for other tools.")
+    parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT, help="name or folder (default: %(default)s)")
+    parser.add_argument("--format", choices=FORMATS, default="marian", help="(default: %(default)s)")
+    parser.add_argument("--out", type=Path, required=True, help="folder that does not exist, or is empty")
+    args = parser.parse_args(arguments)
+    if args.out.exists() and (not args.out.is_dir() or any(args.out.iterdir())):
+        parser.error(f"{args.out} exists already and is not an empty folder")
+    try:
+        opened = load_checkpoint(args.checkpoint, "cpu")
+        if not isinstance(opened, Translator):
+            parser.error(f"{args.checkpoint} is no translator: both formats are for encoder-decoder models")
+        check_exportable(opened.model.config)
+        args.out.mkdir(parents=True, exist_ok=True)
+        FORMATS[args.format](opened.model, opened.tokenizer, args.out)
+    except (ImportError, ValueError) as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""A translator written for other tools holds every weight once and computes there what it computes here."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from model import export
+from model.checkpoints.store import save_checkpoint
+from model.export import ctranslate2_weights, marian_weights
+from model.network.config import EOS
+from tests.model.tiny import SENTENCES, random_model
+
+TEXTS = [source for source, _ in SENTENCES] + ["Unseen words, 42 % “quoted” …", "Zażółć 🙂"]
+
+
+@pytest.mark.parametrize("export", [marian_weights, ctranslate2_weights])
+def test_every_weight_is_exported_once(export, tiny_model):
+    """The shared matrix and the positions stand where each library wants its own copies of them."""
+    exported = {path: np.asarray(tensor) for path, tensor in export(tiny_model).items() if path != "final_logits_bias"}
+    shared = tiny_model.output.weight
+    inner = [array for array in exported.values() if array.shape[0] not in (len(shared), tiny_model.config.max_len)]
+    outer = {path: array for path, array in exported.items() if not any(array is other for other in inner)}
+    ours = [parameter for name, parameter in tiny_model.named_parameters() if not name.startswith("src_embedding")]
+    assert np.sort(np.concatenate([array.ravel() for array in inner])).tolist() == (
+        torch.cat([parameter.flatten() for parameter in ours]).sort().values.tolist()
+    )
+    for path, array in outer.items():
+        theirs = tiny_model.src_embedding.positions if "position" in path else shared
+        assert np.sort(array).tolist() == np.sort(theirs).tolist()  # Marian has the dimensions in an order of its own
+
+
+def test_fused_projections_split_into_queries_keys_and_values(tiny_model):
+    attention, x = tiny_model.decoder.layers[1].self_attn, torch.randn(5, tiny_model.config.d_model)
+    weights = {path: torch.tensor(array) for path, array in ctranslate2_weights(tiny_model).items()}
+    path = "decoder/layer_1/self_attention/linear_0"
+    fused = x @ weights[f"{path}/weight"].T + weights[f"{path}/bias"]
+    for part, projection in zip(fused.chunk(3, dim=-1), (attention.w_q, attention.w_k, attention.w_v), strict=True):
+        torch.testing.assert_close(part, projection(x))
+
+
+@pytest.fixture(scope="module")
+def folders(translator, tmp_path_factory):
+    """The trained tiny model in both formats."""
+    folder = tmp_path_factory.mktemp("exports")
+    save_checkpoint(folder / "ours", translator.model, translator.tokenizer, dict(translator.model.named_parameters()))
+    for name in export.FORMATS:
+        export.main(["--checkpoint", str(folder / "ours"), "--format", name, "--out", str(folder / name)])
+    return folder
+
+
+def test_transformers_opens_the_folder_and_gives_our_numbers_and_translations(folders, translator):
+    transformers = pytest.importorskip("transformers")
+    theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(folders / "marian").eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders / "marian")
+    for text in TEXTS:
+        ids = tokenizer(text, return_tensors="pt").input_ids
+        assert ids[0].tolist() == [*translator.tokenizer.encode(text), EOS]
+        trace = translator.trace(text, beam_size=1)
+        with torch.inference_mode():
+            found = theirs(input_ids=ids, decoder_input_ids=torch.tensor([trace.tgt_ids]), output_attentions=True)
+            wrote = theirs.generate(ids, num_beams=1, do_sample=False, max_new_tokens=len(trace.next_ids))
+        np.testing.assert_allclose(found.logits[0], trace.logits, rtol=1e-3, atol=1e-3)
+        for layer, weights in enumerate(found.cross_attentions):
+            np.testing.assert_allclose(weights[0], trace.attention("cross", layer).pattern, atol=1e-4)
+        assert tokenizer.decode(wrote[0], skip_special_tokens=True) == trace.translation
+
+
+def test_ctranslate2_opens_the_folder_and_gives_our_probabilities(folders, translator):
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    theirs = ctranslate2.Translator(str(folders / "ctranslate2"), compute_type="float32", intra_threads=1)
+    for text in TEXTS:
+        trace = translator.trace(text, beam_size=1)
+        (scored,) = theirs.score_batch([list(trace.src_tokens)], [list(trace.next_tokens[:-1])])
+        np.testing.assert_allclose(scored.log_probs, trace.target_log_probabilities, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "change", [{"norm": "pre"}, {"tie_embeddings": False}, {"positions": "learned"}, {"scale_scores": False}]
+)
+def test_what_these_tools_cannot_be_is_refused(change, translator, tmp_path, capsys):
+    model = random_model(replace(translator.model.config, **change))
+    save_checkpoint(tmp_path / "other", model, translator.tokenizer, dict(model.named_parameters()))
+    with pytest.raises(SystemExit):
+        export.main(["--checkpoint", str(tmp_path / "other"), "--out", str(tmp_path / "out")])
+    assert "only models with the paper's parts" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_is_overwritten(folders, capsys):
+    with pytest.raises(SystemExit):
+        export.main(["--checkpoint", str(folders / "ours"), "--out", str(folders / "marian")])
+    assert "not an empty folder" in capsys.readouterr().err
