@@ -59,6 +59,10 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 icon=":material/footprint:",
                 summary="Follow one head from queries and keys to its output, down to each multiplication and sum.",
                 look_for="Step through the seven stages of one head: each matrix is computed from the previous one.",
+                needs=(
+                    "rows of attention weights that sum to 1",
+                    "heads whose matrices could all be found",
+                ),
             ),
             Page(
                 path="pages/heads_and_layers.py",
@@ -68,6 +72,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Each small square is one head. A diagonal stripe means that every token attends to a "
                 "neighbour; a bright column means that all tokens attend to the same one. Click a square to open "
                 "it.",
+                needs=("heads whose matrices could all be found",),
             ),
         ),
         "Understand": (
@@ -108,6 +113,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "without it.",
                 look_for="Choose decoder self-attention: the upper half of its matrix is masked, and each row's "
                 "weights sum to 1 over the remaining cells.",
+                needs=("rows of attention weights that sum to 1",),
             ),
             Page(
                 path="pages/three_families.py",
@@ -125,6 +131,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 icon=":material/thermostat:",
                 summary="Make attention sharper or flatter, live, and see why the paper divides the scores by √d_k.",
                 look_for="Lower τ and each row concentrates on one key; raise it and the row spreads over all keys.",
+                needs=("rows of attention weights that sum to 1",),
             ),
             Page(
                 path="pages/layer_by_layer.py",
@@ -134,6 +141,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "does, what it predicts.",
                 look_for="Follow the chosen token from left to right: each sub-layer adds a vector to its residual "
                 "stream, and on the whole the stream drifts away from the input embedding.",
+                needs=("a residual stream that could be read in every layer",),
                 ignores=("kind", "layer", "head"),
             ),
             Page(
@@ -205,6 +213,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Circles are the errors of this run, diamonds those of the same run in double precision. "
                 "Where the diamond lies nine orders of magnitude further left, the error was rounding; a bug "
                 "would not have moved.",
+                needs=("heads whose matrices could all be found",),
             ),
             Page(
                 path="pages/model_card.py",

@@ -9,7 +9,7 @@ from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
 from pages.frame.open_page import open_page
 from pages.parts import layer_by_layer as parts
-from pages.parts.logit_lens import show_lens, show_neurons
+from pages.parts.logit_lens import has_neurons, show_lens, show_neurons
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
@@ -24,33 +24,24 @@ st.caption(
     "Click on a point or a cell to choose its token and step. Dotted lines separate the layers. The kind, layer and "
     "head in the sidebar matter here only for an attention temperature."
 )
-first = view.trace.sublayers[0]
-pre, norm = first.placement == "pre", first.norm.kind
+placement, norm = parts.norm_of_model(view.trace)
+where, formula = parts.PLACEMENTS[placement]
 explain(
     "**x** is a token's vector between two sub-layers, its residual stream. Each sub-layer reads it and adds its "
-    "output to it"
-    + (
-        "; this model normalises the input of each sub-layer (pre-norm), unlike the paper's. "
-        if pre
-        else ", and a layer norm normalises the sum (post-norm). "
-    )
-    + "The **share** is how much of that sum is new: 0 means nothing, 0.5 that the output is as long as the stream "
-    "itself. The **cosines** show how far the vector has turned: 1 means not at all, 0 that it is orthogonal.",
-    rf"x^{{(s)}} = x^{{(s-1)}} + \mathrm{{Sublayer}}(\mathrm{{{norm}}}(x^{{(s-1)}}))"
-    if pre
-    else rf"x^{{(s)}} = \mathrm{{{norm}}}\!\left(x^{{(s-1)}} + \mathrm{{Sublayer}}(x^{{(s-1)}})\right)",
+    f"output to it{where} The **share** is how much of that sum is new: 0 means nothing, 0.5 that the output is as "
+    "long as the stream itself. The **cosines** show how far the vector has turned: 1 means not at all, 0 that it is "
+    "orthogonal.",
+    formula.replace("Norm", norm),
     "3.1",
 )
-tabs(
-    {
-        "Inside one sub-layer": lambda: parts.show_inside(view, shown),
-        "Logit lens": lambda: show_lens(view, shown),
-        "Neurons": lambda: show_neurons(view, shown),
-        "Similarity": lambda: parts.show_similarity(view, shown),
-        "Parameters": lambda: parts.show_parameters(view),
-    },
-    "layers_tab",
-)
+views = {
+    "Inside one sub-layer": lambda: parts.show_inside(view, shown),
+    "Logit lens": lambda: show_lens(view, shown),
+    "Neurons": lambda: show_neurons(view, shown),
+    "Similarity": lambda: parts.show_similarity(view, shown),
+    "Parameters": lambda: parts.show_parameters(view),
+}
+tabs({name: show for name, show in views.items() if name != "Neurons" or has_neurons(view)}, "layers_tab")
 show_code(
     Residual,
     FeedForward,

@@ -51,7 +51,10 @@ views = {
     "Learned, RoPE, ALiBi": lambda: show_schemes(view, encoding, shown),
     "Word order": lambda: show_order(view),
 }
-tabs({name: show for name, show in views.items() if not (learned and name in SINUSOIDAL)}, "part")
+left_out = (SINUSOIDAL if learned else set()) | (
+    {"Word order"} if "a decoder" not in view.translator.features else set()
+)
+tabs({name: show for name, show in views.items() if name not in left_out}, "part")
 show_code(
     sinusoids,
     InputEmbedding,

@@ -5,6 +5,7 @@ from dataclasses import replace
 import streamlit as st
 
 from model.analysis.two_runs import before_and_after, largest_changes
+from model.checkpoints.checkpoint import OWN_LAYERS
 from model.interventions import MaskEdit, applied
 from model.trace import log_probabilities
 from model.tracer import build_trace
@@ -49,7 +50,7 @@ place = parts.show_same(runs)
 figure = parts.show_maps(view, runs, changes)
 with place:
     new = parts.show_new(view, runs)
-translates = "cross-attention" in view.translator.features
+translates = {"cross-attention", OWN_LAYERS} <= view.translator.features
 tabs({name: show for name, show in TABS.items() if translates or name not in TRANSLATORS}, "part", view, runs)
 with st.container(horizontal=True):
     links(heads_and_layers="This head among all others", attention_step_by_step="This head, step by step")

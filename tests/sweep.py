@@ -80,9 +80,9 @@ class Result:
 def families() -> Iterator[tuple[str, str]]:
     """(model type, class) of every family with a head for text."""
     tables = (
-        modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-        modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
         modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+        modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+        modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     )
     found: dict[str, str] = {}
     for table in tables:
@@ -104,6 +104,7 @@ def build(family: str, name: str) -> nn.Module:
     values = {size: n for size, n in SIZES.items() if hasattr(usual, size)}
     if hasattr(usual, "kv_lora_rank"):
         values.pop("head_dim", None)
+        values["num_key_value_heads"] = 4
     if getattr(usual, "layer_types", None):
         values["layer_types"] = list(usual.layer_types)[-2:]
     problem: Exception = NotTried("cannot be built")

@@ -106,8 +106,8 @@ def block_equation(numbers: Mapping[str, float], dimension: int, pre: bool, norm
     """LaTeX of s = x + Sublayer(x), then the norm of s; with pre-norm first the norm, of x.
 
     Args:
-        numbers: of the dimension, `before`, `out`, `added` and `normed`; `mean`, `std` and `gamma`; and `beta` if the
-            norm has one.
+        numbers: of the dimension, `before`, `out`, `added` and `normed`; `mean`, `std` and `gamma`; `beta` if the norm
+            has one; `layer_input`, u, if the norm reads that instead of x; `result`, if `out` is a norm of it.
         dimension: its number.
         pre: whether the norm comes before the sub-layer.
         norm: LayerNorm or RMSNorm.
@@ -115,12 +115,14 @@ def block_equation(numbers: Mapping[str, float], dimension: int, pre: bool, norm
     n = {name: latex_number(value, 6) for name, value in numbers.items()}
     b = {name: bracketed(float(value), 6) for name, value in numbers.items()}
     name = rf"\mathrm{{{norm}}}"
-    j, read = dimension, f"{name}(x)" if pre else "x"
+    symbol, source = ("x", "before") if pre else ("s", "added")
+    symbol, source = ("u", "layer_input") if "layer_input" in n else (symbol, source)
+    j, read = dimension, f"{name}({symbol})" if pre else "x"
+    part = rf"{name}(\mathrm{{Sublayer}}({read}))" if "result" in n else rf"\mathrm{{Sublayer}}({read})"
     residual = (
-        rf"s_{{{j}}} &= x_{{{j}}} + \mathrm{{Sublayer}}({read})_{{{j}}} = {n['before']} + {b['out']} "
+        rf"s_{{{j}}} &= x_{{{j}}} + {part}_{{{j}}} = {n['before']} + {b['out']} "
         rf"= \mathbf{{{n['added']}}}"
     )
-    symbol, source = ("x", "before") if pre else ("s", "added")
     centred, mean = (r" - \mu", f" - {b['mean']}") if norm == "LayerNorm" else ("", "")
     divisor = r"\sigma" if norm == "LayerNorm" else r"\mathrm{RMS}(" + symbol + ")"
     offset, beta = (rf" + \beta_{{{j}}}", f" + {b['beta']}") if "beta" in b else ("", "")

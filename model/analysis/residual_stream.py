@@ -97,11 +97,13 @@ def mean_cosine(vectors: Array) -> float:
     return float((similarities.sum() - np.trace(similarities)) / (n * (n - 1))) if n > 1 else float("nan")
 
 
-def layer_norm(sublayer: SubLayer, position: int) -> NormSteps:
+def layer_norm(sublayer: SubLayer, position: int) -> NormSteps | None:
     """The norm of a sub-layer at one token, step by step from the run's input to it.
 
-    The input is x + Sublayer(x) with post-norm, as in the paper, and x with pre-norm.
+    The input is x + Sublayer(x) with post-norm, as in the paper, and x with pre-norm. None: the sub-layer has no norm.
     """
+    if sublayer.norm is None:
+        return None
     norm, x = sublayer.norm, sublayer.norm_input[position].astype(np.float64)
     mean = x.mean() if norm.kind == "LayerNorm" else 0.0
     std = np.sqrt(((x - mean) ** 2).mean() + norm.eps)
@@ -145,12 +147,12 @@ def neurons(translator: Translator, sublayer: SubLayer, position: int, most: int
         raise ValueError(f"only a feed_forward has hidden neurons, not {step_name(sublayer)} of the {sublayer.stack}")
     rows, bias = translator.second_matrix(sublayer.stack, sublayer.layer)
     rows = rows.astype(np.float64)
-    hidden = sublayer.hidden[position]
+    hidden, result = sublayer.hidden[position], sublayer.out if sublayer.result is None else sublayer.result
     written = np.abs(hidden) * np.linalg.norm(rows, axis=-1)
     order = np.argsort(-written, kind="stable")[:most]
     top = order[written[order] > 0]
     contributions = hidden[top, None] * rows[top]
-    difference = hidden.astype(np.float64) @ rows + bias - sublayer.out[position]
+    difference = hidden.astype(np.float64) @ rows + bias - result[position]
     logits = contributions @ translator.output_matrix().astype(np.float64).T
     return Neurons(hidden, written, top, contributions, logits, float(np.abs(difference).max()))
 

@@ -27,8 +27,13 @@ CHARACTERS_PER_TOKEN = 64
 
 
 ADDED_POSITIONS = "a positional encoding that is added to the embeddings"
+FULL_ROWS = "rows of attention weights that sum to 1"
+FOUND_MATRICES = "heads whose matrices could all be found"
+FOUND_STREAM = "a residual stream that could be read in every layer"
 OWN_LAYERS = "layers of this project's own code"
 """what a model of others has not, however much of it can be read"""
+EVERY_OWN = frozenset({FULL_ROWS, FOUND_MATRICES, FOUND_STREAM, OWN_LAYERS})
+"""what every model of this project has"""
 
 
 @dataclass(frozen=True)
@@ -65,11 +70,11 @@ class Checkpoint:
     @property
     def features(self) -> frozenset[str]:
         """What the model consists of, in the words of `Page.needs`: "an encoder", "a decoder", "cross-attention", "a
-        positional encoding that is added to the embeddings", "layers of this project's own code"."""
+        positional encoding that is added to the embeddings"; and EVERY_OWN."""
         stacks = {"encoder": "an encoder", "decoder": "a decoder"}
         crosses = {"cross-attention"} if any(kind.crosses for kind in self.kinds) else set()
         added = {ADDED_POSITIONS} if self.positional_encoding() is not None else set()
-        return frozenset({stacks[kind.queries] for kind in self.kinds} | crosses | added | {OWN_LAYERS})
+        return frozenset({stacks[kind.queries] for kind in self.kinds} | crosses | added | EVERY_OWN)
 
     def parameters_by_part(self) -> dict[str, int]:
         """How many parameters each part learns; a tied matrix is counted once."""
@@ -93,8 +98,11 @@ class Checkpoint:
         norm = self.model.stacks[stack].final_norm
         return None if isinstance(norm, torch.nn.Identity) else read_norm(norm)
 
-    def head_in_double(self, final: Array) -> Array:
-        """(position, d_model), after the last norm -> (position, vocabulary): logits, computed in double precision."""
+    def head_in_double(self, final: Array) -> Array | None:
+        """(position, d_model), after the last norm -> (position, vocabulary): logits, computed in double precision.
+
+        None where it is not known how they are computed.
+        """
         weight = self.model.output.weight.detach().cpu().double()
         return (torch.from_numpy(final.astype(np.float64)) @ weight.T).numpy()
 

@@ -124,8 +124,8 @@ def _chain(translator: Checkpoint, trace: Trace) -> Iterator[tuple[Array, Array]
         if stream.sublayers:
             norm = translator.norm_after(name)
             yield x if norm is None else norm(x), stream.final
-    if trace.logits.size:
-        yield translator.head_in_double(stream.final), trace.logits
+    if trace.logits.size and (logits := translator.head_in_double(stream.final)) is not None:
+        yield logits, trace.logits
 
 
 def _attention_chain(model: Network, changes: Changes, attention: Attention) -> Iterator[tuple[Array, Array]]:

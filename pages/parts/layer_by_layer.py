@@ -11,9 +11,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis import residual_stream
 from model.analysis import tab_arrays as tab
-from model.analysis.residual_stream import StreamMeasures
+from model.analysis.residual_stream import NormSteps, StreamMeasures
+from model.checkpoints.checkpoint import OWN_LAYERS
 from model.network.config import TransformerConfig
-from model.trace import Array, SubLayer
+from model.trace import Array, SubLayer, Trace
 from pages.compute.view import View
 from pages.widgets import controls
 from pages.widgets.chart import chart, clicked_point
@@ -114,25 +115,55 @@ def show_path(shown: Shown) -> object:
     return figure
 
 
+PLACEMENTS = {
+    "post": (
+        ", and a layer norm normalises the sum (post-norm).",
+        r"x^{(s)} = \mathrm{Norm}\!\left(x^{(s-1)} + \mathrm{Sublayer}(x^{(s-1)})\right)",
+    ),
+    "pre": (
+        "; this model normalises the input of each sub-layer (pre-norm), unlike the paper's.",
+        r"x^{(s)} = x^{(s-1)} + \mathrm{Sublayer}(\mathrm{Norm}(x^{(s-1)}))",
+    ),
+    "sandwich": (
+        "; this model normalises both the input and the output of each sub-layer, unlike the paper's.",
+        r"x^{(s)} = x^{(s-1)} + \mathrm{Norm}(\mathrm{Sublayer}(\mathrm{Norm}(x^{(s-1)})))",
+    ),
+    "parallel": (
+        "; in this model both sub-layers of a layer read the same vector, the layer's input u, unlike in the paper's.",
+        r"x^{(s)} = x^{(s-1)} + \mathrm{Sublayer}(\mathrm{Norm}(u))",
+    ),
+}
+"""what is normalised, in words and as a formula"""
+
+
+def norm_of_model(trace: Trace) -> tuple[str, str]:
+    """Where its norms stand, a key of PLACEMENTS, and which they are: LayerNorm or RMSNorm."""
+    first = next((sublayer for sublayer in trace.sublayers if sublayer.norm), trace.sublayers[0])
+    return first.placement, first.norm.kind if first.norm else "Norm"
+
+
 @st.fragment
 def show_inside(view: View, shown: Shown) -> None:
     """The vectors of one sub-layer at the chosen token, and the arithmetic of one dimension."""
     sublayer = _sublayer(view, shown)
-    pre = sublayer.placement == "pre"
     norm = residual_stream.layer_norm(sublayer, shown.position)
-    vectors = _vectors(sublayer, shown.position, norm.kind)
-    last = len(norm.gamma) - 1
+    vectors = _vectors(sublayer, shown.position)
+    last = sublayer.out.shape[-1] - 1
     if st.session_state.get("layers_dimension") is not None:
         st.session_state["layers_dimension"] = min(max(st.session_state["layers_dimension"], 0), last)
     j = number(f"Dimension, 0 to {last}", (0, last), 0, "layers_dimension", width=200, in_link=False) or 0
-    strips = {**vectors, "γ (learned)": norm.gamma} | ({} if norm.beta is None else {"β (learned)": norm.beta})
+    learned = {"γ (learned)": norm.gamma, "β (learned)": norm.beta} if norm else {}
+    strips = vectors | {name: row for name, row in learned.items() if row is not None}
     drawn = vector_strips(strips, j, symmetric_range(*strips.values()), "dimension", 130 + 34 * len(strips))
     name = residual_stream.step_name(sublayer)
     chart(drawn, key="layers-strips", alt=f"The token's vectors in {name}, and what its norm learned")
-    numbers = {name: getattr(sublayer, name)[shown.position, j] for name in ("before", "out", "added", "normed")}
-    numbers |= {"mean": norm.mean, "std": norm.std, "gamma": norm.gamma[j]}
-    numbers |= {} if norm.beta is None else {"beta": norm.beta[j]}
-    st.latex(block_equation(numbers, j, pre, norm.kind))
+    if norm:
+        numbers = {name: getattr(sublayer, name)[shown.position, j] for name in ("before", "out", "added", "normed")}
+        numbers |= {"mean": norm.mean, "std": norm.std, "gamma": norm.gamma[j]}
+        numbers |= {} if norm.beta is None else {"beta": norm.beta[j]}
+        others = {"layer_input": sublayer.layer_input, "result": sublayer.result}
+        numbers |= {name: rows[shown.position, j] for name, rows in others.items() if rows is not None}
+        st.latex(block_equation(numbers, j, sublayer.norm_first, norm.kind))
     doubles = {name: vector.astype(np.float64) for name, vector in vectors.items()}
     table = {
         "vector": list(doubles),
@@ -141,22 +172,39 @@ def show_inside(view: View, shown: Shown) -> None:
         "length": [np.linalg.norm(x) for x in doubles.values()],
     }
     controls.table(pd.DataFrame(table), floats=None)
-    off = np.abs(norm.normed - sublayer.normed[shown.position]).max()
-    st.caption(
-        f"Layer {sublayer.layer}, {sublayer.name} of the {shown.stack}. All {len(strips)} rows share one colour range. "
-        f"{'μ and σ are' if norm.kind == 'LayerNorm' else 'The root mean square is'} computed over the {last + 1} "
-        "dimensions of this one token, with ε under the root. Recomputed from the formula, the norm differs from the "
-        f"model's by at most {off:.1e} in any dimension."
+    which = (
+        f"Layer {sublayer.layer}, {sublayer.name} of the {shown.stack}. All {len(strips)} rows share one colour range."
     )
+    st.caption(f"{which} {_compare_norm(norm, sublayer.normed[shown.position])}")
     index = max(shown.step - 1, 0)
     calls = Call(tab.sublayer_arrays, view.trace, shown.stack, index, shown.position)
     export_tab(view, f"sub-layer-{shown.stack}-{index}", calls)
 
 
-def _vectors(sublayer: SubLayer, position: int, norm: str) -> dict[str, Array]:
+def _compare_norm(norm: NormSteps | None, shown: Array) -> str:
+    """How far the model's own norm, (d_model,), is from the formula."""
+    if norm is None:
+        return "This sub-layer reads the residual stream as it is, without a norm."
+    return (
+        f"{'μ and σ are' if norm.kind == 'LayerNorm' else 'The root mean square is'} computed over the {len(shown)} "
+        "dimensions of this one token, with ε under the root. Recomputed from the formula, the norm differs from the "
+        f"model's by at most {np.abs(norm.normed - shown).max():.1e} in any dimension."
+    )
+
+
+def _vectors(sublayer: SubLayer, position: int) -> dict[str, Array]:
     """(d_model,) each, by name, in the order of computation."""
+    norm = sublayer.norm.kind if sublayer.norm else "Norm"
     x, out, added, normed = (getattr(sublayer, name)[position] for name in ("before", "out", "added", "normed"))
-    if sublayer.placement == "pre":
+    if sublayer.norm is None:
+        return {"x, input": x, "sub-layer": out, "x + sub-layer": added}
+    if sublayer.layer_input is not None:
+        first = {"u, layer's input": sublayer.layer_input[position], f"{norm}(u)": normed}
+        return {**first, "sub-layer": out, "x, input": x, "x + sub-layer": added}
+    if sublayer.result is not None:
+        first = {"x, input": x, f"{norm}(x)": normed, "sub-layer": sublayer.result[position]}
+        return {**first, f"{norm}(sub-layer)": out, f"x + {norm}(…)": added}
+    if sublayer.norm_first:
         return {"x, input": x, f"{norm}(x)": normed, "sub-layer": out, "x + sub-layer": added}
     return {"x, input": x, f"{sublayer.name}(x)": out, "their sum s": added, f"{norm}(s), output": normed}
 
@@ -196,7 +244,8 @@ def show_parameters(view: View) -> None:
     controls.table(table.convert_dtypes(), floats=None)
     shared = "The embedding matrix is also the output matrix and is counted once. " if config.tie_embeddings else ""
     learned = "are learned" if config.positions == "learned" else "are not learned"
-    st.caption(f"{shared}{_describe_matrices(config)} Positions {learned}.")
+    sizes = f"{_describe_matrices(config)} " if OWN_LAYERS in view.translator.features else ""
+    st.caption(f"{shared}{sizes}Positions {learned}.")
     export_tab(view, "parameters", Call(tab.parameter_arrays, view.translator), table=table)
 
 

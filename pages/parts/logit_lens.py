@@ -41,7 +41,7 @@ def show_lens(view: View, shown: Shown) -> None:
     everything = lens_map(found.probability[at].T, found.rank[at].T, steps, names, shown.position)
     chart(everything, key="layers-lens-map", alt="Probability of each row's finally predicted token, by step")
     pre, tied = view.translator.config.norm == "pre", view.translator.config.tie_embeddings
-    norm = view.trace.sublayers[0].norm.kind
+    norm = next((sublayer.norm.kind for sublayer in view.trace.sublayers if sublayer.norm), "Norm")
     x = rf"\mathrm{{{norm}}}(x^{{(s)}})" if pre else "x^{(s)}"
     explain(
         _caveat(pre, tied),
@@ -76,6 +76,13 @@ def _show_row(view: View, shown: Shown, at: Array, steps: list[str]) -> None:
 
 
 @st.fragment
+def has_neurons(view: View) -> bool:
+    """Whether the feed-forwards' inner activations were read, and what they write can be projected on the logits."""
+    feed_forwards = [sublayer for sublayer in view.trace.sublayers if sublayer.name == "feed_forward"]
+    width = view.translator.output_matrix().shape[-1]
+    return all(each.hidden is not None and each.out.shape[-1] == width for each in feed_forwards)
+
+
 def show_neurons(view: View, shown: Shown) -> None:
     """The feed-forward of the chosen step's layer as a sum over its neurons, and the tokens the largest promote."""
     sublayer = _feed_forward(view, shown)

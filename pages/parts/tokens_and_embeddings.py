@@ -164,9 +164,12 @@ def describe_input(translator: Translator) -> str:
     scaled = scaled if translator.config.scale_embeddings else "The paper's factor √d_model is left out here; "
     if ADDED_POSITIONS in translator.features:
         return scaled + "then the encoding of the token's position is added."
+    if translator.config.positions == "sinusoidal":
+        return scaled + "then sines and cosines of the position are added, in another order than the paper's."
     instead = {
         "rope": "attention rotates queries and keys by their positions instead (RoPE)",
         "alibi": "attention lowers the scores of distant keys instead (ALiBi)",
+        "relative bias": "attention adds a learned number to each score, by the distance of its tokens (T5)",
         "none": "this model knows no positions",
     }[translator.config.positions]
     return f"{scaled}no positional encoding is added: {instead}."

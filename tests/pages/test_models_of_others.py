@@ -13,6 +13,7 @@ from tests.pages.test_pages import holds, said
 pytest.importorskip("streamlit")
 
 EVERY_PAGE = [page for pages in PAGES.values() for page in pages]
+NAMES = ("GPT-2", "Llama, grouped", "Gemma 2", "GPT-NeoX", "gpt-oss", "ModernBERT", "T5")
 SENTENCE = "Two dogs run through the snow. 🤖"
 
 
@@ -20,7 +21,7 @@ SENTENCE = "Two dogs run through the snow. 🤖"
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Folder by family."""
     folder = tmp_path_factory.mktemp("others")
-    return {name: str(save_family(folder / name.split(",")[0], name)) for name in ("GPT-2", "Llama, grouped")}
+    return {name: str(save_family(folder / name.split(",")[0], name)) for name in NAMES}
 
 
 @pytest.fixture
@@ -38,6 +39,41 @@ def test_a_page_is_checked_against_the_model_or_says_what_it_needs(page, name, m
     assert ("This page needs" in said(app)) == bool(missing)
     assert holds(app) == (0 if missing else 3)
     assert "\ufffd" not in said(app)
+    assert not any("fail" in text.value for text in app.markdown)
+
+
+@pytest.mark.parametrize(
+    ("name", "formula", "equation"),
+    [
+        ("GPT-2", r"x^{(s-1)} + \mathrm{Sublayer}(\mathrm{LayerNorm}(x^{(s-1)}))", r"\mathrm{LayerNorm}(x)_"),
+        ("Gemma 2", r"\mathrm{RMSNorm}(\mathrm{Sublayer}(\mathrm{RMSNorm}(x", r"\mathrm{RMSNorm}(\mathrm{Sublayer}("),
+        ("GPT-NeoX", r"\mathrm{Sublayer}(\mathrm{LayerNorm}(u))", r"\mathrm{LayerNorm}(u)_"),
+        ("ModernBERT", r"\mathrm{Sublayer}(\mathrm{LayerNorm}(x", r"\mathrm{LayerNorm}(x)_"),
+    ],
+)
+def test_layer_by_layer_says_where_the_models_norms_stand(name, formula, equation, open_model_page):
+    app = open_model_page("pages/layer_by_layer.py", name)
+    assert not app.exception
+    formulas = [latex.value for latex in app.latex]
+    assert any(formula in each for each in formulas)
+    assert any(equation in each for each in formulas)
+    if name == "ModernBERT":
+        app = open_model_page("pages/layer_by_layer.py", name, layers_step="0 self_attn")
+        assert not app.exception
+        assert any("without a norm" in caption.value for caption in app.caption)
+
+
+@pytest.mark.parametrize("page", ["temperature", "masks", "attention_step_by_step"])
+def test_a_page_that_computes_rows_without_a_sink_does_not_open_a_model_with_one(page, open_model_page):
+    app = open_model_page(f"pages/{page}.py", "gpt-oss")
+    assert "This page needs rows of attention weights that sum to 1" in said(app)
+    assert holds(open_model_page("pages/heads_and_layers.py", "gpt-oss")) == 3
+
+
+def test_an_encoder_decoder_writes_its_own_target(open_model_page):
+    app = open_model_page("pages/translate.py", "T5")
+    assert not app.exception
+    assert holds(app) == 3
 
 
 def test_a_link_opens_no_model_that_the_app_was_not_started_with(models, open_app, monkeypatch):
@@ -53,6 +89,6 @@ def test_the_command_line_offers_models_first(models, open_app, monkeypatch):
     monkeypatch.setenv(MODELS_VARIABLE, "")
     command_line.offer_models(["--model", models["GPT-2"], "--model", models["Llama, grouped"]])
     options = open_app("pages/masks.py").selectbox(key="checkpoint").options
-    assert list(options[:2]) == list(models.values())
+    assert list(options[:2]) == [models["GPT-2"], models["Llama, grouped"]]
     with pytest.raises(SystemExit):
         command_line.offer_models(["--modle", "gpt2"])

@@ -79,6 +79,8 @@ class Pass:
     """how often each attention has been called"""
     looked_up: dict[nn.Module, Tensor] = field(default_factory=dict)
     """what each table of token embeddings gave last"""
+    entered: set[nn.Module] = field(default_factory=set)
+    """embeddings whose stack has begun"""
     seen: list[Any] | None = None
     """every call of this pass, in order, where somebody wants to see them"""
 

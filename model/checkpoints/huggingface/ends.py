@@ -51,7 +51,7 @@ class FoundEmbedding(nn.Module):
             self.lookup.register_forward_hook(_remember)
         first.register_forward_pre_hook(partial(_enter, self, site), with_kwargs=True)
         if self.norm_module is not None:
-            self.norm_module.register_forward_pre_hook(partial(_read_sum, self.sum))
+            self.norm_module.register_forward_pre_hook(partial(_read_sum, self))
         if hasattr(self, "positional"):
             self.table.register_forward_hook(partial(_lead_positions, self.positional))
 
@@ -114,7 +114,8 @@ def find_embedding(
     measured = found.factor * float(lookup.out.norm() / tokens.weight[lookup.inputs[0].flatten()].norm())
     found.scale = plain_factor(measured, lookup.out.shape[-1])
     if normed:
-        found.norm, found.norm_module = read_foreign_norm(normed), normed.module
+        found.norm_module = normed.module
+        found.norm = read_foreign_norm(normed) if close(normed.y, first.x) else None
     _find_positions(found, added)
     return found
 
@@ -231,14 +232,19 @@ def _enter(found: FoundEmbedding, site: Site, _module: nn.Module, args: tuple, k
         return
     x = batched(args[0] if args else keywords["hidden_states"])
     found.entering(x)
+    if run:
+        run.entered.add(found)
     if found.norm_module is None:
         found.sum(x)
     if run and (embedding := run.looked_up.get(found.lookup)) is not None:
         found.embedding(embedding if found.factor == 1 else embedding * found.factor)
 
 
-def _read_sum(point: HookPoint, _module: nn.Module, args: tuple) -> None:
-    point(args[0])
+def _read_sum(found: FoundEmbedding, _module: nn.Module, args: tuple) -> None:
+    """Where layers share this norm, their calls come after the first layer has begun."""
+    run = PASS.get()
+    if run is None or found not in run.entered:
+        found.sum(args[0])
 
 
 def _lead_positions(point: HookPoint, _module: nn.Module, _args: Any, out: Tensor) -> Tensor | None:

@@ -78,7 +78,10 @@ def find_parts(call: AttentionCall, earlier: Sequence[Event], later: Sequence[Ev
             raw = source.inputs[0]
             raw = raw if heads.heads_first else raw.reshape(*source.out.shape[:2], -1, heads.width).transpose(1, 2)
             norms[name] = heads, source
-            heads, _ = _first(linear, raw, torch.equal)
+            weight = getattr(source.module, "weight", None)
+            # A norm of all heads together is no norm of each.
+            each_alone = weight is None or weight.numel() == heads.width
+            heads = _first(linear, raw, torch.equal)[0] if each_alone else None
         if heads and isinstance(heads.module, LINEAR):
             projections[name] = heads
     z = call.out.flatten(2)

@@ -113,6 +113,7 @@ class HookedModel(Network):
         self.memory, self.final, self.logits = HookPoint(), HookPoint(), HookPoint()
         self._attach()
         self.config = self._describe(calls[0])
+        self.eval()
 
     # --- the face of a Network ---
 

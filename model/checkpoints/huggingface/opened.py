@@ -9,7 +9,14 @@ import torch
 from torch import Tensor
 
 from model.cancel import check_cancelled
-from model.checkpoints.checkpoint import ADDED_POSITIONS, OWN_LAYERS, Checkpoint
+from model.checkpoints.checkpoint import (
+    ADDED_POSITIONS,
+    FOUND_MATRICES,
+    FOUND_STREAM,
+    FULL_ROWS,
+    OWN_LAYERS,
+    Checkpoint,
+)
 from model.checkpoints.huggingface.heads import matrix
 from model.checkpoints.huggingface.network import HookedModel
 from model.checkpoints.huggingface.probe import call_model
@@ -39,8 +46,16 @@ class ForeignCheckpoint(Checkpoint):
     @property
     def features(self) -> frozenset[str]:
         """As of every checkpoint, but no layers of our own, and no sines and cosines in another order than ours."""
-        other_order = {ADDED_POSITIONS} if self.config.positions == "sinusoidal" else set()
-        return super().features - {OWN_LAYERS} - other_order
+        lacks = {OWN_LAYERS} | ({ADDED_POSITIONS} if self.config.positions == "sinusoidal" else set())
+        attentions = [points for _, points in self.model.attentions().values()]
+        parts = map(self.model.parts_of, attentions)
+        if any(points.sink is not None for points in attentions):
+            lacks.add(FULL_ROWS)
+        if any(each.w_o is None or len(each.projections) < 3 for each in parts):
+            lacks.add(FOUND_MATRICES)
+        if any(block.arrangement is None for block in self.model.blocks) or not self.model.blocks:
+            lacks.add(FOUND_STREAM)
+        return super().features - lacks
 
     def read_logits(self, x: Array) -> Array:
         """(position, d_model) -> (position, vocabulary): the final norm and the head on any residual stream."""
@@ -53,7 +68,9 @@ class ForeignCheckpoint(Checkpoint):
         return self.model.final_norms[stack]
 
     @torch.inference_mode()
-    def head_in_double(self, final: Array) -> Array:
+    def head_in_double(self, final: Array) -> Array | None:
+        if self.model.head.unknown:
+            return None
         return self.model.head.in_double()(torch.from_numpy(final.astype(np.float64)).to(self.device)).cpu().numpy()
 
     def _same_path(self) -> AbstractContextManager:
@@ -177,9 +194,11 @@ class ForeignTranslator(ForeignCheckpoint, Translator):
 
     @property
     def _start(self) -> int:
-        return (
-            self.model.model.generation_config.decoder_start_token_id or self.model.model.config.decoder_start_token_id
-        )
+        """What the decoder reads first."""
+        configs = (self.model.model.generation_config, self.model.model.config)
+        names = ("decoder_start_token_id", "bos_token_id", "pad_token_id")
+        found = (getattr(config, name, None) for name in names for config in configs)
+        return next((token for token in found if token is not None), 0)
 
     def _ids_to_end(self, text: str, what: str) -> list[int]:
         ids = self._ids(text, what)

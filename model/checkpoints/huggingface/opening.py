@@ -21,7 +21,9 @@ from model.checkpoints.huggingface.opened import (
     ForeignMaskedModel,
     ForeignTranslator,
 )
+from model.checkpoints.huggingface.reader import read_trace
 from model.checkpoints.huggingface.vocabulary import Vocabulary, WrongTokenizer, check_tokenizer
+from model.trace import Tokens
 
 __all__ = ["download", "find_folder", "open_folder", "open_model"]
 
@@ -48,15 +50,29 @@ def open_model(
     if tokenizer is not None:
         check_tokenizer(tokenizer, vocabulary)
     hooked = HookedModel(model)
-    stacks = tuple(hooked.stacks)
     opened = {
         ("encoder",): ForeignMaskedModel,
         ("decoder",): ForeignLanguageModel,
         ("encoder", "decoder"): ForeignTranslator,
-    }[stacks]
-    return opened(
-        name or type(model).__name__, hash or parameters_hash(model), hooked, Vocabulary(tokenizer, vocabulary)
-    )
+    }[tuple(hooked.stacks)]
+    sha256 = hash or parameters_hash(model)
+    found = opened(name or type(model).__name__, sha256, hooked, Vocabulary(tokenizer, vocabulary))
+    _try(found)
+    return found
+
+
+def _try(opened: ForeignCheckpoint) -> None:
+    """Read one run, so that a model whose parts do not fit together is refused when it is opened.
+
+    Raises:
+        Unreadable: its run does not give a Trace.
+    """
+    tokens = Tokens("", (0, 1, 2), ("0", "1", "2"), (False,) * 3, ((0, 0),) * 3, (0, 1, 2))
+    stacks = dict.fromkeys(opened.model.stacks, tokens)
+    try:
+        read_trace(opened.model, opened.tokenizer, ("", ""), stacks, {list(stacks)[-1]: tokens})
+    except (ValueError, KeyError, RuntimeError, TypeError) as error:
+        raise Unreadable(f"{opened.name} computes in a way that cannot be read: {error}") from error
 
 
 def open_folder(folder: Path, name: str, device: str) -> ForeignCheckpoint:

@@ -174,8 +174,10 @@ class _Reader:
         return total - embedding if positional is None else positional
 
     def _sublayers(self, stack: StackName) -> Iterator[SubLayer]:
-        for block in self.model.blocks_of(stack):
-            if block.arrangement is not None:
+        """Those of all layers, or none where one of them could not be read: they hand their results on."""
+        blocks = self.model.blocks_of(stack)
+        if all(block.arrangement for block in blocks):
+            for block in blocks:
                 for number in block.numbers:
                     yield from self._layer(block, number)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoints.checkpoint import ADDED_POSITIONS, OWN_LAYERS
+from model.checkpoints.checkpoint import ADDED_POSITIONS, EVERY_OWN
 from model.checkpoints.store import CHECKPOINTS_VARIABLE
 from model.checkpoints.translator import Translator
 from pages import PAGES
@@ -15,8 +15,10 @@ from tests.pages.test_pages import said
 pytest.importorskip("streamlit")
 
 pytestmark = pytest.mark.usefixtures("fresh_caches")
-OURS = {"an encoder", "a decoder", "cross-attention", ADDED_POSITIONS, OWN_LAYERS}
-NEEDY = [page for pages in PAGES.values() for page in pages if page.needs and OURS.issuperset(page.needs)]
+OURS = {"an encoder", "a decoder", "cross-attention", ADDED_POSITIONS, *EVERY_OWN}
+NEEDY = [
+    page for pages in PAGES.values() for page in pages if OURS.issuperset(page.needs) and set(page.needs) - EVERY_OWN
+]
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def encoder_only(checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
         shutil.copytree(folder, tmp_path / name)
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path))
     features = Translator.features.fget
-    alone = frozenset({"an encoder"})
+    alone = frozenset({"an encoder", *EVERY_OWN})
     monkeypatch.setattr(
         Translator, "features", property(lambda self: features(self) if self.name == "whole" else alone)
     )
@@ -45,9 +47,8 @@ def test_what_is_missing_is_said_and_a_button_opens_a_checkpoint_that_has_it(
 ) -> None:
     app = open_app(page.path)
     assert not app.exception
-    assert f"This page needs {' and '.join(page.needs)}, which the checkpoint {encoder_only} does not have." in said(
-        app
-    )
+    missing = " and ".join(need for need in page.needs if need not in EVERY_OWN)
+    assert f"This page needs {missing}, which the checkpoint {encoder_only} does not have." in said(app)
     assert not app.get("plotly_chart")
     app.button(key="open_suitable").click().run()
     assert not app.exception
