@@ -155,6 +155,15 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 needs=("layers of this project's own code",),
             ),
             Page(
+                path="pages/since_2017.py",
+                title="Since 2017",
+                icon=":material/update:",
+                summary="RoPE, RMSNorm, pre-norm, SwiGLU, shared keys and values: what replaced the paper's parts, on "
+                "the opened model's own numbers.",
+                look_for="Five parts of the 2017 layer have been replaced in most models since. The table says which "
+                "of them this model has, in bold; each tab shows one on the numbers of this run.",
+            ),
+            Page(
                 path="pages/decoding.py",
                 title="Decoding",
                 icon=":material/account_tree:",

@@ -7,11 +7,12 @@ from model.training.schedule import fit_schedule, noam
 from pages.frame.open_page import open_page
 from pages.parts.model_card import card_of
 from pages.parts.snapshots import show_snapshots
-from pages.parts.studies import show_ablations, show_parts, show_scaling
+from pages.parts.studies import show_ablations, show_scaling
 from pages.parts.training import log_table, show_curves, show_schedule, show_smoothing
 from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
+from pages.widgets.page_links import links
 from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 
@@ -26,11 +27,11 @@ tabs(
         "Label smoothing": lambda: show_smoothing(view),
         "Attention through training": lambda: show_snapshots(view, last_step),
         "Ablations": lambda: show_ablations(view),
-        "Parts since 2017": lambda: show_parts(view),
         "Scaling": lambda: show_scaling(view),
     },
     "training",
 )
+links(since_2017="What each part since 2017 buys")
 show_code(noam, fit_schedule, label_smoothed_loss, smoothed_shares, cross_entropies, open_snapshot)
 export(
     view,

@@ -172,13 +172,13 @@ def half_bar(y: float) -> dict:
 
 
 def vector_strips(
-    vectors: Mapping[str, Array], dimension: int, limits: tuple[float, float], title: str, height: int
+    vectors: Mapping[str, Array], dimension: int | None, limits: tuple[float, float], title: str, height: int
 ) -> go.Figure:
     """Vectors of one token, one above the other, in one colour range that the bar states.
 
     Args:
         vectors: (d_model,) by name, top first.
-        dimension: the one to frame.
+        dimension: the one to frame; None: none.
         limits: of the colours.
         title: of the x axis.
         height: in pixels.
@@ -197,7 +197,7 @@ def vector_strips(
             "ticktext": ["<br>".join(textwrap.wrap(name, 13)) for name in names],
             "autorange": "reversed",
         },
-        shapes=[frame((dimension, dimension), (0, len(names) - 1), GUIDE)],
+        shapes=[] if dimension is None else [frame((dimension, dimension), (0, len(names) - 1), GUIDE)],
     )
 
 

@@ -130,11 +130,14 @@ class Checkpoint:
         """(vocabulary, d_model): logits are x times its transpose."""
         return self.model.output.weight.detach().cpu().numpy()
 
+    def activated_matrix(self, stack: StackName, layer: int) -> tuple[Array, Array]:
+        """(d_model, d_ff) and (d_ff,): W_gate of a gated feed-forward, W_1 of any other, and its bias or 0."""
+        network = self.model.stacks[stack].layers[layer].feed_forward
+        return _matrix(network.w_gate if network.gated else network.w_1)
+
     def second_matrix(self, stack: StackName, layer: int) -> tuple[Array, Array]:
         """W_2, (d_ff, d_model), and b_2, (d_model,), of a feed-forward (equation 2); without biases b_2 is 0."""
-        w_2 = self.model.stacks[stack].layers[layer].feed_forward.w_2
-        bias = torch.zeros(len(w_2.weight)) if w_2.bias is None else w_2.bias
-        return w_2.weight.detach().T.cpu().numpy(), bias.detach().cpu().numpy()
+        return _matrix(self.model.stacks[stack].layers[layer].feed_forward.w_2)
 
     def _embedding(self, side: Literal["source", "target"]) -> InputEmbedding:
         """A model with one stack has one embedding, whatever the side."""
@@ -212,3 +215,9 @@ class Checkpoint:
             return line
         # Whatever comes after this many characters cannot fit, so it need not be tokenised.
         return one_line(first_sentences(text.lstrip()[: CHARACTERS_PER_TOKEN * self.token_limit], self._fits))
+
+
+def _matrix(linear: torch.nn.Linear) -> tuple[Array, Array]:
+    """(in, out) and (out,): its weights as x is multiplied by them, and its bias, 0 where it has none."""
+    bias = torch.zeros(len(linear.weight)) if linear.bias is None else linear.bias
+    return linear.weight.detach().T.cpu().numpy(), bias.detach().cpu().numpy()

@@ -71,7 +71,9 @@ def _check_needs(page: Page, translator: Translator) -> None:
     with st.container(border=True):
         st.text(f"This page needs {' and '.join(missing)}, which the checkpoint {translator.name} does not have.")
         if suitable:
-            st.button(f"Open the checkpoint {suitable}", key="open_suitable", on_click=_choose, args=(suitable,))
+            st.button(
+                f"Open the checkpoint {suitable}", key="open_suitable", on_click=choose_checkpoint, args=(suitable,)
+            )
         pages = (each for section in PAGES.values() for each in section if set(each.needs) <= translator.features)
         first = next(pages, None)
         if first and has_menu.get():
@@ -86,7 +88,8 @@ def _has_features(checkpoint: str, device: str, needs: tuple[str, ...]) -> bool:
         return False
 
 
-def _choose(checkpoint: str) -> None:
+def choose_checkpoint(checkpoint: str) -> None:
+    """Before the next run: open another checkpoint."""
     st.session_state["checkpoint"] = checkpoint
 
 

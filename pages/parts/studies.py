@@ -1,4 +1,4 @@
-"""Training: our own small runs, beside the paper's table, of parts that came later, and beside power laws."""
+"""Training: our own small runs, beside the paper's table, and beside power laws."""
 
 from urllib.parse import urlencode
 
@@ -16,7 +16,7 @@ from pages.widgets.chart import chart
 from pages.widgets.explain import explain
 from pages.widgets.export import Picture, export_tab
 from pages.widgets.snippet import Call
-from viz.charts.studies import ablation_chart, parts_chart, scaling_chart
+from viz.charts.studies import ablation_chart, scaling_chart
 
 KAPLAN, CHINCHILLA = 0.076, 20
 """exponent of loss over parameters (Kaplan et al. 2020, figure 1); tokens per parameter (Hoffmann et al. 2022)"""
@@ -206,54 +206,3 @@ def show_scaling(view: View) -> None:
         "run, so points before it are higher than those of a shorter run would be."
     )
     export_tab(view, "scaling", Call(tab.study_arrays, "scaling"), Picture("Scaling", "scaling", figure), table=curves)
-
-
-PARTS = {
-    "part-2017": "2017: post-norm LayerNorm, sinusoids, ReLU, 8 heads of keys and values",
-    "part-pre_norm": "pre-norm",
-    "part-rms_norm": "RMSNorm",
-    "part-rope": "RoPE",
-    "part-swiglu": "SwiGLU",
-    "part-gqa": "grouped queries: 8 query heads share 2 heads of keys and values",
-    "part-modern": "all of them, no biases, embeddings not scaled",
-}
-"""by the names in since_2017.csv; the first is what the others are compared with"""
-
-
-def show_parts(view: View) -> None:
-    """What each part that came after 2017 buys a small language model, one switched over at a time."""
-    study = read_study("since_2017")
-    runs = {label: study[study["run"] == name] for name, label in PARTS.items()}
-    ends = {label: run.iloc[-1] for label, run in runs.items()}
-    base = next(iter(ends.values()))
-    st.markdown(
-        f"**Seven language models** of width 128, 4 layers and 8 heads, {base['parameters'] / 1e6:.2f} M parameters "
-        "within 1 %: the paper's parts, then one later part at a time in place of the paper's, then all of them. The "
-        f"same {base['tokens'] / 1e6:.1f} million tokens in the same order, the same learning rates, the pieces of "
-        "everyday-lm."
-    )
-    curves = {label: (run["tokens"].to_numpy(), run["dev_bits_per_byte"].to_numpy()) for label, run in runs.items()}
-    figure = parts_chart(curves)
-    chart(figure, key="parts", alt="Bits per byte over the tokens read, seven language models", roomy=True)
-    table = pd.DataFrame(
-        {
-            "changed": list(ends),
-            "bits per byte": [end["dev_bits_per_byte"] for end in ends.values()],
-            "against 2017": [end["dev_bits_per_byte"] / base["dev_bits_per_byte"] - 1 for end in ends.values()],
-            "parameters": [int(end["parameters"]) for end in ends.values()],
-        }
-    )
-    controls.table(
-        table.assign(**{"against 2017": [f"{share:+.2%}" for share in table["against 2017"]]}), floats="%.4f"
-    )
-    st.caption(
-        "Bits per byte of a development text, lower is better; where SwiGLU or grouped queries change the number of "
-        "parameters, the feed-forward width makes up for it. **One seed each**: how much another seed would change was "
-        "not measured, so small differences decide nothing. "
-        "Grouped queries are not meant to lower the loss: they make the cache of keys and "
-        "values four times smaller here. RoPE: Su et al. 2021; SwiGLU: Shazeer 2020; RMSNorm: Zhang and Sennrich 2019; "
-        "pre-norm: Xiong et al. 2020; grouped queries: Ainslie et al. 2023."
-    )
-    export_tab(
-        view, "parts-since-2017", Call(tab.study_arrays, "since_2017"), Picture("Parts", "parts", figure), table=study
-    )

@@ -137,6 +137,7 @@ UNDIVIDED = {
         "masks",
         "layer_by_layer",
         "gradients",
+        "since_2017",
         "what_if",
         "side_by_side",
         "training",
@@ -162,6 +163,7 @@ TABS = {
     "pages/masks.py": ("part", ["Padding", "Before or after the softmax", "Lift the causal mask"]),
     "pages/tokens_and_embeddings.py": ("tokens_tab", ["Neighbours", "Lengths", "All tokens", "Pieces and bytes"]),
     "pages/model_card.py": ("card", ["Scores", "Configuration", "This sentence's work"]),
+    "pages/since_2017.py": ("since", ["RMSNorm", "Pre-norm", "SwiGLU", "Shared keys and values"]),
     "pages/why_attention.py": ("why", ["Path length", "Scoring functions"]),
 }
 

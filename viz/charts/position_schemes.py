@@ -6,9 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.bars import position_chart
-from viz.figure import LEGEND_ABOVE, NO_GRID, curve, figure, heatmap, hline, panels, scatter, text
+from viz.figure import LEGEND_ABOVE, NO_GRID, curve, figure, heatmap, panels, scatter
 from viz.heatmap import Map, cells_height, colour_axis, map_grid, weight_axis
-from viz.theme import CHOSEN, OKABE_ITO, SIGNED
+from viz.latex import signed
+from viz.theme import CHOSEN, GUIDE, OKABE_ITO, SIGNED
 from viz.tokens import numbered
 
 Array = np.ndarray
@@ -80,7 +81,7 @@ def offset_chart(offsets: Array, scores: Array, plain: float, here: int) -> go.F
         here: the offset of the two in the sentence.
     """
     hover = "offset %{x:+d}: <b>%{y:.7g}</b>"
-    place = {"x": 0.01, "xref": "x domain", "xanchor": "left", "y": plain, "yanchor": "bottom"}
+    ends = [offsets[0], offsets[-1]]
     return figure(
         [
             curve(
@@ -91,15 +92,14 @@ def offset_chart(offsets: Array, scores: Array, plain: float, here: int) -> go.F
                 y=scores[offsets == here],
                 mode="markers",
                 marker={"size": 14, "symbol": "circle-open", "color": CHOSEN, "line": {"width": 3}},
-                name=f"in your sentence: offset {here:+d}",
+                name=f"in your sentence: offset {signed(here, '+d')}",
                 hover=hover,
             ),
+            curve(ends, [plain, plain], f"not rotated: {signed(plain, '.4g')}", GUIDE, dash="dot", width=1.5),
         ],
         height=320,
         legend=LEGEND_ABOVE,
         showlegend=True,
-        shapes=[hline(plain, width=1.5)],
-        annotations=[text(f"not rotated: {plain:.4g}", **place)],
         xaxis={"title": "offset n − m (position of the key minus that of the query)"},
         yaxis={"title": "score q · k", "zeroline": False},
     )

@@ -8,7 +8,6 @@ import pytest
 
 from model.background.studies import compare_with_paper, read_study
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, available_checkpoints, study_checkpoints
-from pages.parts.studies import PARTS
 from tests.pages.figures import figure, numbers, words
 
 pytest.importorskip("streamlit")
@@ -41,19 +40,6 @@ def test_the_losses_are_those_of_the_table(open_app: Callable, checkpoint_folder
     dots = next(t for t in figure(app, "scaling")["data"] if t["name"] == "end of a run")
     ends = read_study("scaling").groupby("run")["dev_loss"].last()
     assert sorted(numbers(dots["y"]).astype(float)) == pytest.approx(sorted(ends))
-
-
-def test_the_parts_are_those_of_the_table_and_of_one_size(open_app: Callable, checkpoint_folder: Path) -> None:
-    assert checkpoint_folder.is_dir()
-    app = open_app("pages/training.py", training="Parts since 2017")
-    assert not app.exception
-    study = read_study("since_2017")
-    for trace, name in zip(figure(app, "parts")["data"], PARTS, strict=True):
-        run = study[study["run"] == name]
-        assert numbers(trace["x"]).astype(float) == pytest.approx(run["tokens"])
-        assert numbers(trace["y"]).astype(float) == pytest.approx(run["dev_bits_per_byte"])
-    assert study["parameters"].max() < 1.01 * study["parameters"].min()
-    assert study.groupby("run")["tokens"].max().nunique() == 1
 
 
 def test_a_study_opens_by_its_name_and_a_forged_name_does_not(shipped: Callable) -> None:

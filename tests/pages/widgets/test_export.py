@@ -179,7 +179,11 @@ TABS = {
     "decoding": ("part", "Greedy", "Beam", "Sampling", "Two temperatures", "Cost"),
     "training": (
         "training",
-        *("Learning rate", "Label smoothing", "Attention through training", "Ablations", "Parts since 2017", "Scaling"),
+        *("Learning rate", "Label smoothing", "Attention through training", "Ablations", "Scaling"),
+    ),
+    "since_2017": (
+        "since",
+        *("RoPE", "RMSNorm", "Pre-norm", "SwiGLU", "Shared keys and values", "What each part buys"),
     ),
     "why_attention": (
         "why",

@@ -39,10 +39,11 @@ def test_a_hundred_tokens_have_few_tick_labels() -> None:
 
 def test_the_curve_marks_where_the_two_stand() -> None:
     offsets, scores = np.arange(-3, 4), RNG.normal(size=7)
-    curve, here = offset_chart(offsets, scores, 0.5, -2).data
+    curve, here, plain = offset_chart(offsets, scores, 0.5, -2).data
     assert np.array_equal(curve.y, scores)
     assert np.array_equal(curve.x, offsets)
     assert (list(here.x), list(here.y)) == ([-2], [scores[1]])
+    assert set(plain.y) == {0.5}
 
 
 @pytest.mark.parametrize("heads", [1, 4, 8, 16])

@@ -1,0 +1,195 @@
+"""Parts that most Transformers since 2017 have in place of the paper's, on the vectors of a run.
+
+Computed from the Trace in double precision.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from model.analysis.tab_arrays import feed_forward
+from model.checkpoints.translator import Translator
+from model.network.feed_forward import ACTIVATIONS
+from model.trace import Array, Attention, Norm, Trace
+
+REACH = 64
+"""positions on either side of a query at which a key is placed"""
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """What RoPE did to one query and one key (Su et al. 2021): pair i is dimensions i and i + d_k / 2."""
+
+    frequency: Array
+    """(pair,): radians for each position"""
+    angle: Array
+    """(2, pair): position * frequency, of the query and of the key"""
+    q: Array
+    """(2, pair, 2): the query of the run, before the rotation and after it"""
+    k: Array
+    """(2, pair, 2): the same of the key"""
+    products: Array
+    """(2, pair): q . k of each pair, before and after; those after sum to the score of the run"""
+    offsets: Array
+    """(offset,): n - m, for a key at position n and a query at position m; up to 0 in causal attention"""
+    scores: Array
+    """(offset,): the score of the same q and k at each offset"""
+
+
+def rotate_pairs(attention: Attention, head: int, query: int, key: int) -> Rotation:
+    """One query and one key of a head that rotates them, pair by pair, and their score at other distances.
+
+    Raises:
+        ValueError: the attention rotates nothing.
+    """
+    rotary = attention.rotary
+    if rotary is None:
+        raise ValueError(f"{attention.kind} of this model does not rotate queries and keys")
+    q = np.stack([_pairs(x[head, query]) for x in (rotary.q, attention.q)])
+    k = np.stack([_pairs(x[head, key]) for x in (rotary.k, attention.k)])
+    # A pair as a complex number: to rotate it by an angle is to multiply it by e^(i angle).
+    turn = rotary.cos + 1j * rotary.sin
+    frequency = np.angle(turn[1]) if len(turn) > 1 else np.zeros(turn.shape[1])
+    reach = max(REACH, abs(key - query))
+    offsets = np.arange(-reach, 1 if attention.causal and key <= query else reach + 1)
+    fixed, moving = (x[0, :, 0] + 1j * x[0, :, 1] for x in (q, k))
+    moved = moving * np.exp(1j * offsets[:, None] * frequency)
+    return Rotation(
+        frequency=frequency,
+        angle=np.array([[query], [key]]) * frequency,
+        q=q,
+        k=k,
+        products=(q * k).sum(axis=-1),
+        offsets=offsets,
+        scores=(fixed.conj() * moved).real.sum(axis=-1),
+    )
+
+
+def _pairs(x: Array) -> Array:
+    """(d_k,) -> (pair, 2), in double precision."""
+    return np.stack(np.split(x.astype(np.float64), 2), axis=-1)
+
+
+def embedded_token(trace: Trace, stack: str, position: int) -> dict[str, Array]:
+    """(d_model,) each: the embedding of one token, what is added for its position, and their sum."""
+    return {name: vectors[position] for name, vectors in vars(trace.streams[stack].embedded).items()}
+
+
+@dataclass(frozen=True)
+class NormPair:
+    """LayerNorm and RMSNorm of the same vector, both without gamma and beta."""
+
+    x: Array
+    """(d_model,): what the model's norm reads"""
+    mean: float
+    std: float
+    """sqrt(variance + eps): LayerNorm's divisor"""
+    rms: float
+    """sqrt(mean square + eps): RMSNorm's divisor"""
+    layer_norm: Array
+    """(d_model,): (x - mean) / std"""
+    rms_norm: Array
+    """(d_model,): x / rms"""
+    normed: Array
+    """(d_model,): the model's own result, with its gamma and beta"""
+    cosine: Array
+    """(norm, position): between LayerNorm and RMSNorm at every norm of the stack's layers"""
+
+
+def compare_norms(trace: Trace, stack: str, index: int, position: int) -> NormPair:
+    """Both norms of what sub-layer `index` of a stack normalises at a token, and their cosine at all others."""
+    sublayers = trace.streams[stack].sublayers
+    layer_norm, rms_norm = (
+        [Norm(kind, np.ones(1), None, sublayer.norm.eps)(sublayer.norm_input) for sublayer in sublayers]
+        for kind in ("LayerNorm", "RMSNorm")
+    )
+    sublayer = sublayers[index]
+    x, eps = sublayer.norm_input[position].astype(np.float64), sublayer.norm.eps
+    return NormPair(
+        x=x,
+        mean=float(x.mean()),
+        std=float(np.sqrt(x.var() + eps)),
+        rms=float(np.sqrt((x**2).mean() + eps)),
+        layer_norm=layer_norm[index][position],
+        rms_norm=rms_norm[index][position],
+        normed=sublayer.normed[position],
+        cosine=np.stack([_cosine(*pair) for pair in zip(layer_norm, rms_norm, strict=True)]),
+    )
+
+
+def _cosine(left: Array, right: Array) -> Array:
+    """(position, width) twice -> (position,); 0 for a vector of zeros."""
+    lengths = np.linalg.norm(left, axis=-1) * np.linalg.norm(right, axis=-1)
+    return (left * right).sum(axis=-1) / np.where(lengths, lengths, 1)
+
+
+@dataclass(frozen=True)
+class Activations:
+    """The hidden neurons of a feed-forward at one token: act(z), times `up` where it is gated (Shazeer 2020)."""
+
+    z: Array
+    """(d_ff,): x W_1 + b_1, or x W_gate: computed from the run's x and the model's weights"""
+    activated: Array
+    """(d_ff,): act(z), from the run"""
+    up: Array | None
+    """(d_ff,): x W_1 of a gated feed-forward, from the run"""
+    hidden: Array
+    """(d_ff,): what W_2 is applied to, from the run; act(z) * up where there is a gate"""
+    top: Array
+    """(k,): neurons with the largest |hidden|, largest first; none with 0"""
+    curve: Array
+    """(2, point): z from its smallest to its largest value, and act(z)"""
+    error: float
+    """largest difference between act(z) and `activated`"""
+
+
+def activations(
+    translator: Translator, trace: Trace, stack: str, layer: int, position: int, most: int = 10
+) -> Activations:
+    """The neurons of one layer's feed-forward at one token."""
+    sublayer, act = feed_forward(trace, stack, layer), ACTIVATIONS[translator.config.activation]
+    w, b = translator.activated_matrix(stack, layer)
+    x = (sublayer.normed if sublayer.placement == "pre" else sublayer.before)[position].astype(np.float64)
+    z, hidden = x @ w + b, sublayer.hidden[position]
+    activated = hidden if sublayer.gate is None else sublayer.gate[position]
+    order = np.argsort(-np.abs(hidden), kind="stable")[:most]
+    line = np.linspace(min(z.min(), -1), max(z.max(), 1), 200)
+    return Activations(
+        z=z,
+        activated=activated,
+        up=None if sublayer.up is None else sublayer.up[position],
+        hidden=hidden,
+        top=order[hidden[order] != 0],
+        curve=np.stack([line, act(torch.tensor(line)).numpy()]),
+        error=float(np.abs(act(torch.tensor(z)).numpy() - activated).max()),
+    )
+
+
+def key_distances(attention: Attention) -> Array:
+    """(head, head): the largest difference between the keys that two query heads read; exactly 0 where they share."""
+    return np.abs(attention.k[:, None] - attention.k[None]).max(axis=(2, 3))
+
+
+def cache_bytes(trace: Trace, kind: str, most: int) -> dict[str, Array]:
+    """Bytes of the keys and values of one self-attention in all its layers, 2 L n h_kv d_k b if d_k = d_v.
+
+    Args:
+        trace: of a run.
+        kind: of self-attention.
+        most: the largest n.
+
+    Returns:
+        n: (length,); kv_heads: (scheme,), from one for each query head to one for all, the model's own among them;
+        bytes: (scheme, length); run: (2,), the n of this run, and the bytes of its own keys and values.
+    """
+    own, attentions = trace.kind(kind), [a for (name, _), a in trace.attentions.items() if name == kind]
+    first = attentions[0]
+    between = own.kv_heads if 1 < own.kv_heads < own.heads else own.heads // 4
+    kv_heads = np.array(sorted({own.heads, own.kv_heads, max(between, 1), 1}, reverse=True))
+    each = len(attentions) * (first.d_k * first.k.itemsize + first.v.shape[-1] * first.v.itemsize)
+    distinct = [np.unique(a.kv_head, return_index=True)[1] for a in attentions]
+    run = sum(a.k[heads].nbytes + a.v[heads].nbytes for a, heads in zip(attentions, distinct, strict=True))
+    here = len(first.key_tokens)
+    n = np.unique(np.append(np.linspace(0, most, 65).astype(int), here))
+    return {"n": n, "kv_heads": kv_heads, "bytes": kv_heads[:, None] * each * n, "run": np.array([here, run])}

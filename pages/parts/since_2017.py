@@ -1,0 +1,553 @@
+"""Since 2017: which parts this model has, and one function per tab."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.analysis import since_2017 as since
+from model.analysis import tab_arrays as tab
+from model.analysis.residual_stream import measure_stream, step_name
+from model.analysis.view_arrays import stream_arrays
+from model.background.studies import read_study
+from model.checkpoints.store import CheckpointError, available_checkpoints
+from model.network.config import TransformerConfig
+from model.trace import Stream
+from pages.compute.runs import open_translator
+from pages.compute.view import View
+from pages.frame.open_page import choose_checkpoint
+from pages.widgets import controls
+from pages.widgets.chart import axis_labels, chart
+from pages.widgets.controls import choice, select, slider
+from pages.widgets.export import Picture, export_tab
+from pages.widgets.page_links import links
+from pages.widgets.snippet import Call
+from viz.charts import since_2017 as charts
+from viz.charts.position_schemes import offset_chart
+from viz.charts.studies import parts_chart
+from viz.heatmap import row_names, vector_strips
+from viz.latex import number
+from viz.theme import symmetric_range
+
+POSITIONS = {
+    "sinusoidal": "sinusoids, added to the embeddings",
+    "learned": "a learned table, added to the embeddings",
+    "rope": "RoPE",
+    "alibi": "ALiBi",
+    "none": "none",
+}
+NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
+ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "swiglu": "SwiGLU", "geglu": "GeGLU"}
+CURVES = {"relu": "max(0, z)", "gelu": "GELU(z) = z Φ(z)", "swiglu": "Swish(z) = z σ(z)", "geglu": "GELU(z) = z Φ(z)"}
+
+
+def _sharing(config: TransformerConfig) -> str:
+    if config.kv_heads == config.n_heads:
+        return f"multi-head: each of the {config.n_heads} query heads has its own"
+    name = "multi-query" if config.kv_heads == 1 else "grouped-query"
+    return f"{name}: {config.n_heads} query heads share {config.kv_heads}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the paper's layer, and what most models have in its place."""
+
+    name: str
+    of_2017: str
+    since: str
+    own: Callable[[TransformerConfig], str]
+    """what a model has, in words"""
+    modern: Callable[[TransformerConfig], bool]
+    """whether a model has the later part"""
+
+
+PARTS = {
+    "rope": Part(
+        "Positions",
+        "sinusoids, added to the embeddings",
+        "RoPE: queries and keys are rotated (Su et al. 2021)",
+        lambda config: POSITIONS[config.positions],
+        lambda config: config.positions == "rope",
+    ),
+    "rms_norm": Part(
+        "Norm",
+        "LayerNorm",
+        "RMSNorm (Zhang & Sennrich 2019)",
+        lambda config: NORMS[config.norm_function],
+        lambda config: config.norm_function == "rms_norm",
+    ),
+    "pre_norm": Part(
+        "Place of the norm",
+        "after the sum: post-norm",
+        "before the sub-layer: pre-norm (Xiong et al. 2020)",
+        lambda config: f"{config.norm}-norm",
+        lambda config: config.norm == "pre",
+    ),
+    "swiglu": Part(
+        "Feed-forward",
+        "ReLU",
+        "SwiGLU: gate times up (Shazeer 2020)",
+        lambda config: ACTIVATIONS[config.activation],
+        lambda config: config.gated,
+    ),
+    "gqa": Part(
+        "Keys and values",
+        "multi-head: each query head has its own",
+        "multi-query (Shazeer 2019), grouped-query (Ainslie et al. 2023): several query heads share them",
+        _sharing,
+        lambda config: config.kv_heads < config.n_heads,
+    ),
+}
+
+
+SUBLAYERS = {"self_attn": "self-attention", "cross_attn": "cross-attention", "feed_forward": "feed-forward"}
+
+
+@dataclass(frozen=True)
+class Token:
+    """The token that all tabs look at."""
+
+    stack: str
+    position: int
+    name: str
+
+
+def choose_token(view: View) -> Token:
+    """A token of the stream that the chosen attention's queries come from."""
+    stream = _stream(view)
+    names = row_names(stream.tokens.labels, stream.predicts.labels if stream.predicts else None)
+    position = select("Token", dict(enumerate(names)), "since_token", default=len(names) // 2)
+    return Token(stream.name, position, names[position])
+
+
+def _stream(view: View) -> Stream:
+    return view.trace.streams[view.trace.kind(view.kind).queries]
+
+
+def show_overview(view: View) -> None:
+    """The five parts, then and since, and which of them this model has."""
+    config = view.translator.config
+    lines = [
+        f"| {part.name} | {part.of_2017} | {part.since} | {'**' * (new := part.modern(config))}{part.own(config)}"
+        f"{'**' * new} |"
+        for part in PARTS.values()
+    ]
+    head = ["| | 2017 | in most models since | this model |", "|---|---|---|---|"]
+    st.markdown("\n".join([*head, *lines]))
+
+
+def _offer(view: View, part: str) -> None:
+    """A button that opens a checkpoint with this part, on the same tab."""
+    for name in available_checkpoints():
+        try:
+            found = PARTS[part].modern(open_translator(name, view.translator.device).config)
+        except CheckpointError:
+            continue
+        if found:
+            label = f"Open {name}, which has it"
+            st.button(label, key="since-open", icon=":material/swap_horiz:", on_click=choose_checkpoint, args=(name,))
+            return
+    st.caption("No checkpoint with this part is in the folder of checkpoints.")
+
+
+def _missing(view: View, part: str, sentence: str) -> None:
+    """Where the opened model lacks a part: a sentence, and the button that opens a model with it."""
+    with st.container(border=True):
+        st.markdown(sentence)
+        _offer(view, part)
+
+
+def _equations(*equations: str, sources: str) -> None:
+    for equation in equations:
+        st.latex(equation)
+    st.caption(sources)
+
+
+def show_rope(view: View, token: Token) -> None:
+    """One query and one key before and after their rotation, pair by pair, and their score over the distance."""
+    _equations(
+        r"\tilde q_m = R_m\, q_m, \qquad \tilde k_n = R_n\, k_n",
+        r"R_m:\ \text{pair } i \text{ is rotated by } m\,\theta_i, \qquad \theta_i = b^{-2i/d_k}",
+        r"\tilde q_m \cdot \tilde k_n = q_m^{\top} R_{n-m}\, k_n",
+        sources="Su et al. 2021, “RoFormer: Enhanced Transformer with Rotary Position Embedding”, section 3.2. In "
+        "2017: x = embedding + PE(pos), once, below layer 0 (Vaswani et al. 2017, section 3.5).",
+    )
+    attention = view.attention
+    if attention.rotary is None:
+        _show_added_positions(view, token)
+        return
+    rows, keys = axis_labels(attention)
+    weights, visible = (x[view.head, token.position] for x in (attention.pattern, attention.mask))
+    options = {n: keys[n] for n in (np.flatnonzero(visible) if visible.any() else range(len(keys)))}
+    # Not the token itself, nor the first one, which is not rotated.
+    heaviest = max(options, key=lambda n: (n not in (0, token.position), weights[n]))
+    left, right = st.columns(2)
+    key = select("Key", options, "since_key", default=heaviest, place=left, in_link=False)
+    call = Call(since.rotate_pairs, attention, view.head, token.position, key)
+    found = call.result
+    half = len(found.frequency)
+    pair = slider("Pair of dimensions", (0, half - 1), min(2, half - 1), "since_pair", place=right) if half > 1 else 0
+    left, right = st.columns(2)
+    with left:
+        chart(
+            charts.rotation_plane(
+                found.q[:, pair],
+                found.k[:, pair],
+                found.angle[:, pair],
+                (rows[token.position], keys[key]),
+                (pair, pair + half),
+            ),
+            key="since-plane",
+            alt="One pair of dimensions of the query and of the key, before and after the rotation",
+        )
+    with right:
+        chart(
+            charts.pair_bars(found.products, pair),
+            key="since-pairs",
+            alt="What each pair of dimensions adds to the score, before and after the rotation",
+        )
+    theta = found.frequency[pair]
+    turns = " and ".join(
+        f"{what} at position {at} by {at} · {number(theta)} = {number(at * theta)} rad ({np.degrees(at * theta):,.4g}°)"
+        for what, at in (("the query", token.position), ("the key", key))
+    )
+    st.markdown(
+        f"Layer {view.layer}, head {view.head}, b = {view.translator.config.rope_base:,}. Pair {pair} is dimensions "
+        f"{pair} and {pair + half}: {turns}. Dotted: before; solid: after; "
+        "arcs: the rotation, whole turns left out. The lengths stay as they are."
+    )
+    st.caption(
+        "This model pairs dimension i with i + d_k/2. The paper, and the RoPE view of the page Positional encoding, "
+        "which rotates the q and k of models that were trained without it, pair neighbours, 2i and 2i + 1: the same "
+        "rotation with the dimensions in another order."
+    )
+    score, plain = float(attention.scores[view.head, token.position, key]), float(found.products[0].sum())
+    st.markdown("**The same q and k at other distances**")
+    chart(
+        offset_chart(found.offsets, found.scores, plain, key - token.position),
+        key="since-offsets",
+        alt="The score of the same query and key over the distance between them",
+    )
+    off = abs(float(found.products[1].sum()) - score)
+    st.caption(
+        f"Computed from this query and this key, before their rotation, with the model's own angles. The score of the "
+        f"run at this distance is {number(score, 6)}; the pairs after the rotation sum to it within {off:.1e}."
+        + (" A causal query sees no key after it: offsets end at 0." if attention.causal else "")
+    )
+    export_tab(view, "rope-pairs", call)
+
+
+def _show_added_positions(view: View, token: Token) -> None:
+    """What a model that does not rotate has instead: a vector that is added to the embedding."""
+    positions = view.translator.config.positions
+    if positions == "rope":
+        st.info(
+            "RoPE rotates queries and keys of the same text. In cross-attention they belong to two texts, and this "
+            "model rotates neither: choose self-attention in the sidebar.",
+            icon=":material/info:",
+        )
+        return
+    has = {
+        "alibi": "**This model rotates nothing.** It lowers each score with the distance instead (ALiBi).",
+        "none": "**This model rotates nothing**, and adds nothing for the position either.",
+    }
+    added = (
+        f"**This model rotates nothing.** It adds {'a learned vector' if positions == 'learned' else 'sinusoids'} to "
+        "each embedding once, below layer 0; queries and keys are computed from that sum."
+    )
+    _missing(view, "rope", has.get(positions, added))
+    links(positional_encoding="RoPE and ALiBi on this head's own queries and keys, and the sinusoids in full")
+    call = Call(since.embedded_token, view.trace, token.stack, token.position)
+    strips = {
+        "embedding": call.result["embedding"],
+        "PE(pos)": call.result["positional"],
+        "their sum": call.result["sum"],
+    }
+    if positions in has:
+        return
+    chart(
+        vector_strips(strips, None, symmetric_range(*strips.values()), "dimension", 250),
+        key="since-added",
+        alt="The token's embedding, its positional encoding and their sum",
+    )
+    st.caption(
+        f"The token's embedding, what is added at position {token.position}, and their sum, {len(strips['PE(pos)'])} "
+        "dimensions each, as layer 0 reads them. All three share one colour range."
+    )
+    export_tab(view, "added-position", call)
+
+
+def show_norms(view: View, token: Token) -> None:
+    """LayerNorm and RMSNorm of one vector of this run; one of them is the model's own."""
+    _equations(
+        r"\mathrm{LayerNorm}(x)_j = \gamma_j\,\frac{x_j - \mu}{\sqrt{\sigma^2 + \varepsilon}} + \beta_j",
+        r"\mathrm{RMSNorm}(x)_j = \gamma_j\,\frac{x_j}{\sqrt{\frac{1}{d}\sum_i x_i^2 + \varepsilon}}",
+        r"\mathrm{RMS}(x)^2 = \mu^2 + \sigma^2",
+        sources="Ba et al. 2016, “Layer Normalization”; Zhang & Sennrich 2019, “Root Mean Square Layer Normalization”, "
+        "equation 4. RMSNorm leaves out μ and β; where μ = 0, both divide by the same.",
+    )
+    sublayers = view.trace.streams[token.stack].sublayers
+    if sublayers[0].norm.kind == "LayerNorm":
+        _missing(view, "rms_norm", "**This model normalises with LayerNorm**, as in 2017.")
+    here = {i: SUBLAYERS[s.name] for i, s in enumerate(sublayers) if s.layer == view.layer}
+    index = choice(f"Norm of layer {view.layer}, at the", here, "since_norm")
+    own = sublayers[index].norm.kind
+    call = Call(since.compare_norms, view.trace, token.stack, index, token.position)
+    found = call.result
+    names = {
+        kind: f"{kind}, this model" if kind == own else f"{kind} of the same vector"
+        for kind in ("LayerNorm", "RMSNorm")
+    }
+    results = {names["LayerNorm"]: found.layer_norm, names["RMSNorm"]: found.rms_norm}
+    left, right = st.columns(2)
+    with left:
+        chart(
+            charts.norm_chart(found.x, results, found.mean, names[own]),
+            key="since-norms",
+            alt="Every dimension of the vector before and after LayerNorm and RMSNorm",
+        )
+    with right:
+        steps = [step_name(sublayer) for sublayer in sublayers]
+        chart(
+            charts.norm_cosine_chart(found.cosine, steps, (index, token.position)),
+            key="since-norm-cosines",
+            alt="Cosine between LayerNorm and RMSNorm of what each norm of the stack reads",
+        )
+    frame = pd.DataFrame(
+        {
+            "": [names[kind] + ("" if kind == own else ", not part of this model") for kind in names],
+            "subtracts": [found.mean, 0.0],
+            "divides by": [found.std, found.rms],
+            "length of the result": [np.linalg.norm(found.layer_norm), np.linalg.norm(found.rms_norm)],
+        }
+    )
+    controls.table(frame, floats="%.5g")
+    st.markdown(
+        f"Cosine of both results: **{found.cosine[index, token.position]:.6f}**. Here |μ| is "
+        f"{abs(found.mean) / found.rms:.2%} of the root mean square, so subtracting it "
+        + ("hardly turns the vector." if abs(found.mean) < 0.1 * found.rms else "does turn the vector.")
+    )
+    norm = sublayers[index].norm
+    off = np.abs(norm(found.x) - found.normed).max()
+    learned = "γ" if norm.beta is None else "γ and β"
+    st.caption(
+        f"Both without γ and β, so that they can be compared. This model's own {own} then applies its {learned}; "
+        f"recomputed with {'it' if norm.beta is None else 'them'}, it differs from the run by at most {off:.1e}. "
+        f"{'RMSNorm' if own == 'LayerNorm' else 'LayerNorm'} is computed from the vector that this model's {own} read. "
+        "Grey band on the right: from the lowest to the highest cosine of all tokens."
+    )
+    export_tab(view, "two-norms", call)
+
+
+def show_placement(view: View, token: Token) -> None:
+    """Where the norm stands, and what that does to the residual stream's length."""
+    _equations(
+        r"\text{post-norm, 2017:}\quad x^{(s)} = \mathrm{Norm}\big(x^{(s-1)} + \mathrm{Sublayer}(x^{(s-1)})\big)",
+        r"\text{pre-norm:}\quad x^{(s)} = x^{(s-1)} + \mathrm{Sublayer}\big(\mathrm{Norm}(x^{(s-1)})\big)",
+        sources="Vaswani et al. 2017, section 3.1; Xiong et al. 2020, “On Layer Normalization in the Transformer "
+        "Architecture”, table 1.",
+    )
+    post = view.trace.streams[token.stack].sublayers[0].placement == "post"
+    if post:
+        _missing(view, "pre_norm", "**This model is post-norm**, as in 2017.")
+    found = measure_stream(view.trace, token.stack)
+    chart(
+        charts.stream_chart(found.norm, found.added, found.share, found.steps, token.position, post),
+        key="since-stream",
+        alt="Length of the residual stream after every sub-layer, and the share of each sub-layer in its sum",
+    )
+    lengths = found.norm[token.position]
+    grown = f"from {number(lengths[0])} at the input to {number(lengths[-1])} after the last sub-layer"
+    if post:
+        st.markdown(
+            f"Each norm sets the length anew: it goes {grown}. The stream and its gradients "
+            "pass through every norm, and without a warm-up of the learning rate such a model trains badly (Xiong et "
+            "al. 2020). In a pre-norm model nothing on the way is normalised, and the stream can grow."
+        )
+    else:
+        st.markdown(
+            "This model is pre-norm: sub-layers read a normalised copy and add to the stream itself, which no norm "
+            f"shortens: its length goes {grown}. Gradients reach every layer along the sum, and one last norm precedes "
+            "the output matrix."
+        )
+    st.caption(
+        "Share: ‖Sublayer(x)‖ / (‖x‖ + ‖Sublayer(x)‖), 0.5 = what is added is as long as what was there (dotted). "
+        "Thin grey lines: the other tokens of this text."
+    )
+    export_tab(view, "residual-lengths", Call(stream_arrays, view.trace, token.stack, ("norm", "added", "share")))
+
+
+def show_gate(view: View, token: Token) -> None:
+    """The neurons of one feed-forward at one token: activation, gate times up, and the largest products."""
+    _equations(
+        r"\mathrm{FFN}_{\mathrm{ReLU}}(x) = \max(0,\, xW_1 + b_1)\,W_2 + b_2",
+        r"\mathrm{FFN}_{\mathrm{SwiGLU}}(x) = \big(\mathrm{Swish}(xW_{\mathrm{gate}}) \odot xW_1\big)\,W_2",
+        r"\mathrm{Swish}(z) = z\,\sigma(z)",
+        sources="Vaswani et al. 2017, equation 2; Shazeer 2020, “GLU Variants Improve Transformer”, section 2.",
+    )
+    activation = view.translator.config.activation
+    if not view.translator.config.gated:
+        _missing(view, "swiglu", f"**This model's feed-forward has no gate**: it applies {ACTIVATIONS[activation]}.")
+    call = Call(since.activations, view.translator, view.trace, token.stack, view.layer, token.position)
+    found = call.result
+    largest = "activations" if found.up is None else "products"
+    left, right = st.columns(2) if found.up is not None else (st.container(), None)
+    with left:
+        chart(
+            charts.activation_chart(
+                found.curve, found.z, found.activated, found.top, (CURVES[activation], f"the largest {largest}")
+            ),
+            key="since-activation",
+            alt="The activation function with every neuron of this token on it",
+        )
+    columns = {"neuron": found.top, "z": found.z[found.top], "act(z)": found.activated[found.top]}
+    if found.up is not None:
+        with right:
+            chart(
+                charts.gate_chart(found.activated, found.up, found.top),
+                key="since-gate",
+                alt="Gate and up of every neuron of this token, coloured by their product",
+            )
+        columns |= {"up": found.up[found.top], "act(z) × up": found.hidden[found.top]}
+    controls.table(pd.DataFrame(columns), floats="%.5g")
+    size, zeros = len(found.hidden), int((found.hidden == 0).sum())
+    st.markdown(
+        f"Layer {view.layer}, {size:,} neurons at this token: **{zeros:,} ({zeros / size:.1%}) are exactly 0**. "
+        + (
+            f"There is no gate: {ACTIVATIONS[activation]} is applied to one projection of x, and W_2 reads the result."
+            if found.up is None
+            else "The gate scales up, neuron by neuron. Unlike ReLU it has no flat half: where z is negative it is "
+            "small, but hardly ever 0."
+        )
+    )
+    st.caption(
+        f"Rings: the {len(found.top)} neurons with the largest {largest}, as in the table. "
+        + ("Gate, up and product" if found.up is not None else "The values of act(z)")
+        + " are tensors of the run; z is computed from the run's x and the model's weights, and act(z) computed from "
+        f"it differs from the run by at most {found.error:.1e}."
+    )
+    export_tab(view, "gated-neurons", call)
+
+
+def show_sharing(view: View) -> None:
+    """Which query heads read the same keys and values, and what that saves."""
+    _equations(
+        r"\mathrm{head}_i = \mathrm{Attention}\big(QW^Q_i,\, KW^K_{g(i)},\, VW^V_{g(i)}\big), \qquad "
+        r"g(i) = \lfloor i\, h_{kv} / h \rfloor",
+        r"\text{cache} = 2\,L\,n\,h_{kv}\,d_k \cdot 4\ \text{bytes}",
+        sources="Shazeer 2019, “Fast Transformer Decoding: One Write-Head is All You Need” (multi-query, h_kv = 1); "
+        "Ainslie et al. 2023, “GQA” (grouped-query). In 2017: h_kv = h (Vaswani et al. 2017, section 3.2.2).",
+    )
+    attention, config = view.attention, view.translator.config
+    if config.kv_heads == config.n_heads:
+        _missing(view, "gqa", "**This model is multi-head**, as in 2017: no query heads share keys and values.")
+    call = Call(since.key_distances, attention)
+    st.markdown(f"**Which query heads share keys and values**: {view.place.title.rpartition(',')[0]}")
+    left, right = st.columns(2)
+    with left:
+        chart(
+            charts.sharing_chart(attention.kv_head, view.head),
+            key="since-sharing",
+            alt="Which head of keys and values each query head reads",
+        )
+        shared = sorted({attention.kv_head.count(kv) for kv in attention.kv_head})
+        st.caption(
+            f"{attention.n_heads} query heads, {len(set(attention.kv_head))} of keys and values: "
+            + (f"{shared[0]} query heads share each." if shared[0] > 1 else "each query head has its own.")
+            + " Orange ring: the chosen head. On the right, 0 means that two query heads read the very same keys."
+        )
+    with right:
+        chart(
+            charts.key_distance_map(call.result),
+            key="since-keys",
+            alt="Largest difference between the keys that two query heads read",
+        )
+    kind = view.kind if not attention.crosses else f"{view.trace.kind(view.kind).queries}_self"
+    cache = Call(since.cache_bytes, view.trace, kind, config.max_len)
+    found = cache.result
+    own = view.trace.kind(kind).kv_heads
+    names = {
+        _scheme(heads, config.n_heads) + (" (this model)" if heads == own else ""): row
+        for heads, row in zip(found["kv_heads"], found["bytes"], strict=True)
+    }
+    mine = next(name for name in names if name.endswith("(this model)"))
+    st.markdown("**Bytes of keys and values over n**")
+    chart(
+        charts.cache_chart(found["n"], names, mine, tuple(map(int, found["run"]))),
+        key="since-cache",
+        alt="Bytes of the cached keys and values over the number of tokens, for three numbers of heads",
+    )
+    layers, width = len(view.trace.kind(kind).layers), attention.d_k
+    here, size = map(int, found["run"])
+    what = "What a decoder keeps of the tokens so far, so that it need not compute them again at each step. "
+    if kind == "encoder_self":
+        what = "An encoder reads all tokens at once and keeps no cache; these are the keys and values of one pass. "
+    st.caption(
+        f"{what}This run: 2 · {layers} layers · {here} tokens · {own} heads · {width} dimensions · 4 bytes = {size:,} "
+        "bytes, counted in its own arrays. The other lines are not part of this model: the same formula with other "
+        "numbers of heads."
+        + (
+            " Cross-attention also keeps the keys and values of the source."
+            if config.family == "encoder_decoder"
+            else ""
+        )
+    )
+    export_tab(view, "shared-keys", {"keys": call, "cache": cache})
+
+
+def _scheme(kv_heads: int, heads: int) -> str:
+    name = {heads: "multi-head", 1: "multi-query"}.get(kv_heads, "grouped-query")
+    return f"{name}: {kv_heads} of keys and values"
+
+
+STUDY = {
+    "part-2017": "2017: post-norm LayerNorm, sinusoids, ReLU, 8 heads of keys and values",
+    "part-pre_norm": "pre-norm",
+    "part-rms_norm": "RMSNorm",
+    "part-rope": "RoPE",
+    "part-swiglu": "SwiGLU",
+    "part-gqa": "grouped queries: 8 query heads share 2 heads of keys and values",
+    "part-modern": "all of them, no biases, embeddings not scaled",
+}
+"""by the names in since_2017.csv; the first is what the others are compared with"""
+
+
+def show_study(view: View) -> None:
+    """What each part that came after 2017 buys a small language model, one switched over at a time."""
+    study = read_study("since_2017")
+    runs = {label: study[study["run"] == name] for name, label in STUDY.items()}
+    ends = {label: run.iloc[-1] for label, run in runs.items()}
+    base = next(iter(ends.values()))
+    st.markdown(
+        f"**Seven language models** of width 128, 4 layers and 8 heads, {base['parameters'] / 1e6:.2f} M parameters "
+        "within 1 %: the paper's parts, then one later part at a time in place of the paper's, then all of them. The "
+        f"same {base['tokens'] / 1e6:.1f} million tokens in the same order, the same learning rates, the pieces of "
+        "everyday-lm."
+    )
+    curves = {label: (run["tokens"].to_numpy(), run["dev_bits_per_byte"].to_numpy()) for label, run in runs.items()}
+    figure = parts_chart(curves)
+    chart(figure, key="parts", alt="Bits per byte over the tokens read, seven language models", roomy=True)
+    table = pd.DataFrame(
+        {
+            "changed": list(ends),
+            "bits per byte": [end["dev_bits_per_byte"] for end in ends.values()],
+            "against 2017": [end["dev_bits_per_byte"] / base["dev_bits_per_byte"] - 1 for end in ends.values()],
+            "parameters": [int(end["parameters"]) for end in ends.values()],
+        }
+    )
+    controls.table(
+        table.assign(**{"against 2017": [f"{share:+.2%}" for share in table["against 2017"]]}), floats="%.4f"
+    )
+    st.caption(
+        "Bits per byte of a development text, lower is better; where SwiGLU or grouped queries change the number of "
+        "parameters, the feed-forward width makes up for it. **One seed each**: how much another seed would change was "
+        "not measured, so small differences decide nothing. "
+        "Grouped queries are not meant to lower the loss: they make the cache of keys and "
+        "values four times smaller here. RoPE: Su et al. 2021; SwiGLU: Shazeer 2020; RMSNorm: Zhang and Sennrich 2019; "
+        "pre-norm: Xiong et al. 2020; grouped queries: Ainslie et al. 2023."
+    )
+    export_tab(
+        view, "parts-since-2017", Call(tab.study_arrays, "since_2017"), Picture("Parts", "parts", figure), table=study
+    )

@@ -1,0 +1,145 @@
+"""Parts since 2017 on the vectors of a run: each number is the model's, or follows from its tensors by the formula."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from model.analysis.rope import rope_by_offset
+from model.analysis.since_2017 import (
+    activations,
+    cache_bytes,
+    compare_norms,
+    embedded_token,
+    key_distances,
+    rotate_pairs,
+)
+from model.checkpoints.language_model import LanguageModel
+from model.checkpoints.translator import Translator
+from model.trace import Trace
+from tests.model.checkpoints.test_language_model import MODERN, TEXT
+from tests.model.tiny import random_model
+
+
+@pytest.fixture(scope="module")
+def language_model(tokenizer) -> LanguageModel:
+    config = replace(MODERN, vocab_size=len(tokenizer))
+    return LanguageModel("random", "0" * 64, random_model(config), tokenizer)
+
+
+@pytest.fixture(scope="module")
+def modern(language_model) -> Trace:
+    return language_model.trace(TEXT)
+
+
+@pytest.fixture(scope="module")
+def classic(translator: Translator) -> Trace:
+    return translator.trace("A dog runs.", "Ein Hund rennt.")
+
+
+def test_the_pairs_are_the_runs_and_their_products_sum_to_its_score(modern):
+    attention = modern.attention("decoder_self", 1)
+    found, half = rotate_pairs(attention, head=2, query=6, key=3), attention.d_k // 2
+    for i in range(half):
+        assert found.q[0, i].tolist() == [attention.rotary.q[2, 6, i], attention.rotary.q[2, 6, i + half]]
+        assert found.k[1, i].tolist() == [attention.k[2, 3, i], attention.k[2, 3, i + half]]
+    assert found.products[1].sum() == pytest.approx(attention.scores[2, 6, 3], rel=1e-5)
+    assert found.frequency == pytest.approx(10_000.0 ** (-2 * np.arange(half) / attention.d_k), rel=1e-5)
+    assert found.angle == pytest.approx(np.stack([6 * found.frequency, 3 * found.frequency]))
+    for before, after, angles in ((found.q[0], found.q[1], found.angle[0]), (found.k[0], found.k[1], found.angle[1])):
+        turned = (before[:, 0] + 1j * before[:, 1]) * np.exp(1j * angles)
+        assert np.stack([turned.real, turned.imag], -1) == pytest.approx(after, abs=1e-5)
+
+
+def test_the_score_at_the_runs_distance_is_the_runs_and_any_pair_of_positions_at_a_distance_has_the_same(modern):
+    attention = modern.attention("decoder_self", 0)
+    found = rotate_pairs(attention, head=1, query=6, key=2)
+    assert found.offsets.max() == 0, "a causal query sees no later key"
+    assert found.scores[found.offsets == -4] == pytest.approx(attention.scores[1, 6, 2], rel=1e-5)
+    # The other convention of pairs, on the same vectors in its order.
+    q, k = (x[0].ravel() for x in (found.q, found.k))
+    assert found.scores == pytest.approx(rope_by_offset(q, k, found.offsets), rel=1e-4, abs=1e-4)
+
+
+def test_a_model_that_rotates_nothing_is_refused(classic):
+    with pytest.raises(ValueError, match="does not rotate"):
+        rotate_pairs(classic.attention("encoder_self", 0), 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("family", "stack", "own"), [("modern", "decoder", "RMSNorm"), ("classic", "encoder", "LayerNorm")]
+)
+def test_both_norms_read_the_vector_that_the_models_norm_reads(family, stack, own, request):
+    trace = request.getfixturevalue(family)
+    sublayer = trace.streams[stack].sublayers[1]
+    found = compare_norms(trace, stack, 1, 2)
+    x = torch.tensor(sublayer.norm_input[2]).double()
+    width = len(x)
+    assert found.layer_norm == pytest.approx(F.layer_norm(x, [width], eps=sublayer.norm.eps).numpy())
+    assert found.rms_norm == pytest.approx(F.rms_norm(x, [width], eps=sublayer.norm.eps).numpy())
+    assert found.layer_norm == pytest.approx((found.x - found.mean) / found.std)
+    assert found.rms_norm == pytest.approx(found.x / found.rms)
+    assert found.rms**2 == pytest.approx(found.mean**2 + found.std**2)
+    assert found.cosine[1, 2] == pytest.approx(
+        float(F.cosine_similarity(torch.tensor(found.layer_norm), torch.tensor(found.rms_norm), dim=0))
+    )
+    assert found.cosine.shape == (len(trace.streams[stack].sublayers), len(trace.streams[stack].tokens))
+    assert sublayer.norm.kind == own
+    result = found.layer_norm if own == "LayerNorm" else found.rms_norm
+    beta = 0 if sublayer.norm.beta is None else sublayer.norm.beta
+    assert sublayer.norm.gamma * result + beta == pytest.approx(sublayer.normed[2], abs=1e-5)
+
+
+def test_a_gated_feed_forward_is_gate_times_up(language_model, modern):
+    found = activations(language_model, modern, "decoder", 1, 4, most=5)
+    sublayer = modern.sublayers[3]
+    assert sublayer.name == "feed_forward"
+    assert np.array_equal(found.activated, sublayer.gate[4])
+    assert np.array_equal(found.up, sublayer.up[4])
+    assert np.array_equal(found.hidden, sublayer.hidden[4])
+    assert found.activated * found.up == pytest.approx(found.hidden, rel=1e-6)
+    assert found.z / (1 + np.exp(-found.z)) == pytest.approx(found.activated, abs=1e-5)
+    assert found.curve[1] == pytest.approx(found.curve[0] / (1 + np.exp(-found.curve[0])))
+    assert found.error < 1e-5
+    assert sorted(found.top) == sorted(np.argsort(np.abs(sublayer.hidden[4]))[-5:])
+
+
+def test_a_feed_forward_of_2017_has_neither_gate_nor_up(translator, classic):
+    found = activations(translator, classic, "encoder", 0, 1, most=1000)
+    hidden = classic.streams["encoder"].sublayers[1].hidden[1]
+    assert found.up is None
+    assert np.array_equal(found.activated, hidden)
+    assert np.maximum(found.z, 0) == pytest.approx(hidden, abs=1e-5)
+    assert set(found.top) == set(np.flatnonzero(hidden)), "no neuron that is 0"
+
+
+def test_the_keys_of_heads_that_share_them_are_the_same(modern, classic):
+    shared = key_distances(modern.attention("decoder_self", 0))
+    assert np.array_equal(shared == 0, np.kron(np.eye(2), np.ones((2, 2))).astype(bool))
+    attention = classic.attention("cross", 1)
+    own = key_distances(attention)
+    assert np.array_equal(own == 0, np.eye(4, dtype=bool))
+    assert own[1, 3] == np.abs(attention.k[1] - attention.k[3]).max()
+
+
+def test_the_bytes_of_the_run_are_counted_in_its_arrays_and_lie_on_the_models_line(modern, classic):
+    found = cache_bytes(modern, "decoder_self", 64)
+    n = len(modern.tgt_tokens)
+    layers = [modern.attention("decoder_self", layer) for layer in (0, 1)]
+    arrays = [x[head] for attention in layers for head in (0, 2) for x in (attention.k, attention.v)]
+    assert found["run"].tolist() == [n, sum(array.nbytes for array in arrays)]
+    assert found["kv_heads"].tolist() == [4, 2, 1]
+    assert found["bytes"][1, found["n"] == n] == found["run"][1]
+    assert np.array_equal(found["bytes"][0], 2 * found["bytes"][1])
+    assert found["n"].max() == 64
+    old = cache_bytes(classic, "encoder_self", 128)
+    assert old["kv_heads"].tolist() == [4, 1]
+    assert old["bytes"][0, old["n"] == old["run"][0]] == old["run"][1]
+
+
+def test_what_is_embedded_is_the_streams(classic):
+    found = embedded_token(classic, "decoder", 1)
+    assert np.array_equal(found["positional"], classic.tgt_embedded.positional[1])
+    assert found["embedding"] + found["positional"] == pytest.approx(found["sum"], abs=1e-6)

@@ -1,0 +1,250 @@
+"""Since 2017: what is drawn is the opened model's own, for a model of 2017 and for a modern one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from model.background.studies import read_study
+from model.checkpoints.store import load_checkpoint, save_checkpoint
+from model.network.config import TransformerConfig
+from model.trace import Trace
+from pages.parts.since_2017 import STUDY
+from tests.model.checkpoints.test_language_model import MODERN
+from tests.model.tiny import random_model
+from tests.pages.figures import figure, numbers, words
+from tests.pages.test_pages import holds
+
+pytest.importorskip("streamlit")
+
+PAGE = "pages/since_2017.py"
+TABS = ("RoPE", "RMSNorm", "Pre-norm", "SwiGLU", "Shared keys and values", "What each part buys")
+SOURCE = "A dog runs."
+CONFIGS = {
+    "modern": MODERN,
+    "modern-mlm": replace(MODERN, n_encoder_layers=2, n_decoder_layers=0),
+    "modern-translator": replace(MODERN, n_encoder_layers=1, n_decoder_layers=1, n_kv_heads=1, activation="geglu"),
+    "alibi": replace(MODERN, positions="alibi", n_kv_heads=0, norm="post", activation="gelu"),
+    "learned": TransformerConfig(
+        d_model=32, n_heads=4, d_ff=16, max_len=48, positions="learned", n_encoder_layers=1, n_decoder_layers=1
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, translator: Any) -> Path:
+    """The trained model of 2017 under the default name, and random ones with later parts."""
+    folder, tokenizer = tmp_path_factory.mktemp("since"), translator.tokenizer
+    save_checkpoint(folder / "en-de", translator.model, tokenizer, dict(translator.model.named_parameters()))
+    for name, config in CONFIGS.items():
+        model = random_model(replace(config, vocab_size=len(tokenizer)))
+        save_checkpoint(folder / name, model, tokenizer, dict(model.named_parameters()))
+    return folder
+
+
+@pytest.fixture
+def open_since(open_app: Callable, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable:
+    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(folder))
+
+    def open_since(checkpoint: str, tab: str, **query: str) -> Any:
+        app = open_app(PAGE, checkpoint=checkpoint, source=SOURCE, since=tab, **query)
+        assert not app.exception
+        return app
+
+    return open_since
+
+
+@pytest.fixture
+def modern(folder: Path) -> Trace:
+    return load_checkpoint(str(folder / "modern"), "cpu").trace(SOURCE, max_new_tokens=12)
+
+
+@pytest.fixture
+def classic(folder: Path) -> Trace:
+    return load_checkpoint(str(folder / "en-de"), "cpu").trace(SOURCE)
+
+
+def drawn(app: Any, key: str) -> dict[str, dict]:
+    """The figure's traces by name."""
+    return {trace.get("name", ""): trace for trace in figure(app, key)["data"]}
+
+
+@pytest.mark.parametrize("checkpoint", ["en-de", *CONFIGS])
+@pytest.mark.parametrize("tab", TABS)
+def test_each_tab_works_for_each_model_and_offers_the_part_where_it_is_missing(
+    checkpoint: str, tab: str, open_since: Callable
+) -> None:
+    app = open_since(checkpoint, tab)
+    assert holds(app) == 3
+    config = CONFIGS.get(checkpoint, TransformerConfig())
+    missing = {
+        "RoPE": config.positions != "rope",
+        "RMSNorm": config.norm_function == "layer_norm",
+        "Pre-norm": config.norm == "post",
+        "SwiGLU": not config.gated,
+        "Shared keys and values": config.kv_heads == config.n_heads,
+        "What each part buys": False,
+    }
+    offered = [button for button in app.button if button.key == "since-open"]
+    assert bool(offered) == missing[tab]
+    assert app.get("plotly_chart") or (tab, checkpoint) == ("RoPE", "alibi"), (
+        "only what adds nothing has nothing to draw"
+    )
+
+
+def test_the_button_opens_a_model_with_the_part_on_the_same_tab(open_since: Callable) -> None:
+    app = open_since("en-de", "SwiGLU")
+    app.button(key="since-open").click().run()
+    assert not app.exception
+    assert app.selectbox(key="checkpoint").value == "modern"
+    assert "gate" in drawn_axes(app, "since-gate")
+
+
+def drawn_axes(app: Any, key: str) -> str:
+    layout = figure(app, key)["layout"]
+    return " ".join(layout[axis]["title"]["text"] for axis in ("xaxis", "yaxis"))
+
+
+def test_the_rotated_pair_and_the_score_over_the_distance_are_the_heads(open_since: Callable, modern: Trace) -> None:
+    app = open_since("modern", "RoPE", layer="1", head="3", since_pair="1")
+    app.selectbox(key="since_token").set_value(5)
+    app.selectbox(key="since_key").set_value(3).run()
+    attention = modern.attention("decoder_self", 1)
+    half = attention.d_k // 2
+    plane = drawn(app, "since-plane")
+    for name, array, at in (
+        ("q before", attention.rotary.q, 5),
+        ("q after", attention.q, 5),
+        ("k before", attention.rotary.k, 3),
+        ("k after", attention.k, 3),
+    ):
+        expected = array[3, at, [1, 1 + half]]
+        assert [numbers(plane[name][axis])[1] for axis in "xy"] == pytest.approx(expected, rel=1e-6)
+    before, after = figure(app, "since-pairs")["data"]
+    products = attention.q[3, 5] * attention.k[3, 3]
+    assert numbers(after["y"]) == pytest.approx(products[:half] + products[half:], rel=1e-4, abs=1e-6)
+    assert numbers(before["y"]).sum() == pytest.approx(
+        float(attention.rotary.q[3, 5] @ attention.rotary.k[3, 3]), rel=1e-4
+    )
+    curve, here, _ = figure(app, "since-offsets")["data"]
+    assert numbers(here["x"])[0] == -2
+    assert numbers(here["y"])[0] == pytest.approx(attention.scores[3, 5, 3], rel=1e-4)
+    assert numbers(curve["x"]).max() == 0
+    assert "pairs dimension i with i + d_k/2" in words(app)
+
+
+def test_a_model_of_2017_shows_what_it_adds_instead(open_since: Callable, classic: Trace) -> None:
+    app = open_since("en-de", "RoPE", kind="Encoder self-attention")
+    app.selectbox(key="since_token").set_value(2).run()
+    (strips,) = figure(app, "since-added")["data"]
+    embedded = classic.src_embedded
+    rows = (embedded.embedding[2], embedded.positional[2], embedded.sum[2])
+    assert numbers(strips["z"]) == pytest.approx(np.stack(rows))
+
+
+@pytest.mark.parametrize("checkpoint", ["en-de", "modern"])
+def test_both_norms_are_those_of_the_vector_that_the_models_norm_read(
+    checkpoint: str, open_since: Callable, classic: Trace, modern: Trace
+) -> None:
+    trace, kind = (classic, "Encoder self-attention") if checkpoint == "en-de" else (modern, "Decoder self-attention")
+    app = open_since(checkpoint, "RMSNorm", kind=kind, layer="1", since_norm="feed-forward")
+    app.selectbox(key="since_token").set_value(1).run()
+    sublayer = trace.streams["encoder" if checkpoint == "en-de" else "decoder"].sublayers[3]
+    x = sublayer.norm_input[1].astype(float)
+    lines = drawn(app, "since-norms")
+    own, other = [name for name in lines if "this model" in name], [name for name in lines if "same vector" in name]
+    assert (own, other) == ([f"{sublayer.norm.kind}, this model"], [f"{OTHER[sublayer.norm.kind]} of the same vector"])
+    eps = sublayer.norm.eps
+    expected = {
+        "LayerNorm": (x - x.mean()) / np.sqrt(x.var() + eps),
+        "RMSNorm": x / np.sqrt((x**2).mean() + eps),
+    }
+    for name, line in lines.items():
+        assert numbers(line["x"]) == pytest.approx(x)
+        assert numbers(line["y"]) == pytest.approx(expected[name[:9].split(",")[0].split(" ")[0]])
+    scaled = sublayer.norm.gamma * expected[sublayer.norm.kind]
+    assert scaled + (0 if sublayer.norm.beta is None else sublayer.norm.beta) == pytest.approx(
+        sublayer.normed[1], abs=1e-5
+    )
+    assert "not part of this model" in app.dataframe[0].value.to_string()
+    cosine = expected["LayerNorm"] @ expected["RMSNorm"] / np.prod([np.linalg.norm(e) for e in expected.values()])
+    assert f"**{cosine:.6f}**" in words(app)
+
+
+OTHER = {"LayerNorm": "RMSNorm", "RMSNorm": "LayerNorm"}
+
+
+@pytest.mark.parametrize("checkpoint", ["en-de", "modern"])
+def test_the_lengths_are_those_of_the_stream(
+    checkpoint: str, open_since: Callable, classic: Trace, modern: Trace
+) -> None:
+    trace, kind = (classic, "Cross-attention") if checkpoint == "en-de" else (modern, "Decoder self-attention")
+    app = open_since(checkpoint, "Pre-norm", kind=kind)
+    app.selectbox(key="since_token").set_value(1).run()
+    stream = trace.streams["decoder"]
+    lines = drawn(app, "since-stream")
+    vectors = [stream.embedded.sum, *(sublayer.after for sublayer in stream.sublayers)]
+    assert numbers(lines["‖x‖, this token"]["y"]) == pytest.approx([np.linalg.norm(x[1]) for x in vectors], rel=1e-5)
+    name = "‖x + Sublayer(x)‖, before the norm"
+    assert (name in lines) == (checkpoint == "en-de")
+    if name in lines:
+        added = [np.linalg.norm(sublayer.added[1]) for sublayer in stream.sublayers]
+        assert numbers(lines[name]["y"]).astype(float)[1:] == pytest.approx(added, rel=1e-5)
+
+
+def test_gate_and_up_are_the_runs(open_since: Callable, modern: Trace) -> None:
+    app = open_since("modern", "SwiGLU", layer="1")
+    app.selectbox(key="since_token").set_value(4).run()
+    sublayer = modern.sublayers[3]
+    points, rings = figure(app, "since-gate")["data"]
+    assert numbers(points["x"]) == pytest.approx(sublayer.gate[4])
+    assert numbers(points["y"]) == pytest.approx(sublayer.up[4])
+    assert numbers(points["marker"]["color"]) == pytest.approx(sublayer.hidden[4], abs=1e-6)
+    assert set(numbers(rings["customdata"])) == set(np.argsort(np.abs(sublayer.hidden[4]))[-10:])
+    assert app.dataframe[0].value["act(z) × up"].tolist() == pytest.approx(
+        sorted(sublayer.hidden[4], key=abs, reverse=True)[:10]
+    )
+
+
+def test_the_neurons_of_a_model_of_2017_are_the_runs(open_since: Callable, classic: Trace) -> None:
+    app = open_since("en-de", "SwiGLU", layer="0")
+    app.selectbox(key="since_token").set_value(1).run()
+    hidden = classic.streams["encoder"].sublayers[1].hidden[1]
+    points = drawn(app, "since-activation")["neurons of this token"]
+    assert numbers(points["y"]) == pytest.approx(hidden)
+    assert f"{(hidden == 0).sum():,} ({(hidden == 0).mean():.1%}) are exactly 0" in words(app)
+
+
+@pytest.mark.parametrize("checkpoint", ["en-de", "modern"])
+def test_heads_share_keys_as_the_run_does_and_the_bytes_are_those_of_its_arrays(
+    checkpoint: str, open_since: Callable, classic: Trace, modern: Trace
+) -> None:
+    trace, kind = (classic, "encoder_self") if checkpoint == "en-de" else (modern, "decoder_self")
+    app = open_since(checkpoint, "Shared keys and values", layer="1")
+    attention = trace.attention(kind, 1)
+    _, queries, _ = figure(app, "since-sharing")["data"]
+    assert tuple(numbers(queries["customdata"])) == attention.kv_head
+    (distances,) = figure(app, "since-keys")["data"]
+    same = np.array([[np.array_equal(a, b) for a in attention.k] for b in attention.k])
+    assert np.array_equal(numbers(distances["z"]) == 0, same)
+    assert np.array_equal(same, np.equal.outer(attention.kv_head, attention.kv_head))
+    here = figure(app, "since-cache")["data"][-1]
+    heads = sorted({attention.kv_head.index(kv) for kv in attention.kv_head})
+    own = [trace.attention(kind, layer) for layer in (0, 1)]
+    bytes_of_run = sum(x[head].nbytes for a in own for head in heads for x in (a.k, a.v))
+    assert (numbers(here["x"])[0], numbers(here["y"])[0]) == (len(attention.key_tokens), bytes_of_run)
+    assert f"{bytes_of_run:,} bytes, counted in its own arrays" in words(app)
+
+
+def test_the_parts_are_those_of_the_table_and_of_one_size(open_since: Callable) -> None:
+    app = open_since("en-de", "What each part buys")
+    study = read_study("since_2017")
+    for trace, name in zip(figure(app, "parts")["data"], STUDY, strict=True):
+        run = study[study["run"] == name]
+        assert numbers(trace["x"]).astype(float) == pytest.approx(run["tokens"])
+        assert numbers(trace["y"]).astype(float) == pytest.approx(run["dev_bits_per_byte"])
+    assert study["parameters"].max() < 1.01 * study["parameters"].min()
+    assert study.groupby("run")["tokens"].max().nunique() == 1

@@ -1,0 +1,110 @@
+"""Figures of Since 2017: what is drawn is what was given."""
+
+import numpy as np
+import pytest
+
+from viz.charts import since_2017 as charts
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=12)
+
+
+def test_a_pair_is_drawn_from_the_origin_before_and_after_with_its_arc_less_whole_turns() -> None:
+    q, k = np.array([[3.0, 0], [0, 3]]), np.array([[0, 1.0], [1, 0]])
+    figure = charts.rotation_plane(q, k, (2 * np.pi + np.pi / 2, 0), ("3 <b>", "1 b"), (2, 6))
+    arc, before, after, still, *_ = figure.data
+    assert (list(before.x), list(before.y)) == ([0, 3], [0, 0])
+    assert (list(after.x), list(after.y)) == ([0, 0], [0, 3])
+    assert (arc.x[0], arc.y[-1]) == pytest.approx((0.55 * 3, 0.55 * 3))
+    assert np.ptp(still.x) == np.ptp(still.y) == 0, "not rotated, no arc"
+    assert figure.layout.xaxis.range[1] > 3
+    assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("dimension 2", "dimension 6")
+    assert "<b>" not in before.hovertemplate.partition("<br>")[0]
+
+
+def test_the_bars_are_the_products_and_their_sums_stand_in_the_legend() -> None:
+    products = np.array([[1.0, -3], [2, 0.5]])
+    figure = charts.pair_bars(products, 1)
+    assert [list(bar.y) for bar in figure.data] == products.tolist()
+    assert [bar.name for bar in figure.data] == ["before the rotation: −2 in all", "after the rotation: 2.5 in all"]
+
+
+def test_the_models_own_norm_is_drawn_last_and_filled() -> None:
+    figure = charts.norm_chart(X, {"a, this model": X / 2, "b": X / 3}, 0.1, "a, this model")
+    other, own = figure.data
+    assert np.array_equal(own.y, X / 2)
+    assert np.array_equal(other.y, X / 3)
+    assert (own.marker.symbol, other.marker.symbol) == (None, "diamond-open")
+    assert figure.layout.shapes[0].x0 == 0.1
+
+
+def test_the_cosines_are_the_tokens_between_lowest_and_highest() -> None:
+    cosine = 1 - RNG.random((4, 3)) / 10
+    high, low, own = charts.norm_cosine_chart(cosine, ["0 a", "0 b", "1 a", "1 b"], (2, 1)).data
+    assert np.array_equal(own.y, cosine[:, 1])
+    assert np.array_equal(high.y, cosine.max(axis=1))
+    assert np.array_equal(low.y, cosine.min(axis=1))
+
+
+@pytest.mark.parametrize("post", [True, False])
+def test_the_stream_shows_the_token_before_the_others_and_what_a_norm_took(post: bool) -> None:
+    lengths, added, share = (RNG.random((3, 4)) + 0.1 for _ in range(3))
+    figure = charts.stream_chart(lengths, added, share, ["input", "0 a", "0 b", "1 a"], 1, post)
+    named = {trace.name: trace for trace in figure.data}
+    assert np.array_equal(named["‖x‖, this token"].y, lengths[1])
+    assert np.array_equal(named["share of the sub-layer, this token"].y, share[1])
+    assert ("‖x + Sublayer(x)‖, before the norm" in named) == post
+    others = np.array(figure.data[0].y, float).reshape(2, 5)
+    assert np.array_equal(others[:, :4], lengths[[0, 2]])
+    assert np.isnan(others[:, 4]).all()
+
+
+def test_a_single_token_has_no_others() -> None:
+    one = np.ones((1, 2))
+    assert charts.stream_chart(one, one, one, ["input", "0 a"], 0, post=False).data
+
+
+def test_every_neuron_is_on_the_curve_and_the_largest_are_ringed() -> None:
+    top = np.argsort(-np.abs(X))[:7]
+    figure = charts.activation_chart(np.stack([X, X**2]), X, X**2, top, ("square", "the largest"))
+    line, points, rings = figure.data
+    assert np.array_equal(line.y, X**2)
+    assert np.array_equal(points.x, X)
+    assert np.array_equal(rings.x, X[top])
+    assert list(rings.text) == [str(n) for n in top[:5]] + ["", ""]
+
+
+def test_the_colour_of_a_neuron_is_its_product_in_one_range_that_the_bar_states() -> None:
+    up = RNG.normal(size=12)
+    figure = charts.gate_chart(X, up, np.array([3]))
+    assert np.array_equal(figure.data[0].marker.color, X * up)
+    end = np.abs(X * up).max()
+    axis = figure.layout.coloraxis
+    assert (axis.cmin, axis.cmax) == (-end, end)
+    assert axis.colorbar.ticktext == (f"−{end:.3g}", "0", f"{end:.3g}")
+
+
+def test_each_query_head_has_a_line_to_its_own_keys() -> None:
+    lines, queries, shared = charts.sharing_chart((0, 0, 1, 1), 2).data
+    x = np.array(lines.x, float).reshape(4, 3)[:, :2]
+    assert x.tolist() == [[0, 0.5], [1, 0.5], [2, 2.5], [3, 2.5]]
+    assert list(queries.customdata) == [0, 0, 1, 1]
+    assert list(shared.text) == ["0", "1"]
+
+
+def test_the_differences_of_the_keys_have_one_stated_range() -> None:
+    distances = np.array([[0, 4.0], [4, 0]])
+    (drawn,) = charts.key_distance_map(distances).data
+    assert np.array_equal(drawn.z, distances)
+    assert (drawn.zmin, drawn.zmax) == (0, 4)
+    assert "0 to 4" in drawn.colorbar.title.text
+
+
+def test_the_models_own_cache_is_drawn_broad_and_the_run_is_marked() -> None:
+    n = np.array([0, 5, 10])
+    sizes = {"eight": 8 * n, "two (this model)": 2 * n, "one": n}
+    *lines, here = charts.cache_chart(n, sizes, "two (this model)", (5, 10)).data
+    assert {line.name: line.line.width for line in lines} == {"eight": 2, "two (this model)": 4, "one": 2}
+    for line, values in zip(lines, sizes.values(), strict=True):
+        assert np.array_equal(line.y, values)
+    assert (list(here.x), list(here.y)) == ([5], [10])
