@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -159,6 +160,12 @@ def _missing(view: View, part: str, sentence: str) -> None:
         _offer(view, part)
 
 
+def _draw(figure: Any, key: str, title: str, alt: str) -> Picture:
+    """Draw a figure, and return it for the export."""
+    chart(figure, key=key, alt=alt)
+    return Picture(title, key, figure)
+
+
 def _equations(*equations: str, sources: str) -> None:
     for equation in equations:
         st.latex(equation)
@@ -191,7 +198,7 @@ def show_rope(view: View, token: Token) -> None:
     pair = slider("Pair of dimensions", (0, half - 1), min(2, half - 1), "since_pair", place=right) if half > 1 else 0
     left, right = st.columns(2)
     with left:
-        chart(
+        plane_picture = _draw(
             charts.rotation_plane(
                 found.q[:, pair],
                 found.k[:, pair],
@@ -200,12 +207,14 @@ def show_rope(view: View, token: Token) -> None:
                 (pair, pair + half),
             ),
             key="since-plane",
+            title="Rotated pair",
             alt="One pair of dimensions of the query and of the key, before and after the rotation",
         )
     with right:
-        chart(
+        pairs_picture = _draw(
             charts.pair_bars(found.products, pair),
             key="since-pairs",
+            title="Pairs of the score",
             alt="What each pair of dimensions adds to the score, before and after the rotation",
         )
     theta = found.frequency[pair]
@@ -225,9 +234,10 @@ def show_rope(view: View, token: Token) -> None:
     )
     score, plain = float(attention.scores[view.head, token.position, key]), float(found.products[0].sum())
     st.markdown("**The same q and k at other distances**")
-    chart(
+    offsets_picture = _draw(
         offset_chart(found.offsets, found.scores, plain, key - token.position),
         key="since-offsets",
+        title="Score over distance",
         alt="The score of the same query and key over the distance between them",
     )
     off = abs(float(found.products[1].sum()) - score)
@@ -236,7 +246,7 @@ def show_rope(view: View, token: Token) -> None:
         f"run at this distance is {number(score, 6)}; the pairs after the rotation sum to it within {off:.1e}."
         + (" A causal query sees no key after it: offsets end at 0." if attention.causal else "")
     )
-    export_tab(view, "rope-pairs", call)
+    export_tab(view, "rope-pairs", call, plane_picture, pairs_picture, offsets_picture)
 
 
 def _show_added_positions(view: View, token: Token) -> None:
@@ -267,16 +277,17 @@ def _show_added_positions(view: View, token: Token) -> None:
     }
     if positions in has:
         return
-    chart(
+    added_picture = _draw(
         vector_strips(strips, None, symmetric_range(*strips.values()), "dimension", 250),
         key="since-added",
+        title="Added position",
         alt="The token's embedding, its positional encoding and their sum",
     )
     st.caption(
         f"The token's embedding, what is added at position {token.position}, and their sum, {len(strips['PE(pos)'])} "
         "dimensions each, as layer 0 reads them. All three share one colour range."
     )
-    export_tab(view, "added-position", call)
+    export_tab(view, "added-position", call, added_picture)
 
 
 def show_norms(view: View, token: Token) -> None:
@@ -303,16 +314,18 @@ def show_norms(view: View, token: Token) -> None:
     results = {names["LayerNorm"]: found.layer_norm, names["RMSNorm"]: found.rms_norm}
     left, right = st.columns(2)
     with left:
-        chart(
+        norms_picture = _draw(
             charts.norm_chart(found.x, results, found.mean, names[own]),
             key="since-norms",
+            title="Two norms",
             alt="Every dimension of the vector before and after LayerNorm and RMSNorm",
         )
     with right:
         steps = [step_name(sublayer) for sublayer in sublayers]
-        chart(
+        norm_cosines_picture = _draw(
             charts.norm_cosine_chart(found.cosine, steps, (index, token.position)),
             key="since-norm-cosines",
+            title="Cosine of both norms",
             alt="Cosine between LayerNorm and RMSNorm of what each norm of the stack reads",
         )
     frame = pd.DataFrame(
@@ -338,7 +351,7 @@ def show_norms(view: View, token: Token) -> None:
         f"{'RMSNorm' if own == 'LayerNorm' else 'LayerNorm'} is computed from the vector that this model's {own} read. "
         "Grey band on the right: from the lowest to the highest cosine of all tokens."
     )
-    export_tab(view, "two-norms", call)
+    export_tab(view, "two-norms", call, norms_picture, norm_cosines_picture)
 
 
 def show_placement(view: View, token: Token) -> None:
@@ -353,9 +366,10 @@ def show_placement(view: View, token: Token) -> None:
     if post:
         _missing(view, "pre_norm", "**This model is post-norm**, as in 2017.")
     found = measure_stream(view.trace, token.stack)
-    chart(
+    stream_picture = _draw(
         charts.stream_chart(found.norm, found.added, found.share, found.steps, token.position, post),
         key="since-stream",
+        title="Residual stream",
         alt="Length of the residual stream after every sub-layer, and the share of each sub-layer in its sum",
     )
     lengths = found.norm[token.position]
@@ -376,7 +390,12 @@ def show_placement(view: View, token: Token) -> None:
         "Share: ‖Sublayer(x)‖ / (‖x‖ + ‖Sublayer(x)‖), 0.5 = what is added is as long as what was there (dotted). "
         "Thin grey lines: the other tokens of this text."
     )
-    export_tab(view, "residual-lengths", Call(stream_arrays, view.trace, token.stack, ("norm", "added", "share")))
+    export_tab(
+        view,
+        "residual-lengths",
+        Call(stream_arrays, view.trace, token.stack, ("norm", "added", "share")),
+        stream_picture,
+    )
 
 
 def show_gate(view: View, token: Token) -> None:
@@ -395,21 +414,17 @@ def show_gate(view: View, token: Token) -> None:
     largest = "activations" if found.up is None else "products"
     left, right = st.columns(2) if found.up is not None else (st.container(), None)
     with left:
-        chart(
-            charts.activation_chart(
-                found.curve, found.z, found.activated, found.top, (CURVES[activation], f"the largest {largest}")
-            ),
-            key="since-activation",
-            alt="The activation function with every neuron of this token on it",
+        curve = charts.activation_chart(
+            found.curve, found.z, found.activated, found.top, (CURVES[activation], f"the largest {largest}")
         )
+        alt = "The activation function with every neuron of this token on it"
+        pictures = [_draw(curve, key="since-activation", title="Activation", alt=alt)]
     columns = {"neuron": found.top, "z": found.z[found.top], "act(z)": found.activated[found.top]}
     if found.up is not None:
         with right:
-            chart(
-                charts.gate_chart(found.activated, found.up, found.top),
-                key="since-gate",
-                alt="Gate and up of every neuron of this token, coloured by their product",
-            )
+            gate = charts.gate_chart(found.activated, found.up, found.top)
+            alt = "Gate and up of every neuron of this token, coloured by their product"
+            pictures.append(_draw(gate, key="since-gate", title="Gate and up", alt=alt))
         columns |= {"up": found.up[found.top], "act(z) × up": found.hidden[found.top]}
     controls.table(pd.DataFrame(columns), floats="%.5g")
     size, zeros = len(found.hidden), int((found.hidden == 0).sum())
@@ -428,7 +443,7 @@ def show_gate(view: View, token: Token) -> None:
         + " are tensors of the run; z is computed from the run's x and the model's weights, and act(z) computed from "
         f"it differs from the run by at most {found.error:.1e}."
     )
-    export_tab(view, "gated-neurons", call)
+    export_tab(view, "gated-neurons", call, *pictures)
 
 
 def show_sharing(view: View) -> None:
@@ -447,9 +462,10 @@ def show_sharing(view: View) -> None:
     st.markdown(f"**Which query heads share keys and values**: {view.place.title.rpartition(',')[0]}")
     left, right = st.columns(2)
     with left:
-        chart(
+        sharing_picture = _draw(
             charts.sharing_chart(attention.kv_head, view.head),
             key="since-sharing",
+            title="Shared heads",
             alt="Which head of keys and values each query head reads",
         )
         shared = sorted({attention.kv_head.count(kv) for kv in attention.kv_head})
@@ -459,9 +475,10 @@ def show_sharing(view: View) -> None:
             + " Orange ring: the chosen head. On the right, 0 means that two query heads read the very same keys."
         )
     with right:
-        chart(
+        keys_picture = _draw(
             charts.key_distance_map(call.result),
             key="since-keys",
+            title="Keys compared",
             alt="Largest difference between the keys that two query heads read",
         )
     kind = view.kind if not attention.crosses else f"{view.trace.kind(view.kind).queries}_self"
@@ -474,9 +491,10 @@ def show_sharing(view: View) -> None:
     }
     mine = next(name for name in names if name.endswith("(this model)"))
     st.markdown("**Bytes of keys and values over n**")
-    chart(
+    cache_picture = _draw(
         charts.cache_chart(found["n"], names, mine, tuple(map(int, found["run"]))),
         key="since-cache",
+        title="Bytes over n",
         alt="Bytes of the cached keys and values over the number of tokens, for three numbers of heads",
     )
     layers, width = len(view.trace.kind(kind).layers), attention.d_k
@@ -494,7 +512,7 @@ def show_sharing(view: View) -> None:
             else ""
         )
     )
-    export_tab(view, "shared-keys", {"keys": call, "cache": cache})
+    export_tab(view, "shared-keys", {"keys": call, "cache": cache}, sharing_picture, keys_picture, cache_picture)
 
 
 def _scheme(kv_heads: int, heads: int) -> str:
