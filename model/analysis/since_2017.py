@@ -73,7 +73,7 @@ def _pairs(x: Array) -> Array:
 
 def embedded_token(trace: Trace, stack: str, position: int) -> dict[str, Array]:
     """(d_model,) each: the embedding of one token, what is added for its position, and their sum."""
-    return {name: vectors[position] for name, vectors in vars(trace.streams[stack].embedded).items()}
+    return {name: vectors[position] for name, vectors in trace.streams[stack].embedded.terms.items()}
 
 
 @dataclass(frozen=True)
