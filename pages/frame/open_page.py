@@ -48,6 +48,10 @@ def open_page(file: str) -> View:
         trace = run(translator, request)
     except ValueError as error:
         _stop(str(error))
+    if not trace.attentions:
+        _stop(
+            f"Of this model only the attention weights can be read, and only from Python. {' '.join(trace.notes[:1])}"
+        )
     name_files(trace.checkpoint, trace.checkpoint_hash)
     if trace.device != translator.device:
         st.info(

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
@@ -102,13 +101,25 @@ def matrix(module: nn.Module) -> tuple[Tensor, Tensor | None]:
 
 
 def head_matrices(heads: Heads, copies: int) -> tuple[Array, Array]:
-    """W, (heads, d_model, d_k), and b, (heads, d_k), of a projection; each of its heads `copies` times."""
+    """W, (heads, d_model, d_k), and b, (heads, d_k), of a projection; each of its heads `copies` times.
+
+    Read-only, and the model's own memory where nothing is repeated or multiplied.
+    """
     w, b = matrix(heads.module)
     b = torch.zeros_like(w[0]) if b is None else b
-    blocks = list(heads.blocks)
-    w = w.reshape(len(w), -1, heads.width)[:, blocks].transpose(0, 1) * heads.factor
-    b = b.reshape(-1, heads.width)[blocks] * heads.factor
-    return tuple(np.repeat(each.cpu().numpy(), copies, axis=0) for each in (w, b))
+    first, *_, last = heads.blocks if len(heads.blocks) > 1 else heads.blocks * 2
+    step = max(heads.blocks[1] - first, 1) if len(heads.blocks) > 1 else 1
+    evenly = tuple(range(first, last + 1, step)) == heads.blocks
+    chosen = slice(first, last + 1, step) if evenly else list(heads.blocks)
+    parts = w.unflatten(1, (-1, heads.width))[:, chosen].transpose(0, 1), b.unflatten(0, (-1, heads.width))[chosen]
+    return tuple(_read_only(part, heads.factor, copies) for part in parts)
+
+
+def _read_only(part: Tensor, factor: float, copies: int) -> Array:
+    part = part if factor == 1 else part * factor
+    array = (part if copies == 1 else part.repeat_interleave(copies, 0)).cpu().numpy()
+    array.flags.writeable = False
+    return array
 
 
 def pair_angles(cos: Array, layout: str) -> Array:

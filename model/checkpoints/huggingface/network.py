@@ -24,12 +24,12 @@ from model.checkpoints.huggingface.attention import (
 )
 from model.checkpoints.huggingface.blocks import Arrangement, block_of, find_arrangement, read_foreign_norm
 from model.checkpoints.huggingface.ends import FoundEmbedding, Head, find_embedding, find_head, find_norm_after
-from model.checkpoints.huggingface.heads import Found, find_parts
+from model.checkpoints.huggingface.heads import Found, find_parts, head_matrices, matrix
 from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall, batched, call_model, probe
 from model.hooks import HookPoint
 from model.network.config import TransformerConfig
 from model.network.network import EMBEDDINGS, Network
-from model.trace import Kind, Norm
+from model.trace import Kind, Norm, Projections
 
 EXACT = 1e-5
 """An attention whose output our steps do not repeat this closely does something unknown to them."""
@@ -111,6 +111,7 @@ class HookedModel(Network):
             self.notes.append("logits: how they follow from the last layer was not found; there is no logit lens.")
         self.output = model.get_output_embeddings() or model.get_input_embeddings()
         self.memory, self.final, self.logits = HookPoint(), HookPoint(), HookPoint()
+        self._projections: dict[AttentionPoints, Projections | None] = {}
         self._attach()
         self.config = self._describe(calls[0])
         self.eval()
@@ -129,13 +130,18 @@ class HookedModel(Network):
     def kinds(self) -> tuple[Kind, ...]:
         kinds = []
         for name in ("encoder_self", "decoder_self", "cross"):
-            points = {layer: each for (kind, layer), each in self._points.items() if kind == name}
+            points = {layer: each for (kind, layer), each in self._points.items() if kind == name and self._whole(each)}
             if points:
                 queries = "encoder" if name == "encoder_self" else "decoder"
                 keys = "decoder" if name == "decoder_self" else "encoder"
                 heads, kv_heads = (max(getattr(p, n) for p in points.values()) for n in ("n_heads", "n_kv_heads"))
                 kinds.append(Kind(name, queries, keys, name == "decoder_self", tuple(points), heads, kv_heads))
         return tuple(kinds)
+
+    def _whole(self, points: AttentionPoints) -> bool:
+        """Whether its steps can be read, or none of any attention can."""
+        exact = [each for site in self.sites.values() if site.exact for each in site.points]
+        return points in exact or not exact
 
     def attentions(self) -> dict[tuple[str, int], tuple[str, AttentionPoints]]:
         return {place: (_path(place), points) for place, points in self._points.items()}
@@ -176,6 +182,27 @@ class HookedModel(Network):
     def parts_of(self, points: AttentionPoints) -> Found:
         """Where an attention's queries, keys and values come from."""
         return next(found for site, found in self.found.items() if points in site.points)
+
+    def projections(self, points: AttentionPoints) -> Projections | None:
+        """The matrices of an attention; None where one of them was not found."""
+        if points not in self._projections:
+            self._projections[points] = self._read_projections(points)
+        return self._projections[points]
+
+    def _read_projections(self, points: AttentionPoints) -> Projections | None:
+        found = self.parts_of(points)
+        if found.w_o is None or not {"q", "k", "v"} <= found.projections.keys():
+            return None
+        copies = {"q": 1, "k": points.n_heads // points.n_kv_heads, "v": points.n_heads // points.n_kv_heads}
+        learned = {name: head_matrices(found.projections[name], copies[name]) for name in "qkv"}
+        arrays = {
+            f"{part}_{name}": each for name, pair in learned.items() for part, each in zip("wb", pair, strict=True)
+        }
+        w, b = matrix(found.w_o)
+        arrays |= {"w_o": w.unflatten(0, (points.n_heads, -1)), "b_o": torch.zeros_like(w[0]) if b is None else b}
+        arrays |= {name: arrays[name].cpu().numpy() for name in ("w_o", "b_o")}
+        biases = [heads.module.bias is not None for heads in found.projections.values()] + [b is not None]
+        return Projections(**arrays, biases=any(biases))
 
     def qk_norms(self, points: AttentionPoints) -> tuple[Norm, Norm] | None:
         """The norms of its queries and keys."""

@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
-
 from model.checkpoints.huggingface.attention import AttentionPoints
-from model.checkpoints.huggingface.heads import head_matrices, matrix, pair_angles
+from model.checkpoints.huggingface.heads import pair_angles
 from model.checkpoints.huggingface.network import Block, HookedModel
 from model.interventions import Intervention
 from model.network.network import EMBEDDINGS
@@ -15,7 +13,6 @@ from model.trace import (
     Attention,
     Embedded,
     Kind,
-    Projections,
     QKNorm,
     Rotary,
     StackName,
@@ -82,7 +79,7 @@ class _Reader:
             key_tokens=keys.labels,
             query_input=inputs[0],
             key_input=inputs[1],
-            projections=self._projections(points, group),
+            projections=self.model.projections(points),
             temperature=self.activations[f"{path}.temperature"][:, 0, 0],
             scale=1 / points.divisor,
             causal=kind.causal,
@@ -108,22 +105,6 @@ class _Reader:
         if key_input is None:
             key_input = self.activations["memory"] if kind.crosses else query_input
         return query_input, key_input
-
-    def _projections(self, points: AttentionPoints, group: int) -> Projections | None:
-        found = self.model.parts_of(points)
-        if found.w_o is None or not {"q", "k", "v"} <= found.projections.keys():
-            return None
-        copies = {"q": 1, "k": group, "v": group}
-        learned = {name: head_matrices(found.projections[name], copies[name]) for name in "qkv"}
-        arrays = {
-            f"{kind}_{name}": each for name, pair in learned.items() for kind, each in zip("wb", pair, strict=True)
-        }
-        w, b = matrix(found.w_o)
-        w_o = w.reshape(points.n_heads, -1, w.shape[1])
-        biases = [heads.module.bias is not None for heads in found.projections.values()] + [b is not None]
-        b_o = torch.zeros_like(w[0]) if b is None else b
-        arrays |= {"w_o": w_o.cpu().numpy(), "b_o": b_o.cpu().numpy()}
-        return Projections(**arrays, biases=any(biases))
 
     def _before(self, path: str, point: str, group: int) -> tuple[Array, Array] | None:
         """Queries and keys at an earlier point, a key for each query head; None where they were not found."""
