@@ -113,7 +113,10 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "without it.",
                 look_for="Choose decoder self-attention: the upper half of its matrix is masked, and each row's "
                 "weights sum to 1 over the remaining cells.",
-                needs=("rows of attention weights that sum to 1",),
+                needs=(
+                    "rows of attention weights that sum to 1",
+                    "probabilities of tokens, from an output that could be read",
+                ),
             ),
             Page(
                 path="pages/three_families.py",
@@ -131,7 +134,10 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 icon=":material/thermostat:",
                 summary="Make attention sharper or flatter, live, and see why the paper divides the scores by √d_k.",
                 look_for="Lower τ and each row concentrates on one key; raise it and the row spreads over all keys.",
-                needs=("rows of attention weights that sum to 1",),
+                needs=(
+                    "rows of attention weights that sum to 1",
+                    "probabilities of tokens, from an output that could be read",
+                ),
             ),
             Page(
                 path="pages/layer_by_layer.py",
@@ -185,6 +191,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "the translation changes.",
                 look_for="Change something and compare: how probable the old text still is, what the model "
                 "writes instead, and where its attention weights changed.",
+                needs=("probabilities of tokens, from an output that could be read",),
             ),
             Page(
                 path="pages/side_by_side.py",
@@ -204,6 +211,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "at several steps; and what each choice is worth, in small trainings of our own.",
                 look_for="Watch the development loss fall and BLEU rise. The tabs below show the learning rate, the "
                 "smoothed targets, and one head at several training steps.",
+                needs=("probabilities of tokens, from an output that could be read",),
             ),
             Page(
                 path="pages/why_attention.py",
@@ -223,7 +231,10 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Circles are the errors of this run, diamonds those of the same run in double precision. "
                 "Where the diamond lies nine orders of magnitude further left, the error was rounding; a bug "
                 "would not have moved.",
-                needs=("heads whose matrices could all be found",),
+                needs=(
+                    "heads whose matrices could all be found",
+                    "probabilities of tokens, from an output that could be read",
+                ),
             ),
             Page(
                 path="pages/model_card.py",

@@ -30,9 +30,10 @@ ADDED_POSITIONS = "a positional encoding that is added to the embeddings"
 FULL_ROWS = "rows of attention weights that sum to 1"
 FOUND_MATRICES = "heads whose matrices could all be found"
 FOUND_STREAM = "a residual stream that could be read in every layer"
+LOGITS = "probabilities of tokens, from an output that could be read"
 OWN_LAYERS = "layers of this project's own code"
 """what a model of others has not, however much of it can be read"""
-EVERY_OWN = frozenset({FULL_ROWS, FOUND_MATRICES, FOUND_STREAM, OWN_LAYERS})
+EVERY_OWN = frozenset({FULL_ROWS, FOUND_MATRICES, FOUND_STREAM, LOGITS, OWN_LAYERS})
 """what every model of this project has"""
 
 

@@ -14,6 +14,7 @@ from model.checkpoints.checkpoint import (
     FOUND_MATRICES,
     FOUND_STREAM,
     FULL_ROWS,
+    LOGITS,
     OWN_LAYERS,
     Checkpoint,
 )
@@ -53,6 +54,8 @@ class ForeignCheckpoint(Checkpoint):
             lacks.add(FULL_ROWS)
         if any(each.w_o is None or len(each.projections) < 3 for each in parts):
             lacks.add(FOUND_MATRICES)
+        if not self.model.head.modules:
+            lacks.add(LOGITS)
         if any(block.arrangement is None for block in self.model.blocks) or not self.model.blocks:
             lacks.add(FOUND_STREAM)
         return super().features - lacks
@@ -72,6 +75,14 @@ class ForeignCheckpoint(Checkpoint):
         if self.model.head.unknown:
             return None
         return self.model.head.in_double()(torch.from_numpy(final.astype(np.float64)).to(self.device)).cpu().numpy()
+
+    def unrecorded_logits(self, trace: Trace) -> Array:
+        """As of every checkpoint; of a model without a head, its last vectors."""
+        if trace.logits.size:
+            return super().unrecorded_logits(trace)
+        texts = [torch.tensor([stream.tokens.ids], device=self.device) for stream in trace.streams.values()]
+        with torch.inference_mode(), applied(self.model, trace.interventions):
+            return call_model(self.model.model, texts).last_hidden_state[0].cpu().numpy()
 
     def _same_path(self) -> AbstractContextManager:
         """Nothing: the model's own attention is what a recorded run is compared with."""

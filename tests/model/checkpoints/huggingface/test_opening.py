@@ -9,11 +9,13 @@ import pytest
 import torch
 import transformers as hf
 
+from model.checkpoints.checkpoint import LOGITS
 from model.checkpoints.devices import available_memory
 from model.checkpoints.files import CheckpointError, sha256
 from model.checkpoints.huggingface import files as hf_files
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint, offer_models, offered_models
+from model.proof.checks import prove
 from tests.model.checkpoints.huggingface.families import tiny_model
 from tests.model.checkpoints.huggingface.folders import byte_level_tokenizer, save_family
 
@@ -122,6 +124,16 @@ def test_a_family_whose_attention_cannot_be_read_is_refused_with_a_sentence() ->
     bloom = hf.BloomForCausalLM(hf.BloomConfig(vocab_size=120, hidden_size=32, n_layer=2, n_head=4))
     with pytest.raises(ValueError, match="AttentionInterface"):
         open_model(bloom)
+
+
+def test_a_model_without_an_output_shows_all_but_probabilities(bert: Path) -> None:
+    opened = open_model(hf.AutoModel.from_pretrained(bert), hf.AutoTokenizer.from_pretrained(bert))
+    trace = opened.trace("The cat sat on the mat.")
+    assert trace.logits.shape == (len(trace.src_tokens), 0)
+    assert LOGITS not in opened.features
+    watching, chain, _ = prove(opened, trace)
+    assert watching.error == 0
+    assert chain.error < 1e-6
 
 
 def test_only_models_that_the_app_was_started_with_open_and_nothing_is_downloaded(gpt2: Path, monkeypatch) -> None:
