@@ -54,6 +54,16 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 needs=("a language model",),
             ),
             Page(
+                path="pages/fill_in.py",
+                title="Fill in",
+                icon=":material/edit_square:",
+                summary="Hide words of a text, let a masked language model guess them from both sides, and see where "
+                "it looked.",
+                look_for="Click a word to hide it. The model reads what stands before and after it, and gives each "
+                "token of its vocabulary a probability for this place.",
+                needs=("a masked language model",),
+            ),
+            Page(
                 path="pages/attention_step_by_step.py",
                 title="Attention, step by step",
                 icon=":material/footprint:",

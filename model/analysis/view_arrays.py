@@ -11,6 +11,7 @@ from model.analysis.head_tables import Look, head_tables
 from model.analysis.residual_stream import measure_stream, residual_stream
 from model.analysis.two_heads import Pair, join, piece_table, word_table
 from model.checkpoints.card import read_card
+from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.store import checkpoint_path
 from model.checkpoints.translator import Translator
 from model.trace import Array, Attention, Trace
@@ -36,6 +37,14 @@ def translation_arrays(trace: Trace, layer: int, head: int | None) -> dict[str, 
 def continuation_arrays(trace: Trace) -> dict[str, Array]:
     """Probability of each token of a text, and the logits."""
     return {"probability": trace.target_probabilities, "logits": trace.logits}
+
+
+def fill_arrays(opened: MaskedModel, trace: Trace) -> dict[str, Array]:
+    """Positions of the hidden tokens, the tokens that fill them, and the probabilities of the vocabulary there."""
+    read = trace.streams["encoder"].tokens.ids
+    places = [position for position, token in enumerate(read) if token == opened.tokenizer.mask]
+    ids = np.array([trace.next_ids[place] for place in places], dtype=int)
+    return {"positions": np.array(places, dtype=int), "filled": ids, "probabilities": trace.probabilities[places]}
 
 
 def step_arrays(trace: Trace, step: int, layer: int, head: int | None) -> dict[str, Array]:

@@ -18,6 +18,11 @@ class MaskedModel(Checkpoint):
 
     model: EncoderOnly
 
+    @property
+    def features(self) -> frozenset[str]:
+        """As of every checkpoint, and "a masked language model"."""
+        return super().features | {"a masked language model"}
+
     def fill(
         self, text: str, top: int = 5, interventions: Sequence[Intervention] = ()
     ) -> list[list[tuple[str, float]]]:

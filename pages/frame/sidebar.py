@@ -144,6 +144,18 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
         explained = "The model writes at most this many tokens after the text, each time the most probable one."
         n = number("New tokens", (0, MOST_NEW_TOKENS), 12, "new_tokens", help=explained)
         return Request(text, continuation=Continuation(n) if n else None)
+    if translator and "a masked language model" in translator.features:
+        mask = translator.tokenizer.mask_token
+        text = text_area(
+            "Text, English",
+            FIRST_SENTENCE,
+            "source",
+            f"Type a text, with {mask} in place of a word",
+            "Fill in",
+            help=f"What the model reads. It guesses what is behind each `{mask}`. Enter or the button sends it.",
+        )
+        notes += filter(None, [example_menu(checkpoint)])
+        return Request(text)
     source = text_area(
         "Source sentence, English",
         FIRST_SENTENCE,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("streamlit")
 
-OTHER_FAMILIES = ("a language model",)
+OTHER_FAMILIES = ("a language model", "a masked language model")
 """what no translator has; tests/pages/test_families.py opens the pages that need it"""
 ALL_PAGES = [page.path for pages in PAGES.values() for page in pages if not set(page.needs) & set(OTHER_FAMILIES)]
 TWO_PAGES = ["pages/translate.py", "pages/masks.py"]

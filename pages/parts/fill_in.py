@@ -1,0 +1,68 @@
+"""Fill in: hide words with a click, choose a hidden place, and the table of candidates."""
+
+import re
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from model.generation.long_text import one_line
+from model.trace import Trace
+from pages.compute.view import View
+from pages.widgets.controls import choice, set_controls
+from viz.tokens import labels, visible
+
+WORDS = "fill-words"
+MOST_WORDS = 60
+"""offered for hiding"""
+
+
+def offer_words(view: View) -> None:
+    """Every word of the text as a button that hides it, or shows what it was before it was hidden."""
+    words, mask = one_line(view.source).split()[:MOST_WORDS], view.translator.tokenizer.mask_token
+    st.session_state["fill-shown"] = tuple(words), mask
+    st.pills(
+        "Hide a word with a click, or type " + mask.replace("<", "\\<"),
+        range(len(words)),
+        format_func=lambda number: visible(words[number]).replace("<", "\\<"),
+        key=WORDS,
+        on_change=_hide,
+    )
+
+
+def hide_word(text: str, number: int, mask: str) -> str:
+    """`text` with its word `number` replaced by the mask; punctuation around the word stays."""
+    words = one_line(text).split()
+    words[number] = re.sub(r"^(\W*).*?(\W*)$", lambda found: f"{found[1]}{mask}{found[2]}", words[number])
+    return " ".join(words)
+
+
+def _hide() -> None:
+    number = st.session_state[WORDS]
+    st.session_state[WORDS] = None
+    words, mask = st.session_state["fill-shown"]
+    if number is not None and number < len(words) and mask not in words[number]:
+        set_controls({"source": hide_word(st.session_state["source"], number, mask)})
+
+
+def choose_mask(places: Sequence[int], trace: Trace) -> int:
+    """The position of one hidden token."""
+    filled = labels(trace.next_tokens)
+    options = {place: f"{place}: {filled[place]}" for place in places}
+    return choice("Hidden token", options, "fill_place") if len(places) > 1 else places[0]
+
+
+def say_nothing_hidden(view: View) -> None:
+    """What to do where no token is hidden."""
+    mask = view.translator.tokenizer.mask_token
+    st.info(f"Nothing is hidden in this text. Click a word above, or type {mask} in its place.", icon=":material/info:")
+
+
+def list_candidates(trace: Trace, places: Sequence[int]) -> pd.DataFrame:
+    """The candidates of every hidden token, best first."""
+    rows = [
+        (place, rank, candidate.token, candidate.id, candidate.probability)
+        for place in places
+        for rank, candidate in enumerate(trace.candidates[place], start=1)
+    ]
+    return pd.DataFrame(rows, columns=["position", "rank", "token", "id", "probability"])

@@ -1,0 +1,72 @@
+"""Fill in: the model's own guesses and weights, words hidden with a click, and any text."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("streamlit")
+from model.checkpoints.store import load_checkpoint
+from model.checkpoints.tokenizer import MASK_TOKEN
+from pages.parts.fill_in import hide_word
+from tests.pages.figures import figure, numbers
+from tests.pages.test_families import families, open_family  # noqa: F401 - fixtures
+from tests.pages.test_pages import holds, said
+
+PAGE = "pages/fill_in.py"
+TEXT = f"Two {MASK_TOKEN} run through the {MASK_TOKEN}."
+
+
+@pytest.fixture
+def app(open_family):  # noqa: F811 - the fixture
+    return open_family(PAGE, checkpoint="mlm", source=TEXT)
+
+
+@pytest.fixture
+def model(families):  # noqa: F811 - the fixture
+    return load_checkpoint(str(families / "mlm"), "cpu")
+
+
+def test_the_bars_are_the_probabilities_that_fill_gives(app, model):
+    guesses = model.fill(TEXT, top=10)
+    trace = model.trace(TEXT)
+    places = [place for place, label in enumerate(trace.row_tokens) if MASK_TOKEN in label]
+    assert len(places) == len(guesses) == 2
+    for place, guess in zip(places, guesses, strict=True):
+        app.segmented_control(key="fill_place").set_value(place).run()
+        shown = np.sort(numbers(figure(app, "fill-candidates")["data"][0]["x"])[:10])
+        assert shown == pytest.approx(np.sort([probability for _, probability in guess]), rel=1e-5)
+        assert not app.exception
+        assert holds(app) == 3
+
+
+def test_the_weights_are_the_row_of_the_hidden_token(app, model):
+    trace = model.trace(TEXT)
+    place = next(place for place, label in enumerate(trace.row_tokens) if MASK_TOKEN in label)
+    weights = trace.attention("encoder_self", 0).pattern[0, place]
+    assert numbers(figure(app, "fill-weights")["data"][0]["x"]) == pytest.approx(weights, abs=1e-6)
+
+
+def test_a_click_on_a_word_hides_it(open_family):  # noqa: F811 - the fixture
+    app = open_family(PAGE, checkpoint="mlm", source="Two dogs run, quickly.")
+    assert "Nothing is hidden" in said(app)
+    app.pills(key="fill-words").set_value(2).run()
+    assert app.session_state["source"] == f"Two dogs {MASK_TOKEN}, quickly."
+    assert "Nothing is hidden" not in said(app)
+    assert app.pills(key="fill-words").value is None
+    assert not app.exception
+
+
+def test_the_sidebar_asks_for_a_text_and_no_translation(app):
+    assert [area.label for area in app.text_area] == ["Text, English"]
+    assert not [control for control in app.segmented_control if control.key == "target"]
+
+
+@given(words=st.lists(st.text(st.characters(exclude_categories=("Z", "C")), min_size=1), min_size=1), data=st.data())
+def test_hiding_a_word_leaves_the_others_and_punctuation(words, data):
+    number = data.draw(st.integers(0, len(words) - 1))
+    hidden = hide_word(" ".join(words), number, MASK_TOKEN).split()
+    assert len(hidden) == len(words)
+    assert MASK_TOKEN in hidden[number]
+    assert [*hidden[:number], *hidden[number + 1 :]] == [*words[:number], *words[number + 1 :]]
+    assert hide_word("(dogs),", 0, MASK_TOKEN) == f"({MASK_TOKEN}),"
