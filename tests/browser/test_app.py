@@ -12,7 +12,9 @@ from model.checkpoints.translator import Translator
 from pages import PAGES, Page
 from tests.browser.conftest import Visitor, wait_for_query
 
-ALL_PAGES = [page for pages in PAGES.values() for page in pages if not any("language model" in need for need in page.needs)]
+ALL_PAGES = [
+    page for pages in PAGES.values() for page in pages if not any("language model" in need for need in page.needs)
+]
 FIRST_VISITS = {"": ("", "Translate"), "how_it_is_known": ("verification", "Verification")}
 """path: (path, title) that a later visitor opens; each on a server that nobody has visited, one by its old address"""
 CHOICES = {

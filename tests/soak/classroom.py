@@ -69,7 +69,9 @@ class Visitor:
 
 def list_pages() -> list[str]:
     """The paths of the pages that show a translator."""
-    found = (page for group in PAGES.values() for page in group if not any("language model" in need for need in page.needs))
+    found = (
+        page for group in PAGES.values() for page in group if not any("language model" in need for need in page.needs)
+    )
     return [Path(page.path).stem for page in found]
 
 
