@@ -9,6 +9,8 @@ from functools import lru_cache
 
 WORD_START = "\u2581"
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
+NAMED = re.compile(r"(<[^<>\s]+>)+|\[[A-Z]+\]")
+"""how tokens that are no text are written: <s>, <0xF0>, <|endoftext|>, [CLS]"""
 READS, PREDICTS = "reads ", ", predicts "
 MOST_TICKS = 30
 """Labels on an axis that still can be read."""
@@ -51,8 +53,8 @@ def _label(piece: str) -> str:
 
 
 def _continues(piece: str) -> bool:
-    """Whether the piece continues a word; punctuation and bytes need no hyphen."""
-    alone = piece in SPECIAL or re.fullmatch("<0x..>", piece)
+    """Whether the piece continues a word; punctuation, bytes, and tokens with a name, such as [CLS], need no hyphen."""
+    alone = NAMED.fullmatch(piece)
     return not piece.startswith(WORD_START) and not alone and any(c.isalnum() for c in piece)
 
 
