@@ -22,7 +22,7 @@ TITLES = {"encoder_only": "Encoder-only", "decoder_only": "Decoder-only", "prefi
 FAMILIES = {
     "encoder_decoder": ("Encoder-decoder", "heads_and_layers"),
     "decoder": ("Decoder-only", "continue_text"),
-    "encoder": ("Encoder-only", "heads_and_layers"),
+    "encoder": ("Encoder-only", "fill_in"),
 }
 """family -> its name, and the page on which one of its checkpoints opens"""
 
