@@ -9,7 +9,7 @@ from functools import lru_cache
 
 WORD_START = "\u2581"
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
-NAMED = re.compile(r"(<[^<>\s]+>)+|\[[A-Z]+\]")
+NAMED = re.compile(r"(<0x..>)+|</?(s|pad|unk|mask|bos|eos|cls|sep)>|<\|[^|]+\|>|\[[A-Z]+\]")
 """how tokens that are no text are written: <s>, <0xF0>, <|endoftext|>, [CLS]"""
 READS, PREDICTS = "reads ", ", predicts "
 MOST_TICKS = 30
