@@ -71,17 +71,22 @@ def measure_stream(trace: Trace, stack: str) -> StreamMeasures:
     """Lengths, shares and cosines of all tokens of the "encoder" or "decoder"."""
     sublayers, x = trace.streams[stack].sublayers, residual_stream(trace, stack).astype(np.float64)
     before, out, added = (
-        np.stack([_lengths(getattr(sublayer, name)) for sublayer in sublayers]) for name in ("before", "out", "added")
+        np.stack([lengths(getattr(sublayer, name)) for sublayer in sublayers]) for name in ("before", "out", "added")
     )
     return StreamMeasures(
         steps=(INPUT, *map(step_name, sublayers)),
-        norm=_lengths(x).T,
+        norm=lengths(x).T,
         out=_from_first(out),
         added=_from_first(added),
         share=_from_first(_ratio(out, before + out)),
         to_start=_cosine(x, x[:1]).T,
         to_previous=_from_first(_cosine(x[1:], x[:-1])),
     )
+
+
+def lengths(vectors: Array) -> Array:
+    """(..., width) -> (...): Euclidean length of each vector, in double precision."""
+    return np.linalg.norm(vectors.astype(np.float64), axis=-1)
 
 
 def cosines(vectors: Array) -> Array:
@@ -157,12 +162,8 @@ def neurons(translator: Translator, sublayer: SubLayer, position: int, most: int
     return Neurons(hidden, written, top, contributions, logits, float(np.abs(difference).max()))
 
 
-def _lengths(vectors: Array) -> Array:
-    return np.linalg.norm(vectors.astype(np.float64), axis=-1)
-
-
 def _cosine(left: Array, right: Array) -> Array:
-    return _ratio((left * right).sum(axis=-1), _lengths(left) * _lengths(right)).clip(-1, 1)
+    return _ratio((left * right).sum(axis=-1), lengths(left) * lengths(right)).clip(-1, 1)
 
 
 def _ratio(upper: Array, lower: Array) -> Array:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from model.analysis.distributions import entropy
+from model.analysis.residual_stream import lengths, measure_stream
 from model.background.sizes import multiply_adds
 from model.checkpoints.checkpoint import Checkpoint
 from model.interventions import Intervention, PositionsOff, ResidualOff, SublayerOff
@@ -66,17 +67,18 @@ class Box:
 
 def model_boxes(checkpoint: Checkpoint, trace: Trace) -> tuple[Box, ...]:
     """Every box in the order in which a token goes through them, the encoder's first."""
-    lengths = [len(trace.streams[name].tokens) if name in trace.streams else 0 for name in SIDES]
-    work = multiply_adds(checkpoint.config, *lengths)
+    tokens = [len(trace.streams[name].tokens) if name in trace.streams else 0 for name in SIDES]
+    work = multiply_adds(checkpoint.config, *tokens)
     boxes: list[Box] = []
     for name, stream in trace.streams.items():
         boxes += _input_boxes(checkpoint, stream, first=not boxes)
-        for sublayer in stream.sublayers:
-            boxes += _sublayer_boxes(checkpoint, trace, sublayer, work)
+        shares = measure_stream(trace, name).share[:, 1:].T
+        for sublayer, share in zip(stream.sublayers, shares, strict=True):
+            boxes += _sublayer_boxes(checkpoint, trace, sublayer, share, work)
         last = stream.sublayers[-1]
         if last.placement == "pre":
             learned = _learned(checkpoint, f"{name}.final_norm")
-            ends = {"in": _length(last.after), "out": _length(stream.final)}
+            ends = {"in": lengths(last.after), "out": lengths(stream.final)}
             boxes.append(Box(name, None, "norm", ends, facts={"norm": last.norm.kind}, **learned))
     return (*boxes, *_output_boxes(checkpoint, trace, work["output"].total))
 
@@ -110,27 +112,25 @@ def switch_off_each(checkpoint: Checkpoint, trace: Trace) -> Iterator[dict[str, 
 def _input_boxes(checkpoint: Checkpoint, stream: Stream, first: bool) -> list[Box]:
     embedded, path = stream.embedded, "src_embedding" if stream.name == "encoder" else "tgt_embedding"
     scale = checkpoint.embedding_scale
-    embedding = _length(embedded.embedding)
+    embedding = lengths(embedded.embedding)
     learned = _learned(checkpoint, f"{path}.tokens", "tokens")
     tied = not first and checkpoint.config.tie_embeddings
     values = {"in": embedding / scale, "out": embedding}
     boxes = [Box(stream.name, None, "embedding", values, shared=tied, facts={"scale": scale}, **learned)]
     table = checkpoint.positional_encoding(SIDES[stream.name])
     if table is not None:
-        values = {"in": embedding, "added": _length(embedded.positional), "out": _length(embedded.sum)}
+        values = {"in": embedding, "added": lengths(embedded.positional), "out": lengths(embedded.sum)}
         parameters = table.size if checkpoint.config.positions == "learned" else 0
         facts = {"positions": checkpoint.config.positions}
         boxes.append(Box(stream.name, None, "positions", values, None, {"P": table.shape}, parameters, facts=facts))
     return boxes
 
 
-def _sublayer_boxes(checkpoint: Checkpoint, trace: Trace, sublayer: SubLayer, work: Mapping) -> list[Box]:
+def _sublayer_boxes(checkpoint: Checkpoint, trace: Trace, sublayer: SubLayer, share: Array, work: Mapping) -> list[Box]:
     """The sub-layer and what stands around it: "Add & norm" after it, or a norm before and a sum after it."""
     stack, layer, name = sublayer.stack, sublayer.layer, sublayer.name
-    before, out, added, normed = (_length(getattr(sublayer, each)) for each in ("before", "out", "added", "normed"))
+    before, out, added, normed = (lengths(getattr(sublayer, each)) for each in ("before", "out", "added", "normed"))
     place, pre = (stack, layer), sublayer.placement == "pre"
-    both = before + out
-    share = np.divide(out, both, out=np.zeros_like(out), where=both > 0)
     ends = {"in": normed if pre else before, "out": out, "share": share}
     learned = _learned(checkpoint, f"{stack}.layers.{layer}.{name}")
     kind = "cross" if name == "cross_attn" else f"{stack}_self"
@@ -144,15 +144,15 @@ def _sublayer_boxes(checkpoint: Checkpoint, trace: Trace, sublayer: SubLayer, wo
         kv_heads = trace.kind(kind).kv_heads
         facts = {"kv_heads": kv_heads, "rotary": attention.rotary is not None, "scale": attention.scale}
     else:
-        ends |= {"hidden": _length(sublayer.hidden), "active": (sublayer.hidden > 0).sum(axis=-1).astype(float)}
+        ends |= {"hidden": lengths(sublayer.hidden), "active": (sublayer.hidden > 0).sum(axis=-1).astype(float)}
         if sublayer.gate is not None:
-            ends |= {"gate": _length(sublayer.gate), "up": _length(sublayer.up)}
+            ends |= {"gate": lengths(sublayer.gate), "up": lengths(sublayer.up)}
         facts = {"activation": checkpoint.config.activation, "d_ff": sublayer.hidden.shape[-1]}
     total = part.total // part.layers
     inner = Box(*place, name, ends, name, multiply_adds=total, pattern=pattern, facts=facts, **learned)
     norm = _learned(checkpoint, f"{stack}.layers.{layer}.{name}_residual")
     kind_of_norm = {"norm": sublayer.norm.kind}
-    sums = {"residual": before, "update": out, "added": added, "share": share, "out": _length(sublayer.after)}
+    sums = {"residual": before, "update": out, "added": added, "share": share, "out": lengths(sublayer.after)}
     if pre:
         first = Box(*place, "norm", {"in": before, "out": normed}, name, facts=kind_of_norm, **norm)
         return [first, inner, Box(*place, "add", sums, name)]
@@ -175,7 +175,7 @@ def _attention_values(attention: Attention) -> dict[str, Array]:
         "key": (largest % n_keys).astype(float),
         "weight": heads.reshape(queries, -1).max(axis=-1),
         "entropy": entropy(heads).mean(axis=-1),
-        "z": _length(attention.concat),
+        "z": lengths(attention.concat),
     }
 
 
@@ -187,7 +187,7 @@ def _output_boxes(checkpoint: Checkpoint, trace: Trace, work: int) -> list[Box]:
     matrix = _learned(checkpoint, "output", "output")
     tied = checkpoint.config.tie_embeddings
     largest, text = trace.logits.max(axis=-1), trace.logits[rows, list(trace.next_ids)]
-    logits = {"in": _length(stream.final), "largest": largest, "text": text, "out": _length(trace.logits)}
+    logits = {"in": lengths(stream.final), "largest": largest, "text": text, "out": lengths(trace.logits)}
     best = {"in": logits["out"], "out": probabilities.max(axis=-1), "text": trace.target_probabilities}
     best |= {"entropy": entropy(probabilities), "nats": trace.target_log_probabilities}
     facts = {"vocabulary": trace.logits.shape[-1]}
@@ -218,8 +218,3 @@ def _symbol(module: str, name: str) -> str:
     if module.startswith("w_"):
         return f"W_{module[2:].upper() if len(module) == 3 else module[2:]}"
     return SYMBOLS.get(module, "W_U")
-
-
-def _length(vectors: Array) -> Array:
-    """(position, width) -> (position,): Euclidean length, in double precision."""
-    return np.linalg.norm(vectors.astype(np.float64), axis=-1)

@@ -45,6 +45,8 @@ def test_a_link_brings_back_box_tokens_and_switches(open_app: Callable, translat
     before = translator.trace(SOURCE, TEXT)
     after = translator.rerun(before, off)
     assert (header["before"], header["after"]) == (before.log_probability, after.log_probability)
+    assert header["memory"] == pytest.approx(np.linalg.norm(after.memory.astype(float), axis=-1).mean())
+    assert header["rows"][1]["candidates"][2][0][1] == after.candidates[2][0].probability
     assert f"{signed(after.log_probability, '.3f')} nats" in words(app)
     table = app.dataframe[0].value
     expected = [box.values["out"][{"encoder": 3, "decoder": 2}[box.stack]] for box in model_boxes(translator, after)]

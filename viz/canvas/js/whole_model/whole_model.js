@@ -83,8 +83,10 @@ class View extends Picture {
     return this.stage.clientWidth;
   }
 
-  update({ data, setTriggerValue }) {
+  update({ data, setTriggerValue, key }) {
     this.send = setTriggerValue;
+    // In a saved file there is no model to run and no page to open.
+    this.open.hidden = this.switches.hidden = key === undefined;
     const { header, take } = unpack(data);
     const sizes = Object.fromEntries(header.rows.map(({ name, tokens }) => [name, tokens.length]));
     for (const box of header.boxes) {
