@@ -2,9 +2,10 @@
 
     python -m tests.bench.masked_guesses --checkpoint everyday-mlm --train FILE... --dev FILE --lmplz PATH/TO/lmplz
 
-One piece in seven of the development text is hidden, each alone, so that all three see the same text around it. The
-5-gram model (interpolated, modified Kneser-Ney; see tests.bench.kneser_ney) tries every piece of the vocabulary and
-takes the one with which the sentence is most probable, so it reads both sides as well. Needs `pip install kenlm`, too.
+One piece in seven of the development text is hidden, each alone, so that all see the same text around it. The 5-gram
+model (interpolated, modified Kneser-Ney; see tests.bench.kneser_ney) tries every piece of the vocabulary and takes the
+most probable one after the four pieces before, or the one with which the whole sentence is most probable, which reads
+both sides. Needs `pip install kenlm`, too.
 """
 
 import argparse
@@ -46,7 +47,8 @@ def main(arguments: list[str] | None = None) -> None:
         names = opened.tokenizer.tokens(range(opened.config.vocab_size))
         guesses = {
             args.checkpoint: _network(opened, lines, places),
-            f"{ORDER}-gram model": _ngrams(arpa, names, lines, places),
+            f"{ORDER}-gram model, both sides": _ngrams(arpa, names, lines, places, ORDER - 1),
+            f"{ORDER}-gram model, left side": _ngrams(arpa, names, lines, places, 0),
             f"the most frequent piece, {names[commonest]}": [commonest] * len(truth),
         }
     print(f"{len(truth)} hidden pieces of {len(lines)} lines")
@@ -67,7 +69,10 @@ def _network(opened, lines: Sequence[list[int]], places: Sequence[list[int]]) ->
     return guessed
 
 
-def _ngrams(arpa: Path, names: Sequence[str], lines: Sequence[list[int]], places: Sequence[list[int]]) -> list[int]:
+def _ngrams(
+    arpa: Path, names: Sequence[str], lines: Sequence[list[int]], places: Sequence[list[int]], ahead: int
+) -> list[int]:
+    """The best piece at each place, by its own probability and that of the next `ahead` pieces."""
     import kenlm  # a library that only this yardstick needs
 
     model = kenlm.Model(str(arpa))
@@ -87,7 +92,7 @@ def _ngrams(arpa: Path, names: Sequence[str], lines: Sequence[list[int]], places
         model.BeginSentenceWrite(state)
         for place, word in enumerate(words):
             if place in chosen:
-                following = words[place + 1 : place + ORDER]
+                following = words[place + 1 : place + 1 + ahead]
                 guessed.append(max(range(MASK + 1, len(names)), key=lambda i: score(state, [names[i], *following])))
             after = kenlm.State()
             model.BaseScore(state, word, after)
