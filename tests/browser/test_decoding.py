@@ -3,6 +3,8 @@
 import re
 from urllib.parse import urlencode
 
+from playwright.sync_api import expect
+
 from model.checkpoints.translator import Translator
 from model.generation.beam_tree import BeamTree, beam_tree
 from model.network.config import EOS
@@ -91,7 +93,7 @@ def test_the_tree_of_a_long_sentence_scrolls_to_the_chosen_step(server: str, vis
     visitor.settle()
     step = int(query(visitor)["decoding-step"])
     now = visitor.page.locator(".beam_tree .step.now")
-    assert now.text_content() == f"step {min(step, steps - 1)}"
+    expect(now).to_have_text(f"step {min(step, steps - 1)}")
     inside = now.evaluate(
         """step => { const [a, b] = [step, step.closest('.stage')].map(node => node.getBoundingClientRect());
             return a.left >= b.left - 1 && a.right <= b.right + 1; }"""
