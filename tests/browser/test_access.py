@@ -142,6 +142,8 @@ def check_charts_have_names(visitor: Visitor) -> None:
 
 def check_phone(visitor: Visitor) -> None:
     """Nothing scrolls sideways but a picture in its frame, and the first picture is near the top."""
+    # Pictures are drawn again a moment after the window has changed.
+    visitor.page.wait_for_function(f"document.querySelector('[data-testid=stMain]').scrollWidth <= {PHONE['width']}")
     placed = visitor.page.evaluate(PLACED)
     for picture in placed:
         assert 0 <= picture["left"] < picture["right"] <= PHONE["width"] >= picture["wide"], picture
