@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from pages.widgets.canvas import draw
-from pages.widgets.controls import choice, number, select, set_controls, slider, toggle
+from pages.widgets.controls import choice, clamp, number, select, set_controls, slider, toggle
 from pages.widgets.page_links import link_with
 from viz.drawing import Drawing
 from viz.steps.head import PROJECTIONS, Choice, Head
@@ -115,7 +115,7 @@ def _to_link() -> None:
 
 
 def _position(column: Any, label: str, key: str, labels: tuple[str, ...]) -> int:
-    _clamp_position(key, len(labels))
+    clamp(key, (0, len(labels) - 1))
     options = {i: f"{i} {text}" for i, text in enumerate(labels)}
     default = min(CELL[key], len(labels) - 1)
     return select(label, options, key, default=default, place=column, on_change=_to_link, in_link=False)
@@ -125,11 +125,6 @@ def _dimension(column: Any, label: str, key: str, size: int, used: bool) -> int:
     return number(
         label, (0, size - 1), CELL[key], key, place=column, disabled=not used, on_change=_to_link, in_link=False
     )
-
-
-def _clamp_position(key: str, size: int) -> None:
-    """Clamp a widget's value before it is drawn: another sentence or model may have fewer positions."""
-    st.session_state[key] = min(st.session_state[key] or 0, size - 1)
 
 
 def draw_matrices(payload: bytes) -> Drawing:

@@ -10,7 +10,7 @@ from pages.compute.view import View
 from pages.parts.decoding import STEP, pieces_of, run_beam_search, text_of
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
-from pages.widgets.controls import select, set_controls, slider
+from pages.widgets.controls import replace_missing, select, set_controls, slider
 from pages.widgets.explain import explain
 from pages.widgets.export import Picture, export_tab
 from pages.widgets.snippet import Call
@@ -96,7 +96,8 @@ def show_beam(view: View, step: int) -> None:
     alpha = slider("Length penalty α (paper: 0.6)", (0.0, 2.0), PAPER_ALPHA, "decoding-alpha", step=0.1, place=right)
     tree = run_beam_search(view.translator, view.trace, beam_size)
     order = tree.ranking(alpha)
-    chosen = _clamped_rank(len(order))
+    replace_missing(HYPOTHESIS, range(len(order)), 0)
+    chosen = st.session_state.get(HYPOTHESIS) or 0
     scores = [node.log_probability / length_penalty(node.step + 1, alpha) for node in tree.nodes]
     pieces = pieces_of(view, tuple(node.token for node in tree.nodes))
     paths = tree.path(tree.ends[order[0]]), tree.path(tree.ends[order[chosen]])
@@ -175,13 +176,6 @@ def _tree_table(tree: BeamTree, pieces: list[str], scores: list[float]) -> pd.Da
     columns = ("step", "rank", "parent", "token", "token_log_probability", "log_probability", "fate")
     table = pd.DataFrame({name: [getattr(node, name) for node in tree.nodes] for name in columns})
     return table.assign(piece=pieces, score=scores)
-
-
-def _clamped_rank(count: int) -> int:
-    """Clamp the rank before its widget is drawn: another search may have finished fewer sentences."""
-    rank = st.session_state.get(HYPOTHESIS) or 0
-    st.session_state[HYPOTHESIS] = rank if rank < count else 0
-    return st.session_state[HYPOTHESIS]
 
 
 def _take_pick() -> None:

@@ -18,7 +18,7 @@ from model.trace import Array, SubLayer, Trace
 from pages.compute.view import View
 from pages.widgets import controls
 from pages.widgets.chart import chart, clicked_point
-from pages.widgets.controls import choice, number, select, set_controls
+from pages.widgets.controls import choice, clamp, number, select, set_controls
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
 from viz.charts.layer_by_layer import MEASURES, path_chart, similarity_map
@@ -82,8 +82,7 @@ def _select(label: str, key: str, names: Sequence[str], default: int, notes: Del
     if key not in state and asked is not None and asked not in names:
         text = f"The link asks for a {label.lower()} that is not there; you see another."
         notes.info(text, icon=":material/info:")
-    if state.get(key) is not None and state[key] >= len(names):
-        state[key] = len(names) - 1
+    clamp(key, (0, len(names) - 1))
     options = range(len(names))
     chosen = select(label, options, key, default=default, format_func=lambda i: names[i])
     return default if chosen is None else chosen
@@ -149,8 +148,6 @@ def show_inside(view: View, shown: Shown) -> None:
     norm = residual_stream.layer_norm(sublayer, shown.position)
     vectors = _vectors(sublayer, shown.position)
     last = sublayer.out.shape[-1] - 1
-    if st.session_state.get("layers_dimension") is not None:
-        st.session_state["layers_dimension"] = min(max(st.session_state["layers_dimension"], 0), last)
     j = number(f"Dimension, 0 to {last}", (0, last), 0, "layers_dimension", width=200, in_link=False) or 0
     learned = {"γ (learned)": norm.gamma, "β (learned)": norm.beta} if norm else {}
     strips = vectors | {name: row for name, row in learned.items() if row is not None}

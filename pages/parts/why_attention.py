@@ -12,7 +12,7 @@ from model.trace import Attention
 from pages.compute.on_request import measure_on_request
 from pages.compute.view import View
 from pages.widgets.chart import chart
-from pages.widgets.controls import choice, select, table
+from pages.widgets.controls import choice, clamp, select, table
 from pages.widgets.explain import explain
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
@@ -72,8 +72,7 @@ def _two_words(names: list[str]) -> tuple[int, int]:
     last, options = len(names) - 1, dict(enumerate(names))
     left, right, button = st.columns([3, 3, 2], vertical_alignment="bottom")
     for key in ("path_from", "path_to"):
-        if st.session_state.get(key) is not None:
-            st.session_state[key] = min(st.session_state[key], last)
+        clamp(key, (0, last))
     first = select("From", options, "path_from", default=0, place=left)
     second = select("To", options, "path_to", default=last, place=right)
     button.button(

@@ -95,7 +95,7 @@ def number(
         in_link: whether the URL holds the value.
         **options: of `st.number_input`.
     """
-    _clamp(key, limits)
+    clamp(key, limits)
     register(key, default)
     found = place.number_input(label, *limits, default, key=key, **_keep(in_link), **options)
     return default if found is None else int(found)
@@ -113,7 +113,7 @@ def slider(
     **options: Any,
 ) -> Any:
     """A number on a slider, an int where limits, default and step are ints; arguments as in `number`."""
-    _clamp(key, limits)
+    clamp(key, limits)
     register(key, default)
     return place.slider(label, *limits, default, step, key=key, **_keep(in_link), **options)
 
@@ -276,6 +276,15 @@ def table(frame: pd.DataFrame, *, floats: str | None = "%.3g", height: int | str
     st.dataframe(frame, hide_index=True, height=height, column_config=config | columns, placeholder="")
 
 
+def clamp(key: str, limits: tuple[float, float]) -> None:
+    """Before its control is drawn: a number outside the limits becomes the nearest one.
+
+    A menu whose options have changed may hold the text of an old one, which `replace_missing` replaces.
+    """
+    if isinstance(value := st.session_state.get(key), int | float):
+        st.session_state[key] = min(max(value, limits[0]), limits[1])
+
+
 def replace_missing(key: str, options: Options, default: Any, notes: list[str] | None = None) -> None:
     """Before its control is drawn: a value that is not among the options becomes the default.
 
@@ -310,11 +319,6 @@ def _one_of(
     labels = options.__getitem__ if isinstance(options, Mapping) else str
     found = draw(label, list(options), key=key, **({"format_func": labels} | _keep(in_link) | others))
     return first if found is None else found
-
-
-def _clamp(key: str, limits: tuple[float, float]) -> None:
-    if st.session_state.get(key) is not None:
-        st.session_state[key] = min(max(st.session_state[key], limits[0]), limits[1])
 
 
 def _keep(in_link: bool) -> dict[str, str]:
