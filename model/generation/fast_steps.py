@@ -1,7 +1,8 @@
 """The model's equations again, optimised for decoding: fused matrices and no hook points.
 
 `Transformer.encode` and `decode_next` are the readable form, with a hook point on every result. `Steps` uses this one
-while nothing observes the model. A test compares the two.
+where nothing observes the model; a decoder layer that is observed or edited runs in its readable form between the
+others. A test compares the two.
 """
 
 from collections.abc import Callable
@@ -10,8 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from model.hooks import observed
 from model.network.encoder_decoder import Transformer
-from model.network.layers import DecoderLayer, EncoderLayer
+from model.network.layers import DecoderLayer, EncoderLayer, LayerCache
+from model.network.masks import window_mask
 from model.network.residual import Residual
 
 INITIAL_CAPACITY = 32
@@ -33,8 +36,10 @@ class FastTransformer:
         self.model, config = model, model.config
         encoder = (model.src_embedding, model.encoder, model.memory)
         self.encoder_modules = tuple(module for part in encoder for module in part.modules())
-        others = (module for module in model.modules() if module not in set(self.encoder_modules))
-        self.decoder_modules = (*others, *model.tgt_embedding.modules())
+        layers = [set(layer.modules()) for layer in model.decoder.layers]
+        elsewhere = set(self.encoder_modules).union(*layers) - set(model.tgt_embedding.modules())
+        self.other_modules = tuple(module for module in model.modules() if module not in elsewhere)
+        """neither of the encoder nor of a decoder layer: what has only this form"""
         self.n_heads, self.d_k = config.n_heads, config.d_k
         self.encoder = [_EncoderLayer(layer) for layer in model.encoder.layers]
         self.decoder = [_DecoderLayer(layer) for layer in model.decoder.layers]
@@ -53,13 +58,18 @@ class FastTransformer:
             memory: of a changed encoder, (sentence, source position, d_model); None: encode here.
         """
         mask = None if bool(src_mask.all()) else src_mask
-        keys_values = self.memory_keys_values(self._encode(src, mask) if memory is None else memory.flatten(0, 1))
+        encoded = self._encode(src, mask) if memory is None else memory.flatten(0, 1)
+        keys_values = self.memory_keys_values(encoded)
         split = (*src.shape, len(self.decoder), 2, self.n_heads, self.d_k)
         keys_values = keys_values.view(split).permute(2, 3, 0, 4, 1, 5).contiguous()
         target = keys_values.new_empty(
             len(self.decoder), 2, len(src) * copies, self.n_heads, INITIAL_CAPACITY, self.d_k
         )
-        return FastSteps(self, keys_values, mask, target, copies)
+        steps = FastSteps(self, keys_values, mask, target, copies)
+        for number, layer in enumerate(self.model.decoder.layers):
+            if observed(layer.modules()):
+                steps.readable[number] = ReadableLayer(layer, encoded.view(*src.shape, -1), src_mask, copies)
+        return steps
 
     def _encode(self, src: Tensor, mask: Tensor | None) -> Tensor:
         """The memory, (sentence * source position, d_model)."""
@@ -85,6 +95,8 @@ class FastSteps:
         self.target = target
         """(layer, keys and values, row, head, position capacity, d_k)"""
         self.copies = copies
+        self.readable: dict[int, ReadableLayer] = {}
+        """by number: the layers that are observed or edited"""
         self.length = 0
 
     def __call__(self, tokens: Tensor) -> Tensor:
@@ -94,7 +106,8 @@ class FastSteps:
         embedding = self.transformer.model.tgt_embedding
         x = embedding.tokens.weight[tokens] * embedding.scale + embedding.positions[self.length]
         for number, layer in enumerate(self.transformer.decoder):
-            x = layer(x, self, number)
+            readable = self.readable.get(number)
+            x = readable(x, self.length) if readable else layer(x, self, number)
         self.length += 1
         return self.transformer.output(self.transformer.decoder_norm(x))
 
@@ -110,6 +123,24 @@ class FastSteps:
             sentences = rows[:: self.copies] // self.copies
             self.memory = self.memory[:, :, sentences]
             self.src_mask = None if self.src_mask is None else self.src_mask[sentences]
+        for layer in self.readable.values():
+            layer.reorder(rows)
+
+
+class ReadableLayer:
+    """A decoder layer with its hook points, and its own keys and values: (row, d_model) in and out."""
+
+    def __init__(self, layer: DecoderLayer, memory: Tensor, src_mask: Tensor, copies: int) -> None:
+        self.layer, self.cache = layer, LayerCache()
+        self.memory, self.src_mask = (tensor.repeat_interleave(copies, 0) for tensor in (memory, src_mask))
+
+    def __call__(self, x: Tensor, position: int) -> Tensor:
+        everything_so_far = window_mask(1, position + 1, 0, x.device)
+        return self.layer(x[:, None], self.memory, everything_so_far, self.src_mask, self.cache)[:, 0]
+
+    def reorder(self, rows: Tensor) -> None:
+        self.memory, self.src_mask = self.memory[rows], self.src_mask[rows]
+        self.cache.reorder(rows)
 
 
 class _EncoderLayer:

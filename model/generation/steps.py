@@ -35,7 +35,7 @@ class Steps(Iterator[Tensor]):
         sources: token ids of each sentence, ending with </s>; of a language model an empty one a text.
         copies: prefixes per sentence; their rows are adjacent.
         use_cache: False recomputes the whole prefix at every step.
-        fast: the same model without hook points; used while nothing observes or edits the decoder.
+        fast: the same model without hook points; used unless something outside the layers is observed or edited.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Steps(Iterator[Tensor]):
             return
         src = pad_batch([list(source) for source in sources], device)
         src_mask = padding_mask(src)
-        if fast and use_cache and not observed(fast.decoder_modules):
+        if fast and use_cache and not observed(fast.other_modules):
             memory = model.encode(src, src_mask) if observed(fast.encoder_modules) else None
             self._fast = fast.start(src, src_mask, copies, memory)
         else:

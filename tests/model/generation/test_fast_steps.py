@@ -103,13 +103,15 @@ def test_whoever_watches_sees_every_step_and_an_intervention_works_in_it(tiny_mo
 
 
 @few
-@given(configs().filter(lambda config: config.classic), SOURCES)
-def test_a_changed_encoder_is_decoded_as_without_the_fast_form(config: TransformerConfig, sources) -> None:
+@given(
+    configs().filter(lambda config: config.classic), SOURCES, st.sampled_from(("encoder_self", "decoder_self", "cross"))
+)
+def test_a_changed_layer_is_decoded_as_without_the_fast_form(config: TransformerConfig, sources, kind: str) -> None:
     model = random_model(replace(config, max_len=12), dtype=torch.float64)
     fast = FastTransformer(model)
-    with applied(model, [AttentionTemperature(0.01, kind="encoder_self")]):
-        assert observed(fast.encoder_modules)
-        assert not observed(fast.decoder_modules)
+    with applied(model, [AttentionTemperature(0.01, kind=kind, layer=0)]):
+        assert observed(fast.encoder_modules) == (kind == "encoder_self")
+        assert not observed(fast.other_modules), "the fast form takes part"
         ours = [greedy(model, sources, fast=fast), *beam_search(model, sources, 3, fast=fast)]
         theirs = [greedy(model, sources), *beam_search(model, sources, 3)]
     for found, expected in zip(ours, theirs, strict=True):
