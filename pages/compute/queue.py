@@ -1,6 +1,10 @@
-"""First-come, first-served queue for model runs; a visitor's request is dropped when they leave."""
+"""First-come, first-served queue for model runs; a visitor's request is dropped when they leave.
+
+A page may need several runs: all of them count from the visitor's move, so that who moved first has the page first.
+"""
 
 import os
+from bisect import insort
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -24,6 +28,8 @@ POLL_SECONDS = 0.1
 
 Step = TypeVar("Step")
 _HAS_TURN: ContextVar[bool] = ContextVar("has_turn", default=False)
+_MOVED: ContextVar[float | None] = ContextVar("moved", default=None)
+"""when the visitor made the move that this page answers, by `monotonic`"""
 
 
 class QueueFull(Exception):
@@ -34,11 +40,13 @@ class QueueFull(Exception):
 class _Request:
     key: Hashable
     """of the result it computes; None: no other request computes the same"""
+    moved: float
+    """when the visitor made the move behind it; the earliest goes first"""
     go: Event = field(default_factory=Event)
 
 
 class Queue:
-    """Lets at most `places` requests compute at once, in order of arrival. All threads share it.
+    """Lets at most `places` requests compute at once, in the order of the moves behind them. All threads share it.
 
     Args:
         places: how many may compute at once.
@@ -54,7 +62,11 @@ class Queue:
 
     @contextmanager
     def turn(
-        self, report: Callable[[int], None], key: Hashable = None, done: Callable[[], bool] = lambda: False
+        self,
+        report: Callable[[int], None],
+        key: Hashable = None,
+        done: Callable[[], bool] = lambda: False,
+        moved: float | None = None,
     ) -> Iterator[None]:
         """Wait, then compute inside the block.
 
@@ -62,11 +74,12 @@ class Queue:
             report: called repeatedly with the number of requests ahead; an exception it raises ends the waiting.
             key: of the result; requests with equal keys never compute at the same time. None: equal to no other.
             done: whether another request has stored the result meanwhile; then the block begins at once.
+            moved: when the visitor made the move behind this request; None: now.
 
         Raises:
             QueueFull: too many requests wait already.
         """
-        request = self._enter(key)
+        request = self._enter(key, monotonic() if moved is None else moved)
         try:
             while not request.go.is_set() and not done():
                 report(self._ahead_of(request))
@@ -88,10 +101,10 @@ class Queue:
                 with self._lock:
                     self._exclusive.discard(name)
 
-    def _enter(self, key: Hashable) -> _Request:
-        request = _Request(key)
+    def _enter(self, key: Hashable, moved: float) -> _Request:
+        request = _Request(key, moved)
         with self._lock:
-            self._waiting.append(request)
+            insort(self._waiting, request, key=lambda waiting: waiting.moved)
             self._start_next()
             if len(self._waiting) > self.most_waiting and not request.go.is_set():
                 self._waiting.remove(request)
@@ -151,7 +164,7 @@ def wait_for_turn(key: Hashable = None, done: Callable[[], bool] = lambda: False
         line.show(ahead)
 
     try:
-        with model_queue().turn(report, key, done), _take_turn(check_visitor):
+        with model_queue().turn(report, key, done, _MOVED.get()), _take_turn(check_visitor):
             line.clear()
             yield
     except QueueFull as error:
@@ -171,6 +184,11 @@ def _take_turn(check_visitor: Callable[[], None] | None) -> Iterator[None]:
         _HAS_TURN.reset(token)
 
 
+def answer_move() -> None:
+    """Where a page begins: what it needs from here on counts from now, however often it has to wait."""
+    _MOVED.set(monotonic())
+
+
 def in_turns(steps: Iterator[Step]) -> Iterator[Step]:
     """The same steps, each in a turn of its own, so that others can compute between two steps of long work.
 
@@ -178,6 +196,7 @@ def in_turns(steps: Iterator[Step]) -> Iterator[Step]:
     """
     end = object()
     while True:
+        answer_move()  # or each of its steps would go before everybody who came meanwhile
         try:
             with wait_for_turn():
                 step = next(steps, end)

@@ -11,6 +11,7 @@ from model.generation.long_text import one_line
 from model.trace import Trace
 from pages import PAGES, Page, page_of
 from pages.compute.cache import on_cpu
+from pages.compute.queue import answer_move
 from pages.compute.runs import open_translator, run
 from pages.compute.view import View
 from pages.frame.changes import show_kept
@@ -31,6 +32,7 @@ def open_page(file: str) -> View:
     """
     if runs_as_page() and not has_menu.get():
         route()
+    answer_move()
     inputs = current_inputs(file)
     _show_header(file)
     show_kept(inputs.kept)

@@ -74,6 +74,25 @@ def test_no_more_than_the_places_work_and_the_others_follow_in_the_order_in_whic
         assert session.before == sorted(session.before, reverse=True), "the count goes down"
 
 
+def test_the_second_run_of_a_page_goes_before_the_first_run_of_who_moved_later(pool):
+    line, order = Queue(1), []
+
+    def visit(name: str, moved: float, waits: Event) -> None:
+        with line.turn(lambda _: waits.set(), moved=moved):
+            order.append(name)
+
+    working = Session(line, pool)
+    visits = []
+    for name, moved in (("moved later", 2.0), ("moved last", 3.0), ("second run of an early move", 1.0)):
+        waits = Event()
+        visits.append(pool.submit(visit, name, moved, waits))
+        assert waits.wait(PATIENCE)
+    working.end()
+    for each in visits:
+        each.result(PATIENCE)
+    assert order == ["second run of an early move", "moved later", "moved last"]
+
+
 def test_who_leaves_while_waiting_leaves_the_queue_at_once(pool):
     line = Queue(1)
     first, second, third = (Session(line, pool) for _ in range(3))
