@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from model.analysis import head_summary, words
+from model.analysis import head_summary, head_weights, words
 from model.analysis import head_tables as tables
 from model.analysis.head_tables import head_tables
 from model.network.attention import MultiHeadAttention
@@ -10,6 +10,7 @@ from pages.frame.changes import switch_off_link
 from pages.frame.open_page import open_page
 from pages.parts import heads_and_layers as parts
 from pages.parts.head_table import describe_head, show_rules, show_table, summarise_heads
+from pages.parts.head_weights import show_weights
 from pages.parts.many_sentences import show_many_sentences
 from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
@@ -39,6 +40,7 @@ tabs(
     {
         "All heads in numbers": lambda: show_table(shown, found),
         "Over many sentences": lambda: show_many_sentences(view, found),
+        "Weights of the head": lambda: show_weights(view),
         "Rules and formulas": lambda: show_rules(view.attention.crosses),
     },
     "heads_part",
@@ -54,6 +56,10 @@ show_code(
     head_summary.summarise,
     head_summary._measure,
     head_summary.name_type,
+    head_weights.singular_values,
+    head_weights._of_product,
+    head_weights.promoted_logits,
+    head_weights.copy_score,
 )
 export(
     view,

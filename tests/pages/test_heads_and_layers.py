@@ -8,7 +8,9 @@ import pytest
 
 from model.analysis.head_summary import summarise
 from model.analysis.head_tables import Look, head_tables, norm_weighted, rollout
+from model.analysis.head_weights import weight_arrays
 from tests.pages.figures import figure, numbers, words
+from viz.tokens import labels
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -129,3 +131,24 @@ def test_a_forged_link_opens_the_default_look(open_app: Callable, trace: "Trace"
     app = open_app(PAGE, **SENTENCE, heads_values="Magic", heads_words="perhaps", heads_lines="?", heads_part="x")
     assert not app.exception
     assert np.array_equal(drawn(app), trace.attention("encoder_self", 0).pattern[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_weights_of_the_head_are_drawn_and_read_as_a_dictionary(
+    open_app: Callable, translator: "Translator", trace: "Trace", kind: str
+) -> None:
+    app = open_app(PAGE, **SENTENCE, kind=KINDS[kind], layer="1", head="2", heads_part="Weights of the head")
+    assert not app.exception
+    found = weight_arrays(translator, trace, kind, 1, 2)
+    for drawn_line, key in zip(figure(app, "head-singular-values")["data"], ("qk", "ov"), strict=True):
+        assert numbers(drawn_line["y"]) == pytest.approx(found[key])
+    assert "Of d_model = 32 singular values at most d_k = 8" in words(app)
+    if kind == "encoder_self":
+        assert "the encoder writes no tokens" in words(app)
+        return
+    table = app.dataframe[0].value
+    assert len(table) == len(trace.attention(kind, 1).key_tokens)
+    best = labels(translator.tokenizer.tokens(found["run_ids"][:, 0]))
+    for cell, piece, logit in zip(table.iloc[:, 2], best, found["run_logits"][:, 0], strict=True):
+        assert cell.startswith(f"{piece} ({logit:.2g})")
+    assert f"Copy score {found['copy_score']:.3f}" in words(app)

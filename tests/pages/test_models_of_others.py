@@ -8,6 +8,7 @@ from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from pages import PAGES
 from pages.frame import command_line
 from tests.model.checkpoints.huggingface.folders import save_family
+from tests.pages.figures import figure, numbers, words
 from tests.pages.test_pages import holds, said
 
 pytest.importorskip("streamlit")
@@ -68,6 +69,15 @@ def test_a_page_that_computes_rows_without_a_sink_does_not_open_a_model_with_one
     app = open_model_page(f"pages/{page}.py", "gpt-oss")
     assert "This page needs rows of attention weights that sum to 1" in said(app)
     assert holds(open_model_page("pages/heads_and_layers.py", "gpt-oss")) == 3
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Llama, grouped", "ModernBERT", "T5"])
+def test_the_weights_of_a_head_are_read_from_models_of_others(name, open_model_page):
+    app = open_model_page("pages/heads_and_layers.py", name, heads_part="Weights of the head")
+    assert not app.exception
+    assert numbers(figure(app, "head-singular-values")["data"][0]["y"]).min() >= 0
+    assert ("The OV circuit as a dictionary" in words(app)) == (name != "T5"), "its encoder writes nothing"
+    assert ("share W_K and W_V" in words(app)) == (name == "Llama, grouped")
 
 
 def test_an_encoder_decoder_writes_its_own_target(open_model_page):

@@ -3,13 +3,13 @@
 import html
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from viz.figure import LEGEND_ABOVE, NO_GRID, figure, scatter
+from viz.figure import LEGEND_ABOVE, NO_GRID, curve, figure, scatter
 from viz.heatmap import hatching, map_traces
 from viz.theme import OKABE_ITO, WEIGHTS, flat_bar
 from viz.tokens import PREDICTS, SPECIAL, WORD_START, axis_ticks, brief_row, labels, row_in_words, visible
@@ -154,4 +154,22 @@ def many_sentences_chart(
         legend=LEGEND_ABOVE,
         xaxis={"title": "layer.head, sorted by the mean", "type": "category", "tickangle": -60},
         yaxis={"title": measure},
+    )
+
+
+def singular_values_chart(values: Mapping[str, Array]) -> go.Figure:
+    """The singular values of several products of matrices, the largest first; by the names of the products."""
+    looks = zip((OKABE_ITO[0], OKABE_ITO[5]), ("circle", "diamond-open"), strict=True)
+    traces = [
+        curve(
+            np.arange(1, len(each) + 1), each, name, colour, symbol=symbol, hover=f"{name}, %{{x}}: <b>%{{y:.4g}}</b>"
+        )
+        for (name, each), (colour, symbol) in zip(values.items(), looks, strict=True)
+    ]
+    return figure(
+        traces,
+        height=320,
+        legend=LEGEND_ABOVE,
+        xaxis={"title": "singular values, the largest first"},
+        yaxis={"title": "singular value", "rangemode": "tozero"},
     )

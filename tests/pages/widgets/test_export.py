@@ -154,7 +154,10 @@ def test_the_pictures_that_are_saved_are_those_of_the_page(page: str, open_app: 
 
 
 TABS = {
-    "heads_and_layers": ("heads_part", "All heads in numbers", "Over many sentences", "Rules and formulas"),
+    "heads_and_layers": (
+        "heads_part",
+        *("All heads in numbers", "Over many sentences", "Weights of the head", "Rules and formulas"),
+    ),
     "side_by_side": ("part", "Query by query", "In numbers"),
     "layer_by_layer": ("layers_tab", "Inside one sub-layer", "Logit lens", "Neurons", "Similarity", "Parameters"),
     "tokens_and_embeddings": ("tokens_tab", "Neighbours", "Lengths", "All tokens", "Pieces and bytes"),
