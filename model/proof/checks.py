@@ -14,7 +14,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import Edit
 from model.interventions import Reading
 from model.interventions.base import bind
-from model.network.network import EMBEDDINGS, Network
+from model.network.network import EMBEDDINGS
 from model.trace import Array, Attention, SubLayer, Trace
 
 WATCHING, ROWS, CHAIN = "Watching changes nothing", "Rows sum to 1", "The chain closes"
@@ -113,8 +113,9 @@ def _chain(translator: Checkpoint, trace: Trace) -> Iterator[tuple[Array, Array]
         yield embedded.embedding + embedded.positional.astype(np.float64), embedded.sum
         if embedded.norm:
             yield embedded.norm(embedded.sum), embedded.normed
+    paths = {place: path for place, (path, _) in model.attentions().items()}
     for attention in trace.attentions.values():
-        yield from _attention_chain(model, changes, attention)
+        yield from _attention_chain(paths[attention.kind, attention.layer], changes, attention)
     for name, stream in trace.streams.items():
         x = stream.embedded.stream
         for sublayer in stream.sublayers:
@@ -128,9 +129,8 @@ def _chain(translator: Checkpoint, trace: Trace) -> Iterator[tuple[Array, Array]
         yield logits, trace.logits
 
 
-def _attention_chain(model: Network, changes: Changes, attention: Attention) -> Iterator[tuple[Array, Array]]:
+def _attention_chain(path: str, changes: Changes, attention: Attention) -> Iterator[tuple[Array, Array]]:
     learned = attention.projections
-    path, _ = model.attentions()[attention.kind, attention.layer]
 
     def changed(point: str, computed: Array) -> Array:
         return _changed(changes, f"{path}.{point}", computed, {f"{path}.mask": attention.mask})
@@ -168,14 +168,16 @@ def _changed(changes: Changes, path: str, computed: Array, earlier: Mapping[str,
 
     `earlier`: by path, what an intervention may read of the run (`model.interventions.Reading`).
     """
+    edits_here = [edits[path] for edits in changes if path in edits]
+    if not edits_here:
+        return computed
     # In the run every activation but the positional encoding has a batch dimension.
     batched = not path.endswith(".positional")
     read = {name: torch.tensor(array)[None] for name, array in (earlier or {}).items()}
     activation = torch.tensor(computed)[None] if batched else torch.tensor(computed)
-    for edits in changes:
-        if edit := edits.get(path):
-            edited = bind(edit, read)(activation)
-            activation = activation if edited is None else edited
+    for edit in edits_here:
+        edited = bind(edit, read)(activation)
+        activation = activation if edited is None else edited
     return activation[0].numpy() if batched else activation.numpy()
 
 
