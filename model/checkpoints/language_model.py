@@ -134,8 +134,7 @@ class LanguageModel(Checkpoint):
         """Ids of what follows `prompt`, without </s>; without `sampling` the most probable token each time."""
         written: list[int] = []
         with applied(self.model, interventions):
-            steps = Steps(self.model, [()], use_cache=all(change.position_free for change in interventions))
-            steps.force(prompt[1:])
+            steps = Steps(self.model, [prompt[1:]], use_cache=all(change.position_free for change in interventions))
             for _, logits in zip(range(max_new_tokens), steps, strict=False):
                 allowed = log_probabilities(logits)
                 token = (

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from model.generation.search import Hypothesis, beam_steps, hypothesis
-from model.generation.steps import Steps, length_limits
+from model.generation.steps import Steps, length_limits, prompt_ids
 from model.hooks import recording
 from model.interventions import applied
 from model.network.encoder_decoder import Transformer
@@ -45,7 +45,8 @@ class BeamTree:
     ends: tuple[int, ...]
     """indices of the finished nodes, in the order they were found"""
     attention: tuple[Array, ...]
-    """for each of `ends`: (layer, head, step, source position), cross-attention weights along its back-pointers"""
+    """for each of `ends`: (layer, head, step, key), weights along its back-pointers: of cross-attention, or of a language
+    model's self-attention over its text, 0 where a token was not yet written"""
 
     def path(self, node: int) -> tuple[int, ...]:
         """Indices of the nodes from step 0 to `node`, by its back-pointers."""
@@ -70,11 +71,12 @@ class BeamTree:
 
 @torch.inference_mode()
 def beam_tree(model: Transformer, source: Sequence[int], beam_size: int) -> BeamTree:
-    """Search translations of `source` (ids that end with </s>) and keep every candidate of every step.
+    """Search translations of `source`, or continuations of it (`Steps`), and keep every candidate of every step.
 
     Interventions of a surrounding `applied` block take part; they must be position-free.
     """
-    paths = [f"{path}.pattern" for (kind, _), (path, _) in model.attentions().items() if kind == "cross"]
+    read_kind = "cross" if model.config.n_encoder_layers else "decoder_self"
+    paths = [f"{path}.pattern" for (kind, _), (path, _) in model.attentions().items() if kind == read_kind]
     nodes: list[Node] = []
     parents = [-1]
     """index in `nodes` of each row's prefix"""
@@ -94,14 +96,21 @@ def beam_tree(model: Transformer, source: Sequence[int], beam_size: int) -> Beam
     ends = tuple(index for index, node in enumerate(nodes) if node.fate == "finished")
     tree = BeamTree(beam_size, tuple(nodes), ends, ())
     # A node was chosen with the weights that its parent's row read.
-    attention = tuple(np.stack([read[nodes[node].parent] for node in tree.path(end)], axis=2) for end in ends)
+    attention = tuple(_stack_rows([read[nodes[node].parent] for node in tree.path(end)]) for end in ends)
     return replace(tree, attention=attention)
 
 
+def _stack_rows(rows: Sequence[Array]) -> Array:
+    """Rows of weights, (layer, head, key), as (layer, head, step, key); earlier ones may have fewer keys."""
+    n_keys = rows[-1].shape[-1]
+    padded = [np.pad(row, ((0, 0), (0, 0), (0, n_keys - row.shape[-1]))) for row in rows]
+    return np.stack(padded, axis=2)
+
+
 def search_again(model: Transformer, trace: Trace, beam_size: int) -> BeamTree:
-    """The complete search of a trace's source, with its interventions."""
+    """The complete search of a trace's source, or from its text's beginning, with its interventions."""
     with applied(model, trace.interventions):
-        return beam_tree(model, list(trace.src_ids), beam_size)
+        return beam_tree(model, prompt_ids(trace), beam_size)
 
 
 def tree_arrays(tree: BeamTree) -> dict[str, Array]:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.generation.steps import Steps, length_limits
+from model.generation.steps import Steps, length_limits, prompt_ids
 from model.interventions import AttentionTemperature, Intervention, applied
 from model.network.config import EOS
 from model.network.encoder_decoder import Transformer
@@ -104,8 +104,9 @@ def logits_at_attention_temperature(model: Transformer, trace: Trace, tau: float
 
     It replaces the attention temperatures of the trace's own run.
     """
+    texts = [stream.tokens.ids for stream in trace.streams.values()]
     others: Sequence[Intervention] = [i for i in trace.interventions if not isinstance(i, AttentionTemperature)]
-    return record(model, [trace.src_ids, trace.tgt_ids], [*others, AttentionTemperature(tau)])["logits"]
+    return record(model, texts, [*others, AttentionTemperature(tau)])["logits"]
 
 
 def two_temperatures(model: Transformer, trace: Trace, step: int, temperature: float) -> dict[str, Array]:
@@ -171,9 +172,9 @@ def sample_translations(
 def sample_again(
     model: Transformer, trace: Trace, sampling: Sampling, seed: int, n: int
 ) -> tuple[SampledTranslation, ...]:
-    """Sampled translations of a trace's source, with its interventions."""
+    """Sampled translations of a trace's source, or continuations of its beginning, with its interventions."""
     with applied(model, trace.interventions):
-        return sample_translations(model, list(trace.src_ids), sampling, seed, n)
+        return sample_translations(model, prompt_ids(trace), sampling, seed, n)
 
 
 def _token_draw(before: Array, after: Array, token: int) -> TokenDraw:

@@ -48,12 +48,12 @@ def greedy(
         best, tokens = log_probabilities(logits).max(dim=-1)
         totals.append(totals[-1] + best)
         steps.extend(tokens)
-        length = steps.prefixes.shape[1] - 1
+        length = steps.written.shape[1]
         unfinished -= {row for row, token in enumerate(tokens.tolist()) if token == EOS or length >= limits[row]}
         if not unfinished:
             break
     found = []
-    rows = zip(steps.prefixes[:, 1:].tolist(), torch.stack(totals, dim=1).tolist(), limits, strict=True)
+    rows = zip(steps.written.tolist(), torch.stack(totals, dim=1).tolist(), limits, strict=True)
     for tokens, row_totals, limit in rows:
         length = min(tokens.index(EOS) + 1 if EOS in tokens else limit, limit)
         found.append(hypothesis(tokens[:length], row_totals[length - len(prefix)], alpha=0.0))
@@ -87,7 +87,7 @@ def beam_search(
         for sentence, extended in candidates.items():
             for candidate in extended:
                 if candidate.fate == "finished":
-                    tokens = [*steps.prefixes[candidate.row, 1:].tolist(), candidate.token]
+                    tokens = [*steps.written[candidate.row].tolist(), candidate.token]
                     finished[sentence].append(hypothesis(tokens, candidate.log_probability, alpha))
     return [sorted(found, key=lambda h: -h.score)[:beam_size] for found in finished]
 
@@ -138,7 +138,7 @@ def beam_steps(
         values, indices = totals.topk(2 * beam_size)
         beams, tokens = indices // following.shape[1], indices % following.shape[1]
         rows = beams + beam_size * torch.arange(len(beams), device=device)[:, None]
-        length, survivors, candidates = steps.prefixes.shape[1], [], {}
+        length, survivors, candidates = steps.written.shape[1] + 1, [], {}
         extended = zip(rows.tolist(), tokens.tolist(), values.tolist(), strict=True)
         for sentence, columns in zip(list(missing), extended, strict=True):
             candidates[sentence] = _decide(columns, missing[sentence], beam_size, length >= limits[sentence])

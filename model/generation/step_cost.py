@@ -23,15 +23,23 @@ def uncached_step(config: TransformerConfig, n_src: int, length: int) -> int:
 def cached_step(config: TransformerConfig, n_src: int, length: int) -> int:
     """Multiply-adds of the matrix products of a step that computes only the newest of `length` tokens.
 
-    Per layer: 4 d^2 for self-attention (W_Q, W_K, W_V, W_O) and 2 d^2 for cross-attention (W_Q, W_O) at one position,
-    2 d (length + n_src) for Q K^T and pattern V, and 2 d d_ff. The output takes d times the vocabulary. The memory's
-    keys and values, 2 n_src d^2 per layer, are projected at the first step only.
+    Per layer: self-attention and feed-forward of one position, whose query meets `length` keys; and cross-attention,
+    where there is one: W_Q and W_O at one position, whose query meets n_src keys. The memory's keys and values are
+    projected at the first step only. The output takes d times the vocabulary.
     """
-    d_model = config.d_model
-    layer = 6 * d_model**2 + 2 * d_model * (length + n_src) + 2 * d_model * config.d_ff
-    if length == 1:
-        layer += 2 * n_src * d_model**2
-    return config.n_decoder_layers * layer + d_model * config.vocab_size
+    works = multiply_adds(config, n_src, 1)
+    own, cross = works["decoder_self"], works["cross"]
+    total = own.weights + length * (own.scores + own.weighted) + cross.scores + cross.weighted
+    if n_src:
+        memory = config.n_decoder_layers * n_src * config.d_model * config.n_heads * (config.d_k + config.d_v)
+        total += cross.weights - (0 if length == 1 else memory)
+    return total + works["decoder_feed_forward"].total + works["output"].total
+
+
+def cached_numbers(config: TransformerConfig, n_src: int, length: int) -> int:
+    """How many numbers the cache holds after `length` tokens: keys and values of each layer and key/value head."""
+    width = config.d_k + config.d_v
+    return config.n_decoder_layers * width * (config.kv_heads * length + config.n_heads * n_src)
 
 
 @torch.inference_mode()
@@ -42,7 +50,7 @@ def time_steps(
 
     Args:
         model: in evaluation mode; its own layers are timed, not their fast copy.
-        source: ids that end with </s>.
+        source: ids that end with </s>; empty for a language model.
         n_steps: how many tokens to generate; fewer if the model has fewer positions.
         use_cache: False recomputes the whole prefix at every step.
 

@@ -13,9 +13,10 @@ from model.network.config import BOS, EOS
 from model.network.decoder_only import DecoderOnly
 from model.network.encoder_decoder import Transformer
 from model.network.masks import padding_mask
+from model.trace import Trace
 
 EXTRA_LENGTH = 50
-"""A translation may be at most this much longer than its source (section 6.1)."""
+"""A translation may be at most this much longer than its source (section 6.1), and a text than its beginning."""
 
 
 class Steps(Iterator[Tensor]):
@@ -32,7 +33,8 @@ class Steps(Iterator[Tensor]):
 
     Args:
         model: in evaluation mode.
-        sources: token ids of each sentence, ending with </s>; of a language model an empty one a text.
+        sources: token ids of each sentence, ending with </s>; of a language model the beginning of each text without
+            <s>, all equally long.
         copies: prefixes per sentence; their rows are adjacent.
         use_cache: False recomputes the whole prefix at every step.
         fast: the same model without hook points; used unless something outside the layers is observed or edited.
@@ -51,12 +53,17 @@ class Steps(Iterator[Tensor]):
         self.dtype = torch.promote_types(model.output.weight.dtype, torch.float32)
         """of logits and of sums of log-probabilities"""
         self.prefixes = torch.full((len(sources) * copies, 1), BOS, device=device)
-        """(row, length), <s> first"""
+        """(row, length): <s>, the beginning of a language model's text, and what was written"""
+        self._given = 1
         self._fast = self._cache = None
         self._context: tuple[Tensor, ...] = ()
         """the memory and its mask, where the model has an encoder"""
         if isinstance(model, DecoderOnly):
             self._cache = model.new_cache() if use_cache else None
+            for tokens in torch.tensor([list(source) for source in sources], device=device).long().T:
+                next(self)
+                self.extend(tokens.repeat_interleave(copies))
+            self._given = self.prefixes.shape[1]
             return
         src = pad_batch([list(source) for source in sources], device)
         src_mask = padding_mask(src)
@@ -67,6 +74,11 @@ class Steps(Iterator[Tensor]):
             context = (model.encode(src, src_mask), src_mask)
             self._context = tuple(tensor.repeat_interleave(copies, 0) for tensor in context)
             self._cache = model.new_cache() if use_cache else None
+
+    @property
+    def written(self) -> Tensor:
+        """(row, length): the tokens chosen so far, without what was given."""
+        return self.prefixes[:, self._given :]
 
     def __next__(self) -> Tensor:
         check_cancelled()
@@ -116,5 +128,15 @@ def log_probabilities(logits: Tensor) -> Tensor:
 
 
 def length_limits(model: Transformer | DecoderOnly, sources: Sequence[Sequence[int]]) -> list[int]:
-    """Maximum number of tokens in a translation of each source: input length + 50, within the model's max_len."""
-    return [min(len(source) + EXTRA_LENGTH, model.config.max_len - 1) for source in sources]
+    """Maximum number of tokens to write: a translation's input length + 50, or 50 after a text, within max_len."""
+    last = model.config.max_len - 1
+    if isinstance(model, DecoderOnly):
+        return [max(1, min(EXTRA_LENGTH, last - len(source))) for source in sources]
+    return [min(len(source) + EXTRA_LENGTH, last) for source in sources]
+
+
+def prompt_ids(trace: Trace) -> list[int]:
+    """What a run's text was written from: the ids of the source, or of the beginning of the text without <s>."""
+    if "encoder" in trace.streams:
+        return list(trace.src_ids)
+    return list(trace.tgt_ids[1 : trace.streams["decoder"].tokens.prompt_length])
