@@ -493,6 +493,11 @@ class Trace:
         return self.translation if given is None else self.translation[len(self.source) :]
 
     @property
+    def first_written(self) -> int:
+        """The row that predicts the first token of `written`: the last one of the prompt; 0 in a translation."""
+        return (self._predicting.tokens.prompt_length or 1) - 1
+
+    @property
     def src_tokens(self) -> tuple[str, ...]:
         """Source pieces, the end token last; empty in a model without encoder."""
         return self.streams["encoder"].tokens.labels if "encoder" in self.streams else ()

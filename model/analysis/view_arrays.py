@@ -23,14 +23,14 @@ def head_arrays(attention: Attention, head: int, names: Sequence[str]) -> dict[s
 
 
 def alignment_weights(trace: Trace, layer: int, head: int | None) -> Array:
-    """(query, key): weights of a head, or the mean over the layer's heads, of cross-attention where there is one."""
-    pattern = trace.attention(read_kind(trace), layer).pattern
+    """(query, key): weights of a head, or the mean over the layer's heads, of the attention that `aligning_kind` names."""
+    pattern = trace.attention(aligning_kind(trace), layer).pattern
     return pattern.mean(axis=0) if head is None else pattern[head]
 
 
-def read_kind(trace: Trace) -> str:
-    """The kind of attention with which a step of decoding reads: cross-attention, else the model's self-attention."""
-    return trace.kinds[-1].name
+def aligning_kind(trace: Trace) -> str:
+    """The kind of attention that relates what is written to what was given: cross-attention, else self-attention."""
+    return next((kind.name for kind in trace.kinds if kind.crosses), trace.kinds[-1].name)
 
 
 def translation_arrays(trace: Trace, layer: int, head: int | None) -> dict[str, Array]:
@@ -52,10 +52,14 @@ def fill_arrays(opened: MaskedModel, trace: Trace) -> dict[str, Array]:
     return {"positions": np.array(places, dtype=int), "filled": ids, "probabilities": trace.probabilities[places]}
 
 
-def step_arrays(trace: Trace, step: int, layer: int, head: int | None) -> dict[str, Array]:
-    """Probabilities of the whole vocabulary in one row of the decoder, the weights it reads with, and all logits."""
+def step_arrays(trace: Trace, row: int, layer: int, head: int | None) -> dict[str, Array]:
+    """Probabilities of the whole vocabulary in one row of the decoder, its layer's or head's weights, and all logits."""
     weights = alignment_weights(trace, layer, head)
-    return {"probabilities": trace.probabilities[step], f"{read_kind(trace)}_weights": weights, "logits": trace.logits}
+    return {
+        "probabilities": trace.probabilities[row],
+        f"{aligning_kind(trace)}_weights": weights,
+        "logits": trace.logits,
+    }
 
 
 def stream_arrays(trace: Trace, stack: str, measures: Sequence[str]) -> dict[str, Array]:

@@ -10,16 +10,17 @@ import numpy as np
 import torch
 
 from model.generation.search import Hypothesis, beam_steps, hypothesis
-from model.generation.steps import Steps, length_limits, prompt_ids
+from model.generation.steps import EXTRA_LENGTH, Steps, ids_to_decode_from, length_limits
 from model.hooks import recording
 from model.interventions import applied
+from model.network.decoder_only import DecoderOnly
 from model.network.encoder_decoder import Transformer
 from model.trace import Array, Trace
 
 
 @dataclass(frozen=True)
 class Node:
-    """One candidate: a prefix of a translation, ending with `token`."""
+    """One candidate: a prefix of the written text, ending with `token`."""
 
     step: int
     """0-based; the prefix has step + 1 tokens"""
@@ -45,8 +46,8 @@ class BeamTree:
     ends: tuple[int, ...]
     """indices of the finished nodes, in the order they were found"""
     attention: tuple[Array, ...]
-    """for each of `ends`: (layer, head, step, key), weights along its back-pointers: of cross-attention, or of a language
-    model's self-attention over its text, 0 where a token was not yet written"""
+    """for each of `ends`: (layer, head, step, key), the weights along its back-pointers: of cross-attention, or of a
+    language model's self-attention, 0 for tokens that were not yet written"""
 
     def path(self, node: int) -> tuple[int, ...]:
         """Indices of the nodes from step 0 to `node`, by its back-pointers."""
@@ -70,10 +71,23 @@ class BeamTree:
 
 
 @torch.inference_mode()
-def beam_tree(model: Transformer, source: Sequence[int], beam_size: int) -> BeamTree:
-    """Search translations of `source`, or continuations of it (`Steps`), and keep every candidate of every step.
+def beam_tree(
+    model: Transformer | DecoderOnly,
+    source: Sequence[int],
+    beam_size: int,
+    max_new_tokens: int = EXTRA_LENGTH,
+    use_cache: bool = True,
+) -> BeamTree:
+    """Search translations or continuations of `source` and keep every candidate of every step.
 
-    Interventions of a surrounding `applied` block take part; they must be position-free.
+    Interventions of a surrounding `applied` block take part; with the cache they must be position-free.
+
+    Args:
+        model: in evaluation mode.
+        source: as in `Steps`.
+        beam_size: prefixes kept at each step.
+        max_new_tokens: maximum length of a continuation; a translation's follows from its source.
+        use_cache: False recomputes the whole prefix at every step.
     """
     read_kind = "cross" if model.config.n_encoder_layers else "decoder_self"
     paths = [f"{path}.pattern" for (kind, _), (path, _) in model.attentions().items() if kind == read_kind]
@@ -81,11 +95,12 @@ def beam_tree(model: Transformer, source: Sequence[int], beam_size: int) -> Beam
     parents = [-1]
     """index in `nodes` of each row's prefix"""
     read: dict[int, Array] = {}
-    """by prefix: (layer, head, source position), the weights with which its next token was chosen"""
+    """by prefix: (layer, head, key), the weights with which its next token was chosen"""
     with recording(model, paths) as activations:
-        steps = Steps(model, [source], beam_size)
-        for step, (candidates, following) in enumerate(beam_steps(steps, length_limits(model, [source]), beam_size)):
-            weights = torch.stack([activations[path][:, :, 0] for path in paths], dim=1).cpu().numpy()
+        steps = Steps(model, [source], beam_size, use_cache)
+        limits = length_limits(model, [source], max_new_tokens)
+        for step, (candidates, following) in enumerate(beam_steps(steps, limits, beam_size)):
+            weights = torch.stack([activations[path][:, :, -1] for path in paths], dim=1).cpu().numpy()
             read |= zip(parents, weights, strict=False)
             first = len(nodes)
             nodes += [
@@ -101,16 +116,19 @@ def beam_tree(model: Transformer, source: Sequence[int], beam_size: int) -> Beam
 
 
 def _stack_rows(rows: Sequence[Array]) -> Array:
-    """Rows of weights, (layer, head, key), as (layer, head, step, key); earlier ones may have fewer keys."""
+    """Rows of weights, (layer, head, key), as (layer, head, step, key); keys that a row does not have yet get 0."""
     n_keys = rows[-1].shape[-1]
     padded = [np.pad(row, ((0, 0), (0, 0), (0, n_keys - row.shape[-1]))) for row in rows]
     return np.stack(padded, axis=2)
 
 
-def search_again(model: Transformer, trace: Trace, beam_size: int) -> BeamTree:
-    """The complete search of a trace's source, or from its text's beginning, with its interventions."""
+def search_again(
+    model: Transformer | DecoderOnly, trace: Trace, beam_size: int, max_new_tokens: int = EXTRA_LENGTH
+) -> BeamTree:
+    """The complete search from a trace's source or prompt, with its interventions."""
+    cached = all(change.position_free for change in trace.interventions)
     with applied(model, trace.interventions):
-        return beam_tree(model, prompt_ids(trace), beam_size)
+        return beam_tree(model, ids_to_decode_from(trace), beam_size, max_new_tokens, cached)
 
 
 def tree_arrays(tree: BeamTree) -> dict[str, Array]:

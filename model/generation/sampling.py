@@ -1,4 +1,4 @@
-"""Sampling a translation: each token drawn from the model's distribution after temperature, top-k and top-p."""
+"""Sampling a translation or a continuation: each token drawn from the model's distribution after temperature, top-k and top-p."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.generation.steps import Steps, length_limits, prompt_ids
+from model.generation.steps import EXTRA_LENGTH, Steps, ids_to_decode_from, length_limits
 from model.interventions import AttentionTemperature, Intervention, applied
 from model.network.config import EOS
+from model.network.decoder_only import DecoderOnly
 from model.network.encoder_decoder import Transformer
 from model.trace import Array, Trace, probabilities
 from model.tracer import record
@@ -33,12 +34,12 @@ class Sampling:
 
 @dataclass(frozen=True)
 class SampleStep:
-    """One token of each of several translations sampled in parallel."""
+    """One token of each of several texts sampled in parallel."""
 
     tokens: Array
     """(sample,): drawn ids"""
     alive: Array
-    """bool (sample,): False if that translation has already ended"""
+    """bool (sample,): False if that text has already ended"""
     before: Array
     """(sample, vocabulary): the model's own probabilities, softmax(logits)"""
     after: Array
@@ -76,16 +77,24 @@ def draw(probabilities: Tensor, generator: torch.Generator) -> Tensor:
 
 
 @torch.inference_mode()
-def sample(model: Transformer, source: Sequence[int], sampling: Sampling, seed: int, n: int) -> Iterator[SampleStep]:
-    """Sample `n` translations of `source` (ids that end with </s>) in parallel, until all of them have ended.
+def sample(
+    model: Transformer | DecoderOnly,
+    source: Sequence[int],
+    sampling: Sampling,
+    seed: int,
+    n: int,
+    max_new_tokens: int = EXTRA_LENGTH,
+    use_cache: bool = True,
+) -> Iterator[SampleStep]:
+    """Sample `n` translations or continuations of `source` in parallel, until all of them have ended.
 
-    The same seed gives the same translations. Interventions of a surrounding `applied` block take part; they must be
-    position-free.
+    The same seed gives the same texts. Interventions of a surrounding `applied` block take part; with the cache they
+    must be position-free. Arguments as in `beam_tree`.
     """
     generator = torch.Generator().manual_seed(seed)
-    (limit,) = length_limits(model, [source])
+    (limit,) = length_limits(model, [source], max_new_tokens)
     alive = torch.ones(n, dtype=torch.bool)
-    steps = Steps(model, [source] * n)
+    steps = Steps(model, [source] * n, use_cache=use_cache)
     for _, logits in zip(range(limit), steps, strict=False):
         before = logits.double().softmax(-1)
         allowed = logits.clone()
@@ -99,8 +108,8 @@ def sample(model: Transformer, source: Sequence[int], sampling: Sampling, seed: 
         steps.extend(tokens.to(logits.device))
 
 
-def logits_at_attention_temperature(model: Transformer, trace: Trace, tau: float) -> Array:
-    """Logits (target position, vocabulary) of the trace's target, teacher-forced, with tau in every attention.
+def logits_at_attention_temperature(model: Transformer | DecoderOnly, trace: Trace, tau: float) -> Array:
+    """Logits (row, vocabulary) of the trace's own tokens, teacher-forced, with tau in every attention.
 
     It replaces the attention temperatures of the trace's own run.
     """
@@ -109,10 +118,10 @@ def logits_at_attention_temperature(model: Transformer, trace: Trace, tau: float
     return record(model, texts, [*others, AttentionTemperature(tau)])["logits"]
 
 
-def two_temperatures(model: Transformer, trace: Trace, step: int, temperature: float) -> dict[str, Array]:
-    """(vocabulary,) probabilities of one step: of the run, with its logits divided, and with all attention scores."""
-    logits = trace.logits[step].astype(np.float64)
-    inside = logits_at_attention_temperature(model, trace, temperature)[step].astype(np.float64)
+def two_temperatures(model: Transformer | DecoderOnly, trace: Trace, row: int, temperature: float) -> dict[str, Array]:
+    """(vocabulary,) probabilities of one row: of the run, with its logits divided, and with all attention scores."""
+    logits = trace.logits[row].astype(np.float64)
+    inside = logits_at_attention_temperature(model, trace, temperature)[row].astype(np.float64)
     scores = {"run": logits, "output": logits / temperature, "attention": inside}
     return {name: probabilities(values) for name, values in scores.items()}
 
@@ -140,8 +149,8 @@ class TokenDraw:
 
 
 @dataclass(frozen=True)
-class SampledTranslation:
-    """One sampled translation."""
+class SampledText:
+    """One sampled translation or continuation."""
 
     tokens: tuple[int, ...]
     """ending with </s>, unless the length limit came first"""
@@ -151,16 +160,22 @@ class SampledTranslation:
     """one per token"""
 
 
-def sample_translations(
-    model: Transformer, source: list[int], sampling: Sampling, seed: int, n: int
-) -> tuple[SampledTranslation, ...]:
+def sample_texts(
+    model: Transformer | DecoderOnly,
+    source: Sequence[int],
+    sampling: Sampling,
+    seed: int,
+    n: int,
+    max_new_tokens: int = EXTRA_LENGTH,
+    use_cache: bool = True,
+) -> tuple[SampledText, ...]:
     """Run `sample` to its end and keep what a figure needs of each step."""
     draws: list[list[TokenDraw]] = [[] for _ in range(n)]
-    for step in sample(model, source, sampling, seed, n):
+    for step in sample(model, source, sampling, seed, n, max_new_tokens, use_cache):
         for row in np.flatnonzero(step.alive):
             draws[row].append(_token_draw(step.before[row], step.after[row], int(step.tokens[row])))
     return tuple(
-        SampledTranslation(
+        SampledText(
             tokens=tuple(one.ids[one.chosen] for one in found),
             log_probability=float(sum(np.log(one.before[one.chosen]) for one in found)),
             draws=tuple(found),
@@ -170,11 +185,17 @@ def sample_translations(
 
 
 def sample_again(
-    model: Transformer, trace: Trace, sampling: Sampling, seed: int, n: int
-) -> tuple[SampledTranslation, ...]:
-    """Sampled translations of a trace's source, or continuations of its beginning, with its interventions."""
+    model: Transformer | DecoderOnly,
+    trace: Trace,
+    sampling: Sampling,
+    seed: int,
+    n: int,
+    max_new_tokens: int = EXTRA_LENGTH,
+) -> tuple[SampledText, ...]:
+    """Texts sampled from a trace's source or prompt, with its interventions."""
+    cached = all(change.position_free for change in trace.interventions)
     with applied(model, trace.interventions):
-        return sample_translations(model, prompt_ids(trace), sampling, seed, n)
+        return sample_texts(model, ids_to_decode_from(trace), sampling, seed, n, max_new_tokens, cached)
 
 
 def _token_draw(before: Array, after: Array, token: int) -> TokenDraw:

@@ -1,4 +1,4 @@
-"""From logits to a translation: greedy decoding and beam search (paper, section 6.1)."""
+"""From logits to a translation or a continuation: greedy decoding and beam search (paper, section 6.1)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,13 @@ from torch import Tensor
 from model.generation.fast_steps import FastTransformer
 from model.generation.steps import Steps, length_limits, log_probabilities
 from model.network.config import EOS
+from model.network.decoder_only import DecoderOnly
 from model.network.encoder_decoder import Transformer
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A finished translation."""
+    """A finished translation or continuation."""
 
     tokens: tuple[int, ...]
     """ending with </s>, unless the length limit came first"""
@@ -32,7 +33,7 @@ def length_penalty(length: int, alpha: float) -> float:
 
 @torch.inference_mode()
 def greedy(
-    model: Transformer,
+    model: Transformer | DecoderOnly,
     sources: Sequence[Sequence[int]],
     use_cache: bool = True,
     fast: FastTransformer | None = None,
@@ -62,7 +63,7 @@ def greedy(
 
 @torch.inference_mode()
 def beam_search(
-    model: Transformer,
+    model: Transformer | DecoderOnly,
     sources: Sequence[Sequence[int]],
     beam_size: int = 4,
     alpha: float = 0.6,
@@ -72,9 +73,11 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The `beam_size` best translations found for each source, best first (the paper: beam 4, alpha 0.6).
 
+    A language model continues each source instead.
+
     Args:
         model: in evaluation mode.
-        sources: token ids of each sentence, ending with </s>.
+        sources: as in `Steps`.
         beam_size: prefixes kept at each step.
         alpha: exponent of the length penalty; 0 ranks by log-probability alone.
         use_cache: False recomputes the whole prefix at every step.
@@ -93,7 +96,7 @@ def beam_search(
 
 
 def hypothesis(tokens: Sequence[int], log_probability: float, alpha: float) -> Hypothesis:
-    """A finished translation with its score."""
+    """A finished hypothesis with its score."""
     return Hypothesis(tuple(tokens), log_probability, log_probability / length_penalty(len(tokens), alpha))
 
 

@@ -9,6 +9,7 @@ import torch
 from model.background.sizes import multiply_adds
 from model.generation.steps import Steps
 from model.network.config import EOS, TransformerConfig
+from model.network.decoder_only import DecoderOnly
 from model.network.encoder_decoder import Transformer
 
 DECODER_PARTS = ("decoder_self", "cross", "decoder_feed_forward", "output")
@@ -23,34 +24,27 @@ def uncached_step(config: TransformerConfig, n_src: int, length: int) -> int:
 def cached_step(config: TransformerConfig, n_src: int, length: int) -> int:
     """Multiply-adds of the matrix products of a step that computes only the newest of `length` tokens.
 
-    Per layer: self-attention and feed-forward of one position, whose query meets `length` keys; and cross-attention,
-    where there is one: W_Q and W_O at one position, whose query meets n_src keys. The memory's keys and values are
-    projected at the first step only. The output takes d times the vocabulary.
+    Each layer projects one position, compares its query with `length` keys and, in cross-attention, with n_src keys.
+    The memory's keys and values are projected at the first step only. A sliding window saves nothing: its scores are
+    computed before masking.
     """
     works = multiply_adds(config, n_src, 1)
     own, cross = works["decoder_self"], works["cross"]
-    total = own.weights + length * (own.scores + own.weighted) + cross.scores + cross.weighted
-    if n_src:
-        memory = config.n_decoder_layers * n_src * config.d_model * config.n_heads * (config.d_k + config.d_v)
-        total += cross.weights - (0 if length == 1 else memory)
-    return total + works["decoder_feed_forward"].total + works["output"].total
-
-
-def cached_numbers(config: TransformerConfig, n_src: int, length: int) -> int:
-    """How many numbers the cache holds after `length` tokens: keys and values of each layer and key/value head."""
-    width = config.d_k + config.d_v
-    return config.n_decoder_layers * width * (config.kv_heads * length + config.n_heads * n_src)
+    own_attention = own.weights + length * (own.scores + own.weighted)
+    memory_projections = cross.layers * n_src * config.d_model * config.n_heads * (config.d_k + config.d_v)
+    cross_attention = cross.total - (0 if length == 1 else memory_projections)
+    return own_attention + cross_attention + works["decoder_feed_forward"].total + works["output"].total
 
 
 @torch.inference_mode()
 def time_steps(
-    model: Transformer, source: Sequence[int], n_steps: int, use_cache: bool
+    model: Transformer | DecoderOnly, source: Sequence[int], n_steps: int, use_cache: bool
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Time each step of greedy decoding. </s> is ruled out so that the sentence reaches the full length.
 
     Args:
         model: in evaluation mode; its own layers are timed, not their fast copy.
-        source: ids that end with </s>; empty for a language model.
+        source: as in `Steps`.
         n_steps: how many tokens to generate; fewer if the model has fewer positions.
         use_cache: False recomputes the whole prefix at every step.
 
@@ -73,7 +67,7 @@ def time_steps(
 
 
 def fastest_steps(
-    model: Transformer, source: Sequence[int], n_steps: int, use_cache: bool, repetitions: int
+    model: Transformer | DecoderOnly, source: Sequence[int], n_steps: int, use_cache: bool, repetitions: int
 ) -> np.ndarray:
     """(step,): milliseconds that each step took in the fastest of several repetitions; other arguments as above."""
     runs = [time_steps(model, source, n_steps, use_cache)[1] for _ in range(repetitions)]

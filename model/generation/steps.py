@@ -16,11 +16,11 @@ from model.network.masks import padding_mask
 from model.trace import Trace
 
 EXTRA_LENGTH = 50
-"""A translation may be at most this much longer than its source (section 6.1), and a text than its beginning."""
+"""A translation may be at most this much longer than its source (section 6.1), and a text than its prompt."""
 
 
 class Steps(Iterator[Tensor]):
-    """Growing target prefixes, and the logits of the token that follows each of them.
+    """Growing prefixes of a translation or of a text, and the logits of the token that follows each of them.
 
     Iterate for logits (row, vocabulary); call `extend` once before asking for the next ones:
 
@@ -28,13 +28,13 @@ class Steps(Iterator[Tensor]):
         for logits in steps:
             steps.extend(logits.argmax(dim=-1))
 
-    The iteration ends where the model has no further positions. Interventions of a surrounding `applied` block take
+    The last prefix is the one that fills all positions of the model. Interventions of a surrounding `applied` block take
     part; with the cache they must be position-free.
 
     Args:
         model: in evaluation mode.
-        sources: token ids of each sentence, ending with </s>; of a language model the beginning of each text without
-            <s>, all equally long.
+        sources: token ids of each sentence, ending with </s>; for a language model the prompts, without <s> and all
+            of one length.
         copies: prefixes per sentence; their rows are adjacent.
         use_cache: False recomputes the whole prefix at every step.
         fast: the same model without hook points; used unless something outside the layers is observed or edited.
@@ -53,17 +53,19 @@ class Steps(Iterator[Tensor]):
         self.dtype = torch.promote_types(model.output.weight.dtype, torch.float32)
         """of logits and of sums of log-probabilities"""
         self.prefixes = torch.full((len(sources) * copies, 1), BOS, device=device)
-        """(row, length): <s>, the beginning of a language model's text, and what was written"""
-        self._given = 1
+        """(row, length): <s>, the prompt of a language model, and what was written"""
+        self._n_given = 1
         self._fast = self._cache = None
         self._context: tuple[Tensor, ...] = ()
         """the memory and its mask, where the model has an encoder"""
         if isinstance(model, DecoderOnly):
             self._cache = model.new_cache() if use_cache else None
-            for tokens in torch.tensor([list(source) for source in sources], device=device).long().T:
-                next(self)
-                self.extend(tokens.repeat_interleave(copies))
-            self._given = self.prefixes.shape[1]
+            prompts = torch.tensor(sources, dtype=torch.long, device=device).repeat_interleave(copies, 0)
+            for tokens in prompts.T:
+                if use_cache:
+                    next(self)  # puts the keys and values of the token before into the cache
+                self.extend(tokens)
+            self._n_given += prompts.shape[1]
             return
         src = pad_batch([list(source) for source in sources], device)
         src_mask = padding_mask(src)
@@ -77,13 +79,13 @@ class Steps(Iterator[Tensor]):
 
     @property
     def written(self) -> Tensor:
-        """(row, length): the tokens chosen so far, without what was given."""
-        return self.prefixes[:, self._given :]
+        """(row, length): the prefixes without <s> and the prompt."""
+        return self.prefixes[:, self._n_given :]
 
     def __next__(self) -> Tensor:
         check_cancelled()
         newest, length = self.prefixes[:, -1], self.prefixes.shape[1]
-        if length >= self.model.config.max_len:
+        if length > self.model.config.max_len:
             raise StopIteration
         if self._fast:
             logits = self._fast(newest)
@@ -120,23 +122,26 @@ class Steps(Iterator[Tensor]):
 def log_probabilities(logits: Tensor) -> Tensor:
     """log p(next token), the softmax taken over the whole vocabulary, as in training.
 
-    Tokens that no translation contains (<pad>, <unk>, <s>: the ids below </s>) are then ruled out with -inf.
+    Tokens that no text contains (<pad>, <unk>, <s>: the ids below </s>) are then ruled out with -inf.
     """
     found = logits.log_softmax(dim=-1)
     found[..., :EOS] = -torch.inf
     return found
 
 
-def length_limits(model: Transformer | DecoderOnly, sources: Sequence[Sequence[int]]) -> list[int]:
-    """Maximum number of tokens to write: a translation's input length + 50, or 50 after a text, within max_len."""
-    last = model.config.max_len - 1
+def length_limits(
+    model: Transformer | DecoderOnly, sources: Sequence[Sequence[int]], max_new_tokens: int = EXTRA_LENGTH
+) -> list[int]:
+    """Maximum number of tokens to write for each source, within max_len.
+
+    For a translation it is the length of the source + 50; after the prompt of a language model it is `max_new_tokens`.
+    """
+    max_len = model.config.max_len
     if isinstance(model, DecoderOnly):
-        return [max(1, min(EXTRA_LENGTH, last - len(source))) for source in sources]
-    return [min(len(source) + EXTRA_LENGTH, last) for source in sources]
+        return [min(max_new_tokens, max_len - len(source)) for source in sources]
+    return [min(len(source) + EXTRA_LENGTH, max_len - 1) for source in sources]
 
 
-def prompt_ids(trace: Trace) -> list[int]:
-    """What a run's text was written from: the ids of the source, or of the beginning of the text without <s>."""
-    if "encoder" in trace.streams:
-        return list(trace.src_ids)
-    return list(trace.tgt_ids[1 : trace.streams["decoder"].tokens.prompt_length])
+def ids_to_decode_from(trace: Trace) -> list[int]:
+    """The token ids that `Steps` starts from: a run's source, or its prompt without <s>."""
+    return list(trace.src_ids or trace.tgt_ids[1 : trace.first_written + 1])

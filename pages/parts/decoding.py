@@ -4,7 +4,7 @@ import streamlit as st
 
 from model.checkpoints.translator import Translator
 from model.generation.beam_tree import BeamTree, search_again
-from model.generation.sampling import SampledTranslation, Sampling, sample_again, two_temperatures
+from model.generation.sampling import SampledText, Sampling, sample_again, two_temperatures
 from model.generation.step_cost import time_steps
 from model.trace import Array, Trace
 from pages.compute.cache import shared_result
@@ -70,7 +70,7 @@ def run_beam_search(translator: Translator, trace: Trace, beam_size: int) -> Bea
 @shared_result("Sampling …")
 def draw_samples(
     translator: Translator, trace: Trace, sampling: Sampling, seed: int, n: int
-) -> tuple[SampledTranslation, ...]:
+) -> tuple[SampledText, ...]:
     """Sampled translations of this source, with the run's interventions."""
     return sample_again(translator.model, trace, sampling, seed, n)
 

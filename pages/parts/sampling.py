@@ -6,7 +6,7 @@ import streamlit as st
 
 from model.analysis import tab_arrays as tab
 from model.analysis.distributions import entropy
-from model.generation.sampling import SampledTranslation, Sampling, sample_again, two_temperatures
+from model.generation.sampling import SampledText, Sampling, sample_again, two_temperatures
 from model.generation.step_cost import fastest_steps
 from pages.compute.view import View
 from pages.parts.decoding import draw_samples, pieces_of, rerun_at_temperature, text_of, time_decoding
@@ -72,7 +72,7 @@ def _next_seed() -> None:
     st.session_state[SEED] = ((st.session_state.get(SEED) or 0) + 1) % (LARGEST_SEED + 1)
 
 
-def _show_draw(view: View, found: tuple[SampledTranslation, ...], step: int) -> None:
+def _show_draw(view: View, found: tuple[SampledText, ...], step: int) -> None:
     which = choice("Show the draw of sample", range(1, len(found) + 1), "decoding-sample", in_link=False)
     one = found[which - 1]
     place = min(step, len(one.draws) - 1)

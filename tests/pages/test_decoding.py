@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from model.generation.beam_tree import beam_tree
-from model.generation.sampling import Sampling, logits_at_attention_temperature, sample_translations
+from model.generation.sampling import Sampling, logits_at_attention_temperature, sample_texts
 from model.generation.search import beam_search, length_penalty
 from model.generation.step_cost import cached_step, uncached_step
 from model.network.config import EOS
@@ -83,7 +83,7 @@ def test_greedy_and_beam_stand_side_by_side(open_app: Callable, translator: "Tra
 def test_samples_are_the_seeds_and_again_takes_the_next(open_app: Callable, translator: "Translator") -> None:
     app = typed(open_app, part="Sampling", **{"decoding-step": "2"})
     for seed in (0, 1):
-        expected = sample_translations(translator.model, ids_of(translator), Sampling(), seed, 5)
+        expected = sample_texts(translator.model, ids_of(translator), Sampling(), seed, 5)
         assert list(table(app, "sample")["log p(Y | X)"]) == pytest.approx([d.log_probability for d in expected])
         own, after = (numbers(bar["x"]) for bar in figure(app, "decoding-draw")["data"])
         assert own == pytest.approx(expected[0].draws[2].before)

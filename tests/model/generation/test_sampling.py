@@ -13,7 +13,7 @@ from model.generation.sampling import (
     draw,
     logits_at_attention_temperature,
     sample,
-    sample_translations,
+    sample_texts,
     sampling_distribution,
 )
 from model.generation.search import greedy
@@ -132,7 +132,7 @@ def test_temperature_inside_is_the_intervention_in_every_attention(translator: T
 def test_what_a_figure_shows_of_a_draw_is_the_draw(translator: Translator):
     source, sampling = ids_of(translator), Sampling(1.3, 50, 0.8)
     steps = list(sample(translator.model, source, sampling, 4, 3))
-    for row, drawn in enumerate(sample_translations(translator.model, source, sampling, 4, 3)):
+    for row, drawn in enumerate(sample_texts(translator.model, source, sampling, 4, 3)):
         alive = [step for step in steps if step.alive[row]]
         assert drawn.tokens == tuple(int(step.tokens[row]) for step in alive)
         for step, look in zip(alive, drawn.draws, strict=True):
@@ -148,7 +148,7 @@ def test_what_a_figure_shows_of_a_draw_is_the_draw(translator: Translator):
 
 @pytest.mark.parametrize("sampling", [Sampling(top_k=3), Sampling(top_p=0.01)])
 def test_tokens_that_are_cut_have_a_probability_of_exactly_zero_together(translator: Translator, sampling: Sampling):
-    for drawn in sample_translations(translator.model, ids_of(translator), sampling, 0, 2):
+    for drawn in sample_texts(translator.model, ids_of(translator), sampling, 0, 2):
         for look in drawn.draws:
             assert look.after[-1] == 0
             assert (look.after > 0).sum() == look.kept <= 3

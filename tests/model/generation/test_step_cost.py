@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from hypothesis import given
 from torch.utils.flop_counter import FlopCounterMode
 
 from model.generation.search import greedy
@@ -9,6 +10,8 @@ from model.generation.step_cost import cached_step, time_steps, uncached_step
 from model.hooks import explicit_path
 from model.network.config import BOS, EOS
 from model.network.masks import padding_mask
+from tests.model.network.test_families import network, parts
+from tests.model.strategies import few
 
 SOURCE = [7, 8, 9, 10, EOS]
 
@@ -37,6 +40,22 @@ def test_the_formulas_count_what_pytorch_counts(tiny_model, length):
     assert newest == cached_step(config, len(SOURCE), length)
 
 
+@few
+@given(parts())
+def test_the_formulas_count_what_pytorch_counts_in_a_language_model(changes):
+    """Shared keys and values and a third matrix of the feed-forward count, a sliding window does not."""
+    model, tokens = network(**changes), torch.tensor([[BOS, *range(20, 26)]])
+    cache = model.new_cache()
+    for length in (1, 2, 7):
+        with torch.inference_mode():
+            while cache[0].length < length - 1:
+                model.decode_next(tokens[:, cache[0].length], cache[0].length, cache)
+        whole = flops(lambda length=length: model.decode(tokens[:, :length]))
+        newest = flops(lambda length=length: model.decode_next(tokens[:, length - 1], length - 1, cache))
+        assert whole == uncached_step(model.config, 0, length)
+        assert newest == cached_step(model.config, 0, length)
+
+
 def test_both_ways_write_the_same_tokens_and_time_each(tiny_model):
     cached, seconds = time_steps(tiny_model, SOURCE, 20, use_cache=True)
     uncached, _ = time_steps(tiny_model, SOURCE, 20, use_cache=False)
@@ -56,4 +75,4 @@ def test_until_its_end_it_is_greedy_decoding(tiny_model):
 
 def test_it_ends_where_the_models_positions_end(tiny_model):
     tokens, _ = time_steps(tiny_model, SOURCE, 10_000, use_cache=True)
-    assert len(tokens) == tiny_model.config.max_len - 1
+    assert len(tokens) == tiny_model.config.max_len
