@@ -23,7 +23,7 @@ def head_arrays(attention: Attention, head: int, names: Sequence[str]) -> dict[s
 
 
 def alignment_weights(trace: Trace, layer: int, head: int | None) -> Array:
-    """(query, key): weights of a head, or the mean over the layer's heads, of the attention that `aligning_kind` names."""
+    """(query, key): weights of a head, or the mean over the layer's heads, in attention of the `aligning_kind`."""
     pattern = trace.attention(aligning_kind(trace), layer).pattern
     return pattern.mean(axis=0) if head is None else pattern[head]
 
@@ -53,7 +53,7 @@ def fill_arrays(opened: MaskedModel, trace: Trace) -> dict[str, Array]:
 
 
 def step_arrays(trace: Trace, row: int, layer: int, head: int | None) -> dict[str, Array]:
-    """Probabilities of the whole vocabulary in one row of the decoder, its layer's or head's weights, and all logits."""
+    """Probabilities of the whole vocabulary in one row of the decoder, the `alignment_weights`, and all logits."""
     weights = alignment_weights(trace, layer, head)
     return {
         "probabilities": trace.probabilities[row],

@@ -1,4 +1,4 @@
-"""Sampling a translation or a continuation: each token drawn from the model's distribution after temperature, top-k and top-p."""
+"""Sampling: each token is drawn from the model's distribution after temperature, top-k and top-p."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -28,8 +28,8 @@ class Steps(Iterator[Tensor]):
         for logits in steps:
             steps.extend(logits.argmax(dim=-1))
 
-    The last prefix is the one that fills all positions of the model. Interventions of a surrounding `applied` block take
-    part; with the cache they must be position-free.
+    The last prefix is the one that fills all positions of the model. Interventions of a surrounding `applied` block
+    take part; with the cache they must be position-free.
 
     Args:
         model: in evaluation mode.
