@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from model.analysis import head_summary, head_weights, words
+from model.analysis import head_summary, head_weights, induction, silver_alignments, words
 from model.analysis import head_tables as tables
 from model.analysis.head_tables import head_tables
 from model.network.attention import MultiHeadAttention
@@ -60,6 +60,9 @@ show_code(
     head_weights._of_product,
     head_weights.promoted_logits,
     head_weights.copy_score,
+    induction.induction_scores,
+    silver_alignments.count_links,
+    silver_alignments.alignment_error_rate,
 )
 export(
     view,

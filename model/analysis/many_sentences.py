@@ -3,13 +3,17 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from model.analysis.head_summary import HeadSummary, name_type, summarise
+from model.analysis.head_weights import copy_score_of
+from model.analysis.induction import induction_scores
+from model.analysis.silver_alignments import Links, alignment_error_rate, count_links
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.files import atomic_write
 from model.checkpoints.store import checkpoint_path
@@ -29,8 +33,13 @@ SCORES: Mapping[str, str] = {
     "spread": "entropy beside that of equal weights",
     "distance": "distance, tokens",
     "order": "order: correlation of row and mean key",
+    "copy": "copy score",
+    "induction": "induction score",
+    "errors": "alignment error rate",
 }
-"""name -> what it is called on screen; defined in model.analysis.head_summary, but for `rarest`"""
+"""name -> what it is called on screen; defined in model.analysis.head_summary, but for `rarest` and the last three"""
+NOT_OF_A_SENTENCE = ("copy", "induction", "errors")
+"""scores of the weights (head_weights), of random tokens (induction) and of aligned pairs (silver_alignments)"""
 SHOWS = {
     "previous token": "previous",
     "same token": "same",
@@ -60,7 +69,8 @@ class Head:
     mean: Mapping[str, float]
     """by name of score, without those that this kind of attention does not have"""
     spread: Mapping[str, float]
-    """standard deviation over the sentences"""
+    """standard deviation over the sentences, of `induction` over the random ones; the others of NOT_OF_A_SENTENCE have
+    none"""
     best: tuple[tuple[str, float], ...]
     """sentences on which the head is most itself, with the score that says so"""
 
@@ -70,14 +80,31 @@ class Head:
         return SHOWS.get(self.type, "confidence")
 
 
-def measure_heads(opened: Checkpoint, traces: Iterable[Trace]) -> tuple[Head, ...]:
-    """Every head of the model over the sentences of these runs, one run a sentence."""
+def measure_heads(opened: Checkpoint, traces: Iterable[Trace], links: Sequence[Links] = ()) -> tuple[Head, ...]:
+    """Every head of the model over the sentences of these runs, one run a sentence; `links`: of each, if known."""
     found: dict[tuple[str, int, int], list[tuple[str, Mapping[str, float], str]]] = {}
-    for trace in traces:
+    counts: dict[int, Array] = {}
+    trace = None
+    for trace, linked in zip_longest(traces, links):
         for (kind, layer), attention in trace.attentions.items():
             for head, (scores, name) in enumerate(measure(opened, trace, attention)):
                 found.setdefault((kind, layer, head), []).append((trace.source, scores, name))
-    return tuple(_head(*place, rows) for place, rows in found.items())
+            if linked and kind == "cross":
+                counts[layer] = counts.get(layer, 0) + count_links(trace, layer, linked)
+    induction = induction_scores(opened)
+    errors = {layer: alignment_error_rate(each) for layer, each in counts.items()}
+    heads = []
+    for (kind, layer, number), rows in found.items():
+        head, repeated = _head(kind, layer, number, rows), induction.get((kind, layer))
+        more = {
+            "copy": copy_score_of(opened, trace, trace.kind(kind), layer, number),
+            "induction": None if repeated is None else float(repeated[number].mean()),
+            "errors": float(errors[layer][number]) if kind == "cross" and errors else None,
+        }
+        spread = {} if repeated is None else {"induction": float(repeated[number].std())}
+        known = {name: score for name, score in more.items() if score is not None}
+        heads.append(replace(head, mean={**head.mean, **known}, spread={**head.spread, **spread}))
+    return tuple(heads)
 
 
 def measure(opened: Checkpoint, trace: Trace, attention: Attention) -> list[tuple[dict[str, float], str]]:
@@ -106,7 +133,7 @@ def share_on_rarest(attention: Attention, rarity: Sequence[float]) -> Array:
 
 def _numbers(summary: HeadSummary) -> dict[str, float]:
     """The scores of a summary, without those that its kind of attention does not have."""
-    named = {name: getattr(summary, name) for name in SCORES if name != "rarest"}
+    named = {name: getattr(summary, name) for name in SCORES if name not in ("rarest", *NOT_OF_A_SENTENCE)}
     return {name: value for name, value in named.items() if value is not None}
 
 
@@ -142,6 +169,8 @@ class ManySentences:
     command: str
     """that wrote the file"""
     heads: tuple[Head, ...]
+    aligned: str = ""
+    """what the alignment error rate is measured against; "": it is not measured"""
 
     def head(self, kind: str, layer: int, head: int) -> Head:
         return next(each for each in self.heads if (each.kind, each.layer, each.head) == (kind, layer, head))
@@ -185,10 +214,13 @@ def read_heads(opened: Checkpoint) -> ManySentences:
 
 
 def score_arrays(opened: Checkpoint, trace: Trace, kind: str, score: str) -> dict[str, Array]:
-    """One score of every head of a kind: layer, head, mean and spread over many sentences, and in this run."""
+    """One score of every head of a kind: layer, head, mean and spread over many sentences, and in this run.
+
+    `layer_mean` is the mean over the heads of the layer. NaN: there is no spread, or no score of a single sentence.
+    """
     found = [head for head in read_heads(opened).heads if head.kind == kind]
     here = {
-        (layer, head): scores[score]
+        (layer, head): scores
         for (name, layer), attention in trace.attentions.items()
         if name == kind
         for head, (scores, _) in enumerate(measure(opened, trace, attention))
@@ -197,10 +229,12 @@ def score_arrays(opened: Checkpoint, trace: Trace, kind: str, score: str) -> dic
         "layer": [head.layer for head in found],
         "head": [head.head for head in found],
         "mean": [head.mean[score] for head in found],
-        "spread": [head.spread[score] for head in found],
-        "here": [here[head.layer, head.head] for head in found],
+        "spread": [head.spread.get(score, np.nan) for head in found],
+        "here": [here[head.layer, head.head].get(score, np.nan) for head in found],
     }
-    return {name: np.array(column) for name, column in columns.items()}
+    arrays = {name: np.array(column) for name, column in columns.items()}
+    layers, means = arrays["layer"], arrays["mean"]
+    return arrays | {"layer_mean": np.array([means[layers == layer].mean() for layer in layers])}
 
 
 def _rounded(value: Any) -> Any:

@@ -9,6 +9,7 @@ import pytest
 from model.analysis.head_summary import summarise
 from model.analysis.head_tables import Look, head_tables, norm_weighted, rollout
 from model.analysis.head_weights import weight_arrays
+from model.analysis.many_sentences import SCORES, score_arrays
 from tests.pages.figures import figure, numbers, words
 from viz.tokens import labels
 
@@ -152,3 +153,36 @@ def test_the_weights_of_the_head_are_drawn_and_read_as_a_dictionary(
     for cell, piece, logit in zip(table.iloc[:, 2], best, found["run_logits"][:, 0], strict=True):
         assert cell.startswith(f"{piece} ({logit:.2g})")
     assert f"Copy score {found['copy_score']:.3f}" in words(app)
+
+
+@pytest.mark.parametrize(("kind", "score"), [("cross", "distance"), ("cross", "copy"), ("cross", "errors")])
+def test_any_score_sorts_the_heads_and_names_the_opened_one(
+    open_app: Callable, translator: "Translator", trace: "Trace", kind: str, score: str
+) -> None:
+    query = {"many_score": SCORES[score], "heads_part": "Over many sentences", "layer": "1", "head": "2"}
+    app = open_app(PAGE, **SENTENCE, kind=KINDS[kind], **query)
+    assert not app.exception
+    found = score_arrays(translator, trace, kind, score)
+    lines = figure(app, "many-sentences")["data"]
+    mean = numbers(lines[0]["y"])
+    assert list(mean) == pytest.approx(sorted(found["mean"], reverse=score != "errors"))
+    own = found["mean"][(found["layer"] == 1) & (found["head"] == 2)][0]
+    place = 1 + int((mean[mean != own] < own if score == "errors" else mean[mean != own] > own).sum())
+    assert f"**{own:.3f}**" in words(app)
+    assert f"number {place} of 8" in words(app)
+    if score == "distance":
+        by_name = dict(zip(lines[1]["x"], numbers(lines[1]["y"]), strict=True))
+        here = {f"{layer}.{head}": value for layer, head, value in zip(*map(found.get, PLACED), strict=True)}
+        assert by_name == pytest.approx(here)
+        assert "8 sentences" in words(app)
+        assert "on this one" in words(app)
+    else:
+        assert len(lines) == 1, "no score of this sentence"
+    assert ("**silver**, not gold" in words(app)) == (score == "errors")
+    app.segmented_control(key="many_order").set_value("layer").run()
+    *_, layers = figure(app, "many-sentences")["data"]
+    assert layers["x"] == [f"{layer}.{head}" for layer in (0, 1) for head in range(4)]
+    assert numbers(layers["y"]) == pytest.approx(found["layer_mean"])
+
+
+PLACED = ("layer", "head", "here")

@@ -119,40 +119,51 @@ def summary_table(summaries: Sequence, removed: Array | None = None) -> pd.DataF
 
 
 def many_sentences_chart(
-    names: Sequence[str], mean: Array, spread: Array, here: Array, chosen: int, measure: str
+    names: Sequence[str],
+    scores: Mapping[str, Array],
+    chosen: int,
+    measure: str,
+    over: str,
+    by_layer: bool = False,
 ) -> go.Figure:
-    """One score of every head: its mean over many sentences with one standard deviation, and this sentence's.
+    """One score of every head: its mean with one standard deviation, and this sentence's.
 
     Args:
         names: of the heads, in the order of the axis.
-        mean: (head,)
-        spread: (head,): standard deviation over the sentences.
-        here: (head,): on this sentence.
+        scores: (head,) each: mean, spread, here and layer_mean; all NaN: there is no spread, or no score of a sentence.
         chosen: number of the opened head.
         measure: name of the score.
+        over: what the mean is over.
+        by_layer: whether the heads are in the order of layers; then a line shows each layer's mean.
     """
-    bars = {"type": "data", "array": spread, "thickness": 1.5, "width": 0}
+    has_spread, has_here = (not np.isnan(scores[name]).all() for name in ("spread", "here"))
+    bars = {"error_y": {"type": "data", "array": scores["spread"], "thickness": 1.5, "width": 0}} if has_spread else {}
     sizes = [13 if number == chosen else 8 for number in range(len(names))]
+    marks = [(f"{over}, ± one standard deviation" if has_spread else over, "mean", OKABE_ITO[0], "circle", bars)]
+    marks += [("this sentence", "here", OKABE_ITO[5], "diamond-open", {})] if has_here else []
     traces = [
         scatter(
             x=list(names),
-            y=values,
+            y=scores[column],
             name=name,
             mode="markers",
             marker={"color": colour, "symbol": symbol, "size": sizes},
             hover=f"head %{{x}}<br>{name}: <b>%{{y:.3f}}</b>",
             **more,
         )
-        for name, values, colour, symbol, more in (
-            ("mean over the sentences, ± one standard deviation", mean, OKABE_ITO[0], "circle", {"error_y": bars}),
-            ("this sentence", here, OKABE_ITO[5], "diamond-open", {}),
-        )
+        for name, column, colour, symbol, more in marks
     ]
+    if by_layer:
+        name, line = "mean of the layer's heads", {"color": OKABE_ITO[3], "width": 2, "shape": "hvh"}
+        traces.append(
+            scatter(x=list(names), y=scores["layer_mean"], name=name, mode="lines", line=line, hover="%{y:.3f}")
+        )
     return figure(
         traces,
         height=360,
+        showlegend=True,
         legend=LEGEND_ABOVE,
-        xaxis={"title": "layer.head, sorted by the mean", "type": "category", "tickangle": -60},
+        xaxis={"title": "layer.head" + ("" if by_layer else ", sorted"), "type": "category", "tickangle": -60},
         yaxis={"title": measure},
     )
 
