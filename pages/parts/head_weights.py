@@ -92,12 +92,12 @@ def _show_dictionary(view: View, found: dict[str, Array]) -> None:
             for row in zip(pieces, logits, strict=True)
         ]
     table(pd.DataFrame(columns))
-    biases = " and the biases b_V and b_O, which add the same for every token" if attention.projections.biases else ""
+    biases = " So are b_V and b_O, which add the same for every token." if attention.projections.biases else ""
     st.caption(
-        "A rough reading of the weights, not an output of the model. Both columns ignore everything after the head: "
-        f"the residual connection, norms, feed-forward networks and higher layers{biases}. The first also ignores "
-        f"everything before it: {_describe_before(view)}. The last layer therefore reads best. To look up "
-        "other words, type another sentence."
+        "A rough reading of the weights, not an output of the model. Everything after the head is left out of both "
+        f"columns: the residual connection, norms, feed-forward networks and higher layers.{biases} The first column "
+        f"also leaves out everything before it: {_describe_before(view)}. The last layer therefore reads best. To look "
+        "up other words, type another sentence."
     )
     if "copy_score" in found:
         st.caption(

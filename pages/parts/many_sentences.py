@@ -64,8 +64,9 @@ def show_many_sentences(view: View, here: tuple[HeadSummary, ...]) -> None:
         share=[head.types.get(head.type, 0.0) for head in usual],
         now=[names[place] for place in places],
     )
-    labels = {"usually": f"type over {found.sentences:,}", "share": "on", "now": "type here"}
-    shown = shown.drop(columns="layer_mean").dropna(axis="columns", how="all").rename(columns=labels | {"spread": "±"})
+    labels = {"usually": f"type over {found.sentences:,}", "share": "on", "now": "type here", "spread": "±"}
+    labels |= {"mean": "score"} if score in NOT_OF_A_SENTENCE else {}
+    shown = shown.drop(columns="layer_mean").dropna(axis="columns", how="all").rename(columns=labels)
     left, right = st.columns([5, 4])
     with left:
         table(shown, floats="%.3f", height=400, **{"on": st.column_config.NumberColumn(format="percent")})
