@@ -8,6 +8,7 @@ from model.analysis.view_arrays import head_arrays
 from model.interventions import AttentionTemperature
 from model.network.attention import MultiHeadAttention
 from pages.frame.open_page import open_page
+from pages.parts.move_query import show_move_query
 from pages.parts.scaling import show_many, show_scaling
 from pages.parts.temperature import choose_row, draw_live, show_row, show_run_again
 from pages.widgets.chart import axis_labels
@@ -23,6 +24,7 @@ from viz.latex import scaled_scores
 TABS = {
     "Before and after": show_run_again,
     "One row": show_row,
+    "Move the query": show_move_query,
     "Divided by √d_k": show_scaling,
     "Many temperatures": show_many,
 }

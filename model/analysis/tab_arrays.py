@@ -9,6 +9,7 @@ import numpy as np
 from model.analysis import position_table, vocabulary
 from model.analysis.distributions import entropy, total_variation
 from model.analysis.head_summary import HeadSummary, summarise
+from model.analysis.key_plane import key_plane
 from model.analysis.padded_batch import PaddedRun
 from model.analysis.residual_stream import Neurons, cosines, layer_norm, mean_cosine, neurons, residual_stream
 from model.analysis.rope import rope_scores
@@ -117,6 +118,11 @@ def row_at_temperatures(attention: Attention, head: int, row: int, taus: Sequenc
 def entropy_curves(attention: Attention, head: int, taus: Sequence[float]) -> Array:
     """(tau, query): entropy in bits of each row's weights at each temperature."""
     return entropy_by_temperature(attention.pre_softmax[head], attention.mask[head], taus)
+
+
+def plane_arrays(attention: Attention, head: int) -> dict[str, Array]:
+    """Keys and queries of one head in the plane of its keys' two leading principal components, by name."""
+    return vars(key_plane(attention, head))
 
 
 def product_arrays(attention: Attention) -> dict[str, Array]:

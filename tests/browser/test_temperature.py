@@ -131,3 +131,30 @@ def test_a_long_sentence_opens_by_link_at_the_highest_temperature(
     plot = visitor.page.locator(".st-key-temperature-row-panels .js-plotly-plot")
     plot.locator(".main-svg").first.wait_for()
     assert plot.locator(".xtick").count() <= 7 * 30
+
+
+def test_a_query_is_dragged_and_let_go_on_another_one(server: str, visitor: Visitor, translator: Translator) -> None:
+    """The weights follow without a run, add up to 1, and are the run's own again where the query is let go."""
+    visitor.visit(page(server, source=SOURCE, part="Move the query", **{"temperature-row": "1"}))
+    pattern = translator.trace(SOURCE, beam_size=1).attention("encoder_self", 0).pattern[0]
+    picture = visitor.page.locator("div.move_query")
+    assert picture.evaluate("node => [...node.weights]") == pytest.approx(pattern[1], abs=1e-6)
+    plane = picture.locator(".plane")
+    plane.evaluate("node => node.scrollIntoView({ block: 'center' })")
+    box = plane.bounding_box()
+    visitor.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    visitor.page.mouse.down()
+    visitor.page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 40)
+    picture.locator(".badge", has_text="moved").wait_for()
+    moved = picture.evaluate("node => [...node.weights]")
+    assert sum(moved) == pytest.approx(1, abs=1e-5)
+    assert moved != pytest.approx(pattern[1], abs=1e-3)
+    visitor.page.mouse.up()
+    picture.get_by_label("The other query").select_option("3")
+    slider = picture.get_by_label("From this query to the other one")
+    slider.focus()
+    visitor.page.keyboard.press("End")
+    picture.locator(".badge", has_text="the run").wait_for()
+    visitor.page.wait_for_function("new URLSearchParams(location.search).get('temperature-row') === '3'")
+    visitor.settle()
+    assert picture.evaluate("node => [...node.weights]") == pytest.approx(pattern[3], abs=1e-6)

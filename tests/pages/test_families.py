@@ -156,7 +156,7 @@ def test_a_model_of_one_text_is_not_said_to_have_a_source_or_to_translate(page, 
 
 
 TABS = {
-    "pages/temperature.py": ("part", ["Before and after", "One row", "Divided by √d_k"]),
+    "pages/temperature.py": ("part", ["Before and after", "One row", "Move the query", "Divided by √d_k"]),
     "pages/what_if.py": ("part", ["Each token", "Next word", "Where it moved"]),
     "pages/layer_by_layer.py": ("layers_tab", ["Logit lens", "Neurons", "Similarity", "Parameters"]),
     "pages/gradients.py": ("part", ["Through the softmax", "Over distance", "Does attention explain?"]),

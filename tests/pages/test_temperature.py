@@ -1,5 +1,6 @@
 """The page on temperature without a browser: its figures are the run's tensors, its tabs hold at the extremes."""
 
+import json
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
 
 PAGE = "pages/temperature.py"
-TABS = ("Before and after", "One row", "Divided by √d_k", "Many temperatures")
+TABS = ("Before and after", "One row", "Move the query", "Divided by √d_k", "Many temperatures")
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
 DECODER = "Decoder self-attention"
@@ -54,7 +55,7 @@ def test_the_picture_gets_the_scores_of_the_run_and_says_its_temperature(
 
 
 def test_before_and_after_are_two_runs_of_the_model(open_app: Callable, translator: "Translator") -> None:
-    app = open_app(PAGE, **TYPED, tau="0.2", part=TABS[0])
+    app = open_app(PAGE, **TYPED, tau="0.2", part="Before and after")
     assert not app.exception
     change = AttentionTemperature(0.2, kind="encoder_self", layer=0, head=0)
     plain, hot = (translator.trace(SOURCE, TEXT, interventions=changes) for changes in ((), (change,)))
@@ -62,12 +63,12 @@ def test_before_and_after_are_two_runs_of_the_model(open_app: Callable, translat
     assert before == pytest.approx(right(plain))
     assert after == pytest.approx(right(hot))
     assert "Nothing upstream of this head changed" in words(app)
-    app = open_app(PAGE, **TYPED, tau="0.2", scope="Everywhere", layer="1", part=TABS[0])
+    app = open_app(PAGE, **TYPED, tau="0.2", scope="Everywhere", layer="1", part="Before and after")
     assert "its queries and keys changed" in words(app)
 
 
 def test_one_row_is_drawn_at_every_temperature_and_at_the_limits(open_app: Callable, translator: "Translator") -> None:
-    app = open_app(PAGE, **TYPED, kind=DECODER, layer="1", head="1", part=TABS[1])
+    app = open_app(PAGE, **TYPED, kind=DECODER, layer="1", head="1", part="One row")
     app.number_input(key="temperature-row").set_value(3).run()
     attention = translator.trace(SOURCE, TEXT).attention("decoder_self", 1)
     scaled, mask = attention.scaled[1], attention.mask[1]
@@ -82,7 +83,7 @@ def test_one_row_is_drawn_at_every_temperature_and_at_the_limits(open_app: Calla
 
 
 def test_without_the_division_the_model_runs_again(open_app: Callable, translator: "Translator") -> None:
-    app = open_app(PAGE, **TYPED, kind="Cross-attention", layer="1", head="3", part=TABS[2])
+    app = open_app(PAGE, **TYPED, kind="Cross-attention", layer="1", head="3", part="Divided by √d_k")
     assert not app.exception
     plain = translator.trace(SOURCE, TEXT)
     change = AttentionTemperature(1 / math.sqrt(plain.attention("cross", 1).d_k))
@@ -98,7 +99,7 @@ def test_without_the_division_the_model_runs_again(open_app: Callable, translato
 
 
 def test_many_temperatures_run_only_when_asked_for(open_app: Callable, translator: "Translator") -> None:
-    app = open_app(PAGE, **TYPED, scope="Everywhere", part=TABS[3])
+    app = open_app(PAGE, **TYPED, scope="Everywhere", part="Many temperatures")
     assert not app.dataframe
     app.button(key="temperature-run-many").click().run()
     assert not app.exception
@@ -133,3 +134,36 @@ def test_a_row_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable
     app.text_area(key="typed").set_value("Ein").run()
     assert not app.exception
     assert app.number_input(key="temperature-row").value == app.number_input(key="temperature-row").max < last
+
+
+@pytest.mark.parametrize("tau", ["1", "0.3"])
+def test_the_query_to_move_starts_with_the_runs_weights_and_what_makes_them(
+    open_app: Callable, translator: "Translator", tau: str
+) -> None:
+    app = open_app(PAGE, **TYPED, kind=DECODER, layer="1", head="1", tau=tau, part="Move the query")
+    assert not app.exception
+    change = () if tau == "1" else (AttentionTemperature(0.3, kind="decoder_self", layer=1, head=1),)
+    attention = translator.trace(SOURCE, TEXT, interventions=change).attention("decoder_self", 1)
+    (data,) = (found.proto.bytes for found in app.get("bidi_component") if b'"shares"' in found.proto.bytes[:4000])
+    header, arrays = unpack(data, attention)
+    assert np.array_equal(arrays["pattern"], attention.pattern[1])
+    assert np.array_equal(arrays["mask"].astype(bool), attention.mask[1])
+    assert np.array_equal(arrays["v"], attention.v[1])
+    scores = header["scale"] * arrays["queries"] @ (arrays["keys"] + header["mean"]).T + arrays["rest"]
+    assert scores == pytest.approx(attention.scaled[1], abs=1e-4)
+    assert header["temperature"] == pytest.approx(float(tau))
+
+
+def unpack(data: bytes, attention) -> tuple[dict, dict]:
+    """Header and arrays of viz.canvas.move_query."""
+    start = 4 + int.from_bytes(data[:4], "little")
+    queries, keys = attention.pattern.shape[1:]
+    shapes = {"keys": (keys, 2), "queries": (queries, 2), "rest": (queries, keys), "pattern": (queries, keys)}
+    shapes |= {"v": (keys, attention.v.shape[-1]), "z": (queries, attention.v.shape[-1]), "mask": (queries, keys)}
+    arrays = {}
+    place = start
+    for name, shape in shapes.items():
+        kind = np.dtype(np.uint8 if name == "mask" else "<f4")
+        arrays[name] = np.frombuffer(data, kind, int(np.prod(shape)), place).reshape(shape)
+        place += 4 * -(-arrays[name].nbytes // 4)
+    return json.loads(data[4:start]), arrays

@@ -169,7 +169,7 @@ TABS = {
     "three_families": ("families_part", "Masks of the families", "A causal encoder"),
     "gradients": ("part", "Through the layers", "Through the softmax", "Over distance", "Does attention explain?"),
     "masks": ("part", "Padding", "Before or after the softmax", "Lift the causal mask"),
-    "temperature": ("part", "Before and after", "One row", "Divided by √d_k", "Many temperatures"),
+    "temperature": ("part", "Before and after", "One row", "Move the query", "Divided by √d_k", "Many temperatures"),
     "what_if": (
         "part",
         "Each token",

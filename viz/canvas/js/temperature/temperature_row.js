@@ -1,3 +1,4 @@
+// needs: temperature/temperature_row.css
 // The chosen row of the temperature component: a bar and a number for each key, and the entropy. All bars are on one canvas
 // and all numbers in one text: an element for each key would take most of the time of a move.
 
@@ -136,7 +137,7 @@ function paintRow(pen, { shown, theme, row }, [x, y]) {
   pen.textAlign = "left";
   pen.font = `12px ${theme.font}`;
   pen.fillStyle = theme.text;
-  pen.fillText(`Row ${row.chosen}`, x, y + 8);
+  pen.fillText(shortened(pen, row.title.textContent, label + track + 60), x, y + 8);
   pen.fillText(row.entropy.textContent.split(";")[0], x, y + 26);
   for (let key = 0; key < size; key += 1) {
     const cell = row.chosen * size + key;

@@ -1,0 +1,288 @@
+// needs: shared/picture.js shared/payload.js temperature/temperature_row.js move_query/move_query_draw.js
+// The move_query component: a query is dragged through the plane of the keys, and the weights follow.
+// The part of the query outside the plane stays; its share of each score came with the data, so the weights are exact.
+
+const TALLEST = 440; // pixels of the plane
+const NARROW = 640; // pixels: below this the weights are under the plane
+const NEAR = 14; // pixels from a query's own place, within which letting go snaps to it
+const KEY_STEPS = 40; // presses of an arrow key across the plane
+
+class View extends Picture {
+  constructor(root) {
+    super(root);
+    this.cells = element("canvas");
+    this.marks = element("canvas");
+    this.marks.tabIndex = 0;
+    this.marks.setAttribute("role", "application");
+    const layers = element("div", "layers");
+    layers.append(this.cells, this.marks);
+    this.plane = element("div", "plane");
+    this.plane.append(layers);
+    this.row = new RowBars(this.spoken);
+    this.row.head.hidden = true;
+    this.change = element("div", "entropy");
+    this.row.bars.before(this.change);
+    const stage = element("div", "stage");
+    stage.append(this.plane, this.row.panel);
+    root.append(this.buildControl(), stage, this.tip);
+    this.listen();
+  }
+
+  buildControl() {
+    this.back = button("Back to the run", "Put the query where the run had it", () => this.snap(this.at.row));
+    this.other = element("select");
+    this.other.setAttribute("aria-label", "The other query");
+    this.slider = element("input");
+    Object.assign(this.slider, { type: "range", min: 0, max: 1, step: 0.01, value: 0 });
+    this.slider.setAttribute("aria-label", "From this query to the other one");
+    this.slider.addEventListener("input", () => this.blend());
+    this.slider.addEventListener("change", () => this.release());
+    this.other.addEventListener("change", () => this.blend());
+    const towards = element("label", "", "Towards the query");
+    towards.append(this.other, this.slider);
+    const control = element("div", "control");
+    control.append(this.back, towards);
+    this.badge = element("strong", "badge");
+    this.note = element("span", "note");
+    const state = element("div", "state");
+    state.append(this.badge, this.note);
+    this.legend = element("div", "legend");
+    const whole = element("div");
+    whole.append(control, state, this.legend);
+    return whole;
+  }
+
+  listen() {
+    const { marks } = this;
+    marks.addEventListener("pointerdown", (event) => {
+      marks.setPointerCapture(event.pointerId);
+      this.dragging = true;
+      this.moveTo(this.pointAt(event));
+    });
+    marks.addEventListener("pointermove", (event) => {
+      if (this.dragging) this.moveTo(this.pointAt(event));
+      else this.hover(event);
+    });
+    marks.addEventListener("pointerup", (event) => {
+      this.dragging = false;
+      const near = this.queryNear(event);
+      if (near !== null) this.snap(near);
+      this.row.readOut(this.matrix);
+    });
+    marks.addEventListener("pointerleave", () => this.hover(null));
+    marks.addEventListener("keydown", (event) => this.onKey(event));
+  }
+
+  update({ data, setTriggerValue }) {
+    this.send = setTriggerValue;
+    const { header, take } = unpack(data);
+    const [rows, columns] = [header.queries.length, header.keys.length];
+    const same = this.header?.title === header.title && this.header.row === header.row;
+    this.header = header;
+    this.keys = take(Float32Array, 2 * columns);
+    this.queries = take(Float32Array, 2 * rows);
+    this.rest = take(Float32Array, rows * columns);
+    this.pattern = take(Float32Array, rows * columns);
+    this.values = take(Float32Array, columns * header.d_v);
+    this.z = take(Float32Array, rows * header.d_v);
+    this.mask = take(Uint8Array, rows * columns);
+    this.bias = header.biased ? take(Float32Array, rows * columns) : null;
+    this.table = lookupTable(header.colours);
+    this.other.replaceChildren(...header.queries.map((name, index) => new Option(name, index)));
+    // The answer to a query that was chosen here must not undo what has been moved since.
+    if (!same && this.asked !== header.row) this.start(header.row);
+    if (this.at.row >= rows) this.start(header.row);
+    this.asked = null;
+    this.draw();
+  }
+
+  // The query of the run, at its own place.
+  start(row) {
+    const place = this.placeOf(row);
+    this.at = { row, point: place, rest: this.part(this.rest, row), own: true };
+    this.slider.value = 0;
+    this.other.value = String((row + 1) % this.header.queries.length);
+  }
+
+  placeOf(row) {
+    return [this.queries[2 * row], this.queries[2 * row + 1]];
+  }
+
+  // One row of a (query, key) array.
+  part(array, row) {
+    const size = this.header.keys.length;
+    return array.subarray(row * size, (row + 1) * size);
+  }
+
+  snap(row) {
+    const other = row !== this.at.row;
+    this.start(row);
+    this.draw();
+    if (other) {
+      this.asked = row;
+      this.send("row", row);
+    }
+    this.row.readOut(this.matrix);
+  }
+
+  moveTo(point) {
+    const most = this.view.extent / this.view.factor;
+    const inside = point.map((each) => clamp(each, -most, most));
+    this.at = { ...this.at, point: inside, own: false };
+    this.drawQuery();
+  }
+
+  // A query between this one and the other; mask and bias stay those of this row.
+  blend() {
+    const share = Number(this.slider.value);
+    const [row, other] = [this.at.row, Number(this.other.value)];
+    const mix = (one, two) => (1 - share) * one + share * two;
+    const [from, to] = [this.placeOf(row), this.placeOf(other)];
+    const [own, theirs] = [this.part(this.rest, row), this.part(this.rest, other)];
+    const point = from.map((each, axis) => mix(each, to[axis]));
+    this.at = { row, point, rest: own.map((each, key) => mix(each, theirs[key])), own: share === 0 };
+    this.draw();
+  }
+
+  release() {
+    if (Number(this.slider.value) === 1) this.snap(Number(this.other.value));
+    else this.row.readOut(this.matrix);
+  }
+
+  onKey(event) {
+    const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+    if (hasModifier(event) || (!by && event.key !== "Home")) return;
+    event.preventDefault();
+    if (!by) {
+      this.snap(this.at.row);
+      return;
+    }
+    const step = (2 * this.view.extent) / this.view.factor / KEY_STEPS;
+    this.moveTo(this.at.point.map((each, axis) => each + step * by[axis]));
+    this.row.readOut(this.matrix);
+  }
+
+  // The weights of the query as it stands: those of the run where it is the run's.
+  weights() {
+    const { header, at } = this;
+    if (at.own) return this.part(this.pattern, at.row);
+    const scores = this.scores(at.point).map((score) => score / header.temperature);
+    const sink = header.sink === null ? -Infinity : header.sink;
+    const largest = scores.reduce((one, two) => Math.max(one, two), sink);
+    const powers = scores.map((score) => Math.exp(score - largest));
+    const sum = powers.reduce((one, two) => one + two, Math.exp(sink - largest));
+    return Float32Array.from(powers, (power) => power / sum);
+  }
+
+  // What the softmax reads, before the temperature; -Infinity where masked.
+  scores([x, y]) {
+    const { header, at } = this;
+    const allowed = this.part(this.mask, at.row);
+    const bias = this.bias && this.part(this.bias, at.row);
+    return Float64Array.from(at.rest, (rest, key) => {
+      if (!allowed[key]) return -Infinity;
+      const across = x * (this.keys[2 * key] + header.mean[0]);
+      const up = y * (this.keys[2 * key + 1] + header.mean[1]);
+      let score = header.scale * (across + up) + rest;
+      if (header.softcap !== null) score = header.softcap * Math.tanh(score / header.softcap);
+      return bias ? score + bias[key] : score;
+    });
+  }
+
+  draw() {
+    this.width = this.measure();
+    this.theme = themeOf(this.root);
+    const wide = this.width >= NARROW;
+    this.root.classList.toggle("narrow", !wide);
+    const size = Math.round(wide ? Math.min(this.width * 0.58, TALLEST * 1.3) : this.width);
+    this.view = viewOf(this, size, Math.min(TALLEST, size));
+    if (wide) this.row.panel.style.height = `${this.view.height}px`;
+    else this.row.panel.style.removeProperty("height");
+    const range = colourRange(["attention weight of a key"], "0", this.table, "1");
+    const border = element("span", "", "thin lines: beyond them another key gets the largest weight");
+    this.legend.replaceChildren(range, border);
+    this.row.measure(this.header.keys.length);
+    this.drawQuery(true);
+  }
+
+  // All that changes while the query moves; `borders`: also the lines where the heaviest key changes.
+  drawQuery(borders = false) {
+    const { header, at } = this;
+    this.shown = this.weights();
+    this.root.weights = this.shown;
+    if (borders) this.borders = bordersOf(this);
+    const allowed = this.part(this.mask, at.row);
+    const rows = { size: 1, labels: [header.queries[at.row]], notes: [] };
+    const columns = { size: header.keys.length, labels: header.keys };
+    this.matrix = { rows, columns, values: this.shown, allowed };
+    paintPlane(this.cells, this);
+    sizedCanvas(this.marks, this.view.width, this.view.height);
+    this.row.draw(this.matrix, this.theme);
+    this.describe();
+  }
+
+  describe() {
+    const { header, at } = this;
+    this.root.classList.toggle("moved", !at.own);
+    this.badge.textContent = at.own ? "the run" : "moved";
+    this.back.disabled = at.own;
+    const share = header.shares[0] + header.shares[1];
+    const outside = `the query has length ${threeDigits(header.outside[at.row])}`;
+    this.note.textContent = at.own
+      ? `Weights of the run. The plane holds ${(100 * share).toFixed(0)}% of the keys' variance; outside of it ${outside}. Drag q.`
+      : `Computed in the browser from the run's keys and values. Outside the plane ${outside}; that part stays while you move it, and counts in every score.`;
+    const { length, cosine } = this.changeOfResult();
+    this.change.textContent = at.own
+      ? `z, the weighted sum of the values, has length ${threeDigits(length)}`
+      : `z: length ${threeDigits(length)}, cosine with the run's z ${cosine.toFixed(3)}`;
+    Object.assign(this.change.dataset, { length, cosine });
+    const most = this.shown.indexOf(Math.max(...this.shown));
+    const heaviest = `${header.keys[most]} has the largest weight, ${this.shown[most].toFixed(3)}`;
+    const how = "Arrow keys move the query, Home puts it back.";
+    this.marks.setAttribute("aria-label", `${header.title}: ${header.keys.length} keys in a plane; ${heaviest}. ${how}`);
+  }
+
+  // Length of z = sum of weight times value, and its cosine with the z of the run's row.
+  changeOfResult() {
+    const size = this.header.d_v;
+    const z = new Float64Array(size);
+    this.shown.forEach((weight, key) => {
+      for (let part = 0; part < size; part += 1) z[part] += weight * this.values[key * size + part];
+    });
+    const own = this.z.subarray(this.at.row * size, (this.at.row + 1) * size);
+    const dot = (one, two) => one.reduce((sum, each, part) => sum + each * two[part], 0);
+    const lengths = Math.sqrt(dot(z, z) * dot(own, own));
+    return { length: Math.sqrt(dot(z, z)), cosine: lengths ? dot(z, own) / lengths : 0 };
+  }
+
+  // The point of the plane under the pointer, in the query's units.
+  pointAt({ clientX, clientY }) {
+    const box = this.marks.getBoundingClientRect();
+    return fromPixels(this.view, clientX - box.left, clientY - box.top);
+  }
+
+  queryNear({ clientX, clientY }) {
+    const box = this.marks.getBoundingClientRect();
+    const distances = this.header.queries.map((_, row) => {
+      const [x, y] = toPixels(this.view, this.placeOf(row), this.view.factor);
+      return Math.hypot(x - (clientX - box.left), y - (clientY - box.top));
+    });
+    const nearest = distances.indexOf(Math.min(...distances));
+    return distances[nearest] <= NEAR ? nearest : null;
+  }
+
+  hover(event) {
+    if (!this.header) return;
+    const box = event && this.marks.getBoundingClientRect();
+    const key = event && keyNear(this, event.clientX - box.left, event.clientY - box.top);
+    this.tip.hidden = key === null;
+    if (key === null) return;
+    const allowed = this.part(this.mask, this.at.row)[key];
+    const weight = allowed ? exactText(this.shown[key]) : "0, masked";
+    this.showTip([element("strong", "", `weight ${weight}`), element("div", "", `key ${this.header.keys[key]}`)], event);
+  }
+
+  paint(canvas, caption) {
+    return paintMoveQuery(this, canvas, caption);
+  }
+}

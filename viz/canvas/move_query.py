@@ -1,0 +1,35 @@
+"""A head's keys in a plane, and a query to move in it, as the payload of the move_query component."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from viz.canvas.matrices import colour_scales
+from viz.canvas.payload import pack
+from viz.theme import KEY, QUERY, WEIGHTS
+
+Array = np.ndarray
+ARRAYS = ("keys", "queries", "rest", "pattern", "v", "z")
+"""in the order of the payload; after them `mask`, and `bias` where there is one"""
+
+
+def move_query(
+    cells: Mapping[str, Array], queries: Sequence[str], keys: Sequence[str], bias: Array | None, **header: Any
+) -> bytes:
+    """The payload (viz.canvas.payload.pack).
+
+    Args:
+        cells: keys (key, 2) from their mean, queries (query, 2) and rest (query, key) of the plane; the run's pattern
+            (query, key), v (key, d_v), z (query, d_v) and mask (query, key).
+        queries: plain-text name of each query.
+        keys: plain-text name of each key.
+        bias: (query, key), added before the softmax; None: nothing is.
+        header: title; row, the chosen query; mean, of the keys in the plane; shares of variance; outside, of each
+            query; scale, softcap, sink and temperature of the run.
+    """
+    header |= {"queries": list(queries), "keys": list(keys), "d_v": cells["v"].shape[1], "biased": bias is not None}
+    header |= {"colours": colour_scales()[WEIGHTS], "query_colour": QUERY, "key_colour": KEY}
+    arrays = [cells[name].astype("<f4") for name in ARRAYS]
+    biases = [] if bias is None else [bias.astype("<f4")]
+    return pack(header, [*arrays, cells["mask"].astype(np.uint8), *biases])
