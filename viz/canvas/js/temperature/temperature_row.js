@@ -1,4 +1,4 @@
-// needs: temperature/temperature_row.css
+// needs: shared/row_bars.css
 // The chosen row of the temperature component: a bar and a number for each key, and the entropy. All bars are on one canvas
 // and all numbers in one text: an element for each key would take most of the time of a move.
 
