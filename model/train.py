@@ -75,6 +75,7 @@ HELP = {
     "evaluate_every": "steps between evaluations on --dev",
     "average": "number of evaluations whose weights are averaged (section 6.1)",
     "precision": "of matrix products; weights, sums and Adam's moments stay float32",
+    "optimizer": "muon: Muon (Jordan et al. 2024) for the matrices of the layers, Adam for everything else",
     "seed": "of the initial weights, dropout and the order of sentences",
 }
 

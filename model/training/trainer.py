@@ -53,7 +53,24 @@ class TrainingOptions:
     """number of evaluations whose weights are averaged (section 6.1)"""
     precision: Literal["float32", "bfloat16"] = "float32"
     """of matrix products; sums, weights and Adam's moments stay float32"""
+    optimizer: Literal["adam", "muon"] = "adam"
+    """muon: Muon (Jordan et al. 2024) for the matrices of the layers, Adam for everything else"""
     seed: int = 0
+
+
+def make_optimizers(model: nn.Module, name: Literal["adam", "muon"]) -> list[torch.optim.Optimizer]:
+    """Adam with the paper's constants (section 5.3) for all parameters; with muon, Muon for the layers' matrices.
+
+    Muon's steps get the size of Adam's, so that one learning rate serves both.
+    """
+    parameters = dict(model.named_parameters())
+    matrices = {path for path, each in parameters.items() if name == "muon" and each.ndim == 2 and ".layers." in path}
+    others = [each for path, each in parameters.items() if path not in matrices]
+    adam = torch.optim.Adam(others, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    if not matrices:
+        return [adam]
+    inside = [parameters[path] for path in parameters if path in matrices]
+    return [adam, torch.optim.Muon(inside, lr=0.0, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")]
 
 
 @dataclass
@@ -90,7 +107,7 @@ class Trainer:
         self.options, self.evaluate = options, evaluate
         self.task = TASKS[model.config.family]
         self.device = next(model.parameters()).device.type
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        self.optimizers = make_optimizers(model, options.optimizer)
         self.progress = Progress()
         self.rank, self.world = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
         self.parallel: nn.Module = DistributedDataParallel(model) if self.world > 1 else model
@@ -150,15 +167,17 @@ class Trainer:
         totals = torch.stack([loss.detach().double(), tokens.double()])
         if self.world > 1:
             dist.all_reduce(totals)
-        self.optimizer.zero_grad()
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
         # DDP averages over processes; times their number, this is the gradient per token over all of them.
         (loss * self.world / totals[1].float()).backward()
         step = self.progress.step = self.progress.step + 1
         rate = noam(step, self.model.config.d_model, self.options.warmup, self.options.lr_factor)
         rate *= cooldown(step, self.options.steps, self.options.cooldown)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self.optimizer.step()
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
         loss_sum, token_sum = totals.tolist()
         self.progress.loss += loss_sum
         self.progress.loss_tokens += int(token_sum)
@@ -175,7 +194,7 @@ class Trainer:
             row = {
                 "step": self.progress.step,
                 "epoch": self.progress.epoch,
-                "learning_rate": self.optimizer.param_groups[0]["lr"],
+                "learning_rate": self.optimizers[0].param_groups[0]["lr"],
                 "train_loss": train_loss,
                 "hours": self.progress.seconds / 3600,
                 "tokens_per_second": self.progress.tokens / self.progress.seconds,
@@ -215,11 +234,11 @@ class Trainer:
             pd.concat([earlier, pd.DataFrame([row])]).to_csv(temporary, index=False, float_format="%.6g")
 
     def save(self) -> None:
-        """Replace the state on disk: weights, Adam's moments and progress."""
+        """Replace the state on disk: weights, the optimizers' moments and progress."""
         state = {
             "progress": asdict(self.progress),
             "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
         }
         with atomic_write(self.folder / "state.pt") as path:
             torch.save(state, path)
@@ -228,7 +247,9 @@ class Trainer:
         """Return to the state on disk; whatever came after it is repeated identically."""
         state = torch.load(self.folder / "state.pt", weights_only=True, map_location=self.device)
         self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        states = state["optimizers"] if "optimizers" in state else [state["optimizer"]]  # before Muon there was one
+        for optimizer, moments in zip(self.optimizers, states, strict=True):
+            optimizer.load_state_dict(moments)
         self.progress = Progress(**state["progress"])
         if self.rank == 0:
             for file in (self.folder / "averaging").glob("*.safetensors"):

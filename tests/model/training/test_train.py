@@ -76,9 +76,9 @@ def test_a_run_killed_outright_and_resumed_ends_as_the_uninterrupted_one(command
     one, other = (torch.load(tmp_path / name / "state.pt", weights_only=True) for name in ("killed", "whole"))
     for name, tensor in one["model"].items():
         assert torch.equal(tensor, other["model"][name]), name
-    for number, moments in one["optimizer"]["state"].items():
+    for number, moments in one["optimizers"][0]["state"].items():
         for name, tensor in moments.items():
-            assert torch.equal(tensor, other["optimizer"]["state"][number][name]), (number, name)
+            assert torch.equal(tensor, other["optimizers"][0]["state"][number][name]), (number, name)
 
 
 def test_two_processes_hold_the_same_weights_and_learn_what_one_learns(command, tmp_path):

@@ -61,8 +61,10 @@ def assert_same_training(one: Trainer, other: Trainer) -> None:
     assert replace(one.progress, seconds=0) == replace(other.progress, seconds=0)
     for name, tensor in one.model.state_dict().items():
         assert torch.equal(tensor, other.model.state_dict()[name]), name
-    for moments, others in zip(one.optimizer.state.values(), other.optimizer.state.values(), strict=True):
-        assert all(torch.equal(moments[name], others[name]) for name in ("step", "exp_avg", "exp_avg_sq"))
+    for ours, theirs in zip(one.optimizers, other.optimizers, strict=True):
+        for moments, others in zip(ours.state.values(), theirs.state.values(), strict=True):
+            assert moments
+            assert all(torch.equal(moments[name], others[name]) for name in moments)
 
 
 def assert_same_files(one: Path, other: Path) -> None:
@@ -79,11 +81,12 @@ def assert_same_files(one: Path, other: Path) -> None:
     pd.testing.assert_frame_equal(*logs, check_exact=True)
 
 
-@pytest.mark.parametrize("killed_after", [1, 4, 7, 11])
-def test_a_resumed_run_is_the_uninterrupted_run_bit_for_bit(new_trainer, tmp_path, killed_after):
-    whole = run(new_trainer(tmp_path / "whole"))
-    run(new_trainer(tmp_path / "parts"), until=killed_after)
-    resumed = new_trainer(tmp_path / "parts", replace(OPTIONS, seed=OPTIONS.seed))
+@pytest.mark.parametrize(("killed_after", "optimizer"), [(1, "adam"), (4, "adam"), (7, "muon"), (11, "muon")])
+def test_a_resumed_run_is_the_uninterrupted_run_bit_for_bit(new_trainer, tmp_path, killed_after, optimizer):
+    options = replace(OPTIONS, optimizer=optimizer)
+    whole = run(new_trainer(tmp_path / "whole", options))
+    run(new_trainer(tmp_path / "parts", options), until=killed_after)
+    resumed = new_trainer(tmp_path / "parts", options)
     torch.rand(100)
     resumed.resume()
     assert resumed.progress.step == killed_after
@@ -186,7 +189,7 @@ def test_one_step_is_adam_on_the_mean_loss_per_token(new_trainer, tmp_path):
     (loss / (batch.tgt_out != PAD).sum()).backward()
     run(trainer)
     rate = noam(1, 16, 10)
-    group = trainer.optimizer.param_groups[0]
+    group = trainer.optimizers[0].param_groups[0]
     assert (group["lr"], group["betas"], group["eps"]) == (rate, (0.9, 0.98), 1e-9)
     for name, tensor in trainer.model.named_parameters():
         torch.testing.assert_close(tensor.grad, before.get_parameter(name).grad, rtol=1e-4, atol=1e-6)
@@ -194,6 +197,23 @@ def test_one_step_is_adam_on_the_mean_loss_per_token(new_trainer, tmp_path):
         assert moved.max() <= rate * 1.01, name
         large = tensor.grad.abs() > 1e-4
         torch.testing.assert_close(moved[large], torch.full_like(moved[large], rate), rtol=1e-2, atol=0)
+
+
+def test_muon_moves_the_matrices_of_the_layers_in_steps_as_large_as_adams(new_trainer, tmp_path):
+    """Its step is a matrix whose singular values are alike: no direction of the layer learns much faster than another."""
+    options = replace(OPTIONS, steps=1, max_tokens=10_000, sampling=0.0, optimizer="muon")
+    trainer = new_trainer(tmp_path, options, dropout=0.0)
+    before = copy.deepcopy(trainer.model)
+    run(trainer)
+    rate = noam(1, 16, 10)
+    for name, tensor in trainer.model.named_parameters():
+        moved = (tensor - before.get_parameter(name)).detach()
+        if tensor.ndim == 2 and ".layers." in name:
+            values = torch.linalg.svdvals(moved)
+            assert 0.05 * rate < moved.square().mean().sqrt() < rate, name
+            assert values[0] < 3 * values[len(values) // 2], name
+        else:
+            assert moved.abs().max() <= rate * 1.01, name
 
 
 def test_pairs_that_are_all_too_long_are_refused(new_trainer, tmp_path):
