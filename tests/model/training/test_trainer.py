@@ -200,7 +200,7 @@ def test_one_step_is_adam_on_the_mean_loss_per_token(new_trainer, tmp_path):
 
 
 def test_muon_moves_the_matrices_of_the_layers_in_steps_as_large_as_adams(new_trainer, tmp_path):
-    """Its step is a matrix whose singular values are alike: no direction of the layer learns much faster than another."""
+    """The singular values of a step are alike: no direction of a matrix learns much faster than another."""
     options = replace(OPTIONS, steps=1, max_tokens=10_000, sampling=0.0, optimizer="muon")
     trainer = new_trainer(tmp_path, options, dropout=0.0)
     before = copy.deepcopy(trainer.model)
