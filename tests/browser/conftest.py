@@ -138,7 +138,16 @@ class Visitor:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until the page has run to its end and everything is drawn."""
+        """Wait until the page has run to its end and everything is drawn; fails with what the page says instead."""
+        from playwright.sync_api import TimeoutError as TooLong
+
+        try:
+            self._wait_until_drawn()
+        except TooLong as error:
+            error.add_note(f"{self.page.url} shows:\n{self.picture()[-3000:]}")
+            raise
+
+    def _wait_until_drawn(self) -> None:
         self.page.wait_for_selector("text=/The picture is the model|Nothing to show yet/")
         self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
         self.page.wait_for_function("!document.querySelector('[data-stale=true], [data-testid=stSkeleton]')")
