@@ -74,20 +74,41 @@ def standalone_html(title: str, pictures: Sequence[Any], facts: Mapping[str, str
         facts: name -> text. Title and facts are plain text; they are escaped here.
     """
     plotly = any(not isinstance(picture, Drawing) for picture in pictures)
-    body = "".join(
-        f"<section>{_component(picture, number) if isinstance(picture, Drawing) else _plotly(picture)}</section>\n"
+    drawings = {number: picture for number, picture in enumerate(pictures) if isinstance(picture, Drawing)}
+    places = (
+        f'<div id="picture-{number}"></div>' if number in drawings else _plotly(picture)
         for number, picture in enumerate(pictures)
     )
+    body = "".join(f"<section>{place}</section>\n" for place in places)
     entries = ((html.escape(name), html.escape(text)) for name, text in facts.items())
     rows = "".join(f"<dt>{name}</dt><dd dir='auto'>{text}</dd>" for name, text in entries)
+    return html_page(
+        title,
+        f"<h1>{html.escape(title)}</h1>\n{body}<dl>{rows}</dl>{mounting_scripts(drawings)}",
+        f"<script>{get_plotlyjs()}</script>" if plotly else "",
+    )
+
+
+def html_page(title: str, body: str, head: str = "") -> str:
+    """An HTML page that may load nothing; `title` is plain text, `body` and `head` are HTML."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width">'
-        f"<title>{html.escape(title)}</title><style>{STYLE}</style>"
-        f"{f'<script>{get_plotlyjs()}</script>' if plotly else ''}</head>\n"
-        f"<body><h1>{html.escape(title)}</h1>\n{body}<dl>{rows}</dl></body></html>\n"
+        f"<title>{html.escape(title)}</title><style>{STYLE}</style>{head}</head>\n"
+        f"<body>{body}</body></html>\n"
     )
+
+
+def mounting_scripts(drawings: Mapping[int, Drawing]) -> str:
+    """Scripts that draw each picture in the page's element `picture-{number}`; one for all that a component draws.
+
+    As in the app, each has a shadow root of its own; what it sends to the app is ignored.
+    """
+    by_component: dict[str, dict[int, Drawing]] = {}
+    for number, drawing in drawings.items():
+        by_component.setdefault(drawing.component, {})[number] = drawing
+    return "".join(_mounting_script(name, group) for name, group in by_component.items())
 
 
 def _plotly(figure: Any) -> str:
@@ -95,20 +116,23 @@ def _plotly(figure: Any) -> str:
     return figure.to_html(full_html=False, include_plotlyjs=False, config=config)
 
 
-def _component(drawing: Drawing, number: int) -> str:
-    """The component in a shadow root of its own, as in the app; what it sends to the app is ignored."""
-    script, style = sources(drawing.component)
+def _mounting_script(component: str, drawings: Mapping[int, Drawing]) -> str:
+    script, style = sources(component)
+    inside = json.dumps(f"<style>{style}</style><div class='{component} component'></div>")
+    pictures = ", ".join(f"[{number}, {_data(drawing)}]" for number, drawing in drawings.items())
+    return (
+        f'<script type="module">\n{script}\nfor (const [number, data] of [{pictures}]) {{\n'
+        "  const host = document.getElementById(`picture-${number}`);\n"
+        "  const parentElement = host.attachShadow({ mode: 'open' });\n"
+        f"  parentElement.innerHTML = {inside};\n"
+        "  mount({ parentElement, data, setTriggerValue() {}, setStateValue() {} });\n}\n</script>"
+    )
+
+
+def _data(drawing: Drawing) -> str:
+    """The payload as JavaScript."""
     if isinstance(drawing.data, bytes):
         code = base64.b64encode(drawing.data).decode()
-        data = f"Uint8Array.from(atob('{code}'), (letter) => letter.charCodeAt(0)).buffer"
-    else:
-        # Inside a script: typed text must not be able to close it.
-        data = json.dumps(drawing.data).replace("<", "\\u003c")
-    inside = json.dumps(f"<style>{style}</style><div class='{drawing.component} component'></div>")
-    return (
-        f'<div id="picture-{number}"></div><script type="module">\n{script}\n'
-        f"const host = document.getElementById('picture-{number}');\n"
-        "const parentElement = host.attachShadow({ mode: 'open' });\n"
-        f"parentElement.innerHTML = {inside};\n"
-        f"mount({{ parentElement, data: {data}, setTriggerValue() {{}}, setStateValue() {{}} }});\n</script>"
-    )
+        return f"Uint8Array.from(atob('{code}'), (letter) => letter.charCodeAt(0)).buffer"
+    # Inside a script: typed text must not be able to close it.
+    return json.dumps(drawing.data).replace("<", "\\u003c")

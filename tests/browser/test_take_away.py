@@ -14,9 +14,10 @@ import pytest
 
 from model.checkpoints.translator import Translator
 from tests.browser.conftest import PATIENCE, Visitor
+from viz.notebook import heads, lines, steps
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, Request
+    from playwright.sync_api import Browser, FrameLocator, Page, Request
 
 SOURCE = "A dog & a <b>cat</b> run."
 QUERY = {"source": SOURCE, "kind": "Cross-attention", "layer": "1", "head": "2"}
@@ -123,6 +124,37 @@ def test_the_page_of_a_component_opens_without_a_network_and_works(
         page.get_by_role("slider").press("ArrowRight")
         assert "redrawn" in page.locator(".badge").inner_text()
         assert not np.allclose(page.locator(".temperature").evaluate(read), weights)
+
+
+def test_outputs_in_an_exported_notebook_show_the_run_without_a_network(
+    browser: "Browser", tmp_path: Path, translator: Translator
+) -> None:
+    trace = translator.trace(SOURCE)
+    outputs = (heads(trace), lines(trace, "cross", 1, heads=[2]), steps(trace, "cross", 1, 2))
+    style = "<style>button, canvas { display: none !important }</style>"  # of the notebook: it must not reach a picture
+    cells = "".join(f'<div id="picture-{n}">{output._repr_html_()}</div>' for n, output in enumerate(outputs))
+    (tmp_path / "notebook.html").write_text(f"<!DOCTYPE html><meta charset=utf-8>{style}{cells}", encoding="utf-8")
+    with opened_offline(browser, tmp_path / "notebook.html") as page:
+        mosaic, between, in_steps = (page.frame_locator("iframe").nth(n) for n in range(3))
+        assert number_read_out(mosaic, ".mosaic", "ArrowDown", r"largest ([0-9.]+)") == pytest.approx(
+            trace.attention("encoder_self", 1).pattern[0].max(), abs=1e-4
+        )
+        largest = trace.attention("cross", 1).pattern[2, 0].max()
+        assert number_read_out(between, ".lines", "ArrowDown", r"most, ([0-9.]+)") == pytest.approx(largest, abs=1e-3)
+        in_steps.get_by_text("5. Softmax").click()
+        exact = number_read_out(in_steps, "details[open] .matrices", "Home", r", ([0-9.]+), query 0")
+        assert exact == pytest.approx(trace.attention("cross", 1).pattern[2, 0, 0])
+        for frame in page.frames[1:]:
+            frame.wait_for_function("frameElement.clientHeight === document.body.offsetHeight")
+
+
+def number_read_out(frame: "FrameLocator", picture: str, key: str, pattern: str) -> float:
+    """The number that a screen reader hears after the key is pressed in the last part of a picture."""
+    root = frame.locator(picture)
+    root.locator("[role=application]").last.press(key)
+    found = re.search(pattern, root.locator(".spoken").inner_text())
+    assert found, root.locator(".spoken").inner_text()
+    return float(found[1])
 
 
 def test_a_small_window_shows_all_of_the_export_box(server: str, visitor: Visitor) -> None:
