@@ -1,6 +1,6 @@
 """The app's pictures in a notebook: `heads(trace)`, `lines(trace)`, `steps(trace)` as a cell's last line show them.
 
-The output is an HTML page of its own in an <iframe>: it has its scripts and numbers inside, loads nothing, and shares no
+The output is an HTML page of its own in an <iframe>: it has scripts and numbers inside, loads nothing, and shares no
 styles and no names with the notebook or with other outputs. It stays in the file that a notebook is exported to.
 """
 
