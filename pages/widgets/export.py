@@ -11,7 +11,7 @@ import streamlit as st
 
 from pages.compute.view import View
 from pages.widgets.canvas import component
-from pages.widgets.snippet import Calls, call_arrays, snippet
+from pages.widgets.snippet import Calls, call_arrays, notebook, snippet
 from viz.drawing import Drawing, standalone_html
 
 LONGEST_SOURCE = 110
@@ -39,7 +39,7 @@ def export(
     pictures: tuple[Picture, ...] = (),
     label: str = "Export",
 ) -> None:
-    """Offer pictures (PNG, SVG, HTML), numbers (CSV, NPZ) and the Python that computes these again.
+    """Offer pictures (PNG, SVG, HTML), numbers (CSV, NPZ) and the Python that computes these again, also as a notebook.
 
     Args:
         view: the run they come from.
@@ -60,6 +60,8 @@ def export(
         lambda: _csv(facts, numbers_table(calls) if table is None else table),
     )
     files["NPZ: all arrays, for numpy.load"] = ("npz", lambda: _npz(facts | tokens, calls))
+    program = snippet(view, calls, f"Attention Explorer: the numbers of {name}\nThis view: {_link()}")
+    files["IPYNB: the Python below, as a notebook"] = ("ipynb", lambda: notebook(program, name, facts).encode())
     with st.expander(label, icon=":material/download:"):
         if pictures:
             _save_buttons(view, stem, pictures)
@@ -68,8 +70,7 @@ def export(
                 key = f"export-{name}-{ending}"
                 st.download_button(label, data=content, file_name=f"{stem}.{ending}", key=key, on_click="ignore")
         st.caption("Python that computes these numbers again, to be run in the project's folder:")
-        about = f"Attention Explorer: the numbers of {name}\nThis view: {_link()}"
-        st.code(snippet(view, calls, about), language="python", height=320)
+        st.code(program, language="python", height=320)
 
 
 def export_tab(view: View, name: str, calls: Calls, *pictures: Picture, table: pd.DataFrame | None = None) -> None:

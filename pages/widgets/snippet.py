@@ -3,6 +3,7 @@
 What a person typed appears in it only inside the `repr` of strings and frozen dataclasses, so nothing typed is run.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import cached_property
@@ -94,6 +95,27 @@ def snippet(view: View, calls: Calls, about: str) -> str:
             "",
         ]
     )
+
+
+def notebook(program: str, name: str, facts: Mapping[str, str]) -> str:
+    """A program of `snippet` as a Jupyter notebook (nbformat 4.5), with the app's pictures of its run below.
+
+    Args:
+        program: a block between blank lines becomes a cell.
+        name: of the numbers.
+        facts: which run and view they are of, for the file's metadata.
+    """
+    title = f"# Attention Explorer: {name}\n\nTo be opened in the project's folder, with its Python as the kernel."
+    shown = "from viz.notebook import heads, lines, steps", "heads(trace)", "lines(trace, kind, layer, [head])"
+    markdown = {"cell_type": "markdown", "id": "title", "metadata": {}, "source": title}
+    code = [
+        {"cell_type": "code", "id": f"code-{number}", "metadata": {}, "source": source}
+        | {"execution_count": None, "outputs": []}
+        for number, source in enumerate((*program.strip().split("\n\n"), *shown))
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}, "attention_explorer": dict(facts)}
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": [markdown, *code]}, indent=1)
 
 
 class _Program:

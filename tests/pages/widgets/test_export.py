@@ -120,7 +120,7 @@ def test_every_file_says_which_run_and_which_view_it_is_of(
         files.clear()
         app.switch_page(page).run()
     endings = {name.rsplit(".", 1)[1] for name in files}
-    assert endings >= {"csv", "npz"}
+    assert endings >= {"csv", "npz", "ipynb"}
     assert "html" in endings or page == "pages/training.py", "without a log a training has no curves"
     for name, content in files.items():
         said = facts_in(name, content)
@@ -136,6 +136,8 @@ def facts_in(name: str, content: bytes) -> Any:
             return {key: str(file[key]) for key in ("source", "view", "checkpoint", "checkpoint_sha256")}
     if name.endswith(".csv"):
         return pd.read_csv(io.BytesIO(content)).iloc[0]
+    if name.endswith(".ipynb"):
+        return json.loads(content)["metadata"]["attention_explorer"]
     entries = re.findall(r"<dt>(.*?)</dt><dd dir='auto'>(.*?)</dd>", content.decode(), re.DOTALL)
     return {key: html.unescape(value) for key, value in entries}
 

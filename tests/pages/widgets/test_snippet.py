@@ -1,6 +1,7 @@
 """A run as a Python program: it computes the same numbers, and runs nothing that was typed."""
 
 import ast
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from model.checkpoints.store import load_checkpoint
 from model.interventions import AttentionTemperature, FrozenPattern, HeadGate, MaskEdit, PermutedAttention
 from pages.compute.runs import Request
 from pages.compute.view import Place, View
-from pages.widgets.snippet import Call, call_arrays, snippet
+from pages.widgets.snippet import Call, call_arrays, notebook, snippet
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -78,6 +79,29 @@ def test_what_was_typed_stands_in_the_program_as_one_literal(text: str, opened: 
     plain = program_of(trace, Request("A dog.", "x", 1))
     typed = program_of(trace, Request(text, text, 1), text.split("\n")[0])
     assert [type(node) for node in ast.walk(ast.parse(typed))] == [type(node) for node in ast.walk(ast.parse(plain))]
+
+
+@pytest.mark.parametrize("text", ["A dog.\n\nA cat.", HOSTILE[1]])
+def test_the_cells_of_the_notebook_compute_the_same_and_end_in_pictures(text: str, opened: "Translator") -> None:
+    trace = opened.trace(text, "Ein Hund.", 1)
+    program = program_of(trace, Request(text, "Ein Hund.", 1), "a test\n\nof cells")
+    file = json.loads(notebook(program, "a test", {"source": text}))
+    assert (file["nbformat"], file["nbformat_minor"]) == (4, 5)
+    assert file["metadata"]["attention_explorer"] == {"source": text}
+    first, *cells = file["cells"]
+    assert set(first) == {"cell_type", "id", "metadata", "source"}
+    assert len({cell["id"] for cell in file["cells"]}) == len(file["cells"])
+    namespace: dict[str, Any] = {}
+    for cell in cells:
+        assert set(cell) == {"cell_type", "id", "metadata", "source", "execution_count", "outputs"}
+        *statements, last = ast.parse(cell["source"]).body
+        if not isinstance(last, ast.Expr):
+            exec(compile(cell["source"], cell["id"], "exec"), namespace)
+            continue
+        assert not statements
+        assert "<iframe" in eval(cell["source"], namespace)._repr_html_()
+    np.testing.assert_array_equal(namespace["arrays"]["pattern"], trace.attention("cross", 1).pattern[2])
+    assert isinstance(last, ast.Expr), "the last cell shows a picture"
 
 
 def test_changes_are_made_on_the_tokens_of_the_run_before(opened: "Translator") -> None:
