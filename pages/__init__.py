@@ -247,6 +247,14 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 ),
             ),
             Page(
+                path="pages/glossary.py",
+                title="Glossary",
+                icon=":material/menu_book:",
+                summary="Every term in plain words, with its formula, its other names, and a link to where it is live.",
+                look_for="Look up a word, and follow its link to see it on your own sentence.",
+                ignores=("kind", "layer", "head"),
+            ),
+            Page(
                 path="pages/model_card.py",
                 title="Model card",
                 icon=":material/id_card:",

@@ -29,6 +29,7 @@ from pages.compute.runs import Continuation, Request, open_translator, run
 from pages.compute.view import KINDS, Place
 from pages.frame.changes import kept_changes
 from pages.frame.examples import example_menu, examples_of
+from pages.frame.find_word import find_word
 from pages.frame.here import show_here
 from pages.frame.menu import HOME
 from pages.frame.tour import TOUR, track_progress
@@ -114,6 +115,7 @@ def _sidebar(page: Page, address: str) -> Inputs:
             effect = st.container()
             with where:
                 place = _place(translator, page, address, _ignored(page, tau, scope), notes)
+        find_word()
         _link_and_reset()
     kept = kept_changes(translator, editing=page.path.endswith("what_if.py"))
     changes = (*(() if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)), *kept)

@@ -1,30 +1,72 @@
-"""Words that a newcomer may not know, each explained once; tooltips take them from here."""
+"""The words of this field, each explained once in glossary.toml: for tooltips, the search and the page Glossary."""
 
-GLOSSARY = {
-    "beam": "At each step beam search keeps the most probable prefixes, here 4, and continues each of them. Greedy "
-    "decoding keeps one.",
-    "typed target": "A translation that you write. The model reads it instead of decoding its own, and every number "
-    "says how the model sees your words.",
-    "teacher-forced": "The decoder reads a finished translation, token by token, whatever it would have written "
-    "itself. That way two runs have the same rows and can be compared.",
-    "nats": "The unit of natural logarithms. A token with log p = −1 nat has the probability e⁻¹ = 37 %, −2 nats 14 %; "
-    "1 nat is 1.44 bits.",
-    "confidence": "The largest weight of each row, averaged over the rows: 1 means that every token attends to one "
-    "token only.",
-    "norm-weighted": "How much each key really adds to the output: its attention weight times the length of its value "
-    "vector after W_O. A large weight on a short vector adds little.",
-    "rollout": "Attention followed through all layers down to the input: the layers' maps, averaged over heads and "
-    "mixed half and half with the residual, are multiplied.",
-    "renormalise": "Divide what is left of a row by its sum, so that the row sums to 1 again.",
-    "entropy": "How spread out a row of weights is, in bits: 0 if all weight is on one key, 3 if it is spread evenly "
-    "over 8 keys.",
-    "temperature": "What the softmax reads is divided by τ: below 1 the weights become sharper, above 1 flatter; 1 is "
-    "the model as trained.",
-}
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import streamlit as st
+
+from pages import page_of
+from pages.widgets.page_links import link_with
+
+FILE = Path(__file__).with_name("glossary.toml")
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term and where it is live."""
+
+    name: str
+    text: str
+    """what it means: Markdown, no tokens or typed text"""
+    page: str
+    """the name of the file of a page that shows it"""
+    query: Mapping[str, str] = field(default_factory=dict)
+    """what to add to that page's URL: the tab"""
+    others: tuple[str, ...] = ()
+    """names that other people use"""
+    formula: str = ""
+    """LaTeX"""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.name, *self.others
+
+    @property
+    def tab(self) -> str:
+        """The title of the tab that shows it; empty if the page itself does."""
+        return next(iter(self.query.values()), "")
+
+
+@cache
+def terms() -> tuple[Term, ...]:
+    """All terms, in the order of the alphabet."""
+    entries = tomllib.loads(FILE.read_text(encoding="utf-8"))["term"]
+    found = [Term(**{**entry, "others": tuple(entry.get("others", ()))}) for entry in entries]
+    return tuple(sorted(found, key=lambda term: term.name.casefold()))
+
+
+def find_terms(word: str) -> list[Term]:
+    """The terms with this word in one of their names, or in their explanation; the former first."""
+    wanted = " ".join(word.casefold().split())
+    named = [term for term in terms() if any(wanted in name.casefold() for name in term.names)]
+    return named + [term for term in terms() if wanted in term.text.casefold() and term not in named]
+
+
+def show_term(term: Term, with_formula: bool = False) -> None:
+    """What the term means, and a link to where it is live."""
+    others = f" · also: {', '.join(term.others)}" if term.others else ""
+    formula = f"\n\n$$\n{term.formula}\n$$" if with_formula and term.formula else ""
+    st.markdown(f"**{term.name}**{others}\n\n{term.text}{formula}")
+    place = page_of(f"{term.page}.py").title
+    link_with(f"{place}: {term.tab}" if term.tab else place, term.page, **term.query)
 
 
 def define(*words: str) -> str:
-    """A tooltip that explains these words of the glossary."""
+    """A tooltip that explains these terms."""
+    found = {term.name: term.text for term in terms()}
     if len(words) == 1:
-        return GLOSSARY[words[0]]
-    return "  \n".join(f"**{word.capitalize()}**: {GLOSSARY[word]}" for word in words)
+        return found[words[0]]
+    return "  \n".join(f"**{word.capitalize()}**: {found[word]}" for word in words)

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 import pytest
 
 from tests.pages.figures import figure, numbers, tabs_of
-from tests.pages.test_pages import ALL_PAGES
+from tests.pages.test_pages import WITH_NUMBERS
 from viz.drawing import Drawing
 
 pytest.importorskip("streamlit")
@@ -98,7 +98,7 @@ def assert_equal_to_file(program: str, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=list(QUERIES))
-@pytest.mark.parametrize("page", ALL_PAGES)
+@pytest.mark.parametrize("page", WITH_NUMBERS)
 def test_the_python_of_a_page_computes_the_arrays_of_its_file(
     page: str, query: dict[str, str], open_app: Callable, files: dict[str, bytes]
 ) -> None:
@@ -111,7 +111,7 @@ def test_the_python_of_a_page_computes_the_arrays_of_its_file(
         assert_equal_to_file(program, files[file])
 
 
-@pytest.mark.parametrize("page", ALL_PAGES)
+@pytest.mark.parametrize("page", WITH_NUMBERS)
 def test_every_file_says_which_run_and_which_view_it_is_of(
     page: str, open_app: Callable, files: dict[str, bytes]
 ) -> None:
@@ -142,7 +142,7 @@ def facts_in(name: str, content: bytes) -> Any:
     return {key: html.unescape(value) for key, value in entries}
 
 
-@pytest.mark.parametrize("page", ALL_PAGES)
+@pytest.mark.parametrize("page", WITH_NUMBERS)
 def test_the_pictures_that_are_saved_are_those_of_the_page(page: str, open_app: Callable, offered: list[Any]) -> None:
     app = open_app("pages/translate.py", **QUERIES["own translation"])
     if page != "pages/translate.py":

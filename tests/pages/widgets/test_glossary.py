@@ -5,15 +5,64 @@ from pathlib import Path
 
 import pytest
 
-from pages.widgets.glossary import GLOSSARY, define
+from pages.widgets.glossary import define, find_terms, terms
+from tests.pages.widgets.test_export import TABS
 
 PAGES = Path(__file__).parents[3] / "pages"
+GLOSSARY = {term.name: term.text for term in terms()}
+SEARCHED = (
+    """
+architecture, encoder, decoder, cross-attention, multi-head, residual, LayerNorm, feed-forward, gradient, saliency
+KV cache, GQA, MQA, RoPE, ALiBi, pre-norm, RMSNorm, SwiGLU, BERT, GPT, T5, decoder-only, LLM, RNN, LSTM, seq2seq
+Bahdanau, scaling laws, ablation, BLEU, warm-up, Adam, dropout, beam search, fp16, NaN, quiz, code
+""".strip()
+    .replace("\n", ", ")
+    .split(", ")
+)
+"""words that people look for"""
 
 
-@pytest.mark.parametrize("word", GLOSSARY)
-def test_each_word_is_explained_on_a_page(word: str) -> None:
-    calls = [line for path in PAGES.rglob("*.py") for line in path.read_text("utf-8").splitlines() if "define(" in line]
-    assert any(f'"{word}"' in line or f"'{word}'" in line for line in calls)
+@pytest.mark.parametrize("term", terms(), ids=lambda term: term.name)
+def test_each_term_is_explained_in_a_sentence_and_has_a_place(term) -> None:
+    assert term.text.endswith(".")
+    assert (PAGES / f"{term.page}.py").exists()
+    if term.query:
+        key, *tabs = TABS[term.page]
+        assert dict(term.query) == {key: term.tab}
+        assert term.tab in tabs
+
+
+def test_no_name_belongs_to_two_terms() -> None:
+    names = [name.casefold() for term in terms() for name in term.names]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("word", SEARCHED)
+def test_what_people_look_for_is_found_by_a_name(word: str) -> None:
+    first = find_terms(f" {word.upper()} ")[0]
+    assert any(word.casefold() in name.casefold() for name in first.names)
+
+
+def test_a_word_that_is_nowhere_finds_nothing_and_no_word_finds_all() -> None:
+    assert find_terms("zebra") == []
+    assert find_terms("") == list(terms())
+
+
+def test_the_sidebar_explains_the_chosen_word_on_every_page(open_app) -> None:
+    app = open_app("pages/masks.py")
+    app.selectbox(key="find_word").set_value("GPT").run()
+    assert not app.exception
+    assert any("A decoder without an encoder" in element.value for element in app.sidebar.markdown)
+
+
+def test_the_page_shows_what_is_searched_for(open_app) -> None:
+    app = open_app("pages/glossary.py", word="softmax")
+    assert not app.exception
+    shown = [element.value for element in app.main.markdown if element.value.startswith("**")]
+    assert shown[0].startswith("**softmax**")
+    assert len(shown) >= len(find_terms("softmax"))
+    app = open_app("pages/glossary.py", word="<b>zebra</b>")
+    assert any("No term has “<b>zebra</b>”" in element.value for element in app.text)
 
 
 def test_one_word_is_a_sentence_and_several_are_told_apart() -> None:
