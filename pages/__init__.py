@@ -85,6 +85,17 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 needs=("heads whose matrices could all be found",),
             ),
         ),
+        "Learn": (
+            Page(
+                path="pages/learn.py",
+                title="Learn",
+                icon=":material/school:",
+                summary="Lessons on real runs, from recurrence to today's models: at each station one thing to do, one "
+                "to look for, and a question that the run itself answers.",
+                look_for="Each station sets a sentence and a head, and asks a question. The answer is computed from "
+                "the run on screen: change the sentence, and it changes, too.",
+            ),
+        ),
         "Understand": (
             Page(
                 path="pages/whole_model.py",

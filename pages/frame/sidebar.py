@@ -32,6 +32,7 @@ from pages.frame.examples import example_menu, examples_of
 from pages.frame.find_word import find_word
 from pages.frame.here import show_here
 from pages.frame.menu import HOME
+from pages.frame.stations import take_place
 from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers
 from pages.widgets.canvas import component
@@ -103,6 +104,8 @@ def current_inputs(file: str) -> Inputs:
 def _sidebar(page: Page, address: str) -> Inputs:
     notes = drop_non_finite_numbers()
     _go_to_linked_place()
+    if page.path.endswith("learn.py"):
+        take_place()
     with st.sidebar:
         texts, look = st.container(), st.container()
         checkpoint, device = _checkpoint_and_device(notes)

@@ -1,0 +1,219 @@
+"""Learn: the list of lessons, a station with its question, and the live views, which other pages share."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import streamlit as st
+
+from model.background.table_1 import layer_costs, operations_by_length
+from pages.compute.view import View
+from pages.frame.stations import open_list, open_station
+from pages.lessons import LESSONS
+from pages.lessons.station import Answer, Lesson, Station
+from pages.parts import layer_by_layer, positional_encoding, temperature, whole_model
+from pages.parts.rivals import show_rivals
+from pages.parts.word_order import show_order
+from pages.widgets.canvas import component, draw
+from pages.widgets.chart import axis_labels, chart
+from pages.widgets.page_links import link_with
+from viz.charts.heads_and_layers import head_map
+from viz.charts.masks import mask_maps
+from viz.charts.model_card import lengths_to_plot
+from viz.charts.positional_encoding import sum_maps
+from viz.charts.why_attention import operations_chart
+from viz.drawing import Drawing
+from viz.steps.head import Choice, head_of
+from viz.steps.steps import picture
+
+DONE, RUNGS = "stations-done", "rungs"
+"""in the session: names of the finished stations; how much of each ladder has been shown, by name"""
+TICKS = "ticks"
+"""key of the component that keeps the finished stations in the browser"""
+
+
+def show_lessons() -> None:
+    """A card for each lesson, with the stations that are done."""
+    done = _finished()
+    for start in range(0, len(LESSONS), 2):
+        for column, lesson in zip(st.columns(2), LESSONS[start : start + 2], strict=False):
+            with column.container(border=True, height="stretch"):
+                _show_card(lesson, LESSONS.index(lesson) + 1, done)
+
+
+def _show_card(lesson: Lesson, number: int, done: frozenset[str]) -> None:
+    count = len(lesson.stations)
+    ticked = [lesson.name(i) in done for i in range(count)]
+    st.markdown(f"**{number}. {lesson.title}**")
+    st.markdown(lesson.about)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        first = ticked.index(False) if not all(ticked) else 0
+        label = "Again" if all(ticked) else "Continue" if any(ticked) else "Start"
+        st.button(label, key=f"lesson-{lesson.slug}", on_click=open_station, args=(lesson, first))
+        st.caption(f"{sum(ticked)} of {count} stations done · about {lesson.minutes} minutes", width="content")
+
+
+def show_station(view: View, lesson: Lesson, number: int) -> None:
+    """What to do and to look for, the question with its ladder of hints, and the live view beside them."""
+    station, name = lesson.stations[number], lesson.name(number)
+    _show_way(lesson, number, _finished())
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        st.subheader(station.title, anchor=False)
+        _offer_return(view, lesson, number)
+        st.markdown(f"**Do.** {station.do}")
+        st.markdown(f"**Look for.** {station.look_for}")
+        if station.fits(view):
+            with st.container(border=True):
+                _show_question(view, station, name)
+        link_with(station.further, station.page, **station.tab)
+    with right:
+        if station.fits(view):
+            VIEWS[station.live](view)
+        else:
+            st.info(f"This station needs the checkpoint {station.checkpoint}.", icon=":material/info:")
+
+
+def _show_way(lesson: Lesson, number: int, done: frozenset[str]) -> None:
+    """Lesson, its stations as buttons, Back and Next."""
+    last = len(lesson.stations) - 1
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="lesson-way"):
+        st.button("All lessons", key="lessons", icon=":material/list:", type="tertiary", on_click=open_list)
+        st.markdown(f"**{LESSONS.index(lesson) + 1}. {lesson.title}**", width="content")
+        for i, station in enumerate(lesson.stations):
+            tick = " ✓" if lesson.name(i) in done else ""
+            st.button(
+                f"{i + 1}{tick}",
+                key=f"station-{i}",
+                help=station.title,
+                type="primary" if i == number else "secondary",
+                on_click=open_station,
+                args=(lesson, i),
+            )
+        st.button("Back", key="station-back", disabled=number == 0, on_click=open_station, args=(lesson, number - 1))
+        label = "Next" if number < last else "Finish"
+        st.button(label, key="station-next", icon=":material/arrow_forward:", on_click=_finish, args=(lesson, number))
+
+
+def _finish(lesson: Lesson, number: int) -> None:
+    """Before the page runs again: tick the station off and go on."""
+    st.session_state[DONE] = st.session_state.get(DONE, frozenset()) | {lesson.name(number)}
+    if number + 1 < len(lesson.stations):
+        open_station(lesson, number + 1)
+    else:
+        open_list()
+
+
+def _finished() -> frozenset[str]:
+    """Names of the stations that this browser has finished, now or on an earlier visit."""
+    state = st.session_state
+    kept = state.get(TICKS, {}).get("done") or []
+    state[DONE] = state.get(DONE, frozenset()) | {str(name) for name in kept}
+    component("ticks")(key=TICKS, data={"done": sorted(state[DONE])}, on_done_change=lambda: None)
+    return state[DONE]
+
+
+def _offer_return(view: View, lesson: Lesson, number: int) -> None:
+    """Where the visitor has changed something: what that means, and the way back."""
+    station, place = lesson.stations[number], view.place
+    here = (view.translator.name, view.source, place.kind, place.layer, place.head)
+    if here != (station.checkpoint, station.source, station.kind, station.layer, station.head) or view.tau != 1:
+        st.button(
+            "You have changed something: back to this station's sentence and head",
+            key="station-return",
+            icon=":material/undo:",
+            type="tertiary",
+            on_click=open_station,
+            args=(lesson, number),
+        )
+
+
+def _show_question(view: View, station: Station, name: str) -> None:
+    """The question, and as many of the two hints and the answer as were asked for."""
+    rung = st.session_state.get(RUNGS, {}).get(name, 0)
+    st.markdown(f"**Why?** {station.question}")
+    for hint in station.hints[:rung]:
+        st.markdown(f":material/lightbulb: {hint}")
+    if rung > len(station.hints):
+        _show_answer(station.answer(view))
+        return
+    label = ("A hint", "Another hint", "The answer, from this run")[rung]
+    st.button(label, key="rung", on_click=_climb, args=(name, rung + 1))
+
+
+def _show_answer(answer: Answer) -> None:
+    st.markdown(answer.text)
+    if not answer.holds:
+        st.caption("In this run it is not as the text above says. Back at the station's own sentence and head it is.")
+
+
+def _climb(name: str, rung: int) -> None:
+    st.session_state[RUNGS] = st.session_state.get(RUNGS, {}) | {name: rung}
+
+
+def _show_map(view: View) -> None:
+    attention, head = view.attention, view.head
+    rows, keys = axis_labels(attention)
+    figure = head_map(rows, keys, attention.pattern[head], attention.mask[head], "attention weight")
+    chart(figure, key="learn-map", alt=f"Attention weights of {view.place.title}: rows are queries, columns keys")
+    st.caption(f"{view.place.title}. Rows are queries, columns keys.")
+
+
+def _show_masks(view: View) -> None:
+    attention, head = view.attention, view.head
+    arrays = attention.mask[head], attention.pre_softmax[head], attention.pattern[head]
+    figure = mask_maps(*axis_labels(attention), *arrays)
+    chart(figure, key="learn-masks", alt="The mask, the scores before and after masking, and the weights", roomy=True)
+
+
+def _show_sum(view: View) -> None:
+    embedded, tokens = view.trace.src_embedded, view.trace.src_tokens
+    figure = sum_maps(embedded.embedding, embedded.positional, embedded.sum, tokens)
+    chart(figure, key="learn-sum", alt="Heat maps of the sentence: embedding, positional encoding, and their sum")
+
+
+def _show_costs(view: View) -> None:
+    n, d = len(view.trace.src_tokens), view.translator.config.d_model
+    here = layer_costs(n, d, 3, 8)
+    lengths = lengths_to_plot(n, d)
+    curves = dict(zip(here, operations_by_length(lengths.tolist(), d, 3, 8)["operations"], strict=True))
+    figure = operations_chart(lengths, curves, {name: cost.operations for name, cost in here.items()}, n, d)
+    chart(figure, key="learn-costs", alt="Operations per layer as a function of sentence length")
+
+
+def _show_values(view: View) -> None:
+    """Step 6 of Attention, step by step: weights times values."""
+    head = head_of(view.attention, view.head)
+    place = f"{view.kind} layer {view.layer} head {view.head}"
+    draw(Drawing("matrices", picture(5, head, Choice(min(2, len(head.queries.labels) - 1), 0), place)), "learn-values")
+
+
+def _show_temperature(view: View) -> None:
+    temperature.draw_live(view, temperature.choose_row(view))
+
+
+def _show_rotation(view: View) -> None:
+    positional_encoding.show_rotation(view, "source", view.translator.positional_encoding("source"))
+
+
+def _show_wavelengths(view: View) -> None:
+    encoding = view.translator.positional_encoding("source")
+    positional_encoding.show_wavelengths(view, "source", encoding, min(64, len(encoding)))
+
+
+VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
+    {
+        "map": _show_map,
+        "masks": _show_masks,
+        "costs": _show_costs,
+        "values": _show_values,
+        "sum": _show_sum,
+        "temperature": _show_temperature,
+        "rotation": _show_rotation,
+        "wavelengths": _show_wavelengths,
+        "order": show_order,
+        "recurrence": show_rivals,
+        "stream": lambda view: layer_by_layer.show_path(layer_by_layer.choose(view)),
+        "whole model": lambda view: whole_model.show_picture(whole_model.choose(view)),
+    }
+)
+"""name in a station -> the live view"""

@@ -1,0 +1,138 @@
+"""Learn: what each station says holds in its run, and each link opens what it says."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from pages import page_of
+from pages.compute.view import Place, View
+from pages.lessons import LESSONS
+from pages.lessons.station import Lesson, Station
+from tests.pages.figures import tabs_of, words
+
+pytest.importorskip("streamlit")
+
+STATIONS = [pytest.param(station, id=lesson.name(i)) for lesson in LESSONS for i, station in enumerate(lesson.stations)]
+SHIPPED = Path(__file__).parents[2] / "checkpoints"
+PAGE = "pages/learn.py"
+
+
+@cache
+def opened(checkpoint: str):
+    from model.checkpoints.store import load_checkpoint
+
+    return load_checkpoint(str(SHIPPED / checkpoint), "cpu")
+
+
+@cache
+def view_of(checkpoint: str, source: str, place: Place) -> View:
+    from pages.compute.runs import Request
+
+    request = Request(source)
+    return View(opened(checkpoint), request, run_of(checkpoint, source), place, source)
+
+
+@cache
+def run_of(checkpoint: str, source: str):
+    return opened(checkpoint).trace(source)
+
+
+def own_view(station: Station) -> View:
+    return view_of(station.checkpoint, station.source, Place(station.kind, station.layer, station.head))
+
+
+@pytest.mark.parametrize("station", STATIONS)
+def test_what_a_station_says_holds_in_its_run(station: Station) -> None:
+    view = own_view(station)
+    assert station.fits(view)
+    answer = station.answer(view)
+    assert answer.holds, answer.text
+    assert "nan" not in answer.text
+
+
+@pytest.mark.parametrize("station", STATIONS)
+@pytest.mark.parametrize("source", ["A", "Two dogs run."])
+def test_an_answer_is_of_any_run(station: Station, source: str) -> None:
+    where = station.source if "<mask>" in station.source else source
+    answer = station.answer(view_of(station.checkpoint, where, Place(station.kind, 0, 0)))
+    assert answer.text
+
+
+@pytest.fixture
+def open_shipped(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> Callable:
+    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(SHIPPED))
+    return open_app
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
+def test_a_lesson_is_walked_from_its_card_to_its_end(lesson: Lesson, open_shipped: Callable) -> None:
+    """Each station shows its own run and its live view; the last hint leads to the answer; the ticks are counted."""
+    app = open_shipped(PAGE)
+    app.button(key=f"lesson-{lesson.slug}").click().run()
+    for number, station in enumerate(lesson.stations):
+        assert not app.exception, station.slug
+        assert dict(app.query_params)["station"] in (station.slug, [station.slug])
+        assert app.text_area(key="source").value == station.source
+        assert app.session_state["kind"] == station.kind
+        assert (app.session_state["layer"], app.session_state["head"]) == (station.layer, station.head)
+        assert station.do in words(app)
+        assert "asks for" not in words(app)
+        assert not [button for button in app.button if button.key == "station-return"]
+        if number == 0:
+            for hint in station.hints:
+                assert hint not in words(app)
+                app.button(key="rung").click().run()
+                assert hint in words(app)
+            app.button(key="rung").click().run()
+            assert station.answer(own_view(station)).text in words(app)
+        app.button(key="station-next").click().run()
+    assert not app.exception
+    assert f"{len(lesson.stations)} of {len(lesson.stations)} stations done" in words(app)
+
+
+def test_a_link_opens_a_station_and_its_own_choices_stay(open_app: Callable) -> None:
+    lesson = LESSONS[1]
+    query = {"lesson": lesson.slug, "station": lesson.stations[1].slug, "source": "Two dogs run.", "checkpoint": "tiny"}
+    app = open_app(PAGE, **query)
+    assert not app.exception
+    assert lesson.stations[1].do in words(app)
+    assert app.text_area(key="source").value == "Two dogs run."
+    app.button(key="lessons").click().run()
+    assert not app.exception
+    assert [button.label for button in app.button if button.key == f"lesson-{lesson.slug}"] == ["Start"]
+    app = open_app(PAGE, lesson="no-such", station="<b>")
+    assert not app.exception
+    assert LESSONS[0].about in words(app)
+
+
+def test_what_was_changed_can_be_taken_back_and_an_answer_that_no_longer_holds_says_so(open_shipped: Callable) -> None:
+    lesson = next(lesson for lesson in LESSONS if lesson.slug == "recurrence")
+    station = lesson.stations[0]
+    app = open_shipped(PAGE, lesson=lesson.slug, station=station.slug)
+    for _ in range(3):
+        app.button(key="rung").click().run()
+    assert "In this run it is not" not in words(app)
+    app.text_area(key="source").set_value("Hello.").run()
+    assert not app.exception
+    assert "In this run it is not" in words(app)
+    app.button(key="station-return").click().run()
+    assert app.text_area(key="source").value == station.source
+    assert "In this run it is not" not in words(app)
+
+
+LINKS = {(s.page, *s.tab.items(), s.checkpoint): s for lesson in LESSONS for s in lesson.stations}
+
+
+@pytest.mark.parametrize("station", LINKS.values(), ids=lambda station: f"{station.page} {station.tab.values()}")
+def test_each_link_opens_the_tab_that_it_names(station: Station, open_shipped: Callable) -> None:
+    app = open_shipped(page_of(f"{station.page}.py").path, **station.link, **station.tab)
+    assert not app.exception
+    assert "asks for" not in words(app)
+    assert "This page needs" not in words(app)
+    assert len(station.further) <= 40, "the link's label would be cut off"
+    for parameter, title in station.tab.items():
+        key, tabs = tabs_of(app)
+        assert key == parameter
+        assert title in tabs
