@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pages.widgets.glossary import define, find_terms, terms
+from pages.widgets.glossary import define, find_terms, questions, terms
 from tests.pages.widgets.test_export import TABS
 
 PAGES = Path(__file__).parents[3] / "pages"
@@ -22,14 +22,26 @@ Bahdanau, scaling laws, ablation, BLEU, warm-up, Adam, dropout, beam search, fp1
 """words that people look for"""
 
 
-@pytest.mark.parametrize("term", terms(), ids=lambda term: term.name)
-def test_each_term_is_explained_in_a_sentence_and_has_a_place(term) -> None:
-    assert term.text.endswith(".")
-    assert (PAGES / f"{term.page}.py").exists()
-    if term.query:
-        key, *tabs = TABS[term.page]
-        assert dict(term.query) == {key: term.tab}
-        assert term.tab in tabs
+@pytest.mark.parametrize("live", [*terms(), *questions()], ids=lambda live: getattr(live, "name", "") or live.ask)
+def test_each_term_and_each_answer_is_a_sentence_and_has_a_place(live) -> None:
+    assert (getattr(live, "text", "") or live.answer).endswith(".")
+    assert (PAGES / f"{live.page}.py").exists()
+    if live.query:
+        key, *tabs = TABS[live.page]
+        assert dict(live.query) == {key: live.tab}
+        assert live.tab in tabs
+
+
+def test_the_numbers_of_an_answer_are_right() -> None:
+    (answer,) = [question.answer for question in questions() if "How much memory" in question.ask]
+    sizes = [4 * n * n for n in (512, 4096, 100_000)]
+    assert f"{sizes[0] / 2**20:.0f} MiB, {sizes[1] / 2**20:.0f} MiB and {sizes[2] / 2**30:.0f} GiB" in answer
+
+
+def test_every_question_can_be_opened_on_the_page(open_app) -> None:
+    app = open_app("pages/glossary.py", glossary="Interview questions")
+    assert not app.exception
+    assert [box.label for box in app.main.expander][: len(questions())] == [question.ask for question in questions()]
 
 
 def test_no_name_belongs_to_two_terms() -> None:
