@@ -1,4 +1,4 @@
-"""Glossary: the words of this field in plain English, and questions about them, each with the place where it is live."""
+"""Glossary: the words of this field in plain English, and questions about them, each with a link to see it live."""
 
 import streamlit as st
 
