@@ -17,6 +17,10 @@ from zlib import error as ZlibError
 import numpy as np
 
 Array = np.ndarray
+MOST_BYTES = 8 * 2**30
+"""of all arrays in a file that is loaded: a forged one can be a thousand times larger than it looks"""
+_DAMAGE = (BadZipFile, ZlibError, EOFError, MemoryError, RuntimeError, AttributeError, LookupError, TypeError, ValueError)
+"""what reading a damaged or forged file raises"""
 StackName = Literal["encoder", "decoder"]
 
 KIND_TITLES: Mapping[str, str] = MappingProxyType(
@@ -431,9 +435,13 @@ class Trace:
             OSError: it cannot be read.
         """
         try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-                trace = _unpack(json.loads(bytes(arrays["trace"])), arrays)
-        except (BadZipFile, ZlibError, EOFError, KeyError, TypeError, ValueError) as error:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+                size = sum(info.file_size for info in stored.zip.infolist())
+                if size > MOST_BYTES:
+                    raise ValueError(f"its arrays have {size:,} bytes, more than {MOST_BYTES:,}")
+                arrays = dict(stored)  # each is read once, however often it is named
+            trace = _unpack(json.loads(bytes(arrays["trace"])), arrays)
+        except _DAMAGE as error:
             raise ValueError(f"{path} is not the file of a trace, or it is damaged: {error}") from error
         if not isinstance(trace, cls):
             raise ValueError(f"{path} holds no trace")

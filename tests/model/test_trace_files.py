@@ -75,6 +75,33 @@ def test_a_file_builds_nothing_but_traces(said, tmp_path):
         Trace.load(tmp_path / "run.npz")
 
 
+def test_a_forged_file_is_refused(before, tmp_path, monkeypatch):
+    path = tmp_path / "run.npz"
+    before.save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    logits, said = arrays["logits"], json.loads(bytes(arrays["trace"]))
+    text = json.loads(json.dumps(said))
+    text["fields"]["streams"]["mapping"][0][1]["fields"]["final"] = "text"
+    nested = b"[" * 100_000 + b"]" * 100_000
+    forged = (
+        {"logits": logits[:, :5][:1]},
+        {"logits": np.array([object()], dtype=object)},
+        {"trace": np.frombuffer(json.dumps(text).encode(), np.uint8)},
+        {"trace": np.frombuffer(json.dumps(said | {"fields": {}}).encode(), np.uint8)},
+        {"trace": np.frombuffer(nested, np.uint8)},
+    )
+    for change in forged:
+        np.savez(path, **(arrays | change))
+        with pytest.raises(ValueError, match=r"run\.npz is not the file of a trace"):
+            Trace.load(path)
+    monkeypatch.setattr("model.trace.MOST_BYTES", 10_000_000)
+    np.savez_compressed(path, **arrays, bomb=np.zeros(20_000_000, np.uint8))
+    assert path.stat().st_size < 10_000_000
+    with pytest.raises(ValueError, match="more than 10,000,000"):
+        Trace.load(path)
+
+
 def test_equal_runs_do_not_differ(before, translator):
     assert diff.compare(before, translator.trace("Two dogs play.", "Zwei Hunde spielen.")) == []
 
