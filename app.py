@@ -14,7 +14,7 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.starlette import App
 
-from pages.frame.command_line import offer_models
+from pages.frame.command_line import read_arguments
 from pages.frame.menu import route
 from pages.frame.page_style import add_style
 
@@ -36,7 +36,7 @@ async def lifespan(_server: App) -> AsyncIterator[None]:
     """When the server starts: load the model and compute the first picture, so that no visitor waits for them."""
     # The menu comes from st.navigation; else Streamlit would take the folder `pages` for its older kind of menu.
     PagesManager.uses_pages_directory = False
-    offer_models(sys.argv[1:])
+    read_arguments(sys.argv[1:])
     Thread(target=_warm_up, name="warm-up", daemon=True).start()
     yield
 

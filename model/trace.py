@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
-from zipfile import BadZipFile
+from zipfile import BadZipFile, is_zipfile
 from zlib import error as ZlibError
 
 import numpy as np
@@ -19,7 +19,17 @@ import numpy as np
 Array = np.ndarray
 MOST_BYTES = 8 * 2**30
 """of all arrays in a file that is loaded: a forged one can be a thousand times larger than it looks"""
-_DAMAGE = (BadZipFile, ZlibError, EOFError, MemoryError, RuntimeError, AttributeError, LookupError, TypeError, ValueError)
+_DAMAGE = (
+    BadZipFile,
+    ZlibError,
+    EOFError,
+    MemoryError,
+    RuntimeError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
 """what reading a damaged or forged file raises"""
 StackName = Literal["encoder", "decoder"]
 
@@ -435,7 +445,10 @@ class Trace:
             OSError: it cannot be read.
         """
         try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            with open(path, "rb") as file:
+                if not is_zipfile(file):
+                    raise BadZipFile("it is no .npz")
+            with np.load(path, allow_pickle=False) as stored:
                 size = sum(info.file_size for info in stored.zip.infolist())
                 if size > MOST_BYTES:
                     raise ValueError(f"its arrays have {size:,} bytes, more than {MOST_BYTES:,}")

@@ -101,6 +101,31 @@ def _foreign(name: str) -> ModuleType:
     return opening
 
 
+def checkpoint_with_hash(name: str, weights: str) -> str:
+    """The name of a checkpoint that can be opened here and has these weights.
+
+    Args:
+        name: looked at first.
+        weights: their SHA-256.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    ours = (*available_checkpoints(), *study_checkpoints())
+    for each in sorted((*ours, *offered_models()), key=lambda other: other != name):
+        with suppress(CheckpointError):
+            if each in offered_models():
+                hashes = {open_offered_model(each, "cpu").hash}
+            else:
+                described = _read_config(checkpoint_path(each) / "config.json")
+                hashes = {files["model.safetensors"] for _, files in described}
+            if weights in hashes:
+                return each
+    raise CheckpointError(
+        f"Its run is of the checkpoint {name} with the SHA-256 {weights[:12]}…; no checkpoint here has these weights."
+    )
+
+
 def save_checkpoint(folder: Path, model: Network, tokenizer: Tokenizer, weights: Mapping[str, Tensor]) -> None:
     """Write config.json, tokenizer.model and model.safetensors (fp16) into `folder`.
 

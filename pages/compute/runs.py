@@ -13,6 +13,9 @@ from model.proof.checks import Check, prove
 from model.trace import Trace
 from pages.compute.cache import shared_result
 
+MOST_NEW_TOKENS = 60
+"""that the sidebar asks a language model for"""
+
 
 @dataclass(frozen=True)
 class Continuation:
@@ -44,11 +47,12 @@ def open_translator(checkpoint: str, device: str) -> Translator:
         CheckpointError: it is missing or broken.
     """
     with st.spinner(f"Opening the checkpoint {checkpoint} …"):
-        return _load(checkpoint, device)
+        return load(checkpoint, device)
 
 
 @shared_result()
-def _load(checkpoint: str, device: str) -> Translator:
+def load(checkpoint: str, device: str) -> Translator:
+    """The same outside a session, without a message on screen."""
     translator = load_checkpoint(checkpoint, device)
     freeze_loaded_objects()
     return translator
@@ -99,5 +103,5 @@ def prepare(checkpoint: str, device: str, request: Request) -> None:
     Raises:
         CheckpointError: the checkpoint is missing or broken.
     """
-    translator = _load(checkpoint, device)
+    translator = load(checkpoint, device)
     check(translator, run(translator, request))

@@ -13,6 +13,7 @@ from pages import PAGES, Page, page_of
 from pages.compute.cache import on_cpu
 from pages.compute.queue import answer_move
 from pages.compute.runs import open_translator, run
+from pages.compute.trace_file import named_trace_file, tokens_of
 from pages.compute.view import View
 from pages.frame.changes import show_kept
 from pages.frame.menu import route, runs_as_page
@@ -61,6 +62,9 @@ def open_page(file: str) -> View:
             icon=":material/memory:",
         )
         translator = on_cpu(translator)
+    file = named_trace_file()
+    if file and tokens_of(trace) == file.tokens:
+        st.info(file.agreement, icon=":material/draft:")
     _say_temperature(inputs)
     if inputs.tau != 1:
         _show_effect(inputs, run(translator, replace(request, interventions=inputs.kept)), trace)

@@ -25,7 +25,8 @@ from model.checkpoints.store import (
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
 from pages import PAGES, Page, page_of
-from pages.compute.runs import Continuation, Request, open_translator, run
+from pages.compute.runs import MOST_NEW_TOKENS, Continuation, Request, open_translator, run
+from pages.compute.trace_file import link_to, named_trace_file, target_of
 from pages.compute.view import KINDS, Place
 from pages.frame.changes import kept_changes
 from pages.frame.examples import example_menu, examples_of
@@ -48,8 +49,9 @@ KIND_HELP = (
     "Which tokens look at which. Self-attention: at tokens of the same text, in the decoder only at earlier ones. "
     "Cross-attention: from the target at the source."
 )
-MOST_NEW_TOKENS = 60
 IGNORED = "This page does not depend on it, unless a temperature τ acts there."
+BEGAN = "began"
+"""in the session, of an app with the file of a trace: whether its run was asked for"""
 SEE = "see"
 """URL parameter of links inside the app: a head, encoder_self.1.0, or one of its cells, encoder_self.1.0.9.2"""
 
@@ -103,6 +105,7 @@ def current_inputs(file: str) -> Inputs:
 
 def _sidebar(page: Page, address: str) -> Inputs:
     notes = drop_non_finite_numbers()
+    _go_to_trace_file()
     _go_to_linked_place()
     if page.path.endswith("learn.py"):
         take_place()
@@ -180,6 +183,18 @@ def _go_to_linked_place() -> None:
     if kind in KINDS and all(re.fullmatch("[0-9]{1,4}", number) for number in numbers):
         st.session_state["kind"] = kind
         st.session_state.update(zip(("layer", "head", "cell_query", "cell_key"), map(int, numbers), strict=False))
+
+
+def _go_to_trace_file() -> None:
+    """On a first visit by no link: ask for the run in the file that the app was started with."""
+    state, file = st.session_state, named_trace_file()
+    if file is None or BEGAN in state:
+        return
+    state[BEGAN] = True
+    if not st.query_params:
+        st.query_params.update(link_to(file) | {"target": TARGETS[target_of(file)]})
+        # As after `drop_non_finite_numbers`: only another run takes the controls' values from these.
+        st.rerun()
 
 
 def _open(checkpoint: str, device: str) -> tuple[Translator | None, str]:

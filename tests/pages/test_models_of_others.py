@@ -97,8 +97,8 @@ def test_a_link_opens_no_model_that_the_app_was_not_started_with(models, open_ap
 
 def test_the_command_line_offers_models_first(models, open_app, monkeypatch):
     monkeypatch.setenv(MODELS_VARIABLE, "")
-    command_line.offer_models(["--model", models["GPT-2"], "--model", models["Llama, grouped"]])
+    command_line.read_arguments(["--model", models["GPT-2"], "--model", models["Llama, grouped"]])
     options = open_app("pages/masks.py").selectbox(key="checkpoint").options
     assert list(options[:2]) == [models["GPT-2"], models["Llama, grouped"]]
     with pytest.raises(SystemExit):
-        command_line.offer_models(["--modle", "gpt2"])
+        command_line.read_arguments(["--modle", "gpt2"])

@@ -1,0 +1,117 @@
+"""The file of a trace that the app was started with: its run, computed again on its checkpoint, and compared."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.devices import available_devices
+from model.checkpoints.store import CheckpointError, checkpoint_with_hash
+from model.diff import TOLERANCE, compare
+from model.interventions.link import encode
+from model.trace import Trace
+from pages.compute.runs import MOST_NEW_TOKENS, Continuation, Request, load, run
+
+TRACE_VARIABLE = "ATTENTION_EXPLORER_TRACE"
+"""path of the file that the person who started the app named"""
+
+
+@dataclass(frozen=True)
+class TraceFile:
+    """How to see the run of a file in the app."""
+
+    checkpoint: str
+    request: Request
+    """which the model answers with the tokens of the file"""
+    tokens: tuple
+    """what tells the run from others: see `tokens_of`"""
+    agreement: str
+    """how closely the file and the model's run agree, in a sentence"""
+
+
+def tokens_of(trace: Trace) -> tuple:
+    """Weights, tokens and changes of a run: runs that share them have the same numbers."""
+    rows = tuple(stream.tokens.ids for stream in trace.streams.values())
+    return trace.checkpoint_hash, rows, trace.next_ids, trace.interventions
+
+
+def named_trace_file() -> TraceFile | None:
+    """The file that the app was started with, if it was."""
+    path = os.environ.get(TRACE_VARIABLE)
+    return open_trace_file(path) if path else None
+
+
+@cache
+def open_trace_file(path: str) -> TraceFile:
+    """Read the file, run the model on the same tokens, and compare.
+
+    Raises:
+        ValueError: the file is no trace, its checkpoint is not here, or the app cannot ask for its run.
+        OSError: it cannot be read.
+    """
+    wanted, name = Trace.load(path), Path(path).name
+    try:
+        checkpoint = checkpoint_with_hash(wanted.checkpoint, wanted.checkpoint_hash)
+    except CheckpointError as error:
+        raise ValueError(
+            f"{name}: {error} The pages run the model again, so the file alone is not enough; "
+            "viz.notebook shows it without the model (docs/notebook.md)."
+        ) from error
+    encode(wanted.interventions)  # the list of changes must fit into the app's links
+    opened = load(checkpoint, available_devices()[0])
+    for request in _requests(wanted, opened):
+        found = run(opened, request)
+        if tokens_of(found) == tokens_of(wanted):
+            return TraceFile(checkpoint, request, tokens_of(found), _agreement(name, wanted, found))
+    raise ValueError(
+        f"{name}: the app cannot ask {checkpoint} for this run: its tokens were drawn, or spell their text unusually."
+    )
+
+
+def _requests(trace: Trace, opened: Checkpoint) -> Iterator[Request]:
+    """What the sidebar can ask for that may give the tokens of the trace."""
+    source, changes = trace.source, trace.interventions
+    if "a language model" in opened.features:
+        tokens = trace.streams["decoder"].tokens
+        new = len(trace.next_ids) - (tokens.prompt_length or len(trace.next_ids))
+        for count in range(max(new - 1, 1), min(new + 1, MOST_NEW_TOKENS) + 1):
+            yield Request(source, interventions=changes, continuation=Continuation(count))
+        yield Request(tokens.text, interventions=changes)
+        return
+    yield Request(source, interventions=changes)
+    if "cross-attention" in opened.features:
+        yield Request(source, beam_size=1, interventions=changes)
+        yield Request(source, trace.translation, interventions=changes)
+
+
+def _agreement(name: str, wanted: Trace, found: Trace) -> str:
+    differences, count = compare(wanted, found), len(wanted.named_arrays())
+    start = f"This is the run in {name}, computed again on {found.device}"
+    if not differences:
+        return f"{start}: all {count} arrays are equal, bit for bit."
+    worst = max(differences, key=lambda each: each.relative)
+    return (
+        f"{start}: {len(differences)} of {count} arrays differ from the file's, most of all {worst.name}, "
+        f"by {worst.relative:.2g} of its largest number"
+        + ("; float32 rounding explains this." if worst.relative <= TOLERANCE else ".")
+    )
+
+
+def target_of(file: TraceFile) -> str:
+    """The sidebar's control: beam, greedy or typed."""
+    request = file.request
+    return "typed" if request.target is not None else "greedy" if request.beam_size == 1 else "beam"
+
+
+def link_to(file: TraceFile) -> dict[str, str]:
+    """The URL's parameters that ask for the run, besides the target."""
+    request = file.request
+    link = {"checkpoint": file.checkpoint, "source": request.source}
+    link["new_tokens"] = str(request.continuation.max_new_tokens if request.continuation else 0)
+    if request.target is not None:
+        link["typed"] = request.target
+    if request.interventions:
+        link |= {"kept": "1", "changes": encode(request.interventions)}
+    return link
