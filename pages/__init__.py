@@ -195,11 +195,11 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/decoding.py",
                 title="Decoding",
                 icon=":material/account_tree:",
-                summary="How the translation is generated token by token: greedy decoding, the beam search tree, "
-                "sampling, and the key-value cache.",
+                summary="How a translation or a continuation is generated token by token: greedy decoding, the beam "
+                "search tree, sampling, and the key-value cache.",
                 look_for="Follow the thick path through the tree: at each step beam search keeps a few prefixes and "
-                "drops the rest, and only the finished sentences show which was best.",
-                needs=("a decoder", "cross-attention", "layers of this project's own code"),
+                "drops the rest, and only the finished ones show which was best.",
+                needs=("a decoder", "layers of this project's own code"),
                 ignores=("kind",),
             ),
         ),

@@ -1,4 +1,4 @@
-"""Decoding: a translation step by step, greedy, with beam search, by sampling, and what the cache saves."""
+"""Decoding: a text written step by step, greedily, with beam search, by sampling, and what the cache saves."""
 
 from model.analysis.view_arrays import step_arrays
 from model.generation.beam_tree import BeamTree
@@ -8,7 +8,7 @@ from model.generation.step_cost import cached_step, time_steps, uncached_step
 from model.generation.steps import Steps
 from pages.frame.open_page import open_page
 from pages.parts.beam_search import show_beam, show_greedy
-from pages.parts.decoding import choose_step, show_step
+from pages.parts.decoding import choose_step, show_step, wording
 from pages.parts.sampling import show_cost, show_sampling, show_temperatures
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
@@ -31,9 +31,9 @@ step = choose_step(view)
 figure, probabilities, alignment = show_step(view, step)
 tabs(TABS, "part", view, step, default="Beam")
 explain(
-    "The decoder generates from left to right: each step reads the source and everything generated so far, and gives "
-    "every token of the vocabulary a probability. Decoding turns these into a sentence: greedy decoding takes the "
-    "most probable token of each step, beam search keeps several prefixes, sampling draws at random.",
+    f"The decoder generates from left to right: each step reads the {wording(trace).given} and everything generated so "
+    "far, and gives every token of the vocabulary a probability. Decoding turns these into text: greedy decoding "
+    "takes the most probable token of each step, beam search keeps several prefixes, sampling draws at random.",
     r"\log p(Y \mid X) = \sum_{t} \log p(y_t \mid y_1 \dots y_{t-1},\, X)",
     "3, 3.4 and 6.1",
 )
@@ -53,7 +53,7 @@ show_code(
 export(
     view,
     f"decoding-step-{step}",
-    Call(step_arrays, trace, step, alignment.layer, alignment.head),
+    Call(step_arrays, trace, trace.first_written + step, alignment.layer, alignment.head),
     probability_table(trace.next_tokens, trace.next_ids, trace.target_probabilities),
     (Picture(f"Next token at step {step}", "decoding-next", figure),),
 )

@@ -4,10 +4,13 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from model.analysis.view_arrays import aligning_kind
 from model.generation.beam_tree import BeamTree, search_again, tree_arrays
 from model.generation.search import length_penalty
+from model.network.config import EOS
+from model.trace import Trace
 from pages.compute.view import View
-from pages.parts.decoding import STEP, pieces_of, run_beam_search, text_of
+from pages.parts.decoding import STEP, new_token_limit, pieces_of, run_beam_search, text_of, wording
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
 from pages.widgets.controls import replace_missing, select, set_controls, slider
@@ -26,29 +29,30 @@ HYPOTHESIS, TREE = "decoding-hypothesis", "decoding-tree"
 
 def show_greedy(view: View, step: int) -> None:
     """The most probable token of each step, and where beam search differs."""
-    greedy, beam = (run_beam_search(view.translator, view.trace, size) for size in (1, PAPER_BEAM))
+    words, limit = wording(view.trace), new_token_limit(view)
+    greedy, beam = (run_beam_search(view.translator, view.trace, size, *limit) for size in (1, PAPER_BEAM))
     ends = greedy.ends[0], beam.ends[beam.ranking(PAPER_ALPHA)[0]]
     paths = greedy.path(ends[0]), beam.path(ends[1])
     ours, theirs = ([tree.nodes[i] for i in path] for tree, path in zip((greedy, beam), paths, strict=True))
-    words = [pieces_of(view, tuple(node.token for node in nodes)) for nodes in (ours, theirs)]
-    sentences = [text_of(view, tuple(node.token for node in nodes)) for nodes in (ours, theirs)]
-    st.text(f"Greedy: {sentences[0]}")
-    st.text(f"Beam {PAPER_BEAM}: {sentences[1]}")
+    pieces = [pieces_of(view, tuple(node.token for node in nodes)) for nodes in (ours, theirs)]
+    texts = [text_of(view, tuple(node.token for node in nodes)) for nodes in (ours, theirs)]
+    st.text(f"Greedy: {texts[0]}")
+    st.text(f"Beam {PAPER_BEAM}: {texts[1]}")
     totals = [np.array([node.log_probability for node in nodes]) for nodes in (ours, theirs)]
     same = [one.token == other.token for one, other in zip(ours, theirs, strict=False)]
     if all(same) and len(ours) == len(theirs):
         st.markdown(
-            "Both are the same: here the most probable token of each step leads to the best sentence that beam "
-            "search found."
+            f"Both are the same: here the most probable token of each step leads to the best {words.hypothesis} that "
+            "beam search found."
         )
     else:
         first = same.index(False) if False in same else len(same)
         more = "more" if totals[1][-1] > totals[0][-1] else "less"
         st.markdown(
-            f"They diverge at **step {first}**. Beam search's sentence is the {more} probable one: log p "
+            f"They diverge at **step {first}**. Beam search's {words.hypothesis} is the {more} probable one: log p "
             f"**{totals[1][-1]:.4f}** versus **{totals[0][-1]:.4f}**."
         )
-    figure = prefix_chart({"greedy": (words[0], totals[0]), f"beam {PAPER_BEAM}": (words[1], totals[1])})
+    figure = prefix_chart({"greedy": (pieces[0], totals[0]), f"beam {PAPER_BEAM}": (pieces[1], totals[1])})
     chart(figure, key="decoding-race", alt="Log-probability of the prefix at each step, greedy and beam search")
     st.caption(
         "The higher line has the more probable prefix. Greedy decoding takes the smallest loss at each step, and "
@@ -60,7 +64,9 @@ def show_greedy(view: View, step: int) -> None:
         "selected above."
     )
     searches = {
-        name: Call(tree_arrays, Call(search_again, view.translator.model, view.trace, tree.beam_size, result=tree))
+        name: Call(
+            tree_arrays, Call(search_again, view.translator.model, view.trace, tree.beam_size, *limit, result=tree)
+        )
         for name, tree in (("greedy", greedy), ("beam", beam))
     }
     export_tab(view, "greedy-and-beam", searches)
@@ -90,11 +96,12 @@ def _name(view: View, token: int) -> str:
 
 
 def show_beam(view: View, step: int) -> None:
-    """The search tree, its finished sentences, and the cross-attention of one of them."""
+    """The search tree, its finished hypotheses, and the attention weights of one of them."""
+    words, limit, kind = wording(view.trace), new_token_limit(view), view.trace.kind(aligning_kind(view.trace)).title
     left, right = st.columns(2)
     beam_size = slider("Beam size (paper: 4)", (1, 8), PAPER_BEAM, "decoding-beam", place=left)
     alpha = slider("Length penalty α (paper: 0.6)", (0.0, 2.0), PAPER_ALPHA, "decoding-alpha", step=0.1, place=right)
-    tree = run_beam_search(view.translator, view.trace, beam_size)
+    tree = run_beam_search(view.translator, view.trace, beam_size, *limit)
     order = tree.ranking(alpha)
     replace_missing(HYPOTHESIS, range(len(order)), 0)
     chosen = st.session_state.get(HYPOTHESIS) or 0
@@ -102,52 +109,63 @@ def show_beam(view: View, step: int) -> None:
     pieces = pieces_of(view, tuple(node.token for node in tree.nodes))
     paths = tree.path(tree.ends[order[0]]), tree.path(tree.ends[order[chosen]])
     st.session_state["decoding-ranked-ends"] = [tree.ends[place] for place in order]
-    payload = tree_payload(tree.nodes, pieces, scores, paths, min(step, tree.nodes[-1].step))
+    start = view.trace.tgt_tokens[view.trace.first_written]
+    payload = tree_payload(tree.nodes, pieces, scores, paths, min(step, tree.nodes[-1].step), start)
     drawing = Drawing("beam_tree", payload)
     draw(drawing, TREE, on_pick_change=_take_pick, on_step_change=_take_step)
     st.caption(
         f"Steps run from left to right. Each column holds the {2 * beam_size} most probable prefixes, the best at the "
         f"top, of which at most {beam_size} are expanded. Numbers: log p of a prefix, or the score of a finished "
-        "sentence (■); ★ marks the best. Click a step, or a finished sentence to see its cross-attention; the arrow "
-        "keys move through the tree."
+        f"{words.hypothesis} (■); ★ marks the best. Click a step, or a finished {words.hypothesis} to see its "
+        f"{kind.lower()}; the arrow keys move through the tree."
     )
     found = [tree.hypothesis(tree.ends[place], alpha) for place in order]
-    sentences = [text_of(view, hypothesis.tokens) for hypothesis in found]
+    texts = [text_of(view, hypothesis.tokens) for hypothesis in found]
     lengths = [len(hypothesis.tokens) for hypothesis in found]
     penalties = [length_penalty(length, alpha) for length in lengths]
-    st.dataframe(hypotheses_table(sentences, [h.log_probability for h in found], lengths, penalties), hide_index=True)
+    totals = [hypothesis.log_probability for hypothesis in found]
+    st.dataframe(hypotheses_table(texts, totals, lengths, penalties, words.written), hide_index=True)
     st.caption(_verdict(view, tree, found[0].tokens, alpha))
     explain(
-        "Every further token lowers a sum of log-probabilities, so without a penalty short sentences have an "
-        "advantage. Dividing by lp(Y) compensates longer ones; α = 0 ranks by probability alone. Prefixes that "
-        "compete at one step have equal length, so α only reorders **finished** sentences and never changes the tree.",
+        f"Every further token lowers a sum of log-probabilities, so without a penalty short {words.hypothesis}s have "
+        "an advantage. Dividing by lp(Y) compensates longer ones; α = 0 ranks by probability alone. Prefixes that "
+        f"compete at one step have equal length, so α only reorders **finished** {words.hypothesis}s and never "
+        "changes the tree.",
         r"\begin{aligned} s(Y, X) &= \frac{\log p(Y \mid X)}{lp(Y)} \\ lp(Y) &= "
         r"\left(\frac{5 + |Y|}{6}\right)^{\alpha} \end{aligned}",
         "6.1 (beam 4, α = 0.6; the penalty is equation 14 of Wu et al. 2016, here without their coverage term)",
     )
-    _attention(view, tree, order, sentences)
+    _attention(view, tree, order, texts)
     shown = (Picture(f"Beam search, beam {beam_size}", TREE, drawing),)
-    search = Call(search_again, view.translator.model, view.trace, beam_size, result=tree)
+    search = Call(search_again, view.translator.model, view.trace, beam_size, *limit, result=tree)
     export_tab(view, "beam-tree", Call(tree_arrays, search), *shown, table=_tree_table(tree, pieces, scores))
 
 
 def _verdict(view: View, tree: BeamTree, best: tuple[int, ...], alpha: float) -> str:
     most = max(range(len(tree.ends)), key=lambda place: tree.nodes[tree.ends[place]].log_probability)
     by_probability = tree.hypothesis(tree.ends[most], alpha).tokens == best
-    text = (
-        "The sentence with the best score is also the most probable one found"
+    words = wording(view.trace)
+    text = f"The {words.hypothesis} with the best score is " + (
+        "also the most probable one found"
         if by_probability
-        else ("The sentence with the best score is **not** the most probable one found: the length penalty decided")
+        else "**not** the most probable one found: the length penalty decided"
     )
-    own = "is" if best == view.trace.next_ids else "is not"
-    return f"{text}. It {own} the translation at the top of the page."
+    own = "is" if _is_written(view.trace, best) else "is not"
+    return f"{text}. It {own} the {words.written} at the top of the page."
 
 
-def _attention(view: View, tree: BeamTree, order: list[int], sentences: list[str]) -> None:
-    """Cross-attention of one finished sentence, recorded during the search."""
+def _is_written(trace: Trace, tokens: tuple[int, ...]) -> bool:
+    """Whether the run wrote these tokens; the end token may be missing where the length limit came first."""
+    ours, theirs = ([i for i in ids if i != EOS] for ids in (tokens, trace.next_ids[trace.first_written :]))
+    return ours == theirs
+
+
+def _attention(view: View, tree: BeamTree, order: list[int], texts: list[str]) -> None:
+    """Attention weights of one finished hypothesis, recorded during the search."""
+    trace, words, kind = view.trace, wording(view.trace), view.trace.kind(aligning_kind(view.trace))
     rank = select(
         "Attention of the beam, along the back-pointers of",
-        {rank: f"{rank + 1}. {sentence}" for rank, sentence in enumerate(sentences)},
+        {rank: f"{rank + 1}. {text}" for rank, text in enumerate(texts)},
         HYPOTHESIS,
         in_link=False,
     )
@@ -156,19 +174,20 @@ def _attention(view: View, tree: BeamTree, order: list[int], sentences: list[str
     layer = min(view.layer, len(tree.attention[place]) - 1)
     weights = tree.attention[place][layer, view.head]
     pieces = pieces_of(view, tokens)
-    rows = decoder_rows(["<s>", *pieces[:-1]], pieces)
+    first, n = trace.first_written, len(pieces)
+    reads = [*trace.tgt_tokens[: first + 1], *pieces[:-1]]
     st.caption(
-        f"Cross-attention weights of layer {layer}, head {view.head} (chosen in the sidebar), recorded during the "
-        "search: row t is the attention, at step t, of the beam that led to this sentence."
+        f"{kind.title} weights of layer {layer}, head {view.head} (chosen in the sidebar), recorded during the "
+        f"search: row t is the attention, at step t, of the beam that led to this {words.hypothesis}."
     )
-    chart(
-        alignment_map(weights, view.trace.src_tokens, rows), key="decoding-beam-attention", alt="The beam's attention"
-    )
-    if tokens == view.trace.next_ids:
-        again = view.trace.attention("cross", layer).pattern[view.head]
+    rows = decoder_rows(reads[first:], pieces)
+    figure = alignment_map(weights, trace.src_tokens or reads, rows, crosses=kind.crosses)
+    chart(figure, key="decoding-beam-attention", alt="The beam's attention")
+    if _is_written(trace, tokens):
+        again = trace.attention(kind.name, layer).pattern[view.head, first : first + n, : weights.shape[1]]
         st.caption(
-            "This sentence is the translation above, whose weights come from one teacher-forced run: they differ "
-            f"from those of the search by at most {np.abs(weights - again).max():.1e}."
+            f"This {words.hypothesis} is the {words.written} above, whose weights come from one teacher-forced run: "
+            f"they differ from those of the search by at most {np.abs(weights - again).max():.1e}."
         )
 
 

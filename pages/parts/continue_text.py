@@ -27,7 +27,7 @@ def choose_continuation(view: View) -> View:
 
 def say_probability(trace: Trace) -> None:
     """log p of the text and of its continuation, in nats, and the model's surprise a token."""
-    n_given = trace.streams["decoder"].tokens.prompt_length - 1
+    n_given = trace.first_written
     logs = trace.target_log_probabilities
     st.caption(
         f"log p of your {n_given} tokens: {logs[:n_given].sum():.2f} nats, {-logs[:n_given].mean():.2f} a token; of "

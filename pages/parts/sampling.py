@@ -8,8 +8,17 @@ from model.analysis import tab_arrays as tab
 from model.analysis.distributions import entropy
 from model.generation.sampling import SampledText, Sampling, sample_again, two_temperatures
 from model.generation.step_cost import fastest_steps
+from model.network.config import TransformerConfig
 from pages.compute.view import View
-from pages.parts.decoding import draw_samples, pieces_of, rerun_at_temperature, text_of, time_decoding
+from pages.parts.decoding import (
+    draw_samples,
+    new_token_limit,
+    pieces_of,
+    rerun_at_temperature,
+    text_of,
+    time_decoding,
+    wording,
+)
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, number, slider
 from pages.widgets.explain import explain
@@ -25,14 +34,15 @@ LARGEST_SEED = 999_999
 
 
 def show_sampling(view: View, step: int) -> None:
-    """Sampled translations, and the distribution that one of their tokens was drawn from."""
+    """Sampled texts, and the distribution that one of their tokens was drawn from."""
     sampling, seed = choose_sampling(view.trace.logits.shape[-1])
-    found = draw_samples(view.translator, view.trace, sampling, seed, SAMPLES)
+    limit = new_token_limit(view)
+    found = draw_samples(view.translator, view.trace, sampling, seed, SAMPLES, *limit)
     st.dataframe(
         pd.DataFrame(
             {
                 "sample": range(1, len(found) + 1),
-                "translation": [text_of(view, one.tokens) for one in found],
+                wording(view.trace).written: [text_of(view, one.tokens) for one in found],
                 "tokens": [len(one.tokens) for one in found],
                 "log p(Y | X)": [one.log_probability for one in found],
             }
@@ -54,7 +64,7 @@ def show_sampling(view: View, step: int) -> None:
         "Top-p: Holtzman et al. 2020, “The Curious Case of Neural Text Degeneration”. The 2017 paper does not sample."
     )
     run = view.translator.model, view.trace
-    export_tab(view, "samples", {"sample": Call(sample_again, *run, sampling, seed, SAMPLES, result=found)})
+    export_tab(view, "samples", {"sample": Call(sample_again, *run, sampling, seed, SAMPLES, *limit, result=found)})
 
 
 def choose_sampling(vocabulary: int) -> tuple[Sampling, int]:
@@ -95,7 +105,8 @@ def _show_draw(view: View, found: tuple[SampledText, ...], step: int) -> None:
 def show_temperatures(view: View, step: int) -> None:
     """One number as temperature of the output and as temperature of all attentions."""
     value = slider("Temperature, output or attention", (0.2, 5.0), 2.0, "decoding-either", step=0.1)
-    distributions = rerun_at_temperature(view.translator, view.trace, step, value)
+    row = view.trace.first_written + step
+    distributions = rerun_at_temperature(view.translator, view.trace, row, value)
     titles = "this run", f"output: logits / {value:g}", f"attention: scores / {value:g} everywhere, rerun"
     ways = dict(zip(titles, distributions.values(), strict=True))
     best = {int(i) for p in ways.values() for i in np.argsort(-p)[:5]}
@@ -124,7 +135,7 @@ def show_temperatures(view: View, step: int) -> None:
         r"\begin{aligned} \text{output:}\quad & \mathrm{softmax}\!\left(\frac{h_t W}{T}\right) \\ "
         rf"\text{{attention:}}\quad & \mathrm{{softmax}}\!\left({tempered}\right)V \end{{aligned}}",
     )
-    rerun = Call(two_temperatures, view.translator.model, view.trace, step, value, result=distributions)
+    rerun = Call(two_temperatures, view.translator.model, view.trace, row, value, result=distributions)
     export_tab(view, f"two-temperatures-step-{step}", rerun)
 
 
@@ -145,25 +156,18 @@ def show_cost(view: View, step: int) -> None:
         if measured is None:
             with st.container(height=340, border=True, vertical_alignment="center", horizontal_alignment="center"):
                 st.markdown(f"Measure {2 * REPETITIONS} decodings of {steps} tokens on this machine.")
-                st.button("Measure", icon=":material/timer:", on_click=_ask, args=(view.trace.src_ids,))
+                st.button("Measure", icon=":material/timer:", on_click=_ask, args=_measured_run(view))
         else:
             figure = step_cost_chart(lengths, *measured, "time per step, ms, measured", "ms")
             chart(figure, key="decoding-measured", alt="Measured time of each step with and without the cache")
     ratio = counts[1].sum() / counts[0].sum()
     st.caption(said)
+    source = f"Source: {n_src} tokens. " if n_src else ""
     st.caption(
-        f"Source: {n_src} tokens. Over all {steps} steps, decoding without the cache takes {ratio:.1f} times as many "
-        "multiply-adds. One multiply-add is two floating-point operations."
+        f"{source}Over all {steps} steps, decoding without the cache takes {ratio:.1f} times as many multiply-adds. "
+        "One multiply-add is two floating-point operations."
     )
-    explain(
-        "Keys and values of earlier tokens never change, because the causal mask hides later tokens from them. So "
-        "the decoder caches them and computes each step for the newest token alone; the keys and values of the "
-        "encoder's output (2 n d² per layer) are projected once, at the first step. Here N = "
-        f"{config.n_decoder_layers} layers, d = {config.d_model}, d_ff = {config.d_ff}, V = {config.vocab_size:,} "
-        f"tokens, n = {n_src} of the source.",
-        r"\begin{aligned} \text{cache:}\quad & N\,[\,6d^2 + 2d\,(t+n) + 2d\,d_{ff}\,] + dV \\ "
-        r"\text{none:}\quad & N\,[\,(6t+2n)\,d^2 + 2td\,(t+n) + 2td\,d_{ff}\,] + tdV \end{aligned}",
-    )
+    _explain_cost(config, n_src)
     calls = {"multiply_adds": counted}
     if measured is not None:
         for name, use_cache, seconds in (("cached", True, measured[0]), ("uncached", False, measured[1])):
@@ -172,13 +176,47 @@ def show_cost(view: View, step: int) -> None:
     export_tab(view, "cost-of-a-step", calls)
 
 
-def _ask(src_ids: tuple[int, ...]) -> None:
-    st.session_state["decoding-asked"] = src_ids
+def _explain_cost(config: TransformerConfig, n_src: int) -> None:
+    why = (
+        "Keys and values of earlier tokens never change, because the causal mask hides later tokens from them. So the "
+        "decoder caches them and computes each step for the newest token alone"
+    )
+    sizes = f"Here N = {config.n_decoder_layers} layers, d = {config.d_model}, d_ff = {config.d_ff}"
+    matrices = 3 if config.gated else 2
+    if n_src:
+        explain(
+            f"{why}; the keys and values of the encoder's output (2 n d² per layer) are projected once, at the first "
+            f"step. {sizes}, V = {config.vocab_size:,} tokens, n = {n_src} of the source.",
+            rf"\begin{{aligned}} \text{{cache:}}\quad & N\,[\,6d^2 + 2d\,(t+n) + {matrices}d\,d_{{ff}}\,] + dV \\ "
+            rf"\text{{none:}}\quad & N\,[\,(6t+2n)\,d^2 + 2td\,(t+n) + {matrices}td\,d_{{ff}}\,] + tdV \end{{aligned}}",
+        )
+        return
+    window = (
+        f" The window of {config.window} positions saves nothing here: the cache holds every earlier position, and "
+        "scores outside the window are computed and then masked."
+    )
+    layer = rf"(d_k + d_v)\,[\,d\,(h + h_{{kv}}) + h\,t\,] + {matrices}d\,d_{{ff}}"
+    explain(
+        f"{why}. {sizes}, h = {config.n_heads} heads of queries and h_kv = {config.kv_heads} of keys and values, "
+        f"d_k = {config.d_k}, d_v = {config.d_v}, V = {config.vocab_size:,} tokens."
+        + (window if config.window else ""),
+        rf"\begin{{aligned}} \text{{cache:}}\quad & N\,\{{{layer}\}} + dV \\ "
+        rf"\text{{none:}}\quad & tN\,\{{{layer}\}} + tdV \end{{aligned}}",
+    )
+
+
+def _measured_run(view: View) -> tuple[str, tuple[int, ...]]:
+    """What a measurement is of: the weights, and the source."""
+    return view.trace.checkpoint_hash, view.trace.src_ids
+
+
+def _ask(weights: str, src_ids: tuple[int, ...]) -> None:
+    st.session_state["decoding-asked"] = weights, src_ids
 
 
 def _measured(view: View, steps: int) -> tuple[tuple[np.ndarray, np.ndarray] | None, str]:
     """Milliseconds per step with and without the cache, and a caption; None until asked for."""
-    if st.session_state.get("decoding-asked") != view.trace.src_ids:
+    if st.session_state.get("decoding-asked") != _measured_run(view):
         return None, "Timings are measured on request, once, and cached."
     bar = st.progress(0.0, "Measuring …")
     tokens: set[tuple[int, ...]] = set()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from model.analysis.aligned_head import best_aligned_head
-from model.analysis.view_arrays import alignment_weights
+from model.analysis.view_arrays import aligning_kind, alignment_weights
 from model.generation.long_text import one_line
 from model.trace import Array
 from pages.compute.runs import translate
@@ -31,10 +31,10 @@ MANY = 200
 
 @dataclass(frozen=True)
 class Alignment:
-    """Cross-attention weights that are read as an alignment of target and source tokens."""
+    """Attention weights that are read as an alignment of target and source tokens, or of a text with itself."""
 
     weights: Array
-    """(target position, source position)"""
+    """(query, key)"""
     what: str
     """they are, in words"""
     layer: int
@@ -69,27 +69,27 @@ def choose_position(rows: list[str]) -> int:
 
 
 def choose_alignment(view: View) -> Alignment:
-    """One head's cross-attention weights, the best-aligned one's at first, or a mean over a layer's heads."""
-    (last, best), heads = best_aligned_head(view.trace), view.translator.config.n_heads
+    """One head's weights, of cross-attention the best-aligned one's at first, or a mean over a layer's heads."""
+    kind, explained = view.trace.kind(aligning_kind(view.trace)), None
+    heads, last = kind.heads, kind.layers[-1]
     layer = min(view.layer, last)
-    places = {"best": (last, best), "head": (layer, view.head), "layer": (layer, None), "last": (last, None)}
+    places = {"head": (layer, view.head), "layer": (layer, None), "last": (last, None)}
     names = {
-        "best": f"Layer {last}, head {best}",
         "head": f"Sidebar: layer {layer}, head {view.head}",
         "layer": f"Layer {layer}, mean of its {heads} heads",
         "last": f"Layer {last}, mean of its {heads} heads",
     }
-    which = choice(
-        "Cross-attention weights",
-        names,
-        "alignment",
-        help="The first choice is the best-aligned head of the last layer: the one in which each target token has its "
-        "weight on one source token, and each source token gets it from some target token.",
-        in_link=False,
-    )
+    if kind.crosses:
+        _, best = best_aligned_head(view.trace)
+        places, names = {"best": (last, best), **places}, {"best": f"Layer {last}, head {best}", **names}
+        explained = (
+            "The first choice is the best-aligned head of the last layer: the one in which each target token has its "
+            "weight on one source token, and each source token gets it from some target token."
+        )
+    which = choice(f"{kind.title} weights", names, "alignment", help=explained, in_link=False)
     layer, head = places[which]
     which_heads = f"mean of its {heads} heads" if head is None else f"head {head}"
-    what = f"Attention weights of cross-attention, layer {layer}, {which_heads}"
+    what = f"Attention weights of {kind.title.lower()}, layer {layer}, {which_heads}"
     return Alignment(alignment_weights(view.trace, layer, head), what, layer, head)
 
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,4 +83,33 @@ def open_app(request: pytest.FixtureRequest, cached_folder: list[str | None]) ->
 
     request.getfixturevalue("packages_read_once")
     request.getfixturevalue("checkpoint_folder")
+    return open_app
+
+
+@pytest.fixture(scope="session")
+def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a random language model, a masked one, and a translator that does not divide its scores."""
+    from model.checkpoints.store import save_checkpoint
+    from model.checkpoints.tokenizer import train_tokenizer
+    from model.network.config import TransformerConfig
+    from tests.model.checkpoints.test_language_model import MODERN
+    from tests.model.tiny import SENTENCES, random_model
+
+    folder, lines = tmp_path_factory.mktemp("families"), [source for source, _ in SENTENCES]
+    unscaled = TransformerConfig(vocab_size=312, d_model=32, n_heads=4, d_ff=16, max_len=48, scale_scores=False)
+    for name, config, layers in (("lm", MODERN, (0, 2)), ("mlm", MODERN, (2, 0)), ("unscaled", unscaled, (1, 1))):
+        tokenizer = train_tokenizer(lines, 312, masked=name == "mlm")
+        model = random_model(replace(config, vocab_size=312, n_encoder_layers=layers[0], n_decoder_layers=layers[1]))
+        save_checkpoint(folder / name, model, tokenizer, dict(model.named_parameters()))
+    return folder
+
+
+@pytest.fixture
+def open_family(
+    open_app: Callable[..., "AppTest"], families: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., "AppTest"]:
+    """`open_app` on the checkpoints of `families`."""
+    from model.checkpoints.store import CHECKPOINTS_VARIABLE
+
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(families))
     return open_app

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from model.checkpoints.store import load_checkpoint
 from model.generation.beam_tree import beam_tree
-from model.generation.sampling import Sampling, logits_at_attention_temperature, sample_texts
+from model.generation.sampling import Sampling, logits_at_attention_temperature, sample_texts, two_temperatures
 from model.generation.search import beam_search, length_penalty
 from model.generation.step_cost import cached_step, uncached_step
+from model.interventions import MaskEdit
+from model.interventions.link import encode
 from model.network.config import EOS
 from tests.pages.figures import figure, numbers, words
+from tests.pages.test_pages import holds
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -156,3 +160,104 @@ def test_a_temperature_in_attention_takes_part_in_the_search(open_app: Callable)
 def test_a_tab_of_another_page_in_the_link_opens_the_beam(open_app: Callable) -> None:
     app = typed(open_app, part="Padding")
     assert app.slider(key="decoding-beam").value == 4
+
+
+PROMPT = "Two dogs run"
+NEW = 6
+
+
+@pytest.fixture
+def language_model(families):
+    return load_checkpoint(str(families / "lm"), "cpu")
+
+
+@pytest.fixture
+def continued(open_family: Callable) -> Callable:
+    def open_continued(**query: str):
+        app = open_family(PAGE, **{"checkpoint": "lm", "source": PROMPT, "new_tokens": str(NEW)} | query)
+        assert not app.exception
+        assert holds(app) == 3
+        return app
+
+    return open_continued
+
+
+def test_a_step_of_a_continuation_is_a_row_after_the_prompt(continued: Callable, language_model) -> None:
+    app = continued(part="Cost", layer="1", head="2", **{"decoding-step": "4"})
+    trace = language_model.trace(PROMPT, max_new_tokens=NEW)
+    row = len(language_model.tokenizer.encode(PROMPT)) + 4
+    assert app.slider(key="decoding-step").max == NEW
+    shares = numbers(figure(app, "decoding-next")["data"][0]["x"])
+    assert shares[:10] == pytest.approx([candidate.probability for candidate in trace.candidates[row]])
+    for which, weights in (
+        ("head", trace.attention("decoder_self", 1).pattern[2, row]),
+        ("last", trace.attention("decoder_self", 1).pattern[:, row].mean(axis=0)),
+    ):
+        app.segmented_control(key="alignment").set_value(which).run()
+        shown = numbers(figure(app, "decoding-source")["data"][0]["y"])
+        assert shown == pytest.approx(weights[: row + 1], abs=1e-6)
+        assert shown.sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_the_search_of_a_continuation_is_the_plain_one_with_its_attention(continued: Callable, language_model) -> None:
+    app = continued(part="Beam", layer="1", head="3", **{"decoding-beam": "2"})
+    trace, prompt = language_model.trace(PROMPT, max_new_tokens=NEW), language_model.tokenizer.encode(PROMPT)
+    tree = beam_tree(language_model.model, prompt, 2, NEW)
+    order = tree.ranking(0.6)
+    shown = table(app, "score")
+    assert list(shown["log p(Y | X)"]) == pytest.approx(
+        [tree.hypothesis(tree.ends[i], 0).log_probability for i in order]
+    )
+    assert list(shown["continuation"]) == [
+        language_model.tokenizer.decode(list(tree.hypothesis(tree.ends[i], 0).tokens)) for i in order
+    ]
+    weights = numbers(figure(app, "decoding-beam-attention")["data"][0]["z"])
+    assert weights == pytest.approx(tree.attention[order[0]][1, 3])
+    app.slider(key="decoding-beam").set_value(1).run()
+    assert "is the continuation at the top of the page" in words(app), "a beam of one is the run's own greedy one"
+    again = trace.attention("decoder_self", 1).pattern[3, len(prompt) : len(prompt) + NEW, : len(prompt) + NEW]
+    assert numbers(figure(app, "decoding-beam-attention")["data"][0]["z"]) == pytest.approx(again, abs=1e-5)
+
+
+def test_samples_and_temperatures_of_a_continuation_are_the_models(continued: Callable, language_model) -> None:
+    app = continued(part="Sampling", **{"decoding-step": "2"})
+    prompt = language_model.tokenizer.encode(PROMPT)
+    expected = sample_texts(language_model.model, prompt, Sampling(), 0, 5, NEW)
+    assert list(table(app, "sample")["log p(Y | X)"]) == pytest.approx([one.log_probability for one in expected])
+    own, after = (numbers(bar["x"]) for bar in figure(app, "decoding-draw")["data"])
+    assert own == pytest.approx(expected[0].draws[2].before)
+    assert after == pytest.approx(expected[0].draws[2].after)
+    trace = language_model.trace(PROMPT, max_new_tokens=NEW)
+    values = two_temperatures(language_model.model, trace, len(prompt) + 2, 2.0)
+    app = continued(part="Two temperatures", **{"decoding-step": "2"})
+    for bar, expected in zip(figure(app, "decoding-two-temperatures")["data"], values.values(), strict=True):
+        assert np.isin(np.round(numbers(bar["x"])[:-1], 9), np.round(expected, 9)).all()
+
+
+def test_the_cost_of_a_language_model_has_no_source(continued: Callable, language_model) -> None:
+    app = continued(part="Cost")
+    _, cached = (numbers(line["y"]) for line in figure(app, "decoding-counted")["data"])
+    config = language_model.model.config
+    assert list(cached) == [cached_step(config, 0, t) for t in range(1, config.max_len)]
+    formula = next(element.value for element in app.latex if "cache" in element.value)
+    assert "h_{kv}" in formula
+    assert "(t+n)" not in formula
+    assert "3d" in formula
+    assert "encoder" not in words(app)
+    next(button for button in app.button if button.label == "Measure").click().run()
+    assert "**the same tokens**" in words(app)
+
+
+@pytest.mark.parametrize("part", TABS)
+@pytest.mark.parametrize("query", [{"new_tokens": "0"}, {"source": "Two dogs run. " * 12, "new_tokens": "60"}])
+def test_a_prompt_alone_and_one_that_fills_the_model(continued: Callable, part: str, query: dict[str, str]) -> None:
+    app = continued(part=part, **query)
+    assert "ranslation" not in words(app)
+
+
+def test_a_search_repeats_a_change_that_needs_every_row(continued: Callable) -> None:
+    """Cells of a mask are numbered by row, which a cached step does not have."""
+    change = MaskEdit(forbid=((4, 0), (5, 1), (6, 2)), kind="decoder_self")
+    app = continued(part="Beam", changes=encode((change,)), kept="1", **{"decoding-beam": "1"})
+    assert "is the continuation at the top of the page" in words(app)
+    assert "this step of cached decoding" not in words(app)

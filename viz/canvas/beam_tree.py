@@ -1,4 +1,4 @@
-"""The payload of the beam_tree component, and the table of finished translations."""
+"""The payload of the beam_tree component, and the table of finished hypotheses."""
 
 from collections.abc import Sequence
 
@@ -18,6 +18,7 @@ def tree_payload(
     scores: Sequence[float],
     paths: tuple[Sequence[int], Sequence[int]],
     step: int,
+    start: str,
 ) -> dict:
     """The payload: the component draws a column per step and a row per rank.
 
@@ -28,6 +29,7 @@ def tree_payload(
         scores: log-probability / length penalty of each node's prefix.
         paths: node indices of the best hypothesis, and of the chosen one.
         step: the column to scroll to.
+        start: the token that the search starts after.
     """
     winner, chosen = paths
     return {
@@ -47,20 +49,25 @@ def tree_payload(
         "winner": list(winner),
         "chosen": list(chosen),
         "step": step,
+        "start": labels([start])[0],
         "colour": DECODER,
     }
 
 
 def hypotheses_table(
-    sentences: Sequence[str], log_probabilities: Sequence[float], lengths: Sequence[int], penalties: Sequence[float]
+    texts: Sequence[str],
+    log_probabilities: Sequence[float],
+    lengths: Sequence[int],
+    penalties: Sequence[float],
+    what: str,
 ) -> pd.DataFrame:
-    """One row per finished translation, best score first; score = log p / lp(Y)."""
+    """One row per finished text, best score first; score = log p / lp(Y). `what` they are is a column's name."""
     total, penalty = np.array(log_probabilities), np.array(penalties)
     return pd.DataFrame(
         {
-            "rank": range(1, len(sentences) + 1),
-            "differs from the best": ["", *(changed_words(sentences[0], other) for other in sentences[1:])],
-            "translation": sentences,
+            "rank": range(1, len(texts) + 1),
+            "differs from the best": ["", *(changed_words(texts[0], other) for other in texts[1:])],
+            what: texts,
             "log p(Y | X)": total,
             "length |Y|": lengths,
             "lp(Y)": penalty,

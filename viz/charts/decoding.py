@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, position_bars, with_rest
 from viz.figure import GROUPED_BARS, LEGEND_ABOVE, curve, escape, figure
-from viz.theme import DECODER, ENCODER, FONT, OKABE_ITO
+from viz.theme import DECODER, ENCODER, FONT, GUIDE, OKABE_ITO
 from viz.tokens import labels, token_ticks
 
 Array = np.ndarray
@@ -17,48 +17,53 @@ STEP_HEIGHT = 400
 _LINE = f"""<style>
 .written {{ display: flex; flex-wrap: wrap; gap: 0.25rem; font-family: {FONT}; }}
 .written bdi {{ padding: 0.05rem 0.45rem; border: 1px solid transparent; border-radius: 0.35rem; }}
+.written .given {{ border-color: color-mix(in srgb, {GUIDE} 45%, transparent); }}
 .written .past {{ background: color-mix(in srgb, {DECODER} 16%, transparent); }}
 .written .now {{ border: 2px solid {DECODER}; font-weight: 700; }}
 .written .later {{ opacity: 0.75; }}
 </style>"""
-_STATES = {"past": "written", "now": "chosen at this step", "later": "not yet written"}
+_STATES = {"given": "given", "past": "written", "now": "chosen at this step", "later": "not yet written"}
 
 
-def progress_line(next_tokens: Sequence[str], step: int) -> str:
-    """HTML, all markup escaped: the translation's tokens, told apart by whether they are written at `step`.
+def progress_line(next_tokens: Sequence[str], step: int, n_given: int, what: str) -> str:
+    """HTML, all markup escaped: the tokens of a text, told apart by whether they are written at `step`.
 
     Args:
-        next_tokens: the translation's pieces, the end token last.
-        step: which token is being chosen.
+        next_tokens: the pieces, the end token last.
+        step: which of the written tokens is being chosen.
+        n_given: how many of the pieces are a prompt.
+        what: the written text is: "translation" or "continuation".
     """
     boxes = []
-    for position, name in enumerate(labels(next_tokens)):
-        state = "past" if position < step else "now" if position == step else "later"
-        title = f"step {position}: {_STATES[state]}"
+    for position, name in enumerate(labels(next_tokens), -n_given):
+        state = "given" if position < 0 else "past" if position < step else "now" if position == step else "later"
+        title = f"step {position}: {_STATES[state]}" if position >= 0 else "prompt: given"
         boxes.append(f'<bdi class="{state}" role="listitem" title="{title}">{html.escape(name)}</bdi>')
-    return f'{_LINE}<div class="written" role="list" aria-label="The translation at step {step}">{"".join(boxes)}</div>'
+    return f'{_LINE}<div class="written" role="list" aria-label="The {what} at step {step}">{"".join(boxes)}</div>'
 
 
-def source_weight_bars(weights: Array, src_tokens: Sequence[str], title: str) -> go.Figure:
-    """The cross-attention weights of one decoder row over the source tokens.
+def key_weight_bars(weights: Array, key_tokens: Sequence[str], title: str, *, crosses: bool = True) -> go.Figure:
+    """The attention weights of one decoder row over the source tokens, or over those of its own text.
 
     Args:
-        weights: (source position,), 0 to 1.
-        src_tokens: source pieces.
+        weights: (key,), 0 to 1.
+        key_tokens: their pieces.
         title: layer and head, plain text.
+        crosses: whether the keys are the source.
     """
+    what, colour = ("source", ENCODER) if crosses else ("text", DECODER)
     return figure(
-        [position_bars(labels(src_tokens), weights, "attention weight", {"color": ENCODER}, what="source")],
+        [position_bars(labels(key_tokens), weights, "attention weight", {"color": colour}, what=what)],
         height=STEP_HEIGHT,
         title={"text": html.escape(title, quote=False), "font": {"size": 13}},
         margin={"t": 50},
-        xaxis=token_ticks(src_tokens) | {"title": "source token (key)", "tickangle": -60},
+        xaxis=token_ticks(key_tokens) | {"title": f"{what} token (key)", "tickangle": -60},
         yaxis={"title": "attention weight, 0 to 1", "range": [0, 1]},
     )
 
 
 def prefix_chart(runs: Mapping[str, tuple[Sequence[str], Array]]) -> go.Figure:
-    """The log-probability of each prefix of up to two translations, token by token.
+    """The log-probability of each prefix of up to two texts, token by token.
 
     Args:
         runs: name -> (pieces, log-probability in nats of the prefix up to each of them).
@@ -143,7 +148,7 @@ def _candidate_figure(bars: list[dict], height: int, names: Sequence[str], empha
 
 
 def step_cost_chart(lengths: Array, cached: Array, uncached: Array, quantity: str, unit: str) -> go.Figure:
-    """The cost of each decoding step with and without the cache, as the translation grows.
+    """The cost of each decoding step with and without the cache, as the text grows.
 
     Args:
         lengths: (step,) tokens that the decoder reads.

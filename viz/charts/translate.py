@@ -73,15 +73,16 @@ def alternative_bars(tokens: Sequence[str], probabilities: Array, written: int, 
     )
 
 
-def alignment_map(weights: Array, src_tokens: Sequence[str], rows: Sequence[str]) -> go.Figure:
-    """Cross-attention weights, 0 to 1: rows are decoder positions (queries), columns source tokens (keys).
+def alignment_map(weights: Array, key_tokens: Sequence[str], rows: Sequence[str], *, crosses: bool = True) -> go.Figure:
+    """Attention weights, 0 to 1: rows are decoder positions (queries), columns tokens of the source (keys).
 
     Args:
-        weights: (target position, source position), 0 to 1.
-        src_tokens: source pieces.
+        weights: (query, key), 0 to 1.
+        key_tokens: pieces of the keys.
         rows: what each decoder row reads and predicts, plain text.
+        crosses: whether the keys are the source; else they are the text itself.
     """
-    keys = escape(labels(src_tokens))
+    keys = escape(labels(key_tokens))
     hover = np.array([[f"{html.escape(row)}<br>attends to {key}" for key in keys] for row in rows])
     # Above the map stand the names of the keys.
     bar = flat_bar("attention weight, 0 to 1") | {"y": 0.0, "yanchor": "top", "tickvals": [0, 0.5, 1]}
@@ -89,7 +90,7 @@ def alignment_map(weights: Array, src_tokens: Sequence[str], rows: Sequence[str]
         [
             heatmap(
                 z=weights,
-                x=np.arange(len(src_tokens)),
+                x=np.arange(len(key_tokens)),
                 y=np.arange(len(rows)),
                 customdata=hover,
                 colorscale=WEIGHTS,
@@ -101,7 +102,7 @@ def alignment_map(weights: Array, src_tokens: Sequence[str], rows: Sequence[str]
         ],
         height=170 + min(26 * len(rows), 660),
         margin={"t": 60, "b": 70},
-        xaxis=token_ticks(src_tokens) | {"title": "source token (key)", "side": "top"},
+        xaxis=token_ticks(key_tokens) | {"title": f"{'source' if crosses else 'text'} token (key)", "side": "top"},
         yaxis=NO_GRID
         | axis_ticks([*map(brief_row, rows)])
         | {"title": "query: reads → predicts", "autorange": "reversed"},

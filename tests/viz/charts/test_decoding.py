@@ -9,10 +9,10 @@ from model.generation.beam_tree import beam_tree
 from model.network.config import EOS
 from viz.canvas.beam_tree import hypotheses_table, tree_payload
 from viz.charts.decoding import (
+    key_weight_bars,
     prefix_chart,
     progress_line,
     sampling_bars,
-    source_weight_bars,
     step_cost_chart,
     temperature_bars,
 )
@@ -21,23 +21,36 @@ EVIL = "\u2581<img src=x>"
 
 
 def test_the_line_tells_written_chosen_and_coming_apart() -> None:
-    line = progress_line(("\u2581Ein", "\u2581Hund", EVIL), 1)
+    line = progress_line(("\u2581Ein", "\u2581Hund", EVIL), 1, 0, "translation")
+    assert 'class="given"' not in line
     assert line.count('class="past"') == line.count('class="now"') == line.count('class="later"') == 1
     assert line.index('class="past"') < line.index('class="now"') < line.index('class="later"')
     assert "<img" not in line
 
 
+def test_the_line_has_the_prompt_first_and_counts_steps_after_it() -> None:
+    line = progress_line((EVIL, "a", "b"), 1, 1, "continuation")
+    states = ["given", "past", "now"]
+    assert [line.count(f'class="{state}"') for state in states] == [1, 1, 1]
+    assert sorted(states, key=lambda state: line.index(f'class="{state}"')) == states
+    assert 'title="step 1: chosen at this step"' in line
+    assert 'aria-label="The continuation at step 1"' in line
+    assert "<img" not in line
+
+
 def test_source_weights_are_the_row() -> None:
     weights = np.array([0.25, 0.75])
-    figure = source_weight_bars(weights, (EVIL, "</s>"), "Layer 0 <b>")
+    figure = key_weight_bars(weights, (EVIL, "</s>"), "Layer 0 <b>")
     assert np.array_equal(figure.data[0].y, weights)
     assert tuple(figure.layout.yaxis.range) == (0, 1)
     assert "<img" not in figure.data[0].customdata[0]
     assert "<b>" not in figure.layout.title.text
+    assert figure.layout.xaxis.title.text == "source token (key)"
+    assert key_weight_bars(weights, (EVIL, "</s>"), "", crosses=False).layout.xaxis.title.text == "text token (key)"
 
 
 def test_a_hundred_source_tokens_have_at_most_thirty_labels() -> None:
-    figure = source_weight_bars(np.full(100, 0.01), ["a"] * 100, "")
+    figure = key_weight_bars(np.full(100, 0.01), ["a"] * 100, "")
     assert len(figure.layout.xaxis.tickvals) <= 30
 
 
@@ -82,7 +95,7 @@ def test_the_payload_is_the_tree(translator) -> None:
     pieces = translator.tokenizer.tokens([node.token for node in tree.nodes])
     scores = [node.log_probability / 2 for node in tree.nodes]
     paths = tree.path(tree.ends[0]), tree.path(tree.ends[1])
-    payload = tree_payload(tree.nodes, pieces, scores, paths, 3)
+    payload = tree_payload(tree.nodes, pieces, scores, paths, 3, "<s>")
     for drawn, node, score in zip(payload["nodes"], tree.nodes, scores, strict=True):
         assert (drawn["step"], drawn["rank"], drawn["parent"], drawn["fate"]) == (
             node.step,
@@ -98,11 +111,12 @@ def test_the_payload_is_the_tree(translator) -> None:
 
 def test_a_payload_writes_invisible_characters_out() -> None:
     node = SimpleNamespace(step=0, rank=0, parent=-1, token_log_probability=-1, log_probability=-1, fate="kept")
-    payload = tree_payload([node], ["\u202ex"], [-1.0], ([0], [0]), 0)
+    payload = tree_payload([node], ["\u202ex"], [-1.0], ([0], [0]), 0, "\u202ez")
     assert payload["nodes"][0]["label"] == "-U+202Ex"
+    assert payload["start"] == "-U+202Ez"
 
 
 def test_the_table_divides_by_the_penalty() -> None:
-    table = hypotheses_table(["a", "b"], [-2.0, -6.0], [3, 7], [1.0, 2.0])
+    table = hypotheses_table(["a", "b"], [-2.0, -6.0], [3, 7], [1.0, 2.0], "translation")
     assert list(table["score"]) == [-2.0, -3.0]
     assert list(table["rank"]) == [1, 2]

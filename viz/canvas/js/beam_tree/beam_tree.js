@@ -9,7 +9,7 @@ const FATES = {
   kept: "kept: it goes on",
   finished: "finished",
   pruned: "pruned: not among the best",
-  left: "left: enough sentences were finished",
+  left: "left: enough were finished",
 };
 const KEYS = "Arrow keys move through the tree, Enter goes to a step or pins a prefix.";
 
@@ -88,7 +88,7 @@ class View {
 
   start() {
     const group = svgElement("g", { class: "node kept" });
-    group.append(rectangle([8, HEAD], BOX), label([18, HEAD + 16], "<s>", ""));
+    group.append(rectangle([8, HEAD], BOX), label([18, HEAD + 16], cut(this.data.start, 8), ""));
     return group;
   }
 
@@ -153,7 +153,7 @@ class View {
     this.trace(this.pinned ?? this.data.chosen.at(-1));
   }
 
-  // Marks the path from <s> to this node and shows its numbers below.
+  // Marks the path from the start to this node and shows its numbers below.
   trace(id) {
     for (const old of this.svg.querySelectorAll(".traced")) old.classList.remove("traced");
     for (const box of this.svg.querySelectorAll(".node[tabindex='0']")) box.setAttribute("tabindex", "-1");
@@ -220,7 +220,7 @@ class View {
       for (const name of names) copies[index].style.setProperty(name, style.getPropertyValue(name));
     });
     const canvas = new SvgCanvas();
-    const range = "Numbers: log p of the prefix, of a finished sentence (■, the best ★) its score; dashed: pruned";
+    const range = "Numbers: log p of the prefix, of a finished one (■, the best ★) its score; dashed: pruned";
     const titles = { title: "Beam search, step by step", range, caption };
     const { pen, size, top } = startPicture(canvas, this.size, themeOf(this.root), titles);
     for (const [name, value] of Object.entries({ x: EDGE, y: top, width: this.size[0], height: this.size[1] })) {
