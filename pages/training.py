@@ -8,7 +8,7 @@ from pages.frame.open_page import open_page
 from pages.parts.model_card import card_of
 from pages.parts.snapshots import show_snapshots
 from pages.parts.studies import show_ablations, show_scaling
-from pages.parts.training import log_table, show_curves, show_schedule, show_smoothing
+from pages.parts.training import log_table, say_where_parts_went, show_curves, show_schedule, show_smoothing
 from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
@@ -17,6 +17,7 @@ from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 
 view = open_page(__file__)
+say_where_parts_went()
 card = card_of(view)
 log = log_table(card)
 figure = show_curves(card, log, view.translator.config.d_model)

@@ -68,35 +68,35 @@ PARTS = {
     "rope": Part(
         "Positions",
         "sinusoids, added to the embeddings",
-        "RoPE: queries and keys are rotated (Su et al. 2021)",
+        "RoPE: queries and keys are rotated",
         lambda config: POSITIONS[config.positions],
         lambda config: config.positions == "rope",
     ),
     "rms_norm": Part(
         "Norm",
         "LayerNorm",
-        "RMSNorm (Zhang & Sennrich 2019)",
+        "RMSNorm",
         lambda config: NORMS[config.norm_function],
         lambda config: config.norm_function == "rms_norm",
     ),
     "pre_norm": Part(
         "Place of the norm",
         "after the sum: post-norm",
-        "before the sub-layer: pre-norm (Xiong et al. 2020)",
+        "before the sub-layer: pre-norm",
         lambda config: f"{config.norm}-norm",
         lambda config: config.norm == "pre",
     ),
     "swiglu": Part(
         "Feed-forward",
         "ReLU",
-        "SwiGLU: gate times up (Shazeer 2020)",
+        "SwiGLU: gate times up",
         lambda config: ACTIVATIONS[config.activation],
         lambda config: config.gated,
     ),
     "gqa": Part(
         "Keys and values",
         "multi-head: each query head has its own",
-        "multi-query (Shazeer 2019), grouped-query (Ainslie et al. 2023): several query heads share them",
+        "multi-query, grouped-query: several query heads share them",
         _sharing,
         lambda config: config.kv_heads < config.n_heads,
     ),
@@ -135,7 +135,7 @@ def show_overview(view: View) -> None:
         f"{'**' * new} |"
         for part in PARTS.values()
     ]
-    head = ["| | 2017 | in most models since | this model |", "|---|---|---|---|"]
+    head = ["| | 2017 | most models since | this model |", "|---|---|---|---|"]
     st.markdown("\n".join([*head, *lines]))
 
 
@@ -297,7 +297,8 @@ def show_norms(view: View, token: Token) -> None:
         r"\mathrm{RMSNorm}(x)_j = \gamma_j\,\frac{x_j}{\sqrt{\frac{1}{d}\sum_i x_i^2 + \varepsilon}}",
         r"\mathrm{RMS}(x)^2 = \mu^2 + \sigma^2",
         sources="Ba et al. 2016, “Layer Normalization”; Zhang & Sennrich 2019, “Root Mean Square Layer Normalization”, "
-        "equation 4. RMSNorm leaves out μ and β; where μ = 0, both divide by the same.",
+        "equation 4, here with the ε that programs add. RMSNorm leaves out μ and β; where μ = 0, both divide by the "
+        "same.",
     )
     sublayers = view.trace.streams[token.stack].sublayers
     if sublayers[0].norm.kind == "LayerNorm":
@@ -330,10 +331,9 @@ def show_norms(view: View, token: Token) -> None:
         )
     frame = pd.DataFrame(
         {
-            "": [names[kind] + ("" if kind == own else ", not part of this model") for kind in names],
-            "subtracts": [found.mean, 0.0],
-            "divides by": [found.std, found.rms],
-            "length of the result": [np.linalg.norm(found.layer_norm), np.linalg.norm(found.rms_norm)],
+            "": ["subtracts", "divides by", "result’s length"],
+            "LayerNorm": [found.mean, found.std, np.linalg.norm(found.layer_norm)],
+            "RMSNorm": [0.0, found.rms, np.linalg.norm(found.rms_norm)],
         }
     )
     controls.table(frame, floats="%.5g")
@@ -348,8 +348,9 @@ def show_norms(view: View, token: Token) -> None:
     st.caption(
         f"Both without γ and β, so that they can be compared. This model's own {own} then applies its {learned}; "
         f"recomputed with {'it' if norm.beta is None else 'them'}, it differs from the run by at most {off:.1e}. "
-        f"{'RMSNorm' if own == 'LayerNorm' else 'LayerNorm'} is computed from the vector that this model's {own} read. "
-        "Grey band on the right: from the lowest to the highest cosine of all tokens."
+        f"{'RMSNorm' if own == 'LayerNorm' else 'LayerNorm'} is not part of this model; it is "
+        f"computed from the vector that this model's {own} read. "
+        "Grey band: from the lowest to the highest cosine of all tokens."
     )
     export_tab(view, "two-norms", call, norms_picture, norm_cosines_picture)
 
@@ -357,8 +358,9 @@ def show_norms(view: View, token: Token) -> None:
 def show_placement(view: View, token: Token) -> None:
     """Where the norm stands, and what that does to the residual stream's length."""
     _equations(
-        r"\text{post-norm, 2017:}\quad x^{(s)} = \mathrm{Norm}\big(x^{(s-1)} + \mathrm{Sublayer}(x^{(s-1)})\big)",
-        r"\text{pre-norm:}\quad x^{(s)} = x^{(s-1)} + \mathrm{Sublayer}\big(\mathrm{Norm}(x^{(s-1)})\big)",
+        r"\begin{gathered}\text{post-norm, 2017:}\\ x^{(s)} = \mathrm{Norm}\big(x^{(s-1)} + \mathrm{Sublayer}(x^{(s-1)})\big)"
+        r"\\[0.6em] \text{pre-norm:}\\ x^{(s)} = x^{(s-1)} + \mathrm{Sublayer}\big(\mathrm{Norm}(x^{(s-1)})\big)"
+        r"\end{gathered}",
         sources="Vaswani et al. 2017, section 3.1; Xiong et al. 2020, “On Layer Normalization in the Transformer "
         "Architecture”, table 1.",
     )
@@ -404,7 +406,8 @@ def show_gate(view: View, token: Token) -> None:
         r"\mathrm{FFN}_{\mathrm{ReLU}}(x) = \max(0,\, xW_1 + b_1)\,W_2 + b_2",
         r"\mathrm{FFN}_{\mathrm{SwiGLU}}(x) = \big(\mathrm{Swish}(xW_{\mathrm{gate}}) \odot xW_1\big)\,W_2",
         r"\mathrm{Swish}(z) = z\,\sigma(z)",
-        sources="Vaswani et al. 2017, equation 2; Shazeer 2020, “GLU Variants Improve Transformer”, section 2.",
+        sources="Vaswani et al. 2017, equation 2; Shazeer 2020, “GLU Variants Improve Transformer”, section 2, "
+        "where W_gate is called W, and W_1 V.",
     )
     activation = view.translator.config.activation
     if not view.translator.config.gated:
@@ -439,6 +442,7 @@ def show_gate(view: View, token: Token) -> None:
     )
     st.caption(
         f"Rings: the {len(found.top)} neurons with the largest {largest}, as in the table. "
+        + ("" if found.up is None else "Colours end at the smallest of these products. ")
         + ("Gate, up and product" if found.up is not None else "The values of act(z)")
         + " are tensors of the run; z is computed from the run's x and the model's weights, and act(z) computed from "
         f"it differs from the run by at most {found.error:.1e}."
@@ -449,11 +453,12 @@ def show_gate(view: View, token: Token) -> None:
 def show_sharing(view: View) -> None:
     """Which query heads read the same keys and values, and what that saves."""
     _equations(
-        r"\mathrm{head}_i = \mathrm{Attention}\big(QW^Q_i,\, KW^K_{g(i)},\, VW^V_{g(i)}\big), \qquad "
+        r"\mathrm{head}_i = \mathrm{Attention}\big(QW^Q_i,\, KW^K_{g(i)},\, VW^V_{g(i)}\big)",
         r"g(i) = \lfloor i\, h_{kv} / h \rfloor",
         r"\text{cache} = 2\,L\,n\,h_{kv}\,d_k \cdot 4\ \text{bytes}",
         sources="Shazeer 2019, “Fast Transformer Decoding: One Write-Head is All You Need” (multi-query, h_kv = 1); "
-        "Ainslie et al. 2023, “GQA” (grouped-query). In 2017: h_kv = h (Vaswani et al. 2017, section 3.2.2).",
+        "Ainslie et al. 2023, “GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints” "
+        "(grouped-query). In 2017: h_kv = h (Vaswani et al. 2017, section 3.2.2).",
     )
     attention, config = view.attention, view.translator.config
     if config.kv_heads == config.n_heads:
@@ -472,7 +477,7 @@ def show_sharing(view: View) -> None:
         st.caption(
             f"{attention.n_heads} query heads, {len(set(attention.kv_head))} of keys and values: "
             + (f"{shared[0]} query heads share each." if shared[0] > 1 else "each query head has its own.")
-            + " Orange ring: the chosen head. On the right, 0 means that two query heads read the very same keys."
+            + " Orange ring: the chosen head. In the map, 0 means that two query heads read the very same keys."
         )
     with right:
         keys_picture = _draw(
@@ -521,13 +526,13 @@ def _scheme(kv_heads: int, heads: int) -> str:
 
 
 STUDY = {
-    "part-2017": "2017: post-norm LayerNorm, sinusoids, ReLU, 8 heads of keys and values",
+    "part-2017": "2017",
     "part-pre_norm": "pre-norm",
     "part-rms_norm": "RMSNorm",
     "part-rope": "RoPE",
     "part-swiglu": "SwiGLU",
-    "part-gqa": "grouped queries: 8 query heads share 2 heads of keys and values",
-    "part-modern": "all of them, no biases, embeddings not scaled",
+    "part-gqa": "grouped queries",
+    "part-modern": "all of them",
 }
 """by the names in since_2017.csv; the first is what the others are compared with"""
 
@@ -540,23 +545,25 @@ def show_study(view: View) -> None:
     base = next(iter(ends.values()))
     st.markdown(
         f"**Seven language models** of width 128, 4 layers and 8 heads, {base['parameters'] / 1e6:.2f} M parameters "
-        "within 1 %: the paper's parts, then one later part at a time in place of the paper's, then all of them. The "
+        "within 1 %: the paper's parts (post-norm LayerNorm, sinusoids, ReLU, 8 heads of keys and values), then one "
+        "later part at a time in place of the paper's (grouped queries: 8 query heads share 2 heads of keys and "
+        "values), then all of them, without biases and with embeddings that are not scaled. The "
         f"same {base['tokens'] / 1e6:.1f} million tokens in the same order, the same learning rates, the pieces of "
         "everyday-lm."
     )
     curves = {label: (run["tokens"].to_numpy(), run["dev_bits_per_byte"].to_numpy()) for label, run in runs.items()}
     figure = parts_chart(curves)
-    chart(figure, key="parts", alt="Bits per byte over the tokens read, seven language models", roomy=True)
+    chart(figure, key="parts", alt="Bits per byte over the tokens read, seven language models")
     table = pd.DataFrame(
         {
             "changed": list(ends),
-            "bits per byte": [end["dev_bits_per_byte"] for end in ends.values()],
-            "against 2017": [end["dev_bits_per_byte"] / base["dev_bits_per_byte"] - 1 for end in ends.values()],
+            "bits/byte": [end["dev_bits_per_byte"] for end in ends.values()],
+            "vs. 2017": [end["dev_bits_per_byte"] / base["dev_bits_per_byte"] - 1 for end in ends.values()],
             "parameters": [int(end["parameters"]) for end in ends.values()],
         }
     )
     controls.table(
-        table.assign(**{"against 2017": [f"{share:+.2%}" for share in table["against 2017"]]}), floats="%.4f"
+        table.assign(**{"vs. 2017": [f"{share:+.2%}" for share in table["vs. 2017"]]}), floats="%.4f"
     )
     st.caption(
         "Bits per byte of a development text, lower is better; where SwiGLU or grouped queries change the number of "

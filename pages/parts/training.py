@@ -16,6 +16,7 @@ from pages.widgets.controls import choice, slider
 from pages.widgets.explain import explain
 from pages.widgets.export import export_tab
 from pages.widgets.glossary import define
+from pages.widgets.page_links import link_with
 from pages.widgets.snippet import Call
 from viz.charts.training import OVER, PANELS, run_curves, schedule_chart, smoothing_chart
 from viz.charts.translate import rank_candidates
@@ -24,6 +25,14 @@ from viz.tokens import decoder_rows
 PAPER_WARMUP, PAPER_SMOOTHING = 4000, 0.1
 DRAWN = 600
 """points of the schedule's curve"""
+
+
+def say_where_parts_went() -> None:
+    """A sentence and a link, where a link of an earlier version asks for a tab that is now on another page."""
+    if st.query_params.get("training") == "Parts since 2017":
+        tab = "What each part buys"
+        st.info(f"“Parts since 2017” is now the tab “{tab}” of the page Since 2017.", icon=":material/info:")
+        link_with(f"Open “{tab}”", "since_2017", since=tab)
 
 
 def log_table(card: Card) -> pd.DataFrame:

@@ -170,7 +170,10 @@ def test_both_norms_are_those_of_the_vector_that_the_models_norm_read(
     assert scaled + (0 if sublayer.norm.beta is None else sublayer.norm.beta) == pytest.approx(
         sublayer.normed[1], abs=1e-5
     )
-    assert "not part of this model" in app.dataframe[0].value.to_string()
+    means, divisors = app.dataframe[0].value.iloc[:2][["LayerNorm", "RMSNorm"]].to_numpy()
+    assert means == pytest.approx([x.mean(), 0], abs=1e-6)
+    assert divisors == pytest.approx([np.sqrt(x.var() + eps), np.sqrt((x**2).mean() + eps)], rel=1e-4)
+    assert f"{OTHER[sublayer.norm.kind]} is not part of this model" in words(app)
     cosine = expected["LayerNorm"] @ expected["RMSNorm"] / np.prod([np.linalg.norm(e) for e in expected.values()])
     assert f"**{cosine:.6f}**" in words(app)
 

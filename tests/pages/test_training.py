@@ -1,6 +1,7 @@
 """The page on training without a browser: its figures are the folder's files and the run's tensors."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -129,3 +130,10 @@ def test_a_broken_snapshot_and_a_missing_log_are_sentences(folder: Path) -> None
 def test_short_and_long_sentences_are_shown_and_forged_state_falls_back(tab: str) -> None:
     for source in SOURCES:
         open_page(tab, source=source, snapshot="99", over="<b>", warmup=10**9, kind="cross")
+
+
+def test_an_old_link_to_the_parts_since_2017_says_where_they_are(open_app: Callable) -> None:
+    app = open_app("pages/training.py", training="Parts since 2017")
+    assert not app.exception
+    assert "the tab “What each part buys” of the page Since 2017" in said(app)
+    assert "of the page Since 2017" not in said(open_app("pages/training.py", training="Ablations"))

@@ -100,7 +100,7 @@ def offset_chart(offsets: Array, scores: Array, plain: float, here: int) -> go.F
         height=320,
         legend=LEGEND_ABOVE,
         showlegend=True,
-        xaxis={"title": "offset n − m (position of the key minus that of the query)"},
+        xaxis={"title": "offset n − m, key minus query"},
         yaxis={"title": "score q · k", "zeroline": False},
     )
 

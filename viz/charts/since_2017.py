@@ -292,14 +292,16 @@ def activation_chart(curve_points: Array, z: Array, activated: Array, top: Array
 def gate_chart(gate: Array, up: Array, top: Array) -> go.Figure:
     """Gate and up of every neuron; the colour is their product, in a range that the bar states.
 
+    The range ends at the smallest product of `top`: a few neurons have products so large that the others would be pale.
+
     Args:
         gate: (d_ff,), act(x W_gate).
         up: (d_ff,), x W_1.
         top: (k,), the neurons to emphasise, largest first.
     """
     product = gate * up
-    end = float(np.abs(product).max()) or 1.0
-    ticks = {"tickvals": [-end, 0, end], "ticktext": [f"−{end:.3g}", "0", f"{end:.3g}"]}
+    end = float(np.abs(product[top]).min()) or 1.0
+    ticks = {"tickvals": [-end, 0, end], "ticktext": [f"≤ −{end:.3g}", "0", f"≥ {end:.3g}"]}
     hover = "neuron %{customdata}<br>gate <b>%{x:.7g}</b><br>up <b>%{y:.7g}</b>"
     marker = {"color": product, "coloraxis": "coloraxis", "size": 8, "line": {"width": 0.5, "color": GUIDE}}
     return figure(
@@ -325,15 +327,18 @@ def gate_chart(gate: Array, up: Array, top: Array) -> go.Figure:
 
 
 def _top_neurons(x: Array, y: Array, top: Array, hover: str, name: str) -> dict:
-    """Rings around some neurons; the first ones have their number beside them."""
+    """Rings around some neurons; the first ones have their number beside them, left and right by turns upwards."""
+    upwards = np.argsort(np.argsort(y[top[:NUMBERED]]))
+    sides = ["middle left" if rank % 2 else "middle right" for rank in upwards]
     return scatter(
         x=x[top],
         y=y[top],
         customdata=top,
         text=[str(neuron) if rank < NUMBERED else "" for rank, neuron in enumerate(top)],
         mode="markers+text",
-        textposition="top center",
+        textposition=sides + ["middle right"] * (len(top) - len(sides)),
         textfont={"size": 11},
+        cliponaxis=False,
         name=name,
         marker={"color": CHOSEN, "size": 11, "symbol": "circle-open", "line": {"width": 2}},
         hover=hover,
@@ -350,7 +355,9 @@ def sharing_chart(kv_head: Sequence[int], head: int) -> go.Figure:
     heads, shared = np.arange(len(kv_head)), np.asarray(kv_head)
     places = np.array([heads[shared == kv].mean() for kv in range(shared.max() + 1)])
     x = np.stack([heads, places[shared], np.full(len(heads), np.nan)], -1).ravel()
-    marks = {"mode": "markers+text", "textfont": {"color": "white", "size": 13}, "showlegend": False}
+    size = min(28, max(14, 190 / len(heads)))
+    """in pixels: on a phone the marks of a row must not touch"""
+    marks = {"mode": "markers+text", "textfont": {"color": "white", "size": min(13, size * 0.6)}, "showlegend": False}
     return figure(
         [
             scatter(
@@ -367,8 +374,8 @@ def sharing_chart(kv_head: Sequence[int], head: int) -> go.Figure:
                 customdata=shared,
                 marker={
                     "color": QUERY,
-                    "size": 30,
-                    "line": {"width": [4 if h == head else 0 for h in heads], "color": OKABE_ITO[1]},
+                    "size": size,
+                    "line": {"width": [3 if h == head else 0 for h in heads], "color": OKABE_ITO[1]},
                 },
                 hover="query head %{text} reads the keys and values of head %{customdata}",
                 **marks,
@@ -377,7 +384,7 @@ def sharing_chart(kv_head: Sequence[int], head: int) -> go.Figure:
                 x=places,
                 y=np.zeros(len(places)),
                 text=[str(kv) for kv in range(len(places))],
-                marker={"color": KEY, "size": 34, "symbol": "square"},
+                marker={"color": KEY, "size": size, "symbol": "square"},
                 hover="key/value head %{text}",
                 **marks,
             ),

@@ -76,12 +76,12 @@ def test_every_neuron_is_on_the_curve_and_the_largest_are_ringed() -> None:
 
 def test_the_colour_of_a_neuron_is_its_product_in_one_range_that_the_bar_states() -> None:
     up = RNG.normal(size=12)
-    figure = charts.gate_chart(X, up, np.array([3]))
+    figure = charts.gate_chart(X, up, np.array([3, 5]))
     assert np.array_equal(figure.data[0].marker.color, X * up)
-    end = np.abs(X * up).max()
+    end = np.abs(X * up)[[3, 5]].min()
     axis = figure.layout.coloraxis
     assert (axis.cmin, axis.cmax) == (-end, end)
-    assert axis.colorbar.ticktext == (f"−{end:.3g}", "0", f"{end:.3g}")
+    assert axis.colorbar.ticktext == (f"≤ −{end:.3g}", "0", f"≥ {end:.3g}")
 
 
 def test_each_query_head_has_a_line_to_its_own_keys() -> None:
