@@ -358,7 +358,8 @@ def show_norms(view: View, token: Token) -> None:
 def show_placement(view: View, token: Token) -> None:
     """Where the norm stands, and what that does to the residual stream's length."""
     _equations(
-        r"\begin{gathered}\text{post-norm, 2017:}\\ x^{(s)} = \mathrm{Norm}\big(x^{(s-1)} + \mathrm{Sublayer}(x^{(s-1)})\big)"
+        r"\begin{gathered}\text{post-norm, 2017:}\\"
+        r"x^{(s)} = \mathrm{Norm}\big(x^{(s-1)} + \mathrm{Sublayer}(x^{(s-1)})\big)"
         r"\\[0.6em] \text{pre-norm:}\\ x^{(s)} = x^{(s-1)} + \mathrm{Sublayer}\big(\mathrm{Norm}(x^{(s-1)})\big)"
         r"\end{gathered}",
         sources="Vaswani et al. 2017, section 3.1; Xiong et al. 2020, “On Layer Normalization in the Transformer "
@@ -562,9 +563,7 @@ def show_study(view: View) -> None:
             "parameters": [int(end["parameters"]) for end in ends.values()],
         }
     )
-    controls.table(
-        table.assign(**{"vs. 2017": [f"{share:+.2%}" for share in table["vs. 2017"]]}), floats="%.4f"
-    )
+    controls.table(table.assign(**{"vs. 2017": [f"{share:+.2%}" for share in table["vs. 2017"]]}), floats="%.4f")
     st.caption(
         "Bits per byte of a development text, lower is better; where SwiGLU or grouped queries change the number of "
         "parameters, the feed-forward width makes up for it. **One seed each**: how much another seed would change was "
