@@ -66,7 +66,7 @@ def open_trace_file(path: str) -> TraceFile:
         if tokens_of(found) == tokens_of(wanted):
             return TraceFile(checkpoint, request, tokens_of(found), _agreement(name, wanted, found))
     raise ValueError(
-        f"{name}: the app cannot ask {checkpoint} for this run: its tokens were drawn, or spell their text unusually."
+        f"{name}: the app cannot ask {checkpoint} for this run: the model cuts its text into other tokens."
     )
 
 
@@ -78,7 +78,7 @@ def _requests(trace: Trace, opened: Checkpoint) -> Iterator[Request]:
         new = len(trace.next_ids) - (tokens.prompt_length or len(trace.next_ids))
         for count in range(max(new - 1, 1), min(new + 1, MOST_NEW_TOKENS) + 1):
             yield Request(source, interventions=changes, continuation=Continuation(count))
-        yield Request(tokens.text, interventions=changes)
+        yield Request(tokens.text, interventions=changes, continuation=Continuation(0))
         return
     yield Request(source, interventions=changes)
     if "cross-attention" in opened.features:
@@ -109,7 +109,8 @@ def link_to(file: TraceFile) -> dict[str, str]:
     """The URL's parameters that ask for the run, besides the target."""
     request = file.request
     link = {"checkpoint": file.checkpoint, "source": request.source}
-    link["new_tokens"] = str(request.continuation.max_new_tokens if request.continuation else 0)
+    if request.continuation:
+        link["new_tokens"] = str(request.continuation.max_new_tokens)
     if request.target is not None:
         link["typed"] = request.target
     if request.interventions:
