@@ -1,0 +1,210 @@
+"""The numbers in the figures of every page are those of the Trace, in every family of models."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from model.analysis.residual_stream import measure_stream
+from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
+from model.trace import Array, Attention, Trace
+from tests.model.checkpoints.huggingface.folders import save_family
+from tests.pages.figures import figure, numbers
+from tests.pages.test_families import families  # noqa: F401 - a fixture
+from tests.pages.test_pages import said
+from tests.viz.canvas.test_mosaic import decode as decode_mosaic
+from tests.viz.payload import decode, unpack
+
+pytest.importorskip("streamlit")
+
+SOURCE, TARGET = "Two dogs run.", "Zwei Hunde."
+QUERIES: dict[str, dict[str, str]] = {
+    "unscaled": {"target": "Typed", "typed": TARGET},
+    "lm": {"new_tokens": "4"},
+    "mlm": {},
+    "GPT-2": {"new_tokens": "4"},
+    "Gemma 2": {"new_tokens": "4"},
+}
+"""what each family's pages are opened with, besides the text"""
+OTHERS = ("GPT-2", "Gemma 2")
+HEAD = 2
+HIDDEN = "Two <mask> run."
+WRITTEN = ("translate", "certainty")
+"""page and chart of the probability of each token of a translation"""
+
+
+@dataclass
+class Family:
+    """A checkpoint, one run of it, and how to open a page on the same run."""
+
+    opened: Any
+    trace: Trace
+    attention: Attention
+    """of the last layer and the kind that the pages open"""
+    open_page: Callable
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Folders of models that `transformers` wrote: learned positions; a soft cap, windows and two norms a sub-layer."""
+    folder = tmp_path_factory.mktemp("others")
+    return {name: str(save_family(folder / name, name)) for name in OTHERS}
+
+
+@pytest.fixture(params=QUERIES)
+def family(request: pytest.FixtureRequest, open_app, families: Path, others: dict[str, str], monkeypatch) -> Family:  # noqa: F811
+    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(families))
+    query, name = QUERIES[request.param], request.param
+    if name in OTHERS:
+        name = others[name]
+        monkeypatch.setenv(MODELS_VARIABLE, name)
+    opened = load_checkpoint(name, "cpu")
+    lengths = {"max_new_tokens": 4} if "new_tokens" in query else {}
+    trace = opened.trace(SOURCE, TARGET) if "typed" in query else opened.trace(SOURCE, **lengths)
+    kind = trace.kinds[0]
+    place = {"kind": kind.title, "layer": str(kind.layers[-1]), "head": str(HEAD)}
+    return Family(
+        opened,
+        trace,
+        trace.attention(kind.name, kind.layers[-1]),
+        lambda page, **more: open_app(
+            f"pages/{page}.py", **{"checkpoint": name, "source": SOURCE, **place, **query, **more}
+        ),
+    )
+
+
+def canvas(app: Any, name: str) -> bytes:
+    """The payload of one of our own pictures."""
+    (data,) = (found.proto.bytes for found in app.get("bidi_component") if found.proto.component_name == name)
+    return data
+
+
+def maps(app: Any, key: str) -> Iterator[Array]:
+    """The heat maps of a chart, without those that hatch masked cells."""
+    for drawn in figure(app, key)["data"]:
+        if drawn["type"] == "heatmap" and len({colour for _, colour in drawn.get("colorscale", ((0, 0), (1, 1)))}) > 1:
+            yield numbers(drawn["z"]).astype(float)
+
+
+def masked(attention: Attention, values: Array, filler: float = np.nan) -> Array:
+    """(query, key): what the head shows of `values`, with `filler` where it may not attend."""
+    return np.where(attention.mask[HEAD], values[HEAD], filler)
+
+
+def equal(drawn: Array, expected: Array, tolerance: float = 1e-6) -> None:
+    np.testing.assert_allclose(drawn, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_every_head_in_the_mosaic_the_lines_and_the_map(family: Family) -> None:
+    app = family.open_page("heads_and_layers")
+    header, groups = decode_mosaic(canvas(app, "mosaic"))
+    for group, drawn in zip(header["groups"], groups, strict=True):
+        kind = family.trace.kind(group["kind"])
+        layers = [family.trace.attention(kind.name, layer) for layer in kind.layers]
+        equal(drawn, np.stack([np.where(a.mask, a.pattern, np.nan) for a in layers]), 1e-5)
+    header, take = unpack(canvas(app, "lines"))
+    lines = take("<f4", (len(header["heads"]), len(header["queries"]), len(header["keys"])))
+    equal(lines, np.where(family.attention.mask, family.attention.pattern, np.nan)[header["heads"]])
+    equal(next(maps(app, "heads-map")), masked(family.attention, family.attention.pattern))
+
+
+def test_each_of_the_seven_steps(family: Family) -> None:
+    a = family.attention
+    expected = {
+        2: {"scores": a.scores[HEAD], "K^T": a.k[HEAD].T},
+        3: {"scaled": a.scaled[HEAD]},
+        4: {"masked": masked(a, a.pre_softmax, -np.inf)},
+        5: {"weights": a.pattern[HEAD]},
+        6: {f"z_{HEAD}": a.z[HEAD]},
+        7: {"out": a.out, "concat(z)": a.concat},
+    }
+    for step, matrices in expected.items():
+        _, drawn = decode(canvas(family.open_page("attention_step_by_step", step=str(step)), "matrices"))
+        for symbol, values in matrices.items():
+            np.testing.assert_array_equal(drawn[symbol]["values"], values, err_msg=f"step {step}")
+
+
+def test_the_scores_and_weights_of_temperature_and_masks(family: Family) -> None:
+    a = family.attention
+    _, drawn = decode(canvas(family.open_page("temperature"), "temperature"))
+    np.testing.assert_array_equal(drawn["weights"]["values"], a.pattern[HEAD])
+    np.testing.assert_array_equal(drawn["masked"]["values"], masked(a, a.pre_softmax, -np.inf))
+    *_, before, after, weights = maps(family.open_page("masks"), "masks-maps")
+    equal(before, a.pre_softmax[HEAD])
+    equal(after, masked(a, a.pre_softmax))
+    equal(weights, masked(a, a.pattern))
+
+
+def test_the_residual_stream_and_the_input(family: Family) -> None:
+    stream = list(family.trace.streams.values())[-1]
+    app = family.open_page("layer_by_layer", layers_stack=stream.name.title())
+    measured = measure_stream(family.trace, stream.name)
+    names = ("out", "added", "norm", "share", "to_start", "to_previous")
+    for drawn, name in zip(figure(app, "layers-path")["data"][: len(names)], names, strict=True):
+        equal(numbers(drawn["y"]).astype(float), getattr(measured, name)[1])
+    (strips,) = figure(app, "layers-strips")["data"]
+    last = stream.sublayers[-1]
+    order = ("before", "normed", "out", "after") if last.norm_first else ("before", "out", "added", "normed")
+    order = (*order[:2], "result", "out") if last.placement == "sandwich" else order
+    equal(numbers(strips["z"])[:4], [getattr(last, name)[1] for name in order])
+    (strips,) = figure(family.open_page("tokens_and_embeddings"), "tokens-strips")["data"]
+    first = next(iter(family.trace.streams.values()))
+    equal(numbers(strips["z"]), [term[0] for term in first.embedded.terms.values()])
+
+
+def test_the_lengths_and_heads_of_the_whole_model(family: Family) -> None:
+    app = family.open_page("whole_model")
+    if "layers of this project's own code" not in family.opened.features:
+        assert "This page needs layers of this project's own code" in said(app)
+        return
+    header, take = unpack(canvas(app, "whole_model"))
+    streams = family.trace.streams
+    sublayers = {f"{s.stack}.{s.layer}.{s.name}": s for stream in streams.values() for s in stream.sublayers}
+    for box in header["boxes"]:
+        values = dict(
+            zip(box["values"], take("<f4", (len(box["values"]), len(streams[box["stack"]].tokens))), strict=True)
+        )
+        if box["name"] in sublayers:
+            equal(values["out"], np.linalg.norm(sublayers.pop(box["name"]).out.astype(float), axis=-1), 1e-5)
+        if box["heads"]:
+            kind = "cross" if box["part"] == "cross_attn" else f"{box['stack']}_self"
+            a = family.trace.attention(kind, box["layer"])
+            codes = take("u1", (box["heads"]["count"], *box["heads"]["cells"])).astype(float)
+            assert np.array_equal(codes == 0, ~a.mask)
+            equal((codes - 1)[a.mask] / 254, a.pattern[a.mask], 0.5 / 254 + 1e-6)
+    assert not sublayers
+
+
+def test_the_maps_of_side_by_side_and_what_if(family: Family) -> None:
+    weights = masked(family.attention, family.attention.pattern)
+    equal(next(maps(family.open_page("side_by_side"), "side-maps")), weights)
+    app = family.open_page("what_if")
+    equal(next(maps(app, "what-if-maps-0")), weights)
+    before, after, _ = (numbers(bar["y"]) for bar in figure(app, "what-if-tokens")["data"])
+    equal(before, family.trace.target_log_probabilities)
+    equal(after, family.trace.target_log_probabilities)
+
+
+def test_the_probabilities_of_what_is_written_or_filled_in(family: Family) -> None:
+    trace = family.trace
+    page, chart = {
+        "a language model": ("continue_text", "certainty"),
+        "a masked language model": ("fill_in", "fill-weights"),
+    }.get(next(iter({"a language model", "a masked language model"} & family.opened.features), ""), WRITTEN)
+    if page == "fill_in":
+        trace = family.opened.trace(HIDDEN)
+        place = trace.streams["encoder"].tokens.ids.index(family.opened.tokenizer.mask)
+        app = family.open_page(page, source=HIDDEN)
+        weights = trace.attention("encoder_self", family.attention.layer).pattern[HEAD, place]
+        bars = figure(app, chart)["data"][0]
+        equal(numbers(bars["x" if bars.get("orientation") == "h" else "y"]), weights)
+        expected = [candidate.probability for candidate in trace.candidates[place]]
+        drawn = numbers(figure(app, "fill-candidates")["data"][0]["x"])
+        assert all(np.isclose(drawn, probability).any() for probability in expected[:3])
+        return
+    app = family.open_page(page)
+    (bars,) = (numbers(drawn["y"]) for drawn in figure(app, chart)["data"] if drawn["type"] == "bar")
+    equal(bars, trace.target_probabilities)
