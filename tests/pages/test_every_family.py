@@ -13,7 +13,6 @@ from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from model.trace import Array, Attention, Trace
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.figures import figure, numbers
-from tests.pages.test_families import families  # noqa: F401 - a fixture
 from tests.pages.test_pages import said
 from tests.viz.canvas.test_mosaic import decode as decode_mosaic
 from tests.viz.payload import decode, unpack
@@ -55,7 +54,7 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(params=QUERIES)
-def family(request: pytest.FixtureRequest, open_app, families: Path, others: dict[str, str], monkeypatch) -> Family:  # noqa: F811
+def family(request: pytest.FixtureRequest, open_app, families: Path, others: dict[str, str], monkeypatch) -> Family:
     monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(families))
     query, name = QUERIES[request.param], request.param
     if name in OTHERS:

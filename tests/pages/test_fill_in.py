@@ -10,7 +10,6 @@ from model.checkpoints.store import load_checkpoint
 from model.checkpoints.tokenizer import MASK_TOKEN
 from pages.parts.fill_in import hide_word
 from tests.pages.figures import figure, numbers
-from tests.pages.test_families import families, open_family  # noqa: F401 - fixtures
 from tests.pages.test_pages import holds, said
 
 PAGE = "pages/fill_in.py"
@@ -18,12 +17,12 @@ TEXT = f"Two {MASK_TOKEN} run through the {MASK_TOKEN}."
 
 
 @pytest.fixture
-def app(open_family):  # noqa: F811 - the fixture
+def app(open_family):
     return open_family(PAGE, checkpoint="mlm", source=TEXT)
 
 
 @pytest.fixture
-def model(families):  # noqa: F811 - the fixture
+def model(families):
     return load_checkpoint(str(families / "mlm"), "cpu")
 
 
@@ -47,7 +46,7 @@ def test_the_weights_are_the_row_of_the_hidden_token(app, model):
     assert numbers(figure(app, "fill-weights")["data"][0]["x"]) == pytest.approx(weights, abs=1e-6)
 
 
-def test_a_click_on_a_word_hides_it(open_family):  # noqa: F811 - the fixture
+def test_a_click_on_a_word_hides_it(open_family):
     app = open_family(PAGE, checkpoint="mlm", source="Two dogs run, quickly.")
     assert "Nothing is hidden" in said(app)
     app.pills(key="fill-words").set_value(2).run()

@@ -13,7 +13,6 @@ from model.background import rivals
 from model.checkpoints.store import load_checkpoint
 from model.interventions import ResidualOff, Unscaled
 from tests.pages.figures import figure, numbers, words
-from tests.pages.test_families import families, open_family  # noqa: F401 - fixtures
 
 pytest.importorskip("streamlit")
 

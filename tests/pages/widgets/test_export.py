@@ -111,6 +111,10 @@ def test_the_python_of_a_page_computes_the_arrays_of_its_file(
         assert_equal_to_file(program, files[file])
 
 
+WITHOUT_PICTURES = ("pages/training.py", "pages/learn.py")
+"""a training without a log has no curves, and the list of lessons has no picture"""
+
+
 @pytest.mark.parametrize("page", WITH_NUMBERS)
 def test_every_file_says_which_run_and_which_view_it_is_of(
     page: str, open_app: Callable, files: dict[str, bytes]
@@ -121,7 +125,7 @@ def test_every_file_says_which_run_and_which_view_it_is_of(
         app.switch_page(page).run()
     endings = {name.rsplit(".", 1)[1] for name in files}
     assert endings >= {"csv", "npz", "ipynb"}
-    assert "html" in endings or page == "pages/training.py", "without a log a training has no curves"
+    assert "html" in endings or page in WITHOUT_PICTURES
     for name, content in files.items():
         said = facts_in(name, content)
         assert said["source"] == SOURCE, name
@@ -148,7 +152,7 @@ def test_the_pictures_that_are_saved_are_those_of_the_page(page: str, open_app: 
     if page != "pages/translate.py":
         offered.clear()
         app.switch_page(page).run()
-    assert offered or page == "pages/training.py", "without a log a training has no curves"
+    assert offered or page in WITHOUT_PICTURES
     for picture in offered:
         if not isinstance(picture.content, Drawing):
             drawn = figure(app, picture.key)["data"]
