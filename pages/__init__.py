@@ -192,6 +192,18 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 needs=("layers of this project's own code",),
             ),
             Page(
+                path="pages/efficient_attention.py",
+                title="Efficient attention",
+                icon=":material/view_comfy:",
+                summary="FlashAttention on the opened model's own q, k and v: tile by tile, without the n × n matrix.",
+                look_for="Step through the tiles: no more than one tile of scores exists at a time, and the output "
+                "still ends at the softmax's own.",
+                needs=(
+                    "rows of attention weights that sum to 1",
+                    "heads whose matrices could all be found",
+                ),
+            ),
+            Page(
                 path="pages/decoding.py",
                 title="Decoding",
                 icon=":material/account_tree:",

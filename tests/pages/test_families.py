@@ -102,7 +102,16 @@ UNDIVIDED = {
 
 OF_ONE_TEXT = (
     *("attention_step_by_step", "heads_and_layers", "tokens_and_embeddings", "temperature", "masks"),
-    *("layer_by_layer", "gradients", "since_2017", "what_if", "side_by_side", "decoding", "training"),
+    *(
+        "layer_by_layer",
+        "gradients",
+        "since_2017",
+        "efficient_attention",
+        "what_if",
+        "side_by_side",
+        "decoding",
+        "training",
+    ),
     *("why_attention", "verification", "model_card"),
 )
 """pages that a model without a translation opens, too"""
@@ -131,6 +140,7 @@ TABS = {
     "pages/tokens_and_embeddings.py": ("tokens_tab", ["Neighbours", "Lengths", "All tokens", "Pieces and bytes"]),
     "pages/model_card.py": ("card", ["Scores", "Configuration", "This sentence's work"]),
     "pages/since_2017.py": ("since", ["RMSNorm", "Pre-norm", "SwiGLU", "Shared keys and values"]),
+    "pages/efficient_attention.py": ("efficient", ["FlashAttention, tile by tile"]),
     "pages/why_attention.py": ("why", ["Path length", "Scoring functions"]),
 }
 
