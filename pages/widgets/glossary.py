@@ -73,9 +73,10 @@ def _read(name: str) -> dict:
 
 
 def find_terms(word: str) -> list[Term]:
-    """The terms with this word in one of their names, or in their explanation; the former first."""
+    """The terms that are called so, then those with this word in one of their names, then in their explanation."""
     wanted = " ".join(word.casefold().split())
     named = [term for term in terms() if any(wanted in name.casefold() for name in term.names)]
+    named.sort(key=lambda term: all(wanted != name.casefold() for name in term.names))
     return named + [term for term in terms() if wanted in term.text.casefold() and term not in named]
 
 
