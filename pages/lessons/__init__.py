@@ -1,7 +1,9 @@
 """The lessons of the page Learn, as data; each answer is a function of the run on screen."""
 
+from pages.lessons.heads import HEADS
 from pages.lessons.lookup import LOOKUP
 from pages.lessons.recurrence import RECURRENCE
+from pages.lessons.scores import SCORES
 from pages.lessons.station import Lesson
 
-LESSONS: tuple[Lesson, ...] = (RECURRENCE, LOOKUP)
+LESSONS: tuple[Lesson, ...] = (RECURRENCE, LOOKUP, SCORES, HEADS)

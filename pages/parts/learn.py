@@ -10,7 +10,9 @@ from pages.compute.view import View
 from pages.frame.stations import open_list, open_station
 from pages.lessons import LESSONS
 from pages.lessons.station import Answer, Lesson, Station
-from pages.parts import layer_by_layer, positional_encoding, temperature, whole_model
+from pages.parts import heads_and_layers, layer_by_layer, positional_encoding, scaling, temperature, whole_model
+from pages.parts.gradients import show_jacobian
+from pages.parts.head_weights import show_weights
 from pages.parts.rivals import show_rivals
 from pages.parts.word_order import show_order
 from pages.widgets.canvas import component, draw
@@ -180,11 +182,20 @@ def _show_costs(view: View) -> None:
     chart(figure, key="learn-costs", alt="Operations per layer as a function of sentence length")
 
 
-def _show_values(view: View) -> None:
-    """Step 6 of Attention, step by step: weights times values."""
+def _show_step(view: View, step: int) -> None:
+    """The matrices of a step, from 0, of Attention, step by step."""
     head = head_of(view.attention, view.head)
     place = f"{view.kind} layer {view.layer} head {view.head}"
-    draw(Drawing("matrices", picture(5, head, Choice(min(2, len(head.queries.labels) - 1), 0), place)), "learn-values")
+    payload = picture(step, head, Choice(min(2, len(head.queries.labels) - 1), 0), place)
+    draw(Drawing("matrices", payload), "learn-matrices")
+
+
+def _show_scaling(view: View) -> None:
+    scaling.show_scaling(view, len(view.attention.query_tokens) // 2)
+
+
+def _show_mosaic(view: View) -> None:
+    heads_and_layers.show_mosaic(heads_and_layers.choose_look(view))
 
 
 def _show_temperature(view: View) -> None:
@@ -205,7 +216,13 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
         "map": _show_map,
         "masks": _show_masks,
         "costs": _show_costs,
-        "values": _show_values,
+        "scores": lambda view: _show_step(view, 1),
+        "softmax": lambda view: _show_step(view, 4),
+        "values": lambda view: _show_step(view, 5),
+        "scaling": _show_scaling,
+        "jacobian": show_jacobian,
+        "mosaic": _show_mosaic,
+        "head weights": show_weights,
         "sum": _show_sum,
         "temperature": _show_temperature,
         "rotation": _show_rotation,
