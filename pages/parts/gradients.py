@@ -95,7 +95,7 @@ def show_stream(view: View) -> None:
         + (
             f"Random weights: drawn as at the start of training, seed {SEED}."
             if seed is not None
-            else "The model was trained with all its parts: this shows what the gradient loses without them now."
+            else "The model was trained with all its parts: this shows what becomes of its gradient without them now."
         )
         + ("" if divides else " This model was trained without the division by √d_k."),
         help=define("nats"),
@@ -224,7 +224,7 @@ def _show_distance(view: View) -> None:
         "The distance is the number of steps that a recurrent network takes between reading the one and predicting "
         "the other; with attention every token is one step away in each layer."
         + (f" Of this text, {MOST_ROWS} of the {count} rows, evenly spaced." if count > MOST_ROWS else "")
-        + " Right: the mean of three seeds, on texts of eight letters. Different models, tasks and losses: **compare "
+        + " The three small models: the mean of three seeds, on texts of eight letters. Different models, tasks and losses: **compare "
         "shapes, not heights**. Far distances have few pairs: hover to see how many. A trained LSTM has learned to "
         "carry its letters on; what the product of Jacobians does by itself shows with random weights."
     )
@@ -264,7 +264,8 @@ def _describe_distance(found: DistanceGradients, results: Mapping[str, tuple[Arr
         if seen.sum() > 1:
             factor = math.exp(np.polyfit(at[seen], np.log(norms[seen]), 1)[0])
             lines.append(f"- {name}: a factor of **{factor:.3g}** a step, distances {at[seen][0]} to {at[seen][-1]}")
-    return "A straight line through the logarithms, least squares:\n\n" + "\n".join(lines)
+    how = "A straight line fitted to the logarithms by least squares, even where the curve is not straight:"
+    return f"{how}\n\n" + "\n".join(lines)
 
 
 def show_explanation(view: View) -> None:
@@ -365,7 +366,8 @@ def _show_verdict(verdict: Verdict) -> None:
     for name, column in zip(SHORT, agreement.T, strict=True):
         frame[f"ρ with {name}"] = np.append(column, np.nan)
     table(frame, floats="%.3f")
-    best = {what: names[int(getattr(verdict, what).mean(axis=0)[:-1].argmax())] for what in ("deletion", "insertion")}
+    orders = [*names, RANDOM]
+    best = {what: orders[int(getattr(verdict, what).mean(axis=0).argmax())] for what in ("deletion", "insertion")}
     st.caption(
         f"Mean over the eleven shares, in nats{' and over all rows' if len(verdict.log_p) > 1 else ''}; larger is "
         f"better. Best here by deletion: {best['deletion']}; by insertion: {best['insertion']}. Random order: the mean "

@@ -94,7 +94,7 @@ def _show_text(view: View, found: BrokenRun) -> None:
                 st.metric(label, shown, width="content")
         st.caption(
             "Above: greedy decoding, struck out with −: only without the mistake, underlined with +: only with it. "
-            "log p in nats, of the page's target.",
+            "log p in nats, of the target at the top of the page.",
             help=define("nats"),
         )
 
@@ -113,7 +113,11 @@ def _show_weights(view: View, found: BrokenRun) -> object:
     figure = mistake_maps(rows, (keys, numbered(own)), (attention.pattern[head], pattern), (attention.mask[head], mask))
     chart(figure, key="mistake-maps", alt="The head's attention weights without and with the mistake", roomy=True)
     unknown = " Every weight is NaN, so none has a colour." if np.isnan(pattern).any() else ""
-    st.caption(f"{view.place.title}, the page's target: rows are queries, columns keys.{unknown}")
+    same = np.array_equal(pattern, attention.pattern[head])
+    unaffected = (
+        " The mistake does not reach this head: choose another kind of attention in the sidebar." if same else ""
+    )
+    st.caption(f"{view.place.title}, rows are queries, columns keys.{unknown}{unaffected}")
     return figure
 
 
@@ -130,7 +134,7 @@ def _show_verdict(verdict: Verdict) -> None:
     measured = [one for one in verdict.measurements if one.error is not None]
     broken = verdict.broken
     if broken:
-        st.markdown(f":red[**✗ {len(broken)} of {len(measured)} claims fail**]:")
+        st.markdown(f":red[**✗ {len(broken)} of {len(measured)} claims {'fails' if len(broken) == 1 else 'fail'}**]:")
         st.markdown(
             "\n".join(f"- :red[✗] {one.claim.label} **{one.claim.title}**: error {_error(one.error)}" for one in broken)
         )

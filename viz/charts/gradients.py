@@ -90,7 +90,7 @@ def _log_axis(values: Array) -> dict:
     some = values[values > 0]
     wide = some.size and some.max() > 100 * some.min()
     return {"type": "log", "exponentformat": "power", "title": "norm (log)"} | (
-        {"nticks": 5} if wide else {"dtick": "D2"}
+        {"nticks": 5} if wide else {"dtick": "D2", "minorloglabels": "complete"}
     )
 
 
