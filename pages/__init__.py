@@ -178,7 +178,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 summary="How the loss flows back through the model: with and without residual connections and √d_k, "
                 "through the softmax, over distance; and whether attention explains a prediction.",
                 look_for="The gradient says how much the loss, −log p of the target, would change with each number of "
-                "the run. Follow it from the top layer down to the input, and see how it shrinks or grows without the model's parts.",
+                "the run. Follow it from the top layer down to the input, and see how it shrinks "
+                "or grows without the model's parts.",
                 needs=("layers of this project's own code",),
             ),
             Page(
