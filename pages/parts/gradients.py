@@ -224,8 +224,8 @@ def _show_distance(view: View) -> None:
         "The distance is the number of steps that a recurrent network takes between reading the one and predicting "
         "the other; with attention every token is one step away in each layer."
         + (f" Of this text, {MOST_ROWS} of the {count} rows, evenly spaced." if count > MOST_ROWS else "")
-        + " The three small models: the mean of three seeds, on texts of eight letters. Different models, tasks and losses: **compare "
-        "shapes, not heights**. Far distances have few pairs: hover to see how many. A trained LSTM has learned to "
+        + " The three small models: the mean of three seeds, on texts of eight letters. Different models, tasks and "
+        "losses: **compare shapes, not heights**. Far distances have few pairs: hover to see how many. A trained LSTM has learned to "
         "carry its letters on; what the product of Jacobians does by itself shows with random weights."
     )
     explain(
