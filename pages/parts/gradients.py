@@ -225,8 +225,8 @@ def _show_distance(view: View) -> None:
         "the other; with attention every token is one step away in each layer."
         + (f" Of this text, {MOST_ROWS} of the {count} rows, evenly spaced." if count > MOST_ROWS else "")
         + " The three small models: the mean of three seeds, on texts of eight letters. Different models, tasks and "
-        "losses: **compare shapes, not heights**. Far distances have few pairs: hover to see how many. A trained LSTM has learned to "
-        "carry its letters on; what the product of Jacobians does by itself shows with random weights."
+        "losses: **compare shapes, not heights**. Far distances have few pairs: hover to see how many. A trained LSTM "
+        "has learned to carry its letters on; what the product of Jacobians does by itself shows with random weights."
     )
     explain(
         "A recurrent network carries what it has read through every step in between, so its gradient is a product of "
