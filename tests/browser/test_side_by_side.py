@@ -58,6 +58,8 @@ def test_two_sentences_by_link_typing_and_reset(server: str, visitor: Visitor, t
     field.fill(HERE["source"])
     visitor.page.get_by_role("button", name="Run it").click()
     visitor.page.wait_for_function("location.search.includes('side_sentence=a+dog+and+a+cat')")
+    # The address changes before the run begins.
+    visitor.page.get_by_text("missing on one side (").wait_for(state="detached")
     visitor.settle()
     assert not maps(visitor)[2].any()
     visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Reset").click()
