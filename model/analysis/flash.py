@@ -39,6 +39,8 @@ class FlashRun:
     """(step, query): exp(m before - m after), by which the old sum is multiplied; 1 outside the tile"""
     difference: float
     """largest |o - pattern @ v| at the end, relative to the largest |pattern @ v|, with the weights of the run"""
+    rounding: float
+    """relative error that rounding of the largest score to single precision, as in the run, can cause in its weight"""
     tile_bytes: int
     """of the largest tile in fast memory, in float32: q, k, v, scores, o, m and l"""
     square_bytes: int
@@ -106,6 +108,7 @@ def flash_attention(attention: Attention, head: int, size: int) -> FlashRun:
         o=np.stack(o),
         rescaling=np.array(rescaling).reshape(-1, len(q)),
         difference=_difference(attention, head, o[-1]),
+        rounding=float(np.finfo(np.float32).eps * max(1, np.nanmax(abs(scores), initial=0))),
         tile_bytes=BYTES * numbers,
         square_bytes=BYTES * mask.size,
     )

@@ -13,8 +13,8 @@ from pages.widgets.snippet import Call
 from viz.charts import efficient_attention as charts
 from viz.theme import symmetric_range
 
-EXPLAINED = 1e-5
-"""a relative difference above this is not rounding of single precision"""
+EXPLAINED = 8
+"""a difference above so many roundings of the largest score is no rounding; trained heads stay below one"""
 
 
 def show_flash(view: View) -> None:
@@ -106,7 +106,8 @@ def _compare(view: View, run: FlashRun) -> None:
     attention, read = view.attention, len(run.rows)
     st.markdown(
         f"**After the last tile** O differs from this run's `pattern @ v` by at most **{run.difference:.1e}** of the "
-        f"largest number in it (the run is in single precision, this in double). "
+        f"largest number in it. The run is in single precision, this in double: rounding the head's largest score can "
+        f"change its weight by a share of {run.rounding:.1e}. "
         f"{read} of {read + len(run.skipped)} tiles were read"
         + (f"; {len(run.skipped)} are masked as a whole and skipped. " if len(run.skipped) else ". ")
         + f"A tile needs {run.tile_bytes:,} bytes in fast memory; all scores of this head are {run.square_bytes:,} "
@@ -117,21 +118,22 @@ def _compare(view: View, run: FlashRun) -> None:
             "With so few tokens a tile with its vectors is larger than all scores; it stays as it is as n grows, and "
             "the scores do not."
         )
-    if run.difference > EXPLAINED:
+    if run.difference > EXPLAINED * run.rounding:
         st.caption("That is more than rounding: a change in this run acts on the scores or weights after q and k.")
     fused = fused_kernel(attention, view.head, view.trace.device)
     if fused is None:
         st.caption("torch's scaled_dot_product_attention has no soft cap and no sink, so there is nothing to compare.")
         return
     name, difference = fused
+    search = "" if "a masked language model" in view.translator.features else ", as in its search"
     own = "layers of this project's own code" in view.translator.features
     st.markdown(
         f"**The fused kernel**: for these q, k and v, `torch.nn.functional.scaled_dot_product_attention` picks "
         f"**{name}** on {view.trace.device}; its result differs from this run's "
         f"`pattern @ v` by at most **{difference:.1e}** of the largest number in it. "
         + (
-            "The model calls this function where nothing in an attention is changed or recorded, as in its search; "
-            "what is drawn comes from the explicit formula."
+            f"The model calls this function where nothing in an attention is changed or recorded{search}; what is "
+            "drawn comes from the explicit formula."
             if own
             else "Whether this model calls it where nothing is recorded, its own code decides."
         )

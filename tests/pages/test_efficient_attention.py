@@ -32,6 +32,7 @@ def test_a_step_draws_its_tile_and_the_output_so_far(kind: str, open_app: Callab
     said = words(app)
     assert f"{run.tile_bytes:,} bytes" in said
     assert f"{len(run.rows)} of {len(run.rows) + len(run.skipped)} tiles were read" in said
+    assert "a change in this run" not in said
     assert ("masked as a whole and skipped" in said) == (name == "decoder_self")
 
 
