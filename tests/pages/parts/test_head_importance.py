@@ -22,6 +22,7 @@ CROSS = "Cross-attention"
 
 
 def scored(app):
+    assert "which_go" in {button.key for button in app.button}, (words(app), [each.value for each in app.exception])
     app.button(key="which_go").click().run()
     assert not app.exception
     return app
