@@ -32,9 +32,9 @@ def explain_previous(view: View) -> Answer:
     others = max((share for i, share in enumerate(shares) if i != view.head), default=0.0)
     return Answer(
         f"Head {view.head} has **{shares[view.head]:.0%}** of its weight on the previous token; the other heads of "
-        f"layer {view.layer} have at most {others:.0%}. Nobody told it to: it was trained on translations alone. Its "
-        "row of “ly” can read “friend”, and so put a word together from its pieces. The name says what the weights do "
-        "on this sentence, not what the head is for.",
+        f"layer {view.layer} have at most {others:.0%}. Nobody told it to: it was trained on translations alone. "
+        "Through such a head a token can learn what precedes it, such as the first piece of its own word. The number "
+        "says what the weights do on this sentence, not what the head is for.",
         shares[view.head] > 0.55 and shares[view.head] > others + 0.2,
     )
 
