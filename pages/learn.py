@@ -1,4 +1,4 @@
-"""Learn: ten lessons on real runs, from recurrence to today's models."""
+"""Learn: lessons on real runs, from recurrence to multi-head attention."""
 
 from model.analysis.view_arrays import head_arrays
 from pages.frame.open_page import open_page
