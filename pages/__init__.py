@@ -198,7 +198,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 icon=":material/view_comfy:",
                 summary="FlashAttention on the opened model's own q, k and v: tile by tile, without the n × n matrix.",
                 look_for="Step through the tiles: no more than one tile of scores exists at a time, and the output "
-                "still ends at the softmax's own.",
+                "still ends up equal to that of the full softmax.",
                 needs=(
                     "rows of attention weights that sum to 1",
                     "heads whose matrices could all be found",

@@ -59,12 +59,13 @@ def tile_sizes(attention: Attention) -> list[int]:
 def flash_attention(attention: Attention, head: int, size: int) -> FlashRun:
     """Algorithm 1 with square tiles of `size` queries and keys, in double precision.
 
-    Tiles without a visible key are skipped, as a causal kernel does. A sink is where m and l begin.
+    Tiles without a visible key are skipped, as a causal kernel does. A sink is where m and l begin; as in the
+    run, the temperature does not divide it.
     """
     q, k, v = (x[head].astype(np.float64) for x in (attention.q, attention.k, attention.v))
     mask, tau = attention.mask[head], float(attention.temperature[head])
     bias = None if attention.bias is None else attention.bias[head]
-    seen = np.full(len(q), -np.inf if attention.sink is None else float(attention.sink[head]) / tau)
+    seen = np.full(len(q), -np.inf if attention.sink is None else float(attention.sink[head]))
     m, l, o = [seen], [np.isfinite(seen).astype(float)], [np.zeros((len(q), v.shape[1]))]  # noqa: E741
     scores, rescaling, read, skipped = np.full(mask.shape, np.nan), [], [], []
     for first_key in range(0, len(k), size):

@@ -2,11 +2,13 @@
 
 import streamlit as st
 
+from pages.widgets.controls import register
 from pages.widgets.glossary import show_term, terms
 
 
 def find_word() -> None:
     """A menu of all terms under all their names; the chosen one is explained below it."""
+    register("find_word", None)
     by_name = {name: term for term in terms() for name in term.names}
     chosen = st.selectbox(
         "Find a word",

@@ -74,7 +74,7 @@ def test_temperature_bias_soft_cap_and_sink_are_part_of_the_scores(attention: At
     changed = replace(attention, bias=bias, softcap=2.0, sink=sink, temperature=tau)
     run = flash_attention(changed, 1, 2)
     scores = np.where(attention.mask[1], changed.pre_softmax[1].astype(float) / 0.5, -np.inf)
-    with_sink = np.concatenate([scores, np.full((len(scores), 1), sink[1] / 0.5)], axis=1)
+    with_sink = np.concatenate([scores, np.full((len(scores), 1), sink[1])], axis=1)
     np.testing.assert_allclose(run.o[-1], softmax(with_sink)[:, :-1] @ attention.v[1], atol=1e-5)
     assert fused_kernel(changed, 1, "cpu") is None
     warm = replace(attention, bias=bias, temperature=tau)
