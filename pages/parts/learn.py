@@ -10,18 +10,15 @@ from pages.compute.view import View
 from pages.frame.stations import open_list, open_station
 from pages.lessons import LESSONS
 from pages.lessons.station import Answer, Lesson, Station
-from pages.parts import heads_and_layers, layer_by_layer, positional_encoding, scaling, temperature, whole_model
+from pages.parts import heads_and_layers, scaling, temperature
 from pages.parts.gradients import show_jacobian
 from pages.parts.head_weights import show_weights
 from pages.parts.rivals import show_rivals
-from pages.parts.word_order import show_order
 from pages.widgets.canvas import component, draw
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.page_links import link_with
 from viz.charts.heads_and_layers import head_map
-from viz.charts.masks import mask_maps
 from viz.charts.model_card import lengths_to_plot
-from viz.charts.positional_encoding import sum_maps
 from viz.charts.why_attention import operations_chart
 from viz.drawing import Drawing
 from viz.steps.head import Choice, head_of
@@ -160,19 +157,6 @@ def _show_map(view: View) -> None:
     st.caption(f"{view.place.title}. Rows are queries, columns keys.")
 
 
-def _show_masks(view: View) -> None:
-    attention, head = view.attention, view.head
-    arrays = attention.mask[head], attention.pre_softmax[head], attention.pattern[head]
-    figure = mask_maps(*axis_labels(attention), *arrays)
-    chart(figure, key="learn-masks", alt="The mask, the scores before and after masking, and the weights", roomy=True)
-
-
-def _show_sum(view: View) -> None:
-    embedded, tokens = view.trace.src_embedded, view.trace.src_tokens
-    figure = sum_maps(embedded.embedding, embedded.positional, embedded.sum, tokens)
-    chart(figure, key="learn-sum", alt="Heat maps of the sentence: embedding, positional encoding, and their sum")
-
-
 def _show_costs(view: View) -> None:
     n, d = len(view.trace.src_tokens), view.translator.config.d_model
     here = layer_costs(n, d, 3, 8)
@@ -202,19 +186,9 @@ def _show_temperature(view: View) -> None:
     temperature.draw_live(view, temperature.choose_row(view))
 
 
-def _show_rotation(view: View) -> None:
-    positional_encoding.show_rotation(view, "source", view.translator.positional_encoding("source"))
-
-
-def _show_wavelengths(view: View) -> None:
-    encoding = view.translator.positional_encoding("source")
-    positional_encoding.show_wavelengths(view, "source", encoding, min(64, len(encoding)))
-
-
 VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
     {
         "map": _show_map,
-        "masks": _show_masks,
         "costs": _show_costs,
         "scores": lambda view: _show_step(view, 1),
         "softmax": lambda view: _show_step(view, 4),
@@ -223,14 +197,8 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
         "jacobian": show_jacobian,
         "mosaic": _show_mosaic,
         "head weights": show_weights,
-        "sum": _show_sum,
         "temperature": _show_temperature,
-        "rotation": _show_rotation,
-        "wavelengths": _show_wavelengths,
-        "order": show_order,
         "recurrence": show_rivals,
-        "stream": lambda view: layer_by_layer.show_path(layer_by_layer.choose(view)),
-        "whole model": lambda view: whole_model.show_picture(whole_model.choose(view)),
     }
 )
 """name in a station -> the live view"""
