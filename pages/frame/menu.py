@@ -22,7 +22,8 @@ def route() -> "st.Page":
     Such a run starts over, and then app.py is in charge.
     """
     # A picture of our own: an icon named `:material/...:` would be fetched from a font server.
-    st.set_page_config(page_icon=ROOT / "pages/frame/favicon.svg", layout="wide")
+    icon, sidebar = ROOT / "pages/frame/favicon.svg", "collapsed" if st.context.is_embedded else "auto"
+    st.set_page_config(page_icon=icon, layout="wide", initial_sidebar_state=sidebar)
     # First of all: the page keeps its room free.
     st.sidebar.markdown("#### Attention Explorer")
     # Two signs, since another visitor's run may have called st.navigation in the meantime.
@@ -36,7 +37,8 @@ def route() -> "st.Page":
         st.Page(ROOT / path, title=titles[path], url_path=address, visibility="hidden")
         for address, path in OLD_ADDRESSES.items()
     ]
-    chosen = st.navigation(sections, position="top")
+    # With `?embed=true`, in a page of somebody else's, a view stands alone.
+    chosen = st.navigation(sections, position="hidden" if st.context.is_embedded else "top")
     st.set_page_config(page_title=f"{chosen.title} · Attention Explorer")
     if started_without_app:
         st.rerun()

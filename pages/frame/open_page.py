@@ -16,6 +16,7 @@ from pages.compute.runs import open_translator, run
 from pages.compute.trace_file import named_trace_file, tokens_of
 from pages.compute.view import View
 from pages.frame.changes import show_kept
+from pages.frame.course import show_course
 from pages.frame.menu import route, runs_as_page
 from pages.frame.sidebar import Inputs, current_inputs
 from pages.frame.tour import show_tour
@@ -140,7 +141,8 @@ def _show_header(file: str) -> None:
     page = page_of(file)
     st.title(page.title, anchor=False)
     st.markdown(page.look_for)
-    show_tour(page.path, has_menu.get())
+    if not show_course(file):
+        show_tour(page.path, has_menu.get())
 
 
 def _stop(sentence: str) -> None:

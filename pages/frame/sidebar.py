@@ -29,6 +29,7 @@ from pages.compute.runs import MOST_NEW_TOKENS, Continuation, Request, open_tran
 from pages.compute.trace_file import link_to, named_trace_file, target_of
 from pages.compute.view import KINDS, Place
 from pages.frame.changes import kept_changes
+from pages.frame.course import COURSE, DRAFT, add_step, step_of
 from pages.frame.examples import example_menu, examples_of
 from pages.frame.find_word import find_word
 from pages.frame.here import show_here
@@ -122,19 +123,37 @@ def _sidebar(page: Page, address: str) -> Inputs:
             with where:
                 place = _place(translator, page, address, _ignored(page, tau, scope), notes)
         find_word()
-        _link_and_reset()
+        _link_and_reset(page)
     kept = kept_changes(translator, editing=page.path.endswith("what_if.py"))
     changes = (*(() if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)), *kept)
     request = replace(request, interventions=changes)
     return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept, effect)
 
 
-def _link_and_reset() -> None:
+def _link_and_reset(page: Page) -> None:
     """The address of what is on screen, with a button that copies it; and a button that resets every page."""
     link, reset = st.columns(2)
     with link.popover("Link", icon=":material/link:", width="stretch"):
         component("share")(key="share")
-    reset.button("Reset", icon=":material/restart_alt:", width="stretch", on_click=reset_controls, args=((TOUR,),))
+        _offer_course(page)
+    reset.button(
+        "Reset", icon=":material/restart_alt:", width="stretch", on_click=reset_controls, args=((TOUR, COURSE, DRAFT),)
+    )
+
+
+def _offer_course(page: Page) -> None:
+    """A button that adds the view to the course that a teacher is putting together."""
+    st.button(
+        "Add to a course", key="course-add-view", icon=":material/playlist_add:", on_click=_add_view, args=(page,)
+    )
+    if steps := st.session_state.get(DRAFT):
+        count = f"{len(steps)} {'step' if len(steps) == 1 else 'steps'}"
+        st.caption(f"Your course has {count}. Put it together at the end of the page Learn.")
+
+
+def _add_view(page: Page) -> None:
+    """Before the page runs again: the address still is that of the view."""
+    add_step(step_of(Path(page.path).stem, st.query_params.to_dict()))
 
 
 def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> Request:

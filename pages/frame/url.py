@@ -6,6 +6,8 @@ import streamlit as st
 
 TEXTS = {
     "source",
+    "course",
+    "course_title",
     "typed",
     "changes",
     "add",

@@ -15,9 +15,11 @@ from urllib.error import URLError
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, ConsoleMessage, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Page, WebSocket
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -123,7 +125,9 @@ class Visitor:
             "request": lambda request: self.requests.add(request.url),
             "pageerror": lambda error: self.errors.append(f"exception: {error}"),
             "console": self._on_console,
+            "websocket": self._on_websocket,
         }
+        self._asks = False
         for event, note in self._listeners.items():
             page.on(event, note)
 
@@ -132,6 +136,20 @@ class Visitor:
         guess = urlsplit(message.location["url"]).path.endswith(("/_stcore/health", "/_stcore/host-config"))
         if message.type == "error" and not (guess and "404" in message.text):
             self.errors.append(f"{message.text} ({message.location['url']})")
+
+    def _on_websocket(self, websocket: "WebSocket") -> None:
+        """Notes when the page asks for a run and when that run begins: until then it still looks settled."""
+        self._asks = False
+        websocket.on("framesent", self._on_sent)
+        websocket.on("framereceived", self._on_received)
+
+    def _on_sent(self, frame: bytes | str) -> None:
+        if isinstance(frame, bytes) and BackMsg.FromString(frame).HasField("rerun_script"):
+            self._asks = True
+
+    def _on_received(self, frame: bytes | str) -> None:
+        if self._asks and isinstance(frame, bytes) and ForwardMsg.FromString(frame).HasField("new_session"):
+            self._asks = False
 
     def visit(self, address: str) -> None:
         self.page.goto(address)
@@ -149,6 +167,9 @@ class Visitor:
 
     def _wait_until_drawn(self) -> None:
         self.page.wait_for_selector("text=/The picture is the model|Nothing to show yet/")
+        deadline = time.monotonic() + PATIENCE / 1000
+        while self._asks and time.monotonic() < deadline:
+            self.page.wait_for_timeout(10)
         self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
         self.page.wait_for_function("!document.querySelector('[data-stale=true], [data-testid=stSkeleton]')")
         # A temperature chosen by key is sent half a second later; until its run is here, the map is drawn again.

@@ -1,0 +1,61 @@
+"""A course in Chromium: put together from views, walked by a student, and taken away as a file."""
+
+import csv
+import re
+from collections.abc import Callable
+
+from tests.browser.conftest import Visitor, query
+
+
+def test_a_teacher_makes_a_course_and_a_student_answers_it(
+    server: str, visitor: Visitor, new_visitor: Callable[..., Visitor]
+) -> None:
+    page = visitor.page
+    visitor.visit(f"{server}/temperature?source=a+dog&layer=1&head=1")
+    page.get_by_role("button", name="Link").click()
+    page.get_by_role("button", name="Add to a course").click()
+    page.get_by_text("Your course has 1 step").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_test_id("stTopNavSection").filter(has_text="Learn").click()
+    page.get_by_test_id("stTopNavDropdownLink").filter(has_text="Learn").click()
+    page.wait_for_url("**/learn**")
+    visitor.settle()
+    page.get_by_label("Address of a view").fill(f"{server}/masks?source=a+cat")
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_text("2. Masks").wait_for()
+    for label, text in (("What to do there", "Move τ to 5."), ("A question", "Which weight falls?")):
+        page.get_by_label(re.compile(label)).first.fill(text)
+        page.keyboard.press("Enter")
+        visitor.settle()
+    link = page.get_by_test_id("stCode").filter(has_text="/learn?course=").inner_text().strip()
+
+    student = new_visitor()
+    student.visit(link)
+    student.page.get_by_role("link", name="Start").click()
+    student.page.wait_for_url("**/temperature**")
+    student.settle()
+    assert {"source": "a dog", "layer": "1", "head": "1"}.items() <= query(student).items()
+    student.page.get_by_text("Move τ to 5.").wait_for()
+    student.page.get_by_role("textbox", name="Answer to step 1").fill('=the "largest"')
+    student.page.get_by_role("link", name="Next").click()
+    student.page.wait_for_url("**/masks**")
+    student.settle()
+    student.page.get_by_role("link", name="All steps and my answers").click()
+    student.page.wait_for_url("**/learn**")
+    student.settle()
+    with student.page.expect_download() as saved:
+        student.page.get_by_role("button", name="Download answers").click()
+    with open(saved.value.path(), encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    # A spreadsheet takes no answer for a formula.
+    assert [(row["view"], row["question"], row["answer"]) for row in rows] == [
+        ("Temperature", "Which weight falls?", '\'=the "largest"')
+    ]
+    student.leave()
+
+
+def test_an_embedded_view_stands_alone(server: str, visitor: Visitor) -> None:
+    visitor.visit(f"{server}/temperature?source=a+dog&embed=true")
+    assert visitor.page.get_by_role("heading", name="Temperature").is_visible()
+    assert not visitor.page.get_by_test_id("stTopNavSection").count()
+    visitor.page.get_by_test_id("stExpandSidebarButton").wait_for()
