@@ -95,6 +95,15 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Each station sets a sentence and a head, and asks a question. The answer is computed from "
                 "the run on screen: change the sentence, and it changes, too.",
             ),
+            Page(
+                path="pages/said_and_measured.py",
+                title="Said, and measured",
+                icon=":material/fact_check:",
+                summary="What every explanation repeats, each with a button that measures it on your sentence; what "
+                "much-read ones get wrong; the paper's results in context.",
+                look_for="Decide whether you believe a statement, press its button, and see what this run says.",
+                ignores=("kind", "layer", "head"),
+            ),
         ),
         "Understand": (
             Page(

@@ -1,0 +1,146 @@
+"""What explanations of attention often say, measured on one run."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from model.analysis.distributions import entropy
+from model.checkpoints.checkpoint import Checkpoint
+from model.hooks import editing
+from model.interventions import HeadGate, SublayerOff
+from model.network.embedding import sinusoids
+from model.network.network import EMBEDDINGS
+from model.trace import Array, Attention, Trace
+
+STEPS = 20
+"""in which the heads are switched off, the least important first"""
+SEEDS = (0, 1, 2)
+"""of the random weights of an untrained model"""
+
+
+def evenness(attention: Attention) -> Array:
+    """(head, query): entropy of each row, divided by that of equal weights on the keys that it may attend to.
+
+    0: all weight is on one key; 1: it is spread evenly. NaN where a row has no choice.
+    """
+    choices = attention.mask.sum(axis=-1)
+    return np.divide(
+        entropy(attention.pattern.astype(np.float64)),
+        np.log2(choices, where=choices > 1, out=np.ones(choices.shape)),
+        where=choices > 1,
+        out=np.full(choices.shape, np.nan),
+    )
+
+
+def mean_evenness(trace: Trace) -> float:
+    """The mean of `evenness` over all rows of all heads of all layers; NaN where no row has a choice."""
+    rows = np.concatenate([evenness(attention).ravel() for attention in trace.attentions.values()])
+    return float(np.nanmean(rows)) if np.isfinite(rows).any() else float("nan")
+
+
+def evenness_of(trace: Trace, stream: str, rows: Collection[int]) -> tuple[float, float]:
+    """The mean of `evenness` over all heads of the self-attention of a stream: of these rows, and of the others."""
+    found = [evenness(each) for (kind, _), each in trace.attentions.items() if kind == f"{stream}_self"]
+    means = np.nanmean(np.concatenate(found), axis=0)  # (query,)
+    chosen = np.isin(np.arange(len(means)), list(rows))
+    return float(np.nanmean(means[chosen])), float(np.nanmean(means[~chosen]))
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What switching heads off does to log p of the text, in nats a token."""
+
+    alone: Array
+    """(head,): each head off alone, in the order of the trace's kinds, layers and heads"""
+    counts: Array
+    """(step,): how many heads are off together, the least important first; the first step is none"""
+    together: Array
+    """(step,): the change with so many off; NaN where not yet run"""
+
+    def removable(self, most: float) -> int:
+        """How many heads can be off together, in this order, before log p falls by more than `most` nats a token."""
+        fallen = np.flatnonzero(self.together < -most)
+        return int(self.counts[fallen[0] - 1] if len(fallen) else self.counts[-1])
+
+
+def remove_heads(checkpoint: Checkpoint, trace: Trace) -> Iterator[tuple[float, Removal]]:
+    """Switch off each head alone, and then more and more of them, the least important first.
+
+    Michel et al. (2019), sections 3 and 4, with log p of the text in place of BLEU.
+
+    Yields:
+        the share that is done, and what is known so far; the last one is whole.
+    """
+    gates = [
+        HeadGate(0.0, kind=kind.name, layer=layer, head=head)
+        for kind in trace.kinds
+        for layer in kind.layers
+        for head in range(kind.heads)
+    ]
+    counts = np.unique(np.linspace(0, len(gates), STEPS + 1).astype(int))
+    alone, together = np.full(len(gates), np.nan), np.full(len(counts), np.nan)
+    together[0] = 0.0
+    runs = len(gates) + len(counts) - 1
+    for number, gate in enumerate(gates):
+        alone[number] = _change(checkpoint, trace, (gate,))
+        yield (number + 1) / runs, Removal(alone, counts, together)
+    ranked = [gates[i] for i in np.argsort(-alone, kind="stable")]
+    for step, count in list(enumerate(counts))[1:]:
+        together[step] = _change(checkpoint, trace, ranked[:count])
+        yield (len(gates) + step) / runs, Removal(alone, counts, together)
+
+
+def remove_sublayers(checkpoint: Checkpoint, trace: Trace) -> Iterator[tuple[float, dict[tuple[str, int, str], float]]]:
+    """Switch off each sub-layer alone: what it adds to the residual stream becomes 0.
+
+    Yields:
+        the share that is done, and the change of log p in nats a token by (stack, layer, name).
+    """
+    found = {}
+    for number, each in enumerate(trace.sublayers):
+        off = SublayerOff(each.stack, each.layer, each.name)
+        found[each.stack, each.layer, each.name] = _change(checkpoint, trace, (off,))
+        yield (number + 1) / len(trace.sublayers), dict(found)
+
+
+def _change(checkpoint: Checkpoint, trace: Trace, more: Sequence) -> float:
+    after = checkpoint.rerun(trace, (*trace.interventions, *more))
+    return (after.log_probability - trace.log_probability) / len(trace.next_ids)
+
+
+def untrained_evenness(checkpoint: Checkpoint, trace: Trace) -> Array:
+    """(seed,): `mean_evenness` of models of this shape with random weights, on the same tokens.
+
+    The weights are those with which this project's training begins.
+    """
+    model, found = checkpoint.model, []
+    for seed in SEEDS:
+        untrained = type(model)(model.config)
+        untrained.initialise(torch.Generator().manual_seed(seed))
+        fresh = type(checkpoint)(
+            checkpoint.name, checkpoint.hash, untrained.eval().to(checkpoint.device), checkpoint.tokenizer
+        )
+        found.append(mean_evenness(fresh.rerun(trace, ())))
+    return np.array(found)
+
+
+def shift_positions(checkpoint: Checkpoint, trace: Trace, shifts: Sequence[int]) -> Mapping[int, float]:
+    """Move every token of every stack to a later position: the change of log p in nats a token, by shift.
+
+    Only for models that add sinusoids (paper, section 3.5): those of positions beyond `max_len` are computed here.
+    """
+    width = checkpoint.model.config.d_model
+    found = {}
+    for shift in shifts:
+        edits = {
+            f"{EMBEDDINGS[name]}.positional": lambda old, shift=shift: sinusoids(len(old) + shift, width)[shift:].to(
+                old
+            )
+            for name in trace.streams
+        }
+        with editing(checkpoint.model, edits):
+            after = checkpoint.rerun(trace, trace.interventions)
+        found[shift] = (after.log_probability - trace.log_probability) / len(trace.next_ids)
+    return found
