@@ -205,9 +205,10 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/efficient_attention.py",
                 title="Efficient attention",
                 icon=":material/view_comfy:",
-                summary="FlashAttention on the opened model's own q, k and v: tile by tile, without the n × n matrix.",
-                look_for="Step through the tiles: no more than one tile of scores exists at a time, and the output "
-                "still ends up equal to that of the full softmax.",
+                summary="FlashAttention tile by tile and linear attention on the opened model's own q, k and v; what "
+                "each kind of attention costs up to a million tokens.",
+                look_for="The scores are an n × n matrix. FlashAttention keeps one tile of it at a time, linear "
+                "attention replaces it by sums of features, and the last tab counts and times what that saves.",
                 needs=(
                     "rows of attention weights that sum to 1",
                     "heads whose matrices could all be found",

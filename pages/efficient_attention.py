@@ -1,6 +1,14 @@
 """Efficient attention: what spares the n x n matrix, on the q, k and v of this run."""
 
 from model.analysis.flash import flash_attention, fused_kernel
+from model.analysis.linear_attention import (
+    draw_omega,
+    kernel_weights,
+    linear_attention,
+    positive_features,
+    recurrent_attention,
+)
+from model.background.attention_costs import attention_costs, eager_attention, elu_attention
 from pages.frame.open_page import open_page
 from pages.parts import efficient_attention as parts
 from pages.widgets.controls import tabs
@@ -8,6 +16,17 @@ from pages.widgets.explain import show_code
 from pages.widgets.proof_strip import proof_strip
 
 view = open_page(__file__)
-tabs({"FlashAttention, tile by tile": lambda: parts.show_flash(view)}, "efficient")
-show_code(flash_attention, fused_kernel)
+tabs(
+    {
+        "FlashAttention, tile by tile": lambda: parts.show_flash(view),
+        "Linear attention": lambda: parts.show_linear(view),
+        "Cost over n": lambda: parts.show_cost(view),
+    },
+    "efficient",
+)
+show_code(
+    *(flash_attention, fused_kernel),
+    *(positive_features, draw_omega, kernel_weights, recurrent_attention, linear_attention),
+    *(attention_costs, eager_attention, elu_attention),
+)
 proof_strip(view)

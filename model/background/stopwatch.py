@@ -15,6 +15,8 @@ from model.trace import Array
 
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)
 ROUNDS, FEWEST_ROUNDS = 25, 3
+FITTED = 3
+"""longest lengths that a power law is fitted to"""
 PATIENCE = 12.0
 """Seconds after which no further round begins, for busy machines."""
 
@@ -88,9 +90,9 @@ def medians(samples: Sequence[Sample], device: str) -> Timings:
     return Timings(lengths, rounds, seconds, by_name, conditions(device))
 
 
-def time_on(contenders: Mapping[str, Contender], device: str) -> Timings:
+def time_on(contenders: Mapping[str, Contender], device: str, lengths: Sequence[int] = LENGTHS) -> Timings:
     """The medians of a whole measurement."""
-    return medians(list(measure(contenders, device)), device)
+    return medians(list(measure(contenders, device, lengths)), device)
 
 
 def exponents(lengths: Sequence[int], seconds: Array) -> Array:
@@ -100,8 +102,14 @@ def exponents(lengths: Sequence[int], seconds: Array) -> Array:
 
 
 def growth(lengths: Sequence[int], seconds: Array) -> float:
-    """The exponent p of time ~ n^p, fitted by least squares to the logarithms at the three longest lengths."""
-    return float(np.polyfit(np.log(lengths[-3:]), np.log(seconds[-3:]), 1)[0])
+    """The exponent p of time ~ n^p, fitted by least squares to the logarithms at the `FITTED` longest lengths."""
+    return fit_power(lengths, seconds)[1]
+
+
+def fit_power(lengths: Sequence[int], seconds: Array) -> tuple[float, float]:
+    """(c, p) of time = c n^p, fitted as in `growth`."""
+    p, logarithm = np.polyfit(np.log(lengths[-FITTED:]), np.log(seconds[-FITTED:]), 1)
+    return float(np.exp(logarithm)), float(p)
 
 
 def conditions(device: str) -> str:

@@ -1,6 +1,6 @@
 """Work that starts at the press of a button and shows its progress; the result is shared by all sessions."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -51,7 +51,11 @@ def compute_with_progress(key: str, case: tuple[Any, ...], steps: Callable[[], I
 
 
 def measure_on_request(
-    key: str, case: tuple[Any, ...], device: str, contenders: Callable[[], Mapping[str, Contender]]
+    key: str,
+    case: tuple[Any, ...],
+    device: str,
+    contenders: Callable[[], Mapping[str, Contender]],
+    lengths: Sequence[int] = LENGTHS,
 ) -> Timings | None:
     """The times measured for this case; nothing is timed before somebody presses the button.
 
@@ -62,6 +66,7 @@ def measure_on_request(
         case: everything the times depend on besides the device.
         device: where it runs.
         contenders: makes what is timed.
+        lengths: at which it is timed.
     """
     start = pressed("Measure on this machine", key, TIMER)
     place = st.empty()
@@ -70,7 +75,7 @@ def measure_on_request(
         with model_queue().exclusive("timing") as free:
             if free:
                 bar = place.progress(0.0, f"Round 1 of {ROUNDS}")
-                timings = medians(_sample(contenders(), device, bar), device)
+                timings = medians(_sample(contenders(), device, lengths, bar), device)
                 store(timings, key, device, *case)
                 place.empty()
             else:
@@ -83,11 +88,11 @@ def measure_on_request(
     return timings
 
 
-def _sample(contenders: Mapping[str, Contender], device: str, bar: Any) -> list[Sample]:
+def _sample(contenders: Mapping[str, Contender], device: str, lengths: Sequence[int], bar: Any) -> list[Sample]:
     """All samples. The bar moves once a round, because drawing it takes time; it is full when the time is up."""
     start = monotonic()
-    samples, per_round = [], len(contenders) * len(LENGTHS)
-    for sample in in_turns(measure(contenders, device)):
+    samples, per_round = [], len(contenders) * len(lengths)
+    for sample in in_turns(measure(contenders, device, lengths)):
         samples.append(sample)
         if len(samples) % per_round == 0:
             done = len(samples) // per_round

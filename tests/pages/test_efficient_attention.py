@@ -1,4 +1,4 @@
-"""Efficient attention: the tile, the sums and the output that are drawn are those of the chosen head and step."""
+"""Efficient attention: tiles, sums, features and costs that are drawn are those of the chosen head and model."""
 
 import re
 from collections.abc import Callable
@@ -7,6 +7,10 @@ import numpy as np
 import pytest
 
 from model.analysis.flash import flash_attention
+from model.analysis.linear_attention import linear_attention, sweep_features
+from model.background import attention_costs as costs
+from model.background.stopwatch import fit_power, measure
+from pages.compute import on_request
 from tests.pages.figures import figure, numbers, words
 
 pytest.importorskip("streamlit")
@@ -49,3 +53,142 @@ def test_weights_changed_after_q_and_k_are_said_to_differ(open_app: Callable) ->
     app = open_app(PAGE, source=SOURCE, changes="uniform@encoder_self", kept="1")
     assert not app.exception
     assert "a change in this run acts on the scores or weights after q and k" in words(app)
+
+
+def place(kind: str) -> dict[str, str]:
+    return {"source": SOURCE, "target": "Typed", "typed": TARGET, "kind": kind, "layer": "1", "head": "2"}
+
+
+KINDS = {
+    "encoder_self": "Encoder self-attention",
+    "decoder_self": "Decoder self-attention",
+    "cross": "Cross-attention",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors_and_maps_of_linear_attention_are_those_of_the_head(kind: str, open_app: Callable, translator) -> None:
+    query = {"efficient": "Linear attention", "linear_features": "32", "linear_draw": "3"}
+    app = open_app(PAGE, **place(KINDS[kind]), **query)
+    assert not app.exception
+    attention = translator.trace(SOURCE, TARGET).attention(kind, 1)
+    sweep, run = sweep_features(attention, 2), linear_attention(attention, 2, 32, 3)
+    drawn = (("linear-weights", sweep.weights_band), ("linear-z", sweep.z_band))
+    for error, (key, (low, median, high)) in zip((0, 1), drawn, strict=True):
+        lines = figure(app, key)["data"]
+        for line, expected in zip(lines, (low, high, median), strict=False):
+            np.testing.assert_allclose(numbers(line["y"]), expected, rtol=1e-9)
+            assert list(numbers(line["x"])) == sweep.features.tolist()
+        np.testing.assert_allclose(numbers(lines[3]["y"]), (run.weight_errors, run.z_errors)[error][0])
+    mask = attention.mask[2]
+    maps = [trace for trace in figure(app, "linear-maps")["data"] if "coloraxis" in trace]
+    for trace, weights in zip(maps, (run.exact, run.random, run.elu), strict=True):
+        np.testing.assert_allclose(numbers(trace["z"]), np.where(mask, weights, np.nan), rtol=1e-5)
+    said = words(app)
+    assert f"{sweep.z_band[1, 0]:.1%} with 4 features and {sweep.z_band[1, -1]:.1%} with 1,024" in said
+    enough = sweep.enough(0.1)
+    assert ("No number of features" in said) == (enough is None)
+    assert enough is None or f"**{enough:,} features are the fewest here**" in said
+    assert "More features cannot remove" not in said
+    assert "Without any matrix of weights" in said
+    (queries, keys), (_, d_k, d_v) = mask.shape, (0, attention.d_k, attention.v.shape[-1])
+    assert app.dataframe[0].value["multiply-adds"].tolist() == [
+        queries * keys * (d_k + d_v),
+        (queries + keys) * 32 * (d_v + 1 + d_k),
+        (queries + keys) * d_k * (d_v + 1),
+    ]
+
+
+def test_a_change_after_q_and_k_is_an_error_that_features_cannot_remove(open_app: Callable) -> None:
+    app = open_app(PAGE, source=SOURCE, efficient="Linear attention", changes="uniform@encoder_self", kept="1")
+    assert not app.exception
+    assert "More features cannot remove all of it" in words(app)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("memory", "part"), [("All three", "memory"), ("KV cache or state", "cache")])
+def test_costs_are_counted_from_the_models_sizes(
+    kind: str, memory: str, part: str, open_app: Callable, translator
+) -> None:
+    query = {"cost_n": "100,000", "cost_window": "128", "cost_features": "64", "cost_bytes": "bf16"}
+    app = open_app(PAGE, efficient="Cost over n", cost_memory=memory, **query, **place(KINDS[kind]))
+    assert not app.exception
+    trace = translator.trace(SOURCE, TARGET)
+    sizes, here = costs.layer_sizes(trace, kind), len(trace.attention(kind, 1).key_tokens)
+    for key, name, factor in (("cost-work", "multiply_adds", 1), ("cost-memory", part, 2)):
+        drawn = figure(app, key)
+        n = numbers(drawn["data"][0]["x"]).astype(int)
+        assert {here, 100_000, 1_000_000} <= set(n)
+        curves = costs.cost_over_n(trace, kind, n.tolist(), 128, 64)
+        assert [line["name"] for line in drawn["data"]] == list(curves.methods)
+        for line, expected in zip(drawn["data"], getattr(curves, name), strict=True):
+            np.testing.assert_allclose(numbers(line["y"]), factor * expected)
+        assert [shape["x0"] for shape in drawn["layout"]["shapes"]] == [here, 100_000]
+        assert drawn["layout"]["annotations"][0]["text"] == f"this run: {here}"
+    counted = costs.attention_costs(sizes, 100_000, 128, 64)
+    table = app.dataframe[0].value
+    assert table["attention"].tolist() == list(counted)
+    assert table["multiply-adds"].tolist() == [f"{cost.multiply_adds:,}" for cost in counted.values()]
+    assert table["all three, bytes"].tolist() == [f"{2 * cost.memory:,}" for cost in counted.values()]
+    d = sizes[0].d_model
+    crossing = 2 * 64 * (sizes[0].d_k + sizes[0].d_v + 1) // (sizes[0].d_k + sizes[0].d_v)
+    said = words(app)
+    assert f"linear needs fewer above n = {crossing:,}" in said
+    assert f"d_model = {d}, {sizes[0].heads} heads" in said
+    assert ("Cross-attention is counted" in said) == (kind == "cross")
+    assert ("An encoder reads" in said) == (kind == "encoder_self")
+
+
+@pytest.mark.usefixtures("fresh_caches")
+def test_nothing_is_timed_before_the_button_is_pressed(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(on_request, "measure", lambda *arguments: asked.append(arguments))
+    app = open_app(PAGE, source=SOURCE, efficient="Cost over n")
+    assert not app.exception
+    assert not asked
+    assert "Nothing is timed until" in words(app)
+    assert not [one for one in app.get("plotly_chart") if one.proto.id.endswith("-cost-times")]
+
+
+@pytest.mark.usefixtures("fresh_caches")
+def test_measured_points_and_their_fits_are_drawn(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, short = [], (4, 8, 16, 32)
+
+    def measure_short(contenders, device, lengths):
+        asked.append(tuple(lengths))
+        return measure(contenders, device, short, rounds=3)
+
+    monkeypatch.setattr(on_request, "measure", measure_short)
+    app = open_app(PAGE, source=SOURCE, efficient="Cost over n")
+    app.button(key="cost-time").click().run()
+    assert not app.exception
+    assert asked == [costs.MEASURED]
+    drawn, table = figure(app, "cost-times")["data"], app.dataframe[1].value
+    names = (costs.EAGER, costs.FUSED, costs.ELU)
+    for name, points, line in zip(names, drawn[::2], drawn[1::2], strict=True):
+        times = numbers(points["y"])
+        assert points["name"] == name
+        assert points["mode"] == "markers"
+        assert list(numbers(points["x"])) == list(short)
+        assert (times > 0).all()
+        np.testing.assert_allclose(times, table[f"{name}, ms"])
+        factor, power = fit_power(short, times)
+        assert list(numbers(line["x"])) == list(short[-3:])
+        np.testing.assert_allclose(numbers(line["y"]), factor * np.array(short[-3:]) ** power)
+        assert f"**{power:.2f}** ({name})" in words(app)
+    app.run()
+    assert list(numbers(figure(app, "cost-times")["data"][0]["y"])) == list(numbers(drawn[0]["y"]))
+
+
+@pytest.mark.parametrize("tab", ["Linear attention", "Cost over n"])
+@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
+def test_one_word_and_a_hundred_tokens(open_app: Callable, tab: str, source: str) -> None:
+    app = open_app(PAGE, source=source, efficient=tab)
+    assert not app.exception
+
+
+def test_values_that_are_not_there_fall_back(open_app: Callable) -> None:
+    forged = {"linear_features": "5", "linear_draw": "99", "cost_n": "-3", "cost_window": "x", "cost_bytes": "fp99"}
+    for tab in ("Linear attention", "Cost over n"):
+        app = open_app(PAGE, source=SOURCE, efficient=tab, cost_memory="none", cost_features="0", **forged)
+        assert not app.exception

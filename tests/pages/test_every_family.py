@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from model.analysis.linear_attention import linear_attention, sweep_features
 from model.analysis.residual_stream import measure_stream
+from model.background.attention_costs import attention_costs, layer_sizes
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from model.trace import Array, Attention, Trace
 from tests.model.checkpoints.huggingface.folders import save_family
-from tests.pages.figures import figure, numbers
+from tests.pages.figures import figure, numbers, words
 from tests.pages.test_pages import said
 from tests.viz.canvas.test_mosaic import decode as decode_mosaic
 from tests.viz.payload import decode, unpack
@@ -175,6 +177,25 @@ def test_the_lengths_and_heads_of_the_whole_model(family: Family) -> None:
             assert np.array_equal(codes == 0, ~a.mask)
             equal((codes - 1)[a.mask] / 254, a.pattern[a.mask], 0.5 / 254 + 1e-6)
     assert not sublayers
+
+
+def test_linear_attention_and_the_cost_over_n(family: Family) -> None:
+    a = family.attention
+    app = family.open_page("efficient_attention", efficient="Linear attention", linear_features="64")
+    run, sweep = linear_attention(a, HEAD, 64, 0), sweep_features(a, HEAD)
+    for drawn, weights in zip(maps(app, "linear-maps"), (run.exact, run.random, run.elu), strict=True):
+        equal(drawn, np.where(a.mask[HEAD], weights, np.nan))
+    equal(numbers(figure(app, "linear-z")["data"][2]["y"]), sweep.z_band[1])
+    assert ("this model caps its scores" in words(app)) == (a.softcap is not None and sweep.weights_limit > 1e-3)
+    app = family.open_page("efficient_attention", efficient="Cost over n", cost_n="1,000,000")
+    sizes = layer_sizes(family.trace, a.kind)
+    assert len(sizes) == len(family.trace.kind(a.kind).layers)
+    window = int(app.select_slider(key="cost_window").value)
+    assert window == (a.window or 256)
+    counted = attention_costs(sizes, 1_000_000, window, 256)
+    for line, cost in zip(figure(app, "cost-work")["data"], counted.values(), strict=True):
+        equal(numbers(line["y"])[-1], cost.multiply_adds)
+    assert app.dataframe[0].value["multiply-adds"].tolist() == [f"{cost.multiply_adds:,}" for cost in counted.values()]
 
 
 def test_the_maps_of_side_by_side_and_what_if(family: Family) -> None:

@@ -27,13 +27,13 @@ SOURCE = "a dog and a cat"
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three rounds: what they find is the machine's, and no test looks at it."""
-    monkeypatch.setattr(on_request, "measure", lambda contenders, device: _timed(contenders, device))
+    monkeypatch.setattr(on_request, "measure", lambda contenders, device, lengths: _timed(contenders, device, lengths))
 
 
-def _timed(contenders, device):
+def _timed(contenders, device, lengths):
     from model.background.stopwatch import measure
 
-    return measure(contenders, device, rounds=3)
+    return measure(contenders, device, lengths, rounds=3)
 
 
 def words(app) -> str:

@@ -9,7 +9,7 @@ import torch
 
 from model.background import lstm, stopwatch
 from model.background.lstm import layer_contenders, layer_parameters, seeded_lstm
-from model.background.stopwatch import Sample, exponents, growth, measure, medians
+from model.background.stopwatch import FITTED, Sample, exponents, fit_power, growth, measure, medians
 from model.network.encoder_decoder import Transformer
 
 LENGTHS = (2, 4, 8)
@@ -94,6 +94,16 @@ def test_exponents_give_a_power_back(power: float) -> None:
     assert np.isnan(found[0])
     assert found[1:] == pytest.approx(power)
     assert growth(stopwatch.LENGTHS, seconds) == pytest.approx(power)
+
+
+def test_a_power_law_is_fitted_to_the_longest_lengths_alone() -> None:
+    seconds = 3e-4 * np.array(stopwatch.LENGTHS, dtype=float) ** 1.5
+    seconds[:-FITTED] = 1.0
+    assert fit_power(stopwatch.LENGTHS, seconds) == pytest.approx((3e-4, 1.5))
+    seconds[-FITTED:] *= np.exp([0.1, -0.2, 0.1])
+    factor, power = fit_power(stopwatch.LENGTHS, seconds)
+    assert power == pytest.approx(1.5), "the disturbance is orthogonal to the line"
+    assert factor == pytest.approx(3e-4)
 
 
 @pytest.mark.parametrize("batch", [1, 3])

@@ -194,7 +194,7 @@ TABS = {
         "since",
         *("RoPE", "RMSNorm", "Pre-norm", "SwiGLU", "Shared keys and values", "What each part buys"),
     ),
-    "efficient_attention": ("efficient", "FlashAttention, tile by tile"),
+    "efficient_attention": ("efficient", "FlashAttention, tile by tile", "Linear attention", "Cost over n"),
     "why_attention": (
         "why",
         *("Path length", "Recurrence and attention", "Three models compared", "Measured", "Scoring functions"),
