@@ -1,9 +1,12 @@
 """The lessons of the page Learn, as data; each answer is a function of the run on screen."""
 
+from pages.lessons.decoder_block import DECODER_BLOCK
+from pages.lessons.encoder_block import ENCODER_BLOCK
 from pages.lessons.heads import HEADS
 from pages.lessons.lookup import LOOKUP
+from pages.lessons.positions import POSITIONS
 from pages.lessons.recurrence import RECURRENCE
 from pages.lessons.scores import SCORES
 from pages.lessons.station import Lesson
 
-LESSONS: tuple[Lesson, ...] = (RECURRENCE, LOOKUP, SCORES, HEADS)
+LESSONS: tuple[Lesson, ...] = (RECURRENCE, LOOKUP, SCORES, HEADS, POSITIONS, ENCODER_BLOCK, DECODER_BLOCK)

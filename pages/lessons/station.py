@@ -53,15 +53,17 @@ class Station:
     tab: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """URL parameter of that page's tab -> its title"""
     checkpoint: str = EN_DE
+    chosen: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    """the live view's own controls: values by key of the session"""
 
     def fits(self, view: View) -> bool:
         """Whether the opened model is of the family that the station is about."""
         return OWN_LAYERS in view.translator.features and STACKS[self.checkpoint] == frozenset(view.trace.streams)
 
     @property
-    def controls(self) -> dict[str, str | int | float]:
-        """The values of the sidebar's controls that bring one here."""
-        place: dict[str, str | int | float] = {"kind": self.kind, "layer": self.layer, "head": self.head}
+    def controls(self) -> dict[str, object]:
+        """The values of the controls that bring one here: the sidebar's, and the live view's."""
+        place = {"kind": self.kind, "layer": self.layer, "head": self.head, **self.chosen}
         return place | {"checkpoint": self.checkpoint, "source": self.source, "target": "beam", "tau": 1.0}
 
     @property

@@ -10,15 +10,17 @@ from pages.compute.view import View
 from pages.frame.stations import open_list, open_station
 from pages.lessons import LESSONS
 from pages.lessons.station import Answer, Lesson, Station
-from pages.parts import heads_and_layers, scaling, temperature
+from pages.parts import heads_and_layers, layer_by_layer, positional_encoding, scaling, temperature, whole_model
 from pages.parts.gradients import show_jacobian
 from pages.parts.head_weights import show_weights
 from pages.parts.rivals import show_rivals
+from pages.parts.word_order import show_order
 from pages.widgets.canvas import component, draw
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.page_links import link_with
 from viz.charts.heads_and_layers import head_map
 from viz.charts.model_card import lengths_to_plot
+from viz.charts.positional_encoding import sum_maps
 from viz.charts.why_attention import operations_chart
 from viz.drawing import Drawing
 from viz.steps.head import Choice, head_of
@@ -55,17 +57,19 @@ def show_station(view: View, lesson: Lesson, number: int) -> None:
     """What to do and to look for, the question with its ladder of hints, and the live view beside them."""
     station, name = lesson.stations[number], lesson.name(number)
     _show_way(lesson, number, _finished())
-    left, right = st.columns([2, 3], gap="large")
+    wide = station.live in WIDE
+    left, right = st.columns([1, 1] if wide else [2, 3], gap="large")
     with left:
         st.subheader(station.title, anchor=False)
         _offer_return(view, lesson, number)
         st.markdown(f"**Do.** {station.do}")
         st.markdown(f"**Look for.** {station.look_for}")
+    with right if wide else left:
         if station.fits(view):
             with st.container(border=True):
                 _show_question(view, station, name)
         link_with(station.further, station.page, **station.tab)
-    with right:
+    with st.container() if wide else right, st.container(key="learn-live"):
         if station.fits(view):
             VIEWS[station.live](view)
         else:
@@ -157,6 +161,12 @@ def _show_map(view: View) -> None:
     st.caption(f"{view.place.title}. Rows are queries, columns keys.")
 
 
+def _show_sum(view: View) -> None:
+    embedded, tokens = view.trace.src_embedded, view.trace.src_tokens
+    figure = sum_maps(embedded.embedding, embedded.positional, embedded.sum, tokens)
+    chart(figure, key="learn-sum", alt="Heat maps of the sentence: embedding, positional encoding, and their sum")
+
+
 def _show_costs(view: View) -> None:
     n, d = len(view.trace.src_tokens), view.translator.config.d_model
     here = layer_costs(n, d, 3, 8)
@@ -186,11 +196,21 @@ def _show_temperature(view: View) -> None:
     temperature.draw_live(view, temperature.choose_row(view))
 
 
+def _show_rotation(view: View) -> None:
+    positional_encoding.show_rotation(view, "source", view.translator.positional_encoding("source"))
+
+
+def _show_wavelengths(view: View) -> None:
+    encoding = view.translator.positional_encoding("source")
+    positional_encoding.show_wavelengths(view, "source", encoding, min(64, len(encoding)))
+
+
 VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
     {
         "map": _show_map,
         "costs": _show_costs,
         "scores": lambda view: _show_step(view, 1),
+        "mask": lambda view: _show_step(view, 3),
         "softmax": lambda view: _show_step(view, 4),
         "values": lambda view: _show_step(view, 5),
         "scaling": _show_scaling,
@@ -199,6 +219,14 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
         "head weights": show_weights,
         "temperature": _show_temperature,
         "recurrence": show_rivals,
+        "sum": _show_sum,
+        "rotation": _show_rotation,
+        "wavelengths": _show_wavelengths,
+        "order": show_order,
+        "stream": lambda view: layer_by_layer.show_path(layer_by_layer.choose(view)),
+        "whole model": lambda view: whole_model.show_picture(whole_model.choose(view)),
     }
 )
 """name in a station -> the live view"""
+WIDE = {"stream", "whole model", "order"}
+"""views that need the whole width of the page"""

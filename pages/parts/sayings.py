@@ -157,7 +157,7 @@ def _untrained(view: View) -> Found:
     fresh, trained = untrained_evenness(view.translator, view.trace), mean_evenness(view.trace)
     return Found(
         f"Models of this shape with random weights: {', '.join(f'{each:.1%}' for each in fresh)} of the entropy of "
-        f"equal weights, in the mean over all rows of all heads. As trained: **{trained:.1%}**.",
+        f"equal weights, averaged over all rows of all heads. As trained: **{trained:.1%}**.",
         bool(fresh.min() > 0.95),
     )
 
@@ -214,7 +214,7 @@ def _sharpness(view: View) -> Steps:
         1.0,
         Found(
             f"Small translators that differ in the number of heads alone, on this sentence; entropy of a row as a "
-            f"share of that of equal weights, in the mean over all heads: {listed}. One seed each.",
+            f"share of that of equal weights, averaged over all heads: {listed}. One seed each.",
             bool(falls),
         ),
     )
