@@ -1,6 +1,6 @@
 """Linear attention on the q and k of a run: the weights of a feature map, without an n x n matrix.
 
-Two feature maps: elu(x) + 1 (Katharopoulos et al. 2020, "Transformers are RNNs", equation 7), which is another
+Two feature maps: elu(x) + 1 (Katharopoulos et al. 2020, "Transformers are RNNs", section 3.2), which is another
 attention than the softmax, and positive orthogonal random features, which estimate the softmax kernel (Choromanski et
 al. 2021, "Rethinking Attention with Performers", FAVOR+). Features are held as logarithms, since those of a trained
 head reach from exp(-700) to exp(700).
@@ -127,7 +127,7 @@ def elu_features(x: Array) -> Array:
 
 
 def positive_features(x: Array, omega: Array) -> Array:
-    """log of exp(omega x - ||x||^2 / 2) / sqrt(m) (Choromanski et al. 2021, equation 7, Lemma 1).
+    """log of exp(omega x - ||x||^2 / 2) / sqrt(m) (Choromanski et al. 2021, Lemma 1).
 
     Args:
         x: (position, d_k)
@@ -178,10 +178,11 @@ def kernel_weights(log_q: Array, log_k: Array, mask: Array, bias: Array | None =
 
 
 def recurrent_attention(log_q: Array, log_k: Array, v: Array, mask: Array) -> Array:
-    """z from one state: S = sum phi(k_j) v_j^T and s = sum phi(k_j) over the keys seen so far (equations 9 to 12, 18).
+    """z from one state: S = sum phi(k_j) v_j^T and s = sum phi(k_j) over the keys seen so far.
 
-    z_i = phi(q_i) S / phi(q_i) s. Each key is added once, when the first query sees it: linear in n. As in
-    FlashAttention, the state is rescaled when a key raises the largest exponent of a feature.
+    z_i = phi(q_i) S / phi(q_i) s (Katharopoulos et al. 2020, sections 3.3 and 3.4). Each key is added once, when the
+    first query sees it: linear in n. As in FlashAttention, the state is rescaled when a key raises the largest exponent
+    of a feature.
 
     Args:
         log_q: (query, m), log phi(q).

@@ -35,7 +35,14 @@ RENARD = (10, 13, 16, 20, 25, 32, 40, 50, 63, 79)
 LENGTHS = {n: f"{n:,}" for n in (*(each * 10**power for power in range(5) for each in RENARD), 1_000_000)}
 WINDOWS = (64, 128, 256, 512, 1024, 2048, 4096)
 BYTES = {4: "fp32", 2: "bf16", 1: "int8"}
-MEMORY = {"memory": "All three", "scores": "Scores", "cache": "KV cache or state", "parameters": "Parameters"}
+MEMORY = {"memory": "All", "scores": "Scores", "cache": "Cache or state", "parameters": "Parameters"}
+PARTS = {
+    "memory": "scores, cache, parameters",
+    "scores": "scores",
+    "cache": "KV cache or state",
+    "parameters": "parameters",
+}
+"""titles of the axis"""
 MEASURED = {
     costs.EAGER: (OKABE_ITO[0], "circle"),
     costs.FUSED: (OKABE_ITO[5], "square"),
@@ -174,16 +181,16 @@ def _sweep(trace: Trace, kind: str, layer: int, head: int) -> FeatureSweep:
 def show_linear(view: View) -> None:
     """One head with the weights of two feature maps, and how far they are from the softmax's."""
     for equation in (
-        r"z_i = \frac{\phi(q_i)^{\top} S_i}{\phi(q_i)^{\top} s_i}, \qquad S_i = \sum_{j} \phi(k_j)\,v_j^{\top}, "
-        r"\qquad s_i = \sum_{j} \phi(k_j)",
+        r"{z_i = \frac{\phi(q_i)^{\top} S_i}{\phi(q_i)^{\top} s_i},} \qquad \allowbreak "
+        r"{S_i = \sum_{j} \phi(k_j)\,v_j^{\top},} \qquad \allowbreak {s_i = \sum_{j} \phi(k_j)}",
         r"\text{elu + 1:}\quad \phi(x) = \mathrm{elu}(x) + 1",
-        r"\text{FAVOR+:}\quad \phi(x) = \tfrac{1}{\sqrt m}\, e^{-\lVert x \rVert^2 / 2}\,"
-        r"\big(e^{\omega_1 \cdot x}, \dots, e^{\omega_m \cdot x}\big), \qquad "
-        r"\mathbb{E}\big[\phi(x)\cdot\phi(y)\big] = e^{x \cdot y}",
+        r"\text{FAVOR+:}\quad \allowbreak {\phi(x) = \tfrac{1}{\sqrt m}\, e^{-\lVert x \rVert^2 / 2}\,"
+        r"\big(e^{\omega_1 \cdot x}, \dots, e^{\omega_m \cdot x}\big),} \qquad \allowbreak "
+        r"{\mathbb{E}\big[\phi(x)\cdot\phi(y)\big] = e^{x \cdot y}}",
     ):
         st.latex(equation)
     st.caption(
-        "Katharopoulos et al. 2020, “Transformers are RNNs”, equations 5 to 12; Choromanski et al. 2021, “Rethinking "
+        "Katharopoulos et al. 2020, “Transformers are RNNs”, sections 3.2 to 3.4; Choromanski et al. 2021, “Rethinking "
         "Attention with Performers”, Lemma 1 and section 2.4: ω standard normal, orthogonal in blocks of d_k. The sums "
         "run over the keys that the query sees. x and y are q and k times √(scale / τ); elu + 1 reads q and k as they "
         "are."
@@ -194,7 +201,7 @@ def show_linear(view: View) -> None:
         return
     left, right = st.columns([3, 2])
     size = controls.steps("Random features m", FEATURES, "linear_features", default=256, place=left)
-    draw = controls.slider("Draw of the features, as a seed", (0, DRAWS - 1), 0, "linear_draw", place=right)
+    draw = controls.slider("Draw (seed)", (0, DRAWS - 1), 0, "linear_draw", place=right)
     sweep = Call(sweep_features, attention, head, result=_sweep(view.trace, view.kind, view.layer, head))
     call = Call(linear_attention, attention, head, size, draw)
     pictures = _show_errors(sweep.result, call.result, size)
@@ -244,8 +251,8 @@ def _errors_in_words(view: View, sweep: FeatureSweep) -> str:
         f"The median error of z is {first:.1%} with {fewest} features and {last:.1%} with {most:,}. {reached}",
         f"The estimate is unbiased, but its spread grows with the length of the vectors: the median ‖x + y‖² of the "
         f"visible pairs is {sweep.distance:.3g}, so with {most:,} independent features the estimate of such a pair's "
-        f"e^(x·y) has a standard deviation of **{deviation} times** its value (Lemma 2). Performers are trained with "
-        "these features; this model's q and k are not.",
+        f"$e^{{x \\cdot y}}$ has a standard deviation of **{deviation} times** its value (Lemma "
+        "2). Performers are trained with these features; this model was not.",
     ]
     if sweep.weights_limit > NO_ROUNDING:
         reason = (
@@ -317,7 +324,8 @@ def show_cost(view: View) -> None:
     for equation in (
         r"\text{full:}\quad \underbrace{n\,d\,(h + h_{kv})(d_k + d_v)}_{\text{projections}} + "
         r"\underbrace{n^2\,h\,(d_k + d_v)}_{Q K^{\top},\ \text{pattern } V}",
-        r"\text{linear:}\quad n\,d\,(h + h_{kv})(d_k + d_v) + 2\,n\,h\,m\,(d_k + d_v + 1)",
+        r"\text{linear:}\quad \allowbreak {n\,d\,(h + h_{kv})(d_k + d_v)} "
+        r"\allowbreak {{} + 2\,n\,h\,m\,(d_k + d_v + 1)}",
     ):
         st.latex(equation)
     sizes, attention = costs.layer_sizes(view.trace, view.kind), view.attention
@@ -352,7 +360,7 @@ def _show_curves(curves: costs.CostCurves, marked: dict[str, int], memory: str, 
     """Multiply-adds and memory over n."""
     kinds = {
         "cost-work": ("multiply-adds", curves.multiply_adds, "multiply-adds"),
-        "cost-memory": (f"bytes: {MEMORY[memory].lower()}, {BYTES[width]}", width * getattr(curves, memory), "bytes"),
+        "cost-memory": (f"bytes at {BYTES[width]}: {PARTS[memory]}", width * getattr(curves, memory), "bytes"),
     }
     pictures = []
     for column, (key, (title, values, unit)) in zip(st.columns(2), kinds.items(), strict=True):
@@ -377,7 +385,7 @@ def _cost_table(counted: dict[str, costs.Cost], width: int) -> pd.DataFrame:
             "scores, bytes": column([width * cost.scores for cost in each]),
             "KV cache or state, bytes": column([width * cost.cache for cost in each]),
             "parameters, bytes": column([width * cost.parameters for cost in each]),
-            "all three, bytes": column([width * cost.memory for cost in each]),
+            "together, bytes": column([width * cost.memory for cost in each]),
         }
     )
 

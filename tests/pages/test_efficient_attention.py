@@ -106,7 +106,9 @@ def test_a_change_after_q_and_k_is_an_error_that_features_cannot_remove(open_app
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("memory", "part"), [("All three", "memory"), ("KV cache or state", "cache")])
+@pytest.mark.parametrize(
+    ("memory", "part"), [("All", "memory"), ("Cache or state", "cache"), ("Parameters", "parameters")]
+)
 def test_costs_are_counted_from_the_models_sizes(
     kind: str, memory: str, part: str, open_app: Callable, translator
 ) -> None:
@@ -129,7 +131,7 @@ def test_costs_are_counted_from_the_models_sizes(
     table = app.dataframe[0].value
     assert table["attention"].tolist() == list(counted)
     assert table["multiply-adds"].tolist() == [f"{cost.multiply_adds:,}" for cost in counted.values()]
-    assert table["all three, bytes"].tolist() == [f"{2 * cost.memory:,}" for cost in counted.values()]
+    assert table["together, bytes"].tolist() == [f"{2 * cost.memory:,}" for cost in counted.values()]
     d = sizes[0].d_model
     crossing = 2 * 64 * (sizes[0].d_k + sizes[0].d_v + 1) // (sizes[0].d_k + sizes[0].d_v)
     said = words(app)

@@ -126,7 +126,6 @@ def error_chart(features: Array, band: Array, elu: float, chosen: int, title: st
     fill = f"rgba({', '.join(str(int(RANDOM[i : i + 2], 16)) for i in (1, 3, 5))}, 0.2)"
     edge = {"line": {"width": 0}, "mode": "lines", "showlegend": False}
     shown = [low.min(), high.max(), elu] + ([] if line is None else [line])
-    ends = np.log10([min(shown) / 1.25, max(shown) * 1.25])
     return figure(
         [
             scatter(x=x, y=low, name="10th percentile", **edge),
@@ -147,7 +146,13 @@ def error_chart(features: Array, band: Array, elu: float, chosen: int, title: st
         legend=LEGEND_ABOVE,
         margin={"t": 80},
         xaxis={"title": "random features m (log)", "type": "log", "tickvals": x, "ticktext": [*map(str, x)]},
-        yaxis={"title": f"{title} (log)", "type": "log", "range": list(ends), "tickformat": "~g", "dtick": "D2"},
+        yaxis={
+            "title": f"{title} (log)",
+            "type": "log",
+            "range": _round_range(shown),
+            "tickformat": "~g",
+            "dtick": "D2",
+        },
         shapes=[vline(chosen, color=CHOSEN), *([] if line is None else [hline(line)])],
     )
 
@@ -167,6 +172,10 @@ def cost_chart(n: Array, costs: Mapping[str, Array], title: str, marked: Mapping
         for (name, values), (colour, dash, width) in zip(costs.items(), METHODS, strict=False)
     ]
     dashes, ends = ("dot", "solid"), np.log10([n[0], n[-1]])
+    values = np.concatenate([*costs.values()])
+    # Whole powers of ten, and room for the words beside the marks.
+    low, high = np.floor(np.log10(values.min())), np.ceil(np.log10(values.max()))
+    room = 0.2 * max(high - low, 1)
     notes = []
     for rank, (words, length) in enumerate(marked.items()):
         right = np.log10(length) < ends.mean()
@@ -178,17 +187,19 @@ def cost_chart(n: Array, costs: Mapping[str, Array], title: str, marked: Mapping
         legend=LEGEND_ABOVE,
         margin={"t": 110},
         xaxis={"title": "n, tokens (log)", "dtick": 1, "range": list(ends)} | POWERS,
-        yaxis={"title": f"{title} (log)", "dtick": _decades(costs)} | POWERS,
+        yaxis={"title": f"{title} (log)", "dtick": 3 if high - low > 5 else 1, "range": [low, high + room]} | POWERS,
         shapes=[vline(length, dash=dash) for length, dash in zip(marked.values(), dashes, strict=True)],
         annotations=notes,
     )
 
 
-def _decades(costs: Mapping[str, Array]) -> int | str:
-    """Ticks of a logarithmic axis: every third power of ten, each one, or also 2 and 5 times each."""
-    values = np.concatenate([*costs.values()])
-    span = np.log10(values.max() / values.min())
-    return 3 if span > 5 else 1 if span > 1.5 else "D2"
+def _round_range(values: Sequence[float]) -> list[float]:
+    """Ends of a logarithmic axis as powers of ten, at the next 1, 2 or 5 times a power of ten beyond the values."""
+    steps = np.log10([1, 2, 5, 10])
+    low, high = np.log10([min(values), max(values)])
+    below = np.floor(low) + steps[steps <= low - np.floor(low)].max()
+    above = np.floor(high) + steps[steps > high - np.floor(high)].min()
+    return [float(below), float(above)]
 
 
 def growth_chart(
