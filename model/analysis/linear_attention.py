@@ -18,7 +18,7 @@ DRAWS = 16
 BAND = (10, 50, 90)
 """percentiles over the draws"""
 UNDERFLOW = 1e-200
-"""row sums below this are computed again from logarithms"""
+"""row sums below this are computed again, from exponents of that row alone"""
 
 
 @dataclass(frozen=True)
@@ -171,9 +171,8 @@ def kernel_weights(log_q: Array, log_k: Array, mask: Array, bias: Array | None =
     added = np.where(mask, 0 if bias is None else bias, -np.inf)
     products *= np.exp(added - _finite(added.max(axis=1, keepdims=True)))
     for query in np.flatnonzero(mask.any(axis=1) & (products.sum(axis=1) < UNDERFLOW)):
-        logarithms = np.logaddexp.reduce(log_q[query] + log_k, axis=1)
-        row = logarithms if bias is None else logarithms + bias[query]
-        products[query] = _softmax(row[None], mask[query][None])[0]
+        exponents = log_q[query] + log_k + added[query][:, None]
+        products[query] = np.exp(exponents - exponents.max()).sum(axis=1)
     return products / np.where(mask.any(axis=1), products.sum(axis=1), 1)[:, None]
 
 
