@@ -222,7 +222,8 @@ def _kernel_inputs(attention: Attention, head: int) -> tuple[Array, Array]:
 
 
 def _bias(attention: Attention, head: int) -> Array | None:
-    if attention.bias is None:
+    """(query, key): the bias divided by the temperature; None where there is none but 0."""
+    if attention.bias is None or not attention.bias[head].any():
         return None
     return attention.bias[head].astype(np.float64) / float(attention.temperature[head])
 

@@ -313,7 +313,7 @@ def _show_work(view: View, run: LinearRun, size: int) -> None:
             f"**Without any matrix of weights**: S and s {passing}, z differs from that of the map above by at most "
             f"**{error_text(run.recurrence)}** of its largest number."
         )
-    elif attention.bias is not None:
+    elif attention.bias is not None and attention.bias[view.head].any():
         st.caption("This attention adds a bias to each pair, which multiplies the kernel and needs all n × n of them.")
     else:
         st.caption("This head's mask drops keys that an earlier query saw, so S is not a running sum here.")
@@ -339,7 +339,7 @@ def show_cost(view: View) -> None:
     memory = controls.choice("Memory of", MEMORY, "cost_memory", place=left)
     width = controls.choice("A number takes", BYTES, "cost_bytes", place=right)
     here = len(attention.key_tokens)
-    lengths = sorted({min(here, 10), here, *LENGTHS})
+    lengths = sorted({here, *LENGTHS})
     call = Call(costs.cost_over_n, view.trace, view.kind, lengths, window, features)
     pictures = _show_curves(call.result, {f"this run: {here:,}": here, f"n = {n:,}": n}, memory, width)
     counted = costs.attention_costs(sizes, n, window, features)

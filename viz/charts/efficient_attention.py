@@ -197,6 +197,8 @@ def _round_range(values: Sequence[float]) -> list[float]:
     """Ends of a logarithmic axis as powers of ten, at the next 1, 2 or 5 times a power of ten beyond the values."""
     steps = np.log10([1, 2, 5, 10])
     low, high = np.log10([min(values), max(values)])
+    # A value on a label is below the next one, whatever the rounding of its logarithm.
+    low, high = low + 1e-9, high + 1e-9
     below = np.floor(low) + steps[steps <= low - np.floor(low)].max()
     above = np.floor(high) + steps[steps > high - np.floor(high)].min()
     return [float(below), float(above)]

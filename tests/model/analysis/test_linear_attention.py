@@ -162,6 +162,8 @@ def test_a_sliding_window_is_no_running_sum(attention: Attention) -> None:
             linear_attention(replace(attention, mask=np.stack([band] * attention.n_heads)), 0, 16, 0).recurrence is None
         )
     assert linear_attention(replace(attention, bias=attention.scores), 0, 16, 0).recurrence is None
+    zeros = replace(attention, bias=np.zeros_like(attention.scores))
+    assert linear_attention(zeros, 0, 16, 0).recurrence == run.recurrence
 
 
 def test_errors_fall_with_the_number_of_features(attention: Attention) -> None:
