@@ -178,6 +178,8 @@ def test_measured_points_and_their_fits_are_drawn(open_app: Callable, monkeypatc
         assert list(numbers(line["x"])) == list(short[-3:])
         np.testing.assert_allclose(numbers(line["y"]), factor * np.array(short[-3:]) ** power)
         assert f"**{power:.2f}** ({name})" in words(app)
+    program = "time=time_on(attention_contenders(attention, 'cpu'), 'cpu', (4, 8, 16, 32))"
+    assert any(program in code.value for code in app.code)
     app.run()
     assert list(numbers(figure(app, "cost-times")["data"][0]["y"])) == list(numbers(drawn[0]["y"]))
 
