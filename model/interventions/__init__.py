@@ -18,7 +18,7 @@ from model.interventions.attention import AttentionTemperature, HeadGate, Shared
 from model.interventions.base import KINDS, SIDES, STACKS, SUBLAYERS, Intervention, Reading, applied
 from model.interventions.blocks import PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
 from model.interventions.describe import describe
-from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit
+from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit, PatternMask
 from model.interventions.patterns import FrozenPattern, PatternEdit, PermutedAttention, UniformAttention
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "LiftCausalMask",
     "MaskEdit",
     "PatternEdit",
+    "PatternMask",
     "PermutedAttention",
     "PositionsOff",
     "PositionsShuffled",

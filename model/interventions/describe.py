@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from model.interventions.attention import AttentionTemperature, HeadGate, SharedKeysValues, Unscaled, ValueZeroing
 from model.interventions.base import Intervention
 from model.interventions.blocks import PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
-from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit
+from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit, PatternMask
 from model.interventions.patterns import FrozenPattern, PatternEdit, PermutedAttention, UniformAttention
 from model.trace import KIND_TITLES
 
@@ -27,6 +27,9 @@ def describe(intervention: Intervention) -> str:  # noqa: C901 - one case per ki
         case ForbidSource(positions=positions, kind=kind):
             where = place if kind else place.replace("every attention", "encoder self-attention and cross-attention")
             return f"No query may attend to source {_positions(positions)} in {where}."
+        case PatternMask(kind=kind):
+            where = place if kind else place.replace("every attention", "every self-attention")
+            return f"Queries attend only to {_kept(intervention)} in {where}."
         case LiftCausalMask():
             return f"Target tokens may attend to later ones in {_of_kind('decoder_self', intervention.layer, None)}."
         case HeadGate():
@@ -54,6 +57,20 @@ def describe(intervention: Intervention) -> str:  # noqa: C901 - one case per ki
         case ResidualOff():
             return f"{place} has no residual connection."
     raise ValueError(f"no description of {intervention!r}")
+
+
+def _kept(change: PatternMask) -> str:
+    """`themselves, keys less than 4 positions away and position 0, which sees every key`."""
+    parts = ["themselves"]
+    if change.window:
+        parts.append(f"keys less than {change.window:,} positions away")
+    if change.stride:
+        parts.append(f"keys at a multiple of {change.stride:,} positions")
+    if change.block:
+        parts.append(f"keys in their block of {change.block:,}")
+    if change.global_tokens:
+        parts.append(f"global {_positions(change.global_tokens)}")
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _gate(change: HeadGate, place: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from model.interventions.attention import AttentionTemperature, HeadGate, SharedKeysValues, Unscaled, ValueZeroing
 from model.interventions.base import Intervention
 from model.interventions.blocks import PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
-from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit
+from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit, PatternMask
 from model.interventions.patterns import FrozenPattern, PatternEdit, PermutedAttention, UniformAttention
 
 MAX_INTERVENTIONS = 32
@@ -38,7 +38,7 @@ OLD_NAMES = {
     "residual-off": (ResidualOff, ()),
 }
 """Name in the old form -> class, and the fields that stand before the address."""
-TYPES = {kind.__name__: kind for kind in (*(kind for kind, _ in OLD_NAMES.values()), SharedKeysValues)}
+TYPES = {kind.__name__: kind for kind in (*(kind for kind, _ in OLD_NAMES.values()), SharedKeysValues, PatternMask)}
 
 
 def encode(interventions: Sequence[Intervention]) -> str:

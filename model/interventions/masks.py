@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from model.hooks import Edit
 from model.interventions.base import Addressed, at_attentions, check_positions
+from model.network.masks import pattern_mask
 from model.network.network import Network
 
 
@@ -93,6 +95,73 @@ class ForbidSource(Addressed):
             path: edit
             for kind in kinds
             for path, edit in at_attentions(model, "mask", kind.name, self.layer, self.head, forbid).items()
+        }
+
+
+@dataclass(frozen=True)
+class PatternMask(Addressed):
+    """Sparse self-attention: of the keys that a query may see, keep those in one of these patterns, and itself.
+
+    The union of the patterns that are given: `window` and `stride` of equal size is the strided attention of Child et
+    al. (2019, section 4.3), `window` and `global_tokens` that of Longformer (Beltagy et al. 2020, section 3.1), `block`
+    alone block-diagonal attention (Qiu et al. 2020). A masked cell stays masked. Cross-attention has no distances: its
+    queries and keys are positions of two texts.
+
+    Args:
+        window: keys less than this many positions away, on either side where the model sees both.
+        stride: keys whose distance is a multiple of it.
+        global_tokens: positions that see every key and that every query sees.
+        block: keys in the query's own block of this many positions.
+        kind: encoder_self, decoder_self or None for every self-attention.
+        layer: None for all.
+
+    Raises:
+        ValueError: no pattern is given, a size is not a whole number from 1 on, or `kind` is cross.
+    """
+
+    window: int | None = None
+    stride: int | None = None
+    global_tokens: tuple[int, ...] = ()
+    block: int | None = None
+    kind: str | None = None
+    layer: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positions(self.global_tokens)
+        for name in ("window", "stride", "block"):
+            size = getattr(self, name)
+            if size is not None:
+                check_positions((size,), name)
+                if size < 1:
+                    raise ValueError(f"a {name} must be a whole number from 1 on, got 0")
+        if not (self.window or self.stride or self.block or self.global_tokens):
+            raise ValueError("a pattern needs a window, a stride, global tokens or a block")
+        if self.kind == "cross":
+            raise ValueError("cross-attention joins two texts; kind must be encoder_self, decoder_self or None")
+
+    @property
+    def position_free(self) -> bool:
+        """Distances are counted from the newest key; where a cache drops old keys, positions from 0 are not known."""
+        return not (self.global_tokens or self.block)
+
+    def cells(self, n_queries: int, n_keys: int, device: torch.device | str | None = None) -> Tensor:
+        """(1, 1, query, key): the kept cells, before the model's own mask; the queries are the last of the keys."""
+        sizes = (self.window, self.stride, self.global_tokens, self.block)
+        return pattern_mask(n_queries, n_keys, *sizes, device)
+
+    def edits(self, model: Network) -> dict[str, Edit]:
+        def keep(mask: Tensor) -> Tensor:
+            return mask & self.cells(*mask.shape[2:], mask.device)
+
+        kinds = [kind for kind in model.kinds if not kind.crosses and self.kind in (None, kind.name)]
+        # A layer that only the deeper of the two stacks has is addressed there alone.
+        kinds = [kind for kind in kinds if self.layer is None or self.layer in kind.layers] or kinds
+        names = [kind.name for kind in kinds] or [self.kind]
+        return {
+            path: edit
+            for name in names
+            for path, edit in at_attentions(model, "mask", name, self.layer, None, keep).items()
         }
 
 

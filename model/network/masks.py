@@ -1,5 +1,7 @@
 """Masks: which keys a query may attend to (paper, section 3.2.3), and ALiBi's bias. True = may attend."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -23,6 +25,43 @@ def window_mask(n_queries: int, n_keys: int, window: int, device: torch.device |
     """
     near = _distances(n_queries, n_keys, device).abs() < (window or n_keys)
     return near[None, None]
+
+
+def pattern_mask(
+    n_queries: int,
+    n_keys: int,
+    window: int | None = None,
+    stride: int | None = None,
+    global_tokens: Sequence[int] = (),
+    block: int | None = None,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """The cells of a sparse attention, one line a pattern; a cell in any of them is kept: (1, 1, query, key).
+
+    The queries are the last of the positions. Each position keeps itself.
+
+    Args:
+        n_queries: new positions.
+        n_keys: all positions.
+        window: keys less than this many positions away (Beltagy et al. 2020, section 3.1).
+        stride: every key whose distance is a multiple of it (Child et al. 2019, section 4.3).
+        global_tokens: positions that attend to all and that all attend to (Beltagy et al. 2020, section 3.1).
+        block: keys in the query's own block of this many positions (Qiu et al. 2020).
+        device: of the mask.
+    """
+    distances, keys = _distances(n_queries, n_keys, device), torch.arange(n_keys, device=device)
+    queries = keys[n_keys - n_queries :, None]
+    kept = distances == 0
+    if window:
+        kept |= distances.abs() < min(window, n_keys)
+    if stride:
+        kept |= distances % min(stride, n_keys) == 0
+    if block:
+        kept |= queries // min(block, n_keys) == keys // min(block, n_keys)
+    for position in global_tokens:
+        if position < n_keys:
+            kept |= (queries == position) | (keys == position)
+    return kept[None, None]
 
 
 def alibi_bias(n_heads: int, n_queries: int, n_keys: int, device: torch.device | str | None = None) -> Tensor:

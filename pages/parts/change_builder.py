@@ -27,6 +27,7 @@ SUBLAYERS = {
     "feed_forward": "feed-forward",
 }
 SOURCE_KINDS = ("encoder_self", "cross")
+SELF_KINDS = ("encoder_self", "decoder_self")
 
 
 @st.fragment
@@ -86,6 +87,24 @@ def _forbid_source(view: View) -> Intervention | None:
     positions = _positions("Source tokens to mask everywhere", "forbidden", numbered(view.trace.src_tokens))
     place = _place(view, SOURCE_KINDS)
     return change.ForbidSource(positions, **place) if positions else None
+
+
+def _pattern(view: View) -> Intervention | None:
+    left, right = st.columns([2, 1])
+    shapes = {"window": "sliding window", "strided": "strided", "global": "global tokens + window", "block": "blocks"}
+    shape = _pick("Pattern", "pattern", shapes, left)
+    size = number("Its size", (1, 256), 3, "what_if_pattern_size", place=right, in_link=False)
+    tokens = (0,)
+    if shape == "global":
+        tokens = _positions("Global tokens", "global", numbered(view.attention.key_tokens))
+    place = _place(view, SELF_KINDS, heads=False)
+    made = {
+        "window": {"window": size},
+        "strided": {"window": size, "stride": size},
+        "global": {"window": size, "global_tokens": tokens},
+        "block": {"block": size},
+    }
+    return change.PatternMask(**made[shape], **place) if tokens else None
 
 
 def _lift(view: View) -> Intervention:
@@ -158,6 +177,7 @@ CHANGES: dict[str, Callable[[View], Intervention | None]] = {
     "Scores: no division by √d_k": lambda view: change.Unscaled(**_place(view)),
     "Mask: mask or unmask a cell": _cells,
     "Mask: hide source tokens": _forbid_source,
+    "Mask: window, stride, blocks": _pattern,
     "Mask: lift the causal mask": _lift,
     "Weights: uniform": lambda view: change.UniformAttention(**_place(view)),
     "Weights: permuted": lambda view: change.PermutedAttention(_seed(), **_place(view)),

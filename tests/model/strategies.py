@@ -21,6 +21,7 @@ from model.interventions import (
     LiftCausalMask,
     MaskEdit,
     PatternEdit,
+    PatternMask,
     PermutedAttention,
     PositionsOff,
     PositionsShuffled,
@@ -120,6 +121,14 @@ ADDRESSED = (
 """Strategies of interventions with an address in the attentions: (kind, layer, head) -> strategy."""
 ANYWHERE = (
     st.builds(ForbidSource, positions, st.sampled_from((None, "encoder_self", "cross"))),
+    st.builds(
+        PatternMask,
+        st.integers(1, 4),
+        st.none() | st.integers(1, 5),
+        positions,
+        st.none() | st.integers(1, 5),
+        st.sampled_from((None, "encoder_self", "decoder_self")),
+    ),
     st.builds(PositionsOff, st.sampled_from((None, "source", "target"))),
     st.builds(PositionsShuffled, orders, st.sampled_from(("source", "target"))),
     st.builds(SublayerOff, st.none(), st.sampled_from((None, 0)), st.sampled_from((None, "self_attn", "feed_forward"))),

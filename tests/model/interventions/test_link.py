@@ -34,7 +34,7 @@ FIELDS = [
     "seed",
     "query",
 ]
-FIELDS += ["weights", "forbid", "allow", "other"]
+FIELDS += ["weights", "forbid", "allow", "window", "stride", "block", "global_tokens", "other"]
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 4) | st.floats() | st.sampled_from([*WORDS, "x"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=2),
@@ -149,6 +149,12 @@ def test_both_forms_are_read_and_the_json_is_written(old, text, changes: tuple[i
         ('[["HeadGate",{"gate":0,"head":-1}]]', "a head must be a whole number from 0 on"),
         ('[["HeadGate",{"gate":"0"}]]', "a field that it does not take"),
         ('[["HeadGate",{"volume":1}]]', "a field that it does not take"),
+        ('[["PatternMask",{}]]', "a pattern needs a window, a stride, global tokens or a block"),
+        ('[["PatternMask",{"window":1e400}]]', "a window must be a whole number from 0 on, got inf"),
+        ('[["PatternMask",{"block":"3"}]]', "a block must be a whole number from 0 on, got '3'"),
+        ('[["PatternMask",{"window":2,"kind":"cross"}]]', "cross-attention joins two texts"),
+        ('[["PatternMask",{"global_tokens":3}]]', "a field that it does not take"),
+        ('[["PatternMask",{"global_tokens":["a"]}]]', "a position must be a whole number from 0 on, got 'a'"),
         ('[["MaskEdit",{"forbid":[[0,0.5]]}]]', "a position must be a whole number from 0 on"),
         ('[["FrozenPattern",{}]]', "unknown change 'FrozenPattern'"),
         ("x" * (MAX_CHARACTERS + 1), "at most 4,000 are read"),

@@ -20,6 +20,7 @@ from model.interventions import (
     Intervention,
     LiftCausalMask,
     MaskEdit,
+    PatternMask,
     PositionsOff,
     SublayerOff,
     UniformAttention,
@@ -147,6 +148,32 @@ def test_an_edited_mask_is_one_given_to_the_model(name: str) -> None:
         mask[..., query, key] = LEAST
     trace = traced(name, MaskEdit(forbid=HIDDEN_CELLS))
     assert np.array_equal(trace.logits, logits(eager(name), trace, mask))
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Llama, grouped", "Qwen3", "GPT-NeoX", "BERT", "ALBERT"])
+def test_a_sparse_pattern_is_a_mask_given_to_the_model(name: str) -> None:
+    n = len(IDS)
+    causal = traced(name).kinds[0].causal
+    for change in (PatternMask(2), PatternMask(2, 3), PatternMask(1, global_tokens=(1,)), PatternMask(block=3)):
+        mask = torch.zeros(1, 1, n, n)
+        for q, k in np.ndindex(n, n):
+            near = abs(q - k) < (change.window or 1)
+            far = bool(change.stride) and abs(q - k) % change.stride == 0
+            together = bool(change.block) and q // change.block == k // change.block
+            if (causal and k > q) or not (near or far or together or {q, k} & {*change.global_tokens}):
+                mask[..., q, k] = LEAST
+        trace = traced(name, change)
+        assert np.array_equal(trace.logits, logits(eager(name), trace, mask))
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Llama, grouped", "Gemma 3", "T5", "BART"])
+def test_a_sparse_pattern_writes_the_same_with_a_cache_and_without(name: str) -> None:
+    for change in (PatternMask(2), PatternMask(2, 3), PatternMask(2, global_tokens=(0,))):
+        assert change.position_free == (not change.global_tokens)
+        uncached = (change, HeadGate(1.0, mode="mean"))  # which does nothing, but needs all positions
+        written = opened(name).generate(SOURCE, (change,), 8)
+        assert written == opened(name).generate(SOURCE, uncached, 8)
+        assert len(written) > 2
 
 
 @pytest.mark.parametrize("name", ["GPT-2", "Gemma 3", "gpt-oss", "ALBERT", "M2M100"])
