@@ -90,7 +90,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/learn.py",
                 title="Learn",
                 icon=":material/school:",
-                summary="Lessons on real runs, from recurrence to the decoder block: at each station one thing to "
+                summary="Ten lessons on real runs, from recurrence to today's models: at each station one thing to "
                 "do, one to look for, and a question that the run itself answers.",
                 look_for="Each station sets a sentence and a head, and asks a question. The answer is computed from "
                 "the run on screen: change the sentence, and it changes, too.",

@@ -1,4 +1,4 @@
-"""Learn: lessons on real runs, from recurrence to the decoder block."""
+"""Learn: ten lessons on real runs, from recurrence to today's models."""
 
 from model.analysis.view_arrays import head_arrays
 from pages.frame.course import show_overview

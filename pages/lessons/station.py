@@ -8,14 +8,17 @@ from model.checkpoints.checkpoint import OWN_LAYERS
 from pages.compute.view import KINDS, View
 
 EN_DE, LANGUAGE_MODEL, MASKED_MODEL = "en-de", "everyday-lm", "everyday-mlm"
+SNAPSHOTS = "multi30k-tiny"
+"""the checkpoint that comes with earlier states of its training"""
 STACKS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         EN_DE: frozenset({"encoder", "decoder"}),
+        SNAPSHOTS: frozenset({"encoder", "decoder"}),
         LANGUAGE_MODEL: frozenset({"decoder"}),
         MASKED_MODEL: frozenset({"encoder"}),
     }
 )
-"""the stacks of each family, by a checkpoint that has them"""
+"""the stacks of each checkpoint's family"""
 
 
 @dataclass(frozen=True)

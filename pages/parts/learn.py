@@ -10,9 +10,20 @@ from pages.compute.view import View
 from pages.frame.stations import open_list, open_station
 from pages.lessons import LESSONS
 from pages.lessons.station import Answer, Lesson, Station
-from pages.parts import heads_and_layers, layer_by_layer, positional_encoding, scaling, temperature, whole_model
+from pages.parts import (
+    heads_and_layers,
+    layer_by_layer,
+    positional_encoding,
+    scaling,
+    since_2017,
+    snapshots,
+    temperature,
+    training,
+    whole_model,
+)
 from pages.parts.gradients import show_jacobian
 from pages.parts.head_weights import show_weights
+from pages.parts.model_card import card_of
 from pages.parts.rivals import show_rivals
 from pages.parts.word_order import show_order
 from pages.widgets.canvas import component, draw
@@ -205,6 +216,20 @@ def _show_wavelengths(view: View) -> None:
     positional_encoding.show_wavelengths(view, "source", encoding, min(64, len(encoding)))
 
 
+def _show_curves(view: View) -> None:
+    card = card_of(view)
+    training.show_curves(card, training.log_table(card), view.translator.config.d_model)
+
+
+def _show_schedule(view: View) -> None:
+    training.show_schedule(view, training.log_table(card_of(view)))
+
+
+def _show_snapshots(view: View) -> None:
+    log = training.log_table(card_of(view))
+    snapshots.show_snapshots(view, int(log["step"].max()) if "step" in log else None)
+
+
 VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
     {
         "map": _show_map,
@@ -223,10 +248,17 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
         "rotation": _show_rotation,
         "wavelengths": _show_wavelengths,
         "order": show_order,
+        "curves": _show_curves,
+        "schedule": _show_schedule,
+        "smoothing": training.show_smoothing,
+        "snapshots": _show_snapshots,
+        "rope": lambda view: since_2017.show_rope(view, since_2017.choose_token(view)),
+        "norms": lambda view: since_2017.show_norms(view, since_2017.choose_token(view)),
+        "sharing": since_2017.show_sharing,
         "stream": lambda view: layer_by_layer.show_path(layer_by_layer.choose(view)),
         "whole model": lambda view: whole_model.show_picture(whole_model.choose(view)),
     }
 )
 """name in a station -> the live view"""
-WIDE = {"stream", "whole model", "order"}
+WIDE = {"stream", "whole model", "order", "curves", "smoothing", "rope", "norms", "sharing", "snapshots"}
 """views that need the whole width of the page"""

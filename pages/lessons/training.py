@@ -1,0 +1,179 @@
+"""Lesson 8: how the weights came about that all other lessons look at."""
+
+import math
+
+import numpy as np
+
+from model.analysis.sayings import mean_evenness
+from model.background.studies import read_study
+from model.checkpoints.card import read_card
+from model.checkpoints.snapshots import open_snapshot, snapshot_steps
+from model.checkpoints.store import CheckpointError, checkpoint_path
+from model.training.loss import smoothed_shares, target_entropy
+from model.training.schedule import fit_schedule
+from pages.compute.view import View
+from pages.lessons.positions import CROSSING
+from pages.lessons.station import SNAPSHOTS, Answer, Lesson, Station
+from pages.lessons.tokens import signed
+
+CAPTION = "A man is riding a bicycle down the street."
+SMOOTHING = 0.1
+"""the paper's epsilon"""
+
+
+def explain_curves(view: View) -> Answer:
+    """First and last loss on the development text, as losses and as perplexities."""
+    log = [row for row in read_card(checkpoint_path(view.translator.name)).log if "dev_loss" in row]
+    if len(log) < 2:
+        return Answer("This checkpoint has no log of its training.", False)
+    first, last = log[0], log[-1]
+    vocabulary = view.trace.logits.shape[-1]
+    return Answer(
+        f"A model that knows nothing spreads its guess over all {vocabulary:,} pieces: a loss of ln {vocabulary:,} = "
+        f"{math.log(vocabulary):.2f} nats a token. After {int(first['step']):,} steps the loss on text that training "
+        f"never sees is {first['dev_loss']:.2f}, at the end **{last['dev_loss']:.2f}**. As perplexities, eˡᵒˢˢ: "
+        f"as unsure as between {math.exp(first['dev_loss']):.0f} pieces, and then between "
+        f"**{math.exp(last['dev_loss']):.1f}**. Which words are frequent is learned first, because that alone saves "
+        "most of the loss; what a word means in its sentence takes the rest of the time.",
+        first["dev_loss"] > last["dev_loss"],
+    )
+
+
+def explain_warmup(view: View) -> Answer:
+    """What our small translators lose without warm-up, and this checkpoint's own."""
+    runs = read_study("ablations")
+    if runs.empty:
+        return Answer("The small translators of checkpoints/studies are not here.", False)
+    bleu = {row: runs.loc[runs["row"] == row, "bleu"] for row in ("base", "no-warmup")}
+    log = read_card(checkpoint_path(view.translator.name)).log
+    rates = np.array([(row["step"], row["learning_rate"]) for row in log if {"step", "learning_rate"} <= set(row)])
+    fitted = fit_schedule(*rates.T, view.translator.config.d_model) if len(rates) > 2 else None
+    own = f" This checkpoint warmed up over {fitted.warmup:,.0f} steps." if fitted else ""
+    return Answer(
+        "Our own small translators, trained with and without it: BLEU "
+        f"{', '.join(f'{each:.1f}' for each in bleu['base'])} with warm-up, "
+        f"**{', '.join(f'{each:.1f}' for each in bleu['no-warmup'])}** without. At first the gradients point in all "
+        "directions, and Adam divides by estimates of their size that rest on a few steps. A large step then drives a "
+        f"post-norm model to a place from which it does not come back.{own}",
+        bleu["no-warmup"].max() < bleu["base"].min() / 2,
+    )
+
+
+def explain_smoothing(view: View) -> Answer:
+    """The smoothed target, its entropy, and what the study and the paper report."""
+    vocabulary = view.trace.logits.shape[-1]
+    right, other = smoothed_shares(vocabulary, SMOOTHING)
+    least = target_entropy(vocabulary, SMOOTHING)
+    sure = float(view.trace.target_probabilities.max())
+    return Answer(
+        f"With ε = {SMOOTHING} the right piece is to get {right:.5f}, and each of the other {vocabulary - 1:,} "
+        f"{other:.1e}. The loss cannot fall below the entropy of this target, **{least:.2f}** nats. Certainty is "
+        f"punished: the surest token of this text has p = **{sure:.3f}**, and not 1. In the paper's Table 3, smoothing "
+        "costs perplexity (4.67 without, 4.92 with it) and gains BLEU (25.3 and 25.8). A model that never bets "
+        "everything translates better.",
+        0.8 < sure < 0.99,
+    )
+
+
+def explain_beginning(view: View) -> Answer:
+    """How even the rows are with the first saved weights, and with the last."""
+    steps = snapshot_steps(checkpoint_path(view.translator.name))
+    if not steps:
+        return Answer(f"The checkpoint {view.translator.name} has no snapshots of its training.", False)
+    try:
+        first = open_snapshot(view.translator, steps[0]).rerun(view.trace, view.trace.interventions)
+    except CheckpointError as error:
+        return Answer(str(error), False)
+    before, after = mean_evenness(first), mean_evenness(view.trace)
+    return Answer(
+        f"After {steps[0]:,} steps a row has **{before:.0%}** of the entropy of equal weights, averaged over all "
+        f"heads; at the end **{after:.0%}**. Random weights give small scores, and small scores nearly equal weights. "
+        "Nobody tells a head what to look at: the loss of the last token's prediction reaches it through every layer "
+        f"above, and over time it pays to look somewhere. At first this translation had a log p of "
+        f"{signed(first.log_probability / len(first.next_ids))} nats a token, now it has "
+        f"{signed(view.trace.log_probability / len(view.trace.next_ids))}.",
+        bool(np.isfinite(before) and before > after + 0.1),
+    )
+
+
+def _station(slug: str, source: str = CROSSING, **fields: object) -> Station:
+    return Station(slug=slug, source=source, **{"kind": "encoder_self", "layer": 1, "head": 5, **fields})
+
+
+TRAINING = Lesson(
+    "training",
+    "Training",
+    "Where the weights come from: what a loss means, why the learning rate rises before it falls, why a model should "
+    "not be certain, and how attention begins.",
+    12,
+    (
+        _station(
+            "loss",
+            title="What a loss says",
+            live="curves",
+            do="Read the loss at the first and at the last point.",
+            look_for="Most of the fall happens at the beginning.",
+            question="How good is a loss of, say, 2 nats?",
+            hints=(
+                "What is the loss of a model that gives every piece the same probability?",
+                "e to the power of the loss is a number of pieces.",
+            ),
+            answer=explain_curves,
+            page="training",
+            further="All curves of this training",
+        ),
+        _station(
+            "warmup",
+            title="Slowly at first",
+            live="schedule",
+            do="Move the slider of the warm-up steps.",
+            look_for="The rate rises in a straight line, then falls with the root of the step.",
+            question="Why not begin with the largest steps, when most is to be learned?",
+            hints=(
+                "Adam divides each step by an estimate of the gradient's size. From how many gradients?",
+                "In a post-norm model the gradients of the upper layers are large at the beginning.",
+            ),
+            answer=explain_warmup,
+            page="training",
+            further="Ablations: what each choice is worth",
+            tab={"training": "Ablations"},
+        ),
+        _station(
+            "smoothing",
+            title="Never certain",
+            live="smoothing",
+            do="Compare the smoothed target with the model's probabilities.",
+            look_for="The right piece should get 0.9, and does not get 1.",
+            question="Why should a model be kept from being sure?",
+            hints=(
+                "Which logit would give a probability of exactly 1?",
+                "Is there only one right translation?",
+            ),
+            answer=explain_smoothing,
+            page="training",
+            further="Label smoothing",
+            tab={"training": "Label smoothing"},
+        ),
+        _station(
+            "beginning",
+            source=CAPTION,
+            checkpoint=SNAPSHOTS,
+            kind="cross",
+            layer=1,
+            head=3,
+            title="How attention begins",
+            live="snapshots",
+            do="Choose one step of the training after the other.",
+            look_for="At step 0 the rows are nearly even; bright cells come later.",
+            question="Who tells a head what to look at?",
+            hints=(
+                "What do random queries and keys have in common?",
+                "Is there any label for attention weights in the data?",
+            ),
+            answer=explain_beginning,
+            page="training",
+            further="Attention through training",
+            tab={"training": "Attention through training"},
+        ),
+    ),
+)
