@@ -8,9 +8,12 @@ from model.analysis.linear_attention import (
     positive_features,
     recurrent_attention,
 )
+from model.analysis.sparse_patterns import kept_cells, measure_kept, sweep_sizes
 from model.background.attention_costs import attention_costs, eager_attention, elu_attention
+from model.network.masks import pattern_mask
 from pages.frame.open_page import open_page
 from pages.parts import efficient_attention as parts
+from pages.parts import sparse_patterns
 from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
 from pages.widgets.proof_strip import proof_strip
@@ -20,6 +23,7 @@ tabs(
     {
         "FlashAttention, tile by tile": lambda: parts.show_flash(view),
         "Linear attention": lambda: parts.show_linear(view),
+        "Patterns": lambda: sparse_patterns.show_patterns(view),
         "Cost over n": lambda: parts.show_cost(view),
     },
     "efficient",
@@ -27,6 +31,7 @@ tabs(
 show_code(
     *(flash_attention, fused_kernel),
     *(positive_features, draw_omega, kernel_weights, recurrent_attention, linear_attention),
+    *(pattern_mask, kept_cells, measure_kept, sweep_sizes),
     *(attention_costs, eager_attention, elu_attention),
 )
 proof_strip(view)

@@ -194,7 +194,7 @@ TABS = {
         "since",
         *("RoPE", "RMSNorm", "Pre-norm", "SwiGLU", "Shared keys and values", "What each part buys"),
     ),
-    "efficient_attention": ("efficient", "FlashAttention, tile by tile", "Linear attention", "Cost over n"),
+    "efficient_attention": ("efficient", "FlashAttention, tile by tile", "Linear attention", "Patterns", "Cost over n"),
     "why_attention": (
         "why",
         *("Path length", "Recurrence and attention", "Three models compared", "Measured", "Scoring functions"),
@@ -213,6 +213,7 @@ NO_NUMBERS = {
 }
 """tabs of text alone; the tests' checkpoint has no snapshots, and timings do not repeat"""
 BUTTONS = {
+    "Patterns": ("pattern_sweep",),
     "Each box off": ("whole-each-off",),
     "Which heads matter": ("which_go", "which_curve"),
     "Many temperatures": ("temperature-run-many",),
