@@ -205,10 +205,11 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/efficient_attention.py",
                 title="Efficient attention",
                 icon=":material/view_comfy:",
-                summary="FlashAttention tile by tile and linear attention on the opened model's own q, k and v; what "
-                "each kind of attention costs up to a million tokens.",
+                summary="FlashAttention tile by tile and linear attention on the opened model's own q, k and v, sparse "
+                "patterns in the whole model; what each kind of attention costs up to a million tokens.",
                 look_for="The scores are an n × n matrix. FlashAttention keeps one tile of it at a time, linear "
-                "attention replaces it by sums of features, and the last tab counts and times what that saves.",
+                "attention replaces it by sums of features, patterns leave cells out, and the last tab counts and "
+                "times what that saves.",
                 needs=(
                     "rows of attention weights that sum to 1",
                     "heads whose matrices could all be found",

@@ -12,7 +12,7 @@ from model.trace import Array, Attention, Trace
 
 SCORE_BYTES = 4
 """of one score in single precision"""
-SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)
+SIZES = (*range(1, 9), 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128, 192)
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,8 @@ def _show_share(view: View, kept: Kept) -> Picture:
     rows = {"all": "n × n", "visible": "visible in this run", "kept": "kept"}
     columns = {"cells": kept.cells, "multiply-adds": kept.multiply_adds, "scores, bytes": kept.bytes}
     with right:
+        if kept.cells["visible"] == kept.cells["all"]:
+            del rows["visible"]
         counts = {name: [values[row] for row in rows] for name, values in columns.items()}
         controls.table(pd.DataFrame({"": list(rows.values()), **counts}))
         means = kept.share.mean(axis=1)
@@ -207,6 +209,7 @@ def _show_sizes(view: View, name: str, tokens: Sequence[int], chosen: int) -> tu
     st.markdown(sizes_in_words(sweep, name, _writes(view)))
     st.caption(
         f"Dotted: log p without the pattern, {signed(sweep.plain, '.3f')} nats; shaded: within {CLOSE} nats of it. "
+        "Smallest is of the sizes that were run. "
         "Vertical line: the size chosen above. The pattern is in every self-attention; the model was not trained with "
         "it."
     )
@@ -241,5 +244,5 @@ def sizes_in_words(sweep: SizeSweep, name: str, writes: bool) -> str:
     if larger and name != STRIDED:
         sentence += f" Some larger sizes fail again: {', '.join(map(str, larger))}."
     if size == sweep.sizes[-1] and name != STRIDED:
-        sentence += " It is the length of the text, so nothing is left out."
+        sentence += " It is the length of the text, so no cell of this run is left out."
     return sentence

@@ -10,8 +10,10 @@ import pytest
 
 from model.analysis.linear_attention import linear_attention, sweep_features
 from model.analysis.residual_stream import measure_stream
+from model.analysis.sparse_patterns import measure_kept
 from model.background.attention_costs import attention_costs, layer_sizes
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
+from model.interventions import PatternMask
 from model.trace import Array, Attention, Trace
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.figures import figure, numbers, words
@@ -196,6 +198,28 @@ def test_linear_attention_and_the_cost_over_n(family: Family) -> None:
     for line, cost in zip(figure(app, "cost-work")["data"], counted.values(), strict=True):
         equal(numbers(line["y"])[-1], cost.multiply_adds)
     assert app.dataframe[0].value["multiply-adds"].tolist() == [f"{cost.multiply_adds:,}" for cost in counted.values()]
+
+
+def test_sparse_patterns(family: Family) -> None:
+    a = family.attention
+    app = family.open_page("efficient_attention", efficient="Patterns", pattern_size="2")
+    pattern = PatternMask(2)
+    changed = family.opened.rerun(family.trace, (pattern,))
+    after = changed.attention(a.kind, a.layer)
+    queries, keys = np.indices(a.mask.shape[1:])
+    np.testing.assert_array_equal(after.mask, a.mask & (np.abs(queries - keys) < 2))
+    expected = (masked(a, a.pattern), masked(after, a.pattern), masked(after, after.pattern))
+    for drawn, weights in zip(maps(app, "pattern-maps"), expected, strict=True):
+        equal(drawn, weights)
+    means = numbers(figure(app, "pattern-share")["data"][1]["y"])
+    equal(means, measure_kept(family.trace, a.kind, pattern).share.mean(axis=1))
+    assert f"{changed.log_probability:.3f}".replace("-", "−") in words(app)
+    app.button(key="pattern_sweep").click().run()
+    line, *_ = figure(app, "pattern-sizes")["data"]
+    sizes = numbers(line["x"]).astype(int).tolist()
+    scores = [family.opened.rerun(family.trace, (PatternMask(size),)).log_probability for size in sizes]
+    equal(numbers(line["y"]), np.array(scores), 1e-4)
+    assert np.isclose(scores[-1], family.trace.log_probability)
 
 
 def test_the_maps_of_side_by_side_and_what_if(family: Family) -> None:

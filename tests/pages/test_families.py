@@ -140,7 +140,10 @@ TABS = {
     "pages/tokens_and_embeddings.py": ("tokens_tab", ["Neighbours", "Lengths", "All tokens", "Pieces and bytes"]),
     "pages/model_card.py": ("card", ["Scores", "Configuration", "This sentence's work"]),
     "pages/since_2017.py": ("since", ["RMSNorm", "Pre-norm", "SwiGLU", "Shared keys and values"]),
-    "pages/efficient_attention.py": ("efficient", ["FlashAttention, tile by tile", "Linear attention", "Cost over n"]),
+    "pages/efficient_attention.py": (
+        "efficient",
+        ["FlashAttention, tile by tile", "Linear attention", "Patterns", "Cost over n"],
+    ),
     "pages/why_attention.py": ("why", ["Path length", "Scoring functions"]),
 }
 
