@@ -14,7 +14,6 @@ from pages.parts.attention_step_by_step import (
 )
 from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
-from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import link_with, links
 from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
@@ -37,8 +36,6 @@ with st.container(key="step-formula", horizontal=True, horizontal_alignment="cen
     for line in attention_formula(number, head.n_heads, head.index, head.crosses, head.scale):
         st.latex(line, width="content")
 explain_step_of_head(number, head)
-with st.container(key="step-guess"):
-    guess_first(view, "steps")
 stage = st.container(key="step-stage")
 # A container without anything in it takes no room, and what follows would move down.
 stage.empty()

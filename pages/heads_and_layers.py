@@ -15,7 +15,6 @@ from pages.parts.many_sentences import show_many_sentences
 from pages.widgets.controls import tabs
 from pages.widgets.explain import show_code
 from pages.widgets.export import Picture, export
-from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import link_with, links
 from pages.widgets.proof_strip import proof_strip
 from viz.heatmap import cells_table
@@ -23,7 +22,6 @@ from viz.heatmap import cells_table
 view = open_page(__file__)
 shown = parts.choose_look(view)
 found = summarise_heads(view)
-guess_first(view, "heads")
 with st.container(key="all-and-one"):
     left, right = st.columns([11, 9])
 with left:

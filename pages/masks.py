@@ -14,7 +14,6 @@ from pages.widgets.chart import axis_labels, chart
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
-from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import links
 from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
@@ -40,7 +39,6 @@ tau = attention.temperature[head]
 
 hidden = int((~mask).sum())
 figure = mask_maps(rows, keys, mask, scaled, pattern)
-guess_first(view, "masks")
 st.markdown(f"{EXPLAINED[view.kind]} Masked here, and hatched: **{hidden} of {mask.size} cells**.")
 offer_causal(view)
 chart(

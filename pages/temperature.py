@@ -15,7 +15,6 @@ from pages.widgets.chart import axis_labels
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
-from pages.widgets.guess_first import guess_first
 from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 from viz.heatmap import cells_table
@@ -34,7 +33,6 @@ attention, head = view.attention, view.head
 mask, scaled, pattern = attention.mask[head], attention.pre_softmax[head], attention.pattern[head]
 
 row = choose_row(view)
-guess_first(view, "temperature")
 redrawn = draw_live(view, row)
 st.caption(
     "While you drag τ, your browser **redraws** this one head from the scores of the last run. When you release it, "

@@ -1,6 +1,7 @@
 """What every page begins with: `view = open_page(__file__)`."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import streamlit as st
 
@@ -22,6 +23,7 @@ from pages.frame.sidebar import Inputs, current_inputs
 from pages.frame.tour import show_tour
 from pages.widgets.chart import name_files
 from pages.widgets.glossary import define
+from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import has_menu
 from viz.html import word_diff
 
@@ -63,13 +65,15 @@ def open_page(file: str) -> View:
             icon=":material/memory:",
         )
         translator = on_cpu(translator)
-    file = named_trace_file()
-    if file and tokens_of(trace) == file.tokens:
-        st.info(file.agreement, icon=":material/draft:")
+    opened = named_trace_file()
+    if opened and tokens_of(trace) == opened.tokens:
+        st.info(opened.agreement, icon=":material/draft:")
     _say_temperature(inputs)
     if inputs.tau != 1:
         _show_effect(inputs, run(translator, replace(request, interventions=inputs.kept)), trace)
-    return View(translator, request, trace, inputs.place, typed.source, inputs.tau, inputs.scope)
+    view = View(translator, request, trace, inputs.place, typed.source, inputs.tau, inputs.scope)
+    guess_first(view, Path(file).stem)
+    return view
 
 
 def _check_needs(page: Page, translator: Translator) -> None:

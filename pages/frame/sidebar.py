@@ -40,6 +40,7 @@ from pages.frame.url import drop_non_finite_numbers
 from pages.widgets.canvas import component
 from pages.widgets.controls import choice, keep_clicks, number, radio, reset_controls, select, steps, text_area
 from pages.widgets.glossary import define
+from pages.widgets.guess_first import offer_guesses
 from pages.widgets.page_links import has_menu
 
 FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -123,6 +124,7 @@ def _sidebar(page: Page, address: str) -> Inputs:
             with where:
                 place = _place(translator, page, address, _ignored(page, tau, scope), notes)
         find_word()
+        offer_guesses()
         _link_and_reset(page)
     kept = kept_changes(translator, editing=page.path.endswith("what_if.py"))
     changes = (*(() if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)), *kept)

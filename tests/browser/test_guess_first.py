@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import pytest
 
 from model.checkpoints.translator import Translator
-from pages.widgets.guess_first import highest
+from pages.widgets.guess_questions import highest
 from tests.browser.conftest import Visitor
 
 HERE = {"source": "a dog and a cat", "target": "Greedy", "kind": "Decoder self-attention", "layer": "1", "head": "2"}

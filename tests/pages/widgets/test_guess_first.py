@@ -14,16 +14,16 @@ from tests.pages.test_pages import holds
 
 pytest.importorskip("streamlit")
 
+from pages import page_of
+from pages.widgets.guess_questions import QUESTIONS
+
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
     from model.trace import Trace
 
-PAGES = {
-    "steps": "pages/attention_step_by_step.py",
-    "heads": "pages/heads_and_layers.py",
-    "masks": "pages/masks.py",
-    "temperature": "pages/temperature.py",
-}
+PICTURED = ("attention_step_by_step", "heads_and_layers", "masks", "temperature")
+"""pages whose question marks a row, or is about the place"""
+ON_A_TRANSLATOR = sorted(set(QUESTIONS) - {"continue_text", "fill_in"})
 KINDS = ("encoder_self", "decoder_self", "cross")
 HERE = {"source": "a dog and a cat", "target": "Greedy", "kind": "Decoder self-attention", "layer": "1", "head": "2"}
 places = st.tuples(st.sampled_from(KINDS), st.integers(0, 1), st.integers(0, 3), st.integers(0, 40))
@@ -35,10 +35,13 @@ def trace(translator: "Translator") -> "Trace":
     return translator.trace("a dog and a cat on the mat", "Ein Hund mit einer Katze.")
 
 
+def path(page: str) -> str:
+    return page_of(f"{page}.py").path
+
+
 def question(trace: "Trace", page: str, place: tuple) -> Any:
     from pages.compute.runs import Request
     from pages.compute.view import Place, View
-    from pages.widgets.guess_first import QUESTIONS
 
     kind, layer, head, number = place
     view = View(None, Request(trace.source), trace, Place(kind, layer, head), trace.source)
@@ -56,7 +59,7 @@ def row_named(asked: Any) -> int:
 @few
 @given(places)
 def test_the_key_that_is_looked_at_most_is_the_argmax_of_the_pattern(trace: "Trace", place: tuple) -> None:
-    asked = question(trace, "steps", place)
+    asked = question(trace, "attention_step_by_step", place)
     attention = trace.attention(place[0], place[1])
     row = row_named(asked)
     best = int(attention.pattern[place[2], row].argmax())
@@ -75,7 +78,7 @@ def test_the_key_that_is_looked_at_most_is_the_argmax_of_the_pattern(trace: "Tra
 def test_the_head_that_has_most_of_a_measure_is_the_summaries_argmax(trace: "Trace", place: tuple) -> None:
     from model.analysis.head_summary import summarise
 
-    asked = question(trace, "heads", place)
+    asked = question(trace, "heads_and_layers", place)
     column = re.search("Column “([a-z]+)", asked.answer)[1]
     values = np.array([getattr(head, column) for head in summarise(trace.attention(place[0], place[1]))])
     assert [asked.options[i] for i in asked.right] == [f"head {int(values.argmax())}"]
@@ -111,7 +114,7 @@ def test_above_or_below_is_what_the_softmax_at_that_temperature_says(trace: "Tra
 
 def test_a_long_sentence_offers_few_keys_and_another(translator: "Translator") -> None:
     trace = translator.trace("A dog runs. " * 12, beam_size=1)
-    found = [question(trace, "steps", ("encoder_self", 0, 0, number)) for number in range(30)]
+    found = [question(trace, "attention_step_by_step", ("encoder_self", 0, 0, number)) for number in range(30)]
     assert all(len(asked.options) == 12 and asked.options[-1] == "another" for asked in found)
     assert {asked.options[i] == "another" for asked in found for i in asked.right} == {True, False}
 
@@ -133,11 +136,11 @@ def choice(app) -> Any:
     return next(group for group in app.main.button_group if str(group.key).startswith("guess-"))
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", PICTURED)
 def test_right_wrong_and_skip(page: str, open_app: Callable) -> None:
     from pages.widgets.guess_first import ROWS
 
-    app = open_app(PAGES[page], **HERE)
+    app = open_app(path(page), **HERE)
     shown = pictures(app)
     assert "waits for your guess" not in words(app)
     app.toggle(key="guess_first").set_value(True).run()
@@ -170,13 +173,13 @@ def test_right_wrong_and_skip(page: str, open_app: Callable) -> None:
 
 
 def test_a_teachers_link_asks_first(open_app: Callable) -> None:
-    app = open_app(PAGES["heads"], **HERE, guess_first="true")
+    app = open_app(path("heads_and_layers"), **HERE, guess_first="true")
     assert not app.exception
     assert "The picture waits for your guess" in words(app)
 
 
 def test_another_place_is_another_question_and_an_old_guess_does_not_answer_it(open_app: Callable) -> None:
-    app = open_app(PAGES["steps"], **HERE)
+    app = open_app(path("attention_step_by_step"), **HERE)
     app.toggle(key="guess_first").set_value(True).run()
     choice(app).set_value(0).run()
     app.segmented_control(key="head").set_value(3).run()
@@ -186,17 +189,86 @@ def test_another_place_is_another_question_and_an_old_guess_does_not_answer_it(o
     assert "waits for your guess" not in words(app)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", ON_A_TRANSLATOR)
 def test_one_word_has_a_question_or_says_that_there_is_none(page: str, open_app: Callable) -> None:
-    app = open_app(PAGES[page], **(HERE | {"source": "A"}))
+    app = open_app(path(page), **(HERE | {"source": "A"}))
     app.toggle(key="guess_first").set_value(True).run()
     assert not app.exception
-    assert ("The picture waits" in words(app)) != ("Nothing to guess here" in words(app))
+    assert ("The picture waits" in words(app)) != ("has nothing to guess on this run" in words(app))
 
 
 def test_a_token_is_never_markup_in_a_choice(open_app: Callable) -> None:
-    app = open_app(PAGES["steps"], **(HERE | {"source": "*a* :red[b] `c` $d$", "kind": "Encoder self-attention"}))
+    app = open_app(
+        path("attention_step_by_step"), **(HERE | {"source": "*a* :red[b] `c` $d$", "kind": "Encoder self-attention"})
+    )
     app.toggle(key="guess_first").set_value(True).run()
     assert not app.exception
     texts = [option.content for option in choice(app).proto.options]
     assert not [text for text in texts if re.search(r"(?<!\\)[*`$\[<]", text)]
+
+
+@pytest.mark.parametrize("page", ON_A_TRANSLATOR)
+def test_every_page_asks_and_goes_on_after_the_answer(page: str, open_app: Callable) -> None:
+    app = open_app(path(page), **HERE, guess_first="true")
+    assert not app.exception
+    assert "The picture waits for your guess" in words(app)
+    for _ in range(2):
+        asked = opened(app)[page].question
+        assert 2 <= len(asked.options) <= 12
+        assert len(set(asked.options)) == len(asked.options)
+        choice(app).set_value(asked.right[0]).run()
+        assert not app.exception
+        assert "✓ Right" in words(app)
+        app.button(key=f"guess-next-{page}").click().run()
+    assert holds(app) == 3
+
+
+@pytest.mark.parametrize(("checkpoint", "source"), [("lm", "the dog"), ("mlm", "the <mask> sees a cat")])
+def test_other_families_ask_on_their_pages(checkpoint: str, source: str, open_family: Callable) -> None:
+    asks = {"lm": {"continue_text", "since_2017", "decoding"}, "mlm": {"fill_in", "since_2017"}}[checkpoint]
+    for page in sorted(asks | {"whole_model", "layer_by_layer", "what_if", "model_card", "efficient_attention"}):
+        app = open_family(path(page), checkpoint=checkpoint, source=source, guess_first="true")
+        assert not app.exception, page
+        assert "The picture waits for your guess" in words(app), page
+
+
+def right_options(asked: Any) -> list[str]:
+    return [asked.options[i] for i in asked.right]
+
+
+def test_answers_are_the_runs_own_extremes(trace: "Trace", translator: "Translator") -> None:
+    """Each beside the plain computation, on the whole trace."""
+    from pages.compute.runs import Request
+    from pages.compute.view import Place, View
+    from viz.tokens import labels
+
+    view = View(translator, Request(trace.source), trace, Place("encoder_self", 1, 2), trace.source)
+
+    def asked(page: str, number: int = 0) -> Any:
+        return QUESTIONS[page](view, number)
+
+    least = int(trace.target_probabilities.argmin())
+    assert right_options(asked("translate")) == [f"{least} {labels(trace.next_tokens)[least]}"]
+    longest = int(np.linalg.norm(trace.src_embedded.embedding, axis=-1).argmax())
+    assert right_options(asked("tokens_and_embeddings")) == [f"{longest} {labels(trace.src_tokens)[longest]}"]
+    parts = translator.parameters_by_part()
+    assert right_options(asked("whole_model")) == [max(parts, key=parts.get)]
+    n, m = len(trace.src_tokens), len(trace.tgt_tokens)
+    cells = sum(int(trace.attention(kind, 0).mask[0].sum()) for kind in KINDS)
+    assert right_options(asked("three_families")) == [f"{cells:,}"]
+    assert f"of {(n + m) ** 2:,}" in asked("three_families").answer
+    sublayers = trace.streams["decoder"].sublayers
+    added = max(sublayers, key=lambda each: np.linalg.norm(each.out.astype(float), axis=-1).mean())
+    assert f"layer {added.layer}" in right_options(asked("layer_by_layer"))[0]
+    low, high = {"below 0.25": (0, 0.25), "0.25 to 0.5": (0.25, 0.5), "0.5 to 0.75": (0.5, 0.75)}.get(
+        right_options(asked("decoding"))[0], (0.75, 1)
+    )
+    assert low <= trace.candidates[0][0].probability <= high
+    pattern = trace.attention("encoder_self", 1).pattern.astype(float)
+    apart = np.abs(pattern - pattern[2]).sum(axis=-1).mean(axis=-1)
+    assert right_options(asked("side_by_side")) == [f"head {int(apart.argmax())}"]
+    assert right_options(asked("why_attention")) == [str(n - 1)]
+    assert right_options(asked("training")) == [f"{np.log(trace.logits.shape[-1]):.2f}"]
+    assert right_options(asked("since_2017")) == ["1"]
+    assert right_options(asked("efficient_attention")) == [f"{4 * 4096**2 * 4 // 2**20} MiB"]
+    assert right_options(asked("positional_encoding")) == ["position 11"]

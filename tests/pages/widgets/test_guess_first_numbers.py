@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from model.analysis.softmax import softmax_at
-from pages.widgets.guess_first import halfway, heaviest_hidden, highest, rows_with_choice
+from pages.widgets.guess_questions import halfway, heaviest_hidden, highest, rows_with_choice
 
 rows = arrays.arrays(np.float64, st.integers(2, 9), elements=st.floats(-4, 4))
 
