@@ -14,10 +14,10 @@ def explain_mask(view: View) -> Answer:
     """What lifting the causal mask does to a model that was trained with it."""
     lifted = rerun(view.translator, view.trace, (*view.trace.interventions, LiftCausalMask()))
     before, after = view.trace.log_probability, lifted.log_probability
-    future = np.triu(np.ones(view.attention.mask.shape[-2:], dtype=bool), 1)
-    weight = float(view.attention.pattern[:, future].max(initial=0.0))
+    pattern = view.trace.attention("decoder_self", view.layer).pattern
+    weight = float(np.triu(pattern, 1).max())
     return Answer(
-        f"Every weight above the diagonal is {weight:g}. With the mask lifted in all layers, log p of the same "
+        f"The largest weight above the diagonal is {weight:g}. With the mask lifted in all layers, log p of the same "
         f"translation goes from {signed(before)} to **{signed(after)}** nats: this model gets worse, although it could "
         "now see the answer. It was never trained on rows that look ahead. One that was would learn to copy the next "
         "token, and fail as soon as it has to write a text that is not there yet.",
@@ -126,7 +126,7 @@ DECODER_BLOCK = Lesson(
             title="One place to the right",
             live="map",
             do="Read the labels of the rows and of the columns.",
-            look_for="The first key is <s>, the start of every target.",
+            look_for="What a row predicts, the next row reads; the first one reads <s>.",
             question="Why does the decoder read <s> first, and never the last token of the translation?",
             hints=(
                 "Row t reads token t. What is it to predict?",
@@ -156,9 +156,9 @@ DECODER_BLOCK = Lesson(
         _station(
             "cache",
             title="What never changes",
-            live="scores",
-            do="Look at the keys of the first tokens.",
-            look_for="Row 0 reads <s> and nothing else, whatever is written later.",
+            live="values",
+            do="Count the weights above 0 in the first rows of A: whose values can they sum?",
+            look_for="Row 0 sums the value of <s> alone, whatever is written later; row 1 has two values.",
             question="Decoding runs the decoder once for every token. Must it compute everything each time?",
             hints=(
                 "What does the row of token 3 depend on?",
@@ -174,15 +174,19 @@ DECODER_BLOCK = Lesson(
             layer=3,
             title="The last softmax",
             live="whole model",
-            do="Send a token up to the output, and read its first choices there.",
-            look_for="Some tokens are nearly certain, others are not.",
+            do="The decoder reads “Tier”. Read its first choices at the top left; then click on other tokens at the "
+            "foot of the picture.",
+            look_for="After “Das” one token is nearly certain, after “Tier” none.",
             question="Where was the translation in doubt?",
             hints=(
                 "At which token are the first two choices closest?",
-                "Which of the tokens are free, and which follow from the word before?",
+                "Where could the sentence go on in another way, and where does grammar leave one choice?",
             ),
             answer=explain_choice,
-            chosen={"whole_at": {"box": "decoder.softmax", "positions": {"encoder": 1, "decoder": 2}}},
+            chosen={
+                "whole_off": (),
+                "whole_at": {"box": "decoder.softmax", "positions": {"encoder": 1, "decoder": 2}},
+            },
             page="decoding",
             further="The tree of the beam search",
             tab={"part": "Beam"},

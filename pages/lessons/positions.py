@@ -57,13 +57,15 @@ def explain_wavelengths(view: View) -> Answer:
     encoding, n = view.translator.positional_encoding("source"), len(view.trace.src_tokens)
     lengths = position_table.wavelengths(encoding.shape[-1])
     fast = int((lengths <= n).sum())
-    alike = position_table.similarity(encoding[: max(n, 2)], cosine=True)
+    alike = position_table.similarity(encoding, cosine=True)
+    twins = float(alike[~np.eye(len(alike), dtype=bool)].max())
     return Answer(
         f"Of {len(lengths)} pairs, **{fast}** turn at least once within these {n} positions; the slowest would need "
         f"{lengths[-1]:,.0f}. The fast ones tell neighbours apart, and repeat; the slow ones tell beginning from end, "
-        f"and hardly differ between neighbours. Together they repeat nowhere: positions 0 and 1 have a cosine of "
-        f"{alike[0, 1]:.2f}, the first and the last one {alike[0, n - 1]:.2f}.",
-        0 < fast < len(lengths) and alike[0, 1] > alike[0, n - 1],
+        f"and hardly differ between neighbours. Together they repeat nowhere among {len(alike)} positions: no two of "
+        f"them have a cosine above {twins:.2f}. Positions 0 and 1 have {alike[0, 1]:.2f}, the first and the last one "
+        f"of this sentence {alike[0, n - 1]:.2f}.",
+        0 < fast < len(lengths) and alike[0, 1] > alike[0, n - 1] and twins < 0.99,
     )
 
 
@@ -90,11 +92,13 @@ def explain_habit(view: View) -> Answer:
         summarise(trace.attention(view.kind, view.layer))[view.head].previous or 0.0 for trace in (view.trace, off)
     )
     lost = off.log_probability - view.trace.log_probability
+    made = before > 0.4 and after < before / 3
+    verdict = "The habit is made of positions." if made else "This head has no such habit here, or keeps part of it."
     return Answer(
         f"Head {view.head} of layer {view.layer} has **{before:.0%}** of its weight on the previous token; without "
-        f"positions in the encoder **{after:.0%}**. The habit is made of positions. The whole translation needs them: "
-        f"log p changes by {signed(lost)} nats.",
-        before > 0.4 and after < before / 3 and lost < -2,
+        f"positions in the encoder **{after:.0%}**. {verdict} Without them log p of the whole translation changes by "
+        f"{signed(lost)} nats.",
+        made and lost < -2,
     )
 
 
@@ -147,14 +151,15 @@ POSITIONS = Lesson(
             "wavelengths",
             title="Clocks with many hands",
             live="wavelengths",
-            do="Follow the curves from the first pairs of dimensions to the last.",
-            look_for="The first pairs turn about once in six positions, the last ones hardly move.",
+            do="Follow the curves from dimension 0 to dimension 254; draw others, if you like.",
+            look_for="Dimension 0 turns once in about six positions; dimension 254 hardly moves.",
             question="Why so many wavelengths, and not one?",
             hints=(
                 "A clock with a second hand alone: what does it show after one minute?",
                 "And one with an hour hand alone, if you ask it for seconds?",
             ),
             answer=explain_wavelengths,
+            chosen={"waves": [0, 48, 112, 254]},
             page="positional_encoding",
             further="Wavelengths",
             tab={"part": "Wavelengths"},
@@ -163,8 +168,8 @@ POSITIONS = Lesson(
             "rotation",
             title="A step is a rotation",
             live="rotation",
-            do="Change the offset k, and watch the points on the circle.",
-            look_for="Every position moves along the circle by the same angle.",
+            do="Move pos, then the offset k, and watch the two hands of each pair.",
+            look_for="Wherever pos is, the hands of a pair keep their angle. Only k changes it.",
             question="How can one head look “one to the left” from every position?",
             hints=(
                 "What do sin(a + b) and cos(a + b) have to do with sin a and cos a?",

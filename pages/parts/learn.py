@@ -260,5 +260,16 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
     }
 )
 """name in a station -> the live view"""
-WIDE = {"stream", "whole model", "order", "curves", "smoothing", "rope", "norms", "sharing", "snapshots"}
+WIDE = {
+    "stream",
+    "whole model",
+    "order",
+    "rotation",
+    "curves",
+    "smoothing",
+    "rope",
+    "norms",
+    "sharing",
+    "snapshots",
+}
 """views that need the whole width of the page"""

@@ -4,8 +4,11 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from model.analysis.position_table import wavelengths
+from model.analysis.residual_stream import StreamMeasures, measure_stream
 from pages import page_of
 from pages.compute.view import Place, View
 from pages.lessons import LESSONS
@@ -61,6 +64,53 @@ def test_an_answer_is_of_any_run(station: Station, source: str) -> None:
     where = station.source if "<mask>" in station.source else source
     answer = station.answer(view_of(station.checkpoint, where, Place(station.kind, 0, 0)))
     assert answer.text
+
+
+def station_of(name: str) -> Station:
+    return next(s for lesson in LESSONS for i, s in enumerate(lesson.stations) if lesson.name(i) == name)
+
+
+def pattern_of(view: View) -> np.ndarray:
+    return view.attention.pattern[view.head]
+
+
+def path_of(view: View) -> StreamMeasures:
+    return measure_stream(view.trace, "encoder")
+
+
+LOOK_FOR = {
+    "positions.wavelengths": lambda view: (
+        6 < wavelengths(view.translator.config.d_model)[0] < 7 < 64 < wavelengths(view.translator.config.d_model)[-1]
+    ),
+    "positions.habit": lambda view: (
+        np.mean(pattern_of(view)[1:].argmax(-1) == np.arange(len(pattern_of(view)) - 1)) > 0.5
+    ),
+    "encoder-block.stream": lambda view: (
+        view.trace.src_tokens[1] == "▁animal" and path_of(view).to_previous[1, 1:].min() > 0.75
+    ),
+    "encoder-block.norm": lambda view: (
+        view.trace.src_tokens[14] == "</s>" and path_of(view).added[14, 4] > 10 * path_of(view).norm[14, 4]
+    ),
+    "decoder-block.mask": lambda view: (view.attention.mask[0].sum(-1) == 1 + np.arange(15)).all(),
+    "decoder-block.shift": lambda view: (
+        view.trace.tgt_tokens[0] == "<s>" and view.trace.next_tokens[:-1] == view.trace.tgt_tokens[1:]
+    ),
+    "decoder-block.memory": lambda view: (
+        view.attention.key_tokens[pattern_of(view)[view.trace.next_tokens.index("▁Tier")].argmax()] == "▁animal"
+    ),
+    "decoder-block.cache": lambda view: ((pattern_of(view) > 0).sum(-1)[:2] == [1, 2]).all(),
+    "decoder-block.choice": lambda view: (
+        view.trace.tgt_tokens[1:3] == ("▁Das", "▁Tier")
+        and view.trace.candidates[1][0].probability > 0.9
+        and view.trace.candidates[2][0].probability < 0.6
+    ),
+}
+"""name of a station -> whether its "look for" is in a run; where the answer's own condition does not say it"""
+
+
+@pytest.mark.parametrize("name", LOOK_FOR)
+def test_what_a_station_says_to_look_for_is_there(name: str) -> None:
+    assert LOOK_FOR[name](own_view(station_of(name)))
 
 
 @pytest.fixture
