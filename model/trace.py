@@ -145,10 +145,16 @@ class Rotary:
         """(heads, position, d_k), turned; in the precision of `x`."""
         cos, sin = (table[: x.shape[-2]] for table in (self.cos, self.sin))
         turned, rest = np.split(x, [2 * cos.shape[-1]], axis=-1)
-        pairs = (turned[..., ::2], turned[..., 1::2]) if self.interleaved else np.split(turned, 2, axis=-1)
-        first, second = pairs[0] * cos - pairs[1] * sin, pairs[1] * cos + pairs[0] * sin
+        x1, x2 = np.moveaxis(self.pairs(x), -1, 0)
+        first, second = x1 * cos - x2 * sin, x2 * cos + x1 * sin
         joined = np.stack([first, second], axis=-1).reshape(turned.shape) if self.interleaved else (first, second)
         return np.concatenate([*([joined] if self.interleaved else joined), rest], axis=-1)
+
+    def pairs(self, x: Array) -> Array:
+        """(..., d_k) -> (..., pair, 2): the pairs of dimensions that are rotated together."""
+        turned = x[..., : 2 * self.cos.shape[-1]]
+        halves = (turned[..., ::2], turned[..., 1::2]) if self.interleaved else np.split(turned, 2, axis=-1)
+        return np.stack(halves, axis=-1)
 
 
 @dataclass(frozen=True)

@@ -131,9 +131,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Positional encoding",
                 icon=":material/waves:",
                 summary="How a model that reads all tokens at once knows their order.",
-                look_for="Each row is one position, made of sine waves: high frequencies on the left, low ones on the "
-                "right.",
-                needs=("a positional encoding that is added to the embeddings",),
+                look_for="With sinusoids or RoPE each row is one position: high frequencies on the left, low ones on "
+                "the right. With ALiBi each line is one head.",
             ),
             Page(
                 path="pages/masks.py",

@@ -19,7 +19,7 @@ REACH = 64
 
 @dataclass(frozen=True)
 class Rotation:
-    """What RoPE did to one query and one key (Su et al. 2021): pair i is dimensions i and i + d_k / 2."""
+    """What RoPE did to one query and one key (Su et al. 2021): the pairs are those of `Rotary`."""
 
     frequency: Array
     """(pair,): radians for each position"""
@@ -30,7 +30,8 @@ class Rotation:
     k: Array
     """(2, pair, 2): the same of the key"""
     products: Array
-    """(2, pair): q . k of each pair, before and after; those after sum to the score of the run"""
+    """(2, pair): q . k of each pair, before and after; with the dimensions that are not rotated, those after sum to the
+    score of the run"""
     offsets: Array
     """(offset,): n - m, for a key at position n and a query at position m; up to 0 in causal attention"""
     scores: Array
@@ -46,8 +47,10 @@ def rotate_pairs(attention: Attention, head: int, query: int, key: int) -> Rotat
     rotary = attention.rotary
     if rotary is None:
         raise ValueError(f"{attention.kind} of this model does not rotate queries and keys")
-    q = np.stack([_pairs(x[head, query]) for x in (rotary.q, attention.q)])
-    k = np.stack([_pairs(x[head, key]) for x in (rotary.k, attention.k)])
+    q = np.stack([rotary.pairs(x[head, query].astype(np.float64)) for x in (rotary.q, attention.q)])
+    k = np.stack([rotary.pairs(x[head, key].astype(np.float64)) for x in (rotary.k, attention.k)])
+    rest = slice(2 * rotary.cos.shape[-1], None)
+    constant = attention.q[head, query, rest].astype(np.float64) @ attention.k[head, key, rest]
     # A pair as a complex number: to rotate it by an angle is to multiply it by e^(i angle).
     turn = rotary.cos + 1j * rotary.sin
     frequency = np.angle(turn[1]) if len(turn) > 1 else np.zeros(turn.shape[1])
@@ -62,13 +65,8 @@ def rotate_pairs(attention: Attention, head: int, query: int, key: int) -> Rotat
         k=k,
         products=(q * k).sum(axis=-1),
         offsets=offsets,
-        scores=(fixed.conj() * moved).real.sum(axis=-1),
+        scores=(fixed.conj() * moved).real.sum(axis=-1) + constant,
     )
-
-
-def _pairs(x: Array) -> Array:
-    """(d_k,) -> (pair, 2), in double precision."""
-    return np.stack(np.split(x.astype(np.float64), 2), axis=-1)
 
 
 def embedded_token(trace: Trace, stack: str, position: int) -> dict[str, Array]:

@@ -246,7 +246,7 @@ def neighbour_arrays(translator: Checkpoint, side: str, token_id: int) -> dict[s
 
 def embedded_arrays(trace: Trace, side: str) -> Embedded:
     """Embedding, positional encoding and sum of the "source" or "target" tokens."""
-    return trace.src_embedded if side == "source" else trace.tgt_embedded
+    return trace.streams["encoder" if side == "source" else "decoder"].embedded
 
 
 def length_arrays(trace: Trace, side: str) -> dict[str, Array]:

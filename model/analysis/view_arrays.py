@@ -119,7 +119,7 @@ def _pairs(pairs: Sequence[Pair]) -> Array:
 
 def position_arrays(translator: Translator, trace: Trace, side: str) -> dict[str, Array]:
     """The table of positions, and embedding, positional encoding and sum of the "source" or "target" tokens."""
-    embedded = {"source": trace.src_embedded, "target": trace.tgt_embedded}[side]
+    embedded = trace.streams["encoder" if side == "source" else "decoder"].embedded
     arrays = {f"{side}_{name}": array for name, array in embedded.terms.items()}
     return {"positional_encoding": translator.positional_encoding(side), **arrays}
 

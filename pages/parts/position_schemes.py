@@ -38,7 +38,10 @@ def show_schemes(view: View, encoding: Array, rows: int) -> None:
         "| RoPE | rotates q and k in every self-attention | 0 | contents, m\u00a0−\u00a0n | still defined |\n"
         "| ALiBi | lowers scaled scores with distance | 0 | contents, \\|i\u00a0−\u00a0j\\| | still defined |"
     )
-    scheme = choice("Compare the sinusoids with", SCHEMES, "pe_scheme", default="rope")
+    fields = {"rope": view.attention.rotary, "alibi": view.attention.bias}
+    others = {name: title for name, title in SCHEMES.items() if fields.get(name) is None}
+    default = "rope" if "rope" in others else "learned"
+    scheme = choice("Compare the sinusoids with", others, "pe_scheme", default=default)
     if scheme == "learned":
         show_learned(encoding[:rows], config.positions == "learned")
     elif view.attention.crosses:

@@ -1,17 +1,25 @@
 """Positional encoding: the controls of the table, its formula, and one function per tab."""
 
+from collections.abc import Mapping
+
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from model.analysis import position_table
 from model.analysis import tab_arrays as tab
+from model.analysis.view_arrays import position_arrays
 from model.analysis.vocabulary import lengths
+from model.checkpoints.checkpoint import ADDED_POSITIONS, OWN_LAYERS
 from model.trace import Array, Embedded
 from pages.compute.view import View
+from pages.parts.position_schemes import show_schemes
+from pages.parts.run_positions import Shown, show_reordered
+from pages.parts.word_order import show_order
 from pages.widgets.chart import chart
-from pages.widgets.controls import choice, several, slider
+from pages.widgets.controls import choice, several, slider, tabs
 from pages.widgets.explain import explain
-from pages.widgets.export import export_tab
+from pages.widgets.export import Picture, export_tab
 from pages.widgets.snippet import Call
 from viz.charts.position_waves import (
     block_equation,
@@ -23,28 +31,78 @@ from viz.charts.position_waves import (
     wave_chart,
     wavelength_chart,
 )
-from viz.charts.positional_encoding import dimension_name, similarity_map, sum_maps
+from viz.charts.positional_encoding import dimension_name, similarity_map, sum_maps, table_map
 from viz.theme import symmetric_range
 
 SIDES = {"source": "Source", "target": "Target"}
+SINUSOIDAL = {"Wavelengths", "Rotation"}
+"""tabs for a table in the paper's own order of sines and cosines"""
 MEASURES = {"dot": "Dot product", "cosine": "Cosine"}
 
 
-def choose_table(max_len: int, d_model: int) -> tuple[int, int, str]:
+def show_table(view: View) -> Shown:
+    """The table that the model adds to its embeddings: all of it, its formula, and a tab for each property."""
+    config, streams = view.translator.config, view.trace.streams
+    sides = {
+        side: title
+        for (side, title), name in zip(SIDES.items(), ("encoder", "decoder"), strict=True)
+        if name in streams
+    }
+    encoding = view.translator.positional_encoding(next(iter(sides)))
+    shown, columns, side = choose_table(*encoding.shape, sides)
+    encoding = view.translator.positional_encoding(side)
+    table = encoding[:shown, :columns]
+    learned, ordered = config.positions == "learned", ADDED_POSITIONS in view.translator.features
+    sines = ordered and not learned
+    wavelengths = position_table.wavelengths(encoding.shape[1]) if sines else None
+    stream = streams["encoder" if side == "source" else "decoder"]
+    embedded, tokens = stream.embedded, stream.tokens.labels
+    limits = (-1.0, 1.0) if sines else symmetric_range(encoding)
+    figure = table_map(table, wavelengths, len(embedded.sum), limits)
+    chart(
+        figure,
+        key="pe-table",
+        alt="Heat map of the positional encoding: one row per position, one column per dimension.",
+    )
+    show_formula(learned, sines, config.d_model)
+    views = {
+        "Your sentence": lambda: show_sentence(view, side, embedded, tokens),
+        "Wavelengths": lambda: show_wavelengths(view, side, encoding, shown),
+        "Distance": lambda: show_distance(view, side, encoding, shown, not sines),
+        "Rotation": lambda: show_rotation(view, side, encoding),
+        "Learned, RoPE, ALiBi": lambda: show_schemes(view, encoding, shown),
+        "Word order": lambda: show_order(view) if len(streams) == 2 else show_reordered(view),
+    }
+    left_out = set() if sines else set(SINUSOIDAL)
+    left_out |= set() if ordered else {"Learned, RoPE, ALiBi"}
+    left_out |= {"Word order"} if len(streams) == 2 and OWN_LAYERS not in view.translator.features else set()
+    tabs({name: show for name, show in views.items() if name not in left_out}, "part")
+    names = [dimension_name(j, not sines) for j in range(columns)]
+    numbers = pd.DataFrame(table, columns=names).rename_axis("position").reset_index()
+    call = Call(position_arrays, view.translator, view.trace, side)
+    return Shown(call, numbers, Picture("The table", "pe-table", figure))
+
+
+def choose_table(max_len: int, d_model: int, sides: Mapping[str, str]) -> tuple[int, int, str]:
     """Choose how many positions and dimensions to draw, and of which side."""
     left, middle, right = st.columns([2, 2, 1])
     rows = slider("Positions", (2, max_len), min(64, max_len), "positions", place=left)
     columns = slider("Dimensions", (2, d_model), d_model, "dimensions", place=middle, step=2)
-    side = choice("Sentence", SIDES, "side", place=right)
+    side = choice("Sentence", sides, "side", place=right) if len(sides) > 1 else next(iter(sides))
     return rows, columns, side
 
 
-def show_formula(learned: bool, d_model: int) -> None:
-    """Explain how the table is computed."""
+def show_formula(learned: bool, sines: bool, d_model: int) -> None:
+    """Explain how the table is computed; `sines`: by the paper's formula, in the paper's order of dimensions."""
     if learned:
         text = "This model **learned** its table, one parameter per position and dimension, instead of using the sines "
         text += "and cosines of the paper; the paper found the two to perform nearly identically."
         explain(text, r"x_{pos} = \sqrt{d_{model}}\;E_{token} + P_{pos},\qquad P \text{ learned}", "3.5")
+        return
+    if not sines:
+        text = "This model adds a fixed table that it did not train. Its dimensions are not in the paper's order of "
+        text += "neighbouring sines and cosines, so the tabs on pairs of dimensions are left out."
+        explain(text, r"x_{pos} = E_{token} + P_{pos},\qquad P \text{ fixed}", "3.5")
         return
     explain(
         f"**pos** is the position, **i** the pair of dimensions (2i, 2i+1), d_model = {d_model}. Attention is "

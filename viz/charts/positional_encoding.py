@@ -96,15 +96,15 @@ def similarity_map(similarities: Array, name: str, limit: float) -> go.Figure:
 def sum_maps(embedding: Array, positional: Array, total: Array, tokens: Sequence[str]) -> go.Figure:
     """embedding + positional encoding = input, a row for each token, in one colour range."""
     titles = ("embedding × √d_model", "+ positional encoding", "= input of layer 0")
-    return _stacked_maps(dict(zip(titles, (embedding, positional, total), strict=True)), tokens)
+    return stacked_maps(dict(zip(titles, (embedding, positional, total), strict=True)), tokens)
 
 
 def learned_and_sinusoidal_maps(learned: Array, sinusoidal: Array) -> go.Figure:
     """A learned table above the paper's sinusoids, in one colour range."""
-    return _stacked_maps({"learned by this model": learned, "sinusoids of the paper": sinusoidal}, None)
+    return stacked_maps({"learned by this model": learned, "sinusoids of the paper": sinusoidal}, None)
 
 
-def _stacked_maps(maps: Mapping[str, Array], tokens: Sequence[str] | None) -> go.Figure:
+def stacked_maps(maps: Mapping[str, Array], tokens: Sequence[str] | None) -> go.Figure:
     """Maps of one shape in one colour range, one below the other, so that their columns are aligned."""
     rows = len(next(iter(maps.values())))
     row = "position" if tokens is None else "token"
