@@ -8,7 +8,7 @@ from model.analysis.linear_attention import (
     positive_features,
     recurrent_attention,
 )
-from model.analysis.sparse_patterns import kept_cells, measure_kept, sweep_sizes
+from model.analysis.sparse_patterns import kept_cells, measure_kept, measure_sinks, sink_changes, sweep_sizes
 from model.background.attention_costs import attention_costs, eager_attention, elu_attention
 from model.network.masks import pattern_mask
 from pages.frame.open_page import open_page
@@ -24,6 +24,7 @@ tabs(
         "FlashAttention, tile by tile": lambda: parts.show_flash(view),
         "Linear attention": lambda: parts.show_linear(view),
         "Patterns": lambda: sparse_patterns.show_patterns(view),
+        "Sinks": lambda: sparse_patterns.show_sinks(view),
         "Cost over n": lambda: parts.show_cost(view),
     },
     "efficient",
@@ -31,7 +32,7 @@ tabs(
 show_code(
     *(flash_attention, fused_kernel),
     *(positive_features, draw_omega, kernel_weights, recurrent_attention, linear_attention),
-    *(pattern_mask, kept_cells, measure_kept, sweep_sizes),
+    *(pattern_mask, kept_cells, measure_kept, sweep_sizes, measure_sinks, sink_changes),
     *(attention_costs, eager_attention, elu_attention),
 )
 proof_strip(view)

@@ -1,4 +1,4 @@
-"""Sparse attention on a trained model: what a pattern keeps of a run, and what the model then predicts."""
+"""Sparse attention on a trained model: what a pattern keeps of a run, what the model then predicts, and sinks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from model.checkpoints.checkpoint import Checkpoint
-from model.interventions import PatternMask
+from model.interventions import Intervention, MaskEdit, PatternMask
 from model.trace import Array, Attention, Trace
 
 SCORE_BYTES = 4
@@ -144,3 +144,32 @@ def measure_sinks(trace: Trace, kind: str) -> Sinks:
     counts = np.stack([a.mask[:, 1:].sum(axis=-1) for a in layers]).clip(min=1)
     visible = np.stack([a.mask[:, 1:, 0] for a in layers])
     return Sinks(weight, float((visible / counts).mean()))
+
+
+def sink_changes(tokens: int, window: int) -> dict[str, Intervention]:
+    """What tells the first token's part in a text of so many tokens, by name (Xiao et al. 2023, Figures 1 and 3).
+
+    The paper renumbers the positions of the keys that are left; here every token keeps its own.
+
+    Args:
+        tokens: of the text.
+        window: of the sliding windows.
+    """
+    return {
+        "first token hidden": _hide(0, tokens),
+        "second token hidden": _hide(1, tokens),
+        f"window of {window}": PatternMask(window, kind="decoder_self"),
+        f"window of {window} + first token": PatternMask(window, global_tokens=(0,), kind="decoder_self"),
+        f"window of {window} + first 4 tokens": PatternMask(window, global_tokens=(0, 1, 2, 3), kind="decoder_self"),
+    }
+
+
+def _hide(position: int, tokens: int) -> MaskEdit:
+    """No query after this position sees it; it still sees itself."""
+    return MaskEdit(tuple((query, position) for query in range(position + 1, tokens)), kind="decoder_self")
+
+
+def score_changes(opened: Checkpoint, trace: Trace, changes: Sequence[Intervention]) -> Array:
+    """(change,): what each change, alone besides the run's own, does to log p of the run's target, in nats."""
+    runs = [opened.rerun(trace, (*trace.interventions, each)) for each in changes]
+    return np.array([each.log_probability for each in runs]) - trace.log_probability

@@ -1,6 +1,6 @@
 """Efficient attention, tabs "Patterns" and "Sinks": keep a few cells of a trained model's attention."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +11,14 @@ import streamlit as st
 from model.analysis.sparse_patterns import (
     HeadWeights,
     Kept,
+    Sinks,
     SizeSweep,
     head_weights,
     measure_kept,
+    measure_sinks,
     pattern_sizes,
+    score_changes,
+    sink_changes,
     sweep_sizes,
 )
 from model.checkpoints.checkpoint import LOGITS
@@ -32,7 +36,7 @@ from pages.widgets.snippet import Call
 from viz.charts import sparse_patterns as charts
 from viz.html import word_diff
 from viz.latex import signed
-from viz.tokens import numbered
+from viz.tokens import numbered, visible
 
 WINDOW, STRIDED, GLOBAL, BLOCK = "window", "strided", "global", "block"
 PATTERNS = {WINDOW: "Sliding window", STRIDED: "Strided", GLOBAL: "Global + window", BLOCK: "Blocks"}
@@ -54,6 +58,8 @@ SOURCE = {
 CLOSE = 0.1
 """nats"""
 TINY = 1e-30
+SINK = 0.5
+"""share of a head's weight on one token that counts as a sink"""
 
 
 def make_pattern(name: str, size: int, tokens: Sequence[int] = ()) -> PatternMask:
@@ -246,3 +252,71 @@ def sizes_in_words(sweep: SizeSweep, name: str, writes: bool) -> str:
     if size == sweep.sizes[-1] and name != STRIDED:
         sentence += " It is the length of the text, so no cell of this run is left out."
     return sentence
+
+
+def show_sinks(view: View) -> None:
+    """Weight on the first token, and log p without it."""
+    if "a language model" not in view.translator.features:
+        st.info(
+            "Attention sinks are about causal language models, whose first token is the one that every query sees. "
+            "Choose a decoder-only checkpoint in the sidebar.",
+            icon=":material/info:",
+        )
+        return
+    tokens = view.attention.key_tokens
+    if len(tokens) < 2:
+        st.info("The text has one token, so no other query sees it. Type a longer one.", icon=":material/info:")
+        return
+    st.caption(
+        "Xiao et al. 2023, “Efficient Streaming Language Models with Attention Sinks”: many heads put much of their "
+        "weight on the first tokens whatever they are, and a sliding window fails once they leave it. A window that "
+        "keeps them is StreamingLLM; it renumbers positions too, which is not done here."
+    )
+    sinks = Call(measure_sinks, view.trace, view.kind)
+    pictures = [_show_sink_weights(view, sinks.result)]
+    window = controls.slider("Window w", (1, len(tokens)), min(4, len(tokens)), "sink_window")
+    changes = sink_changes(len(tokens), window)
+    runs = [rerun(view.translator, view.trace, (*view.trace.interventions, each)) for each in changes.values()]
+    scores = np.array([each.log_probability for each in runs])
+    plain = view.trace.log_probability
+    differences = dict(zip(changes, scores - plain, strict=True))
+    figure = charts.difference_bars(differences)
+    chart(figure, key="sink-bars", alt="Difference of log p of the same text under each change")
+    pictures.append(Picture("log p", "sink-bars", figure))
+    st.markdown(_sinks_in_words(differences, window), help=define("teacher-forced", "nats"))
+    st.caption(
+        f"log p of the same text as trained: {signed(plain, '.3f')} nats. Hidden: no later query attends to the token, "
+        "in any layer or head. “First token” and “first 4” are global tokens beside the window."
+    )
+    scored = Call(score_changes, view.translator, view.trace, tuple(changes.values()), result=scores - plain)
+    export_tab(view, "attention-sinks", {"sinks": sinks, "difference": scored}, *pictures)
+
+
+def _show_sink_weights(view: View, sinks: Sinks) -> Picture:
+    """Weight on the first token by layer and head."""
+    layers = view.trace.kind(view.kind).layers
+    title = "weight on the first token"
+    figure = charts.layer_chart(layers, sinks.weight, (view.layer, view.head), title)
+    chart(figure, key="sink-weights", alt="Weight that each head puts on the first token, by layer")
+    layer, head = np.unravel_index(sinks.weight.argmax(), sinks.weight.shape)
+    above = int((sinks.weight > SINK).sum())
+    st.markdown(
+        f"The first token is `{visible(view.attention.key_tokens[0])}`. **{above} of {sinks.weight.size} heads** put "
+        f"more than {SINK:.0%} of their weight on it; the most is {sinks.weight.max():.1%}, layer {layers[layer]}, "
+        f"head {head}. Equal weights would put {sinks.even:.1%} there. Mean over the queries after it."
+    )
+    return Picture("Weight on the first token", "sink-weights", figure)
+
+
+def _sinks_in_words(differences: Mapping[str, float], window: int) -> str:
+    """What hiding the first token costs beside the second, and what keeping it beside a window gains."""
+    first, second, alone, kept, four = differences.values()
+    more = "more" if first < second else "no more"
+    gain = kept - alone
+    change = "raises" if gain > 0 else "does not raise"
+    return (
+        f"Hiding the first token changes log p by **{signed(first, '+.3f')}** nats, {more} of a loss than hiding the "
+        f"second ({signed(second, '+.3f')}). A window of {window} alone changes it by {signed(alone, '+.3f')}; keeping "
+        f"the first token beside it {change} log p ({signed(gain, '+.3f')}), the first four "
+        f"{signed(four - alone, '+.3f')}."
+    )

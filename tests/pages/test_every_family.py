@@ -13,7 +13,7 @@ from model.analysis.residual_stream import measure_stream
 from model.analysis.sparse_patterns import measure_kept
 from model.background.attention_costs import attention_costs, layer_sizes
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
-from model.interventions import PatternMask
+from model.interventions import MaskEdit, PatternMask
 from model.trace import Array, Attention, Trace
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.figures import figure, numbers, words
@@ -252,3 +252,26 @@ def test_the_probabilities_of_what_is_written_or_filled_in(family: Family) -> No
     app = family.open_page(page)
     (bars,) = (numbers(drawn["y"]) for drawn in figure(app, chart)["data"] if drawn["type"] == "bar")
     equal(bars, trace.target_probabilities)
+
+
+def test_attention_sinks(family: Family) -> None:
+    a, trace = family.attention, family.trace
+    app = family.open_page("efficient_attention", efficient="Sinks", sink_window="2")
+    if "a language model" not in family.opened.features:
+        assert "Attention sinks are about causal language models" in words(app)
+        return
+    points, means, chosen = figure(app, "sink-weights")["data"]
+    layers = trace.kind(a.kind).layers
+    weights = np.array([trace.attention(a.kind, layer).pattern[:, 1:, 0].mean(axis=1) for layer in layers])
+    equal(numbers(points["y"]), weights.ravel())
+    equal(numbers(means["y"]), weights.mean(axis=1))
+    equal(numbers(chosen["y"]), weights[-1:, HEAD])
+    queries, keys = np.indices(a.mask.shape[1:])
+    own = queries == keys
+    near = np.abs(queries - keys) < 2
+    allowed = (own | (keys != 0), own | (keys != 1), near, near | (keys == 0), near | (keys < 4) | (queries < 4))
+    drawn = numbers(figure(app, "sink-bars")["data"][0]["x"])
+    for difference, cells in zip(drawn, allowed, strict=True):
+        forbidden = tuple(map(tuple, np.argwhere(~cells).tolist()))
+        changed = family.opened.rerun(trace, (MaskEdit(forbidden),))
+        equal(difference, changed.log_probability - trace.log_probability, 1e-4)

@@ -142,7 +142,7 @@ TABS = {
     "pages/since_2017.py": ("since", ["RMSNorm", "Pre-norm", "SwiGLU", "Shared keys and values"]),
     "pages/efficient_attention.py": (
         "efficient",
-        ["FlashAttention, tile by tile", "Linear attention", "Patterns", "Cost over n"],
+        ["FlashAttention, tile by tile", "Linear attention", "Patterns", "Sinks", "Cost over n"],
     ),
     "pages/why_attention.py": ("why", ["Path length", "Scoring functions"]),
 }

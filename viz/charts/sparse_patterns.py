@@ -1,12 +1,14 @@
 """Efficient attention, sparse patterns: kept cells, the share of weight on them, log p over the size."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
-from viz.figure import LEGEND_ABOVE, band, curve, figure, hline, scatter, vline
+from viz.figure import LEGEND_ABOVE, band, bar, curve, figure, hline, scatter, vline
 from viz.heatmap import Map, cells_height, map_grid, weight_axis
+from viz.latex import signed
 from viz.theme import CHOSEN, FAINT, OKABE_ITO
 
 Array = np.ndarray
@@ -118,4 +120,34 @@ def size_chart(
             "range": [min(shown) - BELOW * spread, max(shown) + BELOW * spread],
         },
         shapes=[shade, hline(value), vline(chosen, color=CHOSEN)],
+    )
+
+
+def difference_bars(differences: Mapping[str, float]) -> go.Figure:
+    """Differences of log p, a bar each, in nats."""
+    values = list(differences.values())
+    names = ["<br>".join(textwrap.wrap(name, 18)) for name in differences]
+    room = 0.2 * (max(*values, 0) - min(*values, 0)) or 1
+    return figure(
+        [
+            bar(
+                x=values,
+                y=names,
+                orientation="h",
+                text=[signed(value, "+.3f") for value in values],
+                textposition="outside",
+                cliponaxis=False,
+                marker={"color": OKABE_ITO[0]},
+                hover="%{y}: <b>%{x:+.5f}</b> nats",
+            )
+        ],
+        height=70 * len(values) + 80,
+        showlegend=False,
+        xaxis={
+            "title": "log p − log p as trained, nats",
+            "zeroline": True,
+            "showgrid": True,
+            "range": [min(*values, 0) - room, max(*values, 0) + room],
+        },
+        yaxis={"autorange": "reversed", "showgrid": False},
     )

@@ -194,7 +194,14 @@ TABS = {
         "since",
         *("RoPE", "RMSNorm", "Pre-norm", "SwiGLU", "Shared keys and values", "What each part buys"),
     ),
-    "efficient_attention": ("efficient", "FlashAttention, tile by tile", "Linear attention", "Patterns", "Cost over n"),
+    "efficient_attention": (
+        "efficient",
+        "FlashAttention, tile by tile",
+        "Linear attention",
+        "Patterns",
+        "Sinks",
+        "Cost over n",
+    ),
     "why_attention": (
         "why",
         *("Path length", "Recurrence and attention", "Three models compared", "Measured", "Scoring functions"),
@@ -209,9 +216,9 @@ TABS = {
 """by page, the query parameter of its tabs and their titles"""
 NO_NUMBERS = {
     *("Rules and formulas", "All twenty in plain words", "Data, terms, limits"),
-    *("Attention through training", "Measured"),
+    *("Attention through training", "Measured", "Sinks"),
 }
-"""tabs of text alone; the tests' checkpoint has no snapshots, and timings do not repeat"""
+"""tabs of text alone; the tests' checkpoint has no snapshots and is no language model, and timings do not repeat"""
 BUTTONS = {
     "Patterns": ("pattern_sweep",),
     "Each box off": ("whole-each-off",),
