@@ -40,7 +40,7 @@ from pages.frame.url import drop_non_finite_numbers
 from pages.widgets.canvas import component
 from pages.widgets.controls import choice, keep_clicks, number, radio, reset_controls, select, steps, text_area
 from pages.widgets.glossary import define
-from pages.widgets.guess_first import offer_guesses
+from pages.widgets.guess_first import SWITCH, offer_guesses
 from pages.widgets.page_links import has_menu
 
 FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -113,23 +113,34 @@ def _sidebar(page: Page, address: str) -> Inputs:
         take_place()
     with st.sidebar:
         texts, look = st.container(), st.container()
-        checkpoint, device = _checkpoint_and_device(notes)
+        more = st.expander("More", icon=":material/tune:", expanded=_uses_more())
+        with more:
+            acts, chosen = st.container(), st.container()
+            offer_guesses()
+        with chosen:
+            checkpoint, device = _checkpoint_and_device(notes)
         translator, problem = _open(checkpoint, device)
         with texts:
             request = _texts(translator, checkpoint, notes)
         with look:
             where = st.container()
-            tau, scope = _temperature(notes)
+            tau, scope = _temperature(acts, notes)
             effect = st.container()
             with where:
                 place = _place(translator, page, address, _ignored(page, tau, scope), notes)
         find_word()
-        offer_guesses()
         _link_and_reset(page)
     kept = kept_changes(translator, editing=page.path.endswith("what_if.py"))
     changes = (*(() if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)), *kept)
     request = replace(request, interventions=changes)
     return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept, effect)
+
+
+def _uses_more() -> bool:
+    """Whether something behind "More" is not as it is at first, so that a visitor should see it."""
+    first = {"checkpoint": {DEFAULT_CHECKPOINT}, "scope": {"head", SCOPES["head"]}, SWITCH: {False, "false"}}
+    asked = {key: st.session_state.get(key, st.query_params.get(key)) for key in first}
+    return any(value is not None and value not in first[key] for key, value in asked.items())
 
 
 def _link_and_reset(page: Page) -> None:
@@ -304,7 +315,7 @@ def _ignored(page: Page, tau: float, scope: str) -> tuple[str, ...]:
     return ("kind",) if asked else page.ignores
 
 
-def _temperature(notes: list[str]) -> tuple[float, str]:
+def _temperature(acts: DeltaGenerator, notes: list[str]) -> tuple[float, str]:
     tau = steps(
         "Attention temperature τ",
         {tau: f"{tau:g}" for tau in TAUS},
@@ -314,4 +325,4 @@ def _temperature(notes: list[str]) -> tuple[float, str]:
         help=f"{define('temperature')} The model runs again with it.",
     )
     explained = "Only the chosen head, all heads of its layer, or every attention of the model."
-    return tau, choice("Temperature acts on", SCOPES, "scope", notes=notes, help=explained)
+    return tau, choice("Temperature acts on", SCOPES, "scope", place=acts, notes=notes, help=explained)

@@ -14,7 +14,10 @@ PICTURES = {"heads_and_layers": ".mosaic canvas", "masks": ".st-key-masks-maps .
 
 
 def switch(visitor: Visitor) -> None:
-    visitor.page.get_by_text("Guess first", exact=True).click()
+    switch = visitor.page.get_by_text("Guess first", exact=True)
+    if not switch.is_visible():
+        visitor.page.get_by_test_id("stSidebar").get_by_text("More", exact=True).click()
+    switch.click()
 
 
 @pytest.mark.parametrize("name", PICTURES)
