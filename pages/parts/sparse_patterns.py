@@ -36,7 +36,7 @@ from pages.widgets.snippet import Call
 from viz.charts import sparse_patterns as charts
 from viz.html import word_diff
 from viz.latex import signed
-from viz.tokens import as_markdown, numbered
+from viz.tokens import as_markdown, labels, numbered
 
 WINDOW, STRIDED, GLOBAL, BLOCK = "window", "strided", "global", "block"
 PATTERNS = {WINDOW: "Sliding window", STRIDED: "Strided", GLOBAL: "Global + window", BLOCK: "Blocks"}
@@ -301,7 +301,7 @@ def _show_sink_weights(view: View, sinks: Sinks) -> Picture:
     layer, head = np.unravel_index(sinks.weight.argmax(), sinks.weight.shape)
     above = int((sinks.weight > SINK).sum())
     st.markdown(
-        f"The first token is {as_markdown(view.attention.key_tokens[0])}. **{above} of {sinks.weight.size} heads** put "
+        f"The first token is “{as_markdown(labels(view.attention.key_tokens[:1])[0])}”. **{above} of {sinks.weight.size} heads** put "
         f"more than {SINK:.0%} of their weight on it; the most is {sinks.weight.max():.1%}, layer {layers[layer]}, "
         f"head {head}. Equal weights would put {sinks.even:.1%} there. Mean over the queries after it."
     )
