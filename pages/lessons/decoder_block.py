@@ -157,7 +157,7 @@ DECODER_BLOCK = Lesson(
             "cache",
             title="What never changes",
             live="values",
-            do="Count the weights above 0 in the first rows of A: whose values can they sum?",
+            do="Count the weights above 0 in the first rows: whose values can they sum?",
             look_for="Row 0 sums the value of <s> alone, whatever is written later; row 1 has two values.",
             question="Decoding runs the decoder once for every token. Must it compute everything each time?",
             hints=(
