@@ -64,7 +64,7 @@ def show_table(view: View) -> Shown:
         key="pe-table",
         alt="Heat map of the positional encoding: one row per position, one column per dimension.",
     )
-    show_formula(learned, sines, config.d_model)
+    show_formula(learned, sines, config.d_model, view.translator.embedding_scale)
     views = {
         "Your sentence": lambda: show_sentence(view, side, embedded, tokens),
         "Wavelengths": lambda: show_wavelengths(view, side, encoding, shown),
@@ -92,12 +92,13 @@ def choose_table(max_len: int, d_model: int, sides: Mapping[str, str]) -> tuple[
     return rows, columns, side
 
 
-def show_formula(learned: bool, sines: bool, d_model: int) -> None:
+def show_formula(learned: bool, sines: bool, d_model: int, scale: float) -> None:
     """Explain how the table is computed; `sines`: by the paper's formula, in the paper's order of dimensions."""
     if learned:
         text = "This model **learned** its table, one parameter per position and dimension, instead of using the sines "
         text += "and cosines of the paper; the paper found the two to perform nearly identically."
-        explain(text, r"x_{pos} = \sqrt{d_{model}}\;E_{token} + P_{pos},\qquad P \text{ learned}", "3.5")
+        factor = "" if scale == 1 else rf"{scale:.4g}\;"
+        explain(text, rf"x_{{pos}} = {factor}E_{{token}} + P_{{pos}},\qquad P \text{{ learned}}", "3.5")
         return
     if not sines:
         text = "This model adds a fixed table that it did not train. Its dimensions are not in the paper's order of "
@@ -117,12 +118,13 @@ def show_formula(learned: bool, sines: bool, d_model: int) -> None:
 def show_sentence(view: View, side: str, embedded: Embedded, tokens: tuple[str, ...]) -> None:
     limit = symmetric_range(embedded.embedding, embedded.positional, embedded.sum)[1]
     norms = lengths(embedded)
-    d_model = embedded.sum.shape[-1]
+    scale = view.translator.embedding_scale
+    times = f" times {scale:.4g}" if scale != 1 else ""
     st.markdown(
-        f"Layer 0 reads each token's learned embedding times √{d_model} = {d_model**0.5:.2f}, plus the encoding of "
+        f"Layer 0 reads each token's learned embedding{times}, plus the encoding of "
         f"its position. All three maps share one colour range, −{limit:.3g} to {limit:.3g}."
     )
-    maps = sum_maps(embedded.embedding, embedded.positional, embedded.sum, tokens)
+    maps = sum_maps(embedded.embedding, embedded.positional, embedded.sum, tokens, scale)
     chart(maps, key="pe-sum", alt="Heat maps of the sentence: embedding, positional encoding, and their sum")
     redone = np.abs(embedded.embedding + embedded.positional - embedded.sum).max()
     st.caption(

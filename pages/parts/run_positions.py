@@ -25,6 +25,8 @@ from viz.theme import symmetric_range
 TABLES = {"cos": "Cosine", "sin": "Sine"}
 LONGEST_TABLE = 512
 """positions; more rows than that are thinner than a pixel"""
+ROUNDING = 1e-4
+"""largest relative difference that counts as rounding in single precision"""
 SOURCES = {
     "rope": "Su et al. 2021, “RoFormer: Enhanced Transformer with Rotary Position Embedding”, sections 3.2 and 3.4.",
     "alibi": "Press et al. 2022, “Train Short, Test Long: Attention with Linear Biases Enables Input Length "
@@ -105,7 +107,7 @@ def _show_rope(view: View, attention: Attention, head: int) -> Shown:
     figure = charts.angle_map(values, found.wavelength, name, length)
     chart(figure, key="pe-angles", alt=f"Heat map of the {TABLES[name].lower()} of RoPE's angles by position and pair")
     explain(
-        f"**RoPE** adds nothing to the embeddings. In every layer shown here it rotates pair i of the dimensions of q "
+        f"**RoPE** adds nothing to the embeddings. It rotates pair i of the dimensions of q "
         f"and k by the angle m θᵢ, where m is the position; d_k = {attention.d_k}, {len(found.wavelength)} pairs. "
         "Rows of your text are the run's own numbers; rows below it continue them with the same θᵢ.",
         r"\tilde q_m = R_m\, q_m, \qquad \tilde k_n = R_n\, k_n, \qquad "
@@ -155,11 +157,12 @@ def _show_distance(view: View, attention: Attention, head: int, call: Call) -> N
     )
     shift = slider("Shift every position by s", (0, 512), 100, "pe_shift")
     scores = attention.scores[head]
+    size = np.abs(scores).max()
     error = np.abs(run.shifted_scores(attention, head, shift) - scores).max()
     st.markdown(
-        f"**The score depends on the distance only.** With all positions shifted by {shift}, the run's unrotated q and "
-        f"k give the same {scores.size} scores as the run: largest difference **{error:.1e}**, with scores up to "
-        f"{np.abs(scores).max():.3g}."
+        f"**{_depends('score', error <= ROUNDING * size)}** With all positions shifted by {shift}, the run's q and k "
+        f"before the rotation give {scores.size} scores that differ from the run's by at most **{error:.1e}**, with "
+        f"scores up to {size:.3g}."
     )
     st.caption(
         "The curve keeps the contents of the query and the key and moves the key. Positions beyond the text use the "
@@ -238,8 +241,9 @@ def _show_biased_scores(view: View, attention: Attention, head: int, call: Call)
 
 def _show_bias_spread(found: run.BiasedHead) -> None:
     spread = float((found.highest - found.lowest).max())
+    only = spread <= ROUNDING * np.abs(found.bias).max()
     st.markdown(
-        f"**The bias depends on the distance only.** Over all heads and all pairs of positions with the same offset it "
+        f"**{_depends('bias', only)}** Over all heads and all pairs of positions with the same offset it "
         f"differs by at most **{spread:.1e}** in this run."
     )
     frame = pd.DataFrame({"head": range(len(found.slopes)), "slope m, measured": found.slopes})
@@ -249,15 +253,18 @@ def _show_bias_spread(found: run.BiasedHead) -> None:
 def _show_none(view: View) -> Shown:
     attention, head = view.attention, view.head
     call = Call(head_arrays, attention, head, ("scaled", "mask", "pattern"))
-    st.markdown(
-        "No positional encoding was found in this model: nothing is added to its embeddings for their positions, no q "
-        "or k is rotated, and no bias is added to the scores. "
-        + (
-            "The causal mask alone tells its tokens apart by order."
-            if attention.causal
-            else "Its self-attention without a mask cannot know the order of the tokens."
+    if view.translator.config.positions != "none":
+        st.info("How this model encodes positions could not be read.", icon=":material/info:")
+    else:
+        st.markdown(
+            "No positional encoding was found in this model: nothing is added to its embeddings for their positions, "
+            "no q or k is rotated, and no bias is added to the scores. "
+            + (
+                "The causal mask alone tells its tokens apart by order."
+                if attention.causal
+                else "Its self-attention without a mask cannot know the order of the tokens."
+            )
         )
-    )
     rows, keys = axis_labels(attention)
     mask = attention.mask[head]
     figure = comparison_maps(
@@ -274,6 +281,10 @@ def _show_none(view: View) -> Shown:
         tabs(found, "part")
     table = cells_table(rows, keys, {"weight": attention.pattern[head]})
     return Shown(call, table, Picture("Attention weights", "pe-none", figure))
+
+
+def _depends(what: str, only: bool) -> str:
+    return f"The {what} depends on the distance only." if only else f"The {what} depends on more than the distance."
 
 
 def _order_tab(view: View) -> dict:

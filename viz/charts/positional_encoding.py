@@ -93,9 +93,21 @@ def similarity_map(similarities: Array, name: str, limit: float) -> go.Figure:
     )
 
 
-def sum_maps(embedding: Array, positional: Array, total: Array, tokens: Sequence[str]) -> go.Figure:
-    """embedding + positional encoding = input, a row for each token, in one colour range."""
-    titles = ("embedding × √d_model", "+ positional encoding", "= input of layer 0")
+def sum_maps(
+    embedding: Array, positional: Array, total: Array, tokens: Sequence[str], scale: float | None = None
+) -> go.Figure:
+    """embedding + positional encoding = input, a row for each token, in one colour range.
+
+    Args:
+        embedding: (token, d_model), times its factor.
+        positional: (token, d_model).
+        total: (token, d_model).
+        tokens: names of the rows.
+        scale: the factor of the embedding; None: sqrt(d_model), as in the paper.
+    """
+    paper = scale is None or np.isclose(scale, embedding.shape[-1] ** 0.5)
+    factor = " × √d_model" if paper else "" if scale == 1 else f" × {scale:.4g}"
+    titles = (f"embedding{factor}", "+ positional encoding", "= input of layer 0")
     return stacked_maps(dict(zip(titles, (embedding, positional, total), strict=True)), tokens)
 
 
