@@ -299,9 +299,10 @@ def _show_sink_weights(view: View, sinks: Sinks) -> Picture:
     figure = charts.layer_chart(layers, sinks.weight, (view.layer, view.head), title)
     chart(figure, key="sink-weights", alt="Weight that each head puts on the first token, by layer")
     layer, head = np.unravel_index(sinks.weight.argmax(), sinks.weight.shape)
+    first = as_markdown(labels(view.attention.key_tokens[:1])[0])
     above = int((sinks.weight > SINK).sum())
     st.markdown(
-        f"The first token is “{as_markdown(labels(view.attention.key_tokens[:1])[0])}”. **{above} of {sinks.weight.size} heads** put "
+        f"The first token is “{first}”. **{above} of {sinks.weight.size} heads** put "
         f"more than {SINK:.0%} of their weight on it; the most is {sinks.weight.max():.1%}, layer {layers[layer]}, "
         f"head {head}. Equal weights would put {sinks.even:.1%} there. Mean over the queries after it."
     )
