@@ -7,11 +7,16 @@ import numpy as np
 from model.analysis.head_summary import summarise
 from model.analysis.logit_lens import logit_lens
 from model.analysis.many_sentences import read_heads
-from model.interventions import HeadGate, Intervention, UniformAttention
+from model.interventions import ForbidSource, HeadGate, Intervention, UniformAttention
 from pages.compute.runs import rerun
 from pages.compute.view import View
 from pages.lessons.lookup import PRONOUN
 from pages.lessons.station import Answer, Lesson, Station
+from pages.lessons.tokens import quote
+
+BENCH = "A woman is reading a book while her son sleeps on the bench."
+MOST_REMOVED = 16
+"""source tokens that are hidden, one at a time, in a long text"""
 
 
 def explain_effect(view: View) -> Answer:
@@ -71,8 +76,9 @@ def explain_decision(view: View) -> Answer:
     return Answer(
         f"Read as if it were the end, the decoder's input names the final token at {first[0]:.0%} of the positions; "
         f"after the last sub-layer at {first[-1]:.0%}. The largest step comes with the {steps[jump]}: from "
-        f"{first[jump]:.0%} to **{first[jump + 1]:.0%}**. Attention maps of the other layers were all there, and "
-        "decided nothing yet.",
+        f"{first[jump]:.0%} to **{first[jump + 1]:.0%}**. That need not be the moment of a decision: only the last "
+        "layer was trained to be read by the output matrix. An earlier one may hold the answer in directions that "
+        "this matrix does not read.",
         bool(first[0] < 0.5 < first[-1]),
     )
 
@@ -89,8 +95,28 @@ def explain_one_sentence(view: View) -> Answer:
     return Answer(
         f"Over {found.sentences:,} sentences this head is a “{name}” head in **{share:.0%}** of them"
         f"{f', and otherwise {rest}' if rest else ''}. One sentence is an anecdote. And a name says what the weights "
-        "do, not what the model does with them: for that, see the station before.",
+        "do, not what the model does with them: for that, change the run.",
         share < 1,
+    )
+
+
+def explain_received(view: View) -> Answer:
+    """The source token with most cross-attention, and the one whose removal costs most log p."""
+    trace = view.trace
+    maps = [each.pattern for (kind, _), each in trace.attentions.items() if kind == "cross"]
+    received = np.mean([pattern.mean(axis=(0, 1), dtype=np.float64) for pattern in maps], axis=0)
+    order = np.argsort(-received, kind="stable")[:MOST_REMOVED].tolist()
+    lost = {i: -_change(view, (ForbidSource((i,)),)) for i in order}
+    missed, first = max(lost, key=lost.__getitem__), order[0]
+    names = {i: quote(trace.src_tokens[i]) for i in order}
+    some = "" if len(order) == len(received) else f" (of the {len(order)} that get most)"
+    return Answer(
+        f"Over all heads and layers of cross-attention {names[first]} gets most weight, {received[first]:.0%}. Hidden "
+        f"from both stacks, it costs {lost[first]:.1f} nats of log p. The token that is missed most{some} is "
+        f"{names[missed]}, with **{lost[missed]:.1f}** nats and {received[missed]:.0%} of the weight: place "
+        f"{order.index(missed) + 1} of {len(order)} by weight. Attention received and importance are two quantities, "
+        "and only one of them was measured by taking something away.",
+        missed != first and lost[first] < lost[missed] / 3,
     )
 
 
@@ -103,15 +129,15 @@ def _signed(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
 
 
-def _station(slug: str, kind: str, layer: int, head: int, **fields: object) -> Station:
-    return Station(slug=slug, source=PRONOUN, kind=kind, layer=layer, head=head, **fields)
+def _station(slug: str, kind: str, layer: int, head: int, source: str = PRONOUN, **fields: object) -> Station:
+    return Station(slug=slug, source=source, kind=kind, layer=layer, head=head, **fields)
 
 
 HONEST = Lesson(
     "honest",
     "Reading attention honestly",
     "A map is not an explanation. What it can tell, what it cannot, and how to ask the model itself.",
-    14,
+    17,
     (
         _station(
             "effect",
@@ -168,6 +194,26 @@ HONEST = Lesson(
             answer=explain_sink,
             page="heads_and_layers",
             further="Norm-weighted attention, rollout",
+        ),
+        _station(
+            "received",
+            "cross",
+            3,
+            0,
+            source=BENCH,
+            title="Looked at, and needed",
+            live="mosaic",
+            do="Find the source tokens that get weight in many heads.",
+            look_for="In most heads the last columns, “.” and </s>, get some of the weight.",
+            question="Is the token that gets most attention the one that the translation needs most?",
+            hints=(
+                "Hide one source token at a time and compare log p of the same translation.",
+                "Which of them could be guessed from the others?",
+            ),
+            answer=explain_received,
+            page="gradients",
+            further="Four measures, and a referee",
+            tab={"part": "Does attention explain?"},
         ),
         _station(
             "decision",

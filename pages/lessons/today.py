@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from model.analysis.distributions import entropy
 from model.analysis.since_2017 import rotate_pairs
 from model.trace import KIND_TITLES
 from pages.compute.view import View
@@ -10,8 +11,11 @@ from pages.lessons.tokens import quote
 
 BEGINNING = "The girl likes the dog because"
 HIDDEN = "The <mask> sat on the mat."
+DOOR = "When the old woman opened the door,"
 FAR = 100
 """positions by which both tokens are moved"""
+NUCLEUS = 0.9
+"""top-p"""
 
 
 def explain_one_stack(view: View) -> Answer:
@@ -78,6 +82,28 @@ def explain_norm(view: View) -> Answer:
     )
 
 
+def explain_sampling(view: View) -> Answer:
+    """The distribution of the first written token: how many tokens it is among, greedy, top-p and a low temperature."""
+    trace = view.trace
+    row = min(trace.first_written, len(trace.next_ids) - 1)
+    probabilities = trace.probabilities[row]
+    ordered = np.sort(probabilities)[::-1]
+    best = trace.candidates[row][0]
+    # A token stays while those before it have less than top-p in sum; T = 0.5 squares each probability.
+    kept = int((ordered.cumsum() - ordered < NUCLEUS).sum())
+    cold = float(ordered[0] ** 2 / (ordered**2).sum())
+    bits = float(entropy(probabilities))
+    return Answer(
+        f"After {quote(trace.tgt_tokens[row])} the most probable token is {quote(best.token)} with "
+        f"{best.probability:.2f}: greedy writing takes it every time. The distribution has "
+        f"{bits:.1f} bits, as over {2**bits:.0f} equally likely tokens. Top-p {NUCLEUS:g} keeps **{kept}** of "
+        f"{len(ordered):,} and draws among those; T = 0.5 raises "
+        f"the first to {cold:.2f}. The model is the same each time: it gives probabilities, and what is written is a "
+        "choice made outside of it.",
+        1 < kept < len(ordered) / 10 and cold > best.probability,
+    )
+
+
 def explain_both_sides(view: View) -> Answer:
     """The weight that the hidden token puts on what stands before and after it, and the first guesses."""
     tokens = view.trace.row_tokens
@@ -107,7 +133,7 @@ TODAY = Lesson(
     "Today's models",
     "A language model and a masked one, trained from the same text: what is left of the paper, and what each change "
     "since then does.",
-    15,
+    18,
     (
         _station(
             "one-stack",
@@ -171,6 +197,23 @@ TODAY = Lesson(
             page="since_2017",
             further="RMSNorm",
             tab={"since": "RMSNorm"},
+        ),
+        _station(
+            "sampling",
+            source=DOOR,
+            title="To write is to choose",
+            live="sampling",
+            do="Lower the output temperature to 0.1, then raise it to 2.",
+            look_for="At 0.1 the samples are plain, and some are the same; at 2 they fall apart.",
+            question="Does the model know what it is going to write?",
+            hints=(
+                "What does the last layer give: a token, or a number for every token?",
+                "Change the seed. Which part of the result changes, and which does not?",
+            ),
+            answer=explain_sampling,
+            page="decoding",
+            further="Greedy, beam and samples",
+            tab={"part": "Sampling"},
         ),
         _station(
             "both-sides",

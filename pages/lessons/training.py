@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from model.analysis.gradients import loss_gradients
 from model.analysis.sayings import mean_evenness
 from model.background.studies import read_study
 from model.checkpoints.card import read_card
@@ -14,7 +15,7 @@ from model.training.schedule import fit_schedule
 from pages.compute.view import View
 from pages.lessons.positions import CROSSING
 from pages.lessons.station import SNAPSHOTS, Answer, Lesson, Station
-from pages.lessons.tokens import signed
+from pages.lessons.tokens import quote, signed
 
 CAPTION = "A man is riding a bicycle down the street."
 SMOOTHING = 0.1
@@ -96,6 +97,25 @@ def explain_beginning(view: View) -> Answer:
     )
 
 
+def explain_gradient(view: View) -> Answer:
+    """The gradient at the logits, p minus the one-hot target: where it is largest, and where nothing is left."""
+    trace = view.trace
+    found = loss_gradients(view.translator, trace)["logits"].astype(np.float64)
+    wanted = trace.probabilities.astype(np.float64).copy()
+    wanted[np.arange(len(trace.next_ids)), list(trace.next_ids)] -= 1
+    error = float(np.abs(found - wanted).max())
+    sizes = np.linalg.norm(found, axis=-1)
+    most, least = int(sizes.argmax()), int(sizes.argmin())
+    tokens, p = trace.next_tokens, trace.target_probabilities
+    return Answer(
+        f"At the logits the gradient of −log p is p − y: the model's probabilities minus the one-hot target, here up "
+        f"to {error:.0e}. For {quote(tokens[least])}, with p = {p[least]:.2f}, its length is {sizes[least]:.2f}; for "
+        f"{quote(tokens[most])}, with p = {p[most]:.2f}, **{sizes[most]:.2f}**. A token that is already predicted "
+        "teaches little. All of it then flows back through every layer to the embeddings.",
+        error < 1e-3 and sizes[most] > 1.5 * sizes[least],
+    )
+
+
 def _station(slug: str, source: str = CROSSING, **fields: object) -> Station:
     return Station(slug=slug, source=source, **{"kind": "encoder_self", "layer": 1, "head": 5, **fields})
 
@@ -104,8 +124,8 @@ TRAINING = Lesson(
     "training",
     "Training",
     "Where the weights come from: what a loss means, why the learning rate rises before it falls, why a model should "
-    "not be certain, and how attention begins.",
-    12,
+    "not be certain, how attention begins, and which tokens still teach.",
+    14,
     (
         _station(
             "loss",
@@ -174,6 +194,28 @@ TRAINING = Lesson(
             page="training",
             further="Attention through training",
             tab={"training": "Attention through training"},
+        ),
+        _station(
+            "gradient",
+            source=CAPTION,
+            checkpoint=SNAPSHOTS,
+            kind="cross",
+            layer=1,
+            head=3,
+            title="What teaches",
+            live="gradient",
+            do="Read the curves from right to left, as the gradient flows; compare the one without residual "
+            "connections.",
+            look_for="The gradient reaches the input of both stacks.",
+            question="Which tokens of this sentence would still change the weights, and which hardly?",
+            hints=(
+                "Write down the derivative of −log softmax(x) at the correct token, and at another one.",
+                "It is p − y. How large is that where p of the correct token is nearly 1?",
+            ),
+            answer=explain_gradient,
+            page="gradients",
+            further="The gradient through the layers",
+            tab={"part": "Through the layers"},
         ),
     ),
 )

@@ -14,6 +14,7 @@ from pages.parts import (
     heads_and_layers,
     layer_by_layer,
     positional_encoding,
+    sampling,
     scaling,
     since_2017,
     snapshots,
@@ -21,7 +22,8 @@ from pages.parts import (
     training,
     whole_model,
 )
-from pages.parts.gradients import show_jacobian
+from pages.parts.decoding import choose_step
+from pages.parts.gradients import show_jacobian, show_stream
 from pages.parts.head_weights import show_weights
 from pages.parts.model_card import card_of
 from pages.parts.rivals import show_rivals
@@ -255,6 +257,8 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
         "rope": lambda view: since_2017.show_rope(view, since_2017.choose_token(view)),
         "norms": lambda view: since_2017.show_norms(view, since_2017.choose_token(view)),
         "sharing": since_2017.show_sharing,
+        "gradient": show_stream,
+        "sampling": lambda view: sampling.show_sampling(view, choose_step(view)),
         "stream": lambda view: layer_by_layer.show_path(layer_by_layer.choose(view)),
         "whole model": lambda view: whole_model.show_picture(whole_model.choose(view)),
     }
@@ -271,5 +275,7 @@ WIDE = {
     "norms",
     "sharing",
     "snapshots",
+    "gradient",
+    "sampling",
 }
 """views that need the whole width of the page"""
