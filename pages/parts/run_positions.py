@@ -9,6 +9,7 @@ import streamlit as st
 from model.analysis import run_positions as run
 from model.analysis.since_2017 import rotate_pairs
 from model.analysis.view_arrays import head_arrays
+from model.network.masks import alibi_slopes
 from model.trace import Attention
 from pages.compute.view import View
 from pages.widgets.chart import axis_labels, chart
@@ -195,8 +196,7 @@ def _show_bias(view: View, attention: Attention, head: int) -> Shown:
         explain(
             f"**ALiBi** adds nothing to the embeddings: it lowers each scaled score by the head's slope times the "
             f"distance. Slopes of heads 0 to {len(found.slopes) - 1}, measured in this run: {slopes}.",
-            r"\mathrm{softmax}\!\left(\frac{q_i k_j^{\top}}{\sqrt{d_k}} - m_h\,|i-j|\right), \qquad "
-            rf"m_h = 2^{{-8(h+1)/n}},\quad n = {attention.n_heads}",
+            r"\mathrm{softmax}\!\left(\text{score}_{ij} - m_h\,|i-j|\right)" + _papers_slopes(found.slopes),
         )
         st.caption(SOURCES["alibi"])
     else:
@@ -214,6 +214,12 @@ def _show_bias(view: View, attention: Attention, head: int) -> Shown:
     table = pd.DataFrame(found.highest.T, columns=[f"head {i}" for i in range(len(found.slopes))])
     table.insert(0, "offset", found.offsets)
     return Shown(call, table, Picture("The bias", "pe-bias", figure))
+
+
+def _papers_slopes(slopes: np.ndarray) -> str:
+    """The paper's formula for the slopes, where they follow it."""
+    follow = np.allclose(slopes, alibi_slopes(len(slopes)).numpy(), rtol=1e-3)
+    return rf", \qquad m_h = 2^{{-8(h+1)/n}},\quad n = {len(slopes)}" if follow else ""
 
 
 def _show_biased_scores(view: View, attention: Attention, head: int, call: Call) -> None:
