@@ -188,6 +188,15 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     return opened(name=_name_of(folder), hash=hashes["model.safetensors"], model=model, tokenizer=tokenizer)
 
 
+def stored_config(name: str) -> TransformerConfig:
+    """What config.json says about a checkpoint, whose other files are not read.
+
+    Raises:
+        CheckpointError: it is missing or damaged.
+    """
+    return _read_config(checkpoint_path(name) / "config.json")[0][0]
+
+
 def load_weights(model: Network, path: Path) -> None:
     """Fill `model` from a safetensors file with exactly the model's tensor names and shapes.
 

@@ -83,10 +83,11 @@ def show_scores(view: View, card: Card) -> None:
         sets = dict.fromkeys(score.dataset for score in card.scores)
         commands = [evaluate_command(view.translator.name, dataset, card.scores) for dataset in sets]
         st.code("\n".join(commands), language="bash", wrap_lines=True)
+        translates = "cross-attention" in view.translator.features
         st.caption(
             "One command per test set: it prints these scores and signatures and stores them in metrics.json. That "
-            "file does not record the path of the data, so FILE (source, tab, target per line) and REFERENCE are "
-            "placeholders."
+            "file does not record the path of the data, so FILE (one "
+            f"{'source, tab and target' if translates else 'text'} a line) and REFERENCE are placeholders."
         )
     if card.log:
         _show_end_of_log(card.log)

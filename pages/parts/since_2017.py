@@ -13,10 +13,9 @@ from model.analysis import tab_arrays as tab
 from model.analysis.residual_stream import measure_stream, step_name
 from model.analysis.view_arrays import stream_arrays
 from model.background.studies import read_study
-from model.checkpoints.store import CheckpointError, available_checkpoints
+from model.checkpoints.store import CheckpointError, available_checkpoints, stored_config
 from model.network.config import TransformerConfig
 from model.trace import Stream
-from pages.compute.runs import open_translator
 from pages.compute.view import View
 from pages.frame.open_page import choose_checkpoint
 from pages.widgets import controls
@@ -139,11 +138,11 @@ def show_overview(view: View) -> None:
     st.markdown("\n".join([*head, *lines]))
 
 
-def _offer(view: View, part: str) -> None:
+def _offer(part: str) -> None:
     """A button that opens a checkpoint with this part, on the same tab."""
     for name in available_checkpoints():
         try:
-            found = PARTS[part].modern(open_translator(name, view.translator.device).config)
+            found = PARTS[part].modern(stored_config(name))
         except CheckpointError:
             continue
         if found:
@@ -153,11 +152,11 @@ def _offer(view: View, part: str) -> None:
     st.caption("No checkpoint with this part is in the folder of checkpoints.")
 
 
-def _missing(view: View, part: str, sentence: str) -> None:
+def _missing(part: str, sentence: str) -> None:
     """Where the opened model lacks a part: a sentence, and the button that opens a model with it."""
     with st.container(border=True):
         st.markdown(sentence)
-        _offer(view, part)
+        _offer(part)
 
 
 def _draw(figure: Any, key: str, title: str, alt: str) -> Picture:
@@ -267,7 +266,7 @@ def _show_added_positions(view: View, token: Token) -> None:
         f"**This model rotates nothing.** It adds {'a learned vector' if positions == 'learned' else 'sinusoids'} to "
         "each embedding once, below layer 0; queries and keys are computed from that sum."
     )
-    _missing(view, "rope", has.get(positions, added))
+    _missing("rope", has.get(positions, added))
     links(positional_encoding="RoPE and ALiBi on this head's own queries and keys, and the sinusoids in full")
     call = Call(since.embedded_token, view.trace, token.stack, token.position)
     strips = {
@@ -302,7 +301,7 @@ def show_norms(view: View, token: Token) -> None:
     )
     sublayers = view.trace.streams[token.stack].sublayers
     if sublayers[0].norm.kind == "LayerNorm":
-        _missing(view, "rms_norm", "**This model normalises with LayerNorm**, as in 2017.")
+        _missing("rms_norm", "**This model normalises with LayerNorm**, as in 2017.")
     here = {i: SUBLAYERS[s.name] for i, s in enumerate(sublayers) if s.layer == view.layer}
     index = choice(f"Norm of layer {view.layer}, at the", here, "since_norm")
     own = sublayers[index].norm.kind
@@ -367,7 +366,7 @@ def show_placement(view: View, token: Token) -> None:
     )
     post = view.trace.streams[token.stack].sublayers[0].placement == "post"
     if post:
-        _missing(view, "pre_norm", "**This model is post-norm**, as in 2017.")
+        _missing("pre_norm", "**This model is post-norm**, as in 2017.")
     found = measure_stream(view.trace, token.stack)
     stream_picture = _draw(
         charts.stream_chart(found.norm, found.added, found.share, found.steps, token.position, post),
@@ -412,7 +411,7 @@ def show_gate(view: View, token: Token) -> None:
     )
     activation = view.translator.config.activation
     if not view.translator.config.gated:
-        _missing(view, "swiglu", f"**This model's feed-forward has no gate**: it applies {ACTIVATIONS[activation]}.")
+        _missing("swiglu", f"**This model's feed-forward has no gate**: it applies {ACTIVATIONS[activation]}.")
     call = Call(since.activations, view.translator, view.trace, token.stack, view.layer, token.position)
     found = call.result
     largest = "activations" if found.up is None else "products"
@@ -463,7 +462,7 @@ def show_sharing(view: View) -> None:
     )
     attention, config = view.attention, view.translator.config
     if config.kv_heads == config.n_heads:
-        _missing(view, "gqa", "**This model is multi-head**, as in 2017: no query heads share keys and values.")
+        _missing("gqa", "**This model is multi-head**, as in 2017: no query heads share keys and values.")
     call = Call(since.key_distances, attention)
     st.markdown(f"**Which query heads share keys and values**: {view.place.title.rpartition(',')[0]}")
     left, right = st.columns(2)

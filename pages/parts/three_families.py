@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from model.analysis.three_families import causal_encoder, family_masks, one_way_arrays
-from model.checkpoints.store import CheckpointError, available_checkpoints
-from pages.compute.runs import open_translator, rerun, run
+from model.checkpoints.store import CheckpointError, available_checkpoints, stored_config
+from pages.compute.runs import rerun, run
 from pages.compute.view import View
 from pages.widgets.chart import chart
 from pages.widgets.export import export_tab
@@ -91,7 +91,7 @@ def offer_checkpoints(view: View) -> None:
     found: dict[str, str] = {}
     for name in available_checkpoints():
         try:
-            found.setdefault(open_translator(name, view.translator.device).config.family, name)
+            found.setdefault(stored_config(name).family, name)
         except CheckpointError:
             continue
     for column, (family, (title, page)) in zip(st.columns(3), FAMILIES.items(), strict=True):

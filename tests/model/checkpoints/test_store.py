@@ -21,6 +21,7 @@ from model.checkpoints.store import (
     save_checkpoint,
     save_weights,
     sha256,
+    stored_config,
 )
 from tests.model.tiny import random_model, train_tiny_tokenizer
 
@@ -279,3 +280,14 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path):
         fail()
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_configuration_is_read_without_the_weights(saved_checkpoints: Path, tmp_path: Path, monkeypatch) -> None:
+    shutil.copytree(saved_checkpoints / DEFAULT_CHECKPOINT, tmp_path / DEFAULT_CHECKPOINT)
+    (tmp_path / DEFAULT_CHECKPOINT / WEIGHTS).unlink()
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path))
+    opened = load_checkpoint(str(saved_checkpoints / DEFAULT_CHECKPOINT), "cpu")
+    assert stored_config(DEFAULT_CHECKPOINT) == opened.config
+    (tmp_path / DEFAULT_CHECKPOINT / CONFIG).write_text("[]")
+    with pytest.raises(CheckpointError):
+        stored_config(DEFAULT_CHECKPOINT)
