@@ -69,7 +69,7 @@ def _show_card(lesson: Lesson, number: int, done: frozenset[str]) -> None:
 def show_station(view: View, lesson: Lesson, number: int) -> None:
     """What to do and to look for, the question with its ladder of hints, and the live view beside them."""
     station, name = lesson.stations[number], lesson.name(number)
-    _show_way(lesson, number, _finished())
+    _show_way(lesson, number, _finished(name))
     wide = station.live in WIDE
     left, right = st.columns([1, 1] if wide else [2, 3], gap="large")
     with left:
@@ -119,12 +119,17 @@ def _finish(lesson: Lesson, number: int) -> None:
         open_list()
 
 
-def _finished() -> frozenset[str]:
-    """Names of the stations that this browser has finished, now or on an earlier visit."""
+def _finished(station: str = "") -> frozenset[str]:
+    """Names of the stations that this browser has finished, now or on an earlier visit.
+
+    Args:
+        station: the name of the open one, which the browser shows from its top; empty on the list of lessons.
+    """
     state = st.session_state
     kept = state.get(TICKS, {}).get("done") or []
     state[DONE] = state.get(DONE, frozenset()) | {str(name) for name in kept}
-    component("ticks")(key=TICKS, data={"done": sorted(state[DONE])}, on_done_change=lambda: None)
+    data = {"done": sorted(state[DONE]), "station": station}
+    component("ticks")(key=TICKS, data=data, on_done_change=lambda: None)
     return state[DONE]
 
 

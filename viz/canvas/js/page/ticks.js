@@ -1,11 +1,17 @@
 // needs: shared/mount.js
 // The ticks component: which stations of the lessons this browser has finished, kept in its local storage. It draws
-// nothing. Without storage, as in some private windows, the ticks last as long as the visit.
+// nothing. Without storage, as in some private windows, the ticks last as long as the visit. A station that has just
+// been opened is shown from its top, wherever the list of lessons was scrolled to.
 
 const NAME = "attention-explorer-stations";
+const main = () => document.querySelector("[data-testid=stMain]");
 
 class View {
   update({ data, setStateValue }) {
+    if (main()?.dataset.station !== data.station) {
+      main()?.scrollTo(0, 0);
+      if (main()) main().dataset.station = data.station;
+    }
     const known = this.read();
     const done = [...new Set([...known, ...data.done])].sort();
     try {
