@@ -7,7 +7,8 @@ from pages.compute.runs import rerun
 from pages.compute.view import View
 from pages.lessons.positions import CROSSING
 from pages.lessons.station import Answer, Lesson, Station
-from pages.lessons.tokens import quote, signed
+from pages.lessons.tokens import quote
+from viz.latex import signed
 
 
 def explain_mask(view: View) -> Answer:
@@ -18,9 +19,9 @@ def explain_mask(view: View) -> Answer:
     weight = float(np.triu(pattern, 1).max())
     return Answer(
         f"The largest weight above the diagonal is {weight:g}. With the mask lifted in all layers, log p of the same "
-        f"translation goes from {signed(before)} to **{signed(after)}** nats: this model gets worse, although it could "
-        "now see the answer. It was never trained on rows that look ahead. One that was would learn to copy the next "
-        "token, and fail as soon as it has to write a text that is not there yet.",
+        f"translation goes from {signed(before, '+.1f')} to **{signed(after, '+.1f')}** nats: this model gets worse, "
+        "although it could now see the answer. It was never trained on rows that look ahead. One that was would learn "
+        "to copy the next token, and fail as soon as it has to write a text that is not there yet.",
         weight == 0 and after < before,
     )
 

@@ -8,7 +8,8 @@ from pages.compute.runs import rerun
 from pages.compute.view import View
 from pages.lessons.positions import CROSSING
 from pages.lessons.station import Answer, Lesson, Station
-from pages.lessons.tokens import quote, signed
+from pages.lessons.tokens import quote
+from viz.latex import signed
 
 
 def _block(view: View) -> tuple[SubLayer, SubLayer]:
@@ -45,10 +46,10 @@ def explain_residual(view: View) -> Answer:
         change[name] = rerun(view.translator, view.trace, off).log_probability - view.trace.log_probability
     return Answer(
         f"The self-attention of block {view.layer}. Without what it adds, log p of the translation changes by "
-        f"{signed(change['addition'])} nats. Without the connection around it, so that its output replaces the stream: "
-        f"**{signed(change['way around'])}**. The layers above were trained on the stream with a correction in it; the "
-        "correction alone is not what they can read. The connection carries the gradient, too: the derivative of "
-        "x + F(x) is I + F′(x), so part of it passes the sub-layer unchanged, however small F′ is.",
+        f"{signed(change['addition'], '+.1f')} nats. Without the connection around it, so that its output replaces the "
+        f"stream: **{signed(change['way around'], '+.1f')}**. The layers above were trained on the stream with a "
+        "correction in it; the correction alone is not what they can read. The connection carries the gradient, too: "
+        "the derivative of x + F(x) is I + F′(x), so part of it passes the sub-layer unchanged, however small F′ is.",
         change["way around"] < change["addition"] < 0,
     )
 
@@ -85,7 +86,7 @@ def explain_feed_forward(view: View) -> Answer:
         f"{view.layer}. On average **{active.mean():.0%}** of them are above 0 ({active.min():.0%} to "
         f"{active.max():.0%}); all others add nothing. The two matrices have 2 · {config.d_model} · {config.d_ff} = "
         f"**{network:,}** weights, the attention of the block {attention:,}. Without the networks of all encoder "
-        f"blocks log p of the translation changes by **{signed(lost)}** nats.",
+        f"blocks log p of the translation changes by **{signed(lost, '+.1f')}** nats.",
         bool(active.mean() < 0.5) and network > attention and lost < 0,
     )
 

@@ -13,6 +13,7 @@ from pages.compute.view import View
 from pages.lessons.lookup import PRONOUN
 from pages.lessons.station import Answer, Lesson, Station
 from pages.lessons.tokens import quote
+from viz.latex import signed
 
 BENCH = "A woman is reading a book while her son sleeps on the bench."
 MOST_REMOVED = 16
@@ -25,8 +26,8 @@ def explain_effect(view: View) -> Answer:
     sure, change = summarise(view.attention)[view.head].confidence, _change(view, (HeadGate(0.0, **place),))
     return Answer(
         f"The largest weight of its rows is **{sure:.2f}** on average: a clear map. Switch the head off, and log p of "
-        f"the translation changes by **{_signed(change)}** nats. A map shows where a head looks, not whether anybody "
-        "uses what it brings back. Other heads bring the same, or the layers above ignore it.",
+        f"the translation changes by **{signed(change, '+.2f')}** nats. A map shows where a head looks, not whether "
+        "anybody uses what it brings back. Other heads bring the same, or the layers above ignore it.",
         sure > 0.6 and abs(change) < 0.3,
     )
 
@@ -56,10 +57,11 @@ def explain_uniform(view: View) -> Answer:
     place = {"kind": view.kind, "layer": view.layer, "head": view.head}
     even, off = (_change(view, (change,)) for change in (UniformAttention(**place), HeadGate(0.0, **place)))
     return Answer(
-        f"With equal weights on all keys, in this head alone, log p of the translation changes by **{_signed(even)}** "
-        f"nats; with the head off by {_signed(off)}. So here the map matters: the mean of all values is no substitute "
-        "for the one it looks at. This is how to find out, and it can be done with any head: change what it says, and "
-        "see whether the output follows. Agreement between a map and one's expectation proves nothing.",
+        f"With equal weights on all keys, in this head alone, log p of the translation changes by "
+        f"**{signed(even, '+.2f')}** nats; with the head off by {signed(off, '+.2f')}. So here the map matters: the "
+        "mean of all values is no substitute for the one it looks at. This is how to find out, and it can be done with "
+        "any head: change what it says, and see whether the output follows. Agreement between a map and one's "
+        "expectation proves nothing.",
         even < -0.5,
     )
 
@@ -123,10 +125,6 @@ def explain_received(view: View) -> Answer:
 def _change(view: View, more: Sequence[Intervention]) -> float:
     after = rerun(view.translator, view.trace, (*view.trace.interventions, *more))
     return after.log_probability - view.trace.log_probability
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
 
 
 def _station(slug: str, kind: str, layer: int, head: int, source: str = PRONOUN, **fields: object) -> Station:

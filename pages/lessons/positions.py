@@ -10,7 +10,7 @@ from model.network.network import EMBEDDINGS
 from pages.compute.runs import rerun
 from pages.compute.view import View
 from pages.lessons.station import Answer, Lesson, Station
-from pages.lessons.tokens import signed
+from viz.latex import signed
 
 CROSSING = "The animal didn't cross the street because it was too tired."
 ORDER = "The dog bites the man."
@@ -97,7 +97,7 @@ def explain_habit(view: View) -> Answer:
     return Answer(
         f"Head {view.head} of layer {view.layer} has **{before:.0%}** of its weight on the previous token; without "
         f"positions in the encoder **{after:.0%}**. {verdict} Without them log p of the whole translation changes by "
-        f"{signed(lost)} nats.",
+        f"{signed(lost, '+.1f')} nats.",
         made and lost < -2,
     )
 

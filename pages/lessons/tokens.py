@@ -13,11 +13,6 @@ def quote(token: str) -> str:
     return f"“{as_markdown(labels([token])[0])}”"
 
 
-def signed(value: float) -> str:
-    """A change, with one decimal and its sign."""
-    return f"{value:+.1f}".replace("-", "−")
-
-
 def find(tokens: Sequence[str], wanted: str, otherwise: int) -> int:
     """Position of the first token that is this word; `otherwise` where the sentence does not have it."""
     return next((i for i, token in enumerate(tokens) if word(token) == wanted), min(otherwise, len(tokens) - 1))

@@ -15,7 +15,8 @@ from model.training.schedule import fit_schedule
 from pages.compute.view import View
 from pages.lessons.positions import CROSSING
 from pages.lessons.station import SNAPSHOTS, Answer, Lesson, Station
-from pages.lessons.tokens import quote, signed
+from pages.lessons.tokens import quote
+from viz.latex import signed
 
 CAPTION = "A man is riding a bicycle down the street."
 SMOOTHING = 0.1
@@ -91,8 +92,8 @@ def explain_beginning(view: View) -> Answer:
         f"heads; at the end **{after:.0%}**. Random weights give small scores, and small scores nearly equal weights. "
         "Nobody tells a head what to look at: the loss of the last token's prediction reaches it through every layer "
         f"above, and over time it pays to look somewhere. At first this translation had a log p of "
-        f"{signed(first.log_probability / len(first.next_ids))} nats a token, now it has "
-        f"{signed(view.trace.log_probability / len(view.trace.next_ids))}.",
+        f"{signed(first.log_probability / len(first.next_ids), '+.1f')} nats a token, now it has "
+        f"{signed(view.trace.log_probability / len(view.trace.next_ids), '+.1f')}.",
         bool(np.isfinite(before) and before > after + 0.1),
     )
 

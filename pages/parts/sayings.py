@@ -23,6 +23,7 @@ from pages.compute.on_request import compute_on_request
 from pages.compute.runs import load
 from pages.compute.view import View
 from pages.widgets.page_links import link_with
+from viz.latex import signed
 from viz.tokens import as_markdown
 
 CLOSE = 0.1
@@ -127,7 +128,8 @@ def _sublayers(view: View) -> Steps:
         1.0,
         Found(
             f"**{hurt} of {len(found)}** sub-layers are missed when they are off alone. The worst is {_place(*worst)}: "
-            f"{_signed(found[worst])} nats a token. The least is {_place(*best)}: {_signed(found[best])}.",
+            f"{signed(found[worst], '+.2f')} nats a token. The least is {_place(*best)}: "
+            f"{signed(found[best], '+.2f')}.",
             hurt == len(found),
         ),
     )
@@ -164,7 +166,7 @@ def _untrained(view: View) -> Found:
 
 def _shifted(view: View) -> Found:
     found = shift_positions(view.translator, view.trace, SHIFTS)
-    listed = "; ".join(f"{shift}: {_signed(change)}" for shift, change in found.items())
+    listed = "; ".join(f"{shift}: {signed(change, '+.2f')}" for shift, change in found.items())
     far = min(found.values())
     return Found(
         f"All tokens moved to later positions, log p in nats a token by shift: {listed}. The encoding itself "
@@ -235,10 +237,6 @@ def _place(stack: str, layer: int, name: str) -> str:
     kinds = {"self_attn": f"{stack}_self", "cross_attn": "cross"}
     title = KIND_TITLES[kinds[name]].lower() if name in kinds else f"{stack} feed-forward"
     return f"{title} of layer {layer}"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
 
 
 SAYINGS: Sequence[Saying] = (

@@ -15,7 +15,8 @@ from model.trace import KIND_TITLES, Array
 from pages.compute.runs import rerun
 from pages.compute.view import View
 from pages.widgets.chart import axis_labels
-from viz.tokens import labels, visible
+from viz.latex import signed
+from viz.tokens import numbered, visible
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ def about_doubt(view: View, number: int) -> Question | None:
         return None
     return _most(
         "Which of the tokens that the model wrote was it least sure of?",
-        _numbered(trace.next_tokens[first:]),
+        numbered(trace.next_tokens[first:]),
         -trace.target_probabilities[first:],
         lambda name, value: f"{name}, with a probability of {-value:.3f}.",
     )
@@ -194,7 +195,7 @@ def about_embeddings(view: View, number: int) -> Question | None:
     lengths = np.linalg.norm(stream.embedded.embedding.astype(np.float64), axis=-1)
     return _most(
         f"Which token of the {stream.name} has the longest embedding?",
-        _numbered(stream.tokens.labels),
+        numbered(stream.tokens.labels),
         lengths,
         lambda name, value: (
             f"{name}: a length of {value:.2f}, before its position is added; the mean is {lengths.mean():.2f}."
@@ -305,7 +306,7 @@ def about_missed_head(view: View, number: int) -> Question | None:
         f"{KIND_TITLES[view.kind]}, layer {view.layer}: which head does the text miss most when it is switched off?",
         [f"head {head}" for head in range(len(changes))],
         -np.array(changes),
-        lambda name, value: f"{name.capitalize()}: log p changes by {-value:+.2f} nats.".replace("-", "−"),
+        lambda name, value: f"{name.capitalize()}: log p changes by {signed(-value, '+.2f')} nats.",
     )
 
 
@@ -404,10 +405,6 @@ def _most(text: str, names: Sequence[str], values: Array, say: Callable[[str, fl
     best, value = highest(np.asarray(values))
     options, right = _choose_options(names, range(len(names)), float(best[0]), best)
     return Question(text, options, right, say(_join(list(names), best), value))
-
-
-def _numbered(tokens: Sequence[str]) -> list[str]:
-    return [f"{i} {token}" for i, token in enumerate(labels(tokens))]
 
 
 Ask = Callable[[View, int], Question | None]

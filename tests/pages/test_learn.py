@@ -56,6 +56,7 @@ def test_what_a_station_says_holds_in_its_run(station: Station) -> None:
     answer = station.answer(view)
     assert answer.holds, answer.text
     assert "nan" not in answer.text
+    assert "{" not in answer.text
 
 
 @pytest.mark.parametrize("station", STATIONS)

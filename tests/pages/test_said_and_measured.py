@@ -29,6 +29,7 @@ def test_a_statement_gets_its_verdict_when_its_button_is_pressed(saying, open_ap
     assert not app.exception
     (text,) = (each.value for each in app.markdown if each.value.startswith(tuple(VERDICTS.values())))
     assert "nan" not in text
+    assert "{" not in text
 
 
 def test_a_count_of_operations_is_the_product(open_app: Callable) -> None:
