@@ -36,7 +36,6 @@ async def lifespan(_server: App) -> AsyncIterator[None]:
     """When the server starts: load the model and compute the first picture, so that no visitor waits for them."""
     # The menu comes from st.navigation; else Streamlit would take the folder `pages` for its older kind of menu.
     PagesManager.uses_pages_directory = False
-    read_arguments(sys.argv[1:])
     Thread(target=_warm_up, name="warm-up", daemon=True).start()
     yield
 
@@ -50,4 +49,6 @@ def _warm_up() -> None:
 if __name__ == "__main__":
     main()
 else:
+    # Before there is a server, so that a sentence on what is wrong is all that it prints.
+    read_arguments(sys.argv[1:])
     app = App(__file__, lifespan=lifespan, middleware=[Middleware(BaseHTTPMiddleware, dispatch=add_style)])

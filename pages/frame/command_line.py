@@ -10,8 +10,8 @@ def read_arguments(arguments: Sequence[str]) -> None:
     """Let visitors open the models that the command line names, which alone can download one, and the run in a file.
 
     Raises:
-        CheckpointError: transformers is missing, or a model could not be downloaded.
-        SystemExit: the file is no trace, or its run cannot be computed again; the sentence says why.
+        SystemExit: transformers is missing, a model could not be downloaded, the file is no trace, or its run cannot be
+            computed again; the sentence says why.
     """
     parser = ArgumentParser(prog="streamlit run app.py --", allow_abbrev=False)
     parser.add_argument("--model", action="append", default=[], help="a folder, or a name in the Hugging Face cache")
@@ -22,7 +22,10 @@ def read_arguments(arguments: Sequence[str]) -> None:
         # Imported here, because importing torch takes seconds.
         from model.checkpoints import store
 
-        store.offer_models(said.model, said.download)
+        try:
+            store.offer_models(said.model, said.download)
+        except store.CheckpointError as error:
+            raise SystemExit(f"--model: {error}") from None
     if path := said.trace or os.environ.get("ATTENTION_EXPLORER_TRACE"):
         from pages.compute import trace_file
 
