@@ -61,7 +61,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "it looked.",
                 look_for="Click a word to hide it. The model reads what stands before and after it, and gives each "
                 "token of its vocabulary a probability for this place.",
-                needs=("a masked language model",),
+                needs=("a masked language model", "probabilities of tokens, from an output that could be read"),
             ),
             Page(
                 path="pages/attention_step_by_step.py",

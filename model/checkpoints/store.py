@@ -42,9 +42,16 @@ def checkpoint_folder() -> Path:
 
 
 def checkpoint_path(name: str) -> Path:
-    """The folder of a checkpoint, given its name there or its path."""
+    """The folder of a checkpoint, given its name there or its path; of an offered model, also in the local cache."""
     folder, elsewhere = checkpoint_folder() / name, Path(name).resolve()
-    return elsewhere if _is_file(elsewhere / "config.json") and not folder.is_dir() else folder
+    if folder.is_dir():
+        return folder
+    if _is_file(elsewhere / "config.json"):
+        return elsewhere
+    if name in offered_models():
+        with suppress(CheckpointError):
+            return _foreign(name).find_folder(name)
+    return folder
 
 
 def available_checkpoints() -> list[str]:

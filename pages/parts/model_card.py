@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pandas as pd
 import streamlit as st
@@ -12,6 +12,7 @@ from model.analysis import tab_arrays as tab
 from model.background.sizes import Work, count_parameters, multiply_adds
 from model.background.table_3 import TABLE_3, rounded_millions
 from model.checkpoints.card import Card, Score, evaluate_command, read_card
+from model.checkpoints.checkpoint import OWN_LAYERS
 from model.checkpoints.store import CheckpointError, checkpoint_path, load_checkpoint
 from model.checkpoints.translator import Translator
 from model.network.config import PRESETS
@@ -31,12 +32,23 @@ PARTS = {
     "decoder_feed_forward": "decoder feed-forward",
     "output": "output over the vocabulary",
 }
+OF_OTHERS = {
+    "metrics.json": "A model of others has no metrics.json; its README may say how well it does.",
+    "log.csv": "A model of others has no log.csv: how it was trained is not recorded here.",
+}
+"""instead of how to write these files, for models that this project did not train"""
 PAPER = "Vaswani et al. 2017, “Attention Is All You Need”, arXiv:1706.03762, Table 3"
 
 
 def card_of(view: View) -> Card:
-    """The card of this page's checkpoint; warns if its files have changed since the model was loaded."""
+    """The card of this page's checkpoint; warns if its files have changed since the model was loaded.
+
+    The folder of a model of others has no files of this project's, and names no hash.
+    """
     card = read_card(checkpoint_path(view.translator.name))
+    if OWN_LAYERS not in view.translator.features:
+        lacking = {name: sentence for name, sentence in OF_OTHERS.items() if name in card.missing}
+        return replace(card, missing={**card.missing, **lacking})
     if card.weights_hash != view.translator.hash:
         st.warning(
             "The checkpoint's folder has changed since the app loaded it: the files below may describe other weights "
@@ -54,7 +66,7 @@ def show_summary(view: View, card: Card) -> None:
     places[0].metric(label, f"{score.value:.{_digits(score)}f}" if score else "not measured")
     parameters = sum(view.translator.parameters_by_part().values())
     places[1].metric("Parameters", amount(parameters), help=f"{parameters:,}")
-    places[2].metric("Weights file", f"{card.files.get('model.safetensors', 0) / 1e6:.3g} MB")
+    places[2].metric("Weights file", f"{_weights_size(card) / 1e6:.3g} MB")
     places[3].metric(
         "Loads in",
         _loading_time(view.translator),
@@ -62,6 +74,11 @@ def show_summary(view: View, card: Card) -> None:
         "moved to the device. The files are then probably in the system's file cache; a first read from disk "
         "takes longer.",
     )
+
+
+def _weights_size(card: Card) -> int:
+    """Bytes; models of others may have several files."""
+    return sum(size for name, size in card.files.items() if name.endswith(".safetensors"))
 
 
 def _digits(score: Score) -> int:
@@ -125,9 +142,8 @@ def show_configuration(view: View, card: Card) -> None:
         controls.table(
             pd.DataFrame({"file": list(card.files), "bytes": list(card.files.values())}).convert_dtypes(), floats=None
         )
-        size = card.files.get("model.safetensors", 0)
         st.caption(
-            f"The weights file has {size / sum(parts.values()):.2f} bytes per parameter; on "
+            f"The weights file has {_weights_size(card) / sum(parts.values()):.2f} bytes per parameter; on "
             f"{view.translator.device.partition(':')[0]} they are {view.translator.dtype}."
         )
     export_tab(view, "parameters", Call(tab.size_arrays, view.translator, tuple(PRESETS[name] for name in paper)))
@@ -203,7 +219,9 @@ def show_readme(card: Card) -> None:
 
 
 def calm_markdown(text: str) -> str:
-    """A README for display inside a page: headings two levels lower, images as links so that none is fetched."""
+    """A README for display inside a page: headings two levels lower, images as links so that none is fetched, without
+    the YAML that a Hugging Face one begins with."""
+    text = re.sub(r"(?s)\A---\n.*?\n---\n", "", text)
     pieces = re.split(r"(?ms)(^```.*?^```)", text)
     for i in range(0, len(pieces), 2):
         pieces[i] = re.sub(r"(?m)^(#{1,4} )", r"##\1", pieces[i]).replace("![", "[")

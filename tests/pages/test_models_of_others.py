@@ -1,6 +1,7 @@
-"""Every page with a GPT-2 and a Llama that `save_pretrained` wrote: checked against the model, or what it needs."""
+"""Every page with a GPT-2, a Llama and a BERT of others: checked against the model, or what it needs."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from pages import PAGES
 from pages.frame import command_line
 from tests.model.checkpoints.huggingface.folders import save_family
+from tests.model.checkpoints.huggingface.rxnmapper import FOLDER as RXNMAPPER
 from tests.pages.figures import figure, numbers, words
 from tests.pages.test_pages import holds, said
 
@@ -15,6 +17,8 @@ pytest.importorskip("streamlit")
 
 EVERY_PAGE = [page for pages in PAGES.values() for page in pages]
 NAMES = ("GPT-2", "Llama, grouped", "Gemma 2", "GPT-NeoX", "gpt-oss", "ModernBERT", "T5")
+HEADLESS = "BERT without a head"
+REACTION = "CN(C)C=O.Fc1ncccc1F.O=C([O-])[O-].CC(C)S.[K+].[K+]>>CC(C)Sc1ncccc1F"
 SENTENCE = "Two dogs run through the snow. 🤖"
 
 
@@ -22,7 +26,8 @@ SENTENCE = "Two dogs run through the snow. 🤖"
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Folder by family."""
     folder = tmp_path_factory.mktemp("others")
-    return {name: str(save_family(folder / name.split(",")[0], name)) for name in NAMES}
+    saved = {name: str(save_family(folder / name.split(",")[0], name)) for name in NAMES}
+    return saved | {HEADLESS: str(save_family(folder / HEADLESS, "BERT", head=False))}
 
 
 @pytest.fixture
@@ -31,7 +36,7 @@ def open_model_page(open_app: Callable, models: dict[str, str], monkeypatch: pyt
     return lambda page, name, **query: open_app(page, checkpoint=models[name], source=SENTENCE, **query)
 
 
-@pytest.mark.parametrize("name", ["GPT-2", "Llama, grouped"])
+@pytest.mark.parametrize("name", ["GPT-2", "Llama, grouped", HEADLESS])
 @pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.path)
 def test_a_page_is_checked_against_the_model_or_says_what_it_needs(page, name, models, open_model_page):
     app = open_model_page(page.path, name)
@@ -102,3 +107,26 @@ def test_the_command_line_offers_models_first(models, open_app, monkeypatch):
     assert list(options[:2]) == [models["GPT-2"], models["Llama, grouped"]]
     with pytest.raises(SystemExit):
         command_line.read_arguments(["--modle", "gpt2"])
+
+
+def test_the_card_of_a_model_of_others_blames_nobody(models, open_model_page):
+    readme = Path(models[HEADLESS]) / "README.md"
+    readme.write_text("---\nlicense: mit\n---\n# A model\n")
+    app = open_model_page("pages/model_card.py", HEADLESS)
+    assert not app.exception
+    assert not app.warning, "its config.json has no hash that could differ"
+    assert "model.evaluate" not in said(app)
+    assert "model.train" not in said(app)
+    size = (Path(models[HEADLESS]) / "model.safetensors").stat().st_size
+    assert f"{size / 1e6:.3g} MB" in [metric.value for metric in app.metric]
+    app = open_model_page("pages/model_card.py", HEADLESS, card="Data, terms, limits")
+    assert "### A model" in [text.value for text in app.markdown]
+
+
+def test_a_hidden_atom_is_filled_in_by_a_model_with_real_weights(open_app, monkeypatch):
+    monkeypatch.setenv(MODELS_VARIABLE, str(RXNMAPPER))
+    hidden = REACTION.replace("Fc1ncccc1F", "F[MASK]1ncccc1F", 1)
+    app = open_app("pages/fill_in.py", checkpoint=str(RXNMAPPER), source=hidden)
+    assert not app.exception
+    assert holds(app) == 3
+    assert numbers(figure(app, "fill-candidates")["data"][0]["x"]).max() > 0.9

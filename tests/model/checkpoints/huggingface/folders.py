@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoModel, PreTrainedTokenizerFast
 
-from tests.model.checkpoints.huggingface.families import FAMILIES, tiny_model
+from tests.model.checkpoints.huggingface.families import FAMILIES, randomised, tiny_model
 from tests.model.tiny import SENTENCES
 
 VOCABULARY = 320
@@ -50,9 +50,13 @@ def word_piece_tokenizer() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **dict(zip(names, special, strict=True)))
 
 
-def save_family(folder: Path, name: str) -> Path:
-    """Write the tiny model of a family, with a fitting vocabulary, as `save_pretrained` does."""
+def save_family(folder: Path, name: str, head: bool = True) -> Path:
+    """Write the tiny model of a family, with a fitting vocabulary, as `save_pretrained` does.
+
+    Without `head` it gives vectors, as models of whole sentences do, and no logits.
+    """
     model = tiny_model(name, vocab_size=VOCABULARY)
+    model = model if head else randomised(lambda: AutoModel.from_config(model.config))
     if FAMILIES[name][0].endswith("ForMaskedLM"):
         tokenizer = word_piece_tokenizer()
     else:
