@@ -6,7 +6,7 @@ from pathlib import Path
 import streamlit as st
 
 from model.analysis.distributions import entropy
-from model.checkpoints.store import CheckpointError, available_checkpoints
+from model.checkpoints.store import CheckpointError, available_checkpoints, offered_models
 from model.checkpoints.translator import Translator
 from model.generation.long_text import one_line
 from model.trace import Trace
@@ -18,7 +18,7 @@ from pages.compute.trace_file import named_trace_file, tokens_of
 from pages.compute.view import View
 from pages.frame.changes import show_kept
 from pages.frame.course import show_course
-from pages.frame.menu import route, runs_as_page
+from pages.frame.menu import HOME, route, runs_as_page
 from pages.frame.sidebar import Inputs, current_inputs
 from pages.frame.tour import show_tour
 from pages.widgets.chart import name_files
@@ -44,7 +44,7 @@ def open_page(file: str) -> View:
         st.info(note, icon=":material/info:")
     if inputs.translator is None:
         _stop(inputs.problem)
-    _check_needs(page_of(file), inputs.translator)
+    _check_needs(page_of(file), inputs.translator, inputs.begins)
     translator, typed = inputs.translator, inputs.request
     reads = "source" if "cross-attention" in translator.features else "text"
     request = replace(typed, source=_fit(translator, reads, typed.source))
@@ -76,11 +76,18 @@ def open_page(file: str) -> View:
     return view
 
 
-def _check_needs(page: Page, translator: Translator) -> None:
-    """End the page where the model lacks what the page is about, with a button that opens a checkpoint that has it."""
+def _check_needs(page: Page, translator: Translator, begins: bool) -> None:
+    """End the page where the model lacks what the page is about, with a button that opens a checkpoint that has it.
+
+    An app that was started with such a model begins on the first page that the model has all of.
+    """
     missing = [need for need in page.needs if need not in translator.features]
     if not missing:
         return
+    pages = (each for section in PAGES.values() for each in section if set(each.needs) <= translator.features)
+    first = next(pages, None)
+    if begins and page.path == HOME.path and first and translator.name in offered_models() and has_menu.get():
+        st.switch_page(first.path)
     others = (name for name in available_checkpoints() if name != translator.name)
     suitable = next((name for name in others if _has_features(name, translator.device, page.needs)), None)
     with st.container(border=True):
@@ -89,8 +96,6 @@ def _check_needs(page: Page, translator: Translator) -> None:
             st.button(
                 f"Open the checkpoint {suitable}", key="open_suitable", on_click=choose_checkpoint, args=(suitable,)
             )
-        pages = (each for section in PAGES.values() for each in section if set(each.needs) <= translator.features)
-        first = next(pages, None)
         if first and has_menu.get():
             st.page_link(first.path, label=f"With {translator.name}: {first.title}", icon=first.icon)
     st.stop()

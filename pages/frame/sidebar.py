@@ -14,6 +14,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from model.checkpoints.checkpoint import LOGITS, OWN_LAYERS
 from model.checkpoints.devices import available_devices
 from model.checkpoints.store import (
     DEFAULT_CHECKPOINT,
@@ -52,6 +53,8 @@ KIND_HELP = (
     "Cross-attention: from the target at the source."
 )
 IGNORED = "This page does not depend on it, unless a temperature τ acts there."
+ARRIVED = "arrived"
+"""in the session: whether it has seen a page"""
 BEGAN = "began"
 """in the session, of an app with the file of a trace: whether its run was asked for"""
 SEE = "see"
@@ -76,6 +79,8 @@ class Inputs:
     """changes of What if that are kept on; `request` has them, too"""
     effect: DeltaGenerator
     """below the temperature: room for what it changes"""
+    begins: bool
+    """whether the session begins here, by no link"""
 
 
 _current: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
@@ -107,6 +112,8 @@ def current_inputs(file: str) -> Inputs:
 
 def _sidebar(page: Page, address: str) -> Inputs:
     notes = drop_non_finite_numbers()
+    begins = not st.query_params and ARRIVED not in st.session_state
+    st.session_state[ARRIVED] = True
     _go_to_trace_file()
     _go_to_linked_place()
     if page.path.endswith("learn.py"):
@@ -133,7 +140,7 @@ def _sidebar(page: Page, address: str) -> Inputs:
     kept = kept_changes(translator, editing=page.path.endswith("what_if.py"))
     changes = (*(() if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)), *kept)
     request = replace(request, interventions=changes)
-    return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept, effect)
+    return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept, effect, begins)
 
 
 def _uses_more() -> bool:
@@ -171,9 +178,10 @@ def _add_view(page: Page) -> None:
 
 def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> Request:
     """What the model reads, and what it should write."""
+    own = translator is None or OWN_LAYERS in translator.features
     if translator and "a language model" in translator.features:
         text = text_area(
-            "Text, English",
+            "Text, English" if own else "Text",
             FIRST_SENTENCE,
             "source",
             "Type the beginning of a text",
@@ -185,27 +193,28 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
         n = number("New tokens", (0, MOST_NEW_TOKENS), 12, "new_tokens", help=explained)
         return Request(text, continuation=Continuation(n) if n else None)
     if translator and "a masked language model" in translator.features:
-        mask = translator.tokenizer.mask_token
+        mask, fills = translator.tokenizer.mask_token, LOGITS in translator.features
+        guesses = f" It guesses what is behind each `{mask}`." if fills else ""
         text = text_area(
-            "Text, English",
+            "Text, English" if own else "Text",
             FIRST_SENTENCE,
             "source",
-            f"Type a text, with {mask} in place of a word",
-            "Fill in",
-            help=f"What the model reads. It guesses what is behind each `{mask}`. Enter or the button sends it.",
+            f"Type a text, with {mask} in place of a word" if fills else "Type a text",
+            "Fill in" if fills else "Read",
+            help=f"What the model reads.{guesses} Enter or the button sends it.",
         )
         notes += filter(None, [example_menu(checkpoint)])
         return Request(text)
     source = text_area(
-        "Source sentence, English",
+        "Source sentence, English" if own else "Source text",
         FIRST_SENTENCE,
         "source",
-        "Type an English sentence",
-        "Translate",
+        "Type an English sentence" if own else "Type a text",
+        "Translate" if own else "Read and write",
         help="What the model reads and translates. Enter or the button sends it.",
     )
     notes += filter(None, [example_menu(checkpoint)])
-    target, typed = _target(notes)
+    target, typed = _target(notes, own)
     return Request(source, typed, 1 if target == "greedy" else 4)
 
 
@@ -236,9 +245,9 @@ def _open(checkpoint: str, device: str) -> tuple[Translator | None, str]:
         return None, str(error)
 
 
-def _target(notes: list[str]) -> tuple[str, str | None]:
+def _target(notes: list[str], own: bool) -> tuple[str, str | None]:
     target = choice(
-        "Target, German",
+        "Target, German" if own else "Target",
         TARGETS,
         "target",
         notes=notes,
@@ -248,7 +257,14 @@ def _target(notes: list[str]) -> tuple[str, str | None]:
     if target != "typed":
         return target, None
     explained = define("typed target")
-    return target, text_area("Your own translation", "", "typed", "Type a German sentence", "Use it", help=explained)
+    return target, text_area(
+        "Your own translation" if own else "Your own target",
+        "",
+        "typed",
+        "Type a German sentence" if own else "Type a text",
+        "Use it",
+        help=explained,
+    )
 
 
 def _offer_own_translation() -> None:

@@ -130,3 +130,14 @@ def test_a_hidden_atom_is_filled_in_by_a_model_with_real_weights(open_app, monke
     assert not app.exception
     assert holds(app) == 3
     assert numbers(figure(app, "fill-candidates")["data"][0]["x"]).max() > 0.9
+
+
+def test_the_app_begins_with_a_page_that_the_model_has(models, open_app, monkeypatch):
+    monkeypatch.setenv(MODELS_VARIABLE, models[HEADLESS])
+    app = open_app()
+    assert not app.exception
+    assert [title.value for title in app.title] == ["Attention, step by step"]
+    assert holds(app) == 3
+    assert app.button(key="source-send").label == "Read", "it has no head that could fill in a mask"
+    linked = open_app(checkpoint=models[HEADLESS])
+    assert "This page needs cross-attention" in said(linked)
