@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor, nn
 
 Edit = Callable[[Tensor], Tensor | None]
+Call = tuple[tuple[Any, ...], Mapping[str, Any]]
+"""arguments and keywords"""
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,7 @@ class _Run:
     edits: Mapping["HookPoint", Edit] = field(default_factory=dict)
     explicit: bool = False
     detached: bool = True
+    calls: dict[nn.Module, list["Call"]] | None = None
 
 
 _RUNS: ContextVar[tuple[_Run, ...]] = ContextVar("runs", default=())
@@ -70,9 +74,30 @@ def hook_points(model: nn.Module) -> dict[str, HookPoint]:
 def observed(modules: Iterable[nn.Module]) -> bool:
     """Whether anything records or edits what `modules` compute in this context, at hook points or by other hooks."""
     return any(
-        module.observed if isinstance(module, HookPoint) else module._forward_hooks or module._forward_pre_hooks
+        module.observed
+        if isinstance(module, HookPoint)
+        else module._forward_hooks or any(hook is not _keep_call for hook in module._forward_pre_hooks.values())
         for module in modules
     )
+
+
+def let_calls_be_kept(module: nn.Module) -> None:
+    """From now on, `keeping_calls` sees what `module` is called with."""
+    module.register_forward_pre_hook(_keep_call, with_kwargs=True)
+
+
+def _keep_call(module: nn.Module, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    for run in _RUNS.get():
+        if run.calls is not None:
+            run.calls.setdefault(module, []).append((args, keywords))
+
+
+@contextmanager
+def keeping_calls() -> Iterator[dict[nn.Module, list[Call]]]:
+    """Keep what each module of `let_calls_be_kept` is called with in this context, call by call, in order."""
+    run = _Run(calls={})
+    with _active(run):
+        yield run.calls
 
 
 @contextmanager

@@ -5,7 +5,7 @@ start of a piece marks the start of a word.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +15,8 @@ from zipfile import BadZipFile, is_zipfile
 from zlib import error as ZlibError
 
 import numpy as np
+
+from model.on_demand import SequenceOnDemand, joined
 
 Array = np.ndarray
 MOST_BYTES = 8 * 2**30
@@ -376,8 +378,8 @@ class Stream:
     predicts: Tokens | None
     """what each row should predict; None where it predicts nothing"""
     embedded: Embedded
-    sublayers: tuple[SubLayer, ...]
-    """in the order in which they ran"""
+    sublayers: Sequence[SubLayer]
+    """in the order in which they ran; of a long text each is computed again when it is asked for"""
     final: Array
     """(position, d_model): what the stack hands on, after its last norm"""
 
@@ -410,7 +412,7 @@ class Trace:
     streams: Mapping[str, Stream]
     """by name: encoder, decoder, or both"""
     attentions: Mapping[tuple[str, int], Attention]
-    """by (kind, layer)"""
+    """by (kind, layer); of a long text each is computed again when it is asked for, bit for bit"""
     logits: Array
     """(row, vocabulary): a row is a target position"""
     candidates: tuple[tuple[Candidate, ...], ...]
@@ -495,9 +497,9 @@ class Trace:
         return self.attentions[kind, layer]
 
     @property
-    def sublayers(self) -> tuple[SubLayer, ...]:
+    def sublayers(self) -> Sequence[SubLayer]:
         """Of all streams, in the order in which they ran."""
-        return tuple(sublayer for stream in self.streams.values() for sublayer in stream.sublayers)
+        return joined([stream.sublayers for stream in self.streams.values()])
 
     @property
     def source(self) -> str:
@@ -631,7 +633,7 @@ def _pack(value: Any, name: str, arrays: dict[str, Array]) -> Any:
         return {"type": type(value).__name__, "fields": parts}
     if isinstance(value, Mapping):
         return {"mapping": [[pack(key, "key"), pack(part, key)] for key, part in value.items()]}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | SequenceOnDemand):
         return [pack(part, number) for number, part in enumerate(value)]
     return value.item() if isinstance(value, np.generic) else value
 

@@ -1,18 +1,20 @@
 """The one place that builds a Trace: run the model once, teacher-forced, and read its hook points."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import lru_cache
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from model.cancel import check_cancelled
-from model.hooks import recording
+from model.hooks import Call, explicit_path, hook_points, keeping_calls, recording
 from model.interventions import Intervention, applied
 from model.network.attention import MultiHeadAttention
 from model.network.network import EMBEDDINGS, Network
 from model.network.residual import Residual
+from model.on_demand import MappingOnDemand, SequenceOnDemand
 from model.trace import (
     Array,
     Attention,
@@ -32,6 +34,13 @@ from model.trace import (
 
 N_CANDIDATES = 10
 """Most probable next tokens that a Trace lists for each position."""
+
+EVERYTHING_BYTES = 150_000_000
+"""A run whose activations are larger keeps what its layers read, and computes the rest when somebody looks at it."""
+CELL_BYTES = 13
+"""of a query, a key and a head: scores, scaled and weights as float32, and the mask"""
+VECTORS = 15
+"""of width d_model that a layer's activations contain for each position, about"""
 
 Activations = Mapping[str, Array]
 
@@ -60,6 +69,128 @@ def record(
     with applied(model, interventions), recording(model) as activations:
         model(*inputs)
     return {path: _numpy(tensor if path.endswith(".positional") else tensor[0]) for path, tensor in activations.items()}
+
+
+class ActivationsOnDemand(Mapping[str, Array]):
+    """The activations of a run too long to keep them all: those inside a layer are computed again when asked for.
+
+    Kept are the inputs of each layer; a layer runs alone on its own, under the run's interventions, through the same
+    operations, so that every number is the run's own, bit for bit. The layers that were asked for last are kept, too.
+    """
+
+    def __init__(
+        self,
+        model: Network,
+        outside: Mapping[str, Array],
+        calls: Mapping[nn.Module, Sequence[Call]],
+        interventions: Sequence[Intervention],
+        layer_bytes: int,
+    ) -> None:
+        self._model, self._outside, self._calls, self._interventions = model, outside, calls, interventions
+        layers = {
+            f"{name}.layers.{i}": (name, i) for name, stack in model.stacks.items() for i in range(len(stack.layers))
+        }
+        self._layers = layers
+        kept = max(EVERYTHING_BYTES // layer_bytes, 1)
+        self._layer = lru_cache(kept)(self._run_layer)
+        inputs = {id(part): part for each in calls.values() for call in each for part in _tensors(call)}
+        self.nbytes = kept * layer_bytes + sum(part.nbytes for part in inputs.values())
+
+    def __getitem__(self, path: str) -> Array:
+        layer = ".".join(path.split(".")[:3])
+        return (self._layer(layer) if layer in self._layers else self._outside)[path]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._outside
+        for layer in self._layers:
+            yield from self._layer(layer)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    @torch.inference_mode()
+    def _run_layer(self, layer: str) -> dict[str, Array]:
+        check_cancelled()
+        paths = [path for path in hook_points(self._model) if path.startswith(f"{layer}.")]
+        with applied(self._model, self._interventions), recording(self._model, paths) as activations, explicit_path():
+            self._model.rerun_layer(*self._layers[layer], self._calls)
+        return {path: _numpy(tensor[0]) for path, tensor in activations.items()}
+
+
+@torch.inference_mode()
+def record_on_demand(
+    model: Network, texts: Sequence[Sequence[int]], interventions: Sequence[Intervention], layer_bytes: int
+) -> ActivationsOnDemand:
+    """As `record`, but what is inside a layer is computed when it is asked for.
+
+    Args:
+        model: one whose `layers_run_alone`.
+        layer_bytes: of the activations of one layer, about.
+    """
+    check_cancelled()
+    inputs = [torch.tensor([list(ids)], device=model.output.weight.device) for ids in texts]
+    outside = [
+        path for path in hook_points(model) if not path.startswith(tuple(f"{name}.layers." for name in model.stacks))
+    ]
+    with (
+        applied(model, interventions),
+        recording(model, outside) as activations,
+        explicit_path(),
+        keeping_calls() as calls,
+    ):
+        model(*inputs)
+    arrays = {path: _numpy(x if path.endswith(".positional") else x[0]) for path, x in activations.items()}
+    return ActivationsOnDemand(model, arrays, calls, interventions, layer_bytes)
+
+
+def layer_sizes(model: Network, lengths: Mapping[StackName, int]) -> list[int]:
+    """Bytes of the activations of each layer, about: of a text of `lengths` tokens by stack."""
+    config, sizes = model.config, []
+    for name, stack in model.stacks.items():
+        kinds = [kind for kind in model.kinds if kind.queries == name]
+        vectors = 4 * lengths[name] * (VECTORS * config.d_model + config.d_ff)
+        for layer in range(len(stack.layers)):
+            cells = [k.heads * lengths[k.queries] * lengths[k.keys] for k in kinds if layer in k.layers]
+            sizes.append(CELL_BYTES * sum(cells) + vectors)
+    return sizes
+
+
+def read_activations(
+    model: Network, texts: Mapping[StackName, Sequence[int]], interventions: Sequence[Intervention]
+) -> Activations:
+    """All of a run's activations at once, or those of its layers on demand where all together would be too large."""
+    sizes = layer_sizes(model, {name: len(ids) for name, ids in texts.items()})
+    if sum(sizes) <= EVERYTHING_BYTES or not model.layers_run_alone:
+        return record(model, list(texts.values()), interventions)
+    return record_on_demand(model, list(texts.values()), interventions, max(sizes))
+
+
+def made_from(
+    activations: Activations, addresses: Sequence[Any], make: Callable[[Any], SubLayer]
+) -> Sequence[SubLayer]:
+    """The sub-layers at `addresses`: all at once, or on demand where the activations are."""
+    if isinstance(activations, ActivationsOnDemand):
+        return SequenceOnDemand(addresses, make)
+    return tuple(map(make, addresses))
+
+
+def attentions_from(
+    activations: Activations, places: Sequence[tuple[str, int]], make: Callable[[tuple[str, int]], Attention]
+) -> Mapping[tuple[str, int], Attention]:
+    """The attentions at `places` (kind, layer): all at once, or on demand where the activations are."""
+    if isinstance(activations, ActivationsOnDemand):
+        return MappingOnDemand(places, make, activations.nbytes)
+    return {place: make(place) for place in places}
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _tensors(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _tensors(part)
 
 
 @dataclass(frozen=True)
@@ -130,15 +261,15 @@ class _Reader:
                 positional=self.activations.get(f"{path}.positional", _numpy(torch.zeros(embedding.shape))),
                 sum=self.activations[f"{path}.sum"],
             ),
-            sublayers=tuple(self._sublayers(name)),
+            sublayers=made_from(self.activations, list(self._addresses(name)), lambda place: self._sublayer(*place)),
             final=self.activations["final" if name in self.predicts else "memory"],
         )
 
-    def _sublayers(self, stack: StackName) -> Iterator[SubLayer]:
+    def _addresses(self, stack: StackName) -> Iterator[tuple[StackName, int, str, Residual]]:
         for layer, block in enumerate(getattr(self.model, stack).layers):
             for name in ("self_attn", "cross_attn", "feed_forward"):
                 if hasattr(block, name):
-                    yield self._sublayer(stack, layer, name, getattr(block, f"{name}_residual"))
+                    yield stack, layer, name, getattr(block, f"{name}_residual")
 
     def _sublayer(self, stack: StackName, layer: int, name: str, residual: Residual) -> SubLayer:
         path = f"{stack}.layers.{layer}.{name}"
@@ -180,7 +311,8 @@ def build_trace(
         predicts: what each row of a stack should predict, for the stack whose rows do.
         interventions: what to change during the run.
     """
-    activations = record(model, [tokens.ids for tokens in reads.values()], interventions)
+    activations = read_activations(model, {name: tokens.ids for name, tokens in reads.items()}, interventions)
+    kinds = {kind.name: kind for kind in model.kinds}
     reader = _Reader(model, activations, reads, predicts)
     labels = {"encoder": "Source", "decoder": "Target"} if len(reads) > 1 else dict.fromkeys(reads, "Text")
     return Trace(
@@ -190,7 +322,11 @@ def build_trace(
         interventions=tuple(interventions),
         kinds=model.kinds,
         streams={name: reader.stream(name, labels[name]) for name in reads},
-        attentions={(kind.name, layer): reader.attention(kind, layer) for kind in model.kinds for layer in kind.layers},
+        attentions=attentions_from(
+            activations,
+            [(kind.name, layer) for kind in model.kinds for layer in kind.layers],
+            lambda place: reader.attention(kinds[place[0]], place[1]),
+        ),
         logits=activations["logits"],
         candidates=most_probable(activations["logits"], tokenizer),
     )

@@ -1,12 +1,12 @@
 """What the networks of all families have in common."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
 
-from model.hooks import HookPoint
+from model.hooks import Call, HookPoint, let_calls_be_kept
 from model.network.attention import KeyValueCache, MultiHeadAttention
 from model.network.config import TransformerConfig
 from model.network.embedding import InputEmbedding
@@ -48,7 +48,21 @@ class Network(nn.Module):
         if self.config.tie_embeddings:
             self.output.weight = tokens.weight
         self.final, self.logits = HookPoint(), HookPoint()
+        for stack in self.stacks.values():
+            for layer in stack.layers:
+                let_calls_be_kept(layer)
         self.initialise()
+
+    def rerun_layer(self, stack: StackName, layer: int, calls: Mapping[nn.Module, Sequence[Call]]) -> None:
+        """Run one layer alone, as it was called in a run inside `keeping_calls`, for what its hook points then give."""
+        module = self.stacks[stack].layers[layer]
+        args, keywords = calls[module][0]
+        module(*args, **keywords)
+
+    @property
+    def layers_run_alone(self) -> bool:
+        """Whether `rerun_layer` works for every layer."""
+        return True
 
     @property
     def stacks(self) -> Mapping[StackName, nn.Module]:

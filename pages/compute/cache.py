@@ -18,6 +18,7 @@ from cachetools import LRUCache
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import OutOfMemory, free_memory
 from model.checkpoints.store import offered_models
+from model.on_demand import MappingOnDemand
 from model.trace import Norm, Projections, Trace
 from pages.compute.queue import wait_for_turn
 
@@ -157,6 +158,8 @@ def _array_bytes(value: Any) -> int:
         return 0  # the model's own weights
     if is_dataclass(value):
         return sum(_array_bytes(getattr(value, field.name)) for field in fields(value))
+    if isinstance(value, MappingOnDemand):
+        return value.nbytes
     if isinstance(value, Mapping):
         return sum(map(_array_bytes, value.values()))
     return sum(map(_array_bytes, value)) if isinstance(value, list | tuple) else 0

@@ -26,10 +26,10 @@ from model.checkpoints.huggingface.blocks import Arrangement, block_of, find_arr
 from model.checkpoints.huggingface.ends import FoundEmbedding, Head, find_embedding, find_head, find_norm_after
 from model.checkpoints.huggingface.heads import Found, find_parts, head_matrices, matrix
 from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall, batched, call_model, probe
-from model.hooks import HookPoint
+from model.hooks import Call, HookPoint, let_calls_be_kept
 from model.network.config import TransformerConfig
 from model.network.network import EMBEDDINGS, Network
-from model.trace import Kind, Norm, Projections
+from model.trace import Kind, Norm, Projections, StackName
 
 EXACT = 1e-5
 """An attention whose output our steps do not repeat this closely does something unknown to them."""
@@ -145,6 +145,21 @@ class HookedModel(Network):
 
     def attentions(self) -> dict[tuple[str, int], tuple[str, AttentionPoints]]:
         return {place: (_path(place), points) for place, points in self._points.items()}
+
+    def rerun_layer(self, stack: StackName, layer: int, calls: Mapping[nn.Module, Sequence[Call]]) -> None:
+        block = next(each for each in self.blocks_of(stack) if layer in each.numbers)
+        number = block.numbers.index(layer)
+        args, keywords = calls[block.module][number]
+        token = PASS.set(Pass(calls=dict.fromkeys(block.sites, number), entered=set(self.embeddings.values())))
+        try:
+            block.module(*args, **keywords)
+        finally:
+            PASS.reset(token)
+
+    @property
+    def layers_run_alone(self) -> bool:
+        found = {(block.stack, number) for block in self.blocks for number in block.numbers}
+        return found == {(name, layer) for name, stack in self.stacks.items() for layer in range(len(stack.layers))}
 
     def parameters_by_part(self) -> dict[str, int]:
         stacks = {block.module: block.stack for block in self.blocks}
@@ -351,6 +366,7 @@ class HookedModel(Network):
         for module, site in self.sites.items():
             _attach_site(module, site, self.found[site])
         for block in self.blocks:
+            let_calls_be_kept(block.module)
             if block.arrangement:
                 self._attach_block(block)
         for name, embedding in self.embeddings.items():

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from model.checkpoints.huggingface.attention import AttentionPoints
 from model.checkpoints.huggingface.heads import pair_angles
@@ -21,7 +22,7 @@ from model.trace import (
     Tokens,
     Trace,
 )
-from model.tracer import Activations, Vocabulary, most_probable, record
+from model.tracer import Activations, Vocabulary, attentions_from, made_from, most_probable, read_activations
 
 LABELS = {"encoder": "Source", "decoder": "Target"}
 
@@ -35,12 +36,13 @@ def read_trace(
     interventions: Sequence[Intervention] = (),
 ) -> Trace:
     """Run the model once, teacher-forced, and return everything that could be read. Arguments as of `build_trace`."""
-    activations = record(model, [tokens.ids for tokens in reads.values()], interventions)
+    activations = read_activations(model, {name: tokens.ids for name, tokens in reads.items()}, interventions)
     reader = _Reader(model, activations, reads, predicts)
     labels = LABELS if len(reads) > 1 else dict.fromkeys(reads, "Text")
     kinds = {kind.name: kind for kind in model.kinds}
+    exact = {points for site in model.sites.values() if site.exact for points in site.points}
     places = {place: path for place, (path, _) in model.attentions().items()}
-    whole = [place for place, path in places.items() if f"{path}.z" in activations]
+    whole = [place for place, (_, points) in model.attentions().items() if points in exact]
     return Trace(
         checkpoint=checkpoint[0],
         checkpoint_hash=checkpoint[1],
@@ -48,7 +50,7 @@ def read_trace(
         interventions=tuple(interventions),
         kinds=model.kinds,
         streams={name: reader.stream(name, labels[name]) for name in reads},
-        attentions={place: reader.attention(kinds[place[0]], place[1]) for place in whole},
+        attentions=attentions_from(activations, whole, lambda place: reader.attention(kinds[place[0]], place[1])),
         logits=activations["logits"],
         candidates=most_probable(activations["logits"], tokenizer),
         notes=tuple(model.notes),
@@ -126,7 +128,7 @@ class _Reader:
 
     def stream(self, name: StackName, label: str) -> Stream:
         last = name in self.predicts
-        sublayers = tuple(self._sublayers(name))
+        sublayers = made_from(self.activations, list(self._addresses(name)), lambda place: self._sublayer(*place))
         final = self.activations.get("final" if last else "memory")
         if final is None:  # no head reads it
             final = self._after_final_norm(sublayers)
@@ -154,13 +156,17 @@ class _Reader:
         positional = self.activations.get(f"{path}.positional")
         return total - embedding if positional is None else positional
 
-    def _sublayers(self, stack: StackName) -> Iterator[SubLayer]:
+    def _addresses(self, stack: str) -> Iterator[tuple[Block, int, int]]:
         """Those of all layers, or none where one of them could not be read: they hand their results on."""
         blocks = self.model.blocks_of(stack)
         if all(block.arrangement for block in blocks):
             for block in blocks:
                 for number in block.numbers:
-                    yield from self._layer(block, number)
+                    for i in range(len(block.names)):
+                        yield block, number, i
+
+    def _sublayer(self, block: Block, number: int, i: int) -> SubLayer:
+        return next(islice(self._layer(block, number), i, None))
 
     def _layer(self, block: Block, number: int) -> Iterator[SubLayer]:
         path, placement = f"{block.stack}.layers.{number}", block.arrangement.placement
