@@ -4,7 +4,7 @@ Merging pieces into words comes first, then hiding special tokens, then renormal
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -13,6 +13,9 @@ from model.analysis.words import Groups, attention_words, hide_keys, merge, merg
 from model.trace import Array, Attention, Trace
 
 Values = Literal["weights", "norms", "rollout"]
+
+MOST_ROWS = 128
+"""of each head in a picture of all heads"""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class HeadTables:
     """positions shown in each row"""
     keys: Groups
     """positions shown in each column"""
+    pool: int = 1
+    """how many rows and columns were taken together, of which a cell is the largest"""
 
     def __post_init__(self) -> None:
         rows, columns = len(self.queries), len(self.keys)
@@ -54,15 +59,19 @@ class HeadTables:
             )
 
 
-def head_tables(trace: Trace, kind: str, look: Look) -> HeadTables:
-    """The tables of all heads of `kind`.
+def head_tables(trace: Trace, kind: str, look: Look, layers: Sequence[int] | None = None) -> HeadTables:
+    """The tables of all heads of `kind`, in all its layers or in these.
 
     Raises:
         ValueError: rollout of a kind other than encoder self-attention.
     """
-    attentions = [attention for (name, _), attention in trace.attentions.items() if name == kind]
-    values, mask = _values(attentions, look.values)
-    first = attentions[0]
+    own = trace.kind(kind).layers
+    chosen = own if layers is None else layers
+    if look.values == "rollout":
+        values, mask = _rollout([trace.attention(kind, layer) for layer in own], [own.index(each) for each in chosen])
+    else:
+        values, mask = _values([trace.attention(kind, layer) for layer in chosen], look.values)
+    first = trace.attention(kind, chosen[0])
     if look.words:
         queries, keys = attention_words(first)
         values, mask = merge(values, queries, keys), merge_mask(mask, queries, keys)
@@ -80,17 +89,45 @@ def head_tables(trace: Trace, kind: str, look: Look) -> HeadTables:
     return HeadTables(kind, look, values, mask, removed, queries, keys)
 
 
+def overview(trace: Trace, kind: str, look: Look) -> HeadTables:
+    """The tables of all heads for one picture: of a long text, each cell is the largest of a square of cells.
+
+    Beyond MOST_ROWS queries or keys, neighbours are taken together, so that no more rows and columns remain; `removed`
+    stays as it is. One layer is read at a time.
+    """
+    layers = trace.kind(kind).layers
+    parts = [head_tables(trace, kind, look, [layer]) for layer in layers] if look.values != "rollout" else []
+    parts = [_pool(part) for part in parts or [head_tables(trace, kind, look)]]
+    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "mask", "removed")}
+    return replace(parts[0], **joined)
+
+
+def _pool(tables: HeadTables) -> HeadTables:
+    size = -(-max(tables.values.shape[-2:]) // MOST_ROWS)
+    if size == 1:
+        return tables
+    seen = np.where(tables.mask, tables.values, np.nan)
+    for axis in (-2, -1):
+        seen = np.fmax.reduceat(seen, range(0, seen.shape[axis], size), axis=axis)
+    queries, keys = (_merged(groups, size) for groups in (tables.queries, tables.keys))
+    return replace(tables, values=seen, mask=~np.isnan(seen), queries=queries, keys=keys, pool=size)
+
+
+def _merged(groups: Groups, size: int) -> Groups:
+    return tuple(sum(groups[i : i + size], ()) for i in range(0, len(groups), size))
+
+
 def _values(attentions: list[Attention], values: Values) -> tuple[Array, Array]:
-    """(layers, heads, query, key): the values, and bool of the same shape: which cells have one."""
-    mask = np.stack([attention.mask for attention in attentions])
-    if values == "norms":
-        return np.stack([norm_weighted(attention) for attention in attentions]), mask
-    patterns = np.stack([attention.pattern for attention in attentions])
-    if values == "weights":
-        return patterns, mask
+    """(layers, heads, query, key): weights or norms, and bool of the same shape: which cells have one."""
+    measure = norm_weighted if values == "norms" else lambda attention: attention.pattern
+    return np.stack([measure(each) for each in attentions]), np.stack([each.mask for each in attentions])
+
+
+def _rollout(attentions: list[Attention], layers: Sequence[int]) -> tuple[Array, Array]:
+    """(layers, 1, query, key): rollout up to each of `layers`, and bool of the same shape."""
     if attentions[0].crosses or attentions[0].causal:
         raise ValueError(f"rollout is defined for encoder self-attention, not for {attentions[0].kind}")
-    rolled = rollout(patterns)[:, None]
+    rolled = rollout([attention.pattern for attention in attentions])[list(layers), None]
     return rolled, np.ones(rolled.shape, dtype=bool)
 
 

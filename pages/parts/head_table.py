@@ -47,7 +47,7 @@ def show_table(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
     view = shown.view
     removed = None
     if shown.look.hide and shown.look.values != "rollout":
-        removed = shown.tables.removed.reshape(len(found), -1)
+        removed = shown.removed.reshape(len(found), -1)
     table = summary_table(found, removed)
     places = [(head.layer, head.head) for head in found]
     # However the head was chosen, its row is ticked.

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from model.analysis.head_tables import HeadTables, Look, head_tables
+from model.analysis.head_tables import HeadTables, Look, head_tables, overview
 from model.analysis.view_arrays import table_arrays
-from model.trace import Array
+from model.trace import Array, Trace
+from pages.compute.cache import shared_result
 from pages.compute.view import KINDS, View
 from pages.widgets.canvas import mosaic_picture, token_lines
 from pages.widgets.chart import chart
@@ -36,9 +37,9 @@ class Shown:
 
     view: View
     groups: tuple[HeadTables, ...]
-    """one per kind in the mosaic"""
+    """one per kind in the mosaic, pooled if the text is long"""
     tables: HeadTables
-    """those of the chosen kind"""
+    """those of the chosen layer"""
     rows: list[str]
     """names of its queries"""
     keys: list[str]
@@ -56,11 +57,16 @@ class Shown:
 
     @property
     def values(self) -> Array:
-        return self.tables.values[self.view.layer, self.column]
+        return self.tables.values[0, self.column]
 
     @property
     def mask(self) -> Array:
-        return self.tables.mask[self.view.layer, self.column]
+        return self.tables.mask[0, self.column]
+
+    @property
+    def removed(self) -> Array:
+        """(layers, heads, query): share of each row on hidden keys."""
+        return next(group.removed for group in self.groups if group.kind == self.view.kind)
 
     @property
     def called(self) -> str:
@@ -116,8 +122,8 @@ def _shown(view: View, look: Look, every: bool) -> Shown:
     kinds = [kind.name for kind in view.trace.kinds] if every and look.values != "rollout" else [view.kind]
     if look.hide and len(view.trace.tgt_tokens) == 1:
         kinds = [kind for kind in kinds if not view.trace.kind(kind).causal or kind == view.kind]
-    groups = tuple(head_tables(view.trace, kind, look) for kind in kinds)
-    tables = groups[kinds.index(view.kind)]
+    groups = tuple(_overview(view.trace, kind, look) for kind in kinds)
+    tables = head_tables(view.trace, view.kind, look, [view.layer])
     attention = view.attention
     rows = word_names(attention.query_tokens, tables.queries)
     if attention.predicts:
@@ -126,6 +132,11 @@ def _shown(view: View, look: Look, every: bool) -> Shown:
     if look.values == "norms":
         high = max(float(np.nanmax(group.values, initial=0)) for group in groups) or 1.0
     return Shown(view, groups, tables, rows, word_names(attention.key_tokens, tables.keys), high)
+
+
+@shared_result("Reading all heads …")
+def _overview(trace: Trace, kind: str, look: Look) -> HeadTables:
+    return overview(trace, kind, look)
 
 
 def show_mosaic(shown: Shown) -> Drawing:
@@ -141,7 +152,15 @@ def show_mosaic(shown: Shown) -> Drawing:
 def _group(view: View, tables: HeadTables) -> Group:
     queries, keys = plain_labels(view, tables)
     title = "Rollout, up to each layer" if tables.look.values == "rollout" else KINDS[tables.kind]
-    return Group(tables.kind, title, tables.values, queries, keys, tables.mask, tables.look.values == "rollout")
+    if tables.pool > 1:
+        queries, keys = (_numbered_spans(texts, tables.pool) for texts in (queries, keys))
+    averaged = tables.look.values == "rollout"
+    return Group(tables.kind, title, tables.values, queries, keys, tables.mask, averaged, tables.pool)
+
+
+def _numbered_spans(texts: list[str], size: int) -> list[str]:
+    """Names of rows that were taken together, such as "28 and the 3 after: the dog runs through"."""
+    return [f"{i * size} and the {size - 1} after: {text}" for i, text in enumerate(texts)]
 
 
 def plain_labels(view: View, tables: HeadTables) -> tuple[list[str], list[str]]:
@@ -173,7 +192,7 @@ def show_head(shown: Shown) -> tuple[Any, Drawing]:
 def _show_lines(shown: Shown) -> Drawing:
     """Draw the lines of the opened head or of all heads in its layer; buttons in the picture switch each on and off."""
     view, tables = shown.view, shown.tables
-    layer = tables.values[view.layer]
+    layer = tables.values[0]
     start = shown.column // MOST_HEADS * MOST_HEADS
     heads = list(range(start, min(start + MOST_HEADS, len(layer))))
     drawn = [shown.column]
@@ -187,7 +206,7 @@ def _show_lines(shown: Shown) -> Drawing:
         group_texts(view.attention.key_tokens, tables.keys),
         heads=heads,
         shown=drawn,
-        allowed=tables.mask[view.layer][heads],
+        allowed=tables.mask[0][heads],
         predicts=group_texts(predicts.labels, tables.queries) if (predicts := view.attention.predicts) else None,
         high=shown.high,
         measure=shown.called,
@@ -203,11 +222,11 @@ def arrays(shown: Shown) -> Call:
 
 def describe_removed(shown: Shown) -> str:
     """How much weight hiding special tokens removed from the opened head, and what its rows sum to now."""
-    tables, view = shown.tables, shown.view
+    view = shown.view
     hidden = [token for token in ("<s>", "</s>") if token in view.attention.key_tokens]
     if not shown.look.hide or not hidden:
         return ""
-    removed = tables.removed[view.layer, shown.column]
+    removed = shown.removed[view.layer, shown.column]
     text = f"Hidden: {hidden[0]}. It received {removed.mean():.2%} of a row on average"
     text += f", at most {removed.max():.2%}, in row “{shown.rows[int(removed.argmax())]}”. "
     return text + _rows_now(shown)

@@ -40,6 +40,8 @@ class Group:
     """bool, broadcast to the shape of weights: False is hatched, whatever the number"""
     averaged: bool = False
     """whether there is one table per layer, the mean over its heads"""
+    pool: int = 1
+    """how many queries and keys each cell stands for, of whose weights it is the largest"""
 
     def __post_init__(self) -> None:
         shape = np.shape(self.weights)
@@ -133,6 +135,7 @@ def _description(group: Group, weights: Array) -> dict:
         "layers": layers,
         "heads": heads,
         "averaged": group.averaged,
+        "pool": group.pool,
         "queries": list(group.queries),
         "keys": list(group.keys),
         "masked": bool(np.isnan(weights).any()),

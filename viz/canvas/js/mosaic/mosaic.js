@@ -113,12 +113,12 @@ class View extends Picture {
     const [left, right] = cellsOfPixel(group.keys.length, width, pixel[0]);
     const { code, query, key } = largestCell(group, layer, head, [top, bottom], [left, right]);
     const value = code ? `${this.header.measure} ${weightText(code, this.unit)}` : "masked: may not attend";
-    const cells = (bottom - top) * (right - left);
+    const cells = (bottom - top) * (right - left) * group.pool ** 2;
     return [
       element("strong", "", value),
       element("div", "", nameOf({ group, layer, head })),
-      element("div", "", `query ${query}: ${group.queries[query]}`),
-      element("div", "", `key ${key}: ${group.keys[key]}`),
+      element("div", "", named("query", query, group.queries, group.pool)),
+      element("div", "", named("key", key, group.keys, group.pool)),
       ...(cells > 1 ? [element("div", "dim", `the largest of ${cells} cells in this pixel`)] : []),
     ];
   }
@@ -134,8 +134,8 @@ class View extends Picture {
     const { group, layer, head } = place;
     const chosen = this.chosen && nameOf(place) === nameOf(this.chosen) ? ", chosen" : "";
     const { code, query, key } = largestCell(group, layer, head, [0, group.queries.length], [0, group.keys.length]);
-    const where = `of query ${query}: ${group.queries[query]}, key ${key}: ${group.keys[key]}`;
-    this.spoken.textContent = `${nameOf(place)}${chosen}; largest ${weightText(code, this.unit)}, ${where}`;
+    const [row, column] = [named("query", query, group.queries, group.pool), named("key", key, group.keys, group.pool)];
+    this.spoken.textContent = `${nameOf(place)}${chosen}; largest ${weightText(code, this.unit)}, of ${row}, ${column}`;
   }
 
   onKey(event) {
@@ -175,7 +175,7 @@ class View extends Picture {
   // Whether a pixel stands for more than one cell.
   get pooled() {
     const [width, height] = this.layout.pixels;
-    return this.groups.some(({ queries, keys }) => queries.length > height || keys.length > width);
+    return this.groups.some(({ queries, keys, pool }) => pool > 1 || queries.length > height || keys.length > width);
   }
 
   drawLegend() {
@@ -209,6 +209,11 @@ class View extends Picture {
 
 const BRIGHTEN = "Colours up to the largest 1 % of all weights; the legend shows the range";
 const POOLED = "a pixel shows the largest of its cells";
+
+// "query 7: cat", or of several "query 28 and the 3 after: the cat sat on".
+function named(side, index, labels, pool) {
+  return pool > 1 ? `${side} ${labels[index]}` : `${side} ${index}: ${labels[index]}`;
+}
 
 function nameOf({ group, layer, head }) {
   return `${group.title}, layer ${layer}, ${group.averaged ? "all heads" : `head ${head}`}`;

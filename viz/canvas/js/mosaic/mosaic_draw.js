@@ -134,7 +134,7 @@ function drawLabels(pen, groups, layout, theme) {
   pen.textBaseline = "middle";
   const [wide, fits] = [layout.left > 30, layout.tile.width > 48];
   for (const group of groups) {
-    const { title, queries, keys, averaged } = group;
+    const { title, queries, keys, averaged, pool } = group;
     const [left] = layout.corner({ group, layer: 0, head: 0 });
     pen.textAlign = "left";
     pen.font = `600 13px ${theme.font}`;
@@ -142,7 +142,9 @@ function drawLabels(pen, groups, layout, theme) {
     const start = left + pen.measureText(title).width + 10;
     pen.font = `12px ${theme.font}`;
     pen.globalAlpha = 0.75;
-    pen.fillText(`${queries.length} × ${keys.length}${wide ? " (queries × keys)" : ""}`, start, group.top - 29);
+    const squares = pool > 1 ? `, largest of each ${pool} × ${pool}` : "";
+    const sizes = `${queries.length} × ${keys.length}${wide ? " (queries × keys)" : ""}${squares}`;
+    pen.fillText(sizes, start, group.top - 29);
     pen.textAlign = "center";
     for (let head = 0; head < group.heads; head += 1) {
       const [x] = layout.corner({ group, layer: 0, head });
