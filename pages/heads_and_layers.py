@@ -21,11 +21,11 @@ from viz.heatmap import cells_table
 
 view = open_page(__file__)
 shown = parts.choose_look(view)
-found = summarise_heads(view)
 with st.container(key="all-and-one"):
     left, right = st.columns([11, 9])
 with left:
     overview = parts.show_mosaic(shown)
+    found = summarise_heads(view)
     describe_head(shown, found)
     st.text(parts.describe_removed(shown))
     with st.container(horizontal=True):

@@ -1,6 +1,7 @@
 """What every opened checkpoint has in common, whatever its family. Immutable, so many threads can share it."""
 
 import copy
+import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -20,8 +21,10 @@ from model.network.network import Network
 from model.trace import Array, Kind, Norm, StackName, Tokens, Trace
 from model.tracer import build_trace, read_norm, record
 
-MAX_TRACE_TOKENS = 256
-"""A Trace keeps four (token, token) matrices per head; beyond this length they are too large for a browser."""
+TRACE_TOKENS = 512
+"""in one run, unless somebody asks for LONG_TRACE_TOKENS, which takes seconds"""
+LONG_TRACE_TOKENS = 1024
+PROBE_TOKENS = 64
 CHARACTERS_PER_TOKEN = 64
 """No piece is longer, so text beyond this many characters per token is too long without being tokenised."""
 
@@ -47,6 +50,8 @@ class Checkpoint:
     """SHA-256 of the weights' file"""
     model: Network
     tokenizer: Tokenizer
+    most_tokens: int = TRACE_TOKENS
+    """of one run, where the model has as many positions"""
 
     @property
     def device(self) -> str:
@@ -152,7 +157,27 @@ class Checkpoint:
     @property
     def token_limit(self) -> int:
         """Maximum number of tokens in one run, including </s>."""
-        return min(MAX_TRACE_TOKENS, self.config.max_len)
+        return min(self.most_tokens, self.config.max_len)
+
+    @torch.inference_mode()
+    def expected_seconds(self, tokens: int) -> float:
+        """What a run of so many tokens takes, about: measured with PROBE_TOKENS.
+
+        Products with weights grow with n, those of queries with keys and of weights with values with n squared.
+        """
+        texts = [torch.ones(1, PROBE_TOKENS, dtype=torch.long, device=self.device) for _ in self.model.stacks]
+        with explicit_path():
+            self.model(*texts)
+            start = time.perf_counter()
+            self.model(*texts)
+            seconds = time.perf_counter() - start
+        weights = sum(self.parameters_by_part().values())
+        cells = 2 * self.config.d_model * sum(len(kind.layers) for kind in self.kinds)
+
+        def work(n: int) -> int:
+            return n * (weights + cells * n)
+
+        return seconds * work(tokens) / work(PROBE_TOKENS)
 
     def _trace(
         self,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from model.checkpoints.checkpoint import MAX_TRACE_TOKENS, Checkpoint
+from model.checkpoints.checkpoint import Checkpoint
 from model.generation.fast_steps import FastTransformer
 from model.generation.long_text import split_sentences
 from model.generation.search import Hypothesis, beam_search, greedy
@@ -18,11 +18,16 @@ from model.trace import Trace
 TOKENS_PER_BATCH = 2048
 
 
+SENTENCE_TOKENS = 256
+"""of a source or a target: the checkpoints were trained on lines of a few sentences at most"""
+
+
 @dataclass(frozen=True)
 class Translator(Checkpoint):
     """The model of the paper: a source sentence in, its translation out."""
 
     model: Transformer
+    most_tokens: int = SENTENCE_TOKENS
 
     @cached_property
     def fast(self) -> FastTransformer | None:
@@ -98,7 +103,7 @@ class Translator(Checkpoint):
             tgt_out = list(self._decode([src_ids], beam_size, 0.6, interventions)[0].tokens)
         else:
             tgt_out = self._ids_to_end(target, "target")
-        return self.trace_ids(source, tgt_out[:MAX_TRACE_TOKENS], interventions)
+        return self.trace_ids(source, tgt_out[: self.token_limit], interventions)
 
     def continue_from(
         self,

@@ -14,8 +14,8 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import Edit
 from model.interventions import Reading
 from model.interventions.base import bind
-from model.network.network import EMBEDDINGS
-from model.trace import Array, Attention, SubLayer, Trace
+from model.network.network import EMBEDDINGS, Network
+from model.trace import Array, Attention, Stream, SubLayer, Trace
 
 WATCHING, ROWS, CHAIN = "Watching changes nothing", "Rows sum to 1", "The chain closes"
 """titles of the three checks, and of claims 2, 5 and 3"""
@@ -103,30 +103,41 @@ def _chain(translator: Checkpoint, trace: Trace) -> Iterator[tuple[Array, Array]
     """(computed from the step before, shown) for every step of the run."""
     model = translator.model
     changes = [intervention.edits(model) for intervention in trace.interventions]
-    for name, stream in trace.streams.items():
-        embedding, embedded, ids = model.embeddings[name], stream.embedded, list(stream.tokens.ids)
-        if embedding.known:
-            yield _double(embedding.tokens.weight[ids]) * embedding.scale, embedded.embedding
-        if embedding.positions is not None:
-            positional = _double(embedding.positions[: len(ids)])
-            yield _changed(changes, f"{EMBEDDINGS[name]}.positional", positional), embedded.positional
-        yield embedded.embedding + embedded.positional.astype(np.float64), embedded.sum
-        if embedded.norm:
-            yield embedded.norm(embedded.sum), embedded.normed
+    for stream in trace.streams.values():
+        yield from _embedded_chain(model, changes, stream)
     paths = {place: path for place, (path, _) in model.attentions().items()}
-    for attention in trace.attentions.values():
-        yield from _attention_chain(paths[attention.kind, attention.layer], changes, attention)
+    left = dict.fromkeys(trace.attentions)
     for name, stream in trace.streams.items():
         x = stream.embedded.stream
         for sublayer in stream.sublayers:
             yield x, sublayer.before
+            # An attention with its sub-layer, so that a layer of a long text is computed once.
+            kind = "cross" if sublayer.name == "cross_attn" else f"{name}_self"
+            if sublayer.name != "feed_forward" and (kind, sublayer.layer) in left:
+                del left[kind, sublayer.layer]
+                attention = trace.attentions[kind, sublayer.layer]
+                yield from _attention_chain(paths[kind, sublayer.layer], changes, attention)
             yield from _sublayer_chain(translator, changes, sublayer)
             x = sublayer.after
         if stream.sublayers:
             norm = translator.norm_after(name)
             yield x if norm is None else norm(x), stream.final
+    for place in left:  # those of layers whose residual stream could not be read
+        yield from _attention_chain(paths[place], changes, trace.attentions[place])
     if trace.logits.size and (logits := translator.head_in_double(stream.final)) is not None:
         yield logits, trace.logits
+
+
+def _embedded_chain(model: Network, changes: Changes, stream: Stream) -> Iterator[tuple[Array, Array]]:
+    embedding, embedded, ids = model.embeddings[stream.name], stream.embedded, list(stream.tokens.ids)
+    if embedding.known:
+        yield _double(embedding.tokens.weight[ids]) * embedding.scale, embedded.embedding
+    if embedding.positions is not None:
+        positional = _double(embedding.positions[: len(ids)])
+        yield _changed(changes, f"{EMBEDDINGS[stream.name]}.positional", positional), embedded.positional
+    yield embedded.embedding + embedded.positional.astype(np.float64), embedded.sum
+    if embedded.norm:
+        yield embedded.norm(embedded.sum), embedded.normed
 
 
 def _attention_chain(path: str, changes: Changes, attention: Attention) -> Iterator[tuple[Array, Array]]:

@@ -114,7 +114,7 @@ def key_of(value: Any) -> Hashable:
         TypeError: `value` is neither hashable nor made of models, traces, arrays, dataclasses, mappings and sequences.
     """
     if isinstance(value, Checkpoint):
-        return value.name, value.hash, value.device
+        return value.name, value.hash, value.device, value.most_tokens
     if isinstance(value, Trace):
         run = value.checkpoint, value.checkpoint_hash, value.device, value.interventions
         return *run, value.source, value.src_ids, value.tgt_ids, value.next_ids

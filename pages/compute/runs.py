@@ -78,6 +78,12 @@ def rerun(translator: Translator, trace: Trace, interventions: tuple[Interventio
     return trace if interventions == trace.interventions else _rerun(translator, trace, interventions)
 
 
+@shared_result()
+def expected_seconds(translator: Translator, tokens: int) -> float:
+    """What a run of so many tokens takes, about."""
+    return translator.expected_seconds(tokens)
+
+
 @shared_result("The changed model is running …")
 def _rerun(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
     return translator.rerun(trace, interventions)

@@ -6,6 +6,7 @@ from pathlib import Path
 import streamlit as st
 
 from model.analysis.distributions import entropy
+from model.checkpoints.checkpoint import LONG_TRACE_TOKENS, TRACE_TOKENS
 from model.checkpoints.store import CheckpointError, available_checkpoints, offered_models
 from model.checkpoints.translator import Translator
 from model.generation.long_text import one_line
@@ -13,7 +14,7 @@ from model.trace import Trace
 from pages import PAGES, Page, page_of
 from pages.compute.cache import on_cpu
 from pages.compute.queue import answer_move
-from pages.compute.runs import open_translator, run
+from pages.compute.runs import expected_seconds, open_translator, run
 from pages.compute.trace_file import named_trace_file, tokens_of
 from pages.compute.view import View
 from pages.frame.changes import show_kept
@@ -22,6 +23,7 @@ from pages.frame.menu import HOME, route, runs_as_page
 from pages.frame.sidebar import Inputs, current_inputs
 from pages.frame.tour import show_tour
 from pages.widgets.chart import name_files
+from pages.widgets.controls import toggle
 from pages.widgets.glossary import define
 from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import has_menu
@@ -45,7 +47,8 @@ def open_page(file: str) -> View:
     if inputs.translator is None:
         _stop(inputs.problem)
     _check_needs(page_of(file), inputs.translator, inputs.begins)
-    translator, typed = inputs.translator, inputs.request
+    typed = inputs.request
+    translator = _with_length(inputs.translator, typed.source)
     reads = "source" if "cross-attention" in translator.features else "text"
     request = replace(typed, source=_fit(translator, reads, typed.source))
     if typed.target is not None:
@@ -124,6 +127,22 @@ def _fit(translator: Translator, name: str, text: str) -> str:
             icon=":material/content_cut:",
         )
     return fitting
+
+
+def _with_length(translator: Translator, text: str) -> Translator:
+    """The model, for runs as long as the person asked for: a switch offers it where a text is too long for one."""
+    most = min(LONG_TRACE_TOKENS, translator.config.max_len)
+    if translator.most_tokens < TRACE_TOKENS or most <= TRACE_TOKENS or translator.truncate(text) == one_line(text):
+        return translator
+    seconds = expected_seconds(translator, most)
+    return (
+        replace(translator, most_tokens=most)
+        if toggle(
+            f"Read up to {most:,} tokens: about {seconds:.0f} s, and as long again for each page that shows all layers",
+            "long_text",
+        )
+        else translator
+    )
 
 
 def _show_effect(inputs: Inputs, before: Trace, after: Trace) -> None:

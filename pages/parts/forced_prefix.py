@@ -6,7 +6,7 @@ from functools import partial
 import streamlit as st
 
 from model.analysis import tab_arrays as tab
-from model.checkpoints.translator import MAX_TRACE_TOKENS, Translator
+from model.checkpoints.translator import Translator
 from model.generation.long_text import one_line
 from model.generation.search import beam_search
 from model.generation.steps import Steps
@@ -220,4 +220,4 @@ def _continued(
     """The finished translation that begins with `forced`; nothing is decoded if that ends with </s>."""
     ended = forced[-1] == EOS
     found = translator.continue_from(source, forced[:-1] if ended else forced, beam_size, interventions)
-    return translator.trace_ids(source, (forced if ended else found.tokens)[:MAX_TRACE_TOKENS], interventions)
+    return translator.trace_ids(source, (forced if ended else found.tokens)[: translator.token_limit], interventions)

@@ -5,6 +5,8 @@ import streamlit as st
 from model.analysis import head_summary
 from model.analysis import tab_arrays as tab
 from model.analysis.head_summary import HeadSummary, summarise
+from model.trace import Trace
+from pages.compute.cache import shared_result
 from pages.compute.view import KINDS, View
 from pages.parts.heads_and_layers import Shown
 from pages.widgets.export import export_tab
@@ -20,8 +22,13 @@ SHARES = ("previous", "same", "next", "special", "punctuation", "hidden", "hidde
 
 def summarise_heads(view: View) -> tuple[HeadSummary, ...]:
     """All heads of the chosen kind, layer by layer."""
-    layers = sorted(layer for kind, layer in view.trace.attentions if kind == view.kind)
-    return tuple(head for layer in layers for head in summarise(view.trace.attention(view.kind, layer)))
+    return _summaries(view.trace, view.kind)
+
+
+@shared_result("Measuring all heads …")
+def _summaries(trace: Trace, kind: str) -> tuple[HeadSummary, ...]:
+    layers = trace.kind(kind).layers
+    return tuple(head for layer in layers for head in summarise(trace.attention(kind, layer)))
 
 
 def describe_head(shown: Shown, found: tuple[HeadSummary, ...]) -> None:

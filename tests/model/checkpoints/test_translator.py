@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from model.checkpoints.translator import MAX_TRACE_TOKENS, Translator
+from model.checkpoints.translator import SENTENCE_TOKENS, Translator
 from model.interventions import AttentionTemperature, HeadGate
 from model.network.config import EOS
 from tests.model.strategies import shared_tokenizer
@@ -67,7 +67,7 @@ def test_a_trace_has_its_own_limit_below_a_models_positions(tiny_config):
     config = dataclasses.replace(tiny_config, max_len=1000)
     translator = Translator("long", "", random_model(config), shared_tokenizer())
     text = "x" * 400
-    with pytest.raises(ValueError, match=f"at most {MAX_TRACE_TOKENS} fit"):
+    with pytest.raises(ValueError, match=f"at most {SENTENCE_TOKENS} fit"):
         translator.trace(text)
     assert translator.translate([text], beam_size=1)
 
