@@ -67,6 +67,21 @@ def test_transformers_opens_the_folder_and_gives_our_numbers_and_translations(fo
         assert tokenizer.decode(wrote[0], skip_special_tokens=True) == trace.translation
 
 
+def test_the_folder_opens_here_and_gives_the_same_translations(folders, translator):
+    huggingface = pytest.importorskip("model.checkpoints.huggingface")
+    theirs = huggingface.open_model(folders / "marian")
+    assert not theirs.notes
+    # Greedily: among finished beams transformers chooses by another function of their length.
+    assert theirs.translate(TEXTS, beam_size=1) == translator.translate(TEXTS, beam_size=1)
+    for text in TEXTS:
+        wanted = translator.trace(text)
+        found = theirs.trace_ids(text, wanted.next_ids)
+        assert (found.src_ids, found.tgt_ids) == (wanted.src_ids, wanted.tgt_ids)
+        np.testing.assert_allclose(found.logits, wanted.logits, rtol=1e-3, atol=1e-3)
+        for (kind, layer), attention in wanted.attentions.items():
+            np.testing.assert_allclose(found.attention(kind, layer).pattern, attention.pattern, atol=1e-4)
+
+
 def test_ctranslate2_opens_the_folder_and_gives_our_probabilities(folders, translator):
     ctranslate2 = pytest.importorskip("ctranslate2")
     theirs = ctranslate2.Translator(str(folders / "ctranslate2"), compute_type="float32", intra_threads=1)

@@ -8,7 +8,7 @@ import pytest
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from pages import PAGES
 from pages.frame import command_line
-from tests.model.checkpoints.huggingface.folders import save_family
+from tests.model.checkpoints.huggingface.folders import save_family, save_marian
 from tests.model.checkpoints.huggingface.rxnmapper import FOLDER as RXNMAPPER
 from tests.pages.figures import figure, numbers, words
 from tests.pages.test_pages import holds, said
@@ -27,6 +27,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Folder by family."""
     folder = tmp_path_factory.mktemp("others")
     saved = {name: str(save_family(folder / name.split(",")[0], name)) for name in NAMES}
+    saved |= {"Marian": str(save_marian(folder / "opus-mt-en-de"))}
     return saved | {HEADLESS: str(save_family(folder / HEADLESS, "BERT", head=False))}
 
 
@@ -36,7 +37,7 @@ def open_model_page(open_app: Callable, models: dict[str, str], monkeypatch: pyt
     return lambda page, name, **query: open_app(page, checkpoint=models[name], source=SENTENCE, **query)
 
 
-@pytest.mark.parametrize("name", ["GPT-2", "Llama, grouped", HEADLESS])
+@pytest.mark.parametrize("name", ["GPT-2", "Llama, grouped", "Marian", HEADLESS])
 @pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.path)
 def test_a_page_is_checked_against_the_model_or_says_what_it_needs(page, name, models, open_model_page):
     app = open_model_page(page.path, name)

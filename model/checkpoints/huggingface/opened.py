@@ -255,7 +255,7 @@ class ForeignTranslator(ForeignCheckpoint, Translator):
                 decoder_input_ids=target,
                 do_sample=False,
                 num_beams=beam_size,
-                length_penalty=alpha,
+                **({"length_penalty": alpha} if beam_size > 1 else {}),
                 max_new_tokens=room,
                 use_cache=all(change.position_free for change in interventions),
             )

@@ -1,9 +1,21 @@
 """Folders of tiny models in transformers' format, with vocabularies learned from a few sentences."""
 
+import json
+from collections.abc import Iterable
+from io import BytesIO
 from pathlib import Path
 
+import sentencepiece
+import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import AutoModel, PreTrainedTokenizerFast
+from transformers import (
+    AutoModel,
+    GenerationConfig,
+    MarianConfig,
+    MarianMTModel,
+    MarianTokenizer,
+    PreTrainedTokenizerFast,
+)
 
 from tests.model.checkpoints.huggingface.families import FAMILIES, randomised, tiny_model
 from tests.model.tiny import SENTENCES
@@ -65,3 +77,54 @@ def save_family(folder: Path, name: str, head: bool = True) -> Path:
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def save_marian(folder: Path) -> Path:
+    """Write what the folder of an opus-mt model has: a SentencePiece model for each language, one vocabulary for both
+    with <pad> last, swish, a bias of the logits, sines and cosines in two halves, and <pad> as the decoder's start."""
+    folder.mkdir(parents=True)
+    pieces = {}
+    for side, texts in zip(("source", "target"), zip(*SENTENCES, strict=True), strict=True):
+        (folder / f"{side}.spm").write_bytes(_sentence_pieces(texts))
+        model = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.spm"))
+        pieces |= dict.fromkeys(model.id_to_piece(i) for i in range(len(model)) if not model.is_control(i))
+    pieces = [piece for piece in pieces if piece != "<unk>"]
+    vocabulary = {piece: i for i, piece in enumerate(["</s>", "<unk>", *pieces, "<pad>"])}
+    (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
+    files = {"source_spm": "source.spm", "target_spm": "target.spm", "vocab": "vocab.json"}
+    MarianTokenizer(**{name: str(folder / file) for name, file in files.items()}).save_pretrained(folder)
+    pad = vocabulary["<pad>"]
+    sizes = {f"{stack}_{name}": n for stack in ("encoder", "decoder") for name, n in _MARIAN_SIZES.items()}
+    special = {"pad_token_id": pad, "eos_token_id": 0, "decoder_start_token_id": pad, "forced_eos_token_id": 0}
+    config = MarianConfig(
+        vocab_size=len(vocabulary),
+        d_model=32,
+        max_position_embeddings=128,
+        activation_function="swish",
+        scale_embedding=True,
+        **sizes,
+        **special,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(2)
+        model = MarianMTModel(config).eval()
+        for name, parameter in model.named_parameters():
+            if "embed_positions" not in name and parameter.dim() > 1:
+                parameter.data.mul_(25)
+            elif "embed_positions" not in name:
+                parameter.data.add_(torch.randn_like(parameter), alpha=0.05)
+        model.final_logits_bias.normal_(std=0.3)
+    model.generation_config = GenerationConfig(bad_words_ids=[[pad]], num_beams=4, max_length=128, **special)
+    model.save_pretrained(folder)
+    return folder
+
+
+_MARIAN_SIZES = {"layers": 2, "attention_heads": 4, "ffn_dim": 48}
+
+
+def _sentence_pieces(texts: Iterable[str]) -> bytes:
+    written = BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts), model_writer=written, vocab_size=120, hard_vocab_limit=False, minloglevel=2
+    )
+    return written.getvalue()
