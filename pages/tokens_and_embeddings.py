@@ -23,7 +23,7 @@ view = open_page(__file__)
 config = view.translator.config
 shown = parts.choose(view)
 token_chips(
-    piece_boxes(parts.TITLES[shown.side], shown.pieces, parts.HUES[shown.side], shown.position),
+    piece_boxes(parts.TITLES[shown.side], shown.pieces, parts.HUES[shown.side], shown.position, shown.groups),
     "token-chips",
     parts.choose_token,
 )
@@ -59,7 +59,7 @@ export(
     view,
     "tokens-and-embeddings",
     Call(vocabulary.embedding_arrays, view.translator, view.trace, shown.side, shown.position),
-    piece_table(shown.pieces),
+    piece_table(shown.pieces, shown.groups),
     (Picture("The chosen token", "tokens-strips", figure),),
 )
 proof_strip(view)

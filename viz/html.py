@@ -109,7 +109,7 @@ def chips(
     return _row(title, hue, boxes)
 
 
-def piece_boxes(title: str, pieces: Sequence, hue: str, chosen: int) -> str:
+def piece_boxes(title: str, pieces: Sequence, hue: str, chosen: int, groups: Sequence[str] = ()) -> str:
     """A button for each piece with its id and bytes, for the component `chips`, and a note below.
 
     A dashed box stands around the bytes of one character.
@@ -119,11 +119,13 @@ def piece_boxes(title: str, pieces: Sequence, hue: str, chosen: int) -> str:
         pieces: of the sentence, in order (model.analysis.vocabulary.Piece, or anything with its fields).
         hue: colour of the boxes, "#rrggbb".
         chosen: position of the box to emphasise.
+        groups: what each piece is part of, such as "user" in a chat; written in its box.
     """
     boxes, position = [], 0
     while position < len(pieces):
         piece = pieces[position]
-        inner = "".join(_piece_box(pieces[i], (i, chosen)) for i in range(position, piece.last + 1))
+        places = range(position, piece.last + 1)
+        inner = "".join(_piece_box(pieces[i], (i, chosen), groups[i] if groups else "") for i in places)
         boxes.append(_character_box(piece, inner) if piece.kind == "byte" else inner)
         position = piece.last + 1
     return _row(title, hue, boxes) + f'<p class="chips-title">{html.escape(coverage_note(pieces))}</p>'
@@ -152,11 +154,13 @@ def _box(label: str, spoken: str, below: str, place: tuple[int, int] | None, cla
     return f'<span role="listitem">{button}{inside}</button></span>'
 
 
-def _piece_box(piece: object, place: tuple[int, int]) -> str:
+def _piece_box(piece: object, place: tuple[int, int], group: str) -> str:
     content = {"special": "special", "unknown": "unknown"}.get(piece.kind) or piece.utf8.hex(" ").upper()
     below = f"<small>id {piece.id}</small><small>{content}</small>"
+    below += f"<small>{html.escape(group)}</small>" if group else ""
     (label,) = labels([piece.token])
-    return _box(label, f"id {piece.id}, {KINDS[piece.kind]}", below, place, f" {piece.kind}")
+    spoken = ", ".join(filter(None, [f"id {piece.id}", KINDS[piece.kind], html.escape(group)]))
+    return _box(label, spoken, below, place, f" {piece.kind}")
 
 
 def _character_box(piece: object, inner: str) -> str:
@@ -180,13 +184,15 @@ def coverage_note(pieces: Sequence) -> str:
     return " ".join(notes) or "No unknown characters: the vocabulary has pieces for all of them."
 
 
-def piece_table(pieces: Sequence) -> pd.DataFrame:
-    """A row for each piece: token, id, kind, characters with code points, UTF-8 bytes in hexadecimal."""
+def piece_table(pieces: Sequence, groups: Sequence[str] = ()) -> pd.DataFrame:
+    """A row for each piece: token, id, what it is part of if that is given, kind, characters with code points, UTF-8
+    bytes in hexadecimal."""
     return pd.DataFrame(
         {
             "position": range(len(pieces)),
             "token": [visible(p.token) for p in pieces],
             "id": [p.id for p in pieces],
+            **({"part of": groups} if groups else {}),
             "kind": [KINDS[p.kind] for p in pieces],
             "stands for": [describe_piece(p) for p in pieces],
             "code points": [" ".join(f"U+{ord(c):04X}" for c in p.text) for p in pieces],

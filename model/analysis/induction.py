@@ -29,8 +29,7 @@ def induction_scores(opened: Checkpoint, seed: int = 0) -> dict[tuple[str, int],
         return {}
     tokenizer, numbers = opened.tokenizer, np.random.default_rng(seed)
     every = np.arange(len(tokenizer))
-    pieces = every[[kind_of(token, i) == "text" for i, token in enumerate(tokenizer.tokens(every))]]
-    pieces = pieces[~np.isin(pieces, list(tokenizer.special_ids))]
+    pieces = every[[kind_of(tokenizer, token, i) == "text" for i, token in enumerate(tokenizer.tokens(every))]]
     paths = {place: f"{path}.pattern" for place, (path, _) in opened.model.attentions().items()}
     found = {place: [] for place in paths}
     for _ in range(SEQUENCES):

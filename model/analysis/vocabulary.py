@@ -13,8 +13,7 @@ import numpy as np
 from model.analysis.words import WORD_START
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
-from model.network.config import SPECIAL_TOKENS, UNK
-from model.trace import Array, Embedded, Trace
+from model.trace import Array, Embedded, Tokens, Trace
 
 Side = Literal["source", "target"]
 Kind = Literal["text", "byte", "special", "unknown"]
@@ -51,13 +50,22 @@ class Neighbour:
     """of the two embeddings, -1 to 1"""
 
 
-def kind_of(token: str, token_id: int) -> Kind:
+def groups_of(tokens: Tokens) -> tuple[str, ...]:
+    """What each token is part of: of a chat its role, of two texts the first or the second; nothing otherwise."""
+    if tokens.roles is not None:
+        return tokens.roles
+    if tokens.segments is None or len(set(tokens.segments)) == 1:
+        return ()
+    return tuple(f"sentence {'AB'[segment]}" for segment in tokens.segments)
+
+
+def kind_of(tokenizer: Tokenizer, token: str, token_id: int) -> Kind:
     """Whether a token is text, a byte, special or unknown."""
-    if token_id == UNK:
+    if BYTE.fullmatch(token):
+        return "byte"
+    if token_id == tokenizer.unknown:
         return "unknown"
-    if token_id < len(SPECIAL_TOKENS):
-        return "special"
-    return "byte" if BYTE.fullmatch(token) else "text"
+    return "special" if token_id in tokenizer.special_ids else "text"
 
 
 def spell(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Piece, ...]:
@@ -66,7 +74,7 @@ def spell(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Piece, ...]:
     pieces: list[Piece] = []
     while len(pieces) < len(ids):
         start = len(pieces)
-        kind = kind_of(tokens[start], ids[start])
+        kind = kind_of(tokenizer, tokens[start], ids[start])
         if kind == "byte":
             pieces += _character(tokenizer, ids, tokens, start)
             continue
@@ -130,7 +138,7 @@ def neighbours(tokenizer: Tokenizer, similarities: Array, token_id: int, most: i
     order = np.argsort(-similarities, kind="stable")
     ids = [int(i) for i in order[order != token_id][:most]]
     return tuple(
-        Neighbour(token, i, kind_of(token, i), float(similarities[i]))
+        Neighbour(token, i, kind_of(tokenizer, token, i), float(similarities[i]))
         for token, i in zip(tokenizer.tokens(ids), ids, strict=True)
     )
 

@@ -18,7 +18,7 @@ from model.interventions import Intervention, applied
 from model.network.config import TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.network import Network
-from model.trace import Array, Kind, Norm, StackName, Tokens, Trace
+from model.trace import Array, Kind, Norm, StackName, Stream, Tokens, Trace
 from model.tracer import build_trace, read_norm, record
 
 TRACE_TOKENS = 512
@@ -30,6 +30,7 @@ CHARACTERS_PER_TOKEN = 64
 
 
 ADDED_POSITIONS = "a positional encoding that is added to the embeddings"
+ADDED_TYPES = "embeddings of token types that are added with the positions"
 FULL_ROWS = "rows of attention weights that sum to 1"
 FOUND_MATRICES = "heads whose matrices could all be found"
 FOUND_STREAM = "a residual stream that could be read in every layer"
@@ -213,6 +214,11 @@ class Checkpoint:
         """
         positions = self._embedding(side).positions
         return None if positions is None else positions.detach().cpu().numpy().copy()
+
+    def positional_rows(self, stream: Stream) -> Array | None:
+        """(position, d_model): the rows that are added to the embeddings of one stream; None: nothing is added."""
+        table = self.positional_encoding("source" if stream.name == "encoder" else "target")
+        return None if table is None else table[: len(stream.tokens)]
 
     def _ids(self, text: str, what: str) -> list[int]:
         """Token ids of `text` without special tokens, with room for one; `what` the text is, for the sentences.

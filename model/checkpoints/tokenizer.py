@@ -36,6 +36,10 @@ class Tokenizer:
     """id and text of what hides a token; only a masked language model's vocabulary has them"""
     special_ids = frozenset(range(MASK + 1))
     """tokens that no text consists of"""
+    separator = None
+    """no token stands between two texts"""
+    unknown = UNK
+    """id of what stands for characters without a piece"""
 
     def __init__(self, serialized: bytes) -> None:
         try:

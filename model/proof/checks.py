@@ -14,7 +14,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import Edit
 from model.interventions import Reading
 from model.interventions.base import bind
-from model.network.network import EMBEDDINGS, Network
+from model.network.network import EMBEDDINGS
 from model.trace import Array, Attention, Stream, SubLayer, Trace
 
 WATCHING, ROWS, CHAIN = "Watching changes nothing", "Rows sum to 1", "The chain closes"
@@ -104,7 +104,7 @@ def _chain(translator: Checkpoint, trace: Trace) -> Iterator[tuple[Array, Array]
     model = translator.model
     changes = [intervention.edits(model) for intervention in trace.interventions]
     for stream in trace.streams.values():
-        yield from _embedded_chain(model, changes, stream)
+        yield from _embedded_chain(translator, changes, stream)
     paths = {place: path for place, (path, _) in model.attentions().items()}
     left = dict.fromkeys(trace.attentions)
     for name, stream in trace.streams.items():
@@ -128,12 +128,12 @@ def _chain(translator: Checkpoint, trace: Trace) -> Iterator[tuple[Array, Array]
         yield logits, trace.logits
 
 
-def _embedded_chain(model: Network, changes: Changes, stream: Stream) -> Iterator[tuple[Array, Array]]:
-    embedding, embedded, ids = model.embeddings[stream.name], stream.embedded, list(stream.tokens.ids)
+def _embedded_chain(translator: Checkpoint, changes: Changes, stream: Stream) -> Iterator[tuple[Array, Array]]:
+    embedding, embedded, ids = translator.model.embeddings[stream.name], stream.embedded, list(stream.tokens.ids)
     if embedding.known:
         yield _double(embedding.tokens.weight[ids]) * embedding.scale, embedded.embedding
-    if embedding.positions is not None:
-        positional = _double(embedding.positions[: len(ids)])
+    if (rows := translator.positional_rows(stream)) is not None:
+        positional = rows.astype(np.float64)
         yield _changed(changes, f"{EMBEDDINGS[stream.name]}.positional", positional), embedded.positional
     yield embedded.embedding + embedded.positional.astype(np.float64), embedded.sum
     if embedded.norm:

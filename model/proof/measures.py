@@ -19,8 +19,6 @@ from model.network.config import BOS, SPECIAL_TOKENS
 from model.proof.checks import relative_error
 from model.trace import Array, Trace
 
-SIDES = {"encoder": "source", "decoder": "target"}
-
 
 @dataclass(frozen=True)
 class Case:
@@ -119,12 +117,11 @@ def positions(case: Case) -> float | None:
     if any("Positions" in type(change).__name__ for change in case.trace.interventions):
         return None
     errors = []
-    for name, stream in case.trace.streams.items():
-        shown, table = stream.embedded.positional, case.translator.positional_encoding(SIDES[name])
-        if table is None:
+    for stream in case.trace.streams.values():
+        shown, rows = stream.embedded.positional, case.translator.positional_rows(stream)
+        if rows is None:
             return None
-        table = table[: len(shown)]
-        errors.append(float(np.abs(table - shown).max()))
+        errors.append(float(np.abs(rows - shown).max()))
         if case.own_layers and case.translator.config.positions == "sinusoidal":
             errors.append(float(np.abs(_paper(*shown.shape) - shown).max()))
     return float(np.max(errors))

@@ -195,6 +195,8 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
     if translator and "a masked language model" in translator.features:
         mask, fills = translator.tokenizer.mask_token, LOGITS in translator.features
         guesses = f" It guesses what is behind each `{mask}`." if fills else ""
+        if translator.tokenizer.separator is not None:
+            guesses += f" Two sentences: write `{translator.tokenizer.separator_token}` between them."
         text = text_area(
             "Text, English" if own else "Text",
             FIRST_SENTENCE,

@@ -10,11 +10,12 @@ from model.analysis import position_table
 from model.analysis import tab_arrays as tab
 from model.analysis.view_arrays import position_arrays
 from model.analysis.vocabulary import lengths
-from model.checkpoints.checkpoint import ADDED_POSITIONS, OWN_LAYERS
+from model.checkpoints.checkpoint import ADDED_POSITIONS, ADDED_TYPES, OWN_LAYERS
 from model.trace import Array, Embedded
 from pages.compute.view import View
 from pages.parts.position_schemes import show_schemes
 from pages.parts.run_positions import Shown, show_reordered
+from pages.parts.tokens_and_embeddings import describe_types
 from pages.parts.word_order import show_order
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, several, slider, tabs
@@ -64,6 +65,11 @@ def show_table(view: View) -> Shown:
         key="pe-table",
         alt="Heat map of the positional encoding: one row per position, one column per dimension.",
     )
+    if ADDED_TYPES in view.translator.features:
+        st.caption(
+            "Each row is the model's position and the embedding of token type 0, which it adds to every token of a "
+            "first sentence (Devlin et al. 2019, BERT)."
+        )
     show_formula(learned, sines, config.d_model, view.translator.embedding_scale)
     views = {
         "Your sentence": lambda: show_sentence(view, side, embedded, tokens),
@@ -122,7 +128,8 @@ def show_sentence(view: View, side: str, embedded: Embedded, tokens: tuple[str, 
     times = f" times {scale:.4g}" if scale != 1 else ""
     st.markdown(
         f"Layer 0 reads each token's learned embedding{times}, plus the encoding of "
-        f"its position. All three maps share one colour range, −{limit:.3g} to {limit:.3g}."
+        f"its position{describe_types(view.translator)}. All three maps share one colour range, −{limit:.3g} to "
+        f"{limit:.3g}."
     )
     maps = sum_maps(embedded.embedding, embedded.positional, embedded.sum, tokens, scale)
     chart(maps, key="pe-sum", alt="Heat maps of the sentence: embedding, positional encoding, and their sum")

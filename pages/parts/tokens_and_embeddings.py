@@ -8,7 +8,7 @@ import streamlit as st
 from model.analysis import tab_arrays as tab
 from model.analysis import vocabulary
 from model.analysis.vocabulary import Piece
-from model.checkpoints.checkpoint import ADDED_POSITIONS
+from model.checkpoints.checkpoint import ADDED_POSITIONS, ADDED_TYPES
 from model.checkpoints.translator import Translator
 from model.trace import Array, Embedded
 from pages.compute.view import View
@@ -40,6 +40,8 @@ class Shown:
     embedded: Embedded
     tokens: tuple[str, ...]
     pieces: tuple[Piece, ...]
+    groups: tuple[str, ...]
+    """what each token is part of: a role in a chat, one of two texts; empty where there is only one"""
     position: int
     dimension: int
 
@@ -59,7 +61,8 @@ def choose(view: View) -> Shown:
     last, top = len(tokens) - 1, embedded.sum.shape[-1] - 1
     position = number(f"Token, 0 to {last}", (0, last), 0, "tokens_position", place=middle)
     dimension = number(f"Dimension, 0 to {top}", (0, top), 0, "tokens_dimension", place=right)
-    return Shown(side, embedded, tokens, vocabulary.spell(view.translator.tokenizer, ids), position, dimension)
+    pieces, groups = vocabulary.spell(view.translator.tokenizer, ids), vocabulary.groups_of(stream.tokens)
+    return Shown(side, embedded, tokens, pieces, groups, position, dimension)
 
 
 def choose_clicked() -> None:
@@ -137,7 +140,7 @@ def show_all(view: View, shown: Shown, limits: tuple[float, float]) -> None:
 
 
 def show_table(shown: Shown) -> None:
-    st.dataframe(piece_table(shown.pieces), hide_index=True, width="stretch")
+    st.dataframe(piece_table(shown.pieces, shown.groups), hide_index=True, width="stretch")
     st.caption(
         "token: as the vocabulary writes it, with ▁ for a space; in the other columns ␣ is a space. Everywhere else a "
         "token that begins a word is written without the space, one that continues a word with a hyphen: Kof, -fer. "
@@ -163,7 +166,7 @@ def describe_input(translator: Translator) -> str:
     scaled = "“In the embedding layers, we multiply those weights by √d_model”; "
     scaled = scaled if translator.config.scale_embeddings else "The paper's factor √d_model is left out here; "
     if ADDED_POSITIONS in translator.features:
-        return scaled + "then the encoding of the token's position is added."
+        return f"{scaled}then the encoding of the token's position is added{describe_types(translator)}."
     if translator.config.positions == "sinusoidal":
         return scaled + "then sines and cosines of the position are added, in another order than the paper's."
     instead = {
@@ -173,6 +176,16 @@ def describe_input(translator: Translator) -> str:
         "none": "this model knows no positions",
     }[translator.config.positions]
     return f"{scaled}no positional encoding is added: {instead}."
+
+
+def describe_types(translator: Translator) -> str:
+    """What else is added, as the end of a sentence."""
+    if ADDED_TYPES not in translator.features:
+        return ""
+    return (
+        ", and the embedding of its token type: 0 in a first sentence, 1 in a second one (Devlin et al. 2019, BERT). "
+        "What is called positional here is the sum of the two"
+    )
 
 
 def describe_sharing(translator: Translator) -> str:

@@ -16,7 +16,7 @@ from tests.pages.test_pages import holds, said
 pytest.importorskip("streamlit")
 
 EVERY_PAGE = [page for pages in PAGES.values() for page in pages]
-NAMES = ("GPT-2", "Llama, grouped", "Gemma 2", "GPT-NeoX", "gpt-oss", "ModernBERT", "T5")
+NAMES = ("GPT-2", "BERT", "Llama, grouped", "Gemma 2", "GPT-NeoX", "gpt-oss", "ModernBERT", "T5")
 HEADLESS = "BERT without a head"
 REACTION = "CN(C)C=O.Fc1ncccc1F.O=C([O-])[O-].CC(C)S.[K+].[K+]>>CC(C)Sc1ncccc1F"
 SENTENCE = "Two dogs run through the snow. 🤖"
@@ -142,3 +142,29 @@ def test_the_app_begins_with_a_page_that_the_model_has(models, open_app, monkeyp
     assert app.button(key="source-send").label == "Read", "it has no head that could fill in a mask"
     linked = open_app(checkpoint=models[HEADLESS])
     assert "This page needs cross-attention" in said(linked)
+
+
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.path)
+def test_a_pair_of_sentences_is_shown_as_one(page, models, open_app, monkeypatch):
+    monkeypatch.setenv(MODELS_VARIABLE, models["BERT"])
+    pair = "The cat sat on the [MASK]. [SEP] It didn't run."
+    app = open_app(page.path, checkpoint=models["BERT"], source=pair)
+    assert not app.exception
+    missing = set(page.needs) - load_checkpoint(models["BERT"], "cpu").features
+    assert holds(app) == (0 if missing else 3)
+
+
+def test_each_token_of_a_pair_says_which_sentence_it_is_of(models, open_app, monkeypatch):
+    monkeypatch.setenv(MODELS_VARIABLE, models["BERT"])
+    query = {"checkpoint": models["BERT"], "source": "The cat sat. [SEP] A dog runs.", "tokens_tab": "Pieces and bytes"}
+    app = open_app("pages/tokens_and_embeddings.py", **query)
+    assert not app.exception
+    groups = app.dataframe[0].value["part of"].tolist()
+    middle = app.dataframe[0].value["token"].tolist().index("[SEP]")
+    assert app.dataframe[0].value["kind"].tolist()[middle] == "special token"
+    assert set(groups[: middle + 1]) == {"sentence A"}
+    assert set(groups[middle + 1 :]) == {"sentence B"}
+    assert "embedding of its token type" in words(app)
+    assert "What is called positional here is the sum of the two" in words(
+        open_app("pages/positional_encoding.py", checkpoint=models["BERT"])
+    )

@@ -32,6 +32,8 @@ class FoundEmbedding(nn.Module):
         """makes what is added for the positions"""
         self.positions: Tensor | None = None
         """(max_len, width): what is added"""
+        self.types: Tensor | None = None
+        """(token types, width): what is added for each besides the row of type 0, which `positions` contains"""
         self.norm_module: nn.Module | None = None
         self.norm: Norm | None = None
         """between the sum and the first layer"""
@@ -128,9 +130,12 @@ def _find_positions(found: FoundEmbedding, added: Sequence[ModuleCall]) -> None:
     (i,) = moving
     found.table, found.positions = added[i].module, _rows_from(added[i].module, parts[i])
     constant = [part[0] for j, part in enumerate(parts) if j != i]
+    tables = [added[j] for j in range(len(parts)) if j != i and isinstance(added[j].module, nn.Embedding)]
     if found.positions is None:
         return
-    if constant:  # token types: the same at every position
+    if constant:  # token types: the same at every position of one text
+        if len(tables) == 1 and not tables[0].inputs[0].any():
+            found.types = tables[0].module.weight.detach() - constant[0]
         found.positions = found.positions.double() + sum(constant)
     else:
         found.positional = HookPoint()

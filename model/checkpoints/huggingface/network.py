@@ -26,6 +26,7 @@ from model.checkpoints.huggingface.blocks import Arrangement, block_of, find_arr
 from model.checkpoints.huggingface.ends import FoundEmbedding, Head, find_embedding, find_head, find_norm_after
 from model.checkpoints.huggingface.heads import Found, find_parts, head_matrices, matrix
 from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall, batched, call_model, probe
+from model.checkpoints.huggingface.vocabulary import number_segments
 from model.hooks import Call, HookPoint, let_calls_be_kept
 from model.network.config import TransformerConfig
 from model.network.network import EMBEDDINGS, Network
@@ -86,6 +87,8 @@ class HookedModel(Network):
                 f"{type(model).__name__} computes its attention in a way that transformers does not let others read. "
                 "Only families that call its AttentionInterface open here."
             )
+        self.separator: int | None = None
+        """id of the token between two texts, where the model has an embedding for each: see `Vocabulary`"""
         self.notes: list[str] = []
         """what could not be read, in sentences for the screen"""
         self._address(calls)
@@ -120,11 +123,17 @@ class HookedModel(Network):
 
     def forward(self, *texts: Tensor) -> Tensor:
         """Logits (batch, position, vocabulary) of one teacher-forced run; no vocabulary where there is no head."""
-        out = call_model(self.model, texts)
+        out = self.run(*texts)
         logits = getattr(out, "logits", None)
         if logits is None or logits.dim() != 3:
             logits = torch.zeros(*texts[-1].shape, 0, device=texts[0].device)
         return self.logits(logits)
+
+    def run(self, *texts: Tensor) -> Any:
+        """What transformers' model returns for token ids (batch, position)."""
+        if self.separator is None:
+            return call_model(self.model, texts)
+        return call_model(self.model, texts, token_type_ids=number_segments(texts[0], self.separator))
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

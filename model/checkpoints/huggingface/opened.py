@@ -11,6 +11,7 @@ from torch import Tensor
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import (
     ADDED_POSITIONS,
+    ADDED_TYPES,
     FOUND_MATRICES,
     FOUND_STREAM,
     FULL_ROWS,
@@ -29,7 +30,7 @@ from model.checkpoints.translator import Translator
 from model.generation.sampling import Sampling, draw, sampling_distribution
 from model.generation.search import Hypothesis, hypothesis
 from model.interventions import Intervention, applied
-from model.trace import Array, Norm, StackName, Tokens, Trace
+from model.trace import Array, Norm, StackName, Stream, Tokens, Trace
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class ForeignCheckpoint(Checkpoint):
             lacks.add(LOGITS)
         if any(block.arrangement is None for block in self.model.blocks) or not self.model.blocks:
             lacks.add(FOUND_STREAM)
-        return super().features - lacks
+        types = {ADDED_TYPES} if any(each.types is not None for each in self.model.embeddings.values()) else set()
+        return super().features - lacks | types
 
     def read_logits(self, x: Array) -> Array:
         """(position, d_model) -> (position, vocabulary): the final norm and the head on any residual stream."""
@@ -66,6 +68,13 @@ class ForeignCheckpoint(Checkpoint):
         with torch.inference_mode():
             stream = torch.from_numpy(np.array(x)).to(self.device)[None]
             return head(stream if head.final_norm is None else head.final_norm(stream))[0].cpu().numpy()
+
+    def positional_rows(self, stream: Stream) -> Array | None:
+        """As of every checkpoint; BERT and others add a row for each token's type with its position."""
+        rows, segments = super().positional_rows(stream), stream.tokens.segments
+        if rows is None or segments is None:
+            return rows
+        return rows + self.model.embeddings[stream.name].types[list(segments)].double().cpu().numpy()
 
     def norm_after(self, stack: StackName) -> Norm | None:
         return self.model.final_norms[stack]
@@ -82,7 +91,7 @@ class ForeignCheckpoint(Checkpoint):
             return super().unrecorded_logits(trace)
         texts = [torch.tensor([stream.tokens.ids], device=self.device) for stream in trace.streams.values()]
         with torch.inference_mode(), applied(self.model, trace.interventions):
-            return call_model(self.model.model, texts).last_hidden_state[0].cpu().numpy()
+            return self.model.run(*texts).last_hidden_state[0].cpu().numpy()
 
     def _same_path(self) -> AbstractContextManager:
         """Nothing: the model's own attention is what a recorded run is compared with."""

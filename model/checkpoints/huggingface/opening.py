@@ -1,5 +1,6 @@
 """From a transformers model and tokenizer, or a folder, to an opened checkpoint."""
 
+from inspect import signature
 from pathlib import Path
 
 from torch import nn
@@ -56,7 +57,10 @@ def open_model(
         ("encoder", "decoder"): ForeignTranslator,
     }[tuple(hooked.stacks)]
     sha256 = hash or parameters_hash(model)
-    found = opened(name or type(model).__name__, sha256, hooked, Vocabulary(tokenizer, vocabulary))
+    types = list(hooked.stacks) == ["encoder"] and hooked.embeddings["encoder"].types is not None
+    words = Vocabulary(tokenizer, vocabulary, types and "token_type_ids" in signature(model.forward).parameters)
+    hooked.separator = words.separator
+    found = opened(name or type(model).__name__, sha256, hooked, words)
     _try(found)
     return found
 

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import accumulate
 
+import torch
+from torch import Tensor
+
 from model.trace import Tokens
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
@@ -23,14 +26,15 @@ class WrongTokenizer(ValueError):
 class Vocabulary:
     """Text <-> token ids. Without a tokenizer texts are token ids, separated by spaces."""
 
-    def __init__(self, tokenizer: object | None, size: int) -> None:
+    def __init__(self, tokenizer: object | None, size: int, token_types: bool = False) -> None:
         self._tokenizer, self._size = tokenizer, size
-        self.special_ids = frozenset(tokenizer.all_special_ids if tokenizer else ())
+        self.special_ids = _special_ids(tokenizer) if tokenizer else frozenset()
         """tokens that no text consists of"""
-        text = {self.mask, getattr(tokenizer, "unk_token_id", None)}
-        self._special = self.special_ids - text
+        self._special = self.special_ids - {self.mask, self.unknown}
         """those that stand for no text: start, end, padding"""
         self._spelling = _spelling(tokenizer) if tokenizer else ""
+        self.separator = _separator(tokenizer) if tokenizer and token_types else None
+        """id of the token between two texts, where the model has `token_types` and the tokenizer numbers them so"""
 
     def __len__(self) -> int:
         return self._size
@@ -43,6 +47,18 @@ class Vocabulary:
     @property
     def mask_token(self) -> str:
         return self._tokenizer.mask_token
+
+    @property
+    def unknown(self) -> int | None:
+        """Id of what stands for characters that the vocabulary lacks; None: it lacks none, or has no token of its own
+        for them."""
+        unknown = getattr(self._tokenizer, "unk_token_id", None)
+        return None if unknown in (self.start, self.end) else unknown
+
+    @property
+    def separator_token(self) -> str:
+        """What to type between two texts."""
+        return self._tokenizer.sep_token
 
     @property
     def start(self) -> int | None:
@@ -118,7 +134,9 @@ class Vocabulary:
             ]
         starts = [label.startswith("\u2581") and not mark for label, mark in zip(labels, special, strict=True)]
         words = [None if mark else max(n - 1, 0) for n, mark in zip(accumulate(starts), special, strict=True)]
-        return Tokens(whole, tuple(ids), tuple(labels), special, tuple(spans), tuple(words))
+        segments = None if self.separator is None else number_segments(torch.tensor(ids), self.separator).tolist()
+        segments = segments and tuple(segments)
+        return Tokens(whole, tuple(ids), tuple(labels), special, tuple(spans), tuple(words), segments)
 
     def _spans(self, ids: Sequence[int], text: str, special: Sequence[bool]) -> list[tuple[int, int] | None]:
         """Characters of `text` that each token covers: the tokenizer's offsets, else how far its decoding has grown."""
@@ -132,9 +150,11 @@ class Vocabulary:
                 return [None if mark else place for place, mark in zip(places, special, strict=True)]
         if getattr(self._tokenizer, "is_fast", False):
             found = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-            if list(found["input_ids"]) == ordinary:
-                places = iter(found["offset_mapping"])
-                return [None if mark else tuple(next(places)) for mark in special]
+            places = zip(found["input_ids"], found["offset_mapping"], strict=True)
+            typed = [(i, tuple(place)) for i, place in places if i not in self._special]
+            if [i for i, _ in typed] == ordinary:
+                places = iter(typed)
+                return [None if mark else next(places)[1] for mark in special]
         spans, done, start = [], [], 0
         for i, mark in zip(ids, special, strict=True):
             if mark:
@@ -147,6 +167,32 @@ class Vocabulary:
             spans.append((start, end))
             start = max(whole, start)
         return spans
+
+
+def number_segments(ids: Tensor, separator: int) -> Tensor:
+    """(..., position) -> the same: 1 from behind the first separator to the last one, which ends the second text, and 0
+    elsewhere (Devlin et al. 2019, section 3.2: sentence A and sentence B)."""
+    ends = (ids == separator).long()
+    before = ends.cumsum(-1) - ends
+    to_come = ends.flip(-1).cumsum(-1).flip(-1)
+    return ((before > 0) & (to_come > 0)).long()
+
+
+def _separator(tokenizer: object) -> int | None:
+    """Id of the tokenizer's separator, if two texts that it joins itself have the segments that `number_segments` gives
+    them."""
+    separator = getattr(tokenizer, "sep_token_id", None)
+    if separator is None:
+        return None
+    joined = tokenizer("a", "b", return_token_type_ids=True)
+    found = number_segments(torch.tensor(joined["input_ids"]), separator).tolist()
+    return separator if any(found) and found == list(joined["token_type_ids"]) else None
+
+
+def _special_ids(tokenizer: object) -> frozenset[int]:
+    """Those with a name, such as the mask, and those that were added as special ones, such as a chat's."""
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    return frozenset(tokenizer.all_special_ids) | {i for i, token in added.items() if token.special}
 
 
 def check_tokenizer(tokenizer: object, vocabulary: int) -> None:

@@ -79,7 +79,7 @@ def test_special_and_unknown_tokens_spell_nothing(tokenizer: Tokenizer) -> None:
     pieces = spell(tokenizer, [PAD, UNK, BOS, EOS])
     assert [piece.kind for piece in pieces] == ["special", "unknown", "special", "special"]
     assert all(piece.text == "" and piece.utf8 == b"" for piece in pieces)
-    assert kind_of("▁dog", 300) == "text"
+    assert kind_of(tokenizer, "▁dog", 300) == "text"
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -110,7 +110,7 @@ def test_neighbours_are_the_nearest_of_the_whole_vocabulary(untied: Translator, 
         assert [neighbour.id for neighbour in found] == nearest
         assert [neighbour.cosine for neighbour in found] == pytest.approx([by_hand[i] for i in nearest], abs=1e-12)
         assert [neighbour.token for neighbour in found] == untied.tokenizer.tokens(nearest)
-        assert [neighbour.kind for neighbour in found] == [kind_of(n.token, n.id) for n in found]
+        assert [neighbour.kind for neighbour in found] == [kind_of(untied.tokenizer, n.token, n.id) for n in found]
 
 
 def test_sides_of_an_untied_model_have_neighbours_of_their_own(untied: Translator, translator: Translator) -> None:
