@@ -153,12 +153,12 @@ def _group(view: View, tables: HeadTables) -> Group:
     queries, keys = plain_labels(view, tables)
     title = "Rollout, up to each layer" if tables.look.values == "rollout" else KINDS[tables.kind]
     if tables.pool > 1:
-        queries, keys = (_numbered_spans(texts, tables.pool) for texts in (queries, keys))
+        queries, keys = (numbered_spans(texts, tables.pool) for texts in (queries, keys))
     averaged = tables.look.values == "rollout"
     return Group(tables.kind, title, tables.values, queries, keys, tables.mask, averaged, tables.pool)
 
 
-def _numbered_spans(texts: list[str], size: int) -> list[str]:
+def numbered_spans(texts: list[str], size: int) -> list[str]:
     """Names of rows that were taken together, such as "28 and the 3 after: the dog runs through"."""
     return [f"{i * size} and the {size - 1} after: {text}" for i, text in enumerate(texts)]
 

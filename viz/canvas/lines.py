@@ -28,6 +28,7 @@ def lines(  # noqa: PLR0913 - all but three are keywords with defaults
     high: float = 1.0,
     measure: str = "attention weight",
     title: str = "",
+    numbered: bool = True,
 ) -> bytes:
     """The payload (viz.canvas.payload.pack): float32 (heads, query, key), unchanged; NaN is masked.
 
@@ -42,6 +43,7 @@ def lines(  # noqa: PLR0913 - all but three are keywords with defaults
         high: the number of the thickest, opaque line: 1 for weights, else the largest.
         measure: what the numbers are.
         title: what the picture shows, for screen readers; empty: `measure`.
+        numbered: whether positions from 0 on stand before the labels; if not, the labels say what they are.
 
     Raises:
         ValueError: labels that do not fit, more than eight heads, weights outside 0 to `high`.
@@ -54,7 +56,7 @@ def lines(  # noqa: PLR0913 - all but three are keywords with defaults
     _check_range(weights, high)
     shown = heads if shown is None else [head for head in heads if head in set(shown)]
     header = {"heads": heads, "shown": shown, "looks": _looks(heads), "least": LEAST * high, "high": high}
-    header |= {"measure": measure, "title": title or measure}
+    header |= {"measure": measure, "title": title or measure, "numbered": numbered}
     return pack(header | _names(queries, keys, predicts) | STYLE, [weights])
 
 

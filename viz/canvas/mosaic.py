@@ -94,7 +94,7 @@ def mosaic(
         "opens": opens,
         "scale": colour_scales()[WEIGHTS],
     }
-    return pack(header, [_encode(values, unit) for values in weights])
+    return pack(header, [encode_weights(values, unit) for values in weights])
 
 
 def _check(groups: Sequence[Group], high: float | None) -> None:
@@ -122,7 +122,8 @@ def _largest(group: Group, weights: Array) -> float:
     return highest
 
 
-def _encode(weights: Array, unit: float) -> Array:
+def encode_weights(weights: Array, unit: float) -> Array:
+    """Codes of the weights; NaN is masked."""
     codes = weights * np.float32(1 / unit) + np.float32(1.5)
     return np.nan_to_num(codes, copy=False, nan=0.0).astype("<u2")
 

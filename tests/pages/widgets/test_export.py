@@ -200,6 +200,7 @@ TABS = {
         "Linear attention",
         "Patterns",
         "Sinks",
+        "Long text",
         "Cost over n",
     ),
     "why_attention": (
@@ -216,7 +217,7 @@ TABS = {
 """by page, the query parameter of its tabs and their titles"""
 NO_NUMBERS = {
     *("Rules and formulas", "All twenty in plain words", "Data, terms, limits"),
-    *("Attention through training", "Measured", "Sinks"),
+    *("Attention through training", "Measured", "Sinks", "Long text"),
 }
 """tabs of text alone; the tests' checkpoint has no snapshots and is no language model, and timings do not repeat"""
 BUTTONS = {

@@ -22,7 +22,8 @@ function heightOf(header) {
 }
 
 // The label of each position; for a decoder row the token that it reads and the one that it predicts, in words or `brief`.
-function namesOf({ keys, queries, predicts }, side, brief) {
+function namesOf({ keys, queries, predicts, numbered }, side, brief) {
+  if (!numbered) return side === "key" ? keys : queries;
   if (side === "key" || !predicts) return (side === "key" ? keys : queries).map((name, index) => `${index} ${name}`);
   return queries.map((name, index) => {
     return brief ? `${index} ${name} → ${predicts[index]}` : `${index} reads ${name}, predicts ${predicts[index]}`;

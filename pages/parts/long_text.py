@@ -1,0 +1,269 @@
+"""Efficient attention, tab "Long text": a run on up to 4,096 tokens, seen from afar and from near."""
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.analysis import long_run as long
+from model.analysis.long_run import LongRun, Opened, Place
+from model.checkpoints.checkpoint import Checkpoint
+from model.trace import Array
+from pages.compute.cache import shared_result
+from pages.compute.view import KINDS, View
+from pages.parts.heads_and_layers import numbered_spans
+from pages.widgets import controls
+from pages.widgets.canvas import draw, mosaic_picture, token_lines
+from pages.widgets.chart import chart
+from pages.widgets.explain import explain
+from pages.widgets.export import Picture, export_tab
+from pages.widgets.snippet import Call
+from viz.canvas.lines import lines
+from viz.canvas.long_map import Look, long_map
+from viz.canvas.mosaic import Group, mosaic
+from viz.charts.heads_and_layers import group_texts, head_map
+from viz.charts.long_text import surprise_chart
+from viz.drawing import Drawing
+from viz.tokens import as_markdown, labels
+
+HEADS, HEAD, MAP, LINES, SURPRISE = "long-heads", "long-head", "long-window-map", "long-window-lines", "long-surprise"
+LOOK = "long-look"
+"""of the session: what of the head is looked at"""
+LISTED = 8
+"""keys of a query, those with the largest weights"""
+WINDOWS = {16: "16", 32: "32", 64: "64", 128: "128"}
+BEFORE, AFTER = "‹ before", "after ›"
+
+
+def show_long_text(view: View) -> None:
+    """All heads of a long run, one of them to zoom into, and a window of the text with what lies outside it."""
+    if reason := long.why_no_long_run(view.translator):
+        st.info(reason, icon=":material/info:")
+        return
+    text = _choose_text(view)
+    run = _run(view.translator, text)
+    _describe(view, run)
+    overview = _show_all_heads(view, text)
+    place = view.kind, view.layer
+    st.markdown(f"**{view.place.title}.** Drag to move, zoom with the buttons, a double click, or Ctrl and the wheel.")
+    _show_head(view, text)
+    window, tau = _choose_window(run)
+    opened = long.open_window(run, place, view.head, window, tau)
+    maps = _show_window(view, run, opened, window)
+    _show_row(view, run, window, tau)
+    pictures = [Picture("All heads", HEADS, overview), *maps]
+    if len(run.log_probabilities):
+        pictures.append(_show_surprise(run))
+    call = Call(long.long_arrays, view.translator, text, *place, view.head, window, tau)
+    export_tab(view, f"long-text-{view.place.slug}", call, *pictures)
+
+
+def _choose_text(view: View) -> str:
+    """What was typed, or the checkpoint's long example."""
+    try:
+        example = long.example_text(view.translator)
+    except ValueError:
+        return view.source
+    helped = (
+        f"The {len(example.split()):,} words of the development sentences that show a head of this model best, one "
+        "after the other. Without it: the text in the sidebar."
+    )
+    return example if controls.toggle("A long example instead of my text", "long_example", help=helped) else view.source
+
+
+def _describe(view: View, run: LongRun) -> None:
+    limit = long.most_tokens(view.translator)
+    sentence = f"**{len(run):,} tokens** in one run; the queries and keys of all heads are {run.bytes / 1e6:.0f} MB."
+    squares = sum(len(run.q[place]) for place in run.q) * len(run) ** 2 * 4
+    sentence += f" Their weights would be {squares / 1e6:,.0f} MB, so they are computed where you look."
+    if len(run) >= limit:
+        sentence += f" The text is longer: the run ends after {limit:,} tokens."
+    if len(run) > run.positions:
+        sentence += (
+            f" The model was built for {run.positions:,} positions and trained on shorter texts; beyond them its "
+            "encoding of positions simply goes on."
+        )
+    st.markdown(sentence)
+    if view.trace.interventions:
+        st.info("Changes and the temperature in the sidebar are not at work in this run.", icon=":material/info:")
+
+
+@shared_result("Reading the long text …")
+def _run(checkpoint: Checkpoint, text: str) -> LongRun:
+    return long.long_run(checkpoint, text)
+
+
+@shared_result("Reading all heads …")
+def _all_heads(checkpoint: Checkpoint, text: str) -> Array:
+    """(layers, heads, rows, columns)"""
+    run = _run(checkpoint, text)
+    whole, size = (0, len(run)), long.square_size(len(run), long.SMALL)
+    kind = run.kinds[0]
+    return np.stack([long.largest(run, (kind.name, each), slice(None), whole, whole, size) for each in kind.layers])
+
+
+@shared_result()
+def _whole_head(checkpoint: Checkpoint, text: str, place: Place, head: int) -> Array:
+    """(rows, columns)"""
+    run = _run(checkpoint, text)
+    whole, size = (0, len(run)), long.square_size(len(run), long.CELLS)
+    return long.largest(run, place, slice(head, head + 1), whole, whole, size)[0]
+
+
+def _show_all_heads(view: View, text: str) -> Drawing:
+    run, values = _run(view.translator, text), _all_heads(view.translator, text)
+    size, n = long.square_size(len(run), long.SMALL), len(run)
+    groups = tuple(tuple(range(start, min(start + size, n))) for start in range(0, n, size))
+    names = group_texts(run.tokens.labels, groups)
+    names = numbered_spans(names, size) if size > 1 else names
+    seen = long.allowed(run, (view.kind, 0), (0, n), (0, n), size)
+    title = f"{view.trace.checkpoint} {view.trace.checkpoint_hash[:8]}, long text of {n} tokens"
+    group = Group(view.kind, KINDS[view.kind], values, names, names, seen, pool=size)
+    payload = mosaic([group], (view.kind, view.layer, view.head), title=title)
+    return mosaic_picture(
+        payload, HEADS, lambda _kind, layer, head: controls.set_controls({"layer": layer, "head": head})
+    )
+
+
+@st.fragment
+def _show_head(view: View, text: str) -> None:
+    """The whole head, coarse, and what was zoomed into."""
+    run, place = _run(view.translator, text), (view.kind, view.layer)
+    n, case = len(run), (view.trace.checkpoint_hash, text, view.place)
+    looks = [_look(run, place, _whole_head(view.translator, text, place, view.head), (0, n), (0, n))]
+    asked, look = st.session_state.get(LOOK, (None, {}))
+    look = look if asked == case else {}
+    row = look.get("row")
+    row = row if isinstance(row, int) and 0 <= row < n else None
+    if look and 0 < look["span"] < n:
+        span = look["span"]
+        (top, left) = (min(max(look[side], 0), n - span) for side in ("top", "left"))
+        rows, columns = (top, top + span), (left, left + span)
+        size = long.square_size(span, long.CELLS)
+        values = long.largest(run, place, slice(view.head, view.head + 1), rows, columns, size)[0]
+        looks.append(_look(run, place, values, rows, columns))
+    exact = None if row is None else long.weights(run, place, slice(view.head, view.head + 1), (row, row + 1))[0, 0]
+    title = f"{view.place.title}, long text of {n} tokens"
+    payload = long_map(looks, labels(run.tokens.labels), row=row, weights=exact, title=title)
+    draw(Drawing("long_map", payload), HEAD, on_look_change=lambda: _take_look(case))
+    if exact is None:
+        st.caption("Click a query: its exact weights are then under the pointer, and the largest of them listed here.")
+    else:
+        best = np.argsort(-exact, kind="stable")[:LISTED]
+        names = labels(run.tokens.labels)
+        listed = ", ".join(f"{exact[key]:.3g} on {key} {as_markdown(names[key])}" for key in best if exact[key] > 0)
+        st.caption(f"Query {row} {as_markdown(names[row])}: {listed}.")
+
+
+def _look(run: LongRun, place: Place, values: Array, rows: long.Span, columns: long.Span) -> Look:
+    size = long.square_size(rows[1] - rows[0], long.CELLS)
+    seen = long.allowed(run, place, rows, columns, size)
+    return Look(np.where(seen, values, np.nan), rows[0], columns[0], size)
+
+
+def _take_look(case: tuple) -> None:
+    look = st.session_state[HEAD].get("look")
+    if isinstance(look, dict) and all(isinstance(look.get(name), int) for name in ("top", "left", "span")):
+        st.session_state[LOOK] = case, look
+
+
+def _choose_window(run: LongRun) -> tuple[long.Span, float]:
+    """The tokens that are looked at one by one, and a temperature."""
+    st.markdown("**A window of the text**, token by token; what lies outside it is summed.")
+    left, middle, right = st.columns(3)
+    sizes = {size: name for size, name in WINDOWS.items() if size <= len(run)} or {len(run): str(len(run))}
+    size = controls.choice(
+        "Tokens", sizes, "long_window", default=min(sizes, key=lambda each: abs(each - 32)), place=left
+    )
+    last = len(run) - size
+    start = controls.number("First token", (0, last), last, "long_first", place=middle)
+    tau = controls.slider("Temperature τ of these weights", (0.1, 5.0), 1.0, "long_tau", step=0.1, place=right)
+    return (start, start + size), tau
+
+
+def _show_window(view: View, run: LongRun, opened: Opened, window: long.Span) -> list[Picture]:
+    """Map and lines of the window; the keys outside it are one more key on each side."""
+    start, end = window
+    tokens = run.tokens.labels[start:end]
+    names = [f"{start + i} {name}" for i, name in enumerate(labels(tokens))]
+    causal = run.kinds[0].causal
+    parts, keys = [opened.before[:, None], opened.weights], [BEFORE, *names]
+    seen = [np.full((len(names), 1), start > 0), long.allowed(run, (view.kind, view.layer), window, window)]
+    if not causal:
+        parts, keys, seen = (
+            [*parts, opened.after[:, None]],
+            [*keys, AFTER],
+            [*seen, np.full((len(names), 1), end < len(run))],
+        )
+    values, mask = np.hstack(parts).astype(np.float32), np.hstack(seen)
+    figure = head_map(names, keys, values, mask, "attention weight")
+    payload = lines(
+        values[None],
+        names,
+        keys,
+        heads=[view.head],
+        allowed=mask[None],
+        numbered=False,
+        title=f"{view.place.title}, tokens {start} to {end - 1}",
+    )
+    left, right = st.columns(2)
+    with left:
+        chart(figure, key=MAP, alt="Weights of the window: rows are queries, columns keys")
+    with right:
+        drawing = token_lines(payload, LINES)
+    outside = opened.before + opened.after
+    st.caption(
+        f"On average {outside.mean():.1%} of a query's weight lies outside these {end - start} tokens, at most "
+        f"{outside.max():.1%}, at query {names[int(outside.argmax())]}."
+    )
+    return [Picture("Map of the window", MAP, figure), Picture("Lines of the window", LINES, drawing)]
+
+
+def _show_row(view: View, run: LongRun, window: long.Span, tau: float) -> None:
+    """The softmax of one query, step by step."""
+    names = [f"{window[0] + i} {name}" for i, name in enumerate(labels(run.tokens.labels[slice(*window)]))]
+    row = controls.select("Query", dict(enumerate(names)), "long_query", default=len(names) - 1)
+    found = long.open_row(run, (view.kind, view.layer), view.head, window[0] + row, window, tau)
+    total = found.exponentials.sum() + found.outside
+    best = np.argsort(-found.exponentials, kind="stable")[:LISTED]
+    best = best[found.exponentials[best] > 0]
+    rest = float(found.exponentials.sum() - found.exponentials[best].sum())
+    sums = {f"the other keys of the window, {len(names) - len(best)} of them": rest}
+    sums |= {f"keys outside the window, {len(run) - len(names)} of them": found.outside}
+    table = pd.DataFrame(
+        {
+            "key": [*(names[key] for key in best), *sums],
+            "q · k": [*found.scores[best], *([np.nan] * len(sums))],
+            "e^(s − max)": [*found.exponentials[best], *sums.values()],
+            "weight": [*found.weights[best], *(part / total for part in sums.values())],
+        }
+    )
+    controls.table(table, floats="%.4g")
+    explain(
+        "Each weight is its exponential divided by the sum over all keys that the mask allows, those outside the "
+        "window included. The temperature here divides the scores of this picture; the run itself had none.",
+        r"\begin{aligned} s_j &= q \cdot k_j \cdot \mathrm{scale} / \tau \\"
+        r"\alpha_j &= \frac{e^{s_j - \max s}}{\sum_{k \in \text{window}} e^{s_k - \max s} "
+        r"+ \sum_{k \notin \text{window}} e^{s_k - \max s}} \end{aligned}",
+        "3.2.1",
+    )
+
+
+def _show_surprise(run: LongRun) -> Picture:
+    positions, bits = long.surprise_by_position(run)
+    figure = surprise_chart(positions, bits, run.positions)
+    st.markdown("**What each token costs, by its position**")
+    chart(figure, key=SURPRISE, alt="Mean of −log2 p of the tokens, by position")
+    if len(run) > run.positions + len(run) // 8:
+        early, late = (
+            -run.log_probabilities[part].mean() / np.log(2)
+            for part in (slice(run.positions - 1), slice(run.positions - 1, None))
+        )
+        st.caption(
+            f"Up to position {run.positions:,}: {early:.2f} bits a token; beyond: {late:.2f}. "
+            + (
+                "The model loses its way beyond the lengths that it knows."
+                if late > early + 0.2
+                else "No loss beyond the lengths that it knows."
+            )
+        )
+    return Picture("Bits by position", SURPRISE, figure)

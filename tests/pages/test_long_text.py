@@ -1,0 +1,162 @@
+"""Efficient attention, tab "Long text": what is drawn are the weights of the long run."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model.analysis.long_run import LongRun, allowed, largest, long_run, open_row, open_window, weights
+from model.checkpoints.store import CHECKPOINTS_VARIABLE, load_checkpoint, save_checkpoint
+from model.checkpoints.tokenizer import train_tokenizer
+from pages.compute.view import Place
+from tests.model.checkpoints.test_language_model import MODERN
+from tests.model.tiny import SENTENCES, random_model
+from tests.pages.figures import figure, numbers, words
+from tests.viz.payload import unpack
+
+pytest.importorskip("streamlit")
+
+PAGE = "pages/efficient_attention.py"
+TEXT = " ".join(source for source, _ in SENTENCES * 4)
+"""several hundred tokens"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A language model and a masked one, built for 48 positions."""
+    folder, lines = tmp_path_factory.mktemp("long"), [source for source, _ in SENTENCES]
+    for name, layers in {"lm": (0, 2), "mlm": (2, 0)}.items():
+        config = replace(MODERN, vocab_size=312, max_len=48, n_encoder_layers=layers[0], n_decoder_layers=layers[1])
+        model = random_model(config)
+        tokenizer = train_tokenizer(lines, 312, masked=name == "mlm")
+        save_checkpoint(folder / name, model, tokenizer, dict(model.named_parameters()))
+    return folder
+
+
+@pytest.fixture
+def open_long(open_app: Callable, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable:
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(folder))
+
+    def open_long(name: str, **query: str):
+        query = {"source": TEXT, "layer": "1", "head": "2", "efficient": "Long text", **query}
+        app = open_app(PAGE, checkpoint=name, **query)
+        assert not app.exception
+        return app, long_run(load_checkpoint(name, "cpu"), TEXT)
+
+    return open_long
+
+
+def pictures(app) -> list[bytes]:
+    """What the components got: all heads, the opened head, the lines of the window."""
+    return [found.proto.bytes for found in app.get("bidi_component") if found.proto.bytes]
+
+
+def values(codes: np.ndarray, unit: float) -> np.ndarray:
+    return np.where(codes == 0, np.nan, (codes.astype(float) - 1) * unit)
+
+
+def place_of(run: LongRun) -> tuple[str, int]:
+    return run.kinds[0].name, 1
+
+
+@pytest.mark.parametrize("name", ["lm", "mlm"])
+def test_pictures_show_the_largest_weight_of_every_square(open_long: Callable, name: str) -> None:
+    app, run = open_long(name)
+    place, whole = place_of(run), (0, len(run))
+    heads, head, _ = pictures(app)
+    header, take = unpack(heads)
+    (group,) = header["groups"]
+    size = group["pool"]
+    assert size == -(-len(run) // 96) > 1
+    codes = take("<u2", (2, group["heads"], len(group["queries"]), len(group["keys"])))
+    seen = allowed(run, place, whole, whole, size)
+    for layer in (0, 1):
+        expected = np.where(seen, largest(run, (place[0], layer), slice(None), whole, whole, size), np.nan)
+        np.testing.assert_allclose(values(codes[layer], header["unit"]), expected, atol=1e-4)
+    header, take = unpack(head)
+    (look,) = header["looks"]
+    assert look["size"] == -(-len(run) // 256)
+    expected = largest(run, place, slice(2, 3), whole, whole, look["size"])[0]
+    expected = np.where(allowed(run, place, whole, whole, look["size"]), expected, np.nan)
+    np.testing.assert_allclose(values(take("<u2", tuple(look["shape"])), header["unit"]), expected, atol=1e-4)
+    assert header["row"] is None
+    assert f"{len(run):,} tokens" in words(app)
+    assert "built for 48 positions" in words(app)
+
+
+@pytest.mark.parametrize("name", ["lm", "mlm"])
+def test_a_window_has_its_own_weights_and_the_sum_of_all_others(open_long: Callable, name: str) -> None:
+    app, run = open_long(name, long_window="16", long_first="40", long_tau="0.5", long_query="55")
+    place, window = place_of(run), (40, 56)
+    opened = open_window(run, place, 2, window, 0.5)
+    drawn = numbers(figure(app, "long-window-map")["data"][0]["z"])
+    np.testing.assert_allclose(drawn[:, 0], opened.before, rtol=1e-5)
+    np.testing.assert_allclose(np.nan_to_num(drawn[:, 1:17]), opened.weights, rtol=1e-5)
+    if name == "mlm":
+        np.testing.assert_allclose(drawn[:, 17], opened.after, rtol=1e-5)
+    outside = opened.before + opened.after
+    assert f"On average {outside.mean():.1%}" in words(app)
+    assert f"at most {outside.max():.1%}" in words(app)
+    _, take = unpack(pictures(app)[2])
+    np.testing.assert_array_equal(take("<f4", (1, *drawn.shape))[0], drawn.astype(np.float32))
+
+
+def test_the_softmax_of_a_query_is_listed_with_what_is_outside(open_long: Callable) -> None:
+    app, run = open_long("lm", long_window="16", long_first="40")
+    table = app.dataframe[0].value
+    row = open_row(run, place_of(run), 2, 55, (40, 56))
+    best = np.argsort(-row.exponentials, kind="stable")[:8]
+    shown = table["weight"].astype(float)
+    np.testing.assert_allclose(shown[: len(best)], row.weights[best], rtol=1e-3)
+    assert shown.sum() == pytest.approx(1, abs=1e-3)
+
+
+def test_bits_by_position_are_drawn_beside_the_trained_length(open_long: Callable) -> None:
+    app, run = open_long("lm")
+    drawn = figure(app, "long-surprise")
+    bits = numbers(drawn["data"][0]["y"])
+    assert bits.mean() == pytest.approx(-run.log_probabilities.mean() / np.log(2), rel=0.02)
+    assert drawn["layout"]["shapes"][0]["x0"] == 48
+
+
+@pytest.mark.parametrize(
+    "look", [{"top": 10, "left": 4, "span": 40, "row": 30}, {"top": -9, "left": 10**9, "span": 40}]
+)
+def test_what_is_zoomed_into_comes_in_detail(open_long: Callable, look: dict) -> None:
+    app, run = open_long("lm")
+
+    app.session_state["long-look"] = ((load_checkpoint("lm", "cpu").hash, TEXT, Place(*place_of(run), 2)), look)
+    app.run()
+    assert not app.exception
+    header, take = unpack(pictures(app)[1])
+    whole, detail = header["looks"]
+    take("<u2", tuple(whole["shape"]))
+    codes = take("<u2", tuple(detail["shape"]))
+    top, left = detail["top"], detail["left"]
+    assert (detail["size"], detail["shape"]) == (1, [40, 40])
+    assert 0 <= top <= len(run) - 40
+    assert 0 <= left <= len(run) - 40
+    exact = weights(run, place_of(run), slice(2, 3), (0, len(run)))[0]
+    expected = exact[top : top + 40, left : left + 40]
+    seen = allowed(run, place_of(run), (top, top + 40), (left, left + 40))
+    np.testing.assert_allclose(np.nan_to_num(values(codes, header["unit"])), np.where(seen, expected, 0), atol=1e-4)
+    assert header["row"] == look.get("row")
+    if "row" in look:
+        np.testing.assert_allclose(take("<f4", (len(run),)), exact[30], rtol=1e-4, atol=1e-7)
+        assert "Query 30" in words(app)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [{"long_window": "7", "long_first": "-3"}, {"long_first": "999999", "long_tau": "x"}, {"long_query": "<b>"}],
+)
+def test_forged_links_show_the_page(open_long: Callable, forged: dict[str, str]) -> None:
+    open_long("lm", **forged)
+
+
+def test_other_models_say_why_not(open_app: Callable) -> None:
+    app = open_app(PAGE, efficient="Long text")
+    assert not app.exception
+    assert "trained on sentences" in words(app)

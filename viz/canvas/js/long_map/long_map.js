@@ -1,0 +1,344 @@
+// needs: shared/picture.js shared/payload.js mosaic/mosaic_draw.js
+// The long_map component: one head on a long text. The whole (query, key) plane is there from the start, coarse; what is
+// zoomed into comes from Python in more detail a moment later, and so do the exact weights of a chosen query.
+
+const TALLEST = 620; // pixels of the plane
+const MARGIN = { left: 112, top: 92 }; // pixels for the names of queries and keys
+const NARROW = { left: 64, top: 70 };
+const CLOSEST = 16; // tokens along a side at the closest
+const PAUSE = 180; // milliseconds of rest before more detail is asked for
+const MOST_CELLS = 256; // along a side of what Python sends
+const NAMES = 15; // pixels that a name needs
+
+class View extends Picture {
+  constructor(root) {
+    super(root);
+    this.plane = element("canvas");
+    this.marks = element("canvas", "marks");
+    this.marks.tabIndex = 0;
+    this.marks.setAttribute("role", "application");
+    const layers = element("div", "layers");
+    layers.append(this.plane, this.marks);
+    const toolbar = element("div", "toolbar");
+    this.legend = element("div", "legend");
+    const brighten = toggleButton("Brighten", "Colours up to the largest 1 % of the weights drawn", (pressed) => {
+      this.brightened = pressed;
+      this.draw();
+    });
+    toolbar.append(
+      this.legend,
+      button("Zoom in", "Twice as close", () => this.zoom(0.5)),
+      button("Zoom out", "Half as close", () => this.zoom(2)),
+      button("Whole text", "Show all queries and keys", () => this.look({ top: 0, left: 0, span: this.n })),
+      brighten,
+      this.pngButton(),
+    );
+    root.append(toolbar, layers, this.spoken, this.tip);
+    this.listen();
+  }
+
+  listen() {
+    const { marks } = this;
+    marks.addEventListener("pointerdown", (event) => this.grab(event));
+    marks.addEventListener("pointermove", (event) => (this.held ? this.drag(event) : this.hover(event)));
+    marks.addEventListener("pointerup", (event) => this.release(event));
+    marks.addEventListener("pointerleave", () => this.hover(null));
+    marks.addEventListener("dblclick", (event) => this.zoom(0.5, this.cellAt(event)));
+    marks.addEventListener("keydown", (event) => this.onKey(event));
+    // A plain wheel scrolls the page; pinching on a touchpad is a wheel with Ctrl.
+    marks.addEventListener(
+      "wheel",
+      (event) => {
+        if (!event.ctrlKey && !event.metaKey) return;
+        event.preventDefault();
+        this.zoom(Math.exp(event.deltaY / 200), this.cellAt(event));
+      },
+      { passive: false },
+    );
+  }
+
+  close() {
+    super.close();
+    clearTimeout(this.timer);
+  }
+
+  update({ data, setTriggerValue }) {
+    this.send = setTriggerValue;
+    const { header, take } = unpack(data);
+    const same = this.header?.title === header.title && this.n === header.tokens.length;
+    [this.header, this.n, this.table] = [header, header.tokens.length, lookupTable(header.scale)];
+    this.looks = header.looks.map((look) => ({ ...look, codes: take(Uint16Array, look.shape[0] * look.shape[1]) }));
+    this.exact = header.row === null ? null : take(Float32Array, this.n);
+    if (!same) this.window = { top: 0, left: 0, span: this.n };
+    const keys = "The arrow keys move, plus and minus zoom, 0 shows the whole text, Enter chooses the query in the middle.";
+    this.marks.setAttribute("aria-label", `${header.title}, ${this.n} queries by ${this.n} keys. ${keys}`);
+    this.root.dataset.looks = this.looks.length;
+    this.root.dataset.row = header.row ?? "";
+    this.root.exact = this.exact;
+    this.draw();
+    if (this.exact) this.readOut();
+  }
+
+  draw() {
+    this.width = this.measure();
+    this.theme = themeOf(this.root);
+    this.margin = this.width < 600 ? NARROW : MARGIN;
+    this.side = Math.max(Math.min(this.width - this.margin.left - 2, TALLEST), 120);
+    this.high = (this.brightened && highOfMost(this.looks.slice(-1), this.header.unit)) || this.header.high;
+    const pixels = pixelTable({ table: this.table, high: this.high, unit: this.header.unit });
+    for (const look of this.looks) look.image = imageOf(look, pixels);
+    this.drawLegend();
+    this.redraw();
+  }
+
+  // What a frame of panning or zooming takes: nothing is coloured again.
+  redraw() {
+    drawLongMap(this.plane, this);
+    this.drawMarks();
+  }
+
+  drawMarks() {
+    const pen = sizedCanvas(this.marks, this.margin.left + this.side + 1, this.margin.top + this.side + 1);
+    const { row } = this.header;
+    if (row !== null) outlineRow(pen, this, row);
+  }
+
+  // The look with the smallest cells among those that contain this query and key.
+  finest([query, key]) {
+    const within = ({ top, left, size, shape }) =>
+      query >= top && query < top + size * shape[0] && key >= left && key < left + size * shape[1];
+    return this.looks.filter(within).reduce((best, each) => (!best || each.size < best.size ? each : best), null);
+  }
+
+  cellAt(event) {
+    const box = this.marks.getBoundingClientRect();
+    const { top, left, span } = this.window;
+    const [x, y] = [event.clientX - box.left - this.margin.left, event.clientY - box.top - this.margin.top];
+    if (x < 0 || y < 0 || x >= this.side || y >= this.side) return null;
+    return [Math.floor(top + (y / this.side) * span), Math.floor(left + (x / this.side) * span)];
+  }
+
+  grab(event) {
+    const cell = this.cellAt(event);
+    if (!cell || event.button) return;
+    this.marks.setPointerCapture(event.pointerId);
+    this.held = { x: event.clientX, y: event.clientY, from: this.window, moved: false };
+    this.tip.hidden = true;
+  }
+
+  drag(event) {
+    const { x, y, from } = this.held;
+    const [right, down] = [event.clientX - x, event.clientY - y];
+    if (!this.held.moved && Math.hypot(right, down) < 4) return;
+    this.held.moved = true;
+    this.marks.classList.add("dragging");
+    const scale = from.span / this.side;
+    this.look({ top: from.top - down * scale, left: from.left - right * scale, span: from.span });
+  }
+
+  release(event) {
+    if (!this.held) return;
+    const { moved } = this.held;
+    this.held = null;
+    this.marks.classList.remove("dragging");
+    const cell = this.cellAt(event);
+    if (!moved && cell) this.choose(cell[0]);
+  }
+
+  choose(row) {
+    this.asked = row;
+    this.ask();
+  }
+
+  // Zoom about a cell, or about the middle.
+  zoom(factor, cell = null) {
+    const { top, left, span } = this.window;
+    const next = clamp(span * factor, Math.min(CLOSEST, this.n), this.n);
+    const [query, key] = cell || [top + span / 2, left + span / 2];
+    const share = next / span;
+    this.look({ top: query - (query - top) * share, left: key - (key - left) * share, span: next });
+  }
+
+  look({ top, left, span }) {
+    const inside = (start) => clamp(start, 0, this.n - span);
+    this.window = { top: inside(top), left: inside(left), span };
+    this.redraw();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.askForDetail(), PAUSE);
+  }
+
+  askForDetail() {
+    const { top, left, span } = this.window;
+    const corners = [
+      [top, left],
+      [top + span - 1, left + span - 1],
+    ].map((cell) => this.finest(cell.map(Math.floor)));
+    const wanted = Math.ceil(span / MOST_CELLS);
+    if (corners.some((look) => look.size > wanted)) this.ask();
+  }
+
+  ask() {
+    const { top, left, span } = this.window;
+    const whole = [top, left, span].map(Math.round);
+    this.send("look", { top: whole[0], left: whole[1], span: whole[2], row: this.asked ?? this.header.row });
+  }
+
+  onKey(event) {
+    if (hasModifier(event)) return;
+    const { top, left, span } = this.window;
+    const step = span / 8;
+    const moves = { ArrowUp: [-step, 0], ArrowDown: [step, 0], ArrowLeft: [0, -step], ArrowRight: [0, step] };
+    if (moves[event.key]) this.look({ top: top + moves[event.key][0], left: left + moves[event.key][1], span });
+    else if (event.key === "+" || event.key === "=") this.zoom(0.5);
+    else if (event.key === "-") this.zoom(2);
+    else if (event.key === "0") this.look({ top: 0, left: 0, span: this.n });
+    else if (event.key === "Enter") this.choose(Math.floor(top + span / 2));
+    else return;
+    event.preventDefault();
+    this.spoken.textContent = this.whereText();
+  }
+
+  whereText() {
+    const { top, left, span } = this.window;
+    const range = (start) => `${Math.round(start)} to ${Math.round(start + span) - 1}`;
+    return `queries ${range(top)}, keys ${range(left)}`;
+  }
+
+  hover(event) {
+    const cell = event && this.cellAt(event);
+    this.tip.hidden = true;
+    if (cell) this.showTip(this.describe(cell), event);
+  }
+
+  describe([query, key]) {
+    const { header, exact } = this;
+    const look = this.finest([query, key]);
+    const [row, column] = [Math.floor((query - look.top) / look.size), Math.floor((key - look.left) / look.size)];
+    const code = look.codes[row * look.shape[1] + column];
+    let value = code ? `${header.measure} ${weightText(code, header.unit)}` : "masked: may not attend";
+    const lines = [];
+    if (query === header.row && code) value = `${header.measure} ${exactText(exact[key])}`;
+    else if (look.size > 1) lines.push(`the largest of ${look.size} × ${look.size} cells: zoom in for each`);
+    return [
+      element("strong", "", value),
+      element("div", "", `query ${query}: ${header.tokens[query]}`),
+      element("div", "", `key ${key}: ${header.tokens[key]}`),
+      ...lines.map((line) => element("div", "dim", line)),
+    ];
+  }
+
+  readOut() {
+    const { row, tokens } = this.header;
+    let best = 0;
+    for (let key = 1; key < this.n; key += 1) if (this.exact[key] > this.exact[best]) best = key;
+    const largest = `${threeDigits(this.exact[best])} on key ${best}: ${tokens[best]}`;
+    this.spoken.textContent = `Query ${row}: ${tokens[row]}; largest weight ${largest}`;
+  }
+
+  drawLegend() {
+    const { header, high, table } = this;
+    const beyond = header.high > high * 1.001 ? "≥ " : "";
+    const masked = this.looks.some(({ codes }) => codes.includes(0));
+    const entries = [colourRange([header.measure], "0", table, beyond + threeDigits(high))];
+    if (masked) entries.push(element("span", "hatched", "masked"));
+    if (this.looks[0].size > 1) entries.push(element("span", "dim", "a cell shows the largest weight inside it"));
+    this.legend.replaceChildren(...entries);
+  }
+
+  paint(canvas, caption) {
+    const { header, theme } = this;
+    const range = `${header.measure}: colours from 0 to ${threeDigits(this.high)}; ${this.whereText()}`;
+    const size = [this.margin.left + this.side + 1, this.margin.top + this.side + 1];
+    const { pen, size: all, top } = startPicture(canvas, size, theme, { title: header.title, range, caption });
+    drawLayer(pen, canvas, (layer) => drawLongMap(layer, this), EDGE, top, ...size);
+    return all;
+  }
+}
+
+// A look as an image, a pixel a cell; masked cells are transparent.
+function imageOf({ codes, shape: [rows, columns] }, pixels) {
+  const image = element("canvas");
+  [image.width, image.height] = [columns, rows];
+  const data = new ImageData(columns, rows);
+  const target = new Uint32Array(data.data.buffer);
+  for (let at = 0; at < codes.length; at += 1) target[at] = codes[at] ? pixels[codes[at]] : 0;
+  image.getContext("2d").putImageData(data, 0, 0);
+  return image;
+}
+
+function drawLongMap(canvas, view) {
+  const { margin, side, window: seen, theme, looks, n } = view;
+  const pen = sizedCanvas(canvas, margin.left + side + 1, margin.top + side + 1);
+  pen.save();
+  pen.beginPath();
+  pen.rect(margin.left, margin.top, side, side);
+  pen.clip();
+  pen.fillStyle = hatching(pen, theme);
+  pen.fillRect(margin.left, margin.top, side, side);
+  pen.imageSmoothingEnabled = false;
+  const scale = side / seen.span;
+  for (const { image, top, left, size, shape } of looks) {
+    const [x, y] = [margin.left + (left - seen.left) * scale, margin.top + (top - seen.top) * scale];
+    const [width, height] = [shape[1] * size * scale, shape[0] * size * scale];
+    // Closer looks replace what is below them, masked cells included.
+    if (top || left || size < looks[0].size) {
+      pen.fillStyle = theme.background;
+      pen.fillRect(x, y, width, height);
+      pen.fillStyle = hatching(pen, theme);
+      pen.fillRect(x, y, width, height);
+    }
+    pen.drawImage(image, x, y, width, height);
+  }
+  pen.restore();
+  drawAxes(pen, view, scale, n);
+  return pen;
+}
+
+// Names of tokens where there is room for them, at even distances.
+function drawAxes(pen, { margin, side, window: seen, theme, header }, scale, n) {
+  pen.fillStyle = theme.text;
+  pen.strokeStyle = theme.text;
+  pen.font = `11px ${theme.font}`;
+  pen.textBaseline = "middle";
+  const step = niceStep(NAMES / scale);
+  const most = margin.left - 12;
+  for (let i = Math.ceil(seen.top / step) * step; i < Math.min(seen.top + seen.span, n); i += step) {
+    const y = margin.top + (i + 0.5 - seen.top) * scale;
+    if (y > margin.top + side) break;
+    pen.textAlign = "right";
+    pen.fillText(shortened(pen, `${i} ${header.tokens[i]}`, most), margin.left - 6, y);
+  }
+  for (let j = Math.ceil(seen.left / step) * step; j < Math.min(seen.left + seen.span, n); j += step) {
+    const x = margin.left + (j + 0.5 - seen.left) * scale;
+    if (x > margin.left + side) break;
+    pen.save();
+    pen.translate(x, margin.top - 6);
+    pen.rotate(-Math.PI / 2);
+    pen.textAlign = "left";
+    pen.fillText(shortened(pen, `${j} ${header.tokens[j]}`, margin.top - 24), 0, 0);
+    pen.restore();
+  }
+  pen.font = `600 12px ${theme.font}`;
+  pen.textAlign = "left";
+  pen.fillText("query ↓  key →", 2, 8);
+}
+
+// 1, 2 or 5 times a power of ten, at least `least`.
+function niceStep(least) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
+  return Math.max([1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least), 1);
+}
+
+function outlineRow(pen, { margin, side, window: seen, theme }, row) {
+  const scale = side / seen.span;
+  const [y, height] = [margin.top + (row - seen.top) * scale, Math.max(scale, 2)];
+  if (y + height < margin.top || y > margin.top + side) return;
+  for (const [colour, thickness] of [
+    [theme.background, 4],
+    [theme.primary, 2],
+  ]) {
+    pen.strokeStyle = colour;
+    pen.lineWidth = thickness;
+    pen.strokeRect(margin.left - 1, y - 1, side + 2, height + 2);
+  }
+}
