@@ -262,12 +262,16 @@ def open_row(run: LongRun, place: Place, head: int, row: int, window: Span, tau:
     return Row(products[inside], within, float(total - within.sum()), within / total)
 
 
-def surprise_by_position(run: LongRun, parts: int = 32) -> tuple[Array, Array]:
-    """(part,) middle positions and (part,) mean of -log2 p of the tokens there, in bits; about equal parts."""
-    pieces = np.array_split(np.arange(1, len(run)), min(parts, len(run) - 1))
-    return np.array([piece.mean() for piece in pieces]), np.array(
-        [-run.log_probabilities[piece - 1].mean() / np.log(2) for piece in pieces]
-    )
+def bits_by_position(log_probabilities: Array, parts: int = 32) -> tuple[Array, Array]:
+    """Mean of -log2 p of the tokens in about equal parts of a text: (part,) middle positions, and (part,) bits.
+
+    Args:
+        log_probabilities: in nats, of the tokens at positions 1, 2, ...
+        parts: at most so many.
+    """
+    pieces = np.array_split(np.arange(1, len(log_probabilities) + 1), min(parts, len(log_probabilities)))
+    bits = [-log_probabilities[piece - 1].mean() / np.log(2) for piece in pieces]
+    return np.array([piece.mean() for piece in pieces]), np.array(bits)
 
 
 def long_arrays(

@@ -5,10 +5,12 @@ import pandas as pd
 import streamlit as st
 
 from model.analysis import long_run as long
+from model.analysis import streaming
 from model.analysis.long_run import LongRun, Opened, Place
 from model.checkpoints.checkpoint import Checkpoint
 from model.trace import Array
 from pages.compute.cache import shared_result
+from pages.compute.on_request import compute_on_request
 from pages.compute.view import KINDS, View
 from pages.parts.heads_and_layers import numbered_spans
 from pages.widgets import controls
@@ -21,11 +23,13 @@ from viz.canvas.lines import lines
 from viz.canvas.long_map import Look, long_map
 from viz.canvas.mosaic import Group, mosaic
 from viz.charts.heads_and_layers import group_texts, head_map
-from viz.charts.long_text import surprise_chart
+from viz.charts.long_text import bits_chart
 from viz.drawing import Drawing
 from viz.tokens import as_markdown, labels
 
 HEADS, HEAD, MAP, LINES, SURPRISE = "long-heads", "long-head", "long-window-map", "long-window-lines", "long-surprise"
+STREAM, LOST = "long-streaming", 0.2
+"""a loss in bits that is worth a sentence"""
 LOOK = "long-look"
 """of the session: what of the head is looked at"""
 LISTED = 8
@@ -55,6 +59,7 @@ def show_long_text(view: View) -> None:
         pictures.append(_show_surprise(run))
     call = Call(long.long_arrays, view.translator, text, *place, view.head, window, tau)
     export_tab(view, f"long-text-{view.place.slug}", call, *pictures)
+    _show_streaming(view, text, run)
 
 
 def _choose_text(view: View) -> str:
@@ -249,21 +254,53 @@ def _show_row(view: View, run: LongRun, window: long.Span, tau: float) -> None:
 
 
 def _show_surprise(run: LongRun) -> Picture:
-    positions, bits = long.surprise_by_position(run)
-    figure = surprise_chart(positions, bits, run.positions)
+    figure = bits_chart({"this run": long.bits_by_position(run.log_probabilities)}, run.positions)
     st.markdown("**What each token costs, by its position**")
-    chart(figure, key=SURPRISE, alt="Mean of −log2 p of the tokens, by position")
+    chart(figure, key=SURPRISE, alt="Mean of −log₂ p of the tokens, by position")
     if len(run) > run.positions + len(run) // 8:
-        early, late = (
-            -run.log_probabilities[part].mean() / np.log(2)
-            for part in (slice(run.positions - 1), slice(run.positions - 1, None))
-        )
-        st.caption(
-            f"Up to position {run.positions:,}: {early:.2f} bits a token; beyond: {late:.2f}. "
-            + (
-                "The model loses its way beyond the lengths that it knows."
-                if late > early + 0.2
-                else "No loss beyond the lengths that it knows."
-            )
-        )
+        early, late = (_bits(part) for part in np.split(run.log_probabilities, [run.positions - 1]))
+        lost = late > early + LOST
+        said = "Beyond the lengths that it knows the model loses its way." if lost else "It does no worse there."
+        st.caption(f"Up to position {run.positions:,}: {early:.2f} bits a token; beyond: {late:.2f}. {said}")
     return Picture("Bits by position", SURPRISE, figure)
+
+
+def _show_streaming(view: View, text: str, run: LongRun) -> None:
+    """What a model that keeps a window of its past loses, with and without the first tokens."""
+    st.markdown("**Streaming: keep a window of the past**")
+    if reason := streaming.why_no_streaming(view.translator):
+        st.caption(reason)
+        return
+    tokens = min(len(run), streaming.MOST_TOKENS)
+    sizes = {size: f"{size:,}" for size in (16, 64, 256, 512, 1024) if size < tokens // 2}
+    if not sizes:
+        st.caption("The text is too short: type or paste more, or take the long example.")
+        return
+    st.markdown(
+        "Each query sees the last tokens only, as if the keys and values of all others had been dropped from the "
+        f"cache; or the first {streaming.SINKS} as well, with the positions that they have in the text or in the "
+        "cache. After Xiao et al. 2024, “Efficient Streaming Language Models with Attention Sinks”."
+    )
+    window = controls.choice(
+        "Keys a query sees", sizes, "long_stream", default=min(sizes, key=lambda one: abs(one - 256))
+    )
+    case = view.translator, text, window
+    found = compute_on_request("Compare", "long_compare", case, lambda: streaming.compare(*case))
+    if found is None:
+        st.caption("Four runs on the text; nothing runs before you press the button.")
+        return
+    figure = bits_chart({name: long.bits_by_position(each) for name, each in found.items()}, run.positions)
+    chart(figure, key=STREAM, alt="Mean of −log₂ p by position, for each way to cut the cache")
+    late = {name: _bits(each[min(run.positions, tokens // 2) :]) for name, each in found.items()}
+    best = min(late, key=late.get)
+    listed = "; ".join(f"{name}: {bits:.2f}" for name, bits in late.items())
+    full, cut = (streaming.cache_bytes(view.translator, n) / 1e6 for n in (tokens, window))
+    st.caption(
+        f"Bits a token after position {min(run.positions, tokens // 2):,}: {listed}. Least with {best}. The cache of "
+        f"{tokens:,} tokens takes {full:.1f} MB in fp32, that of {window:,} takes {cut:.1f} MB, however long the text."
+    )
+    export_tab(view, "streaming", Call(streaming.stream_arrays, *case), Picture("Bits by position", STREAM, figure))
+
+
+def _bits(log_probabilities: Array) -> float:
+    return float(-log_probabilities.mean() / np.log(2))

@@ -7,13 +7,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.analysis.long_run import LongRun, allowed, largest, long_run, open_row, open_window, weights
+from model.analysis.long_run import (
+    LongRun,
+    allowed,
+    bits_by_position,
+    largest,
+    long_run,
+    open_row,
+    open_window,
+    weights,
+)
+from model.analysis.streaming import strategies, stream
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, load_checkpoint, save_checkpoint
 from model.checkpoints.tokenizer import train_tokenizer
 from pages.compute.view import Place
 from tests.model.checkpoints.test_language_model import MODERN
 from tests.model.tiny import SENTENCES, random_model
 from tests.pages.figures import figure, numbers, words
+from tests.pages.widgets.test_export import programs_of, result_of
 from tests.viz.payload import unpack
 
 pytest.importorskip("streamlit")
@@ -146,6 +157,28 @@ def test_what_is_zoomed_into_comes_in_detail(open_long: Callable, look: dict) ->
     if "row" in look:
         np.testing.assert_allclose(take("<f4", (len(run),)), exact[30], rtol=1e-4, atol=1e-7)
         assert "Query 30" in words(app)
+
+
+def test_streaming_draws_each_way_to_cut_the_cache_and_its_program_computes_it(open_long: Callable) -> None:
+    app, run = open_long("lm", long_stream="64")
+    app.button(key="long_compare").click().run()
+    assert not app.exception
+    checkpoint = load_checkpoint("lm", "cpu")
+    drawn = figure(app, "long-streaming")["data"]
+    expected = {kept.name: stream(checkpoint, TEXT, kept) for kept in strategies(64)}
+    assert [line["name"] for line in drawn] == list(expected)
+    for line, found in zip(drawn, expected.values(), strict=True):
+        np.testing.assert_allclose(numbers(line["y"]), bits_by_position(found)[1], rtol=1e-3)
+        assert f"{-found[48:].mean() / np.log(2):.2f}" in words(app)
+    programs = {name: result_of(program) for name, program in programs_of(app).items()}
+    (streamed,) = (found for name, found in programs.items() if name.startswith("streaming"))
+    for i, found in enumerate(expected.values()):
+        np.testing.assert_allclose(streamed["arrays"][f"log_probabilities_{i}"], found, rtol=1e-3)
+    (long,) = (found for name, found in programs.items() if name.startswith("long-text"))
+    np.testing.assert_allclose(long["arrays"]["log_probabilities"], run.log_probabilities, rtol=1e-3)
+    size = len(run) - 32
+    window = open_window(run, place_of(run), 2, (size, len(run)))
+    np.testing.assert_allclose(long["arrays"]["window"], window.weights, rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ import torch
 from model.analysis.long_run import (
     LongRun,
     allowed,
+    bits_by_position,
     largest,
     long_run,
     open_row,
     open_window,
     square_size,
-    surprise_by_position,
     weights,
     why_no_long_run,
     with_positions,
@@ -119,7 +119,7 @@ def test_the_steps_of_a_row_lead_to_its_weights(run: LongRun, tau: float) -> Non
 
 
 def test_bits_by_position_have_the_mean_of_all_tokens(run: LongRun) -> None:
-    positions, bits = surprise_by_position(run, parts=len(run) - 1)
+    positions, bits = bits_by_position(run.log_probabilities, parts=len(run) - 1)
     np.testing.assert_allclose(bits, -run.log_probabilities / np.log(2))
     assert list(positions) == list(range(1, len(run)))
 
