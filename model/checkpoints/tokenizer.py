@@ -38,6 +38,8 @@ class Tokenizer:
     """tokens that no text consists of"""
     separator = None
     """no token stands between two texts"""
+    chats = False
+    """no message can be wrapped in a chat template"""
     unknown = UNK
     """id of what stands for characters without a piece"""
 

@@ -38,6 +38,8 @@ class Request:
     interventions: tuple[Intervention, ...] = ()
     continuation: Continuation | None = None
     """None: nothing is written after the text; only a language model writes"""
+    chat: bool = False
+    """whether the source is a message, to be wrapped in the tokenizer's chat template"""
 
 
 def open_translator(checkpoint: str, device: str) -> Translator:
@@ -66,7 +68,8 @@ def run(translator: Translator, request: Request) -> Trace:
         ValueError: the text is blank or too long; the message says what to do.
     """
     written = vars(request.continuation) if request.continuation else {}
-    return translator.trace(request.source, request.target, request.beam_size, request.interventions, **written)
+    source = translator.tokenizer.wrap_in_chat(request.source) if request.chat else request.source
+    return translator.trace(source, request.target, request.beam_size, request.interventions, **written)
 
 
 def rerun(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:

@@ -75,9 +75,13 @@ def _requests(trace: Trace, opened: Checkpoint) -> Iterator[Request]:
     source, changes = trace.source, trace.interventions
     if "a language model" in opened.features:
         tokens = trace.streams["decoder"].tokens
+        message = tokens.roles and opened.tokenizer.find_message(source)
         new = len(trace.next_ids) - (tokens.prompt_length or len(trace.next_ids))
         for count in range(max(new - 1, 1), min(new + 1, MOST_NEW_TOKENS) + 1):
-            yield Request(source, interventions=changes, continuation=Continuation(count))
+            written = Continuation(count)
+            if message:
+                yield Request(message, interventions=changes, continuation=written, chat=True)
+            yield Request(source, interventions=changes, continuation=written)
         yield Request(tokens.text, interventions=changes, continuation=Continuation(0))
         return
     yield Request(source, interventions=changes)
@@ -113,6 +117,8 @@ def link_to(file: TraceFile) -> dict[str, str]:
         link["new_tokens"] = str(request.continuation.max_new_tokens)
     if request.target is not None:
         link["typed"] = request.target
+    if request.chat:
+        link["chat"] = "true"
     if request.interventions:
         link |= {"kept": "1", "changes": encode(request.interventions)}
     return link

@@ -39,7 +39,7 @@ from pages.frame.stations import take_place
 from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers
 from pages.widgets.canvas import component
-from pages.widgets.controls import choice, keep_clicks, number, radio, reset_controls, select, steps, text_area
+from pages.widgets.controls import choice, keep_clicks, number, radio, reset_controls, select, steps, text_area, toggle
 from pages.widgets.glossary import define
 from pages.widgets.guess_first import SWITCH, offer_guesses
 from pages.widgets.page_links import has_menu
@@ -191,7 +191,12 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
         notes += filter(None, [example_menu(checkpoint)])
         explained = "The model writes at most this many tokens after the text, each time the most probable one."
         n = number("New tokens", (0, MOST_NEW_TOKENS), 12, "new_tokens", help=explained)
-        return Request(text, continuation=Continuation(n) if n else None)
+        explained = (
+            "The model reads the text as the message of a user, wrapped as in the chats of its training: by the "
+        )
+        explained += "chat template of its tokenizer."
+        chat = translator.tokenizer.chats and toggle("Chat template", "chat", help=explained)
+        return Request(text, continuation=Continuation(n) if n else None, chat=chat)
     if translator and "a masked language model" in translator.features:
         mask, fills = translator.tokenizer.mask_token, LOGITS in translator.features
         guesses = f" It guesses what is behind each `{mask}`." if fills else ""

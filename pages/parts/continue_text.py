@@ -28,9 +28,17 @@ def choose_continuation(view: View) -> View:
 def say_probability(trace: Trace) -> None:
     """log p of the text and of its continuation, in nats, and the model's surprise a token."""
     n_given = trace.first_written
+    if roles := next(iter(trace.streams.values())).tokens.roles:
+        counts = {role: roles.count(role) for role in ("template", "user", "assistant")}
+        st.caption(
+            f"The chat template of the tokenizer wraps the message: of the {len(roles)} tokens that the model reads, "
+            f"{counts['user']} are the user's, {counts['assistant']} the assistant's, and {counts['template']} the "
+            "template's. **Tokens and embeddings** says whose each one is."
+        )
     logs = trace.target_log_probabilities
     st.caption(
-        f"log p of your {n_given} tokens: {logs[:n_given].sum():.2f} nats, {-logs[:n_given].mean():.2f} a token; of "
-        f"the {len(logs) - n_given} that follow, the end token included: {logs[n_given:].sum():.2f}.",
+        f"log p of the {n_given} tokens that were given: {logs[:n_given].sum():.2f} nats, "
+        f"{-logs[:n_given].mean():.2f} a token; of the {len(logs) - n_given} that follow, the end token included: "
+        f"{logs[n_given:].sum():.2f}.",
         help=define("nats"),
     )

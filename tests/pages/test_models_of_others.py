@@ -7,8 +7,9 @@ import pytest
 
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from pages import PAGES
+from pages.compute.trace_file import link_to, open_trace_file
 from pages.frame import command_line
-from tests.model.checkpoints.huggingface.folders import save_family, save_marian
+from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family, save_marian
 from tests.model.checkpoints.huggingface.rxnmapper import FOLDER as RXNMAPPER
 from tests.pages.figures import figure, numbers, words
 from tests.pages.test_pages import holds, said
@@ -27,6 +28,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Folder by family."""
     folder = tmp_path_factory.mktemp("others")
     saved = {name: str(save_family(folder / name.split(",")[0], name)) for name in NAMES}
+    saved |= {"Chat": str(save_chat_model(folder / "chat"))}
     saved |= {"Marian": str(save_marian(folder / "opus-mt-en-de"))}
     return saved | {HEADLESS: str(save_family(folder / HEADLESS, "BERT", head=False))}
 
@@ -34,7 +36,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture
 def open_model_page(open_app: Callable, models: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Callable:
     monkeypatch.setenv(MODELS_VARIABLE, ",".join(models.values()))
-    return lambda page, name, **query: open_app(page, checkpoint=models[name], source=SENTENCE, **query)
+    return lambda page, name, **query: open_app(page, **{"checkpoint": models[name], "source": SENTENCE} | query)
 
 
 @pytest.mark.parametrize("name", ["GPT-2", "Llama, grouped", "Marian", HEADLESS])
@@ -168,3 +170,51 @@ def test_each_token_of_a_pair_says_which_sentence_it_is_of(models, open_app, mon
     assert "What is called positional here is the sum of the two" in words(
         open_app("pages/positional_encoding.py", checkpoint=models["BERT"])
     )
+
+
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.path)
+def test_a_message_is_wrapped_in_the_chat_template_on_every_page(page, models, open_model_page):
+    app = open_model_page(page.path, "Chat", chat="true", new_tokens="4")
+    assert not app.exception
+    missing = set(page.needs) - load_checkpoint(models["Chat"], "cpu").features
+    assert holds(app) == (0 if missing else 3)
+
+
+def test_a_switch_wraps_a_message_in_the_chat_template(models, open_model_page):
+    app = open_model_page("pages/continue_text.py", "Chat", new_tokens="4")
+    assert "chat template" not in words(app)
+    app.toggle(key="chat").set_value(True).run()
+    assert not app.exception
+    tokenizer = load_checkpoint(models["Chat"], "cpu").tokenizer
+    chat = tokenizer.describe_chat(tokenizer.wrap_in_chat(SENTENCE))
+    counts = {role: chat.roles.count(role) for role in ("template", "user")}
+    assert f"{counts['user']} are the user's, 4 the assistant's, and {counts['template']} the template's" in words(app)
+    # Where there is no template, there is no switch, and a link cannot ask for one.
+    app = open_model_page("pages/continue_text.py", "Llama, grouped", chat="true")
+    assert not app.exception
+    assert not [toggle for toggle in app.toggle if toggle.key == "chat"]
+    assert "chat template" not in words(app)
+    app = open_model_page("pages/continue_text.py", "Chat", chat="true", source=" ")
+    assert "The text is empty" in said(app)
+
+
+def test_each_token_of_a_chat_says_its_role(open_model_page):
+    app = open_model_page(
+        "pages/tokens_and_embeddings.py", "Chat", chat="true", new_tokens="4", tokens_tab="Pieces and bytes"
+    )
+    assert not app.exception
+    table = app.dataframe[0].value
+    assert table["part of"].tolist()[0] == "template"
+    assert table["part of"].tolist()[-4:] == ["assistant"] * 4
+    at = table["token"].tolist().index("<|user|>")
+    assert table["part of"].tolist()[at : at + 3] == ["template", "template", "user"]
+    assert table["kind"].tolist()[at] == "special token"
+
+
+def test_the_file_of_a_chat_is_asked_for_as_a_chat(models, tmp_path, monkeypatch):
+    monkeypatch.setenv(MODELS_VARIABLE, models["Chat"])
+    opened = load_checkpoint(models["Chat"], "cpu")
+    opened.trace(opened.tokenizer.wrap_in_chat("A dog runs."), max_new_tokens=4).save(tmp_path / "chat.npz")
+    file = open_trace_file(str(tmp_path / "chat.npz"))
+    assert (file.request.source, file.request.chat) == ("A dog runs.", True)
+    assert link_to(file)["chat"] == "true"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -131,6 +131,16 @@ class ForeignLanguageModel(ForeignCheckpoint, LanguageModel):
         ids = self._ids(text, what)
         return ids[:-1] if len(ids) > 1 and ids[-1] == self.tokenizer.end else ids
 
+    def trace_ids(self, source: str, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
+        """As of every language model; the tokens of a chat know their roles."""
+        prompt = self.tokenizer.describe_chat(source)
+        if prompt is None or prompt.ids[1:] != tuple(next_ids[: len(prompt) - 1]):
+            return super().trace_ids(source, next_ids, interventions)
+        written = self.tokenizer.describe(next_ids[len(prompt) - 1 :])
+        chat = _append(prompt, replace(written, roles=("assistant",) * len(written)))
+        reads = replace(chat.between(0, len(next_ids)), prompt_length=len(prompt))
+        return self._trace({"decoder": reads}, {"decoder": chat.between(1, len(next_ids) + 1)}, interventions)
+
     def _read_nothing(self) -> list[int]:
         if self.tokenizer.start is None:
             raise ValueError("This model has no start token: type the beginning of a text.")
@@ -167,6 +177,21 @@ class ForeignLanguageModel(ForeignCheckpoint, LanguageModel):
     def generate(self, text: str, interventions: Sequence[Intervention] = (), max_new_tokens: int = 20) -> str:
         """`text` with what the model writes after it, the most probable token each time."""
         return self.continue_text([text], max_new_tokens, temperature=0, interventions=interventions)[0]
+
+
+def _append(first: Tokens, second: Tokens) -> Tokens:
+    """Both, one after the other, as one text."""
+    start, word = len(first.text), max((word for word in first.words if word is not None), default=-1) + 1
+    return replace(
+        first,
+        text=first.text + second.text,
+        ids=first.ids + second.ids,
+        labels=first.labels + second.labels,
+        special=first.special + second.special,
+        spans=first.spans + tuple(span and (span[0] + start, span[1] + start) for span in second.spans),
+        words=first.words + tuple(number if number is None else number + word for number in second.words),
+        roles=first.roles + second.roles,
+    )
 
 
 @dataclass(frozen=True)

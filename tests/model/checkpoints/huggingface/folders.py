@@ -79,6 +79,25 @@ def save_family(folder: Path, name: str, head: bool = True) -> Path:
     return folder
 
 
+CHAT_TEMPLATE = (
+    "{{ bos_token }}<|system|>You help.<|end|>"
+    "{% for message in messages %}<|{{ message.role }}|>\n{{ message.content | trim }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
+)
+
+
+def save_chat_model(folder: Path) -> Path:
+    """A tiny Llama whose tokenizer has a chat template, with a start token, a system message and tokens of its own."""
+    tokenizer = byte_level_tokenizer("<s>")
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]})
+    tokenizer.chat_template = CHAT_TEMPLATE
+    model = tiny_model("Llama, grouped", vocab_size=len(tokenizer))
+    model.config.bos_token_id, model.config.eos_token_id = tokenizer.bos_token_id, tokenizer.eos_token_id
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
 def save_marian(folder: Path) -> Path:
     """Write what the folder of an opus-mt model has: a SentencePiece model for each language, one vocabulary for both
     with <pad> last, swish, a bias of the logits, sines and cosines in two halves, and <pad> as the decoder's start."""

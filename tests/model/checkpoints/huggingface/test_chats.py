@@ -1,0 +1,112 @@
+"""A message in a chat template: the tokens that transformers gives, each with its role."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from model.checkpoints.huggingface import open_model
+from model.checkpoints.huggingface.opened import ForeignLanguageModel
+from model.interventions import AttentionTemperature
+from model.proof.checks import prove
+from model.trace import Trace
+from tests.model.checkpoints.huggingface.folders import byte_level_tokenizer, save_chat_model, save_family
+
+MESSAGE = "  Does the dog 🤖 run?\nOr sit? "
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_chat_model(tmp_path_factory.mktemp("chats") / "llama")
+
+
+@pytest.fixture(scope="module")
+def opened(folder: Path) -> ForeignLanguageModel:
+    return open_model(folder)
+
+
+@pytest.fixture(scope="module")
+def trace(opened: ForeignLanguageModel) -> Trace:
+    return opened.trace(opened.tokenizer.wrap_in_chat(MESSAGE), max_new_tokens=6)
+
+
+def prompt_ids(folder: Path) -> list[int]:
+    chat = [{"role": "user", "content": MESSAGE}]
+    return AutoTokenizer.from_pretrained(folder).apply_chat_template(chat, add_generation_prompt=True)["input_ids"]
+
+
+def test_the_model_reads_and_writes_what_it_does_in_transformers(folder: Path, trace: Trace) -> None:
+    prompt, tokens = prompt_ids(folder), trace.streams["decoder"].tokens
+    assert list(tokens.ids[: tokens.prompt_length]) == prompt, "the start token is there once"
+    eager = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
+    (wrote,) = eager.generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=6).tolist()
+    assert list(tokens.ids) == wrote
+    with torch.inference_mode():
+        assert np.array_equal(trace.logits, eager(torch.tensor([wrote])).logits[0].numpy())
+
+
+def test_each_token_has_its_role(opened: ForeignLanguageModel, trace: Trace) -> None:
+    tokens = trace.streams["decoder"].tokens
+    said = dict.fromkeys(("template", "user", "assistant"), "")
+    for span, role in dict.fromkeys(
+        zip(tokens.spans, tokens.roles, strict=True)
+    ):  # bytes of one character share a span
+        said[role] += tokens.text[slice(*span)]
+    assert said["user"] == MESSAGE.strip()
+    assert said["template"] == "<s><|system|>You help.<|end|><|user|>\n<|end|><|assistant|>\n"
+    assert tokens.roles.count("assistant") == len(tokens) - tokens.prompt_length == 6
+    assert tokens.roles[: tokens.prompt_length].count("assistant") == 0
+    assert trace.source == opened.tokenizer.wrap_in_chat(MESSAGE)
+    assert trace.translation == trace.source + trace.written
+    assert opened.tokenizer.find_message(trace.source) == MESSAGE.strip()
+    special = {label for label, mark in zip(tokens.labels, tokens.special, strict=True) if mark}
+    assert special == {"<s>", "<|system|>", "<|user|>", "<|end|>", "<|assistant|>"}
+    assert not any("\ufffd" in label for label in tokens.labels)
+
+
+def test_a_chat_is_run_again_with_a_change_and_its_roles(opened: ForeignLanguageModel, trace: Trace) -> None:
+    assert all(check.passed for check in prove(opened, trace))
+    changed = opened.rerun(trace, (AttentionTemperature(0.3),))
+    assert changed.streams["decoder"].tokens == trace.streams["decoder"].tokens
+    assert changed.next_ids == trace.next_ids
+    assert not np.allclose(changed.logits, trace.logits)
+
+
+def test_a_target_of_the_persons_own_is_the_assistants(opened: ForeignLanguageModel) -> None:
+    trace = opened.trace(opened.tokenizer.wrap_in_chat("Hello"), " A dog runs.")
+    tokens = trace.streams["decoder"].tokens
+    answer = [i for i, role in zip(tokens.ids, tokens.roles, strict=True) if role == "assistant"]
+    assert opened.tokenizer.decode(answer) == " A dog runs."
+
+
+def test_a_text_without_the_template_has_no_roles(opened: ForeignLanguageModel) -> None:
+    tokens = opened.trace("A dog").streams["decoder"].tokens
+    assert tokens.roles is None
+    assert tokens.labels[0] == "<s>"
+    assert opened.tokenizer.wrap_in_chat(" \n") == ""
+    with pytest.raises(ValueError, match="empty"):
+        opened.trace(opened.tokenizer.wrap_in_chat(" "))
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        None,
+        "{{ raise_exception('no user here') }}",
+        "{% for message in messages %}{{ message.content | upper }}{% endfor %}",
+        "{{ messages[0].content }} {{ messages[0].content }}",
+        "{% for broken",
+    ],
+)
+def test_a_template_that_does_not_just_wrap_is_not_offered(template: str | None, tmp_path: Path) -> None:
+    folder = save_family(tmp_path / "model", "GPT-2")
+    tokenizer = byte_level_tokenizer()
+    tokenizer.chat_template = template
+    tokenizer.save_pretrained(folder)
+    opened = open_model(folder)
+    assert not opened.tokenizer.chats
+    with pytest.raises(ValueError, match="no chat template that can be used"):
+        opened.tokenizer.wrap_in_chat("Hello")
+    assert opened.trace("A dog").streams["decoder"].tokens.roles is None
