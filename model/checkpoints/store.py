@@ -44,11 +44,9 @@ def checkpoint_folder() -> Path:
 def checkpoint_path(name: str) -> Path:
     """The folder of a checkpoint, given its name there or its path; of an offered model, also in the local cache."""
     folder, elsewhere = checkpoint_folder() / name, Path(name).resolve()
-    if folder.is_dir():
-        return folder
-    if _is_file(elsewhere / "config.json"):
+    if _is_file(elsewhere / "config.json") and not folder.is_dir():
         return elsewhere
-    if name in offered_models():
+    if name in offered_models() and not _is_file(folder / "config.json"):
         with suppress(CheckpointError):
             return _foreign(name).find_folder(name)
     return folder
