@@ -29,7 +29,8 @@ token_chips(
 )
 
 limits = symmetric_range(*shown.embedded.terms.values())
-figure = sum_strips(parts.rows_of(shown), describe_piece(shown.piece), shown.dimension, limits)
+titles = parts.titles_of(view.translator, shown.embedded)
+figure = sum_strips(parts.rows_of(shown), describe_piece(shown.piece), shown.dimension, limits, titles)
 st.caption(
     f"The token's {config.d_model} numbers in its embedding, its positional encoding and their sum. Colours run from "
     f"{signed(limits[0])} to {signed(limits[1])}, the largest magnitude in this sentence. The frame marks the chosen "

@@ -15,7 +15,7 @@ from model.trace import Array, Embedded
 from pages.compute.view import View
 from pages.parts.position_schemes import show_schemes
 from pages.parts.run_positions import Shown, show_reordered
-from pages.parts.tokens_and_embeddings import describe_types
+from pages.parts.tokens_and_embeddings import describe_types, titles_of
 from pages.parts.word_order import show_order
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, several, slider, tabs
@@ -131,7 +131,7 @@ def show_sentence(view: View, side: str, embedded: Embedded, tokens: tuple[str, 
         f"its position{describe_types(view.translator)}. All three maps share one colour range, −{limit:.3g} to "
         f"{limit:.3g}."
     )
-    maps = sum_maps(embedded.embedding, embedded.positional, embedded.sum, tokens, scale)
+    maps = sum_maps(*embedded.terms.values(), tokens, titles_of(view.translator, embedded))
     chart(maps, key="pe-sum", alt="Heat maps of the sentence: embedding, positional encoding, and their sum")
     redone = np.abs(embedded.embedding + embedded.positional - embedded.sum).max()
     st.caption(

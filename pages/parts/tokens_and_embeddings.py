@@ -17,7 +17,7 @@ from pages.widgets.controls import choice, number
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
 from viz import theme
-from viz.charts.positional_encoding import sum_maps
+from viz.charts.positional_encoding import sum_maps, sum_titles
 from viz.charts.tokens_and_embeddings import length_bars, neighbour_bars, sum_equation
 from viz.html import describe_piece, piece_table
 from viz.latex import signed
@@ -83,7 +83,8 @@ def show_arithmetic(view: View, shown: Shown) -> None:
     scale = view.translator.embedding_scale
     numbers = {"weight": row[shown.dimension], "scale": scale}
     numbers |= {name: getattr(embedded, name)[at] for name in ("embedding", "positional", "sum")}
-    st.latex(sum_equation(numbers, piece.id, *at, len(row)))
+    added = r"(P + T)" if ADDED_TYPES in view.translator.features else "PE"
+    st.latex(sum_equation(numbers, piece.id, *at, len(row), added))
     redone = row * np.float32(scale) + embedded.positional[shown.position]
     off = np.abs(redone - embedded.sum[shown.position]).max()
     lengths = vocabulary.lengths(embedded)
@@ -112,7 +113,7 @@ def show_neighbours(view: View, shown: Shown) -> None:
 
 def show_lengths(view: View, shown: Shown) -> None:
     lengths = vocabulary.lengths(shown.embedded)
-    bars = length_bars(lengths, shown.tokens, shown.position)
+    bars = length_bars(lengths, shown.tokens, shown.position, titles_of(view.translator, shown.embedded))
     chart(
         bars,
         key=LENGTH_CHART,
@@ -120,18 +121,22 @@ def show_lengths(view: View, shown: Shown) -> None:
         alt="Norms of embedding, positional encoding and input of each token",
     )
     means = {name: values.mean() for name, values in lengths.items()}
-    root = shown.embedded.sum.shape[-1] ** 0.5
+    scale = view.translator.embedding_scale
+    without = (
+        f"Without the factor {scale:.4g} the embeddings' would be {means['embedding'] / scale:.4f}. "
+        if scale != 1
+        else ""
+    )
     st.caption(
         f"Mean norm over these tokens: embeddings {means['embedding']:.4f}, positional encodings "
-        f"{means['positional']:.4f}, their sums {means['sum']:.4f}. Without the factor {root:.4g} the embeddings' "
-        f"would be {means['embedding'] / root:.4f}. Click on a bar to choose its token."
+        f"{means['positional']:.4f}, their sums {means['sum']:.4f}. {without}Click on a bar to choose its token."
     )
     export_tab(view, "embedding-lengths", Call(tab.length_arrays, view.trace, shown.side))
 
 
 def show_all(view: View, shown: Shown, limits: tuple[float, float]) -> None:
-    parts = shown.embedded.embedding, shown.embedded.positional, shown.embedded.sum
-    chart(sum_maps(*parts, shown.tokens), key="tokens-all", alt="Heat maps of all tokens: embedding, position, input")
+    maps = sum_maps(*shown.embedded.terms.values(), shown.tokens, titles_of(view.translator, shown.embedded))
+    chart(maps, key="tokens-all", alt="Heat maps of all tokens: embedding, position, input")
     st.caption(
         f"One row per token, one column per dimension; all three share one colour range, {signed(limits[0])} to "
         f"{signed(limits[1])}."
@@ -153,11 +158,21 @@ def rows_of(shown: Shown) -> dict[str, Array]:
     return {name: array[shown.position] for name, array in shown.embedded.terms.items()}
 
 
+def titles_of(translator: Translator, embedded: Embedded) -> dict[str, str]:
+    """What the model's embedding, what is added to it, and the sum are called in the charts."""
+    scale, width = translator.embedding_scale, embedded.embedding.shape[-1]
+    factor = "√d_model" if np.isclose(scale, width**0.5) else "" if scale == 1 else f"{scale:.4g}"
+    added = "position and token type" if ADDED_TYPES in translator.features else "positional encoding"
+    added = added if embedded.positional.any() else "no positional encoding"
+    return sum_titles(factor, added, embedded.norm is not None)
+
+
 def input_formula(translator: Translator) -> str:
     """LaTeX of what the first layer reads."""
     config, formula = translator.config, r"x_{pos} = E_{token}"
     formula += r"\cdot\sqrt{d_{model}}" if config.scale_embeddings else ""
     formula += " + PE_{pos}" if ADDED_POSITIONS in translator.features else ""
+    formula += " + T_{type}" if ADDED_TYPES in translator.features else ""
     return rf"{formula},\qquad d_{{model}} = {config.d_model}"
 
 

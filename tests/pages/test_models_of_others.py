@@ -218,3 +218,22 @@ def test_the_file_of_a_chat_is_asked_for_as_a_chat(models, tmp_path, monkeypatch
     file = open_trace_file(str(tmp_path / "chat.npz"))
     assert (file.request.source, file.request.chat) == ("A dog runs.", True)
     assert link_to(file)["chat"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("BERT", ["embedding", "+ position and token type", "= sum, before a norm"]),
+        ("GPT-2", ["embedding", "+ positional encoding", "= input of layer 0"]),
+        ("Llama, grouped", ["embedding", "+ no positional encoding", "= input of layer 0"]),
+        ("Marian", ["embedding × √d_model", "+ positional encoding", "= input of layer 0"]),
+    ],
+)
+def test_what_is_added_to_an_embedding_is_called_what_it_is(name, rows, open_model_page):
+    app = open_model_page("pages/tokens_and_embeddings.py", name, tokens_position="2", tokens_dimension="3")
+    assert not app.exception
+    assert list(figure(app, "tokens-strips")["data"][0]["y"]) == rows
+    (equation,) = [latex.value for latex in app.latex if r"\begin{aligned} x_{3}" in latex.value]
+    assert (r"\cdot\sqrt{32}" in equation) == (name == "Marian")
+    assert ("(P + T)" in equation) == (name == "BERT")
+    assert r"\cdot 1 " not in equation

@@ -4,6 +4,7 @@ An `encoding` is (position, d_model), dimension 2i a sine and 2i+1 the cosine of
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import plotly.graph_objects as go
@@ -93,8 +94,27 @@ def similarity_map(similarities: Array, name: str, limit: float) -> go.Figure:
     )
 
 
+def sum_titles(factor: str, added: str, normed: bool) -> dict[str, str]:
+    """Titles of the two summands and their sum, by their names in the Trace.
+
+    Args:
+        factor: of the embedding, such as "√d_model"; empty: there is none.
+        added: what is added to it.
+        normed: whether a norm follows before layer 0.
+    """
+    return {
+        "embedding": f"embedding × {factor}" if factor else "embedding",
+        "positional": f"+ {added}",
+        "sum": "= sum, before a norm" if normed else "= input of layer 0",
+    }
+
+
+PARTS: Mapping[str, str] = MappingProxyType(sum_titles("√d_model", "positional encoding", normed=False))
+"""the same in the paper"""
+
+
 def sum_maps(
-    embedding: Array, positional: Array, total: Array, tokens: Sequence[str], scale: float | None = None
+    embedding: Array, positional: Array, total: Array, tokens: Sequence[str], titles: Mapping[str, str] = PARTS
 ) -> go.Figure:
     """embedding + positional encoding = input, a row for each token, in one colour range.
 
@@ -103,12 +123,9 @@ def sum_maps(
         positional: (token, d_model).
         total: (token, d_model).
         tokens: names of the rows.
-        scale: the factor of the embedding; None: sqrt(d_model), as in the paper.
+        titles: from `sum_titles`.
     """
-    paper = scale is None or np.isclose(scale, embedding.shape[-1] ** 0.5)
-    factor = " × √d_model" if paper else "" if scale == 1 else f" × {scale:.4g}"
-    titles = (f"embedding{factor}", "+ positional encoding", "= input of layer 0")
-    return stacked_maps(dict(zip(titles, (embedding, positional, total), strict=True)), tokens)
+    return stacked_maps(dict(zip(titles.values(), (embedding, positional, total), strict=True)), tokens)
 
 
 def learned_and_sinusoidal_maps(learned: Array, sinusoidal: Array) -> go.Figure:

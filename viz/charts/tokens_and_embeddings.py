@@ -7,6 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.bars import candidate_axis, candidate_bars, position_bars
+from viz.charts.positional_encoding import PARTS
 from viz.figure import LEGEND_ABOVE, figure
 from viz.heatmap import vector_strips
 from viz.theme import OKABE_ITO
@@ -14,18 +15,18 @@ from viz.tokens import labels, token_ticks, visible
 
 Array = np.ndarray
 
-PARTS = {
-    "embedding": "embedding × √d_model",
-    "positional": "+ positional encoding",
-    "sum": "= input of layer 0",
-}
-"""The two summands and their sum, by their names in the Trace."""
 COLOURS = {"embedding": OKABE_ITO[3], "positional": OKABE_ITO[7], "sum": OKABE_ITO[2]}
 UNUSUAL = {"byte": "byte", "special": "special", "unknown": "special"}
 """What follows the name of a neighbour that is not text."""
 
 
-def sum_strips(rows: Mapping[str, Array], name: str, dimension: int, limits: tuple[float, float]) -> go.Figure:
+def sum_strips(
+    rows: Mapping[str, Array],
+    name: str,
+    dimension: int,
+    limits: tuple[float, float],
+    titles: Mapping[str, str] = PARTS,
+) -> go.Figure:
     """Embedding, positional encoding and input of one token, one above the other in one colour range.
 
     Args:
@@ -33,18 +34,22 @@ def sum_strips(rows: Mapping[str, Array], name: str, dimension: int, limits: tup
         name: of the token, plain text.
         dimension: the one to frame.
         limits: colour range, stated on the colour bar.
+        titles: of the rows, by the same names, from `sum_titles`.
     """
-    vectors = {title: rows[part] for part, title in PARTS.items()}
+    vectors = {title: rows[part] for part, title in titles.items()}
     return vector_strips(vectors, dimension, limits, f"dimension of the token “{html.escape(name)}”", 300)
 
 
-def length_bars(lengths: Mapping[str, Array], tokens: Sequence[str], chosen: int) -> go.Figure:
+def length_bars(
+    lengths: Mapping[str, Array], tokens: Sequence[str], chosen: int, titles: Mapping[str, str] = PARTS
+) -> go.Figure:
     """The Euclidean lengths of embedding, positional encoding and their sum, three bars for each token.
 
     Args:
         lengths: (position,) each, by the names of PARTS.
         tokens: pieces.
         chosen: the position to emphasise.
+        titles: of the bars, by the same names, from `sum_titles`.
     """
     opacity = np.where(np.arange(len(tokens)) == chosen, 1.0, 0.5)
     return figure(
@@ -57,7 +62,7 @@ def length_bars(lengths: Mapping[str, Array], tokens: Sequence[str], chosen: int
                 selected={"marker": {"opacity": 1.0}},
                 unselected={"marker": {"opacity": 0.5}},
             )
-            for part, title in PARTS.items()
+            for part, title in titles.items()
         ],
         height=340,
         legend=LEGEND_ABOVE,
@@ -100,20 +105,28 @@ def neighbour_bars(neighbours: Sequence, hue: str) -> go.Figure:
     )
 
 
-def sum_equation(numbers: Mapping[str, float], token_id: int, position: int, dimension: int, d_model: int) -> str:
+def sum_equation(
+    numbers: Mapping[str, float], token_id: int, position: int, dimension: int, d_model: int, added: str = "PE"
+) -> str:
     """LaTeX: the computation of one dimension of the input.
 
     Args:
-        numbers: `weight` (of the matrix E), `scale` (the root of d_model), and those of PARTS.
+        numbers: `weight` (of the matrix E), `scale` (the root of d_model in the paper), and those of PARTS.
         token_id: row of E.
         position: row of the positional encoding.
         dimension: column of both.
         d_model: the number under the root.
+        added: symbol of what is added for the position.
     """
     n = {name: equation_number(value, bracketed=name != "sum") for name, value in numbers.items()}
+    factor, product = "", ""
+    if numbers["scale"] != 1:
+        paper = np.isclose(numbers["scale"], d_model**0.5)
+        factor = rf"\cdot\sqrt{{{d_model}}}" if paper else rf"\cdot {n['scale']}"
+        product = rf"\\ &= {n['weight']} \cdot {n['scale']} + {n['positional']} "
     return (
-        rf"\begin{{aligned}} x_{{{dimension}}} &= E_{{{token_id},\,{dimension}}}\cdot\sqrt{{{d_model}}} "
-        rf"+ PE_{{{position},\,{dimension}}} \\ &= {n['weight']} \cdot {n['scale']} + {n['positional']} \\ "
+        rf"\begin{{aligned}} x_{{{dimension}}} &= E_{{{token_id},\,{dimension}}}{factor} "
+        rf"+ {added}_{{{position},\,{dimension}}} {product}\\ "
         rf"&= {n['embedding']} + {n['positional']} = \mathbf{{{n['sum']}}} \end{{aligned}}"
     )
 
