@@ -1,6 +1,6 @@
 """The pages of the app. A page is one file here and one entry in PAGES; menu, cards and tests follow from it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -28,6 +28,12 @@ class Page:
 def page_of(file: str) -> Page:
     """The entry of PAGES for a page's `__file__`."""
     return next(page for pages in PAGES.values() for page in pages if page.path.endswith(f"/{Path(file).name}"))
+
+
+def first_page_for(features: Collection[str]) -> Page | None:
+    """The first page of which a model with these features lacks nothing."""
+    pages = (page for section in PAGES.values() for page in section)
+    return next((page for page in pages if set(page.needs) <= set(features)), None)
 
 
 PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(

@@ -11,7 +11,7 @@ from model.checkpoints.store import CheckpointError, available_checkpoints, offe
 from model.checkpoints.translator import Translator
 from model.generation.long_text import one_line
 from model.trace import Trace
-from pages import PAGES, Page, page_of
+from pages import Page, first_page_for, page_of
 from pages.compute.cache import on_cpu
 from pages.compute.queue import answer_move
 from pages.compute.runs import expected_seconds, open_translator, run
@@ -87,8 +87,7 @@ def _check_needs(page: Page, translator: Translator, begins: bool) -> None:
     missing = [need for need in page.needs if need not in translator.features]
     if not missing:
         return
-    pages = (each for section in PAGES.values() for each in section if set(each.needs) <= translator.features)
-    first = next(pages, None)
+    first = first_page_for(translator.features)
     if begins and page.path == HOME.path and first and translator.name in offered_models() and has_menu.get():
         st.switch_page(first.path)
     others = (name for name in available_checkpoints() if name != translator.name)

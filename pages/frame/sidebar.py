@@ -25,8 +25,8 @@ from model.checkpoints.store import (
 )
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
-from pages import PAGES, Page, page_of
-from pages.compute.runs import MOST_NEW_TOKENS, Continuation, Request, open_translator, run
+from pages import PAGES, Page, first_page_for, page_of
+from pages.compute.runs import MOST_NEW_TOKENS, Continuation, Request, load, open_translator, run
 from pages.compute.trace_file import link_to, named_trace_file, target_of
 from pages.compute.view import KINDS, Place
 from pages.frame.changes import kept_changes
@@ -53,8 +53,8 @@ KIND_HELP = (
     "Cross-attention: from the target at the source."
 )
 IGNORED = "This page does not depend on it, unless a temperature τ acts there."
-ARRIVED = "arrived"
-"""in the session: whether it has seen a page"""
+BEGINS = "begins"
+"""in the session: whether it shows its first page, by no link"""
 BEGAN = "began"
 """in the session, of an app with the file of a trace: whether its run was asked for"""
 SEE = "see"
@@ -112,9 +112,9 @@ def current_inputs(file: str) -> Inputs:
 
 def _sidebar(page: Page, address: str) -> Inputs:
     notes = drop_non_finite_numbers()
-    begins = not st.query_params and ARRIVED not in st.session_state
-    st.session_state[ARRIVED] = True
-    _go_to_trace_file()
+    st.session_state.setdefault(BEGINS, not st.query_params)
+    _go_to_trace_file(page)
+    begins, st.session_state[BEGINS] = st.session_state[BEGINS], False
     _go_to_linked_place()
     if page.path.endswith("learn.py"):
         take_place()
@@ -233,14 +233,18 @@ def _go_to_linked_place() -> None:
         st.session_state.update(zip(("layer", "head", "cell_query", "cell_key"), map(int, numbers), strict=False))
 
 
-def _go_to_trace_file() -> None:
+def _go_to_trace_file(page: Page) -> None:
     """On a first visit by no link: ask for the run in the file that the app was started with."""
     state, file = st.session_state, named_trace_file()
     if file is None or BEGAN in state:
         return
     state[BEGAN] = True
     if not st.query_params:
-        st.query_params.update(link_to(file) | {"target": TARGETS[target_of(file)]})
+        link = link_to(file) | {"target": TARGETS[target_of(file)]}
+        features = load(file.checkpoint, available_devices()[0]).features
+        if not set(page.needs) <= features and (other := first_page_for(features)):
+            st.switch_page(other.path, query_params=link)
+        st.query_params.update(link)
         # As after `drop_non_finite_numbers`: only another run takes the controls' values from these.
         st.rerun()
 

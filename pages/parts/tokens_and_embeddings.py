@@ -162,7 +162,7 @@ def titles_of(translator: Translator, embedded: Embedded) -> dict[str, str]:
     """What the model's embedding, what is added to it, and the sum are called in the charts."""
     scale, width = translator.embedding_scale, embedded.embedding.shape[-1]
     factor = "√d_model" if np.isclose(scale, width**0.5) else "" if scale == 1 else f"{scale:.4g}"
-    added = "position and token type" if ADDED_TYPES in translator.features else "positional encoding"
+    added = "position and type" if ADDED_TYPES in translator.features else "positional encoding"
     added = added if embedded.positional.any() else "no positional encoding"
     return sum_titles(factor, added, embedded.norm is not None)
 

@@ -7,7 +7,7 @@ import pytest
 
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from pages import PAGES
-from pages.compute.trace_file import link_to, open_trace_file
+from pages.compute.trace_file import TRACE_VARIABLE, link_to, open_trace_file
 from pages.frame import command_line
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family, save_marian
 from tests.model.checkpoints.huggingface.rxnmapper import FOLDER as RXNMAPPER
@@ -211,19 +211,26 @@ def test_each_token_of_a_chat_says_its_role(open_model_page):
     assert table["kind"].tolist()[at] == "special token"
 
 
-def test_the_file_of_a_chat_is_asked_for_as_a_chat(models, tmp_path, monkeypatch):
+def test_the_file_of_a_chat_is_asked_for_as_a_chat(models, open_app, tmp_path, monkeypatch):
     monkeypatch.setenv(MODELS_VARIABLE, models["Chat"])
     opened = load_checkpoint(models["Chat"], "cpu")
     opened.trace(opened.tokenizer.wrap_in_chat("A dog runs."), max_new_tokens=4).save(tmp_path / "chat.npz")
     file = open_trace_file(str(tmp_path / "chat.npz"))
     assert (file.request.source, file.request.chat) == ("A dog runs.", True)
     assert link_to(file)["chat"] == "true"
+    monkeypatch.setenv(TRACE_VARIABLE, str(tmp_path / "chat.npz"))
+    app = open_app()
+    assert not app.exception
+    assert [title.value for title in app.title] == ["Continue a text"]
+    assert "arrays are equal, bit for bit" in said(app)
+    assert app.toggle(key="chat").value
+    open_trace_file.cache_clear()
 
 
 @pytest.mark.parametrize(
     ("name", "rows"),
     [
-        ("BERT", ["embedding", "+ position and token type", "= sum, before a norm"]),
+        ("BERT", ["embedding", "+ position and type", "= sum, before a norm"]),
         ("GPT-2", ["embedding", "+ positional encoding", "= input of layer 0"]),
         ("Llama, grouped", ["embedding", "+ no positional encoding", "= input of layer 0"]),
         ("Marian", ["embedding × √d_model", "+ positional encoding", "= input of layer 0"]),
