@@ -11,6 +11,7 @@ from model.checkpoints.translator import Translator
 from model.hooks import recording
 from model.interventions import applied
 from model.network.batch import pad_batch
+from model.network.config import PAD
 from model.trace import Array, Trace
 
 RESULTS = ("scaled", "mask", "pattern")
@@ -88,7 +89,7 @@ def run_padded(translator: Translator, trace: Trace, kind: str, layer: int, pads
 def _run_batch(translator: Translator, trace: Trace, pads: int) -> tuple[list[int], _Parts, Array]:
     """The longer first text; the sentence's own rows of each result by (kind, layer); its logits."""
     model, longer = translator.model, longer_texts(trace, pads)
-    batches = padded_texts(trace, longer, model.output.weight.device)
+    batches = padded_texts(trace, longer, model.output.weight.device, translator.tokenizer.pad)
     paths = {address: path for address, (path, _) in model.attentions().items()}
     points = [f"{path}.{name}" for path in paths.values() for name in RESULTS]
     with applied(model, trace.interventions), recording(model, [*points, "logits"]) as activations:
@@ -105,10 +106,12 @@ def longer_texts(trace: Trace, pads: int) -> list[list[int]]:
     return [_repeat(stream.tokens.ids, len(stream.tokens) + pads) for stream in trace.streams.values()]
 
 
-def padded_texts(trace: Trace, longer: Sequence[Sequence[int]], device: torch.device | str) -> list[torch.Tensor]:
+def padded_texts(
+    trace: Trace, longer: Sequence[Sequence[int]], device: torch.device | str, pad: int = PAD
+) -> list[torch.Tensor]:
     """What the model reads, (2, position) for each stream: the trace's own text, padded, and the longer one."""
     own = [list(stream.tokens.ids) for stream in trace.streams.values()]
-    return [pad_batch([ids, list(other)], device) for ids, other in zip(own, longer, strict=True)]
+    return [pad_batch([ids, list(other)], device, pad) for ids, other in zip(own, longer, strict=True)]
 
 
 def _repeat(ids: Sequence[int], length: int) -> list[int]:

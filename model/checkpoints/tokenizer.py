@@ -40,6 +40,8 @@ class Tokenizer:
     """no token stands between two texts"""
     chats = False
     """no message can be wrapped in a chat template"""
+    pad = PAD
+    """id of what fills up a batch"""
     unknown = UNK
     """id of what stands for characters without a piece"""
 

@@ -27,7 +27,7 @@ def token_batches(lengths: Sequence[int], max_tokens: int, seed: str) -> list[li
     return batches
 
 
-def pad_batch(sentences: list[list[int]], device: torch.device | str | None = None) -> Tensor:
-    """Token ids of unequal length -> (batch, longest), padded with PAD."""
+def pad_batch(sentences: list[list[int]], device: torch.device | str | None = None, pad: int = PAD) -> Tensor:
+    """Token ids of unequal length -> (batch, longest), padded with the token `pad`."""
     longest = max(map(len, sentences))
-    return torch.tensor([s + [PAD] * (longest - len(s)) for s in sentences], device=device)
+    return torch.tensor([s + [pad] * (longest - len(s)) for s in sentences], device=device)

@@ -73,12 +73,7 @@ def _rows_before(activations: dict[str, Array], path: str, n: int) -> Array:
 
 
 def padding(case: Case) -> float | None:
-    """Claim 7: the run alone against the run in a padded batch; infinite where a pad gets weight.
-
-    None for a model of others: which token pads is its own affair.
-    """
-    if not case.own_layers:
-        return None
+    """Claim 7: the run alone against the run in a padded batch; infinite where a pad gets weight."""
     pads = min(room_for_pads(case.translator, case.trace), MOST_PADS)
     if pads < 1 or not case.position_free:
         return None

@@ -244,3 +244,10 @@ def test_what_is_added_to_an_embedding_is_called_what_it_is(name, rows, open_mod
     assert (r"\cdot\sqrt{32}" in equation) == (name == "Marian")
     assert ("(P + T)" in equation) == (name == "BERT")
     assert r"\cdot 1 " not in equation
+
+
+@pytest.mark.parametrize("name", ["BERT", "Marian", "Llama, grouped"])
+def test_pads_in_a_batch_get_no_weight(name, open_model_page):
+    app = open_model_page("pages/masks.py", name)
+    assert not app.exception
+    assert "Largest weight on a pad, over all heads of all attentions: **exactly 0**" in words(app)

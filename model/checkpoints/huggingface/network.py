@@ -89,6 +89,8 @@ class HookedModel(Network):
             )
         self.separator: int | None = None
         """id of the token between two texts, where the model has an embedding for each: see `Vocabulary`"""
+        self.pad = 0
+        """id of what fills up a batch"""
         self.notes: list[str] = []
         """what could not be read, in sentences for the screen"""
         self._address(calls)
@@ -130,10 +132,14 @@ class HookedModel(Network):
         return self.logits(logits)
 
     def run(self, *texts: Tensor) -> Any:
-        """What transformers' model returns for token ids (batch, position)."""
-        if self.separator is None:
-            return call_model(self.model, texts)
-        return call_model(self.model, texts, token_type_ids=number_segments(texts[0], self.separator))
+        """What transformers' model returns for token ids (batch, position); in a batch of several, pads at the end of
+        a text are masked."""
+        options = {}
+        if len(texts[0]) > 1:
+            options["attention_mask"] = (texts[0] != self.pad).flip(-1).cumsum(-1).flip(-1).clamp(max=1)
+        if self.separator is not None:
+            options["token_type_ids"] = number_segments(texts[0], self.separator)
+        return call_model(self.model, texts, **options)
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

@@ -58,6 +58,12 @@ class Vocabulary:
         return None if unknown in (self.start, self.end) else unknown
 
     @property
+    def pad(self) -> int:
+        """Id of what fills up a batch; any token will do where there is none of its own, because it is masked."""
+        known = (getattr(self._tokenizer, f"{name}_token_id", None) for name in ("pad", "eos"))
+        return next((token for token in known if token is not None), 0)
+
+    @property
     def separator_token(self) -> str:
         """What to type between two texts."""
         return self._tokenizer.sep_token

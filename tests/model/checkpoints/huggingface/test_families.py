@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
+from model.analysis.padded_batch import run_padded
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.huggingface.opened import ForeignCheckpoint
 from model.interventions import (
@@ -255,3 +256,14 @@ def test_a_copy_has_hooks_of_its_own() -> None:
     assert trace.logits.dtype == np.float64
     assert prove(double, trace)[1].error < 1e-12
     assert np.array_equal(traced("ALBERT").logits, model.trace(SOURCE).logits)
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Llama, grouped", "BERT", "RoBERTa", "ModernBERT", "T5", "BART", "Marian"])
+def test_a_text_in_a_padded_batch_is_the_same_text(name: str) -> None:
+    trace = traced(name)
+    for kind in trace.kinds:
+        padded = run_padded(opened(name), trace, kind.name, 1, 3)
+        assert padded.pad_weight == 0
+        assert not padded.mask[:, :, -3:].any()
+        assert padded.largest_difference < 1e-3
+        assert padded.logits_difference < 1e-3 * np.abs(trace.logits).max()
