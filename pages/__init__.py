@@ -169,10 +169,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 icon=":material/thermostat:",
                 summary="Make attention sharper or flatter, live, and see why the paper divides the scores by √d_k.",
                 look_for="Lower τ and each row concentrates on one key; raise it and the row spreads over all keys.",
-                needs=(
-                    "rows of attention weights that sum to 1",
-                    "probabilities of tokens, from an output that could be read",
-                ),
+                needs=("rows of attention weights that sum to 1",),
             ),
             Page(
                 path="pages/layer_by_layer.py",

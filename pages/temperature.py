@@ -5,6 +5,7 @@ import streamlit as st
 from model.analysis.distributions import entropy
 from model.analysis.softmax import one_hot_weights, product_statistics, softmax_at, uniform_weights
 from model.analysis.view_arrays import head_arrays
+from model.checkpoints.checkpoint import LOGITS
 from model.interventions import AttentionTemperature
 from model.network.attention import MultiHeadAttention
 from pages.frame.open_page import open_page
@@ -27,6 +28,8 @@ TABS = {
     "Divided by √d_k": show_scaling,
     "Many temperatures": show_many,
 }
+WITH_PROBABILITIES = ("Divided by √d_k", "Many temperatures")
+"""tabs that compare what the model writes, and how sure it is"""
 
 view = open_page(__file__)
 attention, head = view.attention, view.head
@@ -54,7 +57,8 @@ explain(
     r"H_i = -\sum_j w_{ij} \log_2 w_{ij}",
     "3.2.1 and footnote 4",
 )
-tabs(TABS, "part", view, row)
+gives = LOGITS in view.translator.features
+tabs({name: show for name, show in TABS.items() if gives or name not in WITH_PROBABILITIES}, "part", view, row)
 show_code(
     MultiHeadAttention._explicit,
     AttentionTemperature,

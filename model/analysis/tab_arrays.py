@@ -58,6 +58,15 @@ def target_arrays(before: Trace, after: Trace) -> dict[str, Array]:
     }
 
 
+def vector_arrays(before: Trace, after: Trace) -> dict[str, Array]:
+    """What two runs on the same text hand on for each token after the last layer, and the angle between the two
+    vectors, in degrees."""
+    first, second = (list(trace.streams.values())[-1].final.astype(np.float64) for trace in (before, after))
+    lengths = np.linalg.norm(first, axis=-1) * np.linalg.norm(second, axis=-1)
+    cosine = ((first * second).sum(axis=-1) / lengths).clip(-1, 1)
+    return {"vectors_before": first, "vectors_after": second, "degrees": np.degrees(np.arccos(cosine))}
+
+
 def lift_arrays(before: Trace, after: Trace, kind: str, layer: int) -> dict[str, Array]:
     """`target_arrays`, and the weight that each head then puts on later positions."""
     return {**target_arrays(before, after), "future_mass": future_mass(after.attention(kind, layer).pattern)}

@@ -6,7 +6,7 @@ from pathlib import Path
 import streamlit as st
 
 from model.analysis.distributions import entropy
-from model.checkpoints.checkpoint import LONG_TRACE_TOKENS, TRACE_TOKENS
+from model.checkpoints.checkpoint import LOGITS, LONG_TRACE_TOKENS, TRACE_TOKENS
 from model.checkpoints.store import CheckpointError, available_checkpoints, offered_models
 from model.checkpoints.translator import Translator
 from model.generation.long_text import one_line
@@ -151,8 +151,11 @@ def _show_effect(inputs: Inputs, before: Trace, after: Trace) -> None:
     spread = [float(entropy(pattern).mean()) for pattern in patterns]
     with inputs.effect:
         explained = f"Mean entropy of this head's rows, τ = 1 → {inputs.tau:g}. {define('entropy')}"
-        st.caption(f"Head {place.head}: **{spread[0]:.2f} → {spread[1]:.2f} bits**. The model writes:", help=explained)
-        st.html(word_diff(before.translation, after.translation))
+        writes = LOGITS in inputs.translator.features
+        said = f"Head {place.head}: **{spread[0]:.2f} → {spread[1]:.2f} bits**."
+        st.caption(f"{said} The model writes:" if writes else said, help=explained)
+        if writes:
+            st.html(word_diff(before.translation, after.translation))
 
 
 def _say_temperature(inputs: Inputs) -> None:
@@ -160,7 +163,8 @@ def _say_temperature(inputs: Inputs) -> None:
     with st.container(key="at-work"):
         if inputs.tau != 1:
             where = inputs.place.in_words(inputs.scope)
-            again = "" if inputs.request.target is not None else ", and wrote its text again"
+            writes = inputs.request.target is None and inputs.translator and LOGITS in inputs.translator.features
+            again = ", and wrote its text again" if writes else ""
             st.caption(f":material/thermostat: τ = {inputs.tau:g} in {where}: the model ran again with it{again}.")
 
 

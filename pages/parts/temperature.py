@@ -9,6 +9,7 @@ import streamlit as st
 
 from model.analysis import tab_arrays as tab
 from model.analysis.softmax import one_hot_weights, softmax_at
+from model.checkpoints.checkpoint import LOGITS
 from model.interventions import Intervention
 from model.trace import Trace
 from pages.compute.runs import rerun, run
@@ -21,10 +22,10 @@ from pages.widgets.export import export_tab
 from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
 from viz.charts.masks import probability_bars
-from viz.charts.temperature import entropy_chart, live_payload, row_panels
+from viz.charts.temperature import angle_bars, entropy_chart, live_payload, row_panels
 from viz.drawing import Drawing
 from viz.latex import signed
-from viz.tokens import labels, numbered
+from viz.tokens import as_markdown, labels, numbered
 
 CURVE = np.logspace(-2, 2, 81)
 PANELS = (0.05, 0.5, 1.0, 2.0, 20.0)
@@ -86,11 +87,30 @@ def show_run_again(view: View, row: int) -> None:
         return
     plain = run_plain(view)
     st.markdown(f"**Rerun** with τ = {view.tau:g}; before: τ = 1, as trained.")
+    if LOGITS not in view.translator.features:
+        show_vectors(view, plain)
+        return
     show_texts({"Before, τ = 1": plain.translation, f"After, τ = {view.tau:g}": view.trace.translation})
     show_probabilities(view, plain, view.trace.interventions, ("τ = 1", f"τ = {view.tau:g}"))
     before, after = (rerun(view.translator, plain, changes) for changes in ((), view.trace.interventions))
     st.markdown(_agreement(view, before, after))
     export_tab(view, f"before-and-after-tau-{view.tau:g}", Call(tab.target_arrays, before, after))
+
+
+def show_vectors(view: View, plain: Trace) -> None:
+    """What a model without probabilities hands on: the vector of each token, before and after."""
+    call = Call(tab.vector_arrays, plain, view.trace)
+    degrees = call.result["degrees"]
+    tokens = numbered(list(plain.streams.values())[-1].tokens.labels)
+    bars = angle_bars(tokens, degrees)
+    chart(bars, key="temperature-vectors", alt="Angle between each token's vectors before and after, in degrees")
+    st.caption(
+        "This model gives a vector for each token, and no probabilities. Drawn: the angle by which the temperature "
+        f"turns this vector, as it leaves the last layer. Mean {degrees.mean():.2f}°; largest {degrees.max():.2f}°, at "
+        f"{as_markdown(tokens[int(degrees.argmax())])}."
+    )
+    st.markdown(_agreement(view, plain, view.trace))
+    export_tab(view, f"before-and-after-tau-{view.tau:g}", call)
 
 
 def show_texts(texts: Mapping[str, str]) -> None:

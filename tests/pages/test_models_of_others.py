@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
+from model.interventions import AttentionTemperature
 from pages import PAGES
 from pages.compute.trace_file import TRACE_VARIABLE, link_to, open_trace_file
 from pages.frame import command_line
@@ -251,3 +253,20 @@ def test_pads_in_a_batch_get_no_weight(name, open_model_page):
     app = open_model_page("pages/masks.py", name)
     assert not app.exception
     assert "Largest weight on a pad, over all heads of all attentions: **exactly 0**" in words(app)
+
+
+def test_a_temperature_turns_the_vectors_of_a_model_without_probabilities(models, open_model_page):
+    app = open_model_page("pages/temperature.py", HEADLESS, tau="0.5", scope="Everywhere")
+    assert not app.exception
+    assert "The model writes" not in words(app)
+    opened = load_checkpoint(models[HEADLESS], "cpu")
+    runs = [opened.trace(SENTENCE, interventions=each) for each in ((), (AttentionTemperature(0.5),))]
+    before, after = (run.streams["encoder"].final.astype(float) for run in runs)
+    wanted = [np.corrcoef(np.r_[a, -a], np.r_[b, -b])[0, 1] for a, b in zip(before, after, strict=True)]
+    drawn = numbers(figure(app, "temperature-vectors")["data"][0]["y"])
+    np.testing.assert_allclose(np.cos(np.radians(drawn)), wanted, atol=1e-5)
+    assert drawn.max() > 1
+    for part in ("One row", "Move the query"):
+        app = open_model_page("pages/temperature.py", HEADLESS, part=part)
+        assert not app.exception
+        assert holds(app) == 3

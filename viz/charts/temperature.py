@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from viz.bars import position_bars
+from viz.bars import position_bars, position_chart
 from viz.canvas.matrices import Axis, Matrix, encode
 from viz.figure import LEGEND_ABOVE, TITLE_LEFT, band, curve, figure, grid, hline, text, vline
 from viz.theme import OKABE_ITO, WEIGHTS
@@ -81,6 +81,18 @@ def _runs(flags: Array) -> list[tuple[int, int]]:
     """First and last position of each stretch of True."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(int)))
     return [(int(start), int(end) - 1) for start, end in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def angle_bars(tokens: Sequence[str], degrees: Array) -> go.Figure:
+    """How far a change has turned the vector of each token.
+
+    Args:
+        tokens: names, plain text.
+        degrees: (token,) between the vectors before and after the change.
+    """
+    series = {"turned by": (degrees, {"color": OKABE_ITO[1]})}
+    titles = ("token", "angle, in degrees")
+    return position_chart(tokens, series, 300, titles, yaxis={"rangemode": "tozero"}, number=".4f", unit="°")
 
 
 def entropy_chart(taus: Array, row: Array, head: Array, visible: int, run_tau: float) -> go.Figure:
