@@ -187,6 +187,18 @@ def largest(run: LongRun, place: Place, heads: slice, rows: Span, columns: Span,
     return torch.cat(parts, dim=1).numpy()
 
 
+def pooled_heads(run: LongRun) -> Array:
+    """All heads, with no more than SMALL rows and columns each: (layers, heads, rows, columns)."""
+    kind, whole, size = run.kinds[0], (0, len(run)), square_size(len(run), SMALL)
+    return np.stack([largest(run, (kind.name, each), slice(None), whole, whole, size) for each in kind.layers])
+
+
+def pooled_head(run: LongRun, place: Place, head: int, tau: float = 1.0) -> Array:
+    """One head, with no more than CELLS rows and columns."""
+    whole, size = (0, len(run)), square_size(len(run), CELLS)
+    return largest(run, place, slice(head, head + 1), whole, whole, size, tau)[0]
+
+
 def square_size(length: int, cells: int) -> int:
     """How many neighbours a cell stands for, so that no more than `cells` remain."""
     return -(-length // cells)
@@ -279,14 +291,11 @@ def long_arrays(
 ) -> dict[str, Array]:
     """What the tab "Long text" draws: all heads and one head, pooled, and a window of that head as it is."""
     run, place = long_run(checkpoint, text), (kind, layer)
-    whole, opened = (0, len(run)), open_window(run, place, head, window, tau)
-    size, small = (square_size(len(run), cells) for cells in (CELLS, SMALL))
+    opened = open_window(run, place, head, window, tau)
     return {
         "ids": np.array(run.tokens.ids),
-        "all_heads": np.stack(
-            [largest(run, (kind, each), slice(None), whole, whole, small) for each in run.kinds[0].layers]
-        ),
-        "head": largest(run, place, slice(head, head + 1), whole, whole, size, tau)[0],
+        "all_heads": pooled_heads(run),
+        "head": pooled_head(run, place, head),
         "window": opened.weights,
         "before_the_window": opened.before,
         "after_the_window": opened.after,

@@ -100,33 +100,39 @@ def _run(checkpoint: Checkpoint, text: str) -> LongRun:
 @shared_result("Reading all heads …")
 def _all_heads(checkpoint: Checkpoint, text: str) -> Array:
     """(layers, heads, rows, columns)"""
-    run = _run(checkpoint, text)
-    whole, size = (0, len(run)), long.square_size(len(run), long.SMALL)
-    kind = run.kinds[0]
-    return np.stack([long.largest(run, (kind.name, each), slice(None), whole, whole, size) for each in kind.layers])
+    return long.pooled_heads(_run(checkpoint, text))
 
 
 @shared_result()
 def _whole_head(checkpoint: Checkpoint, text: str, place: Place, head: int) -> Array:
     """(rows, columns)"""
-    run = _run(checkpoint, text)
-    whole, size = (0, len(run)), long.square_size(len(run), long.CELLS)
-    return long.largest(run, place, slice(head, head + 1), whole, whole, size)[0]
+    return long.pooled_head(_run(checkpoint, text), place, head)
 
 
 def _show_all_heads(view: View, text: str) -> Drawing:
     run, values = _run(view.translator, text), _all_heads(view.translator, text)
-    size, n = long.square_size(len(run), long.SMALL), len(run)
-    groups = tuple(tuple(range(start, min(start + size, n))) for start in range(0, n, size))
-    names = group_texts(run.tokens.labels, groups)
-    names = numbered_spans(names, size) if size > 1 else names
-    seen = long.allowed(run, (view.kind, 0), (0, n), (0, n), size)
-    title = f"{view.trace.checkpoint} {view.trace.checkpoint_hash[:8]}, long text of {n} tokens"
-    group = Group(view.kind, KINDS[view.kind], values, names, names, seen, pool=size)
-    payload = mosaic([group], (view.kind, view.layer, view.head), title=title)
+    title = f"{view.trace.checkpoint} {view.trace.checkpoint_hash[:8]}, long text of {len(run)} tokens"
+    payload = heads_payload(run, title, view.layer, view.head, values)
     return mosaic_picture(
         payload, HEADS, lambda _kind, layer, head: controls.set_controls({"layer": layer, "head": head})
     )
+
+
+def heads_payload(run: LongRun, title: str, layer: int, head: int, values: Array | None = None) -> bytes:
+    """All heads for viz.canvas.mosaic; `values`: from `pooled_heads`, if they are known."""
+    kind, n, size = run.kinds[0].name, len(run), long.square_size(len(run), long.SMALL)
+    groups = tuple(tuple(range(start, min(start + size, n))) for start in range(0, n, size))
+    names = group_texts(run.tokens.labels, groups)
+    names = numbered_spans(names, size) if size > 1 else names
+    seen = long.allowed(run, (kind, 0), (0, n), (0, n), size)
+    found = long.pooled_heads(run) if values is None else values
+    return mosaic([Group(kind, KINDS[kind], found, names, names, seen, pool=size)], (kind, layer, head), title=title)
+
+
+def head_payload(run: LongRun, place: Place, head: int) -> bytes:
+    """The whole of one head for viz.canvas.long_map."""
+    whole = (0, len(run))
+    return long_map([_look(run, place, long.pooled_head(run, place, head), whole, whole)], labels(run.tokens.labels))
 
 
 @st.fragment

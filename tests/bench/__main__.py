@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from model.checkpoints.store import DEFAULT_CHECKPOINT
-from tests.bench import coldstart, growth, peers, recording, speed, views, whole_pages
+from tests.bench import coldstart, growth, long_text, peers, recording, speed, views, whole_pages
 from tests.bench.report import write_section
 from tests.bench.speed import print_lines
 from tests.bench.table import Row, markdown, text
@@ -48,6 +48,12 @@ PARTS = {
         "Growth with the length of the sentence",
         "The exponent with which time and memory grow from 128 to 512 tokens.",
         growth.growth,
+    ),
+    "long": Part(
+        "Long text",
+        "One run of everyday-lm, all of its heads in one picture, and one head that is dragged and zoomed. BertViz and "
+        "attnview get the weights of a trace; at 256 tokens BertViz's picture is not painted after ten minutes.",
+        long_text.long_text,
     ),
     "coldstart": Part(
         "From the start of the server to the first picture",

@@ -1,0 +1,206 @@
+"""All heads of a long text: from the run's queries and keys to the painted picture, beside others where they answer.
+
+BertViz and attnview get the weights of a trace. Beyond OTHERS they are not tried: BertViz's picture of 48 heads at 256
+tokens is not painted after ten minutes.
+"""
+
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from model.analysis import long_run as long
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.store import load_checkpoint
+from pages.parts.long_text import head_payload, heads_payload
+from tests.bench.browser import chromium, window
+from tests.bench.growth import exponent
+from tests.bench.peers import Picture, paint_time
+from tests.bench.standalone import Page, bertviz_page, component_page
+from tests.bench.table import Row
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+CHECKPOINT = "everyday-lm"
+LENGTHS = (256, 512, 1024, 2048, 4096)
+OTHERS = {"BertViz": 64, "attnview": 512}
+"""tokens of the longest text that each is tried with"""
+ROUNDS = 3
+HEADS_AT_2048, FRAME, MEMORY, BYTES = 1.5, 50, 1500, 2.0
+"""seconds, milliseconds, MB and MB: the most at 2,048 tokens"""
+KEEP = "(data) => { window.picture = data; }"
+WRITE = "document.open(); document.write(window.picture); document.close();"
+FRAMES = """
+async (count) => {
+  const marks = document.querySelector(".long_map canvas.marks");
+  const box = marks.getBoundingClientRect();
+  const at = { clientX: box.left + 0.6 * box.width, clientY: box.top + 0.6 * box.height, bubbles: true, pointerId: 1 };
+  marks.setPointerCapture = () => {};
+  const frame = () => new Promise((done) => requestAnimationFrame(() => done()));
+  const times = [];
+  const timed = async (act) => {
+    await frame();
+    const began = performance.now();
+    act();
+    const channel = new MessageChannel();
+    await new Promise((done) => { channel.port1.onmessage = done; channel.port2.postMessage(null); });
+    times.push(performance.now() - began);
+  };
+  for (let i = 0; i < count; i += 1) {
+    const zoom = { ...at, ctrlKey: true, deltaY: i % 2 ? 30 : -45, cancelable: true };
+    await timed(() => marks.dispatchEvent(new WheelEvent("wheel", zoom)));
+  }
+  marks.dispatchEvent(new PointerEvent("pointerdown", at));
+  for (let i = 1; i < count; i += 1) {
+    await timed(() => marks.dispatchEvent(new PointerEvent("pointermove", { ...at, clientX: at.clientX - 3 * i })));
+  }
+  return times;
+}
+"""
+
+
+def long_text(_checkpoint: str, lengths: Sequence[int] = LENGTHS, rounds: int = ROUNDS) -> Iterator[Row]:
+    """A row for each length and quantity, and the exponents of their growth."""
+    checkpoint = load_checkpoint(CHECKPOINT, "cpu")
+    text = _text(checkpoint, max(lengths))
+    times: dict[str, dict[int, float]] = {"run": {}, "all heads": {}}
+    with chromium() as browser:
+        for name, n in OTHERS.items():
+            yield _beside(browser, checkpoint, _first_tokens(checkpoint, text, n), name)
+        for n in lengths:
+            part = _first_tokens(checkpoint, text, n)
+            before = _memory()
+            with _peak() as peak:
+                runs = [_timed(lambda part=part: long.long_run(checkpoint, part)) for _ in range(rounds)]
+                run = runs[-1][1]
+                built = [_timed(lambda run=run: heads_payload(run, checkpoint.name, 0, 0)) for _ in range(rounds)]
+                head, payload = head_payload(run, (run.kinds[0].name, 2), 1), built[-1][1]
+            seconds = statistics.median(each for each, _ in built)
+            times["run"][n], times["all heads"][n] = statistics.median(each for each, _ in runs), seconds
+            paint = statistics.median(_paint(browser, "mosaic", payload) for _ in range(rounds))
+            frames = _frames(browser, head)
+            limits = n == 2048
+            yield Row(f"run, {len(run):,} tokens", f"{times['run'][n]:.2f} s, {run.bytes / 1e6:.0f} MB of q and k")
+            yield Row(
+                f"all {sum(len(each) for each in run.q.values())} heads after the run, {n:,} tokens",
+                f"{seconds:.2f} s built + {1000 * paint:.0f} ms painted",
+                "",
+                seconds + paint,
+                HEADS_AT_2048 if limits else None,
+                unit="s",
+            )
+            yield Row(
+                f"memory besides the model, {n:,} tokens",
+                "",
+                "",
+                peak() - before,
+                MEMORY if limits else None,
+                unit="MB",
+            )
+            sent = (len(payload) + len(head)) / 1e6
+            yield Row(f"sent to the browser, {n:,} tokens", "", "", sent, BYTES if limits else None, unit="MB")
+            slow = float(np.quantile(frames, 0.95))
+            median = f"{statistics.median(frames):.0f} ms in the middle"
+            yield Row(
+                f"a frame of panning or zooming, 95th percentile, {n:,} tokens", median, "", slow, FRAME, unit="ms"
+            )
+    for name, found in times.items():
+        yield Row(
+            f"time of {name} grows as tokens to the power of",
+            f"{sorted(found)[-3]:,} to {max(found):,} tokens",
+            "",
+            exponent(found),
+            unit="",
+        )
+
+
+def _text(checkpoint: Checkpoint, tokens: int) -> str:
+    text = example = long.example_text(checkpoint)
+    while len(checkpoint.tokenizer.encode(text)) < tokens:
+        text = f"{text} {example}"
+    return text
+
+
+def _timed(work: Callable[[], object]) -> tuple[float, object]:
+    began = time.perf_counter()
+    result = work()
+    return time.perf_counter() - began, result
+
+
+def _paint(browser: "Browser", name: str, payload: bytes) -> float:
+    page = Picture(lambda: payload, name).page(payload)
+    return paint_time(browser, [page, page])
+
+
+def _frames(browser: "Browser", payload: bytes) -> list[float]:
+    """Milliseconds of each frame while the picture is zoomed and dragged."""
+    page, opened = component_page("long_map", payload), window(browser)
+    try:
+        opened.set_content(page.libraries)
+        opened.evaluate(page.prepare, page.data)
+        opened.evaluate(f"() => {{ {page.draw} }}")
+        return opened.evaluate(FRAMES, 40)
+    finally:
+        opened.context.close()
+
+
+def _beside(browser: "Browser", checkpoint: Checkpoint, text: str, name: str) -> Row:
+    import attnview
+    import torch
+    from bertviz import model_view
+
+    trace = checkpoint.trace(text)
+    weights, tokens = [attention.pattern for attention in trace.attentions.values()], list(trace.tgt_tokens)
+    build = {
+        "BertViz": lambda: (
+            model_view([torch.tensor(layer[None]) for layer in weights], tokens, html_action="return").data
+        ),
+        "attnview": lambda: attnview.render_html(np.concatenate(weights), tokens=tokens),
+    }[name]
+    run = long.long_run(checkpoint, text)
+    built, payload = _timed(lambda: heads_payload(run, checkpoint.name, 0, 0))
+    ours = built + _paint(browser, "mosaic", payload)
+    seconds, html = _timed(build)
+    page = bertviz_page(html) if name == "BertViz" else Page("<body>", html, KEEP, WRITE)
+    theirs = seconds + paint_time(browser, [page])
+    sizes = [len(sent) / 1e6 for sent in (payload, html.encode())]
+    return Row(
+        f"all heads beside {name}, {len(tokens)} tokens",
+        f"{ours:.2f} s, {sizes[0]:.2f} MB",
+        f"{theirs:.2f} s, {sizes[1]:.1f} MB",
+        theirs / ours,
+        least=True,
+    )
+
+
+def _first_tokens(checkpoint: Checkpoint, text: str, n: int) -> str:
+    return checkpoint.tokenizer.decode(checkpoint.tokenizer.encode(text)[: n - 1])
+
+
+def _memory() -> float:
+    """Resident MB of this process."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
+class _peak:
+    """Inside the block, the most memory that was resident."""
+
+    def __enter__(self) -> Callable[[], float]:
+        self.most, self.done = _memory(), threading.Event()
+        self.thread = threading.Thread(target=self._watch)
+        self.thread.start()
+        return lambda: self.most
+
+    def __exit__(self, *_: object) -> None:
+        self.done.set()
+        self.thread.join()
+
+    def _watch(self) -> None:
+        while not self.done.wait(0.005):
+            self.most = max(self.most, _memory())
