@@ -157,8 +157,8 @@ def show_jacobian(view: View) -> None:
     chart(second, key="gradients-jacobian-size", alt="Largest eigenvalue and Frobenius norm over temperature")
     st.markdown(_describe_jacobian(view, row, tau))
     st.caption(
-        "diag(p) − p pᵀ, recomputed from the scores of this run, x = scores / √d_k. Colours from −0.25 to 0.25, the "
-        "most that an element can be. "
+        "diag(p) − p pᵀ, recomputed from the scores of this run, x = scores / √d_k. Colours go up to the largest "
+        f"element, {np.abs(found.matrix).max():.3g}; none can be larger than 0.25. "
         "A raised score raises its own weight (diagonal, red) and lowers the others (blue); each row and column sums "
         "to 0. Both curves fall to 0 where all weight is on one key: there the softmax passes no gradient. For many "
         "equal weights they fall to 1/n and about 1/√n."

@@ -52,7 +52,7 @@ PARTS = {
     "long": Part(
         "Long text",
         "One run of everyday-lm, all of its heads in one picture, and one head that is dragged and zoomed. BertViz and "
-        "attnview get the weights of a trace; at 256 tokens BertViz's picture is not painted after ten minutes.",
+        "attnview get the weights of a trace.",
         long_text.long_text,
     ),
     "coldstart": Part(

@@ -1,7 +1,6 @@
 """All heads of a long text: from the run's queries and keys to the painted picture, beside others where they answer.
 
-BertViz and attnview get the weights of a trace. Beyond OTHERS they are not tried: BertViz's picture of 48 heads at 256
-tokens is not painted after ten minutes.
+BertViz and attnview get the weights of a trace, so they are tried up to OTHERS tokens.
 """
 
 import statistics
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "everyday-lm"
 LENGTHS = (256, 512, 1024, 2048, 4096)
-OTHERS = {"BertViz": 64, "attnview": 512}
+OTHERS = {"BertViz": 256, "attnview": 256}
 """tokens of the longest text that each is tried with"""
 ROUNDS = 3
 HEADS_AT_2048, FRAME, MEMORY, BYTES = 1.5, 50, 1500, 2.0

@@ -34,11 +34,15 @@ LAYER = 2
 WARMING = 20
 """tokens of the picture that a window draws first, so that its scripts are compiled"""
 PAINTED = """
-(draw) => new Promise((done) => {
+(draw) => new Promise((done, failed) => {
   const [work, channel] = [new Function(draw), new MessageChannel()];
   requestAnimationFrame(() => {
     const began = performance.now();
-    work();
+    try {
+      work();
+    } catch (error) {
+      failed(error);
+    }
     channel.port1.onmessage = () => done(performance.now() - began);
     channel.port2.postMessage(null);
   });

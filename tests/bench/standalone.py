@@ -49,6 +49,6 @@ def component_page(name: str, payload: bytes) -> Page:
         f'<!DOCTYPE html><meta charset="utf-8"><style>{style}</style><body><script type="module">{module}</script>',
         base64.b64encode(payload).decode(),
         "(data) => { window.picture = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0)).buffer; }",
-        f"document.body.innerHTML = '<div class=\"{name}\"></div>';"
+        f"document.body.innerHTML = '<div class=\"{name} component\"></div>';"
         "window.mount({ parentElement: document.body, data: window.picture, setTriggerValue() {} });",
     )

@@ -22,7 +22,7 @@ from viz.figure import (
     vline,
 )
 from viz.heatmap import cells_height, signed_axis, slanted_room
-from viz.theme import CHOSEN, OKABE_ITO
+from viz.theme import CHOSEN, OKABE_ITO, symmetric_range
 from viz.tokens import axis_ticks, labels
 
 Array = np.ndarray
@@ -35,8 +35,6 @@ LOOKS = (
     ("#999999", "dot", "cross"),
 )
 """Colour, dash and marker of the runs, and of the measures with random orders last."""
-QUARTER = 0.25
-"""no element of diag(p) - p p^T is larger"""
 
 
 def stream_chart(steps: Mapping[str, Sequence[str]], norms: Mapping[str, Mapping[str, Array]]) -> go.Figure:
@@ -95,7 +93,7 @@ def _log_axis(values: Array) -> dict:
 
 
 def jacobian_map(matrix: Array, keys: Sequence[str]) -> go.Figure:
-    """diag(p) - p p^T of one row, -1/4 to 1/4.
+    """diag(p) - p p^T of one row, in colours up to its largest element, which is at most 1/4.
 
     Args:
         matrix: (key, key).
@@ -113,7 +111,7 @@ def jacobian_map(matrix: Array, keys: Sequence[str]) -> go.Figure:
                 hover="<b>%{z:.7g}</b><br>weight on %{y}<br>score of %{x}",
             )
         ],
-        coloraxis=signed_axis((-QUARTER, QUARTER)),
+        coloraxis=signed_axis(symmetric_range(matrix)),
         height=210 + slanted_room(keys) + cells_height(len(names), 420, 24),
         xaxis=axis | {"tickangle": -60, "title": "score that changes"},
         yaxis=axis | NO_GRID | {"autorange": "reversed", "title": "weight that answers"},
