@@ -199,6 +199,23 @@ def pooled_head(run: LongRun, place: Place, head: int, tau: float = 1.0) -> Arra
     return largest(run, place, slice(head, head + 1), whole, whole, size, tau)[0]
 
 
+@torch.inference_mode()
+def weight_on_first(run: LongRun) -> Array:
+    """Mean weight that a head's queries after the first give to the first token: (layers, heads).
+
+    Xiao et al. 2024 call such a token a sink.
+    """
+    step = max(CELLS_AT_ONCE // (run.kinds[0].heads * len(run)), 1)
+    found = []
+    for layer in run.kinds[0].layers:
+        place, total = (run.kinds[0].name, layer), 0.0
+        for start in range(1, len(run), step):
+            rows = _weights(run, place, slice(None), (start, min(start + step, len(run))), 1.0)
+            total = total + rows[..., 0].double().sum(-1)
+        found.append(total / (len(run) - 1))
+    return torch.stack(found).numpy()
+
+
 def square_size(length: int, cells: int) -> int:
     """How many neighbours a cell stands for, so that no more than `cells` remain."""
     return -(-length // cells)

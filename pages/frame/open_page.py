@@ -120,7 +120,7 @@ def _fit(translator: Translator, name: str, text: str) -> str:
     fitting = translator.truncate(text)
     if fitting != one_line(text):
         st.info(
-            f"The {name} has {len(text):,} characters; one run of the model holds {translator.token_limit} tokens. "
+            f"The {name} has {len(text):,} characters; one run of the model holds {translator.token_limit:,} tokens. "
             f"This page shows its beginning, {len(fitting):,} characters, up to the end of a sentence where there is "
             "one.",
             icon=":material/content_cut:",

@@ -47,6 +47,7 @@ def show_long_text(view: View) -> None:
     run = _run(view.translator, text)
     _describe(view, run)
     overview = _show_all_heads(view, text)
+    _describe_sinks(view, text)
     place = view.kind, view.layer
     st.markdown(f"**{view.place.title}.** Drag to move, zoom with the buttons, a double click, or Ctrl and the wheel.")
     _show_head(view, text)
@@ -116,6 +117,23 @@ def _show_all_heads(view: View, text: str) -> Drawing:
     return mosaic_picture(
         payload, HEADS, lambda _kind, layer, head: controls.set_controls({"layer": layer, "head": head})
     )
+
+
+def _describe_sinks(view: View, text: str) -> None:
+    """How much weight the first token gets, and where the most."""
+    found = _weight_on_first(view.translator, text)
+    layer, head = map(int, np.unravel_index(found.argmax(), found.shape))
+    by_layer = ", ".join(f"{number}: {mean:.1%}" for number, mean in enumerate(found.mean(axis=1)))
+    st.caption(
+        f"Weight on the first token, mean over all later queries, by layer: {by_layer}. Most in layer {layer}, head "
+        f"{head}: {found[layer, head]:.1%}. What happens without it: Streaming, below, and the tab Sinks."
+    )
+
+
+@shared_result()
+def _weight_on_first(checkpoint: Checkpoint, text: str) -> Array:
+    """(layers, heads)"""
+    return long.weight_on_first(_run(checkpoint, text))
 
 
 def heads_payload(run: LongRun, title: str, layer: int, head: int, values: Array | None = None) -> bytes:

@@ -15,6 +15,7 @@ from model.analysis.long_run import (
     long_run,
     open_row,
     open_window,
+    weight_on_first,
     weights,
 )
 from model.analysis.streaming import strategies, stream
@@ -94,6 +95,9 @@ def test_pictures_show_the_largest_weight_of_every_square(open_long: Callable, n
     np.testing.assert_allclose(values(take("<u2", tuple(look["shape"])), header["unit"]), expected, atol=1e-4)
     assert header["row"] is None
     assert f"{len(run):,} tokens" in words(app)
+    first = weight_on_first(run)
+    layer, head = np.unravel_index(first.argmax(), first.shape)
+    assert f"Most in layer {layer}, head {head}: {first.max():.1%}" in words(app)
     assert "built for 48 positions" in words(app)
 
 

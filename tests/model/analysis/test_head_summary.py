@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from model.analysis.head_summary import MONOTONE, POSITIONAL, HeadSummary, distances, summarise
-from model.analysis.head_tables import Look, head_tables, norm_weighted, rollout
+from model.analysis.head_tables import Look, head_tables, norm_weighted, overview, rollout
 from model.analysis.words import merge, word_groups
 from model.checkpoints.translator import Translator
 from model.trace import Attention, Trace
@@ -194,6 +194,23 @@ def test_every_look_keeps_the_books(trace: Trace, look: Look, kind: str) -> None
         assert before == pytest.approx(1, abs=1e-5)
     if look.hide:
         assert not any(trace.attention(kind, 0).key_special[g[0]] for g in tables.keys)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(looks, st.sampled_from(KINDS), st.integers(1, 9))
+def test_an_overview_has_the_largest_of_neighbouring_cells(trace: Trace, look: Look, kind: str, rows: int) -> None:
+    whole = head_tables(trace, kind, look)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("model.analysis.head_tables.MOST_ROWS", rows)
+        found = overview(trace, kind, look)
+    assert max(found.values.shape[-2:]) <= rows
+    assert [i for group in found.queries for i in group] == [i for group in whole.queries for i in group]
+    assert [i for group in found.keys for i in group] == [i for group in whole.keys for i in group]
+    seen = np.where(whole.mask, np.nan_to_num(whole.values, nan=-1), -1)
+    for axis in (-2, -1):
+        seen = np.maximum.reduceat(seen, range(0, seen.shape[axis], found.pool), axis=axis)
+    np.testing.assert_array_equal(np.where(found.mask, found.values, -1) if found.pool > 1 else seen, seen)
+    np.testing.assert_array_equal(found.removed, whole.removed)
 
 
 def test_words_of_cross_attention_are_those_that_its_rows_predict(trace: Trace) -> None:

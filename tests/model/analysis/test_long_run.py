@@ -15,6 +15,7 @@ from model.analysis.long_run import (
     open_row,
     open_window,
     square_size,
+    weight_on_first,
     weights,
     why_no_long_run,
     with_positions,
@@ -98,6 +99,16 @@ def test_beyond_its_positions_a_model_goes_on_with_the_same_weights() -> None:
     assert longer.output.weight is short.model.output.weight
     assert with_positions(short.model, 16) is short.model
     assert short.config.max_len == 16
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_weight_on_the_first_token_is_the_mean_of_its_column(family: str, monkeypatch) -> None:
+    run = long_run(opened(family), TEXT)
+    monkeypatch.setattr("model.analysis.long_run.CELLS_AT_ONCE", 10 * len(run))
+    found = weight_on_first(run)
+    for layer in run.kinds[0].layers:
+        whole = weights(run, (run.kinds[0].name, layer), slice(None), (0, len(run)))
+        np.testing.assert_allclose(found[layer], whole[:, 1:, 0].mean(-1), rtol=1e-3, atol=1e-6)
 
 
 def test_a_window_states_what_lies_outside_it() -> None:
