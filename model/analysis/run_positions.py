@@ -1,13 +1,12 @@
 """How positions enter attention itself, measured in a run: rotations of q and k, and biases of the scores."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from model.analysis.softmax import mask_orders
-from model.analysis.word_order import shuffle_words
+from model.analysis.word_order import move_words, shuffle_words
 from model.checkpoints.checkpoint import Checkpoint
 from model.trace import Array, Attention, Rotary, Trace
 
@@ -178,22 +177,10 @@ def reorder_words(checkpoint: Checkpoint, trace: Trace, seed: int) -> Reordered:
     """Shuffle the words of a model of one stack, run it again, and compare each token's logits."""
     (stream,) = trace.streams.values()
     words = word_positions(trace)
-    order = _order(stream.tokens.words, words, shuffle_words(len(words), seed))
+    order = move_words(len(stream.tokens.ids), words, shuffle_words(len(words), seed))
     ids = [stream.tokens.ids[i] for i in order]
     own, other = (checkpoint.record(trace, trace.interventions, each)["logits"] for each in (stream.tokens.ids, ids))
     return Reordered(order, np.abs(other[np.argsort(order)] - own).max(axis=-1))
-
-
-def _order(numbers: Sequence[int | None], words: Sequence[Sequence[int]], shuffled: Sequence[int]) -> tuple[int, ...]:
-    """Positions of the tokens after word `shuffled[i]` has taken the place of word i; special tokens stay."""
-    starts = {word[0]: i for i, word in enumerate(words)}
-    order: list[int] = []
-    for position, number in enumerate(numbers):
-        if number is None:
-            order.append(position)
-        elif position in starts:
-            order += words[shuffled[starts[position]]]
-    return tuple(order)
 
 
 def _rotary(attention: Attention) -> Rotary:

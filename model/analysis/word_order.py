@@ -53,20 +53,33 @@ def source_words(tokens: Sequence[str]) -> tuple[tuple[int, ...], ...]:
 
 
 def reorder(tokens: Sequence[str], order: Sequence[int]) -> tuple[int, ...]:
-    """Positions of the tokens after word `order[i]` has taken the place of word i; all other tokens stay in place.
+    """Positions of the source's tokens after word `order[i]` has taken the place of word i.
 
     Raises:
         ValueError: `order` is not a permutation of the words.
     """
-    parts = source_words(tokens)
-    if sorted(order) != list(range(len(parts))):
-        raise ValueError(f"The order must hold each of the numbers 0 to {len(parts) - 1} once.")
-    starts = {word[0]: i for i, word in enumerate(parts)}
-    inside = {position for word in parts for position in word[1:]}
+    return move_words(len(tokens), source_words(tokens), order)
+
+
+def move_words(n_tokens: int, words: Sequence[Sequence[int]], order: Sequence[int]) -> tuple[int, ...]:
+    """Positions of the tokens after word `order[i]` has taken the place of word i; tokens of no word stay in place.
+
+    Args:
+        n_tokens: length of the text.
+        words: positions of the tokens of each word.
+        order: which word stands at each place.
+
+    Raises:
+        ValueError: `order` is not a permutation of the words.
+    """
+    if sorted(order) != list(range(len(words))):
+        raise ValueError(f"The order must hold each of the numbers 0 to {len(words) - 1} once.")
+    starts = {word[0]: i for i, word in enumerate(words)}
+    inside = {position for word in words for position in word[1:]}
     positions: list[int] = []
-    for position in range(len(tokens)):
+    for position in range(n_tokens):
         if position in starts:
-            positions += parts[order[starts[position]]]
+            positions += words[order[starts[position]]]
         elif position not in inside:
             positions.append(position)
     return tuple(positions)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from model.analysis.word_order import (
     SIDES,
     OrderRun,
+    move_words,
     reorder,
     reordered_text,
     run_both_orders,
@@ -122,3 +123,22 @@ def test_a_shuffle_changes_the_order_where_one_can(count: int) -> None:
         assert sorted(order) == list(range(count))
         assert order == shuffle_words(count, seed)
         assert (order == tuple(range(count))) == (count < 2)
+
+
+@few
+@given(st.data())
+def test_words_move_whole_and_tokens_of_no_word_stay(data) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=6))
+    gaps = data.draw(st.lists(st.integers(0, 2), min_size=len(sizes) + 1, max_size=len(sizes) + 1))
+    words, n_tokens = [], gaps[0]
+    for size, gap in zip(sizes, gaps[1:], strict=True):
+        words.append(tuple(range(n_tokens, n_tokens + size)))
+        n_tokens += size + gap
+    order = data.draw(st.permutations(range(len(words))))
+    moved = move_words(n_tokens, words, order)
+    assert sorted(moved) == list(range(n_tokens))
+    in_words = {position for word in words for position in word}
+    assert [p for p in moved if p in in_words] == [p for i in order for p in words[i]]
+    assert [p for p in moved if p not in in_words] == [p for p in range(n_tokens) if p not in in_words]
+    with pytest.raises(ValueError, match="once"):
+        move_words(n_tokens, words, [0] * (len(words) + 1))
