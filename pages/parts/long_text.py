@@ -85,8 +85,8 @@ def _describe(view: View, run: LongRun) -> None:
         sentence += f" The text is longer: the run ends after {limit:,} tokens."
     if len(run) > run.positions:
         sentence += (
-            f" The model was built for {run.positions:,} positions and trained on shorter texts; beyond them its "
-            "encoding of positions simply goes on."
+            f" The model was built for {run.positions:,} positions; beyond them its encoding of positions simply goes "
+            "on, to distances that it never saw in training."
         )
     st.markdown(sentence)
     if view.trace.interventions:
@@ -284,7 +284,7 @@ def _show_surprise(run: LongRun) -> Picture:
     if len(run) > run.positions + len(run) // 8:
         early, late = (_bits(part) for part in np.split(run.log_probabilities, [run.positions - 1]))
         lost = late > early + LOST
-        said = "Beyond the lengths that it knows the model loses its way." if lost else "It does no worse there."
+        said = "Beyond the positions it was built for, the model loses its way." if lost else "It does no worse there."
         st.caption(f"Up to position {run.positions:,}: {early:.2f} bits a token; beyond: {late:.2f}. {said}")
     return Picture("Bits by position", SURPRISE, figure)
 
