@@ -70,7 +70,7 @@ def test_the_exponent_of_a_power_is_found() -> None:
 def test_a_component_on_its_own_carries_its_payload_and_its_name() -> None:
     page = component_page("lines", b"bytes")
     assert page.data == "Ynl0ZXM="
-    assert 'class="lines"' in page.draw
+    assert 'class="lines component"' in page.draw
     assert "export default" not in page.libraries
 
 
