@@ -78,9 +78,11 @@ def _choose_text(view: View) -> str:
 
 def _describe(view: View, run: LongRun) -> None:
     limit = long.most_tokens(view.translator)
-    sentence = f"**{len(run):,} tokens** in one run; the queries and keys of all heads are {run.bytes / 1e6:.0f} MB."
     squares = sum(len(run.q[place]) for place in run.q) * len(run) ** 2 * 4
-    sentence += f" Their weights would be {squares / 1e6:,.0f} MB, so they are computed where you look."
+    sentence = (
+        f"**{len(run):,} tokens** in one run. The queries and keys of all heads take {run.bytes / 1e6:,.1f} MB; their "
+        f"weights would take {squares / 1e6:,.1f} MB, so they are computed where you look."
+    )
     if len(run) >= limit:
         sentence += f" The text is longer: the run ends after {limit:,} tokens."
     if len(run) > run.positions:
@@ -256,8 +258,8 @@ def _show_row(view: View, run: LongRun, window: long.Span, tau: float) -> None:
     best = np.argsort(-found.exponentials, kind="stable")[:LISTED]
     best = best[found.exponentials[best] > 0]
     rest = float(found.exponentials.sum() - found.exponentials[best].sum())
-    sums = {f"the other keys of the window, {len(names) - len(best)} of them": rest}
-    sums |= {f"keys outside the window, {len(run) - len(names)} of them": found.outside}
+    others = len(names) - len(best)
+    sums = {f"{others} others inside": rest, f"{len(run) - len(names)} outside": found.outside}
     table = pd.DataFrame(
         {
             "key": [*(names[key] for key in best), *sums],
