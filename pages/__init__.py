@@ -191,7 +191,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="The gradient says how much the loss, −log p of the target, would change with each number of "
                 "the run. Follow it from the top layer down to the input, and see how it shrinks "
                 "or grows without the model's parts.",
-                needs=("layers of this project's own code",),
+                needs=("probabilities of tokens, from an output that could be read",),
             ),
             Page(
                 path="pages/since_2017.py",

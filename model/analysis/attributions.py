@@ -134,7 +134,9 @@ def _log_p(translator: Checkpoint, trace: Trace, row: int, present: Array, remov
     kept = torch.ones(runs, len(trace.streams[kind.keys].tokens), dtype=torch.bool)
     kept[:, : present.shape[1]] = torch.from_numpy(present)
     kept = kept.to(device)
-    edits: dict[str, Edit] = {f"{EMBEDDINGS[kind.keys]}.embedding": lambda x: x * kept[:, :, None]}
+    positional = torch.tensor(trace.streams[kind.keys].embedded.positional, device=device)
+    # 0 in place of the embedding leaves what is added for the position.
+    edits: dict[str, Edit] = {f"{EMBEDDINGS[kind.keys]}.sum": lambda x: torch.where(kept[:, :, None], x, positional)}
     if removal == "attention":
         names = [each.name for each in model.kinds if each.keys == kind.keys]
         paths = [path for (name, _), (path, _) in model.attentions().items() if name in names]

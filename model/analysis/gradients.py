@@ -15,12 +15,11 @@ from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import editing, hook_points, recording
 from model.interventions import Intervention, applied
-from model.network.families import new_network
 from model.network.network import EMBEDDINGS, Network
-from model.trace import Array, Trace
+from model.trace import Array, SubLayer, Trace
 
 POINTS = (
-    *("embedding", "sum", "before", "added", "normed", "q", "k", "v", "scores", "pattern", "z", "out"),
+    *("sum", "added", "normed", "contribution", "q", "k", "v", "scores", "pattern", "z", "out"),
     *("memory", "final", "logits"),
 )
 """names of the hook points whose gradients are given"""
@@ -72,18 +71,19 @@ def stream_gradients(
     run = replace(trace, interventions=(*trace.interventions, *changes))
     gradients, norms = loss_gradients(translator if seed is None else _untrained(translator, seed), run), {}
     for stack, stream in trace.streams.items():
-        paths = [f"{EMBEDDINGS[stack]}.sum"] + [
-            f"{stack}.layers.{sub.layer}.{sub.name}_residual.{'added' if sub.placement == 'pre' else 'normed'}"
-            for sub in stream.sublayers
-        ]
+        paths = [f"{EMBEDDINGS[stack]}.sum", *(_after(translator.model, sub) for sub in stream.sublayers)]
         norms[stack] = np.array([np.linalg.norm(gradients[path].astype(np.float64)) for path in paths])
     return norms
 
 
+def _after(model: Network, sub: SubLayer) -> str:
+    """The hook point whose gradient is that of the stream after a sub-layer: a sum and its terms have the same."""
+    path = f"{sub.stack}.layers.{sub.layer}.{sub.name}"
+    return model.update_point(path) if sub.norm_first else f"{path}_residual.normed"
+
+
 def _untrained(translator: Checkpoint, seed: int) -> Checkpoint:
-    model = new_network(translator.config)
-    model.initialise(torch.Generator().manual_seed(seed))
-    return replace(translator, model=model.to(translator.device).eval().requires_grad_(False))
+    return replace(translator, model=translator.model.untrained(torch.Generator().manual_seed(seed)))
 
 
 def stream_steps(trace: Trace, stack: str) -> tuple[str, ...]:
@@ -98,8 +98,8 @@ def gradient_times_input(translator: Checkpoint, trace: Trace, rows: Sequence[in
     """
     found = list(_row_gradients(translator.model, trace, rows))
     return {
-        stack: np.stack([(gradient * embedding).sum(axis=-1) for gradient, embedding in (row[stack] for row in found)])
-        for stack in trace.streams
+        name: np.stack([(row[name] * stream.embedded.embedding.astype(np.float64)).sum(axis=-1) for row in found])
+        for name, stream in trace.streams.items()
     }
 
 
@@ -132,7 +132,7 @@ def distance_gradients(translator: Checkpoint, trace: Trace, seed: int | None = 
     lengths = [len(stream.tokens) for stream in trace.streams.values()]
     sums, numbers = np.zeros(sum(lengths)), np.zeros(sum(lengths), int)
     for done, (row, found) in enumerate(zip(rows, _row_gradients(model, trace, rows), strict=True), start=1):
-        norms = np.concatenate([np.linalg.norm(gradient, axis=-1) for gradient, _ in found.values()])
+        norms = np.concatenate([np.linalg.norm(gradient, axis=-1) for gradient in found.values()])
         away = np.abs(sum(lengths[:-1]) + row - np.arange(len(norms)))
         # What a causal row cannot see has no gradient; it counts at no distance.
         seen = norms > 0
@@ -143,19 +143,19 @@ def distance_gradients(translator: Checkpoint, trace: Trace, seed: int | None = 
         yield DistanceGradients(distance, sums[distance] / pairs, pairs, done / len(rows))
 
 
-def _row_gradients(model: Network, trace: Trace, rows: Sequence[int]) -> Iterator[dict[str, tuple[Array, Array]]]:
-    """For each row, by stack: gradient of its log p at the embeddings, and these; (token, d_model) in double."""
-    paths = {stack: f"{EMBEDDINGS[stack]}.embedding" for stack in trace.streams}
+def _row_gradients(model: Network, trace: Trace, rows: Sequence[int]) -> Iterator[dict[str, Array]]:
+    """For each row, by stack: gradient of its log p at the embeddings, (token, d_model) in double.
+
+    The embedding and the encoding of its position are added: their sum has the same gradient.
+    """
+    paths = {stack: f"{EMBEDDINGS[stack]}.sum" for stack in trace.streams}
     with torch.enable_grad():
         log_p, activations = _run(model, trace, [*paths.values()])
     inputs = [activations[path] for path in paths.values()]
     for row in rows:
         check_cancelled()
         gradients = torch.autograd.grad(log_p[row], inputs, retain_graph=True, materialize_grads=True)
-        yield {
-            stack: tuple(tensor[0].detach().double().cpu().numpy() for tensor in pair)
-            for stack, *pair in zip(paths, gradients, inputs, strict=True)
-        }
+        yield {stack: each[0].double().cpu().numpy() for stack, each in zip(paths, gradients, strict=True)}
 
 
 def _run(model: Network, trace: Trace, paths: Sequence[str]) -> tuple[Tensor, dict[str, Tensor]]:

@@ -161,8 +161,7 @@ def _zeroed_runs(
     """Layer output (run, query, d_model) and logits (run, position, vocabulary); run 0 zeroes nothing."""
     kind, layer, head = address
     path, _ = model.attentions()[kind, layer]
-    last = "normed" if model.config.norm == "post" else "added"
-    output = f"{path.rsplit('.', 1)[0]}.feed_forward_residual.{last}"
+    output = model.end_point(path.rpartition(".")[0])
     device, runs = model.output.weight.device, 1 + len(zeroed)
 
     def zero(v: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from model.hooks import Edit
+from model.hooks import Edit, hook_points
 from model.interventions.base import (
     Addressed,
     Reading,
@@ -104,7 +104,10 @@ class ResidualOff(_SubLayerChange):
     """Remove the residual connection: LayerNorm(Sublayer(x)), or Sublayer(LayerNorm(x)) with pre-norm."""
 
     def edits(self, model: Network) -> dict[str, Reading]:
-        return {
-            f"{path}_residual.added": Reading(f"{path}.out", lambda _added, out: out)
-            for path in sublayer_paths(model, self.stack, self.layer, self.name)
-        }
+        edits = {}
+        for path in sublayer_paths(model, self.stack, self.layer, self.name):
+            if f"{path}_residual.added" in hook_points(model):
+                edits[f"{path}_residual.added"] = Reading(f"{path}.out", lambda _added, out: out)
+            else:  # where the sum itself cannot be edited: x + (Sublayer(x) - x), equal up to rounding
+                edits[model.update_point(path)] = Reading(model.before_point(path), lambda out, before: out - before)
+        return edits

@@ -128,6 +128,24 @@ class Network(nn.Module):
                     parts[part] = parts.get(part, 0) + sum(parameter.numel() for parameter in module.parameters())
         return counts
 
+    def untrained(self, numbers: torch.Generator) -> "Network":
+        """A network of the same kind with random weights, as at the start of training, in evaluation mode."""
+        new = type(self)(self.config)
+        new.initialise(numbers)
+        return new.to(self.output.weight.device).eval().requires_grad_(False)
+
+    def update_point(self, path: str) -> str:
+        """Path of the hook point with what the sub-layer at `path` adds to the residual stream."""
+        return f"{path}.out"
+
+    def before_point(self, path: str) -> str:
+        """Path of the hook point with the residual stream that comes to the sub-layer at `path`."""
+        return f"{path}_residual.before"
+
+    def end_point(self, path: str) -> str:
+        """Path of the hook point with what the layer at `path` hands on."""
+        return f"{path}.feed_forward_residual.{'normed' if self.config.norm == 'post' else 'added'}"
+
     def initialise(self, numbers: torch.Generator | None = None) -> None:
         """Xavier for every projection, zero biases; embeddings with variance 1 / d_model, so that after multiplication
         by sqrt(d_model) they are on the scale of the sines and cosines that are added to them.

@@ -28,8 +28,9 @@ from model.analysis.gradients import (
 )
 from model.analysis.softmax import softmax_jacobian
 from model.background import rivals
+from model.checkpoints.checkpoint import FOUND_MATRICES, FOUND_STREAM, FULL_ROWS
 from model.interventions import Intervention, ResidualOff, Unscaled
-from model.trace import Array
+from model.trace import Array, Attention
 from pages.compute.cache import shared_result
 from pages.compute.on_request import compute_on_request, compute_with_progress
 from pages.compute.view import KINDS, View
@@ -56,6 +57,13 @@ from viz.tokens import decoder_rows
 WEIGHTS = {"trained": "as trained", "random": "random, before training"}
 SEED = 0
 """of the random weights"""
+RUN_NAMES = {
+    "as it is": "as_it_is",
+    "no residual connections": "no_residual",
+    "no division by √d_k": "no_division",
+    "neither": "neither",
+}
+"""of the runs in an export"""
 CURVE = np.logspace(-2, 2, 61)
 NAMES = {
     "gradient": "|gradient × input|",
@@ -73,11 +81,14 @@ MOST_TOKENS = 100
 @st.fragment
 def show_stream(view: View) -> None:
     """Norm of the gradient after each sub-layer, with and without residual connections and the division."""
+    if _lacks(view, FOUND_STREAM):
+        return
     seed = _choose_weights("gradients_weights")
-    divides = view.attention.scale != 1
-    runs: dict[str, tuple[Intervention, ...]] = {"as it is": (), "no residual connections": (ResidualOff(),)}
-    if divides:
-        runs |= {"no division by √d_k": (Unscaled(),), "neither": (ResidualOff(), Unscaled())}
+    residual, divides = _removes_residual(view), view.attention.scale != 1
+    runs: dict[str, tuple[Intervention, ...]] = {"as it is": ()}
+    runs |= {"no residual connections": (ResidualOff(),)} if residual else {}
+    runs |= {"no division by √d_k": (Unscaled(),)} if divides else {}
+    runs |= {"neither": (ResidualOff(), Unscaled())} if residual and divides else {}
     calls = {
         name: Call(stream_gradients, *run, result=read_stream(*run))
         for name, changes in runs.items()
@@ -97,11 +108,12 @@ def show_stream(view: View) -> None:
             if seed is not None
             else "The model was trained with all its parts: this shows what becomes of its gradient without them now."
         )
-        + ("" if divides else " This model was trained without the division by √d_k."),
+        + ("" if divides else " This model was trained without the division by √d_k.")
+        + ("" if residual else " Its sub-layers share residual connections, so that none can be removed alone."),
         help=define("nats"),
     )
-    _explain_stream(view.trace.sublayers[0].placement == "pre")
-    named = dict(zip(("as_it_is", "no_residual", "no_division", "neither"), calls.values(), strict=False))
+    _explain_stream(view.trace.sublayers[-1].placement)
+    named = {RUN_NAMES[name]: call for name, call in calls.items()}
     export_tab(view, "gradients-layers", named, Picture("Gradient through the layers", "gradients-stream", figure))
 
 
@@ -114,19 +126,54 @@ def _factors(norms: Mapping[str, Mapping[str, Array]]) -> pd.DataFrame:
     return frame
 
 
-def _explain_stream(pre: bool) -> None:
-    with_norm = r"J_F\,J_{\mathrm{norm}}" if pre else "J_F"
-    before = "" if pre else r"\,J_{\mathrm{norm}}^{\top}"
+def _lacks(view: View, need: str) -> bool:
+    """Whether the opened model has not what a tab needs; says so."""
+    missing = need not in view.translator.features
+    if missing:
+        st.text(f"This tab needs {need}, which the checkpoint {view.translator.name} does not have.")
+    return missing
+
+
+def _removes_residual(view: View) -> bool:
+    """Whether each sub-layer of the model has a residual connection of its own."""
+    try:
+        ResidualOff().edits(view.translator.model)
+    except ValueError:
+        return False
+    return True
+
+
+PLACES = {
+    "post": (
+        "This model is post-norm, as in the paper: a norm follows each sum, so the gradient also passes the Jacobian "
+        "of every norm (Xiong et al. 2020).",
+        "J_F",
+    ),
+    "pre": (
+        "This model is pre-norm: the identity goes through the whole stack.",
+        r"J_F\,J_{\mathrm{norm}}",
+    ),
+    "sandwich": (
+        "This model has a norm before each sub-layer and another one after it, inside the residual connection: the "
+        "identity goes through the whole stack.",
+        r"J_{\mathrm{norm}'}\,J_F\,J_{\mathrm{norm}}",
+    ),
+    "parallel": (
+        "The sub-layers of one layer stand side by side in this model, on one residual connection: s counts layers, F "
+        "is the sum of the sub-layers, and the identity goes through the whole stack.",
+        r"J_F\,J_{\mathrm{norm}}",
+    ),
+}
+"""by placement of the norm: what follows for the gradient, and the Jacobian of a sub-layer with its norms"""
+
+
+def _explain_stream(placement: str) -> None:
+    place, with_norm = PLACES[placement]
+    before = r"\,J_{\mathrm{norm}}^{\top}" if placement == "post" else ""
     explain(
         "The residual connection adds the identity to the Jacobian of each sub-layer: whatever the sub-layer F does, "
         "the gradient also passes unchanged. Without it the gradient is multiplied by one Jacobian after another, and "
-        "shrinks or grows with their product. "
-        + (
-            "This model is pre-norm: the identity goes through the whole stack."
-            if pre
-            else "This model is post-norm, as in the paper: a layer norm follows each sum, so the gradient also passes "
-            "the Jacobian of every norm (Xiong et al. 2020)."
-        ),
+        f"shrinks or grows with their product. {place}",
         rf"""\begin{{aligned}}
 \text{{with:}}\quad \frac{{\partial L}}{{\partial x^{{(s-1)}}}} &= (I + {with_norm})^{{\top}}{before}
 \,\frac{{\partial L}}{{\partial x^{{(s)}}}} \\[4pt]
@@ -141,6 +188,8 @@ def _explain_stream(pre: bool) -> None:
 @st.fragment
 def show_jacobian(view: View) -> None:
     """How the chosen row's weights respond to its scores, and how that depends on temperature."""
+    if _lacks(view, FULL_ROWS):
+        return
     attention, head = view.attention, view.head
     rows, keys = axis_labels(attention)
     left, right = st.columns([2, 5], vertical_alignment="bottom")
@@ -157,7 +206,8 @@ def show_jacobian(view: View) -> None:
     chart(second, key="gradients-jacobian-size", alt="Largest eigenvalue and Frobenius norm over temperature")
     st.markdown(_describe_jacobian(view, row, tau))
     st.caption(
-        "diag(p) − p pᵀ, recomputed from the scores of this run, x = scores / √d_k. Colours go up to the largest "
+        f"diag(p) − p pᵀ, recomputed from what the softmax of this run reads, {_name_scores(attention)}. Colours go up "
+        "to the largest "
         f"element, {np.abs(found.matrix).max():.3g}; none can be larger than 0.25. "
         "A raised score raises its own weight (diagonal, red) and lowers the others (blue); each row and column sums "
         "to 0. Both curves fall to 0 where all weight is on one key: there the softmax passes no gradient. For many "
@@ -180,6 +230,15 @@ p &= \mathrm{softmax}(x / \tau) \\
     )
     name = f"softmax-jacobian-{view.place.slug}-row-{row}"
     export_tab(view, name, Call(softmax_jacobian, *run, result=found), *pictures)
+
+
+def _name_scores(attention: Attention) -> str:
+    """What the softmax reads, x, in words."""
+    x = "x = scores" if attention.scale == 1 else "x = scores / √d_k"
+    if not math.isclose(attention.scale, attention.d_k**-0.5) and attention.scale != 1:
+        x = f"x = scores · {attention.scale:.3g}"
+    capped = "" if attention.softcap is None else ", capped"
+    return x + capped + ("" if attention.bias is None else ", plus a bias for each pair")
 
 
 def _describe_jacobian(view: View, row: int, tau: float) -> str:
@@ -276,6 +335,8 @@ def show_explanation(view: View) -> None:
 
 @st.fragment
 def _show_explanation(view: View) -> None:
+    if _lacks(view, FOUND_MATRICES):
+        return
     trace, kind = view.trace, explained_kind(view.translator)
     layer = view.layer if view.layer in kind.layers else kind.layers[-1]
     rows = dict(enumerate(f"{i} {row}" for i, row in enumerate(decoder_rows(trace.row_tokens, trace.next_tokens))))

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from model.analysis.attributions import measure_tokens
+from model.analysis.gradients import stream_gradients
 from model.analysis.linear_attention import linear_attention, sweep_features
 from model.analysis.residual_stream import measure_stream
 from model.analysis.sparse_patterns import measure_kept
 from model.background.attention_costs import attention_costs, layer_sizes
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
-from model.interventions import MaskEdit, PatternMask
+from model.interventions import MaskEdit, PatternMask, ResidualOff, Unscaled
 from model.trace import Array, Attention, Trace
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.figures import figure, numbers, words
@@ -275,3 +277,21 @@ def test_attention_sinks(family: Family) -> None:
         forbidden = tuple(map(tuple, np.argwhere(~cells).tolist()))
         changed = family.opened.rerun(trace, (MaskEdit(forbidden),))
         equal(difference, changed.log_probability - trace.log_probability, 1e-4)
+
+
+def test_the_gradients_through_the_layers_and_of_a_row(family: Family) -> None:
+    app = family.open_page("gradients")
+    curves = figure(app, "gradients-stream")["data"]
+    assert not app.exception
+    runs = [(), (ResidualOff(),), *([(Unscaled(),), (ResidualOff(), Unscaled())] if family.attention.scale != 1 else [])]
+    expected = [stream_gradients(family.opened, family.trace, changes) for changes in runs]
+    for i, drawn in enumerate(curves):
+        equal(numbers(drawn["y"]), expected[i % len(runs)][list(family.trace.streams)[i // len(runs)]], 1e-3)
+    kind = family.opened.kinds[-1]
+    place = {"kind": kind.title, "layer": str(kind.layers[-1])}
+    app = family.open_page("gradients", part="Does attention explain?", **place)
+    assert not app.exception
+    *_, measured = measure_tokens(family.opened, family.trace, kind.layers[-1], [len(family.trace.next_ids) // 2])
+    for drawn, values in zip(figure(app, "gradients-measures")["data"], measured.values(), strict=True):
+        shares = values[0] / values[0].sum()
+        equal(numbers(drawn["y"]), shares[: len(numbers(drawn["y"]))], 1e-3)

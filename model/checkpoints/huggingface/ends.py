@@ -230,26 +230,34 @@ def _remember(module: nn.Module, _args: Any, out: Tensor) -> None:
         run.looked_up[module] = out
 
 
-def _enter(found: FoundEmbedding, site: Site, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]) -> None:
+def _enter(
+    found: FoundEmbedding, site: Site, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]
+) -> tuple[tuple, Mapping[str, Any]] | None:
     """When the first layer begins, its stack's tokens were looked up last."""
     run = PASS.get()
     if layer_of(site):
-        return
-    x = batched(args[0] if args else keywords["hidden_states"])
+        return None
+    first = args[0] if args else keywords["hidden_states"]
+    x = batched(first)
     found.entering(x)
     if run:
         run.entered.add(found)
-    if found.norm_module is None:
-        found.sum(x)
+    edited = found.sum(x) if found.norm_module is None else x
     if run and (embedding := run.looked_up.get(found.lookup)) is not None:
         found.embedding(embedding if found.factor == 1 else embedding * found.factor)
+    if edited is x:
+        return None
+    edited = edited.reshape(first.shape)
+    return ((edited, *args[1:]), keywords) if args else (args, {**keywords, "hidden_states": edited})
 
 
-def _read_sum(found: FoundEmbedding, _module: nn.Module, args: tuple) -> None:
+def _read_sum(found: FoundEmbedding, _module: nn.Module, args: tuple) -> tuple | None:
     """Where layers share this norm, their calls come after the first layer has begun."""
     run = PASS.get()
-    if run is None or found not in run.entered:
-        found.sum(args[0])
+    if run is not None and found in run.entered:
+        return None
+    edited = found.sum(args[0])
+    return None if edited is args[0] else (edited, *args[1:])
 
 
 def _lead_positions(point: HookPoint, _module: nn.Module, _args: Any, out: Tensor) -> Tensor | None:

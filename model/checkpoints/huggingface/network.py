@@ -4,6 +4,7 @@
 arguments, not closures, so that a copy of the model has hooks of its own.
 """
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from model.checkpoints.huggingface.attention import (
     PASS,
@@ -160,6 +162,49 @@ class HookedModel(Network):
 
     def attentions(self) -> dict[tuple[str, int], tuple[str, AttentionPoints]]:
         return {place: (_path(place), points) for place, points in self._points.items()}
+
+    def untrained(self, numbers: torch.Generator) -> "HookedModel":
+        """A copy with weights as its class draws them for a new model."""
+        new = copy.deepcopy(self)
+        for module in new.model.modules():
+            vars(module).pop("_is_hf_initialized", None)
+        with _DrawingFrom(numbers):
+            new.model.initialize_weights()
+        new._projections = {}
+        return new
+
+    def update_point(self, path: str) -> str:
+        """As of every network.
+
+        Raises:
+            ValueError: the layer could not be read.
+        """
+        block, i = self._find_sublayer(path)
+        return f"{path}_residual.contribution" if block.arrangement.after_norms[i] else f"{path}.out"
+
+    def before_point(self, path: str) -> str:
+        """As of every network.
+
+        Raises:
+            ValueError: the layer could not be read, or its sub-layers share one residual connection.
+        """
+        block, i = self._find_sublayer(path)
+        if block.arrangement.placement == "parallel":
+            raise ValueError(f"{path} shares its residual connection with the other sub-layer of its layer")
+        if i and block.arrangement.placement != "post" and block.arrangement.norms[i] is None:
+            raise ValueError(f"{path}: what its residual connection carries could not be read")
+        return f"{path}_residual.before"
+
+    def end_point(self, path: str) -> str:
+        return f"{path}.end"
+
+    def _find_sublayer(self, path: str) -> tuple[Block, int]:
+        """The layer of the sub-layer at `path`, and its number there."""
+        stack, _, layer, name = path.split(".")
+        block = next((each for each in self.blocks_of(stack) if int(layer) in each.numbers), None)
+        if block is None or block.arrangement is None:
+            raise ValueError(f"{path}: its residual connection was not found")
+        return block, block.names.index(name)
 
     def rerun_layer(self, stack: StackName, layer: int, calls: Mapping[nn.Module, Sequence[Call]]) -> None:
         block = next(each for each in self.blocks_of(stack) if layer in each.numbers)
@@ -380,13 +425,13 @@ class HookedModel(Network):
         self.model.register_forward_pre_hook(_begin_pass)
         for module, site in self.sites.items():
             _attach_site(module, site, self.found[site])
+        for name, embedding in self.embeddings.items():
+            for first in self.blocks_of(name)[:1]:
+                embedding.attach(first.module, first.sites[0])
         for block in self.blocks:
             let_calls_be_kept(block.module)
             if block.arrangement:
                 self._attach_block(block)
-        for name, embedding in self.embeddings.items():
-            for first in self.blocks_of(name)[:1]:
-                embedding.attach(first.module, first.sites[0])
         if "encoder" in self.stacks and "decoder" in self.stacks:
             _after(self.model.get_encoder(), partial(_call, self.memory), edits=False)
         last = self.head.final_norm or (self.blocks_of(list(self.stacks)[-1])[-1].module if self.blocks else None)
@@ -413,9 +458,23 @@ class HookedModel(Network):
             # Before the first attention of a layer, it has not been counted yet.
             done = i > 0 or arrangement.placement == "post"
             if norm := arrangement.norms[i]:
-                _after(norm.module, place(f"{name}_residual", "normed", done=done), edits=False)
+                _after(norm.module, place(f"{name}_residual", "normed", done=done))
             if after := arrangement.after_norms[i]:
-                _after(after.module, place(f"{name}_residual", "contribution", done=True), edits=False)
+                _after(after.module, place(f"{name}_residual", "contribution", done=True))
+            if i and arrangement.placement != "parallel":
+                _attach_before(arrangement, i, place(f"{name}_residual", "before", done=True))
+
+
+class _DrawingFrom(TorchFunctionMode):
+    """Inside the block, random numbers that this thread puts into tensors come from a generator of its own."""
+
+    def __init__(self, numbers: torch.Generator) -> None:
+        self.numbers = numbers
+        super().__init__()
+
+    def __torch_function__(self, function: Callable, types: Any, args: tuple = (), keywords: Any = None) -> Any:
+        draws = getattr(function, "__name__", "") in ("normal_", "uniform_", "kaiming_uniform_")
+        return function(*args, **{**(keywords or {}), **({"generator": self.numbers} if draws else {})})
 
 
 @dataclass(frozen=True, eq=False)
@@ -449,6 +508,14 @@ def _attach_site(module: nn.Module, site: Site, found: Found) -> None:
         _after(heads.module, partial(_call_point, site, f"{name}_normed", heads.cut), edits=False)
     if found.rotated:
         module.register_forward_pre_hook(partial(_read_angles, site), with_kwargs=True)
+
+
+def _attach_before(arrangement: Arrangement, i: int, point: _Place) -> None:
+    """The stream that reaches a layer's second or third sub-layer: what a norm made, or what a norm reads."""
+    if arrangement.placement == "post":
+        _after(arrangement.norms[i - 1].module, point, edits=False)
+    elif norm := arrangement.norms[i]:
+        norm.module.register_forward_pre_hook(partial(_read_stream, point), with_kwargs=True)
 
 
 def _points(*names: str) -> nn.Module:

@@ -87,7 +87,7 @@ def test_every_gradient_is_a_central_difference(family, changes, tokenizer):
         near, far = (loss(path, direction, step) - loss(path, direction, -step) for step in (STEP, 2 * STEP))
         expected = (8 * near - far) / (12 * STEP)
         assert (gradient * direction).sum() == pytest.approx(expected, rel=1e-6, abs=1e-7), path
-    assert len(found.by_path) >= 30
+    assert len(found.by_path) >= 25
 
 
 def test_gradients_have_the_shapes_of_the_trace(translator, tokenizer):

@@ -1,0 +1,144 @@
+"""Gradients through models of others: central differences agree, and a run without its residuals is that run."""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+import torch
+
+from model.analysis.attributions import judge
+from model.analysis.gradients import distance_gradients, gradient_times_input, loss_gradients, stream_gradients
+from model.checkpoints.huggingface.opened import ForeignCheckpoint
+from model.hooks import editing
+from model.interventions import Intervention, ResidualOff, Unscaled, applied
+from model.network.network import EMBEDDINGS
+from model.trace import Trace
+from tests.model.checkpoints.huggingface.families import FAMILIES, SOURCE, TARGET
+from tests.model.checkpoints.huggingface.test_families import opened, traced
+
+PARALLEL = ("GPT-NeoX", "Phi")
+"""whose sub-layers share one residual connection"""
+SMOOTH = ("GPT-2", "BERT", "RoBERTa", "DistilBERT", "ELECTRA", "ALBERT", "BART")
+"""computed in the precision of their weights throughout, without ReLU"""
+SINGLE = ("gpt-oss",)
+"""whose experts do not multiply in double precision"""
+EPSILON = float(np.finfo(np.float32).eps)
+STEP = 1e-3
+EDITABLE = ("sum", ".out", ".contribution", ".q", ".v", ".z")
+
+
+@lru_cache
+def precise(name: str) -> ForeignCheckpoint:
+    """In double precision where the family's code allows."""
+    model = opened(name)
+    return model if name in SINGLE else replace(model, model=copy.deepcopy(model.model).double())
+
+
+def run(name: str, *changes: Intervention) -> Trace:
+    both = len(opened(name).model.stacks) == 2
+    return precise(name).trace(SOURCE, TARGET if both else None, interventions=changes)
+
+
+def loss(model: ForeignCheckpoint, trace: Trace, changes: Sequence[Intervention], move: dict[str, Callable]) -> float:
+    texts = [torch.tensor([stream.tokens.ids]) for stream in trace.streams.values()]
+    with torch.inference_mode(), applied(model.model, changes), editing(model.model, move):
+        logits = model.model(*texts)[0].double().log_softmax(-1)
+    return -logits[range(len(trace.next_ids)), list(trace.next_ids)].sum().item()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_gradient_is_a_central_difference(name: str) -> None:
+    """Along a random direction; closely where the whole model computes in double precision and without kinks."""
+    changes = () if name in PARALLEL else (Unscaled(), ResidualOff("decoder"))
+    changes = changes if "decoder" in opened(name).model.stacks else (Unscaled(), ResidualOff(layer=1))
+    model, trace = precise(name), run(name, *changes)
+    found = loss_gradients(model, trace)
+    assert found.loss == pytest.approx(-trace.log_probability, rel=1e-5)
+    numbers = np.random.default_rng(0)
+    paths = [path for path in found.by_path if path.endswith(EDITABLE)]
+    for path in paths:
+        direction = numbers.standard_normal(found[path].shape)
+        direction /= np.linalg.norm(direction)
+
+        def moved(step: float, path: str = path, direction: np.ndarray = direction) -> float:
+            move = torch.from_numpy(step * direction)
+            return loss(model, trace, changes, {path: lambda x: x + move.to(x.dtype).reshape(x.shape)})
+
+        near, far = (moved(step) - moved(-step) for step in (STEP, 2 * STEP))
+        typical = np.sqrt((found[path] ** 2).mean())
+        error = abs((found[path] * direction).sum() - (8 * near - far) / (12 * STEP))
+        rounding = 1e-9 if name in SMOOTH else 4 * EPSILON * found.loss / STEP
+        assert error <= (1e-5 if name in SMOOTH else 0.2) * typical + rounding, path
+    assert len(paths) > 4 * len(trace.attentions)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_gradient_of_the_stream_is_that_of_each_of_its_terms(name: str) -> None:
+    """With residual connections, moving what a sub-layer adds moves the stream by as much."""
+    trace, model = traced(name), opened(name)
+    norms, whole = stream_gradients(model, trace), loss_gradients(model, trace)
+    for stack, stream in trace.streams.items():
+        assert len(norms[stack]) == len(stream.sublayers) + 1
+        assert norms[stack].all()
+        assert norms[stack][0] == pytest.approx(np.linalg.norm(whole[f"{EMBEDDINGS[stack]}.sum"]), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_without_its_residual_a_sub_layer_hands_on_what_it_computed(name: str) -> None:
+    if name in PARALLEL:
+        with pytest.raises(ValueError, match="shares its residual connection"):
+            traced(name, ResidualOff())
+        return
+    trace = traced(name, ResidualOff())
+    for sublayer in trace.sublayers:
+        if sublayer.name == "feed_forward":
+            continue
+        kind = "cross" if sublayer.name == "cross_attn" else f"{sublayer.stack}_self"
+        attention = trace.attention(kind, sublayer.layer)
+        own = np.einsum("hqd,hdm->qm", attention.z, attention.projections.w_o) + attention.projections.b_o
+        own = own if sublayer.result_norm is None else sublayer.result_norm(own)
+        tolerance = 1e-5 * np.abs(sublayer.before).max() + 1e-5 * np.abs(own).max()
+        np.testing.assert_allclose(sublayer.added, own, atol=tolerance)
+    assert not np.array_equal(trace.logits, traced(name).logits)
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Gemma 2", "OPT", "ALBERT", "T5", "Marian"])
+def test_random_weights_are_drawn_from_the_seed_alone_and_leave_the_model_as_it_is(name: str) -> None:
+    model, trace = opened(name), traced(name)
+    before = torch.get_rng_state()
+    first, again, other = (stream_gradients(model, trace, (), seed) for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), before)
+    for stack in trace.streams:
+        np.testing.assert_array_equal(first[stack], again[stack])
+        assert not np.array_equal(first[stack], other[stack])
+    np.testing.assert_array_equal(traced(name).logits, trace.logits)
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Phi", "ModernBERT", "BART"])
+def test_gradients_by_row_are_those_of_the_whole_loss(name: str) -> None:
+    model, trace = precise(name), run(name)
+    rows = range(len(trace.next_ids))
+    whole, by_row = loss_gradients(model, trace), gradient_times_input(model, trace, rows)
+    for stack, stream in trace.streams.items():
+        expected = -(whole[f"{EMBEDDINGS[stack]}.sum"] * stream.embedded.embedding).sum(axis=-1)
+        np.testing.assert_allclose(by_row[stack].sum(axis=0), expected, rtol=1e-6, atol=1e-6)
+    *_, found = distance_gradients(model, trace)
+    assert found.done == 1
+    assert found.norm.all()
+
+
+@pytest.mark.parametrize("removal", ["embedding", "attention"])
+@pytest.mark.parametrize("name", ["GPT-2", "Llama, grouped", "BERT", "T5", "Marian"])
+def test_all_tokens_together_give_the_run_and_none_of_them_another(name: str, removal: str) -> None:
+    model, trace = opened(name), traced(name)
+    *_, verdict = judge(model, trace, 1, [3], removal)
+    own = trace.target_log_probabilities[3]
+    np.testing.assert_allclose(verdict.log_p[0, :, 0, 0], own, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(verdict.log_p[0, :, 1, -1], own, rtol=1e-4, atol=1e-5)
+    removed = verdict.log_p[0, :, 0, -1]
+    np.testing.assert_allclose(removed, removed[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(verdict.log_p[0, :, 1, 0], removed[0], rtol=1e-4, atol=1e-5)
+    assert abs(removed[0] - own) > 1e-3
