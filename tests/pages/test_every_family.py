@@ -283,7 +283,11 @@ def test_the_gradients_through_the_layers_and_of_a_row(family: Family) -> None:
     app = family.open_page("gradients")
     curves = figure(app, "gradients-stream")["data"]
     assert not app.exception
-    runs = [(), (ResidualOff(),), *([(Unscaled(),), (ResidualOff(), Unscaled())] if family.attention.scale != 1 else [])]
+    runs = [
+        (),
+        (ResidualOff(),),
+        *([(Unscaled(),), (ResidualOff(), Unscaled())] if family.attention.scale != 1 else []),
+    ]
     expected = [stream_gradients(family.opened, family.trace, changes) for changes in runs]
     for i, drawn in enumerate(curves):
         equal(numbers(drawn["y"]), expected[i % len(runs)][list(family.trace.streams)[i // len(runs)]], 1e-3)
