@@ -120,7 +120,11 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "switch boxes off.",
                 look_for="Press Play, or step with the arrow keys: the token goes through every box, and the lines are "
                 "as thick as the vectors that they carry.",
-                needs=("layers of this project's own code",),
+                needs=(
+                    "rows of attention weights that sum to 1",
+                    "a residual stream that could be read in every layer",
+                    "probabilities of tokens, from an output that could be read",
+                ),
                 ignores=("kind", "layer", "head"),
             ),
             Page(

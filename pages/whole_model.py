@@ -2,7 +2,7 @@
 
 from model.analysis.residual_stream import measure_stream
 from model.analysis.whole_model import box_arrays, model_boxes
-from model.background.sizes import multiply_adds
+from model.checkpoints.checkpoint import OWN_LAYERS
 from model.interventions import ResidualOff, SublayerOff
 from model.network.layers import DecoderLayer, EncoderLayer
 from model.network.residual import Residual
@@ -19,17 +19,17 @@ shown = parts.choose(view)
 drawing = parts.show_picture(shown)
 parts.show_switches(shown)
 tabs({"All boxes in numbers": parts.show_boxes, "Each box off": parts.show_each_off}, "whole_tab", shown)
-pre = view.trace.sublayers[0].placement == "pre"
 explain(
     "A sub-layer reads the stream of a token and adds to it; attention alone reads other tokens, too. A line is as "
     "thick as the vector that it carries is long. The **share** of a sub-layer is ‖Sublayer(x)‖ / (‖x‖ + "
     "‖Sublayer(x)‖): 0.5 means that what it adds is as long as the stream itself. A **switch** runs the model again "
     "on the same text, without what the box adds or without its residual connection.",
-    r"x + \mathrm{Sublayer}(\mathrm{Norm}(x))" if pre else r"\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))",
+    parts.SUMS[view.trace.sublayers[-1].placement],
     "3.1",
 )
 layers = DecoderLayer if len(view.trace.streams) == 2 else EncoderLayer
-show_code(layers, Residual, model_boxes, measure_stream, multiply_adds, SublayerOff, ResidualOff)
+own = (layers, Residual) if OWN_LAYERS in view.translator.features else ()
+show_code(*own, model_boxes, measure_stream, SublayerOff, ResidualOff)
 export(
     shown.view,
     "whole-model",

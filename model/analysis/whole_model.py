@@ -4,23 +4,23 @@ boxes = model_boxes(translator, trace)
 {box.name: box.values["out"][3] for box in boxes if box.stack == "decoder"}  # the way of target token 3
 """
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from model.analysis.distributions import entropy
 from model.analysis.residual_stream import lengths, measure_stream
-from model.background.sizes import multiply_adds
 from model.checkpoints.checkpoint import Checkpoint
+from model.hooks import hook_points
 from model.interventions import Intervention, PositionsOff, ResidualOff, SublayerOff
-from model.trace import Array, Attention, Stream, SubLayer, Trace
+from model.network.network import EMBEDDINGS
+from model.trace import Array, Attention, Norm, Stream, SubLayer, Trace
 
 ATTENTIONS = ("self_attn", "cross_attn")
 SIDES = {"encoder": "source", "decoder": "target"}
-SYMBOLS = {"tokens": "E", "positions": "P", "norm": "γ", "q_norm": "γ_Q", "k_norm": "γ_K", "final_norm": "γ"}
-"""of learned matrices that have no letter in the code"""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class Box:
     layer: int | None
     """None: outside the layers"""
     part: str
-    """embedding, positions, self_attn, cross_attn, feed_forward, norm, add, add_norm, output or softmax"""
+    """embedding, positions, norm_first (of both), self_attn, cross_attn, feed_forward, norm, norm_after (of what a
+    sub-layer computed), add, add_norm, output or softmax"""
     values: Mapping[str, Array]
     """(position,) each: lengths of the vectors that each token meets there, "in" and "out" among them"""
     sublayer: str | None = None
@@ -48,6 +49,10 @@ class Box:
     """(heads, query, key): attention weights; NaN is masked"""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """what else tells this box from others of its part: norm, activation, kv_heads, rotary, scale"""
+    removable: bool = True
+    """whether what it adds has a place of its own: positions are added apart, a residual connection is not shared"""
+    beside: bool = False
+    """whether its sub-layer reads what the layer reads, not what the sub-layer before it has added"""
 
     @property
     def name(self) -> str:
@@ -58,29 +63,30 @@ class Box:
     def switches(self) -> dict[str, Intervention]:
         """How it can be switched off: "off" and "residual", as far as it can."""
         place = {"stack": self.stack, "layer": self.layer, "name": self.sublayer}
+        residual = {"residual": ResidualOff(**place)} if self.removable else {}
         if self.part == "positions":
-            return {"off": PositionsOff(SIDES[self.stack])}
+            return {"off": PositionsOff(SIDES[self.stack])} if self.removable else {}
         if self.part == self.sublayer:
-            return {"off": SublayerOff(**place), "residual": ResidualOff(**place)}
-        return {"residual": ResidualOff(**place)} if self.part in ("add", "add_norm") else {}
+            return {"off": SublayerOff(**place), **residual}
+        return residual if self.part in ("add", "add_norm") else {}
 
 
 def model_boxes(checkpoint: Checkpoint, trace: Trace) -> tuple[Box, ...]:
     """Every box in the order in which a token goes through them, the encoder's first."""
-    tokens = [len(trace.streams[name].tokens) if name in trace.streams else 0 for name in SIDES]
-    work = multiply_adds(checkpoint.config, *tokens)
     boxes: list[Box] = []
+    learned = checkpoint.parameters_by_block()
     for name, stream in trace.streams.items():
-        boxes += _input_boxes(checkpoint, stream, first=not boxes)
+        boxes += _input_boxes(checkpoint, stream)
         shares = measure_stream(trace, name).share[:, 1:].T
         for sublayer, share in zip(stream.sublayers, shares, strict=True):
-            boxes += _sublayer_boxes(checkpoint, trace, sublayer, share, work)
-        last = stream.sublayers[-1]
-        if last.placement == "pre":
-            learned = _learned(checkpoint, f"{name}.final_norm")
-            ends = {"in": lengths(last.after), "out": lengths(stream.final)}
-            boxes.append(Box(name, None, "norm", ends, facts={"norm": last.norm.kind}, **learned))
-    return (*boxes, *_output_boxes(checkpoint, trace, work["output"].total))
+            own = learned.get((name, sublayer.layer))
+            found = _sublayer_boxes(trace, sublayer, share, own or {}, checkpoint.config.activation)
+            # The layers of ALBERT share their weights: those of the first are counted.
+            boxes += [replace(box, shared=box.shared or own is None) for box in found]
+        if norm := checkpoint.norm_after(name):
+            ends = {"in": lengths(stream.sublayers[-1].after), "out": lengths(stream.final)}
+            boxes.append(Box(name, None, "norm", ends, **_norm(norm)))
+    return (*boxes, *_output_boxes(checkpoint, trace))
 
 
 def box_arrays(checkpoint: Checkpoint, trace: Trace) -> dict[str, Array]:
@@ -109,54 +115,140 @@ def switch_off_each(checkpoint: Checkpoint, trace: Trace) -> Iterator[dict[str, 
         yield dict(found)
 
 
-def _input_boxes(checkpoint: Checkpoint, stream: Stream, first: bool) -> list[Box]:
-    embedded, path = stream.embedded, "src_embedding" if stream.name == "encoder" else "tgt_embedding"
-    scale = checkpoint.embedding_scale
+def _input_boxes(checkpoint: Checkpoint, stream: Stream) -> list[Box]:
+    embedded, side = stream.embedded, SIDES[stream.name]
+    scale, tables = checkpoint.embedding_scale, [each.tokens.weight for each in checkpoint.model.embeddings.values()]
+    own = checkpoint.embedding_matrix(side)
     embedding = lengths(embedded.embedding)
-    learned = _learned(checkpoint, f"{path}.tokens", "tokens")
-    tied = not first and checkpoint.config.tie_embeddings
     values = {"in": embedding / scale, "out": embedding}
-    boxes = [Box(stream.name, None, "embedding", values, shared=tied, facts={"scale": scale}, **learned)]
-    table = checkpoint.positional_encoding(SIDES[stream.name])
-    if table is not None:
+    boxes = [
+        Box(
+            stream.name,
+            None,
+            "embedding",
+            values,
+            matrices={"E": own.shape},
+            parameters=own.size,
+            shared=stream.name != next(iter(checkpoint.model.embeddings)) and tables[0] is tables[-1],
+            facts={"scale": scale},
+        )
+    ]
+    table = checkpoint.positional_encoding(side)
+    if table is not None or not np.array_equal(embedded.embedding, embedded.sum):
         values = {"in": embedding, "added": lengths(embedded.positional), "out": lengths(embedded.sum)}
-        parameters = table.size if checkpoint.config.positions == "learned" else 0
-        facts = {"positions": checkpoint.config.positions}
-        boxes.append(Box(stream.name, None, "positions", values, None, {"P": table.shape}, parameters, facts=facts))
+        known = {} if table is None else {"P": table.shape}
+        parameters = table.size if known and checkpoint.config.positions == "learned" else 0
+        removable = f"{EMBEDDINGS[stream.name]}.positional" in hook_points(checkpoint.model)
+        boxes.append(Box(stream.name, None, "positions", values, None, known, parameters, removable=removable))
+    if embedded.normed is not None:
+        ends = {"in": lengths(embedded.sum), "out": lengths(embedded.normed)}
+        boxes.append(Box(stream.name, None, "norm_first", ends, **_norm(embedded.norm)))
     return boxes
 
 
-def _sublayer_boxes(checkpoint: Checkpoint, trace: Trace, sublayer: SubLayer, share: Array, work: Mapping) -> list[Box]:
+def _sublayer_boxes(
+    trace: Trace, sublayer: SubLayer, share: Array, learned: Mapping[str, int], activation: str
+) -> list[Box]:
     """The sub-layer and what stands around it: "Add & norm" after it, or a norm before and a sum after it."""
-    stack, layer, name = sublayer.stack, sublayer.layer, sublayer.name
-    before, out, added, normed = (lengths(getattr(sublayer, each)) for each in ("before", "out", "added", "normed"))
-    place, pre = (stack, layer), sublayer.placement == "pre"
-    ends = {"in": normed if pre else before, "out": out, "share": share}
-    learned = _learned(checkpoint, f"{stack}.layers.{layer}.{name}")
-    kind = "cross" if name == "cross_attn" else f"{stack}_self"
-    part = work[kind if name in ATTENTIONS else f"{stack}_feed_forward"]
-    facts: dict[str, Any] = {}
-    pattern = None
+    name, pre = sublayer.name, sublayer.norm_first
+    before, added = lengths(sublayer.before), lengths(sublayer.added)
+    update, normed = lengths(sublayer.out), lengths(sublayer.normed)
+    place, beside = (sublayer.stack, sublayer.layer), sublayer.placement == "parallel"
+    result = update if sublayer.result is None else lengths(sublayer.result)
+    ends = {"in": normed if pre else before, "out": result, "share": share}
+    inside = {"sublayer": name, "removable": not beside, "beside": beside}
     if name in ATTENTIONS:
-        attention = trace.attention(kind, layer)
+        attention = trace.attention("cross" if name == "cross_attn" else f"{sublayer.stack}_self", sublayer.layer)
+        details = _attention(attention)
         ends |= _attention_values(attention)
-        pattern = np.where(attention.mask, attention.pattern, np.nan)
-        kv_heads = trace.kind(kind).kv_heads
-        facts = {"kv_heads": kv_heads, "rotary": attention.rotary is not None, "scale": attention.scale}
     else:
-        ends |= {"hidden": lengths(sublayer.hidden), "active": (sublayer.hidden > 0).sum(axis=-1).astype(float)}
-        if sublayer.gate is not None:
-            ends |= {"gate": lengths(sublayer.gate), "up": lengths(sublayer.up)}
-        facts = {"activation": checkpoint.config.activation, "d_ff": sublayer.hidden.shape[-1]}
-    total = part.total // part.layers
-    inner = Box(*place, name, ends, name, multiply_adds=total, pattern=pattern, facts=facts, **learned)
-    norm = _learned(checkpoint, f"{stack}.layers.{layer}.{name}_residual")
-    kind_of_norm = {"norm": sublayer.norm.kind}
-    sums = {"residual": before, "update": out, "added": added, "share": share, "out": lengths(sublayer.after)}
-    if pre:
-        first = Box(*place, "norm", {"in": before, "out": normed}, name, facts=kind_of_norm, **norm)
-        return [first, inner, Box(*place, "add", sums, name)]
-    return [inner, Box(*place, "add_norm", sums, name, facts=kind_of_norm, **norm)]
+        details = _feed_forward(sublayer, activation)
+        ends |= _feed_forward_values(sublayer)
+    inner = Box(*place, name, ends, parameters=learned.get(name, 0), **details, **inside)
+    sums = {"residual": before, "update": update, "added": added, "share": share, "out": lengths(sublayer.after)}
+    norm = {} if sublayer.norm is None else _norm(sublayer.norm)
+    if not pre:
+        return [inner, Box(*place, "add_norm", sums, **norm, **inside)]
+    reads = {"in": lengths(sublayer.norm_input), "out": normed}
+    boxes = [Box(*place, "norm", reads, shared=_shares_norm(trace, sublayer), **norm, **inside)] if norm else []
+    boxes.append(inner)
+    if sublayer.result is not None:
+        after = {"in": result, "out": update}
+        boxes.append(Box(*place, "norm_after", after, **_norm(sublayer.result_norm), **inside))
+    return [*boxes, Box(*place, "add", sums, **inside)]
+
+
+def _shares_norm(trace: Trace, sublayer: SubLayer) -> bool:
+    """Whether the sub-layer before it in a parallel layer reads the same norm."""
+    if sublayer.placement != "parallel":
+        return False
+    first = next(s for s in trace.streams[sublayer.stack].sublayers if s.layer == sublayer.layer)
+    return first.name != sublayer.name and np.shares_memory(first.norm.gamma, sublayer.norm.gamma)
+
+
+def _norm(norm: Norm | None) -> dict[str, Any]:
+    """`matrices`, `parameters` and `facts` of a norm; None: something else, whose formula is not known."""
+    if norm is None:
+        return {"facts": {"norm": "norm and projection"}}
+    learned = {"γ": norm.gamma.shape} | ({} if norm.beta is None else {"β": norm.beta.shape})
+    return {"matrices": learned, "parameters": len(learned) * norm.gamma.size, "facts": {"norm": norm.kind}}
+
+
+def _attention(attention: Attention) -> dict[str, Any]:
+    """What is the same for all tokens: matrices, work, weights, and how its scores are made."""
+    heads, queries, keys = attention.pattern.shape
+    kv_heads = heads if attention.kv_head is None else len(set(attention.kv_head))
+    (d_in, d_k), (d_keys, d_v), d_model = (
+        (attention.query_input.shape[-1], attention.d_k),
+        (attention.key_input.shape[-1], attention.v.shape[-1]),
+        attention.out.shape[-1],
+    )
+    shapes = {
+        "W_Q": (d_in, heads * d_k),
+        "W_K": (d_keys, kv_heads * d_k),
+        "W_V": (d_keys, kv_heads * d_v),
+        "W_O": (heads * d_v, d_model),
+    }
+    rows = {"W_Q": queries, "W_K": keys, "W_V": keys, "W_O": queries}
+    products = heads * queries * keys * (d_k + d_v)
+    norms = attention.qk_norm
+    gammas = {} if norms is None else {"γ_Q": norms.q_norm.gamma.shape, "γ_K": norms.k_norm.gamma.shape}
+    return {
+        "matrices": {} if attention.projections is None else shapes | gammas,
+        "multiply_adds": products + sum(rows[name] * math.prod(shape) for name, shape in shapes.items()),
+        "pattern": np.where(attention.mask, attention.pattern, np.nan),
+        "facts": {
+            "kv_heads": kv_heads,
+            "normed": norms is not None,
+            "rotary": attention.rotary is not None,
+            "scale": attention.scale,
+            "d_k": d_k,
+            "softcap": attention.softcap,
+            "bias": attention.bias is not None,
+        },
+    }
+
+
+def _feed_forward(sublayer: SubLayer, activation: str) -> dict[str, Any]:
+    """As `_attention`; nothing is known of one that could not be read, such as a mixture of experts."""
+    if sublayer.hidden is None:
+        return {"facts": {"d_ff": 0}}
+    n, d_ff = sublayer.hidden.shape
+    d_model = sublayer.out.shape[-1]
+    first = ("W_1",) if sublayer.gate is None else ("W_gate", "W_1")
+    shapes = dict.fromkeys(first, (d_model, d_ff)) | {"W_2": (d_ff, d_model)}
+    return {
+        "matrices": shapes,
+        "multiply_adds": n * sum(map(math.prod, shapes.values())),
+        "facts": {"d_ff": d_ff, "gated": sublayer.gate is not None, "activation": activation},
+    }
+
+
+def _feed_forward_values(sublayer: SubLayer) -> dict[str, Array]:
+    if sublayer.hidden is None:
+        return {}
+    values = {"hidden": lengths(sublayer.hidden), "active": (sublayer.hidden > 0).sum(axis=-1).astype(float)}
+    return values if sublayer.gate is None else values | {"gate": lengths(sublayer.gate), "up": lengths(sublayer.up)}
 
 
 def _attention_values(attention: Attention) -> dict[str, Array]:
@@ -179,42 +271,27 @@ def _attention_values(attention: Attention) -> dict[str, Array]:
     }
 
 
-def _output_boxes(checkpoint: Checkpoint, trace: Trace, work: int) -> list[Box]:
+def _output_boxes(checkpoint: Checkpoint, trace: Trace) -> list[Box]:
     """The output matrix and the softmax, of the stream whose rows predict."""
     *_, stream = trace.streams.values()
     rows = np.arange(len(trace.next_ids))
     probabilities = trace.probabilities
-    matrix = _learned(checkpoint, "output", "output")
-    tied = checkpoint.config.tie_embeddings
+    matrix = checkpoint.output_matrix()
+    tied = any(checkpoint.model.output.weight is each.tokens.weight for each in checkpoint.model.embeddings.values())
     largest, text = trace.logits.max(axis=-1), trace.logits[rows, list(trace.next_ids)]
     logits = {"in": lengths(stream.final), "largest": largest, "text": text, "out": lengths(trace.logits)}
     best = {"in": logits["out"], "out": probabilities.max(axis=-1), "text": trace.target_probabilities}
     best |= {"entropy": entropy(probabilities), "nats": trace.target_log_probabilities}
     facts = {"vocabulary": trace.logits.shape[-1]}
-    return [
-        Box(stream.name, None, "output", logits, None, shared=tied, multiply_adds=work, facts=facts, **matrix),
-        Box(stream.name, None, "softmax", best, facts=facts),
-    ]
-
-
-def _learned(checkpoint: Checkpoint, path: str, symbol: str | None = None) -> dict[str, Any]:
-    """`matrices` and `parameters` of the module at this path; biases are counted, not listed."""
-    matrices, count = {}, 0
-    for name, parameter in checkpoint.model.get_submodule(path).named_parameters():
-        count += parameter.numel()
-        module = name.removesuffix(".weight") if name != "weight" else symbol or path.split(".")[-1]
-        if name.endswith("bias") and "norm" not in f"{path}.{name}":
-            continue
-        shape = tuple(parameter.shape)
-        # A Linear stores (out, in); an embedding is (vocabulary, d_model) already.
-        shape = shape[::-1] if symbol != "tokens" else shape
-        matrices[_symbol(module, name)] = shape
-    return {"matrices": matrices, "parameters": count}
-
-
-def _symbol(module: str, name: str) -> str:
-    if name.endswith("bias"):
-        return "β"
-    if module.startswith("w_"):
-        return f"W_{module[2:].upper() if len(module) == 3 else module[2:]}"
-    return SYMBOLS.get(module, "W_U")
+    output = Box(
+        stream.name,
+        None,
+        "output",
+        logits,
+        matrices={"W_U": matrix.shape[::-1]},
+        parameters=matrix.size,
+        shared=tied,
+        multiply_adds=len(stream.tokens) * matrix.size,
+        facts=facts,
+    )
+    return [output, Box(stream.name, None, "softmax", best, facts=facts)]

@@ -35,6 +35,13 @@ AT, OFF, OPEN = "whole_at", "whole_off", "whole-open"
 EACH_OFF = "whole-each-off"
 STACKS = {"encoder": "Encoder", "decoder": "Decoder"}
 MOST_CANDIDATES = 5
+SUMS = {
+    "post": r"\mathrm{Norm}(x + \mathrm{Sublayer}(x))",
+    "pre": r"x + \mathrm{Sublayer}(\mathrm{Norm}(x))",
+    "sandwich": r"x + \mathrm{Norm}'(\mathrm{Sublayer}(\mathrm{Norm}(x)))",
+    "parallel": r"x + \mathrm{Attention}(\mathrm{Norm}(x)) + \mathrm{FFN}(\mathrm{Norm}'(x))",
+}
+"""a sub-layer, or a layer of parallel ones, by placement of the norm"""
 
 
 @dataclass(frozen=True)
@@ -252,13 +259,21 @@ def show_boxes(shown: Shown) -> None:
     ]
     total = sum(box.parameters for box in boxes if not box.shared)
     shared = (
-        " The output matrix, and the embedding of the second stack, are the first embedding and counted once."
+        " What several boxes share, such as a tied output matrix and embedding, is counted once."
         if any(box.shared for box in boxes)
         else ""
     )
+    whole = sum(shown.view.translator.parameters_by_part().values())
+    others = (
+        f" The model has {whole:,}: the others belong to parts without a box here, such as token types or a bias of the "
+        "output."
+        if whole != total
+        else ""
+    )
     st.caption(
-        f"Lengths at the chosen token, {', '.join(chosen)}. Together {total:,} parameters.{shared} Multiply-adds of "
-        "all tokens of this run; masked cells are counted, because the model computes them before masking."
+        f"Lengths at the chosen token, {', '.join(chosen)}. Together {total:,} parameters.{shared}{others} "
+        "Multiply-adds of all tokens of this run; masked cells are counted, because the model computes them before "
+        "masking."
     )
     export_tab(shown.view, "boxes", Call(box_arrays, shown.view.translator, shown.view.trace), table=table)
 

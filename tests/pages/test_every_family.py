@@ -19,7 +19,6 @@ from model.interventions import MaskEdit, PatternMask, ResidualOff, Unscaled
 from model.trace import Array, Attention, Trace
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.figures import figure, numbers, words
-from tests.pages.test_pages import said
 from tests.viz.canvas.test_mosaic import decode as decode_mosaic
 from tests.viz.payload import decode, unpack
 
@@ -162,9 +161,6 @@ def test_the_residual_stream_and_the_input(family: Family) -> None:
 
 def test_the_lengths_and_heads_of_the_whole_model(family: Family) -> None:
     app = family.open_page("whole_model")
-    if "layers of this project's own code" not in family.opened.features:
-        assert "This page needs layers of this project's own code" in said(app)
-        return
     header, take = unpack(canvas(app, "whole_model"))
     streams = family.trace.streams
     sublayers = {f"{s.stack}.{s.layer}.{s.name}": s for stream in streams.values() for s in stream.sublayers}

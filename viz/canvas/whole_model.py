@@ -4,6 +4,7 @@ The words about a box are templates: `{out}` is its value of that name at the ch
 percentage, `{key:token}` the token at that position, `{head:int}` a whole number.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,8 @@ COLOURS = {
     "attention": "#F0A93B",
     "feed_forward": "#58B5E1",
     "norm": "#C9C13C",
+    "norm_first": "#C9C13C",
+    "norm_after": "#C9C13C",
     "add": "#C9C13C",
     "output": "#9A97D6",
     "softmax": "#6DBB77",
@@ -40,12 +43,24 @@ TITLES = {
     "cross_attn": ("Cross-attention", "Cross-attn"),
     "feed_forward": ("Feed-forward", "Feed-fwd"),
     "norm": ("Norm", "Norm"),
+    "norm_first": ("Norm", "Norm"),
+    "norm_after": ("Norm", "Norm"),
     "add": ("Add", "Add"),
     "add_norm": ("Add & norm", "Add & norm"),
     "output": ("Output matrix", "Output"),
     "softmax": ("Softmax", "Softmax"),
 }
 """part -> its name, and a short one for phones"""
+
+
+CURVES = {
+    "relu": "max(0, {})",
+    "gelu": "GELU({})",
+    "geglu": "GELU({})",
+    "silu": "Swish({})",
+    "swiglu": "Swish({})",
+}
+"""by activation; others are called act"""
 
 
 @dataclass(frozen=True)
@@ -93,7 +108,7 @@ def whole_model(
 
     Args:
         boxes: in the order in which a token goes through them: `name`, `stack`, `layer`, `part`, `sublayer`, `values`,
-            `matrices`, `parameters`, `shared`, `multiply_adds`, `pattern`, `facts` and `switches()` each.
+            `matrices`, `parameters`, `shared`, `multiply_adds`, `pattern`, `facts`, `beside` and `switches()` each.
         rows: the stacks' texts.
         chosen: name of the box, and each stack's position.
         pages: name of each box -> title of the page that explains it.
@@ -152,8 +167,9 @@ def words_about(box: Any) -> list[tuple[str, str]]:
             return _attention_words(box)
         case "feed_forward":
             return _feed_forward_words(facts)
-        case "norm":
-            return [(norm, "length {in} → {out}")]
+        case "norm" | "norm_first" | "norm_after":
+            read = f"{norm} of the layer’s input" if box.beside else norm
+            return [(read, "length {in} → {out}")]
         case "add":
             return [("x + sub-layer", "lengths {residual} and {update} → {out}")]
         case "add_norm":
@@ -175,28 +191,33 @@ def _attention_words(box: Any) -> list[tuple[str, str]]:
     crosses, facts = box.part == "cross_attn", box.facts
     reads = "memory" if crosses else "x"
     shared = "" if facts["kv_heads"] == heads else f"; {facts['kv_heads']} heads of them serve {heads} of queries"
-    turned = ", then rotated (RoPE)" if facts["rotary"] else ""
-    divided = " / √d_k" if facts["scale"] != 1 else ""
+    turned = (", then normalised" if facts["normed"] else "") + (", then rotated (RoPE)" if facts["rotary"] else "")
+    scaled = f"q · k{_scaled(facts['scale'], facts['d_k'])}"
+    capped = scaled if facts["softcap"] is None else f"cap({scaled})"
+    read = capped + (" + bias" if facts["bias"] else "")
     return [
         ("x · W_Q", f"length {{in}} → {{q}}{turned}"),
         (f"{reads} · W_K, {reads} · W_V", f"{keys} keys and values, lengths {{k}} and {{v}} on average{shared}"),
-        (f"softmax(q · k{divided})", "{entropy:2} bits; most, {weight:%}, on “{key:token}” in head {head:int}"),
+        (f"softmax({read})", "{entropy:2} bits; most, {weight:%}, on “{key:token}” in head {head:int}"),
         ("weights · v, joined", "length {z}"),
         ("z · W_O", "length {z} → {out}"),
     ]
 
 
+def _scaled(scale: float, d_k: int) -> str:
+    if scale == 1:
+        return ""
+    return " / √d_k" if math.isclose(scale, d_k**-0.5, rel_tol=1e-4) else f" · {scale:.3g}"
+
+
 def _feed_forward_words(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    name = {
-        "relu": "max(0, x · W_1)",
-        "gelu": "GELU(x · W_1)",
-        "swiglu": "Swish(x · W_gate)",
-        "geglu": "GELU(x · W_gate)",
-    }
-    first = name[facts["activation"]]
+    if not facts["d_ff"]:
+        return [("feed-forward(x)", "length {in} → {out}; what is inside could not be read")]
+    matrix, activation = "W_gate" if facts["gated"] else "W_1", facts["activation"].removeprefix("gated ")
+    first = CURVES.get(activation.split(",")[0], "act({})").format(f"x · {matrix}")
     active = f", {{active:int}} of {facts['d_ff']:,} above 0"
     last = ("h · W_2", "length {hidden} → {out}")
-    if facts["activation"] in ("swiglu", "geglu"):
+    if facts["gated"]:
         return [(first, "length {in} → {gate}"), ("times x · W_1", f"length {{up}} → {{hidden}}{active}"), last]
     return [(first, f"length {{in}} → {{hidden}}{active}"), last]
 
@@ -211,6 +232,7 @@ def _describe(box: Any) -> dict:
         "layer": box.layer,
         "part": box.part,
         "sublayer": box.sublayer,
+        "beside": box.beside,
         "title": TITLES[box.part][0],
         "short": TITLES[box.part][1],
         "colour": COLOURS[{"add_norm": "norm"}.get(kind, kind)],

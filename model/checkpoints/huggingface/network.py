@@ -240,11 +240,13 @@ class HookedModel(Network):
         for block in self.blocks:
             for number in block.numbers[:1]:  # later ones share its weights
                 named = {}
-                for site in block.sites:
+                for module, site in self.sites.items():
+                    if site not in block.sites:
+                        continue
                     kind = "cross_attn" if self._place(site.points[0])[0] == "cross" else "self_attn"
                     found = self.found[site]
-                    modules = {found.w_o, *(heads.module for heads in found.projections.values())} - {None}
-                    named[kind] = sum(p.numel() for module in modules for p in module.parameters())
+                    parts = {module, found.w_o, *(heads.module for heads in found.projections.values())} - {None}
+                    named[kind] = sum(p.numel() for p in {p for part in parts for p in part.parameters()})
                 total = sum(parameter.numel() for parameter in block.module.parameters())
                 norms = 0
                 if block.arrangement:
@@ -390,7 +392,8 @@ class HookedModel(Network):
         arrangement = self.blocks[0].arrangement if self.blocks else None
         norm = self.blocks[0].norms[-1][0] if arrangement else None
         hidden = arrangement and getattr(arrangement.w_2, "weight", None)
-        d_model = call.out.flatten(2).shape[-1] if table.tokens is None else table.tokens.weight.shape[-1]
+        # The embeddings of ALBERT and ELECTRA are narrower than their layers.
+        d_model = table.tokens.weight.shape[-1] if found.w_o is None else matrix(found.w_o)[0].shape[-1]
         bias = call.options.get("position_bias") is not None
         added = "learned" if table.positions is None or table.learned else "sinusoidal"
         absolute = added if table.table is not None else "relative bias" if bias else "none"

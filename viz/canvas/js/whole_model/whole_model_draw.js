@@ -59,12 +59,18 @@ function drawFlow(draw, column) {
   const boxes = view.boxes.filter(({ name, stack }) => stack === column.name && layout.places.has(name));
   const stream = view.header.stacks[column.name];
   let from = { y: column.bottom - TOKENS + 10, length: view.value(boxes[0], "in"), colour: stream };
+  let layerStart = null;
   boxes.forEach((box, index) => {
     const place = layout.places.get(box.name);
     const bottom = place.y + place.height;
-    drawLine(draw, [[column.middle, from.y], [column.middle, bottom]], from.length, from);
-    const starts = box.sublayer && boxes[index - 1]?.sublayer !== box.sublayer;
-    if (starts) drawResidual(draw, column, boxes.slice(index), bottom + (STEP_UP * layout.scale) / 2, stream);
+    const before = boxes[index - 1];
+    const starts = box.sublayer && before?.sublayer !== box.sublayer;
+    const fork = bottom + (STEP_UP * layout.scale) / 2;
+    if (box.layer !== before?.layer) layerStart = fork;
+    const apart = starts && box.beside && before?.layer === box.layer;
+    drawLine(draw, [[column.middle, from.y], [column.middle, apart ? fork : bottom]], from.length, from);
+    if (apart) drawLayerInput(draw, column, place, layerStart, view.value(box, "in"), stream);
+    if (starts) drawResidual(draw, column, boxes.slice(index), fork, stream);
     const isOutput = box.part === "output";
     const sublayer = box.sublayer === box.part;
     const off = sublayer && view.isOff(box, "off");
@@ -74,6 +80,16 @@ function drawFlow(draw, column) {
   const last = boxes.at(-1);
   if (!layout.opened || last.part === "softmax") return;
   drawLine(draw, [[column.middle, from.y], [column.middle, from.y - 14]], from.length, from);
+}
+
+// From the layer's input past its first sub-layer to a second one that reads the same.
+function drawLayerInput(draw, column, place, start, length, colour) {
+  const { layout } = draw;
+  const edge = column.outer < 0 ? place.x + place.width : place.x;
+  const x = edge - 0.55 * column.outer * layout.inner;
+  const y = place.y + Math.min(place.height / 2, 15);
+  drawLine(draw, [[column.middle, start], [x, start], [x, y], [edge, y]], length, { colour });
+  drawArrow(draw, [edge, y], [column.outer, 0], length, colour);
 }
 
 // From before the sub-layer to the sum after it, around both.

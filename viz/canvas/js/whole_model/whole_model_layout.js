@@ -1,7 +1,7 @@
 // Where everything stands in the picture of the whole model: bottom to top, encoder left, decoder right, as in figure 1.
 
 // Pixels at scale 1; how an attention is drawn depends on the zoom.
-const HEIGHTS = { embedding: 24, positions: 20, feed_forward: 26, norm: 16, add_norm: 17, add: 14, output: 24, softmax: 22 };
+const HEIGHTS = { embedding: 24, positions: 20, feed_forward: 26, norm: 16, norm_first: 16, norm_after: 16, add_norm: 17, add: 14, output: 24, softmax: 22 };
 const HEADS_BESIDE = 32; // height of an attention with its heads beside its name
 const HEADS_BELOW = 46; // with its heads below its name
 const STEP_UP = 8; // between two boxes
@@ -41,16 +41,17 @@ function layOutAt({ boxes, header, width, zoom, box }, scale) {
   const two = stacks.length === 2;
   const gutter = two ? (narrow ? 24 : clamp(width * 0.12, 60, 120)) : 0;
   const loop = narrow ? 20 : 40;
+  const inner = shown.some(({ beside }) => beside) ? 0.6 * loop : AROUND; // for the line past a parallel sub-layer
   const alone = !two && !narrow && !opened;
   const [aside, beside] = alone ? [0.34 * width, 44] : [0, 2]; // for a single stack's candidates, and its token
   const column = Math.min((width - gutter - aside - beside) / stacks.length, opened ? 680 : 430);
   const left = (width - stacks.length * column - gutter - aside - beside) / 2 + aside;
-  const layout = { narrow, opened, zoom, scale, width, gutter, loop, aside };
+  const layout = { narrow, opened, zoom, scale, width, gutter, loop, inner, aside };
   Object.assign(layout, { places: new Map(), frames: [], columns: new Map() });
   stacks.forEach(({ name }, index) => {
     const outer = index ? 1 : -1; // the side of the residual connections
     const start = left + index * (column + gutter);
-    const inside = [start + (outer < 0 ? loop : AROUND), column - loop - AROUND];
+    const inside = [start + (outer < 0 ? loop : inner), column - loop - inner];
     const place = { name, outer, left: start, width: column, inside, middle: inside[0] + inside[1] / 2 };
     layout.columns.set(name, place);
     stackUp(layout, place, shown.filter(({ stack }) => stack === name));
