@@ -265,8 +265,8 @@ def show_boxes(shown: Shown) -> None:
     )
     whole = sum(shown.view.translator.parameters_by_part().values())
     others = (
-        f" The model has {whole:,}: the others belong to parts without a box here, such as token types or a bias of the "
-        "output."
+        f" The model has {whole:,}: the others belong to parts without a box here, such as token types or a bias "
+        "of the output."
         if whole != total
         else ""
     )
