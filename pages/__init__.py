@@ -229,7 +229,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "search tree, sampling, and the key-value cache.",
                 look_for="Follow the thick path through the tree: at each step beam search keeps a few prefixes and "
                 "drops the rest, and only the finished ones show which was best.",
-                needs=("a decoder", "layers of this project's own code"),
+                needs=("a decoder", "probabilities of tokens, from an output that could be read"),
                 ignores=("kind",),
             ),
         ),

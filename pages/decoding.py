@@ -5,7 +5,7 @@ from model.generation.beam_tree import BeamTree
 from model.generation.sampling import draw, sample, sampling_distribution
 from model.generation.search import beam_steps, greedy, length_penalty
 from model.generation.step_cost import cached_step, time_steps, uncached_step
-from model.generation.steps import Steps
+from model.generation.steps import steps_of
 from pages.frame.open_page import open_page
 from pages.parts.beam_search import show_beam, show_greedy
 from pages.parts.decoding import choose_step, show_step, wording
@@ -38,7 +38,7 @@ explain(
     "3, 3.4 and 6.1",
 )
 show_code(
-    Steps,
+    steps_of(view.translator.model),
     greedy,
     beam_steps,
     BeamTree,

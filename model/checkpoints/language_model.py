@@ -7,7 +7,7 @@ import torch
 
 from model.checkpoints.checkpoint import Checkpoint
 from model.generation.sampling import Sampling, draw, sampling_distribution
-from model.generation.steps import Steps, log_probabilities
+from model.generation.steps import steps_of
 from model.interventions import Intervention, applied
 from model.network.config import BOS, EOS
 from model.network.decoder_only import DecoderOnly
@@ -134,13 +134,14 @@ class LanguageModel(Checkpoint):
         """Ids of what follows `prompt`, without </s>; without `sampling` the most probable token each time."""
         written: list[int] = []
         with applied(self.model, interventions):
-            steps = Steps(self.model, [prompt[1:]], use_cache=all(change.position_free for change in interventions))
+            cached, make = all(change.position_free for change in interventions), steps_of(self.model)
+            steps = make(self.model, [prompt[1:] if make.adds_start else prompt], use_cache=cached)
             for _, logits in zip(range(max_new_tokens), steps, strict=False):
-                allowed = log_probabilities(logits)
+                allowed = steps.log_probabilities(logits)
                 token = (
                     allowed.argmax(-1) if sampling is None else draw(sampling_distribution(allowed, sampling), numbers)
                 )
-                if token.item() == EOS:
+                if token.item() == steps.end:
                     break
                 written.append(int(token))
                 steps.extend(token.to(logits.device))

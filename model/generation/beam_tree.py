@@ -10,11 +10,10 @@ import numpy as np
 import torch
 
 from model.generation.search import Hypothesis, beam_steps, hypothesis
-from model.generation.steps import EXTRA_LENGTH, Steps, ids_to_decode_from, length_limits
+from model.generation.steps import EXTRA_LENGTH, ids_to_decode_from, length_limits, steps_of
 from model.hooks import recording
 from model.interventions import applied
-from model.network.decoder_only import DecoderOnly
-from model.network.encoder_decoder import Transformer
+from model.network.network import Network
 from model.trace import Array, Trace
 
 
@@ -72,7 +71,7 @@ class BeamTree:
 
 @torch.inference_mode()
 def beam_tree(
-    model: Transformer | DecoderOnly,
+    model: Network,
     source: Sequence[int],
     beam_size: int,
     max_new_tokens: int = EXTRA_LENGTH,
@@ -97,7 +96,7 @@ def beam_tree(
     read: dict[int, Array] = {}
     """by prefix: (layer, head, key), the weights with which its next token was chosen"""
     with recording(model, paths) as activations:
-        steps = Steps(model, [source], beam_size, use_cache)
+        steps = steps_of(model)(model, [source], beam_size, use_cache)
         limits = length_limits(model, [source], max_new_tokens)
         for step, (candidates, following) in enumerate(beam_steps(steps, limits, beam_size)):
             weights = torch.stack([activations[path][:, :, -1] for path in paths], dim=1).cpu().numpy()
@@ -122,13 +121,11 @@ def _stack_rows(rows: Sequence[Array]) -> Array:
     return np.stack(padded, axis=2)
 
 
-def search_again(
-    model: Transformer | DecoderOnly, trace: Trace, beam_size: int, max_new_tokens: int = EXTRA_LENGTH
-) -> BeamTree:
+def search_again(model: Network, trace: Trace, beam_size: int, max_new_tokens: int = EXTRA_LENGTH) -> BeamTree:
     """The complete search from a trace's source or prompt, with its interventions."""
     cached = all(change.position_free for change in trace.interventions)
     with applied(model, trace.interventions):
-        return beam_tree(model, ids_to_decode_from(trace), beam_size, max_new_tokens, cached)
+        return beam_tree(model, ids_to_decode_from(model, trace), beam_size, max_new_tokens, cached)
 
 
 def tree_arrays(tree: BeamTree) -> dict[str, Array]:

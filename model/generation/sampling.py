@@ -7,11 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.generation.steps import EXTRA_LENGTH, Steps, ids_to_decode_from, length_limits
+from model.generation.steps import EXTRA_LENGTH, ids_to_decode_from, length_limits, steps_of
 from model.interventions import AttentionTemperature, Intervention, applied
-from model.network.config import EOS
-from model.network.decoder_only import DecoderOnly
-from model.network.encoder_decoder import Transformer
+from model.network.network import Network
 from model.trace import Array, Trace, probabilities
 from model.tracer import record
 
@@ -78,7 +76,7 @@ def draw(probabilities: Tensor, generator: torch.Generator) -> Tensor:
 
 @torch.inference_mode()
 def sample(
-    model: Transformer | DecoderOnly,
+    model: Network,
     source: Sequence[int],
     sampling: Sampling,
     seed: int,
@@ -94,21 +92,19 @@ def sample(
     generator = torch.Generator().manual_seed(seed)
     (limit,) = length_limits(model, [source], max_new_tokens)
     alive = torch.ones(n, dtype=torch.bool)
-    steps = Steps(model, [source] * n, use_cache=use_cache)
+    steps = steps_of(model)(model, [source] * n, use_cache=use_cache)
     for _, logits in zip(range(limit), steps, strict=False):
         before = logits.double().softmax(-1)
-        allowed = logits.clone()
-        allowed[:, :EOS] = -torch.inf  # <pad>, <unk> and <s> are never drawn
-        after = sampling_distribution(allowed, sampling)
+        after = sampling_distribution(steps.rule_out(logits), sampling)
         tokens = draw(after, generator)
         yield SampleStep(tokens.numpy(), alive.numpy(), before.cpu().numpy(), after.cpu().numpy())
-        alive = alive & (tokens != EOS)
+        alive = alive & torch.tensor([token != steps.end for token in tokens.tolist()])
         if not alive.any():
             return
         steps.extend(tokens.to(logits.device))
 
 
-def logits_at_attention_temperature(model: Transformer | DecoderOnly, trace: Trace, tau: float) -> Array:
+def logits_at_attention_temperature(model: Network, trace: Trace, tau: float) -> Array:
     """Logits (row, vocabulary) of the trace's own tokens, teacher-forced, with tau in every attention.
 
     It replaces the attention temperatures of the trace's own run.
@@ -118,7 +114,7 @@ def logits_at_attention_temperature(model: Transformer | DecoderOnly, trace: Tra
     return record(model, texts, [*others, AttentionTemperature(tau)])["logits"]
 
 
-def two_temperatures(model: Transformer | DecoderOnly, trace: Trace, row: int, temperature: float) -> dict[str, Array]:
+def two_temperatures(model: Network, trace: Trace, row: int, temperature: float) -> dict[str, Array]:
     """(vocabulary,) probabilities of one row: of the run, with its logits divided, and with all attention scores."""
     logits = trace.logits[row].astype(np.float64)
     inside = logits_at_attention_temperature(model, trace, temperature)[row].astype(np.float64)
@@ -161,7 +157,7 @@ class SampledText:
 
 
 def sample_texts(
-    model: Transformer | DecoderOnly,
+    model: Network,
     source: Sequence[int],
     sampling: Sampling,
     seed: int,
@@ -185,7 +181,7 @@ def sample_texts(
 
 
 def sample_again(
-    model: Transformer | DecoderOnly,
+    model: Network,
     trace: Trace,
     sampling: Sampling,
     seed: int,
@@ -195,7 +191,7 @@ def sample_again(
     """Texts sampled from a trace's source or prompt, with its interventions."""
     cached = all(change.position_free for change in trace.interventions)
     with applied(model, trace.interventions):
-        return sample_texts(model, ids_to_decode_from(trace), sampling, seed, n, max_new_tokens, cached)
+        return sample_texts(model, ids_to_decode_from(model, trace), sampling, seed, n, max_new_tokens, cached)
 
 
 def _token_draw(before: Array, after: Array, token: int) -> TokenDraw:

@@ -8,10 +8,8 @@ import torch
 from torch import Tensor
 
 from model.generation.fast_steps import FastTransformer
-from model.generation.steps import Steps, length_limits, log_probabilities
-from model.network.config import EOS
-from model.network.decoder_only import DecoderOnly
-from model.network.encoder_decoder import Transformer
+from model.generation.steps import Steps, length_limits, steps_of
+from model.network.network import Network
 
 
 @dataclass(frozen=True)
@@ -33,37 +31,37 @@ def length_penalty(length: int, alpha: float) -> float:
 
 @torch.inference_mode()
 def greedy(
-    model: Transformer | DecoderOnly,
+    model: Network,
     sources: Sequence[Sequence[int]],
     use_cache: bool = True,
     fast: FastTransformer | None = None,
     prefix: Sequence[int] = (),
 ) -> list[Hypothesis]:
     """Decode each source with the most probable token at every step. Arguments as in `beam_search`."""
-    steps = Steps(model, sources, 1, use_cache, fast)
+    steps = steps_of(model)(model, sources, 1, use_cache, fast)
     limits = length_limits(model, sources)
     totals = [steps.force(prefix)]
     unfinished = set(range(len(sources)))
     for logits in steps:
         # Finished rows keep growing beside the others; what they add is cut off below.
-        best, tokens = log_probabilities(logits).max(dim=-1)
+        best, tokens = steps.log_probabilities(logits).max(dim=-1)
         totals.append(totals[-1] + best)
         steps.extend(tokens)
         length = steps.written.shape[1]
-        unfinished -= {row for row, token in enumerate(tokens.tolist()) if token == EOS or length >= limits[row]}
+        unfinished -= {row for row, token in enumerate(tokens.tolist()) if token == steps.end or length >= limits[row]}
         if not unfinished:
             break
     found = []
     rows = zip(steps.written.tolist(), torch.stack(totals, dim=1).tolist(), limits, strict=True)
     for tokens, row_totals, limit in rows:
-        length = min(tokens.index(EOS) + 1 if EOS in tokens else limit, limit)
+        length = min(tokens.index(steps.end) + 1 if steps.end in tokens else limit, limit)
         found.append(hypothesis(tokens[:length], row_totals[length - len(prefix)], alpha=0.0))
     return found
 
 
 @torch.inference_mode()
 def beam_search(
-    model: Transformer | DecoderOnly,
+    model: Network,
     sources: Sequence[Sequence[int]],
     beam_size: int = 4,
     alpha: float = 0.6,
@@ -84,7 +82,7 @@ def beam_search(
         fast: the same model without hook points; used while nothing observes or edits the model.
         prefix: tokens that every translation must start with; they count in its log-probability.
     """
-    steps = Steps(model, sources, beam_size, use_cache, fast)
+    steps = steps_of(model)(model, sources, beam_size, use_cache, fast)
     finished: list[list[Hypothesis]] = [[] for _ in sources]
     for candidates, _ in beam_steps(steps, length_limits(model, sources), beam_size, prefix):
         for sentence, extended in candidates.items():
@@ -136,7 +134,7 @@ def beam_steps(
     scores[:, 0] = steps.force(prefix)[::beam_size]
     missing = dict.fromkeys(range(len(limits)), beam_size)
     for logits in steps:
-        following = log_probabilities(logits)
+        following = steps.log_probabilities(logits)
         totals = (scores[:, :, None] + following.unflatten(0, (-1, beam_size))).flatten(1)
         values, indices = totals.topk(2 * beam_size)
         beams, tokens = indices // following.shape[1], indices % following.shape[1]
@@ -144,7 +142,8 @@ def beam_steps(
         length, survivors, candidates = steps.written.shape[1] + 1, [], {}
         extended = zip(rows.tolist(), tokens.tolist(), values.tolist(), strict=True)
         for sentence, columns in zip(list(missing), extended, strict=True):
-            candidates[sentence] = _decide(columns, missing[sentence], beam_size, length >= limits[sentence])
+            ended = length >= limits[sentence]
+            candidates[sentence] = _decide(columns, missing[sentence], beam_size, steps.end, ended)
             missing[sentence] -= sum(candidate.fate == "finished" for candidate in candidates[sentence])
             if kept := [candidate for candidate in candidates[sentence] if candidate.fate == "kept"]:
                 # A tiny vocabulary may leave fewer than beam_size: fill up with rows that cannot win.
@@ -160,7 +159,9 @@ def beam_steps(
         steps.extend(tokens, rows)
 
 
-def _decide(columns: tuple[list, ...], missing: int, beam_size: int, at_limit: bool) -> list[Candidate]:
+def _decide(
+    columns: tuple[list, ...], missing: int, beam_size: int, end: int | None, at_limit: bool
+) -> list[Candidate]:
     """What becomes of one sentence's candidates: lists of rows, tokens and log-probabilities, best first.
 
     An end counts if it is among the first `beam_size` candidates; of the others the first `beam_size` are kept. The
@@ -170,7 +171,7 @@ def _decide(columns: tuple[list, ...], missing: int, beam_size: int, at_limit: b
     for rank, (row, token, log_probability) in enumerate(zip(*columns, strict=True)):
         if log_probability == -torch.inf:
             break
-        if token == EOS:
+        if token == end:
             fate = "finished" if rank < beam_size else "pruned"
         else:
             n_growing += 1

@@ -7,10 +7,9 @@ import numpy as np
 import torch
 
 from model.background.sizes import multiply_adds
-from model.generation.steps import Steps
-from model.network.config import EOS, TransformerConfig
-from model.network.decoder_only import DecoderOnly
-from model.network.encoder_decoder import Transformer
+from model.generation.steps import steps_of
+from model.network.config import TransformerConfig
+from model.network.network import Network
 
 DECODER_PARTS = ("decoder_self", "cross", "decoder_feed_forward", "output")
 
@@ -38,7 +37,7 @@ def cached_step(config: TransformerConfig, n_src: int, length: int) -> int:
 
 @torch.inference_mode()
 def time_steps(
-    model: Transformer | DecoderOnly, source: Sequence[int], n_steps: int, use_cache: bool
+    model: Network, source: Sequence[int], n_steps: int, use_cache: bool
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Time each step of greedy decoding. </s> is ruled out so that the sentence reaches the full length.
 
@@ -51,12 +50,12 @@ def time_steps(
     Returns:
         the tokens, and the seconds that each took.
     """
-    steps = Steps(model, [source], use_cache=use_cache)
+    steps = steps_of(model)(model, [source], use_cache=use_cache)
     tokens: list[int] = []
     seconds: list[float] = []
     started = time.perf_counter()
     for logits in steps:
-        best = logits[:, EOS + 1 :].argmax(dim=-1) + EOS + 1  # ordinary tokens only
+        best = steps.rule_out(logits, end=True).argmax(dim=-1)
         tokens.append(int(best))  # waits for the device, so the clock sees the whole step
         seconds.append(time.perf_counter() - started)
         if len(tokens) == n_steps:
@@ -66,9 +65,7 @@ def time_steps(
     return tuple(tokens), tuple(seconds)
 
 
-def fastest_steps(
-    model: Transformer | DecoderOnly, source: Sequence[int], n_steps: int, use_cache: bool, repetitions: int
-) -> np.ndarray:
+def fastest_steps(model: Network, source: Sequence[int], n_steps: int, use_cache: bool, repetitions: int) -> np.ndarray:
     """(step,): milliseconds that each step took in the fastest of several repetitions; other arguments as above."""
     runs = [time_steps(model, source, n_steps, use_cache)[1] for _ in range(repetitions)]
     return 1000 * np.array(runs).min(axis=0)

@@ -1,6 +1,7 @@
 """Decoding one token at a time: every search, sampler and measurement in this package reads its logits from here."""
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -9,10 +10,11 @@ from model.cancel import check_cancelled
 from model.generation.fast_steps import FastTransformer
 from model.hooks import observed
 from model.network.batch import pad_batch
-from model.network.config import BOS, EOS
+from model.network.config import BOS
 from model.network.decoder_only import DecoderOnly
 from model.network.encoder_decoder import Transformer
 from model.network.masks import padding_mask
+from model.network.network import Network
 from model.trace import Trace
 
 EXTRA_LENGTH = 50
@@ -39,6 +41,9 @@ class Steps(Iterator[Tensor]):
         use_cache: False recomputes the whole prefix at every step.
         fast: the same model without hook points; used unless something outside the layers is observed or edited.
     """
+
+    adds_start: ClassVar[bool] = True
+    """whether `sources` of a language model are without their start token"""
 
     def __init__(
         self,
@@ -78,6 +83,11 @@ class Steps(Iterator[Tensor]):
             self._cache = model.new_cache() if use_cache else None
 
     @property
+    def end(self) -> int | None:
+        """Id of the token that ends a text."""
+        return self.model.end
+
+    @property
     def written(self) -> Tensor:
         """(row, length): the prefixes without <s> and the prompt."""
         return self.prefixes[:, self._n_given :]
@@ -114,34 +124,46 @@ class Steps(Iterator[Tensor]):
         """Extend every row with the same tokens; returns log p(prefix | source) of each row, (row,)."""
         total = torch.zeros(len(self.prefixes), dtype=self.dtype, device=self.prefixes.device)
         for token in prefix:
-            total += log_probabilities(next(self))[:, token]
+            total += self.log_probabilities(next(self))[:, token]
             self.extend(torch.full_like(self.prefixes[:, 0], token))
         return total
 
+    def log_probabilities(self, logits: Tensor) -> Tensor:
+        """log p(next token), the softmax taken over the whole vocabulary, as in training.
 
-def log_probabilities(logits: Tensor) -> Tensor:
-    """log p(next token), the softmax taken over the whole vocabulary, as in training.
+        Tokens that are never written are then ruled out with -inf.
+        """
+        found = logits.log_softmax(dim=-1)
+        found[..., self.model.barred] = -torch.inf
+        return found
 
-    Tokens that no text contains (<pad>, <unk>, <s>: the ids below </s>) are then ruled out with -inf.
-    """
-    found = logits.log_softmax(dim=-1)
-    found[..., :EOS] = -torch.inf
-    return found
+    def rule_out(self, logits: Tensor, end: bool = False) -> Tensor:
+        """A copy of the logits with -inf for tokens that are never written, and on request for the end token."""
+        found = logits.clone()
+        found[..., self.model.barred] = -torch.inf
+        if end and self.end is not None:
+            found[..., self.end] = -torch.inf
+        return found
 
 
-def length_limits(
-    model: Transformer | DecoderOnly, sources: Sequence[Sequence[int]], max_new_tokens: int = EXTRA_LENGTH
-) -> list[int]:
+def steps_of(model: Network) -> type[Steps]:
+    """How the model decodes step by step; one of others brings steps of its own."""
+    return getattr(model, "steps", Steps)
+
+
+def length_limits(model: Network, sources: Sequence[Sequence[int]], max_new_tokens: int = EXTRA_LENGTH) -> list[int]:
     """Maximum number of tokens to write for each source, within max_len.
 
     For a translation it is the length of the source + 50; after the prompt of a language model it is `max_new_tokens`.
     """
     max_len = model.config.max_len
-    if isinstance(model, DecoderOnly):
-        return [min(max_new_tokens, max_len - len(source)) for source in sources]
+    if "encoder" not in model.stacks:
+        start = 1 if steps_of(model).adds_start else 0
+        return [min(max_new_tokens, max_len + 1 - start - len(source)) for source in sources]
     return [min(len(source) + EXTRA_LENGTH, max_len - 1) for source in sources]
 
 
-def ids_to_decode_from(trace: Trace) -> list[int]:
-    """The token ids that `Steps` starts from: a run's source, or its prompt without <s>."""
-    return list(trace.src_ids or trace.tgt_ids[1 : trace.first_written + 1])
+def ids_to_decode_from(model: Network, trace: Trace) -> list[int]:
+    """The token ids that the model's steps start from: a run's source, or its prompt."""
+    start = 1 if steps_of(model).adds_start else 0
+    return list(trace.src_ids or trace.tgt_ids[start : trace.first_written + 1])

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from model.hooks import Call, HookPoint, let_calls_be_kept
 from model.network.attention import KeyValueCache, MultiHeadAttention
-from model.network.config import TransformerConfig
+from model.network.config import EOS, TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.layers import EncoderLayer
 from model.network.residual import new_norm
@@ -37,6 +37,10 @@ class Network(nn.Module):
 
     output: nn.Linear
     """(d_model -> vocabulary)"""
+    end: int | None = EOS
+    """id of the token that ends a text; None: none does"""
+    barred: slice | list[int] = slice(EOS)
+    """ids of tokens that are never written: <pad>, <unk> and <s>"""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()

@@ -5,10 +5,9 @@ import pandas as pd
 import streamlit as st
 
 from model.analysis.view_arrays import aligning_kind
+from model.checkpoints.checkpoint import OWN_LAYERS
 from model.generation.beam_tree import BeamTree, search_again, tree_arrays
 from model.generation.search import length_penalty
-from model.network.config import EOS
-from model.trace import Trace
 from pages.compute.view import View
 from pages.parts.decoding import STEP, new_token_limit, pieces_of, run_beam_search, text_of, wording
 from pages.widgets.canvas import draw
@@ -150,13 +149,16 @@ def _verdict(view: View, tree: BeamTree, best: tuple[int, ...], alpha: float) ->
         if by_probability
         else "**not** the most probable one found: the length penalty decided"
     )
-    own = "is" if _is_written(view.trace, best) else "is not"
-    return f"{text}. It {own} the {words.written} at the top of the page."
+    own = "is" if _is_written(view, best) else "is not"
+    foreign = OWN_LAYERS not in view.translator.features and bool(view.trace.src_tokens)
+    other = " That one was found by transformers' own search, with a length penalty of |Y| to the power of α."
+    return f"{text}. It {own} the {words.written} at the top of the page.{other if foreign else ''}"
 
 
-def _is_written(trace: Trace, tokens: tuple[int, ...]) -> bool:
+def _is_written(view: View, tokens: tuple[int, ...]) -> bool:
     """Whether the run wrote these tokens; the end token may be missing where the length limit came first."""
-    ours, theirs = ([i for i in ids if i != EOS] for ids in (tokens, trace.next_ids[trace.first_written :]))
+    trace, end = view.trace, view.translator.model.end
+    ours, theirs = ([i for i in ids if i != end] for ids in (tokens, trace.next_ids[trace.first_written :]))
     return ours == theirs
 
 
@@ -183,7 +185,7 @@ def _attention(view: View, tree: BeamTree, order: list[int], texts: list[str]) -
     rows = decoder_rows(reads[first:], pieces)
     figure = alignment_map(weights, trace.src_tokens or reads, rows, crosses=kind.crosses)
     chart(figure, key="decoding-beam-attention", alt="The beam's attention")
-    if _is_written(trace, tokens):
+    if _is_written(view, tokens):
         again = trace.attention(kind.name, layer).pattern[view.head, first : first + n, : weights.shape[1]]
         st.caption(
             f"This {words.hypothesis} is the {words.written} above, whose weights come from one teacher-forced run: "

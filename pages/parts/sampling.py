@@ -6,8 +6,10 @@ import streamlit as st
 
 from model.analysis import tab_arrays as tab
 from model.analysis.distributions import entropy
+from model.checkpoints.checkpoint import OWN_LAYERS
 from model.generation.sampling import SampledText, Sampling, sample_again, two_temperatures
 from model.generation.step_cost import fastest_steps
+from model.generation.steps import steps_of
 from model.network.config import TransformerConfig
 from pages.compute.view import View
 from pages.parts.decoding import (
@@ -98,8 +100,15 @@ def _show_draw(view: View, found: tuple[SampledText, ...], step: int) -> None:
     ended = f" This sample has only {len(one.draws)} steps: showing its last one." if place < step else ""
     st.caption(
         f"▸ marks the sampled token. It was drawn from {look.kept:,} of {vocabulary:,} tokens, to which the model "
-        f"itself gives {look.kept_before:.2%}. The start, unknown and padding tokens are excluded.{ended}"
+        f"itself gives {look.kept_before:.2%}. {_excluded(view)}{ended}"
     )
+
+
+def _excluded(view: View) -> str:
+    if OWN_LAYERS in view.translator.features:
+        return "The start, unknown and padding tokens are excluded."
+    barred = view.translator.model.barred
+    return f"Excluded, as its configuration asks: {', '.join(pieces_of(view, tuple(barred)))}." if barred else ""
 
 
 def show_temperatures(view: View, step: int) -> None:
@@ -167,11 +176,13 @@ def show_cost(view: View, step: int) -> None:
         f"{source}Over all {steps} steps, decoding without the cache takes {ratio:.1f} times as many multiply-adds. "
         "One multiply-add is two floating-point operations."
     )
+    if not config.d_ff:
+        st.caption("The feed-forward layers of this model could not be read: they are not counted.")
     _explain_cost(config, n_src)
     calls = {"multiply_adds": counted}
     if measured is not None:
         for name, use_cache, seconds in (("cached", True, measured[0]), ("uncached", False, measured[1])):
-            run = view.translator.model, view.trace.src_ids, steps, use_cache, REPETITIONS
+            run = view.translator.model, _source(view), steps, use_cache, REPETITIONS
             calls[f"milliseconds_{name}"] = Call(fastest_steps, *run, result=seconds)
     export_tab(view, "cost-of-a-step", calls)
 
@@ -183,6 +194,10 @@ def _explain_cost(config: TransformerConfig, n_src: int) -> None:
     )
     sizes = f"Here N = {config.n_decoder_layers} layers, d = {config.d_model}, d_ff = {config.d_ff}"
     matrices = 3 if config.gated else 2
+    plain = config.kv_heads == config.n_heads and config.d_k == config.d_v == config.d_model / config.n_heads
+    if n_src and not plain:
+        explain(f"{why}; the keys and values of the encoder's output are projected once, at the first step. {sizes}.")
+        return
     if n_src:
         explain(
             f"{why}; the keys and values of the encoder's output (2 n d² per layer) are projected once, at the first "
@@ -207,7 +222,14 @@ def _explain_cost(config: TransformerConfig, n_src: int) -> None:
 
 def _measured_run(view: View) -> tuple[str, tuple[int, ...]]:
     """What a measurement is of: the weights, and the source."""
-    return view.trace.checkpoint_hash, view.trace.src_ids
+    return view.trace.checkpoint_hash, _source(view)
+
+
+def _source(view: View) -> tuple[int, ...]:
+    """What a measured decoding starts from: the source, or a single token."""
+    if view.trace.src_ids or steps_of(view.translator.model).adds_start:
+        return view.trace.src_ids
+    return view.trace.tgt_ids[:1]
 
 
 def _ask(weights: str, src_ids: tuple[int, ...]) -> None:
@@ -223,7 +245,7 @@ def _measured(view: View, steps: int) -> tuple[tuple[np.ndarray, np.ndarray] | N
     seconds: dict[bool, list[tuple[float, ...]]] = {True: [], False: []}
     for done in range(2 * REPETITIONS):
         use_cache = done % 2 == 0
-        written, times = time_decoding(view.translator, view.trace.src_ids, steps, use_cache, done // 2)
+        written, times = time_decoding(view.translator, _source(view), steps, use_cache, done // 2)
         tokens.add(written)
         seconds[use_cache].append(times)
         bar.progress((done + 1) / (2 * REPETITIONS), f"{done + 1} of {2 * REPETITIONS} decodings")

@@ -15,10 +15,13 @@ from model.analysis.residual_stream import measure_stream
 from model.analysis.sparse_patterns import measure_kept
 from model.background.attention_costs import attention_costs, layer_sizes
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
+from model.generation.beam_tree import search_again
+from model.generation.sampling import Sampling, sample_again
 from model.interventions import MaskEdit, PatternMask, ResidualOff, Unscaled
 from model.trace import Array, Attention, Trace
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.figures import figure, numbers, words
+from tests.pages.test_pages import said
 from tests.viz.canvas.test_mosaic import decode as decode_mosaic
 from tests.viz.payload import decode, unpack
 
@@ -295,3 +298,24 @@ def test_the_gradients_through_the_layers_and_of_a_row(family: Family) -> None:
     for drawn, values in zip(figure(app, "gradients-measures")["data"], measured.values(), strict=True):
         shares = values[0] / values[0].sum()
         equal(numbers(drawn["y"]), shares[: len(numbers(drawn["y"]))], 1e-3)
+
+
+def test_the_search_and_the_samples_of_decoding(family: Family) -> None:
+    if "a decoder" not in family.opened.features:
+        assert "This page needs a decoder" in said(family.open_page("decoding"))
+        return
+    limit = (4,) if "a language model" in family.opened.features else ()
+    app = family.open_page("decoding", **{"decoding-beam": "2"})
+    assert not app.exception
+    tree = search_again(family.opened.model, family.trace, 2, *limit)
+    found = [tree.hypothesis(tree.ends[i], 0.6) for i in tree.ranking(0.6)]
+    table = next(each.value for each in app.dataframe if "lp(Y)" in each.value)
+    equal(table["log p(Y | X)"], [each.log_probability for each in found], 1e-4)
+    row = family.trace.first_written
+    shares = numbers(figure(app, "decoding-next")["data"][0]["x"])
+    assert np.isclose(shares, family.trace.candidates[row][0].probability).any()
+    app = family.open_page("decoding", part="Sampling")
+    samples = sample_again(family.opened.model, family.trace, Sampling(), 0, 5, *limit)
+    equal(app.dataframe[0].value["log p(Y | X)"], [one.log_probability for one in samples], 1e-4)
+    for part in ("Greedy", "Two temperatures", "Cost"):
+        assert not family.open_page("decoding", part=part).exception

@@ -28,6 +28,7 @@ from model.checkpoints.huggingface.blocks import Arrangement, block_of, find_arr
 from model.checkpoints.huggingface.ends import FoundEmbedding, Head, find_embedding, find_head, find_norm_after
 from model.checkpoints.huggingface.heads import Found, find_parts, head_matrices, matrix
 from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall, batched, call_model, probe
+from model.checkpoints.huggingface.steps import ForeignSteps
 from model.checkpoints.huggingface.vocabulary import number_segments
 from model.hooks import Call, HookPoint, let_calls_be_kept
 from model.network.config import TransformerConfig
@@ -51,6 +52,10 @@ class ForeignConfig(TransformerConfig):
 
     def __post_init__(self) -> None:
         pass
+
+    @property
+    def gated(self) -> bool:
+        return self.activation in ("swiglu", "geglu") or self.activation.startswith("gated")
 
     @property
     def d_v(self) -> int:
@@ -93,6 +98,7 @@ class HookedModel(Network):
         """id of the token between two texts, where the model has an embedding for each: see `Vocabulary`"""
         self.pad = 0
         """id of what fills up a batch"""
+        self.end = None
         self.notes: list[str] = []
         """what could not be read, in sentences for the screen"""
         self._address(calls)
@@ -124,6 +130,26 @@ class HookedModel(Network):
         self.eval()
 
     # --- the face of a Network ---
+
+    steps = ForeignSteps
+    """how it decodes step by step"""
+
+    @property
+    def start(self) -> int:
+        """Id of what a decoder that attends to an encoder reads first."""
+        return self._generation_setting("decoder_start_token_id", "bos_token_id", "pad_token_id") or 0
+
+    @property
+    def barred(self) -> list[int]:
+        """Ids of the tokens that the model is not to write, such as Marian's padding."""
+        words = self._generation_setting("bad_words_ids") or []
+        return [word[0] for word in words if len(word) == 1]
+
+    def _generation_setting(self, *names: str) -> Any:
+        """The first of these settings that is made, in the generation's configuration or in the model's."""
+        configs = (getattr(self.model, "generation_config", None), self.model.config)
+        found = (getattr(config, name, None) for name in names for config in configs)
+        return next((value for value in found if value is not None), None)
 
     def forward(self, *texts: Tensor) -> Tensor:
         """Logits (batch, position, vocabulary) of one teacher-forced run; no vocabulary where there is no head."""

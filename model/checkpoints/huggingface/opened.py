@@ -21,13 +21,11 @@ from model.checkpoints.checkpoint import (
 )
 from model.checkpoints.huggingface.heads import matrix
 from model.checkpoints.huggingface.network import HookedModel
-from model.checkpoints.huggingface.probe import call_model
 from model.checkpoints.huggingface.reader import read_trace
 from model.checkpoints.huggingface.vocabulary import Vocabulary
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.translator import Translator
-from model.generation.sampling import Sampling, draw, sampling_distribution
 from model.generation.search import Hypothesis, hypothesis
 from model.interventions import Intervention, applied
 from model.trace import Array, Norm, StackName, Stream, Tokens, Trace
@@ -146,34 +144,6 @@ class ForeignLanguageModel(ForeignCheckpoint, LanguageModel):
             raise ValueError("This model has no start token: type the beginning of a text.")
         return [self.tokenizer.start]
 
-    @torch.inference_mode()
-    def _write(
-        self,
-        prompt: Sequence[int],
-        max_new_tokens: int,
-        sampling: Sampling | None,
-        numbers: torch.Generator,
-        interventions: Sequence[Intervention],
-    ) -> list[int]:
-        cached = all(change.position_free for change in interventions)
-        written: list[int] = []
-        cache, ids = None, torch.tensor([list(prompt)], device=self.device)
-        with applied(self.model, interventions):
-            while len(written) < max_new_tokens and ids.shape[1] < self.config.max_len:
-                check_cancelled()
-                newest = ids[:, -1:] if cache is not None else ids
-                out = call_model(self.model.model, [newest], use_cache=cached, past_key_values=cache)
-                cache = out.past_key_values if cached else None
-                scores = out.logits[:, -1].log_softmax(dim=-1)
-                token = (
-                    scores.argmax(-1) if sampling is None else draw(sampling_distribution(scores, sampling), numbers)
-                )
-                if token.item() == self.tokenizer.end:
-                    break
-                written.append(int(token))
-                ids = torch.cat([ids, token.to(ids.device)[:, None]], dim=1)
-        return written
-
     def generate(self, text: str, interventions: Sequence[Intervention] = (), max_new_tokens: int = 20) -> str:
         """`text` with what the model writes after it, the most probable token each time."""
         return self.continue_text([text], max_new_tokens, temperature=0, interventions=interventions)[0]
@@ -233,17 +203,9 @@ class ForeignTranslator(ForeignCheckpoint, Translator):
     def trace_ids(self, source: str, tgt_out: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
         reads = {
             "encoder": self.tokenizer.describe(self._read_all(source), source),
-            "decoder": self.tokenizer.describe((self._start, *tgt_out[:-1])),
+            "decoder": self.tokenizer.describe((self.model.start, *tgt_out[:-1])),
         }
         return self._trace(reads, {"decoder": self.tokenizer.describe(tgt_out)}, interventions)
-
-    @property
-    def _start(self) -> int:
-        """What the decoder reads first."""
-        configs = (self.model.model.generation_config, self.model.model.config)
-        names = ("decoder_start_token_id", "bos_token_id", "pad_token_id")
-        found = (getattr(config, name, None) for name in names for config in configs)
-        return next((token for token in found if token is not None), 0)
 
     def _ids_to_end(self, text: str, what: str) -> list[int]:
         ids = self._ids(text, what)
@@ -263,7 +225,7 @@ class ForeignTranslator(ForeignCheckpoint, Translator):
         for source in sources:
             tokens = self._search(source, beam_size, alpha, interventions, prefix, len(source) + 50)
             with torch.inference_mode(), applied(self.model, interventions):
-                logits = self.model(*self._tensors(source, (self._start, *tokens[:-1])))[0]
+                logits = self.model(*self._tensors(source, (self.model.start, *tokens[:-1])))[0]
             scores = logits.log_softmax(-1)[torch.arange(len(tokens)), tokens]
             found.append(hypothesis(tokens, float(scores.sum()), alpha))
         return found
@@ -280,7 +242,7 @@ class ForeignTranslator(ForeignCheckpoint, Translator):
     ) -> list[int]:
         """Target tokens, found by transformers' own search."""
         check_cancelled()
-        ids, target = self._tensors(source, (self._start, *prefix))
+        ids, target = self._tensors(source, (self.model.start, *prefix))
         room = max(min(most, self.token_limit) - len(prefix), 1)
         with applied(self.model, interventions):
             found = self.model.model.generate(

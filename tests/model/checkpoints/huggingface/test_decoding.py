@@ -1,0 +1,111 @@
+"""Searches and samplers of this project on models of others: every number is that of a plain run of the model."""
+
+import numpy as np
+import pytest
+import torch
+
+from model.generation.beam_tree import BeamTree, search_again
+from model.generation.sampling import Sampling, sample_again
+from model.generation.search import greedy
+from model.generation.step_cost import time_steps
+from model.generation.steps import ids_to_decode_from, steps_of
+from model.interventions import HeadGate, Intervention, MaskEdit
+from model.trace import Trace
+from tests.model.checkpoints.huggingface.families import SOURCE
+from tests.model.checkpoints.huggingface.test_families import eager, opened
+
+LANGUAGE_MODELS = ("GPT-2", "OPT", "Llama, grouped", "Mistral", "Gemma 2", "GPT-NeoX")
+"""with windows shorter than the text, a soft cap, shared keys and values"""
+TRANSLATORS = ("T5", "Marian", "BART", "M2M100")
+NAMES = LANGUAGE_MODELS + TRANSLATORS
+CHANGES = {
+    "as it is": (),
+    "a head off": (HeadGate(0.0, "decoder_self", 1, 2),),
+    "a cell masked": (MaskEdit(forbid=((4, 1),), kind="decoder_self"),),
+}
+"""the last one needs every row, so that no cache can be used"""
+WRITTEN = 6
+
+
+def run(name: str, *changes: Intervention) -> Trace:
+    model = opened(name)
+    if name in TRANSLATORS:
+        return model.trace(SOURCE, interventions=changes)
+    return model.trace(SOURCE, max_new_tokens=WRITTEN, interventions=changes)
+
+
+def search(name: str, trace: Trace, beam_size: int) -> BeamTree:
+    return search_again(opened(name).model, trace, beam_size, *(() if name in TRANSLATORS else (WRITTEN,)))
+
+
+def rerun(name: str, trace: Trace, tokens: tuple[int, ...]) -> Trace:
+    """The same text with other tokens behind what was given, teacher-forced."""
+    return opened(name).trace_ids(SOURCE, (*trace.next_ids[: trace.first_written], *tokens), trace.interventions)
+
+
+@pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_node_of_a_finished_path_is_a_row_of_a_teacher_forced_run(name: str, changes: tuple) -> None:
+    trace = run(name, *changes)
+    tree = search(name, trace, 3)
+    kind = "cross" if name in TRANSLATORS else "decoder_self"
+    for end, weights in zip(tree.ends, tree.attention, strict=True):
+        nodes = [tree.nodes[i] for i in tree.path(end)]
+        tokens = tuple(node.token for node in nodes)
+        again = rerun(name, trace, tokens)
+        first, n = trace.first_written, len(tokens)
+        expected = again.target_log_probabilities[first : first + n]
+        np.testing.assert_allclose([node.token_log_probability for node in nodes], expected, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose([node.log_probability for node in nodes], expected.cumsum(), rtol=1e-3, atol=1e-3)
+        for layer in again.kind(kind).layers:
+            pattern = again.attention(kind, layer).pattern[:, first : first + n, : weights.shape[-1]]
+            np.testing.assert_allclose(weights[layer], pattern, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_cache_changes_nothing_and_greedy_is_transformers_own(name: str) -> None:
+    trace, model = run(name), opened(name).model
+    source = ids_to_decode_from(model, trace)
+    cached, plain = (steps_of(model)(model, [source, source], use_cache=use_cache) for use_cache in (True, False))
+    with torch.inference_mode():
+        for _, one, other in zip(range(WRITTEN), cached, plain, strict=False):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-3)
+            token = one.argmax(dim=-1)
+            cached.extend(token, torch.tensor([1, 0]))
+            plain.extend(token, torch.tensor([1, 0]))
+    options = {
+        "num_beams": 1,
+        "do_sample": False,
+        "max_new_tokens": WRITTEN + 1,
+        "attention_mask": torch.ones(1, len(source)),
+    }
+    wrote = eager(name).generate(torch.tensor([source]), **options)[0].tolist()
+    wrote = wrote[1:] if name in TRANSLATORS else wrote[len(source) :]
+    (found,) = greedy(model, [source])
+    tokens = found.tokens[:WRITTEN]
+    # transformers puts an end where its length limit comes first
+    assert list(tokens) == wrote[: len(tokens)]
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Gemma 2", "Marian"])
+def test_samples_have_the_models_own_probabilities_and_come_from_the_seed(name: str) -> None:
+    trace, model = run(name), opened(name).model
+    limit = () if name in TRANSLATORS else (WRITTEN,)
+    first, again, other = (sample_again(model, trace, Sampling(0.8, 20), seed, 3, *limit) for seed in (1, 1, 2))
+    assert [one.tokens for one in first] == [one.tokens for one in again]
+    assert [one.tokens for one in first] != [one.tokens for one in other]
+    for text in first:
+        expected = rerun(name, trace, text.tokens).target_log_probabilities[trace.first_written :][: len(text.tokens)]
+        assert text.log_probability == pytest.approx(expected.sum(), rel=1e-3, abs=1e-3)
+        assert all(draw.kept <= 20 for draw in text.draws)
+
+
+@pytest.mark.parametrize("name", ["Llama, grouped", "Marian"])
+def test_a_timed_decoding_never_ends_and_writes_nothing_that_is_barred(name: str) -> None:
+    trace, model = run(name), opened(name).model
+    source = trace.src_ids or trace.tgt_ids[:1]
+    (cached, seconds), (plain, _) = (time_steps(model, source, 9, use_cache) for use_cache in (True, False))
+    assert cached == plain
+    assert len(seconds) == 9
+    assert model.end not in cached
+    assert not set(model.barred) & set(cached)
