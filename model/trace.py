@@ -342,6 +342,8 @@ class SubLayer:
     sub-layer; parallel: all sub-layers of the layer read its input"""
     norm: Norm | None
     """the norm that made `normed`; None: there is none"""
+    z: Array | None = None
+    """(position, d_ff): what the activation of a feed-forward reads; None where it was not recorded"""
     gate: Array | None = None
     """(position, d_ff): activation of a gated feed-forward's gate, which multiplies `up`; None: it has no gate"""
     up: Array | None = None

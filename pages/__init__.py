@@ -205,7 +205,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "the opened model's own numbers.",
                 look_for="Five parts of the 2017 layer have been replaced in most models since. The table says which "
                 "of them this model has, in bold; each tab shows one on the numbers of this run.",
-                needs=("layers of this project's own code",),
+                needs=("a residual stream that could be read in every layer",),
             ),
             Page(
                 path="pages/efficient_attention.py",

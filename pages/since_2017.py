@@ -2,6 +2,7 @@
 
 from model.analysis.residual_stream import measure_stream
 from model.analysis.since_2017 import activations, cache_bytes, compare_norms, rotate_pairs
+from model.checkpoints.checkpoint import OWN_LAYERS
 from model.network.attention import MultiHeadAttention
 from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
@@ -26,11 +27,9 @@ tabs(
     },
     "since",
 )
+own = (Rotary, Residual, FeedForward, MultiHeadAttention) if OWN_LAYERS in view.translator.features else ()
 show_code(
-    Rotary,
-    Residual,
-    FeedForward,
-    MultiHeadAttention,
+    *own,
     rotate_pairs,
     compare_norms,
     measure_stream,

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from model.analysis.tab_arrays import feed_forward
-from model.checkpoints.translator import Translator
-from model.network.feed_forward import ACTIVATIONS
-from model.trace import Array, Attention, Norm, Trace
+from model.checkpoints.checkpoint import OWN_LAYERS, Checkpoint
+from model.network.feed_forward import ACTIVATIONS, FUNCTIONS
+from model.trace import Array, Attention, Norm, SubLayer, Trace
 
 REACH = 64
 """positions on either side of a query at which a key is placed"""
@@ -69,6 +69,17 @@ def rotate_pairs(attention: Attention, head: int, query: int, key: int) -> Rotat
     )
 
 
+def rotation_base(frequency: Array, turned: int) -> float | None:
+    """b, if the frequencies of the pairs are b^(-2 i / d), d the number of `turned` dimensions; None: they are not."""
+    if len(frequency) < 2:
+        return None
+    exponents = -2 * np.arange(1, len(frequency)) / turned
+    if not (frequency[1:] > 0).all():
+        return None
+    bases = frequency[1:] ** (1 / exponents)
+    return float(np.median(bases)) if np.allclose(bases, bases[0], rtol=1e-2) else None
+
+
 def embedded_token(trace: Trace, stack: str, position: int) -> dict[str, Array]:
     """(d_model,) each: the embedding of one token, what is added for its position, and their sum."""
     return {name: vectors[position] for name, vectors in trace.streams[stack].embedded.terms.items()}
@@ -95,9 +106,14 @@ class NormPair:
     """(norm, position): between LayerNorm and RMSNorm at every norm of the stack's layers"""
 
 
+def normed_sublayers(trace: Trace, stack: str) -> list[SubLayer]:
+    """Those of a stack that have a norm before them, or after their sum."""
+    return [sublayer for sublayer in trace.streams[stack].sublayers if sublayer.norm is not None]
+
+
 def compare_norms(trace: Trace, stack: str, index: int, position: int) -> NormPair:
-    """Both norms of what sub-layer `index` of a stack normalises at a token, and their cosine at all others."""
-    sublayers = trace.streams[stack].sublayers
+    """Both norms of what one of `normed_sublayers` normalises at a token, and their cosine at all others."""
+    sublayers = normed_sublayers(trace, stack)
     layer_norm, rms_norm = (
         [Norm(kind, np.ones(1), None, sublayer.norm.eps)(sublayer.norm_input) for sublayer in sublayers]
         for kind in ("LayerNorm", "RMSNorm")
@@ -127,7 +143,7 @@ class Activations:
     """The hidden neurons of a feed-forward at one token: act(z), times `up` where it is gated (Shazeer 2020)."""
 
     z: Array
-    """(d_ff,): x W_1 + b_1, or x W_gate: computed from the run's x and the model's weights"""
+    """(d_ff,): x W_1 + b_1, or x W_gate: from the run, or computed from its x and the model's weights"""
     activated: Array
     """(d_ff,): act(z), from the run"""
     up: Array | None
@@ -138,30 +154,56 @@ class Activations:
     """(k,): neurons with the largest |hidden|, largest first; none with 0"""
     curve: Array
     """(2, point): z from its smallest to its largest value, and act(z)"""
-    error: float
-    """largest difference between act(z) and `activated`"""
+    error: float | None
+    """largest difference between act(z) and `activated`; None: the formula of act is not known"""
 
 
 def activations(
-    translator: Translator, trace: Trace, stack: str, layer: int, position: int, most: int = 10
+    translator: Checkpoint, trace: Trace, stack: str, layer: int, position: int, most: int = 10
 ) -> Activations:
-    """The neurons of one layer's feed-forward at one token."""
-    sublayer, act = feed_forward(trace, stack, layer), ACTIVATIONS[translator.config.activation]
-    w, b = translator.activated_matrix(stack, layer)
-    x = (sublayer.normed if sublayer.placement == "pre" else sublayer.before)[position].astype(np.float64)
-    z, hidden = x @ w + b, sublayer.hidden[position]
+    """The neurons of one layer's feed-forward at one token.
+
+    Raises:
+        LookupError: what the activation reads was not found.
+    """
+    sublayer = feed_forward(trace, stack, layer)
+    if sublayer.z is not None:
+        z = sublayer.z[position].astype(np.float64)
+    elif OWN_LAYERS in translator.features:
+        w, b = translator.activated_matrix(stack, layer)
+        x = (sublayer.normed if sublayer.placement == "pre" else sublayer.before)[position].astype(np.float64)
+        z = x @ w + b
+    else:
+        raise LookupError(f"What the activation of layer {layer} reads was not found.")
+    hidden = sublayer.hidden[position]
     activated = hidden if sublayer.gate is None else sublayer.gate[position]
     order = np.argsort(-np.abs(hidden), kind="stable")[:most]
-    line = np.linspace(min(z.min(), -1), max(z.max(), 1), 200)
+    line, act, error = _activation_curve(translator.config.activation, z, activated)
     return Activations(
         z=z,
         activated=activated,
         up=None if sublayer.up is None else sublayer.up[position],
         hidden=hidden,
         top=order[hidden[order] != 0],
-        curve=np.stack([line, act(torch.tensor(line)).numpy()]),
-        error=float(np.abs(act(torch.tensor(z)).numpy() - activated).max()),
+        curve=np.stack([line, act]),
+        error=error,
     )
+
+
+def _activation_curve(name: str, z: Array, activated: Array) -> tuple[Array, Array, float | None]:
+    """Points of the activation function, and how far `activated` is from it; of an unknown one the neurons' own points.
+
+    What others call GELU may be its approximation by tanh.
+    """
+    base = {"geglu": "gelu"}.get(name, name).removeprefix("gated ").split(",")[0]
+    functions = [function for each, function in (ACTIVATIONS | FUNCTIONS).items() if each.split(",")[0] == base]
+    if not functions:
+        order = np.argsort(z)
+        return z[order], activated[order].astype(np.float64), None
+    errors = [float(np.abs(function(torch.tensor(z)).numpy() - activated).max()) for function in functions]
+    best = functions[int(np.argmin(errors))]
+    line = np.linspace(min(z.min(), -1), max(z.max(), 1), 200)
+    return line, best(torch.tensor(line)).numpy(), min(errors)
 
 
 def key_distances(attention: Attention) -> Array:

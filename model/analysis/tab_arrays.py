@@ -160,7 +160,10 @@ def sublayer_arrays(trace: Trace, stack: str, index: int, position: int) -> dict
 
 def feed_forward(trace: Trace, stack: str, layer: int) -> SubLayer:
     """The feed-forward sub-layer of a layer."""
-    return next(s for s in trace.streams[stack].sublayers if s.hidden is not None and s.layer == layer)
+    found = (s for s in trace.streams[stack].sublayers if s.hidden is not None and s.layer == layer)
+    if (sublayer := next(found, None)) is None:
+        raise LookupError(f"The inside of the feed-forward of layer {layer} was not found.")
+    return sublayer
 
 
 def token_neurons(translator: Checkpoint, trace: Trace, stack: str, layer: int, position: int, most: int) -> Neurons:

@@ -1,11 +1,20 @@
 """The position-wise feed-forward network (section 3.3), and its gated form (Shazeer 2020)."""
 
+from functools import partial
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.hooks import HookPoint
 from model.network.config import TransformerConfig
 
+FUNCTIONS = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu, by tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+}
+"""SiLU is Swish with a factor of 1"""
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu, "geglu": F.gelu}
 
 

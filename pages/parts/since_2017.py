@@ -13,9 +13,10 @@ from model.analysis import tab_arrays as tab
 from model.analysis.residual_stream import measure_stream, step_name
 from model.analysis.view_arrays import stream_arrays
 from model.background.studies import read_study
+from model.checkpoints.checkpoint import OWN_LAYERS
 from model.checkpoints.store import CheckpointError, available_checkpoints, stored_config
 from model.network.config import TransformerConfig
-from model.trace import Stream
+from model.trace import Attention, Stream
 from pages.compute.view import View
 from pages.frame.open_page import choose_checkpoint
 from pages.widgets import controls
@@ -36,14 +37,57 @@ POSITIONS = {
     "learned": "a learned table, added to the embeddings",
     "rope": "RoPE",
     "alibi": "ALiBi",
+    "relative bias": "a learned bias for each distance, added to the scores",
     "none": "none",
 }
-NORMS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
-ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "swiglu": "SwiGLU", "geglu": "GeGLU"}
-CURVES = {"relu": "max(0, z)", "gelu": "GELU(z) = z Φ(z)", "swiglu": "Swish(z) = z σ(z)", "geglu": "GELU(z) = z Φ(z)"}
+PLACES = {
+    "post": "post-norm",
+    "pre": "pre-norm",
+    "sandwich": "before each sub-layer, and again after it",
+    "parallel": "before two sub-layers that stand side by side",
+}
+ACTIVATIONS = {
+    "relu": "ReLU",
+    "gelu": "GELU",
+    "silu": "Swish",
+    "swiglu": "SwiGLU",
+    "geglu": "GeGLU",
+    "gated relu": "ReGLU",
+    "other": "a function that could not be read",
+}
+CURVES = {"relu": "max(0, z)", "gelu": "GELU(z) = z Φ(z)", "silu": "Swish(z) = z σ(z)"}
+BASES = {"swiglu": "silu", "geglu": "gelu"}
+"""what a gated feed-forward applies to its gate"""
 
 
-def _sharing(config: TransformerConfig) -> str:
+def _positions(view: View) -> str:
+    rotary = _self_attention(view).rotary
+    if rotary is None:
+        return POSITIONS[view.translator.config.positions]
+    turned, d_k = 2 * rotary.cos.shape[-1], rotary.q.shape[-1]
+    return POSITIONS["rope"] + (f", on {turned} of {d_k} dimensions" if turned < d_k else "")
+
+
+def _self_attention(view: View) -> Attention:
+    """Of the chosen layer, or of the stack that cross-attention's queries come from."""
+    attention = view.attention
+    if not attention.crosses:
+        return attention
+    return view.trace.attention(f"{view.trace.kind(view.kind).queries}_self", view.layer)
+
+
+def _norm_kind(view: View) -> str:
+    kinds = dict.fromkeys(sub.norm.kind for sub in view.trace.sublayers if sub.norm is not None)
+    return " and ".join(kinds) or "none"
+
+
+def _activation(view: View) -> str:
+    name = view.translator.config.activation
+    return ACTIVATIONS.get(name, name)
+
+
+def _sharing(view: View) -> str:
+    config = view.translator.config
     if config.kv_heads == config.n_heads:
         return f"multi-head: each of the {config.n_heads} query heads has its own"
     name = "multi-query" if config.kv_heads == 1 else "grouped-query"
@@ -57,8 +101,8 @@ class Part:
     name: str
     of_2017: str
     since: str
-    own: Callable[[TransformerConfig], str]
-    """what a model has, in words"""
+    own: Callable[[View], str]
+    """what the opened model has, in words"""
     modern: Callable[[TransformerConfig], bool]
     """whether a model has the later part"""
 
@@ -68,28 +112,28 @@ PARTS = {
         "Positions",
         "sinusoids, added to the embeddings",
         "RoPE: queries and keys are rotated",
-        lambda config: POSITIONS[config.positions],
+        _positions,
         lambda config: config.positions == "rope",
     ),
     "rms_norm": Part(
         "Norm",
         "LayerNorm",
         "RMSNorm",
-        lambda config: NORMS[config.norm_function],
+        _norm_kind,
         lambda config: config.norm_function == "rms_norm",
     ),
     "pre_norm": Part(
         "Place of the norm",
         "after the sum: post-norm",
         "before the sub-layer: pre-norm",
-        lambda config: f"{config.norm}-norm",
+        lambda view: PLACES[view.trace.sublayers[-1].placement],
         lambda config: config.norm == "pre",
     ),
     "swiglu": Part(
         "Feed-forward",
         "ReLU",
         "SwiGLU: gate times up",
-        lambda config: ACTIVATIONS[config.activation],
+        _activation,
         lambda config: config.gated,
     ),
     "gqa": Part(
@@ -99,6 +143,15 @@ PARTS = {
         _sharing,
         lambda config: config.kv_heads < config.n_heads,
     ),
+}
+
+
+PLACEMENTS = {
+    "pre": "This model is pre-norm: sub-layers read a normalised copy and add to the stream itself",
+    "sandwich": "This model is pre-norm, with a second norm of what each sub-layer computed: sub-layers read a "
+    "normalised copy and add a normalised vector to the stream itself",
+    "parallel": "In this model self-attention and feed-forward stand side by side: both read a normalised copy of the "
+    "layer’s input and add to the stream itself",
 }
 
 
@@ -130,7 +183,7 @@ def show_overview(view: View) -> None:
     """The five parts, then and since, and which of them this model has."""
     config = view.translator.config
     lines = [
-        f"| {part.name} | {part.of_2017} | {part.since} | {'**' * (new := part.modern(config))}{part.own(config)}"
+        f"| {part.name} | {part.of_2017} | {part.since} | {'**' * (new := part.modern(config))}{part.own(view)}"
         f"{'**' * new} |"
         for part in PARTS.values()
     ]
@@ -203,7 +256,7 @@ def show_rope(view: View, token: Token) -> None:
                 found.k[:, pair],
                 found.angle[:, pair],
                 (rows[token.position], keys[key]),
-                (pair, pair + half),
+                (2 * pair, 2 * pair + 1) if attention.rotary.interleaved else (pair, pair + half),
             ),
             key="since-plane",
             title="Rotated pair",
@@ -216,22 +269,41 @@ def show_rope(view: View, token: Token) -> None:
             title="Pairs of the score",
             alt="What each pair of dimensions adds to the score, before and after the rotation",
         )
-    theta = found.frequency[pair]
+    rotary, theta = attention.rotary, found.frequency[pair]
+    dimensions = (2 * pair, 2 * pair + 1) if rotary.interleaved else (pair, pair + half)
+    base = since.rotation_base(found.frequency, 2 * half)
     turns = " and ".join(
         f"{what} at position {at} by {at} · {number(theta)} = {number(at * theta)} rad ({np.degrees(at * theta):,.4g}°)"
         for what, at in (("the query", token.position), ("the key", key))
     )
     st.markdown(
-        f"Layer {view.layer}, head {view.head}, b = {view.translator.config.rope_base:,}. Pair {pair} is dimensions "
-        f"{pair} and {pair + half}: {turns}. Dotted: before; solid: after; "
+        f"Layer {view.layer}, head {view.head}, "
+        + (
+            f"b = {base:,.0f}. "
+            if base
+            else "angles that no single b gives: the model scales them. "
+            if half > 1
+            else ""
+        )
+        + f"Pair {pair} is dimensions {dimensions[0]} and {dimensions[1]}: {turns}. Dotted: before; solid: after; "
         "arcs: the rotation, whole turns left out. The lengths stay as they are."
     )
+    rest = rotary.q.shape[-1] - 2 * half
     st.caption(
-        "This model pairs dimension i with i + d_k/2. The paper, and the RoPE view of the page Positional encoding, "
+        "This model pairs neighbours, 2i and 2i + 1, as the paper does."
+        if rotary.interleaved
+        else f"This model pairs dimension i with i + {half}. The paper, and the RoPE view of the page "
+        "Positional encoding, "
         "which rotates the q and k of models that were trained without it, pair neighbours, 2i and 2i + 1: the same "
         "rotation with the dimensions in another order."
     )
-    score, plain = float(attention.scores[view.head, token.position, key]), float(found.products[0].sum())
+    if rest:
+        st.caption(f"The last {rest} dimensions are not rotated; their products are part of each score, too.")
+    rest_of = (
+        x[view.head, at, 2 * half :].astype(float) for x, at in ((attention.q, token.position), (attention.k, key))
+    )
+    constant = float(np.dot(*rest_of))
+    score, plain = float(attention.scores[view.head, token.position, key]), float(found.products[0].sum()) + constant
     st.markdown("**The same q and k at other distances**")
     offsets_picture = _draw(
         offset_chart(found.offsets, found.scores, plain, key - token.position),
@@ -239,10 +311,11 @@ def show_rope(view: View, token: Token) -> None:
         title="Score over distance",
         alt="The score of the same query and key over the distance between them",
     )
-    off = abs(float(found.products[1].sum()) - score)
+    off = abs(float(found.products[1].sum()) + constant - score)
     st.caption(
         f"Computed from this query and this key, before their rotation, with the model's own angles. The score of the "
-        f"run at this distance is {number(score, 6)}; the pairs after the rotation sum to it within {off:.1e}."
+        f"run at this distance is {number(score, 6)}; the pairs after the rotation"
+        f"{' and the other dimensions' if rest else ''} sum to it within {off:.1e}."
         + (" A causal query sees no key after it: offsets end at 0." if attention.causal else "")
     )
     export_tab(view, "rope-pairs", call, plane_picture, pairs_picture, offsets_picture)
@@ -260,6 +333,7 @@ def _show_added_positions(view: View, token: Token) -> None:
         return
     has = {
         "alibi": "**This model rotates nothing.** It lowers each score with the distance instead (ALiBi).",
+        "relative bias": "**This model rotates nothing.** It adds a learned bias to each score, by the distance.",
         "none": "**This model rotates nothing**, and adds nothing for the position either.",
     }
     added = (
@@ -299,10 +373,15 @@ def show_norms(view: View, token: Token) -> None:
         "equation 4, here with the ε that programs add. RMSNorm leaves out μ and β; where μ = 0, both divide by the "
         "same.",
     )
-    sublayers = view.trace.streams[token.stack].sublayers
+    sublayers = since.normed_sublayers(view.trace, token.stack)
+    here = {i: SUBLAYERS[s.name] for i, s in enumerate(sublayers) if s.layer == view.layer}
+    if not here:
+        st.info(
+            f"Layer {view.layer} has no norm of its own: choose another one in the sidebar.", icon=":material/info:"
+        )
+        return
     if sublayers[0].norm.kind == "LayerNorm":
         _missing("rms_norm", "**This model normalises with LayerNorm**, as in 2017.")
-    here = {i: SUBLAYERS[s.name] for i, s in enumerate(sublayers) if s.layer == view.layer}
     index = choice(f"Norm of layer {view.layer}, at the", here, "since_norm")
     own = sublayers[index].norm.kind
     call = Call(since.compare_norms, view.trace, token.stack, index, token.position)
@@ -364,7 +443,8 @@ def show_placement(view: View, token: Token) -> None:
         sources="Vaswani et al. 2017, section 3.1; Xiong et al. 2020, “On Layer Normalization in the Transformer "
         "Architecture”, table 1.",
     )
-    post = view.trace.streams[token.stack].sublayers[0].placement == "post"
+    placement = view.trace.streams[token.stack].sublayers[-1].placement
+    post = placement == "post"
     if post:
         _missing("pre_norm", "**This model is post-norm**, as in 2017.")
     found = measure_stream(view.trace, token.stack)
@@ -383,10 +463,10 @@ def show_placement(view: View, token: Token) -> None:
             "al. 2020). In a pre-norm model nothing on the way is normalised, and the stream can grow."
         )
     else:
+        last = view.translator.norm_after(token.stack) is not None
         st.markdown(
-            "This model is pre-norm: sub-layers read a normalised copy and add to the stream itself, which no norm "
-            f"shortens: its length goes {grown}. Gradients reach every layer along the sum, and one last norm precedes "
-            "the output matrix."
+            f"{PLACEMENTS[placement]}, which no norm shortens: its length goes {grown}. Gradients reach every layer "
+            f"along the sum{', and one last norm follows the last layer' if last else ''}."
         )
     st.caption(
         "Share: ‖Sublayer(x)‖ / (‖x‖ + ‖Sublayer(x)‖), 0.5 = what is added is as long as what was there (dotted). "
@@ -409,16 +489,21 @@ def show_gate(view: View, token: Token) -> None:
         sources="Vaswani et al. 2017, equation 2; Shazeer 2020, “GLU Variants Improve Transformer”, section 2, "
         "where W_gate is called W, and W_1 V.",
     )
-    activation = view.translator.config.activation
-    if not view.translator.config.gated:
-        _missing("swiglu", f"**This model's feed-forward has no gate**: it applies {ACTIVATIONS[activation]}.")
-    call = Call(since.activations, view.translator, view.trace, token.stack, view.layer, token.position)
-    found = call.result
+    activation, gated = view.translator.config.activation, view.translator.config.gated
+    try:
+        found = since.activations(view.translator, view.trace, token.stack, view.layer, token.position)
+    except LookupError:
+        st.info("The inside of this model's feed-forward layers could not be read.", icon=":material/info:")
+        return
+    if not gated:
+        _missing("swiglu", f"**This model's feed-forward has no gate**: it applies {_activation(view)}.")
+    call = Call(since.activations, view.translator, view.trace, token.stack, view.layer, token.position, result=found)
+    name = CURVES.get(BASES.get(activation, activation.removeprefix("gated ")), "act(z), through the neurons")
     largest = "activations" if found.up is None else "products"
     left, right = st.columns(2) if found.up is not None else (st.container(), None)
     with left:
         curve = charts.activation_chart(
-            found.curve, found.z, found.activated, found.top, (CURVES[activation], f"the largest {largest}")
+            found.curve, found.z, found.activated, found.top, (name, f"the largest {largest}")
         )
         alt = "The activation function with every neuron of this token on it"
         pictures = [_draw(curve, key="since-activation", title="Activation", alt=alt)]
@@ -434,7 +519,7 @@ def show_gate(view: View, token: Token) -> None:
     st.markdown(
         f"Layer {view.layer}, {size:,} neurons at this token: **{zeros:,} ({zeros / size:.1%}) are exactly 0**. "
         + (
-            f"There is no gate: {ACTIVATIONS[activation]} is applied to one projection of x, and W_2 reads the result."
+            f"There is no gate: {_activation(view)} is applied to one projection of x, and W_2 reads the result."
             if found.up is None
             else "The gate scales up, neuron by neuron. Unlike ReLU it has no flat half: where z is negative it is "
             "small, but hardly ever 0."
@@ -444,8 +529,17 @@ def show_gate(view: View, token: Token) -> None:
         f"Rings: the {len(found.top)} neurons with the largest {largest}, as in the table. "
         + ("" if found.up is None else "Colours end at the smallest of these products. ")
         + ("Gate, up and product" if found.up is not None else "The values of act(z)")
-        + " are tensors of the run; z is computed from the run's x and the model's weights, and act(z) computed from "
-        f"it differs from the run by at most {found.error:.1e}."
+        + " are tensors of the run"
+        + (
+            "; z is, too"
+            if OWN_LAYERS not in view.translator.features
+            else "; z is computed from its x and the weights"
+        )
+        + (
+            "."
+            if found.error is None
+            else f". act(z), computed from z, differs from the run by at most {found.error:.1e}."
+        )
     )
     export_tab(view, "gated-neurons", call, *pictures)
 

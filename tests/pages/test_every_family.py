@@ -1,5 +1,6 @@
 """The numbers in the figures of every page are those of the Trace, in every family of models."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -321,3 +322,31 @@ def test_the_search_and_the_samples_of_decoding(family: Family) -> None:
     equal(app.dataframe[0].value["log p(Y | X)"], [one.log_probability for one in samples], 1e-4)
     for part in ("Greedy", "Two temperatures", "Cost"):
         assert not family.open_page("decoding", part=part).exception
+
+
+SINCE = ("RoPE", "RMSNorm", "Pre-norm", "SwiGLU", "Shared keys and values")
+
+
+def test_the_parts_since_2017_are_those_of_the_model(family: Family) -> None:
+    trace, place = family.trace, {"since_token": "2"}
+    stack = family.trace.kind(family.attention.kind).queries
+    position = len(trace.streams[stack].tokens) // 2
+    apps = {tab: family.open_page("since_2017", since=tab, **place) for tab in SINCE}
+    assert not any(app.exception for app in apps.values())
+    sublayer = next(
+        s for s in trace.streams[stack].sublayers if s.layer == family.attention.layer and s.hidden is not None
+    )
+    _, neurons, *_ = figure(apps["SwiGLU"], "since-activation")["data"]
+    activated = sublayer.hidden if sublayer.gate is None else sublayer.gate
+    drawn = numbers(neurons["y"])
+    rows = [row for row in activated if len(row) == len(drawn) and np.allclose(row, drawn, rtol=1e-5, atol=1e-6)]
+    assert len(rows) == 1
+    measured = measure_stream(trace, stack)
+    lengths = [numbers(line["y"]) for line in figure(apps["Pre-norm"], "since-stream")["data"]]
+    assert any(len(y) == len(measured.steps) and np.allclose(y, measured.norm[position], rtol=1e-4) for y in lengths)
+    if family.attention.rotary is not None:
+        text = words(apps["RoPE"])
+        assert "angles that no single b gives" not in text
+        assert (
+            float(re.search(r"sum to it within ([\d.e+-]+)\.", text)[1]) < 1e-4 * np.abs(family.attention.scores).max()
+        )

@@ -2,22 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.checkpoints.huggingface.heads import LINEAR
 from model.checkpoints.huggingface.probe import Event, ModuleCall, batched, close, same
+from model.network.feed_forward import FUNCTIONS
 from model.trace import Norm
-
-ACTIVATIONS = {
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "gelu, by tanh": partial(F.gelu, approximate="tanh"),
-    "silu": F.silu,
-}
 
 
 @dataclass(frozen=True)
@@ -49,7 +41,9 @@ class Arrangement:
     """whose output the feed-forward adds: its last linear map, or a mixture of experts"""
     gate: Gate | None
     activation: str
-    """one of ACTIVATIONS, or other"""
+    """one of FUNCTIONS, or other"""
+    activating: nn.Module | None = None
+    """the module that applies it; None: no module does"""
 
 
 def read_foreign_norm(call: ModuleCall | None) -> Norm | None:
@@ -110,7 +104,7 @@ def find_arrangement(
             activated = next((each.y for each in calls if gate and each.module is gate.gate), None)
             if activated is None and isinstance(down.module, LINEAR):
                 activated = down.x
-            return Arrangement(*found, down.module, gate, _activation(calls, activated))
+            return Arrangement(*found, down.module, gate, *_activation(calls, activated))
     return None
 
 
@@ -148,14 +142,14 @@ def _before(x: Tensor, parts: Sequence[Tensor], norm_of) -> Iterator[ModuleCall 
         stream = stream + part
 
 
-def _activation(calls: Sequence[ModuleCall], activated: Tensor | None) -> str:
-    """The function that made `activated` of what a module read."""
+def _activation(calls: Sequence[ModuleCall], activated: Tensor | None) -> tuple[str, nn.Module | None]:
+    """The function that made `activated` of what a module read, and that module."""
     for call in calls:
         if activated is not None and same(call.out, activated) and call.inputs[0].shape == call.out.shape:
-            for name, function in ACTIVATIONS.items():
+            for name, function in FUNCTIONS.items():
                 if close(function(call.inputs[0]), call.out):
-                    return name
-    return "other"
+                    return name, call.module
+    return "other", None
 
 
 def _find_gate(calls: Sequence[ModuleCall], down: ModuleCall) -> Gate | None:

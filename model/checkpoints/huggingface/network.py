@@ -400,7 +400,9 @@ class HookedModel(Network):
         norms = zip(block.arrangement.norms, block.arrangement.after_norms, strict=True)
         block.norms = [(read_foreign_norm(norm), read_foreign_norm(after)) for norm, after in norms]
         for layer in block.layers:
-            layer.feed_forward = _points("hidden", "out", *(("gate", "up") if block.arrangement.gate else ()))
+            inside = [name for name in ("gate", "up") if block.arrangement.gate]
+            inside += ["z"] if block.arrangement.activating else []
+            layer.feed_forward = _points("hidden", "out", *inside)
             layer.feed_forward.w_2 = block.arrangement.w_2
             for name in block.names:
                 setattr(layer, f"{name}_residual", _points("before", "normed", "contribution"))
@@ -482,6 +484,9 @@ class HookedModel(Network):
         if gate := arrangement.gate:
             _after(gate.gate, place("feed_forward", "gate", done=True), edits=False)
             _after(gate.up, place("feed_forward", "up", done=True, part=gate.up_part), edits=False)
+        if arrangement.activating:
+            z = place("feed_forward", "z", done=True)
+            arrangement.activating.register_forward_pre_hook(partial(_read_first, z))
         _after(w_2, place("feed_forward", "out", done=True))
         for i, name in enumerate(names):
             # Before the first attention of a layer, it has not been counted yet.
@@ -634,6 +639,10 @@ def _read_input(site: Site, name: str, _module: nn.Module, args: tuple, keywords
 
 def _read_stream(place: _Place, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]) -> None:
     place(args[0] if args else keywords["hidden_states"])
+
+
+def _read_first(place: _Place, _module: nn.Module, args: tuple) -> None:
+    place(args[0])
 
 
 def _read_angles(site: Site, _module: nn.Module, _args: tuple, keywords: Mapping[str, Any]) -> None:

@@ -198,5 +198,5 @@ class _Reader:
             x = after
 
     def _inside(self, path: str) -> dict[str, Array | None]:
-        """Of a feed-forward: what W_2 is applied to, and what was multiplied to make it."""
-        return {name: self.activations.get(f"{path}.{name}") for name in ("hidden", "gate", "up")}
+        """Of a feed-forward: what its activation reads, what W_2 is applied to, and what was multiplied to make it."""
+        return {name: self.activations.get(f"{path}.{name}") for name in ("z", "hidden", "gate", "up")}

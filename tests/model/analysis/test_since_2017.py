@@ -14,11 +14,15 @@ from model.analysis.since_2017 import (
     compare_norms,
     embedded_token,
     key_distances,
+    normed_sublayers,
     rotate_pairs,
+    rotation_base,
 )
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.translator import Translator
 from model.trace import Trace
+from tests.model.checkpoints.huggingface.families import FAMILIES
+from tests.model.checkpoints.huggingface.test_families import opened, traced
 from tests.model.checkpoints.test_language_model import MODERN, TEXT
 from tests.model.tiny import random_model
 
@@ -143,3 +147,43 @@ def test_what_is_embedded_is_the_streams(classic):
     found = embedded_token(classic, "decoder", 1)
     assert np.array_equal(found["positional"], classic.tgt_embedded.positional[1])
     assert found["embedding"] + found["positional"] == pytest.approx(found["sum"], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["Llama, grouped", "Gemma 2", "GPT-NeoX", "Phi", "Phi-3", "Qwen3", "ModernBERT"])
+def test_the_pairs_of_models_of_others_and_what_is_not_rotated_sum_to_the_score(name):
+    attention = traced(name).attentions[traced(name).kinds[0].name, 1]
+    found, half = rotate_pairs(attention, 2, 6, 3), attention.rotary.cos.shape[-1]
+    rest = attention.q[2, 6, 2 * half :].astype(float) @ attention.k[2, 3, 2 * half :]
+    scale = float(np.abs(attention.scores).max())
+    assert found.products[1].sum() + rest == pytest.approx(attention.scores[2, 6, 3], abs=1e-5 * scale)
+    assert found.scores[found.offsets == -3] == pytest.approx(attention.scores[2, 6, 3], abs=1e-4 * scale)
+    if half > 1 and name != "ModernBERT":
+        assert rotation_base(found.frequency, 2 * half) == pytest.approx(10_000, rel=1e-2)
+
+
+def test_no_base_is_stated_for_angles_that_follow_none():
+    frequency = 10_000.0 ** (-np.arange(8) / 8)
+    assert rotation_base(frequency, 16) == pytest.approx(10_000)
+    assert rotation_base(np.where(np.arange(8) > 4, frequency / 8, frequency), 16) is None
+    assert rotation_base(frequency[:1], 2) is None
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_neurons_and_norms_of_models_of_others_are_the_runs(name):
+    trace, model = traced(name), opened(name)
+    for stack, stream in trace.streams.items():
+        normed = normed_sublayers(trace, stack)
+        found = compare_norms(trace, stack, len(normed) - 1, 2)
+        assert normed[-1].norm(found.x) == pytest.approx(found.normed, rel=1e-4, abs=1e-5)
+        own = found.layer_norm if normed[-1].norm.kind == "LayerNorm" else found.rms_norm
+        beta = 0 if normed[-1].norm.beta is None else normed[-1].norm.beta
+        assert normed[-1].norm.gamma * own + beta == pytest.approx(found.normed, rel=1e-4, abs=1e-5)
+        sublayer = next(s for s in stream.sublayers if s.name == "feed_forward")
+        if sublayer.hidden is None:
+            with pytest.raises(LookupError, match="feed-forward"):
+                activations(model, trace, stack, 0, 2)
+            continue
+        neurons = activations(model, trace, stack, 0, 2)
+        assert neurons.error < 1e-5 * max(1, np.abs(neurons.z).max())
+        product = neurons.activated if neurons.up is None else neurons.activated * neurons.up
+        assert product == pytest.approx(sublayer.hidden[2], rel=1e-4, abs=1e-5)
