@@ -1,7 +1,7 @@
 """What explanations of attention often say, measured on one run."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -113,16 +113,12 @@ def _change(checkpoint: Checkpoint, trace: Trace, more: Sequence) -> float:
 def untrained_evenness(checkpoint: Checkpoint, trace: Trace) -> Array:
     """(seed,): `mean_evenness` of models of this shape with random weights, on the same tokens.
 
-    The weights are those with which this project's training begins.
+    The weights are those with which training begins.
     """
-    model, found = checkpoint.model, []
+    found = []
     for seed in SEEDS:
-        untrained = type(model)(model.config)
-        untrained.initialise(torch.Generator().manual_seed(seed))
-        fresh = type(checkpoint)(
-            checkpoint.name, checkpoint.hash, untrained.eval().to(checkpoint.device), checkpoint.tokenizer
-        )
-        found.append(mean_evenness(fresh.rerun(trace, ())))
+        untrained = checkpoint.model.untrained(torch.Generator().manual_seed(seed))
+        found.append(mean_evenness(replace(checkpoint, model=untrained).rerun(trace, ())))
     return np.array(found)
 
 

@@ -16,7 +16,7 @@ from model.analysis.sayings import (
     untrained_evenness,
 )
 from model.background.table_1 import recurrent, self_attention
-from model.checkpoints.checkpoint import OWN_LAYERS
+from model.checkpoints.checkpoint import FOUND_STREAM, FULL_ROWS, LOGITS, OWN_LAYERS
 from model.checkpoints.store import CheckpointError, study_checkpoints
 from model.trace import KIND_TITLES, Tokens
 from pages.compute.on_request import compute_on_request
@@ -259,7 +259,7 @@ SAYINGS: Sequence[Saying] = (
         _sublayers,
         "whole_model",
         "The whole model: switch off each in turn",
-        needs=(OWN_LAYERS,),
+        needs=(FOUND_STREAM, LOGITS),
     ),
     Saying(
         "articles",
@@ -279,7 +279,7 @@ SAYINGS: Sequence[Saying] = (
         _untrained,
         "training",
         "Training: attention through training",
-        needs=(OWN_LAYERS,),
+        needs=(FULL_ROWS,),
     ),
     Saying(
         "shifted",

@@ -6,11 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from model.analysis.sayings import untrained_evenness
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from model.interventions import AttentionTemperature
 from pages import PAGES
 from pages.compute.trace_file import TRACE_VARIABLE, link_to, open_trace_file
 from pages.frame import command_line
+from pages.parts.sayings import SAYINGS
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family, save_marian
 from tests.model.checkpoints.huggingface.rxnmapper import FOLDER as RXNMAPPER
 from tests.pages.figures import figure, numbers, words
@@ -270,3 +272,17 @@ def test_a_temperature_turns_the_vectors_of_a_model_without_probabilities(models
         app = open_model_page("pages/temperature.py", HEADLESS, part=part)
         assert not app.exception
         assert holds(app) == 3
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Marian", "gpt-oss"])
+def test_said_and_measured_measures_what_a_model_of_others_has(name, models, open_model_page):
+    opened = load_checkpoint(models[name], "cpu")
+    app = open_model_page("pages/said_and_measured.py", name, source="Two dogs run.")
+    offered = {saying.slug for saying in SAYINGS if any(b.key == f"saying-{saying.slug}" for b in app.button)}
+    assert {"heads", "sublayers", "untrained"} - offered == ({"untrained"} if name == "gpt-oss" else set())
+    for slug in sorted(offered & {"sublayers", "untrained"}):
+        app.button(key=f"saying-{slug}").click().run()
+        assert not app.exception, slug
+    if name == "GPT-2":
+        trace = opened.trace("Two dogs run.", max_new_tokens=12)
+        assert all(f"{each:.1%}" in words(app) for each in untrained_evenness(opened, trace))
