@@ -27,7 +27,7 @@ SINGLE = ("gpt-oss",)
 """whose experts do not multiply in double precision"""
 EPSILON = float(np.finfo(np.float32).eps)
 STEP = 1e-3
-EDITABLE = ("sum", ".out", ".contribution", ".q", ".v", ".z")
+EDITABLE = ("sum", ".out", ".contribution", "attn.q", "attn.v", "attn.z")
 
 
 @lru_cache
