@@ -25,6 +25,8 @@ class Rotation:
     """(pair,): radians for each position"""
     angle: Array
     """(2, pair): position * frequency, of the query and of the key"""
+    factor: float
+    """by which the lengths of both are multiplied; 1 in RoPE, more in YaRN (Peng et al. 2023, section 3.4)"""
     q: Array
     """(2, pair, 2): the query of the run, before the rotation and after it"""
     k: Array
@@ -53,6 +55,7 @@ def rotate_pairs(attention: Attention, head: int, query: int, key: int) -> Rotat
     constant = attention.q[head, query, rest].astype(np.float64) @ attention.k[head, key, rest]
     # A pair as a complex number: to rotate it by an angle is to multiply it by e^(i angle).
     turn = rotary.cos + 1j * rotary.sin
+    factor = float(np.abs(turn).mean())
     frequency = np.angle(turn[1]) if len(turn) > 1 else np.zeros(turn.shape[1])
     reach = max(REACH, abs(key - query))
     offsets = np.arange(-reach, 1 if attention.causal and key <= query else reach + 1)
@@ -61,11 +64,12 @@ def rotate_pairs(attention: Attention, head: int, query: int, key: int) -> Rotat
     return Rotation(
         frequency=frequency,
         angle=np.array([[query], [key]]) * frequency,
+        factor=factor,
         q=q,
         k=k,
         products=(q * k).sum(axis=-1),
         offsets=offsets,
-        scores=(fixed.conj() * moved).real.sum(axis=-1) + constant,
+        scores=factor**2 * (fixed.conj() * moved).real.sum(axis=-1) + constant,
     )
 
 

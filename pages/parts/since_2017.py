@@ -286,7 +286,13 @@ def show_rope(view: View, token: Token) -> None:
             else ""
         )
         + f"Pair {pair} is dimensions {dimensions[0]} and {dimensions[1]}: {turns}. Dotted: before; solid: after; "
-        "arcs: the rotation, whole turns left out. The lengths stay as they are."
+        "arcs: the rotation, whole turns left out. "
+        + (
+            "The lengths stay as they are."
+            if np.isclose(found.factor, 1, rtol=1e-4)
+            else f"This model also multiplies the length of both by {number(found.factor)}, as YaRN does (Peng et al. "
+            "2023, section 3.4)."
+        )
     )
     rest = rotary.q.shape[-1] - 2 * half
     st.caption(

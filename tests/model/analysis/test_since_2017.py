@@ -149,7 +149,9 @@ def test_what_is_embedded_is_the_streams(classic):
     assert found["embedding"] + found["positional"] == pytest.approx(found["sum"], abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ["Llama, grouped", "Gemma 2", "GPT-NeoX", "Phi", "Phi-3", "Qwen3", "ModernBERT"])
+@pytest.mark.parametrize(
+    "name", ["Llama, grouped", "Gemma 2", "GPT-NeoX", "Phi", "Phi-3", "Qwen3", "ModernBERT", "gpt-oss"]
+)
 def test_the_pairs_of_models_of_others_and_what_is_not_rotated_sum_to_the_score(name):
     attention = traced(name).attentions[traced(name).kinds[0].name, 1]
     found, half = rotate_pairs(attention, 2, 6, 3), attention.rotary.cos.shape[-1]
@@ -157,7 +159,11 @@ def test_the_pairs_of_models_of_others_and_what_is_not_rotated_sum_to_the_score(
     scale = float(np.abs(attention.scores).max())
     assert found.products[1].sum() + rest == pytest.approx(attention.scores[2, 6, 3], abs=1e-5 * scale)
     assert found.scores[found.offsets == -3] == pytest.approx(attention.scores[2, 6, 3], abs=1e-4 * scale)
-    if half > 1 and name != "ModernBERT":
+    assert np.linalg.norm(found.q[1], axis=1) == pytest.approx(
+        found.factor * np.linalg.norm(found.q[0], axis=1), rel=1e-3
+    )
+    assert (found.factor > 1.01) == (name == "gpt-oss"), "YaRN, and no other"
+    if half > 1 and name not in ("ModernBERT", "gpt-oss"):
         assert rotation_base(found.frequency, 2 * half) == pytest.approx(10_000, rel=1e-2)
 
 
