@@ -32,8 +32,9 @@ class Rotation:
     k: Array
     """(2, pair, 2): the same of the key"""
     products: Array
-    """(2, pair): q . k of each pair, before and after; with the dimensions that are not rotated, those after sum to the
-    score of the run"""
+    """(2, pair): q . k of each pair, before and after; those after and `rest` sum to the score of the run"""
+    rest: float
+    """q . k of the dimensions that are not rotated"""
     offsets: Array
     """(offset,): n - m, for a key at position n and a query at position m; up to 0 in causal attention"""
     scores: Array
@@ -52,7 +53,7 @@ def rotate_pairs(attention: Attention, head: int, query: int, key: int) -> Rotat
     q = np.stack([rotary.pairs(x[head, query].astype(np.float64)) for x in (rotary.q, attention.q)])
     k = np.stack([rotary.pairs(x[head, key].astype(np.float64)) for x in (rotary.k, attention.k)])
     rest = slice(2 * rotary.cos.shape[-1], None)
-    constant = attention.q[head, query, rest].astype(np.float64) @ attention.k[head, key, rest]
+    constant = float(attention.q[head, query, rest].astype(np.float64) @ attention.k[head, key, rest])
     # A pair as a complex number: to rotate it by an angle is to multiply it by e^(i angle).
     turn = rotary.cos + 1j * rotary.sin
     factor = float(np.abs(turn).mean())
@@ -68,6 +69,7 @@ def rotate_pairs(attention: Attention, head: int, query: int, key: int) -> Rotat
         q=q,
         k=k,
         products=(q * k).sum(axis=-1),
+        rest=constant,
         offsets=offsets,
         scores=factor**2 * (fixed.conj() * moved).real.sum(axis=-1) + constant,
     )

@@ -133,17 +133,19 @@ class Steps(Iterator[Tensor]):
 
         Tokens that are never written are then ruled out with -inf.
         """
-        found = logits.log_softmax(dim=-1)
-        found[..., self.model.barred] = -torch.inf
-        return found
+        return self._bar(logits.log_softmax(dim=-1))
 
     def rule_out(self, logits: Tensor, end: bool = False) -> Tensor:
         """A copy of the logits with -inf for tokens that are never written, and on request for the end token."""
-        found = logits.clone()
-        found[..., self.model.barred] = -torch.inf
+        found = self._bar(logits.clone())
         if end and self.end is not None:
             found[..., self.end] = -torch.inf
         return found
+
+    def _bar(self, scores: Tensor) -> Tensor:
+        """`scores` themselves, with -inf for tokens that are never written."""
+        scores[..., self.model.barred] = -torch.inf
+        return scores
 
 
 def steps_of(model: Network) -> type[Steps]:

@@ -151,7 +151,10 @@ def _verdict(view: View, tree: BeamTree, best: tuple[int, ...], alpha: float) ->
     )
     own = "is" if _is_written(view, best) else "is not"
     foreign = OWN_LAYERS not in view.translator.features and bool(view.trace.src_tokens)
-    other = " That one was found by transformers' own search, with a length penalty of |Y| to the power of α."
+    other = (
+        " That one was found by transformers' own search, with a length penalty of |Y| to the power of α and whatever "
+        "else the model's generation settings ask for, such as a penalty for repetition."
+    )
     return f"{text}. It {own} the {words.written} at the top of the page.{other if foreign else ''}"
 
 

@@ -127,7 +127,7 @@ def _factors(norms: Mapping[str, Mapping[str, Array]]) -> pd.DataFrame:
 
 
 def _lacks(view: View, need: str) -> bool:
-    """Whether the opened model has not what a tab needs; says so."""
+    """Whether the opened model lacks what a tab needs; says so."""
     missing = need not in view.translator.features
     if missing:
         st.text(f"This tab needs {need}, which the checkpoint {view.translator.name} does not have.")

@@ -82,8 +82,8 @@ def _norm_kind(view: View) -> str:
 
 
 def _activation(view: View) -> str:
-    name = view.translator.config.activation
-    return ACTIVATIONS.get(name, name)
+    config = view.translator.config
+    return ACTIVATIONS.get(config.activation, config.activation) if config.d_ff else "could not be read"
 
 
 def _sharing(view: View) -> str:
@@ -305,11 +305,7 @@ def show_rope(view: View, token: Token) -> None:
     )
     if rest:
         st.caption(f"The last {rest} dimensions are not rotated; their products are part of each score, too.")
-    rest_of = (
-        x[view.head, at, 2 * half :].astype(float) for x, at in ((attention.q, token.position), (attention.k, key))
-    )
-    constant = float(np.dot(*rest_of))
-    score, plain = float(attention.scores[view.head, token.position, key]), float(found.products[0].sum()) + constant
+    score, plain = float(attention.scores[view.head, token.position, key]), float(found.products[0].sum()) + found.rest
     st.markdown("**The same q and k at other distances**")
     offsets_picture = _draw(
         offset_chart(found.offsets, found.scores, plain, key - token.position),
@@ -317,7 +313,7 @@ def show_rope(view: View, token: Token) -> None:
         title="Score over distance",
         alt="The score of the same query and key over the distance between them",
     )
-    off = abs(float(found.products[1].sum()) + constant - score)
+    off = abs(float(found.products[1].sum()) + found.rest - score)
     st.caption(
         f"Computed from this query and this key, before their rotation, with the model's own angles. The score of the "
         f"run at this distance is {number(score, 6)}; the pairs after the rotation"

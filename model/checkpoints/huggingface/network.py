@@ -140,6 +140,11 @@ class HookedModel(Network):
         return self._generation_setting("decoder_start_token_id", "bos_token_id", "pad_token_id") or 0
 
     @property
+    def forced_start(self) -> int | None:
+        """Id of what every text that a decoder with an encoder writes begins with; None: of anything."""
+        return self._generation_setting("forced_bos_token_id") if "encoder" in self.stacks else None
+
+    @property
     def barred(self) -> list[int]:
         """Ids of the tokens that the model is not to write, such as Marian's padding."""
         words = self._generation_setting("bad_words_ids") or []

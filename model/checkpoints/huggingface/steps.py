@@ -67,6 +67,13 @@ class ForeignSteps(Steps):
         self._memory = getattr(out, "encoder_last_hidden_state", None)
         return out.logits[:, -1].to(self.dtype)
 
+    def _bar(self, scores: Tensor) -> Tensor:
+        """As of all steps; some models must begin with a certain token, such as that of the target language."""
+        forced = self.model.forced_start
+        if forced is not None and not self.written.shape[1]:
+            scores[..., torch.arange(scores.shape[-1], device=scores.device) != forced] = -torch.inf
+        return super()._bar(scores)
+
     def extend(self, tokens: Tensor, rows: Tensor | None = None) -> None:
         if rows is not None:
             self.prefixes = self.prefixes[rows]

@@ -1,9 +1,13 @@
 """Searches and samplers of this project on models of others: every number is that of a plain run of the model."""
 
+import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+from model.checkpoints.huggingface.opened import ForeignCheckpoint
 from model.generation.beam_tree import BeamTree, search_again
 from model.generation.sampling import Sampling, sample_again
 from model.generation.search import greedy
@@ -109,3 +113,49 @@ def test_a_timed_decoding_never_ends_and_writes_nothing_that_is_barred(name: str
     assert len(seconds) == 9
     assert model.end not in cached
     assert not set(model.barred) & set(cached)
+
+
+def with_end(name: str, end: int) -> ForeignCheckpoint:
+    """The model, with a token that ends its texts."""
+    model = copy.deepcopy(opened(name).model)
+    model.end = end
+    return replace(opened(name), model=model)
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Llama, grouped", "T5", "Marian"])
+def test_a_text_ends_at_the_end_token_as_in_transformers(name: str) -> None:
+    trace, plain = run(name), opened(name).model
+    source = ids_to_decode_from(plain, trace)
+    (free,) = greedy(plain, [source])
+    model = with_end(name, free.tokens[2]).model
+    (found,) = greedy(model, [source])
+    assert found.tokens == free.tokens[: free.tokens.index(model.end) + 1]
+    options = {"num_beams": 1, "do_sample": False, "max_new_tokens": 9, "eos_token_id": model.end}
+    wrote = (
+        eager(name).generate(torch.tensor([source]), attention_mask=torch.ones(1, len(source)), **options)[0].tolist()
+    )
+    assert wrote[1 if name in TRANSLATORS else len(source) :] == list(found.tokens)
+    tree = search_again(model, trace, 3, *(() if name in TRANSLATORS else (WRITTEN,)))
+    finished = [tree.hypothesis(end, 0).tokens for end in tree.ends]
+    assert all(model.end not in tokens[:-1] for tokens in finished)
+    for text in sample_again(model, trace, Sampling(), 3, 8, *(() if name in TRANSLATORS else (WRITTEN,))):
+        assert model.end not in text.tokens[:-1]
+
+
+@pytest.mark.parametrize("name", ["M2M100", "Marian"])
+def test_a_forced_first_token_is_written_with_its_own_probability(name: str) -> None:
+    trace, model = run(name), copy.deepcopy(opened(name).model)
+    model.model.generation_config.forced_bos_token_id = 17
+    source = ids_to_decode_from(model, trace)
+    (found,) = greedy(model, [source])
+    reference = eager(name)
+    reference.generation_config.forced_bos_token_id = 17
+    options = {"num_beams": 1, "do_sample": False, "max_new_tokens": WRITTEN + 1}
+    ids = torch.tensor([source])
+    wrote = reference.generate(ids, attention_mask=torch.ones_like(ids), **options)[0, 1:].tolist()
+    assert list(found.tokens[:WRITTEN]) == wrote[:WRITTEN]
+    assert wrote[0] == 17
+    expected = rerun(name, trace, found.tokens).target_log_probabilities[: len(found.tokens)]
+    assert found.log_probability == pytest.approx(expected.sum(), rel=1e-3)
+    tree = search_again(model, trace, 2)
+    assert all(tree.nodes[tree.path(end)[0]].token == 17 for end in tree.ends)
