@@ -329,7 +329,9 @@ def _show_added_positions(view: View, token: Token) -> None:
     if positions == "rope":
         st.info(
             "RoPE rotates queries and keys of the same text. In cross-attention they belong to two texts, and this "
-            "model rotates neither: choose self-attention in the sidebar.",
+            "model rotates neither: choose self-attention in the sidebar."
+            if view.attention.crosses
+            else f"Layer {view.layer} of this model rotates nothing: choose another one in the sidebar.",
             icon=":material/info:",
         )
         return
@@ -523,8 +525,12 @@ def show_gate(view: View, token: Token) -> None:
         + (
             f"There is no gate: {_activation(view)} is applied to one projection of x, and W_2 reads the result."
             if found.up is None
-            else "The gate scales up, neuron by neuron. Unlike ReLU it has no flat half: where z is negative it is "
-            "small, but hardly ever 0."
+            else "The gate scales up, neuron by neuron."
+            + (
+                ""
+                if "relu" in activation
+                else " Unlike ReLU it has no flat half: where z is negative it is small, but hardly ever 0."
+            )
         )
     )
     st.caption(
@@ -535,7 +541,7 @@ def show_gate(view: View, token: Token) -> None:
         + (
             "; z is, too"
             if OWN_LAYERS not in view.translator.features
-            else "; z is computed from its x and the weights"
+            else "; z is computed from the run's x and the model's weights"
         )
         + (
             "."
