@@ -1,19 +1,23 @@
 """Sequences and mappings whose items are made when somebody asks: what a Trace of a long text keeps of its layers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
 
 
 class MappingOnDemand(Mapping[Key, Item]):
-    """`make(key)` for each of `keys`; nothing is kept here."""
+    """`make(key)` for each of `keys`; no item is kept here."""
 
-    def __init__(self, keys: Sequence[Key], make: Callable[[Key], Item], nbytes: int = 0) -> None:
+    def __init__(
+        self, keys: Sequence[Key], make: Callable[[Key], Item], nbytes: int = 0, known: Mapping[Key, Any] | None = None
+    ) -> None:
         self._keys, self._make = dict.fromkeys(keys), make
         self.nbytes = nbytes
         """of what the items are made from, and of those that are kept there"""
+        self.known = known or {}
+        """the part of each item that can be had without making it"""
 
     def __getitem__(self, key: Key) -> Item:
         if key not in self._keys:

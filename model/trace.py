@@ -16,7 +16,7 @@ from zlib import error as ZlibError
 
 import numpy as np
 
-from model.on_demand import SequenceOnDemand, joined
+from model.on_demand import MappingOnDemand, SequenceOnDemand, joined
 
 Array = np.ndarray
 MOST_BYTES = 8 * 2**30
@@ -497,6 +497,13 @@ class Trace:
             found = ", ".join(f"{kind} {layer}" for kind, layer in self.attentions)
             raise ValueError(f"no attention {kind!r} in layer {layer!r}; there are {found}")
         return self.attentions[kind, layer]
+
+    def weights_and_mask(self, kind: str, layer: int) -> tuple[Array, Array]:
+        """The attention's weights and mask, (heads, query, key) each: of a long text without computing a layer again."""
+        if isinstance(self.attentions, MappingOnDemand) and (kind, layer) in self.attentions.known:
+            return self.attentions.known[kind, layer]
+        attention = self.attention(kind, layer)
+        return attention.pattern, attention.mask
 
     @property
     def sublayers(self) -> Sequence[SubLayer]:

@@ -39,6 +39,8 @@ EVERYTHING_BYTES = 150_000_000
 """A run whose activations are larger keeps what its layers read, and computes the rest when somebody looks at it."""
 CELL_BYTES = 13
 """of a query, a key and a head: scores, scaled and weights as float32, and the mask"""
+KEPT_CELL_BYTES = 5
+"""of these, what the pictures of all heads read: the weights and the mask"""
 VECTORS = 15
 """of width d_model that a layer's activations contain for each position, about"""
 
@@ -74,8 +76,9 @@ def record(
 class ActivationsOnDemand(Mapping[str, Array]):
     """The activations of a run too long to keep them all: those inside a layer are computed again when asked for.
 
-    Kept are the inputs of each layer; a layer runs alone on its own, under the run's interventions, through the same
-    operations, so that every number is the run's own, bit for bit. The layers that were asked for last are kept, too.
+    Kept are the inputs of each layer, and attention weights that are not too large; a layer runs alone on its own,
+    under the run's interventions, through the same operations, so that every number is the run's own, bit for bit. The
+    layers that were asked for last are kept, too.
     """
 
     def __init__(
@@ -94,11 +97,22 @@ class ActivationsOnDemand(Mapping[str, Array]):
         kept = max(EVERYTHING_BYTES // layer_bytes, 1)
         self._layer = lru_cache(kept)(self._run_layer)
         inputs = {id(part): part for each in calls.values() for call in each for part in _tensors(call)}
-        self.nbytes = kept * layer_bytes + sum(part.nbytes for part in inputs.values())
+        inside = [array.nbytes for path, array in outside.items() if self._layer_of(path) in layers]
+        self.nbytes = kept * layer_bytes + sum(part.nbytes for part in inputs.values()) + sum(inside)
 
     def __getitem__(self, path: str) -> Array:
-        layer = ".".join(path.split(".")[:3])
-        return (self._layer(layer) if layer in self._layers else self._outside)[path]
+        layer = self._layer_of(path)
+        again = layer in self._layers and path not in self._outside
+        return (self._layer(layer) if again else self._outside)[path]
+
+    @staticmethod
+    def _layer_of(path: str) -> str:
+        return ".".join(path.split(".")[:3])
+
+    def weights_and_mask(self, attention: str) -> tuple[Array, Array] | None:
+        """Those of the attention at this path, where they were kept."""
+        kept = [self._outside.get(f"{attention}.{name}") for name in ("pattern", "mask")]
+        return None if kept[0] is None or kept[1] is None else (kept[0], kept[1])
 
     def __iter__(self) -> Iterator[str]:
         yield from self._outside
@@ -111,7 +125,7 @@ class ActivationsOnDemand(Mapping[str, Array]):
     @torch.inference_mode()
     def _run_layer(self, layer: str) -> dict[str, Array]:
         check_cancelled()
-        paths = [path for path in hook_points(self._model) if path.startswith(f"{layer}.")]
+        paths = [p for p in hook_points(self._model) if p.startswith(f"{layer}.") and p not in self._outside]
         with applied(self._model, self._interventions), recording(self._model, paths) as activations, explicit_path():
             self._model.rerun_layer(*self._layers[layer], self._calls)
         return {path: _numpy(tensor[0]) for path, tensor in activations.items()}
@@ -121,7 +135,7 @@ class ActivationsOnDemand(Mapping[str, Array]):
 def record_on_demand(
     model: Network, texts: Sequence[Sequence[int]], interventions: Sequence[Intervention], layer_bytes: int
 ) -> ActivationsOnDemand:
-    """As `record`, but what is inside a layer is computed when it is asked for.
+    """As `record`, but what is inside a layer is computed when it is asked for: all but weights that are small enough.
 
     Args:
         model: one whose `layers_run_alone`.
@@ -132,6 +146,10 @@ def record_on_demand(
     outside = [
         path for path in hook_points(model) if not path.startswith(tuple(f"{name}.layers." for name in model.stacks))
     ]
+    lengths = dict(zip(model.stacks, map(len, texts), strict=True))
+    cells = sum(kind.heads * len(kind.layers) * lengths[kind.queries] * lengths[kind.keys] for kind in model.kinds)
+    if KEPT_CELL_BYTES * cells <= EVERYTHING_BYTES:
+        outside += [f"{path}.{name}" for path, _ in model.attentions().values() for name in ("pattern", "mask")]
     with (
         applied(model, interventions),
         recording(model, outside) as activations,
@@ -175,12 +193,13 @@ def made_from(
 
 
 def attentions_from(
-    activations: Activations, places: Sequence[tuple[str, int]], make: Callable[[tuple[str, int]], Attention]
+    activations: Activations, paths: Mapping[tuple[str, int], str], make: Callable[[tuple[str, int]], Attention]
 ) -> Mapping[tuple[str, int], Attention]:
-    """The attentions at `places` (kind, layer): all at once, or on demand where the activations are."""
+    """The attentions, whose `paths` are by (kind, layer): all at once, or on demand where the activations are."""
     if isinstance(activations, ActivationsOnDemand):
-        return MappingOnDemand(places, make, activations.nbytes)
-    return {place: make(place) for place in places}
+        kept = {place: activations.weights_and_mask(path) for place, path in paths.items()}
+        return MappingOnDemand(list(paths), make, activations.nbytes, {place: x for place, x in kept.items() if x})
+    return {place: make(place) for place in paths}
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
@@ -324,7 +343,7 @@ def build_trace(
         streams={name: reader.stream(name, labels[name]) for name in reads},
         attentions=attentions_from(
             activations,
-            [(kind.name, layer) for kind in model.kinds for layer in kind.layers],
+            {place: path for place, (path, _) in model.attentions().items()},
             lambda place: reader.attention(kinds[place[0]], place[1]),
         ),
         logits=activations["logits"],
@@ -369,7 +388,10 @@ def _share(vectors: Array, copies: int) -> Array:
 
 def most_probable(logits: Array, tokenizer: Vocabulary) -> tuple[tuple[Candidate, ...], ...]:
     """The most probable next tokens of each row, of the whole vocabulary."""
-    probabilities, ids = torch.tensor(logits).double().softmax(-1).topk(min(N_CANDIDATES, logits.shape[-1]))
+    count = min(N_CANDIDATES, logits.shape[-1])
+    # A few rows at a time fit the processor's cache.
+    parts = [rows.double().softmax(-1).topk(count) for rows in torch.tensor(logits).split(8)]
+    probabilities, ids = (torch.cat(both) for both in zip(*parts, strict=True))
     return tuple(
         tuple(Candidate(*found) for found in zip(tokenizer.tokens(row_ids), row_ids, row, strict=True))
         for row_ids, row in zip(ids.tolist(), probabilities.tolist(), strict=True)

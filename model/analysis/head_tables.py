@@ -68,10 +68,13 @@ def head_tables(trace: Trace, kind: str, look: Look, layers: Sequence[int] | Non
     own = trace.kind(kind).layers
     chosen = own if layers is None else layers
     if look.values == "rollout":
-        values, mask = _rollout([trace.attention(kind, layer) for layer in own], [own.index(each) for each in chosen])
+        values, mask = _rollout(trace, kind, [own.index(each) for each in chosen])
+    elif look.values == "norms":
+        values = np.stack([norm_weighted(trace.attention(kind, layer)) for layer in chosen])
+        mask = np.stack([trace.attention(kind, layer).mask for layer in chosen])
     else:
-        values, mask = _values([trace.attention(kind, layer) for layer in chosen], look.values)
-    first = trace.attention(kind, chosen[0])
+        values, mask = map(np.stack, zip(*(trace.weights_and_mask(kind, layer) for layer in chosen), strict=True))
+    first = trace.attention(kind, own[0])
     if look.words:
         queries, keys = attention_words(first)
         values, mask = merge(values, queries, keys), merge_mask(mask, queries, keys)
@@ -117,17 +120,12 @@ def _merged(groups: Groups, size: int) -> Groups:
     return tuple(sum(groups[i : i + size], ()) for i in range(0, len(groups), size))
 
 
-def _values(attentions: list[Attention], values: Values) -> tuple[Array, Array]:
-    """(layers, heads, query, key): weights or norms, and bool of the same shape: which cells have one."""
-    measure = norm_weighted if values == "norms" else lambda attention: attention.pattern
-    return np.stack([measure(each) for each in attentions]), np.stack([each.mask for each in attentions])
-
-
-def _rollout(attentions: list[Attention], layers: Sequence[int]) -> tuple[Array, Array]:
+def _rollout(trace: Trace, kind: str, layers: Sequence[int]) -> tuple[Array, Array]:
     """(layers, 1, query, key): rollout up to each of `layers`, and bool of the same shape."""
-    if attentions[0].crosses or attentions[0].causal:
-        raise ValueError(f"rollout is defined for encoder self-attention, not for {attentions[0].kind}")
-    rolled = rollout([attention.pattern for attention in attentions])[list(layers), None]
+    found = trace.kind(kind)
+    if found.crosses or found.causal:
+        raise ValueError(f"rollout is defined for encoder self-attention, not for {kind}")
+    rolled = rollout([trace.weights_and_mask(kind, layer)[0] for layer in found.layers])[list(layers), None]
     return rolled, np.ones(rolled.shape, dtype=bool)
 
 

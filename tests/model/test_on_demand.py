@@ -70,6 +70,27 @@ def test_only_what_layers_read_is_kept(language_model: Checkpoint, on_demand) ->
     assert found.attention("decoder_self", 1).pattern is not one.pattern
 
 
+def test_all_heads_are_seen_without_running_a_layer_again(language_model: Checkpoint, monkeypatch) -> None:
+    text = "A dog runs through the snow. " * 12
+    whole = language_model.trace(text)
+    cells = sum(attention.pattern.size for attention in whole.attentions.values())
+    monkeypatch.setattr(tracer, "EVERYTHING_BYTES", tracer.KEPT_CELL_BYTES * cells)
+    found = language_model.trace(text)
+    ran = []
+    run_layer = language_model.model.rerun_layer
+    monkeypatch.setattr(language_model.model, "rerun_layer", lambda *layer: ran.append(layer) or run_layer(*layer))
+    for place, attention in whole.attentions.items():
+        weights, mask = found.weights_and_mask(*place)
+        np.testing.assert_array_equal(weights, attention.pattern)
+        np.testing.assert_array_equal(mask, attention.mask)
+    assert not ran
+    assert found.attentions.nbytes > whole.attention("decoder_self", 0).pattern.nbytes * len(whole.attentions)
+    np.testing.assert_array_equal(found.attention("decoder_self", 1).scores, whole.attention("decoder_self", 1).scores)
+    assert len(ran) == 1
+    monkeypatch.setattr(tracer, "EVERYTHING_BYTES", tracer.KEPT_CELL_BYTES * cells - 1)
+    assert not language_model.trace(text).attentions.known
+
+
 def test_threads_open_layers_of_one_trace(language_model: Checkpoint, on_demand) -> None:
     run = lambda: language_model.trace("A dog runs through the snow.")  # noqa: E731
     whole, found = run(), on_demand(run)

@@ -42,7 +42,7 @@ def read_trace(
     kinds = {kind.name: kind for kind in model.kinds}
     exact = {points for site in model.sites.values() if site.exact for points in site.points}
     places = {place: path for place, (path, _) in model.attentions().items()}
-    whole = [place for place, (_, points) in model.attentions().items() if points in exact]
+    whole = {place: path for place, (path, points) in model.attentions().items() if points in exact}
     return Trace(
         checkpoint=checkpoint[0],
         checkpoint_hash=checkpoint[1],
