@@ -499,7 +499,7 @@ class Trace:
         return self.attentions[kind, layer]
 
     def weights_and_mask(self, kind: str, layer: int) -> tuple[Array, Array]:
-        """The attention's weights and mask, (heads, query, key) each: of a long text without computing a layer again."""
+        """Attention weights and mask, (heads, query, key) each; in a long text, no layer is computed again for them."""
         if isinstance(self.attentions, MappingOnDemand) and (kind, layer) in self.attentions.known:
             return self.attentions.known[kind, layer]
         attention = self.attention(kind, layer)
