@@ -104,6 +104,15 @@ def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Folders of models that `transformers` wrote: learned positions; a soft cap, windows and two norms a sub-layer."""
+    from tests.model.checkpoints.huggingface.folders import save_family
+
+    folder = tmp_path_factory.mktemp("others")
+    return {name: str(save_family(folder / name, name)) for name in ("GPT-2", "Gemma 2")}
+
+
 @pytest.fixture
 def open_family(
     open_app: Callable[..., "AppTest"], families: Path, monkeypatch: pytest.MonkeyPatch

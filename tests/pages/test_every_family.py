@@ -20,7 +20,6 @@ from model.generation.beam_tree import search_again
 from model.generation.sampling import Sampling, sample_again
 from model.interventions import MaskEdit, PatternMask, ResidualOff, Unscaled
 from model.trace import Array, Attention, Trace
-from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.figures import figure, numbers, words
 from tests.pages.test_pages import said
 from tests.viz.canvas.test_mosaic import decode as decode_mosaic
@@ -37,7 +36,6 @@ QUERIES: dict[str, dict[str, str]] = {
     "Gemma 2": {"new_tokens": "4"},
 }
 """what each family's pages are opened with, besides the text"""
-OTHERS = ("GPT-2", "Gemma 2")
 HEAD = 2
 HIDDEN = "Two <mask> run."
 WRITTEN = ("translate", "certainty")
@@ -55,18 +53,11 @@ class Family:
     open_page: Callable
 
 
-@pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Folders of models that `transformers` wrote: learned positions; a soft cap, windows and two norms a sub-layer."""
-    folder = tmp_path_factory.mktemp("others")
-    return {name: str(save_family(folder / name, name)) for name in OTHERS}
-
-
 @pytest.fixture(params=QUERIES)
 def family(request: pytest.FixtureRequest, open_app, families: Path, others: dict[str, str], monkeypatch) -> Family:
     monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(families))
     query, name = QUERIES[request.param], request.param
-    if name in OTHERS:
+    if name in others:
         name = others[name]
         monkeypatch.setenv(MODELS_VARIABLE, name)
     opened = load_checkpoint(name, "cpu")

@@ -5,6 +5,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
+from model.checkpoints.store import MODELS_VARIABLE
 from tests.pages.figures import figure, numbers, tabs_of
 from tests.pages.test_pages import WITH_NUMBERS
 from viz.drawing import Drawing
@@ -294,3 +296,36 @@ def share_among(drawn: np.ndarray, exported: np.ndarray) -> float:
     at = np.searchsorted(exported, sizes).clip(1, len(exported) - 1)
     nearest = np.minimum(np.abs(exported[at] - sizes), np.abs(exported[at - 1] - sizes))
     return float((nearest <= 1e-4 * sizes).mean())
+
+
+NOT_OFFERED = {
+    *((page, name) for page in ("pages/translate.py", "pages/three_families.py") for name in ("lm", "mlm", "GPT-2")),
+    ("pages/decoding.py", "mlm"),
+    *(("pages/continue_text.py", name) for name in ("unscaled", "mlm")),
+    *(("pages/fill_in.py", name) for name in ("unscaled", "lm", "GPT-2")),
+}
+"""pages that say which model they need"""
+
+
+@pytest.mark.parametrize("name", ["unscaled", "lm", "mlm", "GPT-2"])
+@pytest.mark.parametrize("page", [*WITH_NUMBERS, "pages/continue_text.py", "pages/fill_in.py"])
+def test_the_python_computes_the_arrays_of_the_file_in_every_family(
+    page: str,
+    name: str,
+    open_app: Callable,
+    files: dict[str, bytes],
+    families: Path,
+    others: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(families))
+    offered, checkpoint = (page, name) not in NOT_OFFERED, others.get(name, name)
+    if name in others:
+        monkeypatch.setenv(MODELS_VARIABLE, checkpoint)
+    app = open_app(page, checkpoint=checkpoint, source="Two dogs run.", new_tokens="4")
+    assert not app.exception
+    programs = programs_of(app)
+    assert bool(programs) == offered
+    for title, program in programs.items():
+        (file,) = [file for file in files if file.startswith(f"{title}-") and file.endswith(".npz")]
+        assert_equal_to_file(program, files[file])
