@@ -118,7 +118,7 @@ def _show_rope(view: View, attention: Attention, head: int) -> Shown:
     views = {
         "Rotation of q and k": lambda: _show_rotation(view, attention, head, call),
         "Distance": lambda: _show_distance(view, attention, head, call),
-        "Wavelengths": lambda: _show_wavelengths(found, length),
+        "Wavelengths": lambda: _show_wavelengths(view, length, call),
     }
     tabs(views | _order_tab(view), "part")
     table = pd.DataFrame(values, columns=[f"{name} {i}" for i in range(values.shape[1])]).rename_axis("position")
@@ -148,11 +148,12 @@ def _show_distance(view: View, attention: Attention, head: int, call: Call) -> N
     left, right = st.columns(2)
     m = select("Query", dict(enumerate(rows)), "pe_query", default=len(rows) - 1, place=left, in_link=False)
     n = select("Key", dict(enumerate(keys)), "pe_key", default=min(1, len(keys) - 1), place=right, in_link=False)
-    found = rotate_pairs(attention, head, m, n)
-    rotary = attention.rotary
+    moved = Call(rotate_pairs, attention, head, m, n)
+    found, rotary = moved.result, attention.rotary
     plain = float(rotary.q[head, m].astype(np.float64) @ rotary.k[head, n])
+    figure = offset_chart(found.offsets, found.scores, plain, n - m)
     chart(
-        offset_chart(found.offsets, found.scores, plain, n - m),
+        figure,
         key="pe-rotary-offsets",
         alt="The score of one query and one key of the run at every offset",
     )
@@ -169,20 +170,20 @@ def _show_distance(view: View, attention: Attention, head: int, call: Call) -> N
         "The curve keeps the contents of the query and the key and moves the key. Positions beyond the text use the "
         "angle per position measured in the run."
     )
-    export_tab(view, "rotation", call)
+    export_tab(view, "score-over-distance", moved, Picture("Score over distance", "pe-rotary-offsets", figure))
 
 
-def _show_wavelengths(found: run.RotatedHead, length: int) -> None:
-    chart(
-        charts.pair_wavelengths(found.wavelength, length),
-        key="pe-rope-wavelengths",
-        alt="Wavelength of each pair of dimensions that RoPE rotates",
-    )
+def _show_wavelengths(view: View, length: int, call: Call) -> None:
+    found = call.result
+    figure = charts.pair_wavelengths(found.wavelength, length)
+    alt = "Wavelength of each pair of dimensions that RoPE rotates"
+    chart(figure, key="pe-rope-wavelengths", alt=alt)
     slow = int((found.wavelength > length).sum())
     st.caption(
         "A wavelength is 2π over the angle between positions 0 and 1. "
         f"{slow} of the {len(found.wavelength)} pairs do not complete one turn within the {length} positions here."
     )
+    export_tab(view, "wavelengths", call, Picture("Wavelengths", "pe-rope-wavelengths", figure))
 
 
 def _show_bias(view: View, attention: Attention, head: int) -> Shown:

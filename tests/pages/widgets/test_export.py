@@ -329,3 +329,16 @@ def test_the_python_computes_the_arrays_of_the_file_in_every_family(
     for title, program in programs.items():
         (file,) = [file for file in files if file.startswith(f"{title}-") and file.endswith(".npz")]
         assert_equal_to_file(program, files[file])
+
+
+@pytest.mark.parametrize("tab", ["Rotation of q and k", "Distance", "Wavelengths"])
+def test_every_tab_about_rope_exports_the_numbers_that_it_draws(
+    tab: str, open_family: Callable, files: dict[str, bytes]
+) -> None:
+    app = open_family("pages/positional_encoding.py", checkpoint="lm", source="Two dogs run.", new_tokens="4", part=tab)
+    assert not app.exception
+    drawn = numbers_drawn(next(one for one in app.tabs if one.label == tab))
+    for ending, read in {"npz": numbers_in_npz, "csv": numbers_in_csv}.items():
+        exported = np.concatenate([read(content) for name, content in files.items() if name.endswith(ending)])
+        assert len(drawn)
+        assert share_among(drawn, exported) > 0.9, ending
