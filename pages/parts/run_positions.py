@@ -9,9 +9,11 @@ import streamlit as st
 from model.analysis import run_positions as run
 from model.analysis.since_2017 import rotate_pairs
 from model.analysis.view_arrays import head_arrays
+from model.checkpoints.checkpoint import OWN_LAYERS
 from model.network.masks import alibi_slopes
 from model.trace import Attention
 from pages.compute.view import View
+from pages.parts.word_order import show_order
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.controls import choice, number, select, slider, tabs
 from pages.widgets.explain import explain
@@ -117,7 +119,7 @@ def _show_rope(view: View, attention: Attention, head: int) -> Shown:
     st.caption(SOURCES["rope"])
     views = {
         "Rotation of q and k": lambda: _show_rotation(view, attention, head, call),
-        "Distance": lambda: _show_distance(view, attention, head, call),
+        "Distance": lambda: _show_distance(view, attention, head),
         "Wavelengths": lambda: _show_wavelengths(view, length, call),
     }
     tabs(views | _order_tab(view), "part")
@@ -143,7 +145,7 @@ def _show_rotation(view: View, attention: Attention, head: int, call: Call) -> N
     export_tab(view, "rotation", call)
 
 
-def _show_distance(view: View, attention: Attention, head: int, call: Call) -> None:
+def _show_distance(view: View, attention: Attention, head: int) -> None:
     rows, keys = axis_labels(attention)
     left, right = st.columns(2)
     m = select("Query", dict(enumerate(rows)), "pe_query", default=len(rows) - 1, place=left, in_link=False)
@@ -295,4 +297,6 @@ def _depends(what: str, only: bool) -> str:
 
 
 def _order_tab(view: View) -> dict:
-    return {"Word order": lambda: show_reordered(view)} if len(view.trace.streams) == 1 else {}
+    if len(view.trace.streams) == 1:
+        return {"Word order": lambda: show_reordered(view)}
+    return {"Word order": lambda: show_order(view)} if OWN_LAYERS in view.translator.features else {}

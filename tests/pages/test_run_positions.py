@@ -9,6 +9,7 @@ import pytest
 
 from model.analysis.run_positions import biased_head, reorder_words, rotated_head, shifted_scores
 from model.analysis.since_2017 import rotate_pairs
+from model.analysis.word_order import reorder, run_both_orders
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, MODELS_VARIABLE, load_checkpoint, save_checkpoint
 from model.checkpoints.tokenizer import train_tokenizer
 from model.network.config import TransformerConfig
@@ -67,13 +68,13 @@ def tab_names(app) -> list[str]:
 
 def test_schemes_offer_only_what_applies(open_case: Callable) -> None:
     for scheme, family in CASES:
-        app, _, trace, _ = open_case(scheme, family)
+        app, *_ = open_case(scheme, family)
         offered = set(tab_names(app))
         assert ("Rotation of q and k" in offered) == (scheme == "rope"), (scheme, family)
         assert ("Scores" in offered) == (scheme == "alibi")
         assert ("Your sentence" in offered) == (scheme in {"learned", "sinusoidal"})
         assert ("Rotation" in offered) == (scheme == "sinusoidal")
-        assert ("Word order" in offered) == (len(trace.streams) == 1 or scheme in {"learned", "sinusoidal"})
+        assert "Word order" in offered
 
 
 @pytest.mark.parametrize("family", LAYERS)
@@ -174,3 +175,20 @@ def test_models_of_transformers(name: str, open_app: Callable, tmp_path: Path, f
     np.testing.assert_allclose(drawn[: len(a.rotary.cos)], a.rotary.cos, rtol=1e-6)
     found = rotate_pairs(a, HEAD, 2, 1)
     assert found.scores[found.offsets == -1][0] == pytest.approx(a.scores[HEAD, 2, 1], rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("scheme", ["none", "rope", "alibi"])
+def test_a_translator_that_adds_no_positions_is_run_in_both_orders(open_case: Callable, scheme: str) -> None:
+    app, opened, trace, _ = open_case(scheme, "translator", part="Word order", pe_order="2 1 0", source="Two dogs run")
+    trace = opened.trace("Two dogs run", "Zwei Hunde.")
+    permutation = reorder(trace.src_tokens, (2, 1, 0))
+    expected = run_both_orders(opened, trace, permutation, (), (trace.kinds[0].name, 1))
+    own, other = (numbers(heat["z"]) for heat in figure(app, "pe-order-weights")["data"] if heat["type"] == "heatmap")
+    np.testing.assert_allclose(own, expected.weights[0][HEAD], rtol=1e-5)
+    back = np.argsort(permutation)
+    np.testing.assert_allclose(other, expected.weights[1][HEAD][back][:, back], rtol=1e-5)
+    alike = np.allclose(own, other, atol=1e-5)
+    assert alike == (scheme == "none")
+    assert ("only permutes the rows" in words(app)) == (scheme == "none")
+    assert f"trained {'without' if scheme == 'none' else 'with'} positions" in words(app)
+    assert "pe_off" not in {widget.key for widget in app.segmented_control}
