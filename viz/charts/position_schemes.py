@@ -7,15 +7,12 @@ import plotly.graph_objects as go
 
 from viz.bars import position_chart
 from viz.figure import LEGEND_ABOVE, NO_GRID, curve, figure, heatmap, panels, scatter
-from viz.heatmap import Map, cells_height, colour_axis, map_grid, weight_axis
+from viz.heatmap import Map, bar_below, cells_height, colour_axis, map_grid, slanted_room, weight_axis
 from viz.latex import signed
 from viz.theme import CHOSEN, GUIDE, OKABE_ITO, SIGNED
 from viz.tokens import numbered
 
 Array = np.ndarray
-
-FOOT = 200
-"""Pixels below and above the maps, for token names and colour bars."""
 
 
 def comparison_maps(
@@ -36,7 +33,7 @@ def comparison_maps(
     """
     rows, keys = names
     lines = (len(scores) + len(weights)) // 2
-    height = lines * (cells_height(len(rows), 330) + 60) + FOOT
+    plot, label_room = lines * (cells_height(len(rows), 330) + 60) - 60, slanted_room(keys)
     colours = {"coloraxis": "coloraxis2"}
     traces, layout = map_grid(
         rows,
@@ -46,28 +43,21 @@ def comparison_maps(
         columns=2,
         title_style={"font": {"size": 12}},
         horizontal_spacing=0.03,
-        vertical_spacing=60 / (height - FOOT),
+        vertical_spacing=60 / plot,
     )
     # The colour bars lie at the foot, so that the maps have the whole width.
-    foot = {
-        "orientation": "h",
-        "xanchor": "center",
-        "len": 0.4,
-        "y": 0,
-        "yref": "container",
-        "yanchor": "bottom",
-        "thickness": 10,
-    }
-    bars = {"coloraxis2": weight_axis("attention weight, 0 to 1", x=0.78 if scores else 0.5, **foot)}
+    below = (label_room + 10) / plot
+    bars = {"coloraxis2": weight_axis("attention weight, 0 to 1", **bar_below(0.78 if scores else 0.5, 0.4, below))}
     if scores:
-        bars["coloraxis"] = colour_axis(SIGNED, -limit, limit, f"score, ±{limit:.3g}", x=0.22, **foot)
+        title = f"score, ±{limit:.3g}"
+        bars["coloraxis"] = colour_axis(SIGNED, -limit, limit, title, **bar_below(0.22, 0.4, below))
     return figure(
         traces,
         layout,
         panels("xaxis", (1, 2), {"showticklabels": lines == 1}),
         bars,
-        height=height,
-        margin={"b": FOOT - 40},
+        height=plot + label_room + 130,
+        margin={"b": label_room + 90},
     )
 
 

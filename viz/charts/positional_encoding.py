@@ -152,9 +152,7 @@ def stacked_maps(maps: Mapping[str, Array], tokens: Sequence[str] | None) -> go.
         panels("xaxis", [len(maps)], {"title": "dimension"}),
         height=height + 60,
         # The colour bar lies above the title of the first map.
-        coloraxis=merge(
-            signed_axis(symmetric_range(*maps.values())), {"colorbar": {"yref": "container", "yanchor": "top"}}
-        ),
+        coloraxis=merge(signed_axis(symmetric_range(*maps.values())), {"colorbar": {"y": 1 + 24 / height}}),
         margin={"t": 100},
     )
 
