@@ -65,16 +65,18 @@ def head_tables(trace: Trace, kind: str, look: Look, layers: Sequence[int] | Non
     Raises:
         ValueError: rollout of a kind other than encoder self-attention.
     """
-    own = trace.kind(kind).layers
-    chosen = own if layers is None else layers
+    chosen = trace.kind(kind).layers if layers is None else layers
+    return _tables(trace, look, chosen, trace.attention(kind, chosen[0]))
+
+
+def _tables(trace: Trace, look: Look, layers: Sequence[int], first: Attention) -> HeadTables:
+    """As `head_tables`; `first` is an attention of the kind, whose tokens all layers share."""
+    kind = first.kind
     if look.values == "rollout":
-        values, mask = _rollout(trace, kind, [own.index(each) for each in chosen])
-    elif look.values == "norms":
-        values = np.stack([norm_weighted(trace.attention(kind, layer)) for layer in chosen])
-        mask = np.stack([trace.attention(kind, layer).mask for layer in chosen])
+        values, mask = _rollout(trace, kind, layers)
     else:
-        values, mask = map(np.stack, zip(*(trace.weights_and_mask(kind, layer) for layer in chosen), strict=True))
-    first = trace.attention(kind, own[0])
+        read = _norms_and_mask if look.values == "norms" else Trace.weights_and_mask
+        values, mask = map(np.stack, zip(*(read(trace, kind, layer) for layer in layers), strict=True))
     if look.words:
         queries, keys = attention_words(first)
         values, mask = merge(values, queries, keys), merge_mask(mask, queries, keys)
@@ -99,8 +101,9 @@ def overview(trace: Trace, kind: str, look: Look) -> HeadTables:
     stays as it is. One layer is read at a time.
     """
     layers = trace.kind(kind).layers
-    parts = [head_tables(trace, kind, look, [layer]) for layer in layers] if look.values != "rollout" else []
-    parts = [_pool(part) for part in parts or [head_tables(trace, kind, look)]]
+    first = trace.attention(kind, layers[0])
+    together = [layers] if look.values == "rollout" else [[layer] for layer in layers]
+    parts = [_pool(_tables(trace, look, each, first)) for each in together]
     joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "mask", "removed")}
     return replace(parts[0], **joined)
 
@@ -120,12 +123,19 @@ def _merged(groups: Groups, size: int) -> Groups:
     return tuple(sum(groups[i : i + size], ()) for i in range(0, len(groups), size))
 
 
+def _norms_and_mask(trace: Trace, kind: str, layer: int) -> tuple[Array, Array]:
+    """(heads, query, key) each."""
+    attention = trace.attention(kind, layer)
+    return norm_weighted(attention), attention.mask
+
+
 def _rollout(trace: Trace, kind: str, layers: Sequence[int]) -> tuple[Array, Array]:
     """(layers, 1, query, key): rollout up to each of `layers`, and bool of the same shape."""
     found = trace.kind(kind)
     if found.crosses or found.causal:
         raise ValueError(f"rollout is defined for encoder self-attention, not for {kind}")
-    rolled = rollout([trace.weights_and_mask(kind, layer)[0] for layer in found.layers])[list(layers), None]
+    rolled = rollout([trace.weights_and_mask(kind, layer)[0] for layer in found.layers])
+    rolled = rolled[[found.layers.index(layer) for layer in layers], None]
     return rolled, np.ones(rolled.shape, dtype=bool)
 
 

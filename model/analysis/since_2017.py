@@ -40,6 +40,16 @@ class Rotation:
     scores: Array
     """(offset,): the score of the same q and k at each offset"""
 
+    @property
+    def unrotated_score(self) -> float:
+        """The score if nothing were rotated."""
+        return float(self.products[0].sum()) + self.rest
+
+    @property
+    def score(self) -> float:
+        """The score of the run, as the sum of its parts."""
+        return float(self.products[1].sum()) + self.rest
+
 
 def rotate_pairs(attention: Attention, head: int, query: int, key: int) -> Rotation:
     """One query and one key of a head that rotates them, pair by pair, and their score at other distances.

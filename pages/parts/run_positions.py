@@ -151,9 +151,8 @@ def _show_distance(view: View, attention: Attention, head: int) -> None:
     m = select("Query", dict(enumerate(rows)), "pe_query", default=len(rows) - 1, place=left, in_link=False)
     n = select("Key", dict(enumerate(keys)), "pe_key", default=min(1, len(keys) - 1), place=right, in_link=False)
     moved = Call(rotate_pairs, attention, head, m, n)
-    found, rotary = moved.result, attention.rotary
-    plain = float(rotary.q[head, m].astype(np.float64) @ rotary.k[head, n])
-    figure = offset_chart(found.offsets, found.scores, plain, n - m)
+    found = moved.result
+    figure = offset_chart(found.offsets, found.scores, found.unrotated_score, n - m)
     chart(
         figure,
         key="pe-rotary-offsets",

@@ -305,15 +305,15 @@ def show_rope(view: View, token: Token) -> None:
     )
     if rest:
         st.caption(f"The last {rest} dimensions are not rotated; their products are part of each score, too.")
-    score, plain = float(attention.scores[view.head, token.position, key]), float(found.products[0].sum()) + found.rest
+    score = float(attention.scores[view.head, token.position, key])
     st.markdown("**The same q and k at other distances**")
     offsets_picture = _draw(
-        offset_chart(found.offsets, found.scores, plain, key - token.position),
+        offset_chart(found.offsets, found.scores, found.unrotated_score, key - token.position),
         key="since-offsets",
         title="Score over distance",
         alt="The score of the same query and key over the distance between them",
     )
-    off = abs(float(found.products[1].sum()) + found.rest - score)
+    off = abs(found.score - score)
     st.caption(
         f"Computed from this query and this key, before their rotation, with the model's own angles. The score of the "
         f"run at this distance is {number(score, 6)}; the pairs after the rotation"

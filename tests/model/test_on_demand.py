@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from model import tracer
+from model.analysis.head_tables import Look, overview
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import load_checkpoint
 from model.interventions import HeadGate
@@ -89,6 +90,18 @@ def test_all_heads_are_seen_without_running_a_layer_again(language_model: Checkp
     assert len(ran) == 1
     monkeypatch.setattr(tracer, "EVERYTHING_BYTES", tracer.KEPT_CELL_BYTES * cells - 1)
     assert not language_model.trace(text).attentions.known
+
+
+@pytest.mark.parametrize("values", ["weights", "norms"])
+def test_all_heads_of_a_run_that_keeps_one_layer_run_each_layer_once(
+    values: str, language_model: Checkpoint, on_demand, monkeypatch
+) -> None:
+    found = on_demand(lambda: language_model.trace("A dog runs through the snow."))
+    ran = []
+    run_layer = language_model.model.rerun_layer
+    monkeypatch.setattr(language_model.model, "rerun_layer", lambda *layer: ran.append(layer) or run_layer(*layer))
+    overview(found, "decoder_self", Look(values=values))
+    assert len(ran) == len(found.kind("decoder_self").layers)
 
 
 def test_threads_open_layers_of_one_trace(language_model: Checkpoint, on_demand) -> None:

@@ -179,7 +179,7 @@ def test_models_of_transformers(name: str, open_app: Callable, tmp_path: Path, f
 
 @pytest.mark.parametrize("scheme", ["none", "rope", "alibi"])
 def test_a_translator_that_adds_no_positions_is_run_in_both_orders(open_case: Callable, scheme: str) -> None:
-    app, opened, trace, _ = open_case(scheme, "translator", part="Word order", pe_order="2 1 0", source="Two dogs run")
+    app, opened, *_ = open_case(scheme, "translator", part="Word order", pe_order="2 1 0", source="Two dogs run")
     trace = opened.trace("Two dogs run", "Zwei Hunde.")
     permutation = reorder(trace.src_tokens, (2, 1, 0))
     expected = run_both_orders(opened, trace, permutation, (), (trace.kinds[0].name, 1))
@@ -192,3 +192,5 @@ def test_a_translator_that_adds_no_positions_is_run_in_both_orders(open_case: Ca
     assert ("only permutes the rows" in words(app)) == (scheme == "none")
     assert f"trained {'without' if scheme == 'none' else 'with'} positions" in words(app)
     assert "pe_off" not in {widget.key for widget in app.segmented_control}
+    app, *_ = open_case("learned", "translator", part="Word order")
+    assert "pe_off" in {widget.key for widget in app.segmented_control}

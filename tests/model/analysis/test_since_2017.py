@@ -158,7 +158,9 @@ def test_the_pairs_of_models_of_others_and_what_is_not_rotated_sum_to_the_score(
     rest = attention.q[2, 6, 2 * half :].astype(float) @ attention.k[2, 3, 2 * half :]
     assert found.rest == pytest.approx(rest)
     scale = float(np.abs(attention.scores).max())
-    assert found.products[1].sum() + found.rest == pytest.approx(attention.scores[2, 6, 3], abs=1e-5 * scale)
+    assert found.score == pytest.approx(attention.scores[2, 6, 3], abs=1e-5 * scale)
+    before = attention.rotary.q[2, 6].astype(float) @ attention.rotary.k[2, 3]
+    assert found.unrotated_score == pytest.approx(before, abs=1e-5 * scale)
     assert found.scores[found.offsets == -3] == pytest.approx(attention.scores[2, 6, 3], abs=1e-4 * scale)
     assert np.linalg.norm(found.q[1], axis=1) == pytest.approx(
         found.factor * np.linalg.norm(found.q[0], axis=1), rel=1e-3

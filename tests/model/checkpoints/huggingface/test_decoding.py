@@ -131,9 +131,8 @@ def test_a_text_ends_at_the_end_token_as_in_transformers(name: str) -> None:
     (found,) = greedy(model, [source])
     assert found.tokens == free.tokens[: free.tokens.index(model.end) + 1]
     options = {"num_beams": 1, "do_sample": False, "max_new_tokens": 9, "eos_token_id": model.end}
-    wrote = (
-        eager(name).generate(torch.tensor([source]), attention_mask=torch.ones(1, len(source)), **options)[0].tolist()
-    )
+    ids = torch.tensor([source])
+    wrote = eager(name).generate(ids, attention_mask=torch.ones_like(ids), **options)[0].tolist()
     assert wrote[1 if name in TRANSLATORS else len(source) :] == list(found.tokens)
     tree = search_again(model, trace, 3, *(() if name in TRANSLATORS else (WRITTEN,)))
     finished = [tree.hypothesis(end, 0).tokens for end in tree.ends]
