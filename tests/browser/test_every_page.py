@@ -38,16 +38,15 @@ INJECTED = """() => {
 }"""
 
 
-def move_sliders_to_both_ends(visitor: Visitor) -> None:
-    """Each slider of the page, Streamlit's and our own, by the keys that go there."""
+def move_sliders(visitor: Visitor, key: str) -> None:
+    """Each slider of the page, Streamlit's and our own, to the end where the key "Home" or "End" goes."""
     sliders = visitor.page.get_by_test_id("stMain").locator("[role=slider], input[type=range]")
     for number in range(sliders.count()):
-        for key in ("End", "Home"):
-            # A slider may be gone by now: another one decides how many there are.
-            if number < sliders.count() and sliders.nth(number).is_visible():
-                sliders.nth(number).focus()
-                visitor.page.keyboard.press(key)
-                visitor.settle()
+        # A slider may be gone by now: another one decides how many there are.
+        if number < sliders.count() and sliders.nth(number).is_visible():
+            sliders.nth(number).focus()
+            visitor.page.keyboard.press(key)
+            visitor.settle()
 
 
 def type_both(visitor: Visitor, source: str, target: str) -> None:
@@ -82,10 +81,11 @@ MOST_SHIFT = 0.1
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=path)
-def test_a_page_with_a_hundred_hostile_tokens_by_link_and_with_one_at_its_sliders_ends(
+def test_a_page_with_a_hundred_hostile_tokens_at_its_sliders_last_ends_and_with_one_at_their_first(
     page: Page, server: str, visitor: Visitor, tokenizer: Tokenizer
 ) -> None:
-    """Every other page is opened in the dark scheme; each is changed to the other one."""
+    """Every other page is opened in the dark scheme; each is changed to the other one. tests/pages/test_extremes.py has
+    both ends at every length."""
     assert all(100 <= len(tokenizer.encode(text)) < 127 for text in (SOURCE, TARGET)), "long, and fits into one run"
     schemes = ["light", "dark"] if ALL_PAGES.index(page) % 2 else ["dark", "light"]
     visitor.page.emulate_media(color_scheme=schemes[0])
@@ -93,12 +93,12 @@ def test_a_page_with_a_hundred_hostile_tokens_by_link_and_with_one_at_its_slider
     query |= {"kind": "Decoder self-attention", "layer": "1", "head": "3"}
     visitor.visit(f"{server}/{path(page)}?{urlencode(query)}")
     assert (brightness(visitor) > 200) == (schemes[0] == "light")
-    move_sliders_to_both_ends(visitor)
+    move_sliders(visitor, "End")
     assert visitor.page.evaluate(INJECTED) == []
     change_scheme(visitor, schemes[1])
     assert (brightness(visitor) > 200) == (schemes[1] == "light")
     type_both(visitor, "A", "A")
-    move_sliders_to_both_ends(visitor)
+    move_sliders(visitor, "Home")
     assert visitor.page.get_by_text("The picture is the model").is_visible()
     assert visitor.page.evaluate(INJECTED) == []
 

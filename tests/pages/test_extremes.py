@@ -74,10 +74,10 @@ def test_a_page_survives_its_controls_at_both_ends_in_every_tab(page: str, open_
             app.text_area(key="source").set_value(next_source)
             if not app.radio(key="kind").disabled:
                 app.radio(key="kind").set_value(KINDS[next_kind])
-        # The browser names an option by its label: right after a new sentence it sends one of the sentence before.
-        for control in (*app.main.selectbox, *app.main.radio):
-            control.options.append("an option of the sentence before")
-            control.set_value(control.options[-1])
-        app.run()
-        assert not app.exception, f"{tab}: a menu that names what it offered before"
-        assert holds(app) == 3, tab
+    # The browser names an option by its label: right after a new sentence it sends one of the sentence before.
+    for control in (*app.main.selectbox, *app.main.radio):
+        control.options.append("an option of the sentence before")
+        control.set_value(control.options[-1])
+    app.run()
+    assert not app.exception, "a menu that names what it offered before"
+    assert holds(app) == 3

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pages.frame.command_line import read_arguments
+
 pytest.importorskip("streamlit")
 
 APP = Path(__file__).resolve().parents[3] / "app.py"
@@ -21,12 +23,29 @@ APP = Path(__file__).resolve().parents[3] / "app.py"
         (["--modle", "gpt2"], 2, "error: unrecognized arguments: --modle gpt2"),
     ],
 )
-def test_a_wrong_argument_ends_the_start_with_its_sentence(arguments, status, sentence, tmp_path) -> None:
+def test_a_wrong_argument_is_said_in_its_sentence(arguments, status, sentence, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     (tmp_path / "run.npz").write_text("hello")
-    arguments = [argument.format(folder=tmp_path) for argument in arguments]
+    with pytest.raises(SystemExit) as ended:
+        read_arguments([argument.format(folder=tmp_path) for argument in arguments])
+    said = sentence.format(folder=tmp_path)
+    if isinstance(ended.value.code, str):  # Python prints it, and ends with 1
+        assert status == 1
+        assert said in ended.value.code
+    else:
+        assert ended.value.code == status
+        assert said in capsys.readouterr().err
+
+
+def test_an_app_with_a_wrong_argument_does_not_start(tmp_path) -> None:
     command = [sys.executable, "-m", "streamlit", "run", str(APP), "--server.headless", "true", "--server.port", "0"]
-    offline = os.environ | {"HF_HUB_OFFLINE": "1"}
-    run = subprocess.run([*command, "--", *arguments], capture_output=True, text=True, timeout=300, env=offline)
-    assert run.returncode == status
-    assert sentence.format(folder=tmp_path) in run.stderr
+    run = subprocess.run(
+        [*command, "--", "--trace", str(tmp_path / "none.npz")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
+    )
+    assert run.returncode == 1
+    assert "--trace: [Errno 2] No such file or directory" in run.stderr
     assert "Traceback" not in run.stderr
