@@ -47,8 +47,8 @@ def pytest_configure() -> None:
     """Waiting threads yield the processor; hypothesis tries 25 examples of a property, or 100 with CI=true."""
     # PyTorch reads these when it is imported. Beside other processes, threads that spin take ten times as long.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # A server that a test starts must add up numbers in the same order as the test itself.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     with suppress(ModuleNotFoundError):
         from hypothesis import settings
 

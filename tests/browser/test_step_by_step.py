@@ -139,7 +139,7 @@ def check_keys(visitor: Visitor, attention: Attention) -> None:
     weights.press("ArrowLeft")
     symbol, value, query, key = said.text_content().split(", ", 3)
     assert (symbol, query[:7], key[:5]) == ("weights", "query 2", "predi") or key.startswith("key 2")
-    assert np.float32(value.replace("−", "-")) == attention.pattern[1, 2, 2]
+    assert float(value.replace("−", "-")) == pytest.approx(attention.pattern[1, 2, 2], rel=1e-5)
     weights.press("Enter")
     visitor.page.wait_for_function("location.search.includes('cell=2-2-4-5')")
     visitor.settle()
@@ -147,20 +147,20 @@ def check_keys(visitor: Visitor, attention: Attention) -> None:
     assert visitor.page.locator(".matrices [tabindex='0']").count() == 1
 
 
-def point_at_weight(visitor: Visitor, attention: Attention, row: int, column: int) -> tuple[np.float32, str]:
+def point_at_weight(visitor: Visitor, attention: Attention, row: int, column: int) -> tuple[float, str]:
     """The weight that is said under the pointer, and everything that is said there."""
     canvas = visitor.page.locator("canvas[data-symbol=weights]")
     left, top, width, height = map(float, canvas.get_attribute("data-cells").split())
     rows, columns = attention.pattern.shape[1:]
     canvas.hover(position={"x": left + (column + 0.5) * width / columns, "y": top + (row + 0.5) * height / rows})
     said = visitor.page.locator(".tip").inner_text()
-    return np.float32(re.search(rf"weights\[{row}, {column}\] = (\S+)", said)[1].replace("−", "-")), said
+    return float(re.search(rf"weights\[{row}, {column}\] = (\S+)", said)[1].replace("−", "-")), said
 
 
 def check_pointer_and_temperature(visitor: Visitor, attention: Attention) -> None:
     """Hovering says the exact number and what the row reads; another temperature is drawn again and says so."""
     value, said = point_at_weight(visitor, attention, 2, 1)
-    assert value == attention.pattern[1, 2, 1]
+    assert value == pytest.approx(attention.pattern[1, 2, 1], rel=1e-5)
     assert "reads " in said
     assert ", predicts " in said
     visitor.page.get_by_label("Temperature redrawn in the browser").fill("0.3")
