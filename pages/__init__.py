@@ -44,8 +44,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Translate",
                 icon=":material/translate:",
                 summary="Type a sentence, read its translation, and see how sure the model was of every token.",
-                look_for="Type an English sentence in the sidebar. A small Transformer, the model of “Attention Is All "
-                "You Need”, translates it into German, and every number below is read from that run.",
+                look_for="Type a sentence in the sidebar. A Transformer translates it: at the start a small one, the model "
+                "of “Attention Is All You Need”, from English to German. Every number below is read from that run.",
                 needs=("cross-attention",),
                 ignores=("kind", "layer", "head"),
             ),
@@ -132,8 +132,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Tokens and embeddings",
                 icon=":material/token:",
                 summary="Split a sentence into tokens, see the vector behind each, and find its nearest neighbours.",
-                look_for="Choose a token: its row of the embedding matrix and the encoding of its position are added "
-                "element by element, and that sum is all the model ever sees of it.",
+                look_for="Choose a token: its row of the embedding matrix, plus the encoding of its position where the "
+                "model adds one, is all that the model ever sees of it.",
                 ignores=("kind", "layer", "head"),
             ),
             Page(
@@ -150,8 +150,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 icon=":material/visibility_off:",
                 summary="What a token may not attend to, why masking comes before the softmax, and what leaks "
                 "without it.",
-                look_for="Choose decoder self-attention: the upper half of its matrix is masked, and each row's "
-                "weights sum to 1 over the remaining cells.",
+                look_for="In decoder self-attention the upper half of the matrix is masked, and each row's weights sum "
+                "to 1 over the remaining cells. An encoder hides nothing but padding.",
                 needs=(
                     "rows of attention weights that sum to 1",
                     "probabilities of tokens, from an output that could be read",
@@ -279,9 +279,9 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Verification",
                 icon=":material/verified:",
                 summary="Twenty claims that tie every picture to the running model, measured on your sentence.",
-                look_for="Circles are the errors of this run, diamonds those of the same run in double precision. "
-                "Where the diamond lies nine orders of magnitude further left, the error was rounding; a bug "
-                "would not have moved.",
+                look_for="Circles are the errors of this run. Diamonds, with this project's models, are those of the same "
+                "run in double precision: nine orders of magnitude further left, the error was rounding; a bug would "
+                "not have moved.",
                 needs=(
                     "heads whose matrices could all be found",
                     "probabilities of tokens, from an output that could be read",

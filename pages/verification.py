@@ -35,11 +35,12 @@ with picture:
     figure = errors_chart(parts.rows(found))
     chart(figure, key="claims-errors", alt="Error of each claim in single and in double precision, and its tolerance.")
     parts.explain_numbering()
+    parts.explain_gaps(view, found)
 explain(
     "Floating-point numbers are rounded: single precision keeps about seven significant digits, double precision "
-    "sixteen. So the same run is computed in both. **Rounding error shrinks by nine orders of magnitude, from the "
-    "right dotted line to the left one. A bug would not**: a wrong head, a transposed matrix or a bias counted twice "
-    "is equally wrong in both.",
+    "sixteen. So the same run of a model of this project is computed in both. **Rounding error shrinks by nine orders "
+    "of magnitude, from the right dotted line to the left one. A bug would not**: a wrong head, a transposed matrix or "
+    "a bias counted twice is equally wrong in both.",
     r"\varepsilon_{\text{single}} = 2^{-23} \approx 1.2 \cdot 10^{-7}, \qquad "
     r"\varepsilon_{\text{double}} = 2^{-52} \approx 2.2 \cdot 10^{-16}",
 )

@@ -137,6 +137,17 @@ class Checkpoint:
         """(vocabulary, d_model): logits are x times its transpose."""
         return self.model.output.weight.detach().cpu().numpy()
 
+    def head_columns(self, kind: str, layer: int) -> dict[str, tuple[Array, list[int]]]:
+        """For q, k and v the model's matrix, (d_model, columns), and the column at which each query head's begin."""
+        _, attention = self.model.attentions()[kind, layer]
+        columns = {}
+        for name in "qkv":
+            matrix, _ = _matrix(getattr(attention, f"w_{name}"))
+            width = self.config.d_v if name == "v" else self.config.d_k
+            sharing = self.config.n_heads * width // matrix.shape[1]
+            columns[name] = matrix, [head // sharing * width for head in range(self.config.n_heads)]
+        return columns
+
     def activated_matrix(self, stack: StackName, layer: int) -> tuple[Array, Array]:
         """(d_model, d_ff) and (d_ff,): W_gate of a gated feed-forward, W_1 of any other, and its bias or 0."""
         network = self.model.stacks[stack].layers[layer].feed_forward

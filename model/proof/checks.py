@@ -85,7 +85,7 @@ def chain_closes(translator: Checkpoint, trace: Trace) -> Check:
         title=CHAIN,
         explanation="From the embeddings to the logits, each step computed again in double precision from the "
         "step before it. The error is the largest difference from the model's own result, relative to the largest "
-        "number of its matrix where that is above 1.",
+        "number of its matrix where that is above 1." + (" Left out: what could not be read." if trace.notes else ""),
         error=float(np.max(errors)),
         tolerance=CHAIN_TOLERANCE,
     )

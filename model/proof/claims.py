@@ -15,6 +15,7 @@ import torch
 
 from model.checkpoints.translator import Translator
 from model.network.embedding import sinusoids
+from model.network.rotary import Rotary, rotation
 from model.proof import measures, rerun_measures
 from model.proof.checks import CHAIN, ROWS, WATCHING, chain_closes, hooks_change_nothing, rows_sum_to_one
 from model.proof.measures import Case
@@ -29,8 +30,9 @@ class Claim:
     title: str
     compared: str
     """what is compared with what"""
-    measure: Callable[[Case], float | None] | None = None
-    """None: the claim is about figures, which only tests can check"""
+    measure: Callable[[Case], float | str] | None = None
+    """the error, or a sentence on why the claim does not apply to the run; None: the claim is about figures, which
+    only tests can check"""
     tolerance: float = 0.0
     """largest error in the run's own precision; 0: bit-equal"""
     double_tolerance: float = 0.0
@@ -56,11 +58,13 @@ class Measurement:
 
     claim: Claim
     error: float | None
-    """in the run's own precision; None where the run has nothing to measure"""
+    """in the run's own precision; None where the claim does not apply"""
     double: float | None
     """of the same run in double precision"""
     seconds: float
     """of computation, for both"""
+    reason: str = ""
+    """why the claim does not apply to this run; empty where it does"""
 
     @property
     def holds(self) -> bool:
@@ -111,15 +115,16 @@ CLAIMS = (
     Claim(
         6,
         "No row sees the future",
-        "Each target token in turn is replaced by another one. In the rows before it, bit for bit against the run on "
-        "screen: q, k, v, scores, attention weights, z and outputs of every attention, every sub-layer, the logits.",
+        "Each token that the decoder reads is replaced by another one in turn. In the rows before it, bit for bit "
+        "against the run on screen: q, k, v, scores, attention weights, z and outputs of every attention, every "
+        "sub-layer, the logits.",
         rerun_measures.causality,
         slow=True,
     ),
     Claim(
         7,
         "Padding changes nothing",
-        "Weights and logits of the sentence alone against those beside a longer one in a padded batch; a pad's own "
+        "Weights and logits of the text alone against those beside a longer one in a padded batch; a pad's own "
         "weight must be exactly 0.",
         rerun_measures.padding,
         **ROUNDED,
@@ -136,9 +141,9 @@ CLAIMS = (
     Claim(
         8,
         "Searches agree",
-        "The logits of the greedy translation's tokens against the highest logit of each row; log p of beam search "
-        "with one beam against greedy search, per token; the score of the best leaf of the beam tree against that of "
-        "beam search without a tree. Absolute errors.",
+        "The logits of the tokens that greedy search writes against the highest logit of each row; log p of beam "
+        "search with one beam against greedy search, per token; the score of the best leaf of the beam tree against "
+        "that of beam search without a tree. Absolute errors.",
         rerun_measures.searches,
         slow=True,
         part="b",
@@ -169,8 +174,8 @@ CLAIMS = (
     Claim(
         12,
         "Rows are queries",
-        "Each score on screen against the product of its row's query and its column's key; row t reads token t and "
-        "predicts token t + 1, and the start token is there.",
+        "Each score on screen against the product of its row's query and its column's key. Labels: a decoder's row t "
+        "reads token t and predicts token t + 1, and the text begins with the start token where the model has one.",
         measures.labels_and_scores,
         **ROUNDED,
     ),
@@ -205,8 +210,10 @@ CLAIMS = (
     ),
     Claim(
         17,
-        "Positions are the paper's",
-        "What the run added for each position against the model's table, and against the paper's sines and cosines.",
+        "Positions are the model's",
+        "What the run did for each position. Added vectors: against the model's table, sinusoids also against the "
+        "paper's sines and cosines. RoPE: the angles against m θᵢ at position m. A bias by distance: against ALiBi's "
+        "slopes, or between pairs at the same offset.",
         measures.positions,
         tolerance=1e-6,
         double_tolerance=1e-12,
@@ -220,8 +227,8 @@ CLAIMS = (
     Claim(
         19,
         "Heads as in the code",
-        "Head h of layer l on screen against columns h·d_k to (h + 1)·d_k of that layer's W_Q, W_K and W_V (Q = X "
-        "W_Q).",
+        "Head h of layer l on screen against its columns of that layer's W_Q, W_K and W_V in the model (Q = X W_Q): "
+        "h·d_k to (h + 1)·d_k, where each is a matrix of its own and no heads share keys and values.",
         measures.addresses,
     ),
     Claim(
@@ -239,9 +246,12 @@ def in_double_precision(translator: Translator) -> Translator:
     model = copy.deepcopy(translator.model).double()
     config = model.config
     if config.positions == "sinusoidal":
-        for embedding in (model.src_embedding, model.tgt_embedding):
+        for embedding in model.embeddings.values():
             table = sinusoids(config.max_len, config.d_model, torch.float64)
             embedding.positions = table.to(embedding.positions.device)
+    for rotary in (module for module in model.modules() if isinstance(module, Rotary)):
+        angles = rotation(torch.arange(config.max_len), config.d_k, config.rope_base)
+        rotary.cos, rotary.sin = (each.to(rotary.cos.device) for each in angles)
     return replace(translator, model=model)
 
 
@@ -265,11 +275,12 @@ def measure_claim(claim: Claim, case: Case, double: Case) -> Measurement:
     if claim.measure is None:
         raise ValueError(f"claim {claim.number} is about figures; the tests named test_{claim.number}_ check it")
     start = perf_counter()
-    error = claim.measure(case)
+    found = claim.measure(case)
+    if isinstance(found, str):
+        return Measurement(claim, None, None, perf_counter() - start, found)
     # Models of others compute some steps in single precision, whatever the precision of their weights.
-    twice = claim.double and error is not None and case.own_layers
-    double_error = claim.measure(double) if twice else None
-    return Measurement(claim, error, double_error, perf_counter() - start)
+    double_error = claim.measure(double) if claim.double and case.own_layers else None
+    return Measurement(claim, found, double_error, perf_counter() - start)
 
 
 def claim_arrays(

@@ -1,4 +1,4 @@
-"""The error of one run for each claim of `model.proof.claims`; None where the run has nothing to measure.
+"""The error of one run for each claim of `model.proof.claims`; where a claim does not apply, a sentence that says why.
 
 A measure takes a `Case` in the precision of its model, so the same code gives the error in single and in double
 precision. A violation without a size (a wrong label, weight on a pad) counts as infinite.
@@ -15,9 +15,9 @@ from model.checkpoints.checkpoint import OWN_LAYERS
 from model.checkpoints.store import checkpoint_path, sha256
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention, SublayerOff
-from model.network.config import BOS, SPECIAL_TOKENS
+from model.network.config import BOS
 from model.proof.checks import relative_error
-from model.trace import Array, Trace
+from model.trace import Array, Attention, Trace
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,13 @@ class Case:
         return all(change.position_free for change in self.trace.interventions)
 
 
-def contributions(case: Case) -> float | None:
+SUBLAYER_OFF = "A sub-layer is switched off, so its output is not the sum of its heads."
+
+
+def contributions(case: Case) -> float | str:
     """Claim 4: the sum of all heads' contributions and b_O against the attention's output."""
     if is_off(case.trace):
-        return None
+        return SUBLAYER_OFF
     return _largest(
         relative_error((a.z @ a.projections.w_o).sum(axis=0) + a.projections.b_o, a.out)
         for a in case.trace.attentions.values()
@@ -59,7 +62,8 @@ def labels_and_scores(case: Case) -> float:
     """Claim 12: the labels of rows and columns, and each score against the product of its query and its key."""
     trace = case.trace
     rows = list(trace.streams.values())[-1]
-    honest = rows.tokens.labels[0] == SPECIAL_TOKENS[BOS] or not case.own_layers
+    start = _first_id(case)
+    honest = start is None or rows.tokens.ids[0] == start
     if rows.name == "decoder":
         honest &= trace.next_tokens[:-1] == trace.tgt_tokens[1:]
     for attention in trace.attentions.values():
@@ -69,6 +73,15 @@ def labels_and_scores(case: Case) -> float:
     if not honest:
         return math.inf
     return _largest(relative_error(np.einsum("hid,hjd->hij", a.q, a.k), a.scores) for a in trace.attentions.values())
+
+
+def _first_id(case: Case) -> int | None:
+    """Id of the token that the last stack's text begins with; None where a model begins with the text itself."""
+    if case.own_layers:
+        return BOS
+    if len(case.trace.streams) > 1:
+        return case.translator.model.start
+    return next(iter(case.translator.tokenizer.read(case.trace.source)), None)
 
 
 def vocabulary(case: Case) -> float:
@@ -82,8 +95,10 @@ def vocabulary(case: Case) -> float:
     return float(np.max(errors))
 
 
-def hidden_tokens(case: Case) -> float:
+def hidden_tokens(case: Case) -> float | str:
     """Claim 15: what remains of each row and the share removed add up to it; renormalised, what remains does alone."""
+    if not any(any(attention.key_special) for attention in case.trace.attentions.values()):
+        return "This text has no special tokens: nothing can be hidden."
     errors = []
     for attention in case.trace.attentions.values():
         pattern, hidden = attention.pattern, np.array(attention.key_special)
@@ -98,33 +113,69 @@ def hidden_tokens(case: Case) -> float:
 
 
 def words(case: Case) -> float:
-    """Claim 16: rows merged into words sum to the mean of their pieces' sums: 1, if every piece may see some key."""
+    """Claim 16: rows merged into words sum to the mean of their pieces' sums: 1, if every piece may see some key.
+
+    With a sink, which takes a share of each row, those sums are less than 1.
+    """
     errors = []
     for attention in case.trace.attentions.values():
         queries, keys = attention_words(attention)
         merged = merge(attention.pattern, queries, keys).sum(axis=-1)
-        sees = attention.mask.any(axis=-1)
-        whole = np.stack([sees[:, list(group)].mean(axis=-1) for group in queries], axis=-1)
+        sums = attention.mask.any(axis=-1) if attention.sink is None else attention.pattern.sum(axis=-1)
+        whole = np.stack([sums[:, list(group)].mean(axis=-1) for group in queries], axis=-1)
         errors.append(float(np.abs(merged - whole).max()))
     return float(np.max(errors))
 
 
-def positions(case: Case) -> float | None:
-    """Claim 17: what was added for each position, against the model's table and, if sinusoidal, the paper's formula.
-
-    None where the model adds nothing.
-    """
+def positions(case: Case) -> float | str:
+    """Claim 17: what the run did for each position, in each way that the model has."""
     if any("Positions" in type(change).__name__ for change in case.trace.interventions):
-        return None
-    errors = []
+        return "The positions were changed: they are not meant to be the model's."
+    attentions = case.trace.attentions.values()
+    rotated = [_rotation_error(case, attention) for attention in attentions if attention.rotary is not None]
+    biased = [_bias_error(case, a) for a in attentions if a.bias is not None and not a.crosses]
+    if errors := [*_added_positions(case), *rotated, *biased]:
+        return float(np.max(errors))
+    return "This model adds nothing for positions, rotates nothing, and adds no bias to its scores."
+
+
+def _added_positions(case: Case) -> Iterator[float]:
+    """What was added for each position against the model's table and, if sinusoidal, the paper's formula."""
     for stream in case.trace.streams.values():
         shown, rows = stream.embedded.positional, case.translator.positional_rows(stream)
-        if rows is None:
-            return None
-        errors.append(float(np.abs(rows - shown).max()))
-        if case.own_layers and case.translator.config.positions == "sinusoidal":
-            errors.append(float(np.abs(_paper(*shown.shape) - shown).max()))
-    return float(np.max(errors))
+        if rows is not None:
+            yield float(np.abs(rows - shown).max())
+            if case.own_layers and case.translator.config.positions == "sinusoidal":
+                yield float(np.abs(_paper(*shown.shape) - shown).max())
+
+
+def _rotation_error(case: Case, attention: Attention) -> float:
+    """The angles of RoPE against m theta_i, relative to the largest angle where that is above 1.
+
+    theta_i is base^(-2i / d_k) in models of this project; in one of others, the angle between two positions.
+    """
+    turned = np.unwrap(
+        np.arctan2(*(a.astype(np.float64) for a in (attention.rotary.sin, attention.rotary.cos))), axis=0
+    )
+    n, pairs = turned.shape
+    theta = turned[-1] / max(n - 1, 1)
+    if case.own_layers:
+        theta = case.translator.config.rope_base ** (-np.arange(pairs) / pairs)
+    expected = np.arange(n)[:, None] * theta
+    return float(np.abs(turned - expected).max() / max(1.0, expected.max()))
+
+
+def _bias_error(case: Case, attention: Attention) -> float:
+    """The bias of each pair against ALiBi's slope times the distance, or against another pair's at the same offset."""
+    bias = attention.bias.astype(np.float64)
+    heads, queries, keys = bias.shape
+    offset = np.arange(keys) - np.arange(queries)[:, None]
+    if case.own_layers:
+        slopes = 2.0 ** (-8 * np.arange(1, heads + 1) / heads)
+        return float(np.abs(bias + slopes[:, None, None] * np.abs(offset))[attention.mask].max())
+    # The last row and the first column have one pair at each offset.
+    of_offset = np.concatenate([bias[:, ::-1, 0], bias[:, 0, 1:]], axis=-1)
+    return float(np.abs(bias - of_offset[:, offset + queries - 1]).max())
 
 
 def _paper(length: int, d_model: int) -> Array:
@@ -134,34 +185,25 @@ def _paper(length: int, d_model: int) -> Array:
     return np.where(dimension % 2 == 0, np.sin(angle), np.cos(angle))
 
 
-def addresses(case: Case) -> float | None:
-    """Claim 19: head h of layer l against columns h d_k to (h + 1) d_k of that layer's W_Q, W_K and W_V.
-
-    PyTorch stores a Linear's matrix transposed, so these are rows of `weight`. None for a model of others, whose
-    matrices lie where they were found; claim 3 multiplies with them.
-    """
-    if not case.own_layers:
-        return None
-    parameters, errors = dict(case.translator.model.named_parameters()), []
-    paths = {"encoder_self": "encoder.layers.{}.self_attn", "decoder_self": "decoder.layers.{}.self_attn"}
-    paths["cross"] = "decoder.layers.{}.cross_attn"
+def addresses(case: Case) -> float:
+    """Claim 19: head h of layer l against its columns of that layer's W_Q, W_K and W_V in the model."""
+    errors = []
     for (kind, layer), attention in case.trace.attentions.items():
         if (attention.kind, attention.layer) != (kind, layer):
             return math.inf
-        for name in "qkv":
-            weight = parameters[f"{paths[kind].format(layer)}.w_{name}.weight"].detach().cpu().numpy()
+        for name, (matrix, starts) in case.translator.head_columns(kind, layer).items():
             shown = getattr(attention.projections, f"w_{name}")
-            own = weight.reshape(-1, shown.shape[-1], weight.shape[1]).transpose(0, 2, 1)
-            own = own.repeat(attention.n_heads // len(own), axis=0)
+            width = shown.shape[-1]
+            own = np.stack([matrix[:, start : start + width] for start in starts])
             errors.append(float(np.abs(own - shown).max()))
     return float(np.max(errors))
 
 
-def weights_file(case: Case) -> float | None:
+def weights_file(case: Case) -> float | str:
     """Claim 20: hexadecimal digits in which the SHA-256 of the file, read now, differs from that in the exports."""
     path = checkpoint_path(case.trace.checkpoint) / "model.safetensors"
     if not path.is_file():
-        return None
+        return "The weights are not in one file model.safetensors that could be read again."
     return float(sum(a != b for a, b in zip(sha256(path), case.trace.checkpoint_hash, strict=True)))
 
 

@@ -272,7 +272,9 @@ def check_mistake(
     case, found = Case(twin, run, kind, layer, head), []
     claims = [claim for claim in CLAIMS if claim.measure]
     for claim in claims:
-        found.append(Measurement(claim, _error(claim, case), None, 0.0))
+        error = _error(claim, case)
+        reason = error if isinstance(error, str) else ""
+        found.append(Measurement(claim, None if reason else error, None, 0.0, reason))
         yield Verdict(tuple(found), "", len(found) / len(claims))
 
 
@@ -289,8 +291,8 @@ def verdict_arrays(verdict: Verdict) -> dict[str, Array]:
     return error_arrays({measured.claim: measured for measured in verdict.measurements})
 
 
-def _error(claim: Claim, case: Case) -> float | None:
-    """The claim's error; infinite where the broken model cannot even be measured."""
+def _error(claim: Claim, case: Case) -> float | str:
+    """What the claim measures; infinite where the broken model cannot even be measured."""
     # Without this, decoding would take the fused kernel, which knows nothing of the mistake.
     with np.errstate(all="ignore"), explicit_path():
         try:

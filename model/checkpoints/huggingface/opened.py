@@ -95,6 +95,16 @@ class ForeignCheckpoint(Checkpoint):
         """Nothing: the model's own attention is what a recorded run is compared with."""
         return nullcontext()
 
+    def head_columns(self, kind: str, layer: int) -> dict[str, tuple[Array, list[int]]]:
+        """As of every checkpoint; a factor by which the model multiplies its queries is in the matrix."""
+        _, points = self.model.attentions()[kind, layer]
+        columns = {}
+        for name, heads in self.model.parts_of(points).projections.items():
+            sharing = points.n_heads // len(heads.blocks)
+            starts = [heads.blocks[head // sharing] * heads.width for head in range(points.n_heads)]
+            columns[name] = (matrix(heads.module)[0] * heads.factor).cpu().numpy(), starts
+        return columns
+
     def second_matrix(self, stack: StackName, layer: int) -> tuple[Array, Array]:
         """W_2, (d_ff, d_model), and b_2, (d_model,), of a feed-forward."""
         w, b = matrix(self.model.stacks[stack].layers[layer].feed_forward.w_2)
