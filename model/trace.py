@@ -126,6 +126,9 @@ class Projections:
     """(d_model,)"""
     biases: bool = True
     """whether the model learned the biases; if not, they are 0"""
+    query_factor: float = 1.0
+    """by which the model multiplies its queries after the projection; `w_q` and `b_q` contain it. OPT divides by
+    sqrt(d_k) in this way"""
 
 
 @dataclass(frozen=True)
@@ -259,6 +262,16 @@ class Attention:
     @property
     def d_k(self) -> int:
         return self.q.shape[-1]
+
+    @property
+    def undivided(self) -> bool:
+        """Whether nothing divides the products: neither `scale`, nor the model its queries before."""
+        return self.scale == 1 and (self.projections is None or self.projections.query_factor == 1)
+
+    @property
+    def reads_scaled(self) -> bool:
+        """Whether the softmax reads `scaled` itself, without soft cap and bias, as in the paper."""
+        return self.softcap is None and self.bias is None
 
     @property
     def concat(self) -> Array:

@@ -44,8 +44,9 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Translate",
                 icon=":material/translate:",
                 summary="Type a sentence, read its translation, and see how sure the model was of every token.",
-                look_for="Type a sentence in the sidebar. A Transformer translates it: at the start a small one, the model "
-                "of “Attention Is All You Need”, from English to German. Every number below is read from that run.",
+                look_for="Type a sentence in the sidebar. A Transformer translates it: at the start a small one, the "
+                "model of “Attention Is All You Need”, from English to German. Every number below is read from that "
+                "run.",
                 needs=("cross-attention",),
                 ignores=("kind", "layer", "head"),
             ),
@@ -279,9 +280,9 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Verification",
                 icon=":material/verified:",
                 summary="Twenty claims that tie every picture to the running model, measured on your sentence.",
-                look_for="Circles are the errors of this run. Diamonds, with this project's models, are those of the same "
-                "run in double precision: nine orders of magnitude further left, the error was rounding; a bug would "
-                "not have moved.",
+                look_for="Circles are the errors of this run. Diamonds, with this project's models, are those of the "
+                "same run in double precision: nine orders of magnitude further left, the error was rounding; a bug "
+                "would not have moved.",
                 needs=(
                     "heads whose matrices could all be found",
                     "probabilities of tokens, from an output that could be read",

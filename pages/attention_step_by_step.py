@@ -33,7 +33,7 @@ place = f"{view.kind} layer {view.layer} head {view.head}"
 number = choose_step_of_head()
 step = STEPS[number]
 with st.container(key="step-formula", horizontal=True, horizontal_alignment="center", vertical_alignment="center"):
-    for line in attention_formula(number, head.n_heads, head.index, head.crosses, head.scale):
+    for line in attention_formula(number, head):
         st.latex(line, width="content")
 explain_step_of_head(number, head)
 stage = st.container(key="step-stage")

@@ -47,7 +47,9 @@ chart(
     alt="The mask, the scaled scores before and after masking, and the attention weights.",
     roomy=True,
 )
-unscaled = " This model does not divide its scores by √d_k: they are shown as they are." if attention.scale == 1 else ""
+unscaled = " This model does not divide its scores by √d_k: they are shown as they are." if attention.undivided else ""
+if not attention.reads_scaled:
+    unscaled += " Shown is what the softmax reads: with the soft cap or the bias that this model gives its scores."
 temperature = "" if tau == 1 else f" The softmax divides the scores by τ = {tau:g} first."
 st.caption(
     f"Layer {view.layer}, head {head}. Rows are queries, columns keys; maps 2 and 3 share one range."
@@ -57,7 +59,7 @@ links(what_if="Mask or unmask single cells and rerun the model")
 explain(
     "An unmasked cell keeps its score; a masked one becomes −∞, and its exponential is exactly 0. A masked cell has "
     "no value, so it is hatched rather than coloured.",
-    rf"\mathrm{{softmax}}\!\left({scaled_scores(attention.scale)} + M\right)V, \qquad "
+    rf"\mathrm{{softmax}}\!\left({scaled_scores(attention)} + M\right)V, \qquad "
     r"M_{ij} = \begin{cases} 0 & i \text{ may attend to } j \\ -\infty & \text{otherwise} \end{cases}",
     "3.2.3",
 )

@@ -43,9 +43,9 @@ st.caption(
     "on”, so everything downstream changes too. Rows are queries, columns keys."
 )
 division = "The division by √d_k"
-if attention.scale == 1:
+if attention.undivided:
     division = "The paper's division by √d_k, which this model leaves out,"
-scores = scaled_scores(attention.scale, r"q_i \cdot k_j")
+scores = scaled_scores(attention, r"q_i \cdot k_j", "b_{ij}")
 explain(
     "The softmax turns scores into weights, and τ controls how sharply: at τ < 1 the highest score gets more weight, "
     f"at τ > 1 less. {division} is itself a temperature: without it the dot products of a large head would "

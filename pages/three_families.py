@@ -34,7 +34,7 @@ parts.offer_checkpoints(view)
 explain(
     "An encoder reads a text in both directions; a decoder writes one from left to right, so its tokens may not see "
     "the future they are trained to predict. The paper's translator has both, and cross-attention between them.",
-    rf"\mathrm{{softmax}}\!\left({scaled_scores(view.attention.scale)} + M\right)V, \qquad "
+    rf"\mathrm{{softmax}}\!\left({scaled_scores(view.attention)} + M\right)V, \qquad "
     r"M_{ij} = \begin{cases} 0 & i \text{ may attend to } j \\ -\infty & \text{otherwise} \end{cases}",
     "3.2.3",
 )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from viz.canvas.matrices import Array
 from viz.theme import KEY, QUERY, VALUE
@@ -60,18 +61,37 @@ def entry(symbol: str, row: int | str, column: int | str, colour: str) -> str:
     return rf"{coloured(colour, symbol)}_{{{row},{column}}}"
 
 
-def scaled_scores(scale: float, product: str = r"QK^{\top}", more: str = "") -> str:
-    """What the softmax reads: `product` over the square root of d_k, or not divided in a model whose `scale` is 1.
+def root_of_width(scale: float, d_k: int) -> str:
+    """What products are divided by: the square root of d_k, a number, or nothing in a model whose `scale` is 1."""
+    if scale == 1:
+        return ""
+    return r"\sqrt{d_k}" if math.isclose(scale, d_k**-0.5, rel_tol=1e-4) else latex_number(1 / scale, 4)
 
-    `more` stands before the root: a further divisor.
+
+def scaled_scores(attention: Any, product: str = r"QK^{\top}", bias: str = "B", tau: bool = False) -> str:
+    """What the softmax reads: `product` over the square root of d_k, with the soft cap and the bias of the model.
+
+    Args:
+        attention: a model.trace.Attention, or anything with its `scale`, `d_k`, `softcap` and `bias`.
+        product: of queries and keys.
+        bias: symbol of what the model adds, where it does.
+        tau: divided by the temperature, too.
     """
-    divisor = more + ("" if scale == 1 else r"\sqrt{d_k}")
-    return rf"\frac{{{product}}}{{{divisor}}}" if divisor else product
+    root, cap = root_of_width(attention.scale, attention.d_k), attention.softcap
+    plain = cap is None and attention.bias is None
+    divisor = (f"{cap:g}" + (r"\," if root else "") if cap else "") + (r"\tau " if tau and plain else "") + root
+    scores = rf"\frac{{{product}}}{{{divisor}}}" if divisor else product
+    scores = scores if cap is None else rf"{cap:g}\tanh\!\left({scores}\right)"
+    scores = scores if attention.bias is None else f"{scores} + {bias}"
+    return rf"\left({scores}\right) / \tau" if tau and not plain else scores
 
 
-def attention_formula(step: int, n_heads: int, head: int, crosses: bool, scale: float) -> tuple[str, str]:
-    """One head: Q, K, V, and the rest; the part of `step` (0 to 6) is framed, later parts are dimmed."""
-    source = "Y" if crosses else "X"
+def attention_formula(step: int, head: Any) -> tuple[str, str]:
+    """One head: Q, K, V, and the rest; the part of `step` (0 to 6) is framed, later parts are dimmed.
+
+    `head`: a viz.steps.head.Head, or anything with its properties.
+    """
+    source = "Y" if head.crosses else "X"
 
     def piece(of: int, latex: str) -> str:
         return latex if of <= step else coloured(DIMMED, latex)
@@ -81,20 +101,27 @@ def attention_formula(step: int, n_heads: int, head: int, crosses: bool, scale: 
 
     q, k, v = coloured(QUERY, "Q"), coloured(KEY, "K"), coloured(VALUE, "V") if step >= 5 else coloured(DIMMED, "V")
     first = r",\quad ".join(
-        f"{coloured(colour, name)} = {x}{coloured(colour, f'W_{name}')} + {coloured(colour, f'b_{name}')}"
+        f"{coloured(colour, name)} = {x}{coloured(colour, f'W_{name}')}"
+        + (f" + {coloured(colour, f'b_{name}')}" if head.learns_biases else "")
         for name, x, colour in (("Q", "X", QUERY), ("K", source, KEY), ("V", source, VALUE))
     )
     product = framed(1, q + k + r"^{\top}") if step >= 1 else coloured(DIMMED, r"QK^{\top}")
-    root = piece(2, r"\sqrt{d_k}")
-    scaled = framed(2, product if scale == 1 else piece(2, rf"\frac{{{product}}}{{{root}}}"))
+    root = root_of_width(head.scale, head.d_k)
+    scaled = framed(2, piece(2, rf"\frac{{{product}}}{{{piece(2, root)}}}") if root else product)
+    if head.softcap is not None:
+        cap = f"{head.softcap:g}"
+        scaled = piece(3, rf"{cap}\tanh\Big(") + scaled + piece(3, rf"\Big/\,{cap}\Big)")
+    scaled += piece(3, " + B") if head.adds_bias else ""
     masked = framed(3, piece(3, r"\mathrm{mask}\Big(") + scaled + piece(3, r"\Big)"))
     weights = framed(4, piece(4, r"\mathrm{softmax}\Big(") + masked + piece(4, r"\Big/\,\tau") + piece(4, r"\Big)"))
     z = framed(5, rf"{weights}\,{v}")
     heads = r"\,|\,".join(
-        [r"z_{0}", r"\cdots", rf"z_{{{n_heads - 1}}}"] if n_heads > 3 else [f"z_{{{i}}}" for i in range(n_heads)]
+        [r"z_{0}", r"\cdots", rf"z_{{{head.n_heads - 1}}}"]
+        if head.n_heads > 3
+        else [f"z_{{{i}}}" for i in range(head.n_heads)]
     )
-    out = framed(6, piece(6, rf"\mathrm{{out}} = [\,{heads}\,]\,W_O + b_O"))
-    equation = rf"{piece(5, f'z_{{{head}}} =')} {z}"
+    out = framed(6, piece(6, rf"\mathrm{{out}} = [\,{heads}\,]\,W_O" + (" + b_O" if head.learns_biases else "")))
+    equation = rf"{piece(5, f'z_{{{head.index}}} =')} {z}"
     # Leaves room for the frames of every step, so that nothing moves between them.
     return (
         framed(0, first) + r"\vphantom{\boxed{W_Q}}",

@@ -108,7 +108,7 @@ def show_stream(view: View) -> None:
             if seed is not None
             else "The model was trained with all its parts: this shows what becomes of its gradient without them now."
         )
-        + ("" if divides else " This model was trained without the division by √d_k.")
+        + (" This model was trained without the division by √d_k." if view.attention.undivided else "")
         + ("" if residual else " Its sub-layers share residual connections, so that none can be removed alone."),
         help=define("nats"),
     )
@@ -199,7 +199,7 @@ def show_jacobian(view: View) -> None:
     st.text(f"{view.place.title}, row {rows[row]}")
     run = attention, head, row, tau, CURVE.tolist()
     found = softmax_jacobian(*run)
-    undivided = attention.scale if attention.scale != 1 else None
+    undivided = attention.scale if attention.scale != 1 and attention.reads_scaled else None
     figure = jacobian_map(found.matrix, keys)
     chart(figure, key="gradients-jacobian", alt="How each weight of the row responds to each score")
     second = jacobian_curves(CURVE, found.largest, found.frobenius, tau, undivided)
@@ -244,7 +244,7 @@ def _name_scores(attention: Attention) -> str:
 def _describe_jacobian(view: View, row: int, tau: float) -> str:
     attention, head = view.attention, view.head
     marks = {f"τ = {tau:g}": tau}
-    if attention.scale != 1:
+    if attention.scale != 1 and attention.reads_scaled:
         marks[f"not divided by √d_k, τ = 1/√{attention.d_k} = {attention.scale:.3g}"] = attention.scale
     found = softmax_jacobian(attention, head, row, tau, list(marks.values()))
     lines = [

@@ -244,7 +244,7 @@ def _rows_now(shown: Shown) -> str:
 def explain_numbers(shown: Shown) -> None:
     """Explain the numbers: their formula, one equation per line."""
     text, latex, section = _EXPLAINED[shown.look.values]
-    latex = latex.replace("SCORES", scaled_scores(shown.view.attention.scale, r"Q_h K_h^{\top}"))
+    latex = latex.replace("SCORES", scaled_scores(shown.view.attention, r"Q_h K_h^{\top}", "B_h"))
     if shown.look.values == "norms" and shown.look.words:
         text += " A word's value is the sum of its tokens' lengths, which can exceed the length of their sum."
     explain(text, latex, section)

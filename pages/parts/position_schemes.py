@@ -143,7 +143,7 @@ def show_alibi(view: View) -> None:
     scaled = attention.pre_softmax[head]
     call, mask = Call(tab.alibi_arrays, attention, head), attention.mask[head]
     slopes, bias = call.result["slopes"], call.result["bias"]
-    scores = scaled_scores(attention.scale, r"q_i k_j^{\top}")
+    scores = scaled_scores(attention, r"q_i k_j^{\top}", "b_{ij}")
     st.latex(
         rf"\mathrm{{softmax}}\!\left({scores} - m_h\,|i-j|\right), \qquad "
         rf"m_h = 2^{{-8(h+1)/n}},\quad n = {attention.n_heads}"

@@ -134,7 +134,7 @@ def show_temperatures(view: View, step: int) -> None:
         + ". Hatched, plain and crossed bars follow the order of the legend."
     )
     plain, _, tempered_run = ways.values()
-    tempered = scaled_scores(view.attention.scale, more=r"\tau ")
+    tempered = scaled_scores(view.attention, tau=True)
     same = "the same" if plain.argmax() == tempered_run.argmax() else "another"
     explain(
         "**Output temperature** divides the logits at the very end: it sharpens or flattens the final distribution "

@@ -14,7 +14,7 @@ from model.analysis.softmax import (
     softmax_at,
 )
 from model.analysis.view_arrays import head_arrays
-from model.interventions import AttentionTemperature
+from model.interventions import AttentionTemperature, Unscaled
 from model.trace import Attention, Trace
 from pages.compute.runs import rerun, run
 from pages.compute.view import View
@@ -55,10 +55,17 @@ def show_scaling(view: View, row: int) -> None:
         "scores": Call(head_arrays, attention, head, ("scores", "scaled", "mask")),
     }
     if attention.scale == 1:
-        st.info("This model was trained without the division: its softmax reads q·k itself.", icon=":material/info:")
+        st.info(_say_undivided(attention), icon=":material/info:")
     else:
         calls |= _without_division(view)
     export_tab(view, f"divided-{view.place.slug}", calls)
+
+
+def _say_undivided(attention: Attention) -> str:
+    if not attention.undivided:
+        return "This model multiplies its queries by 1/√d_k before the product: its q·k are divided already."
+    read = "q·k itself" if attention.reads_scaled else "q·k itself, with the bias or the soft cap of this model"
+    return f"This model was trained without the division: its softmax reads {read}."
 
 
 def _statistics_text(attention: Attention, head: int) -> str:
@@ -80,21 +87,28 @@ def _statistics_text(attention: Attention, head: int) -> str:
 
 def _without_division(view: View) -> dict[str, Call]:
     """Run the model with it and without it; returns what the tab exports of both runs."""
-    d_k, head = view.attention.d_k, view.head
-    tau = 1 / math.sqrt(d_k)
+    attention, head = view.attention, view.head
+    tau = attention.scale
+    divisor = "√d_k" if math.isclose(tau, attention.d_k**-0.5, rel_tol=1e-4) else f"{1 / tau:.4g}"
     st.markdown(
-        f"**Without the division.** softmax(q·k) is softmax((q·k / √d_k) / τ) with τ = 1/√d_k = {tau:.4g}: omitting "
-        "the division is a temperature, and the model can be run with it in every attention."
+        (
+            f"**Without the division.** softmax(q·k) is softmax((q·k / {divisor}) / τ) with τ = 1/{divisor} = "
+            f"{tau:.4g}: omitting the division is a temperature, and the model can be run with it in every attention."
+            if attention.reads_scaled
+            else f"**Without the division.** Each q·k is then {1 / tau:.4g} times as large before this model's soft "
+            "cap or bias, in every attention; that is no temperature, which would divide what comes after them."
+        )
         + (" Neither run here uses the sidebar's τ." if view.tau != 1 else "")
     )
-    undivided = (AttentionTemperature(tau),)
+    undivided = (AttentionTemperature(tau) if attention.reads_scaled else Unscaled(),)
     plain = run_plain(view)
     other = run(view.translator, replace(view.request, interventions=undivided))
     show_texts({"With the division": plain.translation, "Without it, rerun": other.translation})
     before, after = (rerun(view.translator, plain, changes) for changes in ((), undivided))
     old, new = (trace.attention(view.kind, view.layer) for trace in (before, after))
     rows, keys = axis_labels(old)
-    drawn = softmax_at(old.scores[head], old.mask[head], 1.0).astype(np.float32)
+    read = replace(old, scaled=old.scores).pre_softmax[head]
+    drawn = softmax_at(read, old.mask[head], 1.0).astype(np.float32)
     maps = {"with: the run": old.pattern[head], "without: redrawn": drawn, "without: rerun": new.pattern[head]}
     figure = weight_maps(rows, keys, old.mask[head], maps)
     chart(figure, key="temperature-undivided", alt="Attention weights with and without the division", roomy=True)
@@ -106,7 +120,7 @@ def _without_division(view: View) -> dict[str, Call]:
         f"{np.abs(drawn - new.pattern[head]).max():.1e}: "
         + (
             "nothing upstream of this head changed. "
-            if np.array_equal(old.scaled, new.scaled)
+            if np.array_equal(old.scores, new.scores)
             else "its inputs changed as well. "
         )
         + "All three maps have the plain run's text as target. The model was trained with the division: this shows "

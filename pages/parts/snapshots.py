@@ -79,7 +79,7 @@ def show_snapshots(view: View, last_step: int | None) -> None:
         "nearly equal scores is nearly uniform. Self-attention is further from even, above all in layer 0, whose "
         "input is not normalised yet. A snapshot holds the weights of one step; the checkpoint itself may ship the "
         "mean of several.",
-        rf"\mathrm{{Attention}}(Q, K, V) = \mathrm{{softmax}}\!\left({scaled_scores(attention.scale)}\right) V",
+        rf"\mathrm{{Attention}}(Q, K, V) = \mathrm{{softmax}}\!\left({scaled_scores(attention)}\right) V",
         "3.2.1",
     )
     step = None if chosen == END else int(chosen)

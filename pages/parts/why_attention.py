@@ -1,5 +1,7 @@
 """Why attention: one function per tab."""
 
+import math
+
 import numpy as np
 import streamlit as st
 
@@ -159,8 +161,11 @@ def show_scoring(view: View) -> None:
         alt="Scores of one head under three scoring functions.",
         roomy=True,
     )
-    divides = attention.scale != 1
-    scaling = f"divided by √{attention.d_k}" if divides else "as in this model, which does not divide them"
+    scaling = (
+        f"divided by {1 / attention.scale:.4g}" if attention.scale != 1 else "the same: this model does not divide"
+    )
+    if math.isclose(attention.scale, attention.d_k**-0.5, rel_tol=1e-4):
+        scaling = f"divided by √{attention.d_k}"
     st.caption(
         f"Head {head} of layer {view.layer}, before the mask. 1: dot product. 2: {scaling}. 3: "
         "multiplicative form with $W = W_Q W_K^\\top$, without biases. All three share one colour range. Rows are "

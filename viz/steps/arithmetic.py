@@ -5,7 +5,16 @@ from dataclasses import replace
 import numpy as np
 
 from viz.canvas.matrices import Array
-from viz.latex import bracketed, coloured, dot_product, entry, latex_number, number, sum_of_products
+from viz.latex import (
+    bracketed,
+    coloured,
+    dot_product,
+    entry,
+    latex_number,
+    number,
+    root_of_width,
+    sum_of_products,
+)
 from viz.steps.head import Choice, Head
 from viz.steps.strips import Arithmetic, Row, Strip
 from viz.theme import KEY, QUERY, VALUE, WEIGHTS
@@ -44,11 +53,17 @@ def _projection(head: Head, choice: Choice) -> Arithmetic:
     turned = head.then if name != "V" else ""
     symbol = name.lower() + (r"^{\mathrm{pre}}" if turned else "")
     then = f"; then {turned}: {number(head.projected[name][position, c])}" if turned else ""
+    plus = f", plus bias {number(b)}" if head.learns_biases else ""
     source = "Y" if head.crosses and name != "Q" else "X"
     latex = (
         rf"{entry(symbol, position, c, colour)} = \sum_{{m=0}}^{{{head.d_model - 1}}} {source}_{{{position},m}}\,"
-        rf"({coloured(colour, f'W_{name}')})_{{m,{c}}} + ({coloured(colour, f'b_{name}')})_{{{c}}}"
-        rf" = {latex_number(products.sum())} + {bracketed(b)} = {latex_number(value)}"
+        rf"({coloured(colour, f'W_{name}')})_{{m,{c}}}"
+        + (
+            rf" + ({coloured(colour, f'b_{name}')})_{{{c}}} = {latex_number(products.sum())} + {bracketed(b)}"
+            if head.learns_biases
+            else ""
+        )
+        + f" = {latex_number(value)}"
     )
     strip = Strip(
         f"{head.d_model} products: row {position} of {source} ({axis.labels[position]}) times column {c} of W_{name}",
@@ -58,7 +73,7 @@ def _projection(head: Head, choice: Choice) -> Arithmetic:
             Row(f"W_{name}, column {c}", w, colour),
             Row("product", products, bars=True),
         ),
-        f"sum {number(products.sum())}, plus bias {number(b)} = {number(value)}{then}",
+        f"sum {number(products.sum())}{plus} = {number(value)}{then}",
     )
     return Arithmetic(latex, (strip,))
 
@@ -87,10 +102,11 @@ def _score(head: Head, choice: Choice) -> Arithmetic:
 
 def _scaling(head: Head, choice: Choice) -> Arithmetic:
     i, j = choice.query, choice.key
-    symbol, root = ("1", "1") if head.scale == 1 else (r"\sqrt{d_k}", rf"\sqrt{{{head.d_k}}}")
+    symbol = root_of_width(head.scale, head.d_k) or "1"
     score, divisor = latex_number(head.scores[i, j]), latex_number(head.divisor)
+    root = rf" = \frac{{{score}}}{{\sqrt{{{head.d_k}}}}}" if "sqrt" in symbol else ""
     latex = (
-        rf"\frac{{{dot_product(i, j)}}}{{{symbol}}} = \frac{{{score}}}{{{root}}} = "
+        rf"\frac{{{dot_product(i, j)}}}{{{symbol}}}{root} = "
         rf"\frac{{{score}}}{{{divisor}}} = {latex_number(head.scaled[i, j])}"
     )
     limit = abs(head.scores[i]).max()
@@ -103,14 +119,29 @@ def _masking(head: Head, choice: Choice) -> Arithmetic:
     masked = np.where(head.mask[i], head.pre_softmax[i], -np.inf)
     state = "is not" if head.mask[i, j] else "is"
     latex = (
-        rf"\text{{key {j} {state} masked for query {i}:}}\quad {latex_number(head.pre_softmax[i, j])} "
-        rf"\;\longrightarrow\; {latex_number(masked[j])}"
+        rf"{_before_mask(head, i, j)}\text{{key {j} {state} masked for query {i}:}}\quad "
+        rf"{latex_number(head.pre_softmax[i, j])} \;\longrightarrow\; {latex_number(masked[j])}"
     )
-    limit = abs(head.pre_softmax[i]).max()
-    rows = (Row("scaled", head.pre_softmax[i], limit=limit), Row("masked", masked, limit=limit))
+    limit = max(abs(head.pre_softmax[i]).max(), abs(head.scaled[i]).max())
+    then = (Row(head.before_mask, head.pre_softmax[i], limit=limit),) if head.before_mask else ()
+    rows = (Row("scaled", head.scaled[i], limit=limit), *then, Row("masked", masked, limit=limit))
     seen = int(head.mask[i].sum())
     result = f"{seen} of {head.keys.size} keys are not masked for query {i}"
     return Arithmetic(latex, (_key_strip(head, choice, rows, result),))
+
+
+def _before_mask(head: Head, i: int, j: int) -> str:
+    """LaTeX of the soft cap and the bias of one score, if the model has them."""
+    if not head.before_mask:
+        return ""
+    scaled = latex_number(head.scaled[i, j])
+    capped = head.scaled[i, j]
+    if head.softcap is not None:
+        scaled = rf"{head.softcap:g}\tanh\!\left({scaled} / {head.softcap:g}\right)"
+        capped = head.softcap * np.tanh(capped / head.softcap)
+    if head.adds_bias:
+        scaled += f" + {bracketed(head.pre_softmax[i, j] - capped)}"
+    return rf"{scaled} = {latex_number(head.pre_softmax[i, j])} \qquad "
 
 
 def _softmax(head: Head, choice: Choice) -> Arithmetic:

@@ -34,8 +34,7 @@ def projection(head: Head) -> tuple[Equation, ...]:
             _matrix(source, x, rows, model, robust_range(x)),
             "×",
             replace(_matrix(f"W_{name}", head.weights[name], model, dimensions, learned, COLOURS[name]), family="W, b"),
-            "+",
-            replace(bias, family="W, b"),
+            *(("+", replace(bias, family="W, b")) if head.learns_biases else ()),
             "=",
             *after,
             replace(_matrix(name, product, rows, dimensions, limits, COLOURS[name]), result=True),
@@ -70,7 +69,9 @@ def masking(head: Head) -> tuple[Equation, ...]:
     shared = symmetric_range(head.scaled)
     mask = Matrix("mask", head.mask.astype(np.float32), head.queries, head.keys, scale="mask", allowed=head.mask)
     scaled = _matrix("scaled", head.scaled, head.queries, head.keys, shared)
-    return ((scaled, "with", mask, "=", replace(_masked(head), result=True)),)
+    read = _matrix("read", head.pre_softmax, head.queries, head.keys, shared)
+    then = (f"{head.before_mask} =", read) if head.before_mask else ()
+    return ((scaled, *then, "with", mask, "=", replace(_masked(head), result=True)),)
 
 
 def softmax(head: Head) -> tuple[Equation, ...]:
@@ -101,7 +102,14 @@ def output(head: Head) -> tuple[Equation, ...]:
     added = _matrix(f"out_{h}", part, head.queries, model, outputs)
     contribution = replace(added, note=f"what head {h} adds", result=True)
     return (
-        (concat, "×", _matrix("W_O", w_o, blocks, model, learned), "+", bias, "=", out),
+        (
+            concat,
+            "×",
+            _matrix("W_O", w_o, blocks, model, learned),
+            *(("+", bias) if head.learns_biases else ()),
+            "=",
+            out,
+        ),
         (_matrix(f"z_{h}", head.z, head.queries, dimensions, concat_range), "×", rows_of_w_o, "=", contribution),
     )
 

@@ -1,5 +1,6 @@
 """One attention head of a run as plain matrices, for the step-by-step figures and their arithmetic."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,8 @@ class Head:
     """by Q, K, V: (d_model, width), which is d_k, d_k and d_v"""
     biases: dict[str, Array]
     """by Q, K, V: (width,)"""
+    learns_biases: bool
+    """whether the model has biases; if not, they are 0"""
     linear: dict[str, Array]
     """by Q, K, V: (position, width) = input W + b"""
     projected: dict[str, Array]
@@ -39,6 +42,12 @@ class Head:
     """(query, key) = scores * scale"""
     scale: float
     """1 / sqrt(d_k) in the paper; 1 in a model that does not scale"""
+    divided_before: bool
+    """whether the model divides its queries instead of the scores"""
+    softcap: float | None
+    """the model caps a scaled score s at softcap * tanh(s / softcap); None: it does not"""
+    adds_bias: bool
+    """whether the model adds a number to each scaled score, such as a bias by distance"""
     pre_softmax: Array
     """(query, key): what the softmax reads, before mask and temperature; `scaled` in the paper"""
     mask: Array
@@ -85,7 +94,12 @@ class Head:
     @property
     def divisor_name(self) -> str:
         """The divisor as a formula, such as √64."""
-        return "1" if self.scale == 1 else f"√{self.d_k}"
+        return f"√{self.d_k}" if math.isclose(self.scale, self.d_k**-0.5, rel_tol=1e-4) else f"{self.divisor:.4g}"
+
+    @property
+    def before_mask(self) -> str:
+        """What the model does to scaled scores before it masks them: "", "cap", "add bias", or "cap, add bias"."""
+        return ", ".join(["cap"] * (self.softcap is not None) + ["add bias"] * self.adds_bias)
 
     def contributions(self, query: int | slice = slice(None)) -> Array:
         """(heads, query, d_model) in double precision: z of each head times its rows of W_O."""
@@ -131,12 +145,16 @@ def head_of(attention: Any, index: int, row_notes: tuple[str, ...] = ()) -> Head
         inputs=dict(zip(PROJECTIONS, inputs, strict=True)),
         weights={name: getattr(learned, f"w_{name.lower()}")[index] for name in PROJECTIONS},
         biases={name: getattr(learned, f"b_{name.lower()}")[index] for name in PROJECTIONS},
+        learns_biases=learned.biases,
         linear={name: _linear(attention, name.lower())[index] for name in PROJECTIONS},
         then=", ".join(word for part, word in AFTER_PROJECTION.items() if _has(attention, part)),
         projected={name: getattr(attention, name.lower())[index] for name in PROJECTIONS},
         scores=attention.scores[index],
         scaled=attention.scaled[index],
         scale=attention.scale,
+        divided_before=attention.scale == 1 and not attention.undivided,
+        softcap=attention.softcap,
+        adds_bias=attention.bias is not None,
         pre_softmax=attention.pre_softmax[index],
         mask=attention.mask[index],
         temperature=float(attention.temperature[index]),

@@ -52,14 +52,25 @@ def _numbers(head: Head) -> dict:
         if head.crosses
         else "a query, a key and a value from each row of X",
         "then": f" Then this model changes queries and keys: {head.then}." if head.then else "",
-        "scaling": "This model leaves the division out: its scores go on as they are."
+        "scaling": f"This model multiplies its queries by 1/√{head.d_k} before the product: nothing is left to divide."
+        if head.divided_before
+        else "This model leaves the division out: its scores go on as they are."
         if head.scale == 1
         else f"Every score is divided by {head.divisor_name} = {head.divisor:.2f}: the same pattern, paler in the same "
         "colour range.",
+        "before": _before_mask(head),
         "masked": f"Keys that a query may not attend to are set to −∞ (hatched): {masked} of {cells} cells."
         if masked
         else f"Every query may attend to every key here: none of the {cells} cells is masked.",
     }
+
+
+def _before_mask(head: Head) -> str:
+    """What the model does to scaled scores first, in a sentence; empty in the paper's."""
+    capped = f"caps a score s at {head.softcap:g} · tanh(s / {head.softcap:g})" if head.softcap is not None else ""
+    added = "adds a bias to each score" if head.adds_bias else ""
+    said = " and ".join(filter(None, (capped, added)))
+    return f"First this model {said}. " if said else ""
 
 
 def picture(step: int, head: Head, choice: Choice, title: str) -> bytes:
@@ -139,7 +150,7 @@ STEPS = (
         "Mask",
         "3.2.3",
         equations.masking,
-        "{masked}",
+        "{before}{masked}",
         "In decoder self-attention a row may not attend to later positions, which hold the tokens it is trained to "
         "predict. The mask is applied before the softmax, so the remaining weights still sum to 1.",
     ),

@@ -310,7 +310,7 @@ class HookedModel(Network):
         arrays |= {"w_o": w.unflatten(0, (points.n_heads, -1)), "b_o": torch.zeros_like(w[0]) if b is None else b}
         arrays |= {name: arrays[name].cpu().numpy() for name in ("w_o", "b_o")}
         biases = [heads.module.bias is not None for heads in found.projections.values()] + [b is not None]
-        return Projections(**arrays, biases=any(biases))
+        return Projections(**arrays, biases=any(biases), query_factor=found.projections["q"].factor)
 
     def qk_norms(self, points: AttentionPoints) -> tuple[Norm, Norm] | None:
         """The norms of its queries and keys."""

@@ -189,14 +189,15 @@ def test_shapes_and_numbers_are_in_words(trace: "Trace") -> None:
     assert f"{hidden} of {len(trace.tgt_tokens) ** 2}" in STEPS[3].text(head_of(trace.attention("decoder_self", 0), 0))
 
 
-def test_each_step_lights_its_own_part_of_the_formula() -> None:
-    formulas = ["".join(attention_formula(step, 4, 1, False, 0.5)) for step in range(7)]
+def test_each_step_lights_its_own_part_of_the_formula(trace: "Trace") -> None:
+    head = head_of(trace.attention("encoder_self", 0), 1)
+    formulas = ["".join(attention_formula(step, head)) for step in range(7)]
     assert len(set(formulas)) == 7
     for formula in formulas:
         assert formula.replace(r"\vphantom{\boxed", "").count(r"\boxed{") >= 1
         assert formula.count("{") == formula.count("}")
     assert r"\boxed{\textcolor{#0072B2}{Q}\textcolor{#D55E00}{K}^{\top}}" in formulas[1]
-    assert "Y" in attention_formula(0, 4, 1, True, 0.5)[0]
+    assert "Y" in attention_formula(0, head_of(trace.attention("cross", 0), 1))[0]
 
 
 def test_long_sentences_stay_within_the_stage(trace: "Trace") -> None:
