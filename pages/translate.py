@@ -86,7 +86,7 @@ explain(
     "prefixes and returns the best finished sentence it found, ranked by log p(Y | X) / lp(Y) with a length penalty "
     "lp (section 6.1): its tokens need not be the most probable ones at their steps, and neither need those of a "
     "target that you type.",
-    latex=r"p(y_{t+1} \mid y_1 \dots y_t,\, x) = \mathrm{softmax}(h_t W)_{y_{t+1}}",
+    latex=r"p(y_{t+1} \mid y_1 \dots y_t,\, x) = \mathrm{softmax}(\mathrm{logits}_t)_{y_{t+1}}",
     section="3.4",
 )
 show_code(greedy, beam_search, alignment_scores)

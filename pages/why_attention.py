@@ -10,7 +10,7 @@ from model.background.stopwatch import measure
 from model.background.table_1 import layer_costs
 from pages.frame.open_page import open_page
 from pages.parts.rivals import show_comparison, show_rivals
-from pages.parts.why_attention import show_measured, show_paths, show_scoring
+from pages.parts.why_attention import show_measured, show_paths, show_scoring, widths
 from pages.widgets.chart import chart
 from pages.widgets.controls import slider, table, tabs
 from pages.widgets.explain import explain, show_code
@@ -21,7 +21,8 @@ from viz.charts.model_card import lengths_to_plot
 from viz.charts.why_attention import compare_costs, layer_cost_table, operations_chart
 
 view = open_page(__file__)
-n, d = len(next(iter(view.trace.streams.values())).tokens), view.translator.config.d_model
+config = view.translator.config
+n, d = len(next(iter(view.trace.streams.values())).tokens), config.d_model
 left, right = st.columns(2)
 k = slider("Kernel width k of the convolution", (2, 15), 3, "kernel", place=left)
 r = slider("Neighbours r of restricted self-attention", (2, 64), 8, "neighbours", place=right)
@@ -31,7 +32,8 @@ lengths = lengths_to_plot(n, d)
 arrays = Call(table_1.operations_by_length, lengths.tolist(), d, k, r)
 curves = dict(zip(here, arrays.result["operations"], strict=True))
 attention, matrix = (here[name].operations for name in ("Self-attention", "Recurrent"))
-whole, lstm = table_1.attention_work(n, d), table_1.lstm_work(n, d)
+whole = table_1.attention_work(n, d, *widths(config))
+lstm = table_1.lstm_work(n, d)
 st.markdown(
     f"Your sentence has **n = {n}** tokens, this model's layers are **d = {d}** wide. By the terms of Table 1, n² d "
     f"and n d², self-attention takes **{compare_costs(attention, matrix)}** a recurrent layer, in 1 sequential step "

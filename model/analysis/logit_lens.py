@@ -1,4 +1,4 @@
-"""The logit lens (nostalgebraist 2020): the decoder's residual stream read as if it were its last."""
+"""The logit lens (nostalgebraist 2020): the residual stream of the last stack read as if it were its last."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from model.trace import Array, Trace
 
 @dataclass(frozen=True)
 class LogitLens:
-    """The output matrix applied after every step of the decoder; probabilities are over the whole vocabulary."""
+    """The output matrix applied after every step of the last stack; probabilities are over the whole vocabulary."""
 
     steps: tuple[str, ...]
     """"input", then layer and name of each sub-layer"""
@@ -33,17 +33,18 @@ class LogitLens:
 
 
 def logit_lens(translator: Translator, trace: Trace, most: int = 5) -> LogitLens:
-    """Read the decoder after every sub-layer.
+    """Read the last stack, a decoder if there is one, after every sub-layer.
 
     Args:
         translator: whose run it was.
         trace: the run.
         most: how many tokens `top` lists for each step and position.
     """
-    sublayers = trace.streams["decoder"].sublayers
+    stack = list(trace.streams)[-1]
+    sublayers = trace.streams[stack].sublayers
     predicted = trace.logits.argmax(axis=-1)
     steps = []
-    for x in residual_stream(trace, "decoder"):
+    for x in residual_stream(trace, stack):
         logits = translator.read_logits(x)
         steps.append(_summary(logits, predicted, most))
     top, probabilities, probability, rank = (np.stack(values) for values in zip(*steps, strict=True))

@@ -42,6 +42,19 @@ EVERY_OWN = frozenset({FULL_ROWS, FOUND_MATRICES, FOUND_STREAM, LOGITS, OWN_LAYE
 
 
 @dataclass(frozen=True)
+class LogitsHead:
+    """How the logits follow from what the final norm hands on: x times the output matrix, and what else there is."""
+
+    layers: bool = False
+    """whether layers of their own come before the output matrix, as in BERT"""
+    scale: float = 1.0
+    """by which x, or the logits, are multiplied"""
+    bias: bool = False
+    softcap: float | None = None
+    """logits are capped at softcap * tanh(logits / softcap)"""
+
+
+@dataclass(frozen=True)
 class Checkpoint:
     """A network with its vocabulary, in evaluation mode on its device."""
 
@@ -104,6 +117,11 @@ class Checkpoint:
         """The norm after the last layer of a stack; None: there is none."""
         norm = self.model.stacks[stack].final_norm
         return None if isinstance(norm, torch.nn.Identity) else read_norm(norm)
+
+    @property
+    def logits_head(self) -> LogitsHead:
+        """How the logits follow from the last stack's output."""
+        return LogitsHead()
 
     def head_in_double(self, final: Array) -> Array | None:
         """(position, d_model), after the last norm -> (position, vocabulary): logits, computed in double precision.

@@ -240,9 +240,10 @@ def show_parameters(view: View) -> None:
     table["of the model"] = [f"{value / total:.1%}" for value in table["together"]]
     controls.table(table.convert_dtypes(), floats=None)
     shared = "The embedding matrix is also the output matrix and is counted once. " if config.tie_embeddings else ""
-    learned = "are learned" if config.positions == "learned" else "are not learned"
+    learned = {"learned": "are learned", "relative bias": "are learned, as a bias for each distance"}
+    positions = learned.get(config.positions, "are not learned")
     sizes = f"{_describe_matrices(config)} " if OWN_LAYERS in view.translator.features else ""
-    st.caption(f"{shared}{sizes}Positions {learned}.")
+    st.caption(f"{shared}{sizes}Positions {positions}.")
     export_tab(view, "parameters", Call(tab.parameter_arrays, view.translator), table=table)
 
 

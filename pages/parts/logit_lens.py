@@ -5,16 +5,19 @@ import streamlit as st
 
 from model.analysis import tab_arrays as tab
 from model.analysis.logit_lens import logit_lens
+from model.checkpoints.checkpoint import LogitsHead
 from model.trace import Array, SubLayer
 from pages.compute.cache import shared_result
 from pages.compute.view import View
 from pages.parts.layer_by_layer import Shown
+from pages.parts.since_2017 import ACTIVATIONS, BASES
 from pages.widgets.chart import chart
 from pages.widgets.controls import slider, toggle
 from pages.widgets.explain import explain
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
 from viz.charts.logit_lens import lens_curves, lens_grid, lens_map, neuron_chart, neuron_table
+from viz.latex import latex_number
 from viz.tokens import labels
 
 PIECES = 5
@@ -23,8 +26,8 @@ PIECES = 5
 
 @st.fragment
 def show_lens(view: View, shown: Shown) -> None:
-    """The decoder's residual stream read by the output matrix: one row as tokens, then all rows as a map."""
-    if shown.stack == "encoder":
+    """The last stack's residual stream read by the output matrix: one row as tokens, then all rows as a map."""
+    if shown.stack != _last_stack(view):
         st.info(
             "The output matrix reads only the decoder. The encoder's output is read by the decoder's "
             "cross-attention. Choose the decoder above.",
@@ -43,9 +46,10 @@ def show_lens(view: View, shown: Shown) -> None:
     pre, tied = view.translator.config.norm == "pre", view.translator.config.tie_embeddings
     norm = next((sublayer.norm.kind for sublayer in view.trace.sublayers if sublayer.norm), "Norm")
     x = rf"\mathrm{{{norm}}}(x^{{(s)}})" if pre else "x^{(s)}"
+    head = view.translator.logits_head
     explain(
-        _caveat(pre, tied),
-        rf"\mathrm{{logits}}^{{(s)}} = {x}\,W_{{out}}^{{\top}}, \qquad "
+        _caveat(pre, tied, head),
+        rf"\mathrm{{logits}}^{{(s)}} = {_formula(head, x)}, \qquad "
         r"p^{(s)} = \mathrm{softmax}(\mathrm{logits}^{(s)})",
     )
     export_tab(view, "logit-lens", Call(logit_lens, view.translator, view.trace, result=found))
@@ -100,47 +104,80 @@ def show_neurons(view: View, shown: Shown) -> None:
     pieces = [view.translator.tokenizer.tokens(ids.tolist()) for ids in promoted]
     gains = np.take_along_axis(found.logits, promoted, axis=-1)
     table = neuron_table(found.top, found.hidden, found.written, pieces, gains)
-    if shown.stack == "decoder":
+    if shown.stack == _last_stack(view):
         predicted = int(view.trace.logits[shown.position].argmax())
         table["for what is predicted"] = found.logits[:, predicted]
     formats = {name: st.column_config.NumberColumn(format="%.3f") for name in table.select_dtypes("floating")}
     st.dataframe(table, hide_index=True, height="content", column_config=formats, width="stretch")
+    biased = " plus b_2" if view.translator.second_matrix(shown.stack, sublayer.layer)[1].any() else ""
     share = found.written[found.top].sum() / found.written.sum() if len(found.top) else 0
     st.caption(
-        f"These {len(found.top)} account for {share:.1%} of the sum of ‖h w‖ over all {size:,} neurons; an inactive "
-        "neuron contributes nothing. The sum of all h w plus b_2 is the sub-layer's output: largest difference "
-        f"{found.error:.1e}."
+        f"These {len(found.top)} account for {share:.1%} of the sum of ‖h w‖ over all {size:,} neurons; "
+        f"{_inactive(view)} The sum of all h w{biased} is the sub-layer's output: largest difference {found.error:.1e}."
         + (
             " “For what is predicted”: contribution to the logit of the row's predicted token."
-            if shown.stack == "decoder"
+            if shown.stack == _last_stack(view)
             else ""
         )
     )
-    _explain_neurons(shown.stack == "encoder")
+    _explain_neurons(view, shown.stack, bool(biased))
     export_tab(view, f"neurons-{shown.stack}-layer-{sublayer.layer}", Call(tab.token_neurons, *run, result=found))
 
 
-def _explain_neurons(encoder: bool) -> None:
+def _inactive(view: View) -> str:
+    """What a neuron does whose activation is not above 0."""
+    if view.translator.config.activation == "relu":
+        return "an inactive neuron contributes nothing."
+    return "one with h below 0 takes its row away."
+
+
+def _explain_neurons(view: View, stack: str, biased: bool) -> None:
+    config = view.translator.config
+    base = BASES.get(config.activation, config.activation.removeprefix("gated "))
+    b_1, b_2 = (" + b_1", " + b_2") if biased else ("", "")
+    z = r"x W_{\mathrm{gate}}" if config.gated else f"xW_1{b_1}"
+    act = rf"\max(0,\, {z})" if base == "relu" else rf"\mathrm{{{ACTIVATIONS.get(base, 'act')}}}({z})"
+    act += rf" \odot xW_1{b_1}" if config.gated else ""
     explain(
         "Each neuron i writes its row w of W_2, scaled by h. Projecting h w with the output matrix shows which "
         "tokens' logits it raises most, and by how much (Geva et al. 2021, “Transformer Feed-Forward Layers Are "
         "Key-Value Memories”; Geva et al. 2022, “Transformer Feed-Forward Layers Build Predictions by Promoting "
-        "Concepts in the Vocabulary Space”). **Not included**: the layer norms between here and the output, b_2, and "
-        "everything that later sub-layers do with it."
-        + (" In the encoder this is a hint at best: the output matrix never reads the encoder." if encoder else ""),
-        r"\mathrm{FFN}(x) = \sum_{i=1}^{d_{ff}} h_i\,w_i + b_2, \qquad h = \max(0,\, xW_1 + b_1), \qquad "
+        "Concepts in the Vocabulary Space”). **Not included**: the norms between here and the output"
+        f"{', b_2,' if biased else ''} and everything that later sub-layers do with it."
+        + (
+            " In the encoder this is a hint at best: the output matrix never reads the encoder."
+            if stack != _last_stack(view)
+            else ""
+        ),
+        rf"\mathrm{{FFN}}(x) = \sum_{{i=1}}^{{d_{{ff}}}} h_i\,w_i{b_2}, \qquad h = {act}, \qquad "
         r"\Delta\mathrm{logits} = W_{out}\,(h_i\,w_i)",
         "3.3",
     )
 
 
-def _caveat(pre: bool, tied: bool) -> str:
+def _last_stack(view: View) -> str:
+    """The stack that the output matrix reads."""
+    return list(view.trace.streams)[-1]
+
+
+def _formula(head: LogitsHead, x: str) -> str:
+    """LaTeX of the logits, from x."""
+    x = rf"f({x})" if head.layers else x
+    scale = rf"{latex_number(head.scale, 4)}\," if head.scale != 1 else ""
+    logits = rf"{scale}{x}\,W_{{out}}^{{\top}}" + (r" + b_{out}" if head.bias else "")
+    return logits if head.softcap is None else rf"{head.softcap:g}\tanh\big(({logits}) / {head.softcap:g}\big)"
+
+
+def _caveat(pre: bool, tied: bool, head: LogitsHead) -> str:
+    read = "is fed to the output matrix unchanged"
+    if head.layers:
+        read = "goes through f, the layers that this model has before its output matrix"
     text = "The logit lens (nostalgebraist 2020) reads every step **as if it were the last**. " + (
-        "This model is pre-norm, so the decoder's final norm is applied first, as on the last step. "
+        "This model is pre-norm, so the final norm is applied first, as on the last step. "
         if pre
         else "This model is post-norm: each step's output is already normalised, with that step's own γ and β, and "
-        "is fed to the output matrix unchanged. Only the last layer was trained to be read this way: early lines "
-        "hint at what the stream contains, not at what the model “thinks”. "
+        f"{read}. Only the last layer was trained to be read this way: early lines hint at what the stream contains, "
+        "not at what the model “thinks”. "
     )
     return text + (
         "The first line reads the input: output and embeddings share a matrix, so it mostly finds the token that the "

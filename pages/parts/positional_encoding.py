@@ -74,7 +74,7 @@ def show_table(view: View) -> Shown:
     views = {
         "Your sentence": lambda: show_sentence(view, side, embedded, tokens),
         "Wavelengths": lambda: show_wavelengths(view, side, encoding, shown),
-        "Distance": lambda: show_distance(view, side, encoding, shown, not sines),
+        "Distance": lambda: show_distance(view, side, encoding, shown, learned),
         "Rotation": lambda: show_rotation(view, side, encoding),
         "Learned, RoPE, ALiBi": lambda: show_schemes(view, encoding, shown),
         "Word order": lambda: show_order(view) if len(streams) == 2 else show_reordered(view),
@@ -100,16 +100,16 @@ def choose_table(max_len: int, d_model: int, sides: Mapping[str, str]) -> tuple[
 
 def show_formula(learned: bool, sines: bool, d_model: int, scale: float) -> None:
     """Explain how the table is computed; `sines`: by the paper's formula, in the paper's order of dimensions."""
+    factor = "" if scale == 1 else rf"{scale:.4g}\;"
     if learned:
         text = "This model **learned** its table, one parameter per position and dimension, instead of using the sines "
         text += "and cosines of the paper; the paper found the two to perform nearly identically."
-        factor = "" if scale == 1 else rf"{scale:.4g}\;"
         explain(text, rf"x_{{pos}} = {factor}E_{{token}} + P_{{pos}},\qquad P \text{{ learned}}", "3.5")
         return
     if not sines:
         text = "This model adds a fixed table that it did not train. Its dimensions are not in the paper's order of "
         text += "neighbouring sines and cosines, so the tabs on pairs of dimensions are left out."
-        explain(text, r"x_{pos} = E_{token} + P_{pos},\qquad P \text{ fixed}", "3.5")
+        explain(text, rf"x_{{pos}} = {factor}E_{{token}} + P_{{pos}},\qquad P \text{{ fixed}}", "3.5")
         return
     explain(
         f"**pos** is the position, **i** the pair of dimensions (2i, 2i+1), d_model = {d_model}. Attention is "

@@ -141,7 +141,7 @@ def show_temperatures(view: View, step: int) -> None:
         "and never changes the ranking of the tokens. **Attention temperature** divides the scores inside each head, "
         "before the attention softmax: everything downstream is computed from different mixtures of values, so the "
         f"ranking can change. Here the most probable token is then {same} one. Both are 1 in the paper.",
-        r"\begin{aligned} \text{output:}\quad & \mathrm{softmax}\!\left(\frac{h_t W}{T}\right) \\ "
+        r"\begin{aligned} \text{output:}\quad & \mathrm{softmax}\!\left(\frac{\mathrm{logits}_t}{T}\right) \\ "
         rf"\text{{attention:}}\quad & \mathrm{{softmax}}\!\left({tempered}\right)V \end{{aligned}}",
     )
     rerun = Call(two_temperatures, view.translator.model, view.trace, row, value, result=distributions)

@@ -83,15 +83,16 @@ def show_arithmetic(view: View, shown: Shown) -> None:
     scale = view.translator.embedding_scale
     numbers = {"weight": row[shown.dimension], "scale": scale}
     numbers |= {name: getattr(embedded, name)[at] for name in ("embedding", "positional", "sum")}
-    added = r"(P + T)" if ADDED_TYPES in view.translator.features else "PE"
+    added = r"(P + T)" if ADDED_TYPES in view.translator.features else "PE" if embedded.positional.any() else ""
     st.latex(sum_equation(numbers, piece.id, *at, len(row), added))
     redone = row * np.float32(scale) + embedded.positional[shown.position]
     off = np.abs(redone - embedded.sum[shown.position]).max()
     lengths = vocabulary.lengths(embedded)
     e, p, x = (lengths[name][shown.position] for name in ("embedding", "positional", "sum"))
+    positional = f"positional encoding {p:.4f}, " if added else ""
     st.caption(
         f"Recomputed from the weights, all {len(row)} dimensions agree with the model's input to within {off:g}. "
-        f"Norms of the three vectors: embedding {e:.4f}, positional encoding {p:.4f}, input {x:.4f}."
+        f"Norms of the vectors: embedding {e:.4f}, {positional}input {x:.4f}."
     )
 
 
@@ -171,7 +172,8 @@ def input_formula(translator: Translator) -> str:
     """LaTeX of what the first layer reads."""
     config, formula = translator.config, r"x_{pos} = E_{token}"
     formula += r"\cdot\sqrt{d_{model}}" if config.scale_embeddings else ""
-    formula += " + PE_{pos}" if ADDED_POSITIONS in translator.features else ""
+    adds = ADDED_POSITIONS in translator.features or config.positions == "sinusoidal"
+    formula += " + PE_{pos}" if adds else ""
     formula += " + T_{type}" if ADDED_TYPES in translator.features else ""
     return rf"{formula},\qquad d_{{model}} = {config.d_model}"
 

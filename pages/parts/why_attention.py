@@ -10,6 +10,7 @@ from model.analysis.view_arrays import head_arrays
 from model.background import lstm, scoring_functions
 from model.background.stopwatch import Timings, exponents, growth, time_on
 from model.background.table_1 import attention_work, contiguous_layers, lstm_work, paths, windows
+from model.network.config import TransformerConfig
 from model.trace import Attention
 from pages.compute.on_request import measure_on_request
 from pages.compute.view import View
@@ -22,6 +23,7 @@ from viz.charts.scoring_functions import cost_table, score_maps
 from viz.charts.timing import time_chart, time_table
 from viz.charts.why_attention import path_chart
 from viz.heatmap import row_names
+from viz.steps.head import head_of
 from viz.theme import OKABE_ITO
 from viz.tokens import numbered
 
@@ -107,12 +109,13 @@ def show_measured(view: View) -> None:
         lambda: lstm.layer_contenders(model, LAYER, batch),
     )
     if timings:
-        _show_layers(timings, d, batch, len(next(iter(view.trace.streams.values())).tokens))
+        n = len(next(iter(view.trace.streams.values())).tokens)
+        _show_layers(timings, d, widths(view.translator.config), batch, n)
         layers = Call(lstm.layer_contenders, model, LAYER, batch)
         export_tab(view, "measured-layers", Call(time_on, layers, device, result=timings))
 
 
-def _show_layers(timings: Timings, d: int, batch: int, n: int) -> None:
+def _show_layers(timings: Timings, d: int, heads: tuple[int, int], batch: int, n: int) -> None:
     lengths = timings.lengths
     ours, theirs = (timings.seconds[name] for name in LAYERS)
     chart(
@@ -126,6 +129,13 @@ def _show_layers(timings: Timings, d: int, batch: int, n: int) -> None:
         f"{lengths[0]}, {theirs[0] / ours[0]:.3g} times. From n = {lengths[-3]} to {lengths[-1]} the time grows as n "
         f"to the power **{powers[0]:.2f}** for self-attention and **{powers[1]:.2f}** for the LSTM."
     )
+    counted = (
+        "2 n² d + 4 n d² for self-attention with its projections, 8 n d² for the four gates of the LSTM; equal at n = "
+        f"2 d = {2 * d}"
+        if heads == (d, d)
+        else f"2 n² · {heads[0]} + 2 n d · {sum(heads)} for self-attention with its projections, whose query heads are "
+        f"together {heads[0]} wide and heads of keys and values {heads[1]}; 8 n d² for the four gates of the LSTM"
+    )
     columns = {
         "attention: ms": ours * 1e3,
         "LSTM: ms": theirs * 1e3,
@@ -134,16 +144,20 @@ def _show_layers(timings: Timings, d: int, batch: int, n: int) -> None:
         "LSTM: steps": list(lengths),
         "attention: power": exponents(lengths, ours),
         "LSTM: power": exponents(lengths, theirs),
-        "attention: M ops": [batch * attention_work(length, d) / 1e6 for length in lengths],
+        "attention: M ops": [batch * attention_work(length, d, *heads) / 1e6 for length in lengths],
         "LSTM: M ops": [batch * lstm_work(length, d) / 1e6 for length in lengths],
     }
     table(time_table(lengths, columns))
     st.caption(
         f"{how_measured(timings)} Ratio: LSTM / self-attention. Steps: sequential operations. Power: p in time ~ nᵖ, "
-        "between the previous row and this one. M ops: million multiply-adds, 2 n² d + 4 n d² for self-attention "
-        f"with its projections, 8 n d² for the four gates of the LSTM; equal at n = 2 d = {2 * d}. Measured times "
+        f"between the previous row and this one. M ops: million multiply-adds, {counted}. Measured times "
         "deviate from the counts because of sequential steps and of how well each kernel uses the hardware."
     )
+
+
+def widths(config: TransformerConfig) -> tuple[int, int]:
+    """Of all query heads of a layer together, and of all heads of keys; d_model twice in the paper."""
+    return config.n_heads * config.d_k, config.kv_heads * config.d_k
 
 
 @st.fragment
@@ -197,18 +211,39 @@ def show_scoring(view: View) -> None:
 
 def _identity(attention: Attention, head: int, found: scoring_functions.Multiplicative) -> str:
     scores, mask = attention.scores[head], attention.mask[head]
+    then = head_of(attention, head).then
     error = np.abs(found.total - scores).max()
     peaks = [softmax_peaks(values, mask).mean() for values in (scores, attention.scaled[head], found.scores)]
-    return (
-        "- **Multiplicative and dot-product scores are equivalent here.** With $W = W_Q W_K^\\top$, "
-        f"{found.w.shape[0]} × {found.w.shape[1]} and of rank {attention.d_k} at most, $x W x^\\top$ of the head's "
-        f"inputs plus its bias terms equals $q \\cdot k$: largest difference **{error:.1e}**, with scores up to "
-        f"{np.abs(scores).max():.3g}.\n- The biases alone: $b_Q$ with the key adds up to "
-        f"{np.abs(found.from_key).max():.3g}; the query with $b_K$ {np.abs(found.from_query).max():.3g}, constant "
-        f"along a row, so the softmax ignores it; $b_Q$ with $b_K$ {found.constant:.3g}.\n- **Why scaled.** Mean of "
-        f"each row's largest weight at τ = 1: {peaks[0]:.3f} with the unscaled dot product, **{peaks[1]:.3f}** scaled "
-        f"as in the model, {peaks[2]:.3f} with form 3, unscaled."
+    width = (
+        f"With $W = W_Q W_K^\\top$, {found.w.shape[0]} × {found.w.shape[1]} and of rank {attention.d_k} at most, "
+        f"$x W x^\\top$ of the head's inputs{' plus its bias terms' if attention.projections.biases else ''} equals "
     )
+    same = (
+        f"- **Multiplicative and dot-product scores are equivalent here.** {width}$q \\cdot k$: largest difference "
+        f"**{error:.1e}**, with scores up to {np.abs(scores).max():.3g}.\n"
+        if not then
+        else "- **Multiplicative and dot-product scores are equivalent only before this model changes queries and keys "
+        f"({then}).** {width}$q \\cdot k$ before that: largest difference "
+        f"**{_error_before(attention, head, found):.1e}**. From the $q \\cdot k$ of the run it differs by up to "
+        f"{error:.3g}, with scores up to {np.abs(scores).max():.3g}.\n"
+    )
+    biases = (
+        f"- The biases alone: $b_Q$ with the key adds up to {np.abs(found.from_key).max():.3g}; the query with $b_K$ "
+        f"{np.abs(found.from_query).max():.3g}, constant along a row, so the softmax ignores it; $b_Q$ with $b_K$ "
+        f"{found.constant:.3g}.\n"
+        if attention.projections.biases
+        else ""
+    )
+    return (
+        f"{same}{biases}- **Why scaled.** Mean of each row's largest weight at τ = 1: {peaks[0]:.3f} with the unscaled "
+        f"dot product, **{peaks[1]:.3f}** scaled as in the model, {peaks[2]:.3f} with form 3, unscaled."
+    )
+
+
+def _error_before(attention: Attention, head: int, found: scoring_functions.Multiplicative) -> float:
+    """The largest difference from q k^T before norm and rotation."""
+    before = attention.qk_norm or attention.rotary
+    return float(np.abs(found.total - before.q[head].astype(np.float64) @ before.k[head].T).max())
 
 
 def _show_scoring_costs(view: View, attention: Attention, head: int) -> Timings | None:

@@ -1,5 +1,6 @@
 """Every page with a GPT-2, a Llama and a BERT of others: checked against the model, or what it needs."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -286,3 +287,46 @@ def test_said_and_measured_measures_what_a_model_of_others_has(name, models, ope
     if name == "GPT-2":
         trace = opened.trace("Two dogs run.", max_new_tokens=12)
         assert all(f"{each:.1%}" in words(app) for each in untrained_evenness(opened, trace))
+
+
+CAPPED = r"50\tanh\!\left(\frac{"
+FORMULAS = [
+    ("Gemma 2", "masks", {}, [CAPPED], []),
+    (
+        "Gemma 2",
+        "layer_by_layer",
+        {"layers_tab": "Neurons"},
+        [r"\mathrm{GELU}(x W_{\mathrm{gate}}) \odot"],
+        ["b_2", "max"],
+    ),
+    ("Gemma 2", "layer_by_layer", {"layers_tab": "Logit lens"}, [r"30\tanh"], []),
+    ("Gemma 2", "attention_step_by_step", {"step": "4"}, [r"50\tanh\Big("], ["b_Q", "b_O"]),
+    ("T5", "temperature", {}, [r"q_i \cdot k_j + b_{ij}"], ["sqrt"]),
+    ("BERT", "layer_by_layer", {"layers_tab": "Logit lens"}, [r"f(x^{(s)})\,W_{out}^{\top} + b_{out}"], []),
+    ("Marian", "tokens_and_embeddings", {}, [r"\cdot\sqrt{d_{model}} + PE_{pos}"], []),
+    ("Llama, grouped", "tokens_and_embeddings", {}, [r"x_{pos} = E_{token},"], ["PE_"]),
+]
+"""family, page, what is open on it, and what its formulas have and have not"""
+
+
+@pytest.mark.parametrize(("name", "page", "query", "has", "lacks"), FORMULAS)
+def test_formulas_are_those_of_the_model(name, page, query, has, lacks, open_model_page):
+    app = open_model_page(f"pages/{page}.py", name, **query)
+    assert not app.exception
+    formulas = " ".join(latex.value for latex in app.latex).replace(r"\vphantom{\boxed", "")
+    assert all(part in formulas for part in has)
+    assert not any(part in formulas for part in lacks)
+
+
+def test_the_lens_of_an_encoder_alone_ends_with_its_own_logits(models, open_model_page):
+    app = open_model_page("pages/layer_by_layer.py", "BERT", layers_tab="Logit lens")
+    assert "The output matrix reads only the decoder" not in words(app)
+    opened = load_checkpoint(models["BERT"], "cpu")
+    last = numbers(figure(app, "layers-lens-map")["data"][0]["z"])[:, -1].astype(float)
+    np.testing.assert_allclose(last, opened.trace(SENTENCE).probabilities.max(axis=-1), atol=1e-6)
+
+
+def test_scores_without_rotation_are_the_multiplicative_form(open_model_page):
+    said = words(open_model_page("pages/why_attention.py", "Llama, grouped", why="Scoring functions"))
+    assert "equivalent only before this model changes queries and keys (rotate)" in said
+    assert float(re.search(r"before that: largest difference \*\*([\d.e+-]+)\*\*", said)[1]) < 1e-4

@@ -116,18 +116,19 @@ def sum_equation(
         position: row of the positional encoding.
         dimension: column of both.
         d_model: the number under the root.
-        added: symbol of what is added for the position.
+        added: symbol of what is added for the position; empty where nothing is.
     """
     n = {name: equation_number(value, bracketed=name != "sum") for name, value in numbers.items()}
     factor, product = "", ""
+    symbol, value = (rf" + {added}_{{{position},\,{dimension}}}", f" + {n['positional']}") if added else ("", "")
     if numbers["scale"] != 1:
         paper = np.isclose(numbers["scale"], d_model**0.5)
         factor = rf"\cdot\sqrt{{{d_model}}}" if paper else rf"\cdot {n['scale']}"
-        product = rf"\\ &= {n['weight']} \cdot {n['scale']} + {n['positional']} "
+        product = rf"\\ &= {n['weight']} \cdot {n['scale']}{value} "
+    total = rf"\\ &= {n['embedding']}{value} " if value else ""
     return (
-        rf"\begin{{aligned}} x_{{{dimension}}} &= E_{{{token_id},\,{dimension}}}{factor} "
-        rf"+ {added}_{{{position},\,{dimension}}} {product}\\ "
-        rf"&= {n['embedding']} + {n['positional']} = \mathbf{{{n['sum']}}} \end{{aligned}}"
+        rf"\begin{{aligned}} x_{{{dimension}}} &= E_{{{token_id},\,{dimension}}}{factor}{symbol} {product}{total}"
+        rf"= \mathbf{{{n['sum']}}} \end{{aligned}}"
     )
 
 

@@ -18,8 +18,9 @@ from model.checkpoints.checkpoint import (
     LOGITS,
     OWN_LAYERS,
     Checkpoint,
+    LogitsHead,
 )
-from model.checkpoints.huggingface.heads import matrix
+from model.checkpoints.huggingface.heads import LINEAR, matrix
 from model.checkpoints.huggingface.network import HookedModel
 from model.checkpoints.huggingface.reader import read_trace
 from model.checkpoints.huggingface.vocabulary import Vocabulary
@@ -76,6 +77,17 @@ class ForeignCheckpoint(Checkpoint):
 
     def norm_after(self, stack: StackName) -> Norm | None:
         return self.model.final_norms[stack]
+
+    @property
+    def logits_head(self) -> LogitsHead:
+        head = self.model.head
+        own = [getattr(module, "bias", None) is not None for module in head.modules if isinstance(module, LINEAR)]
+        return LogitsHead(
+            layers=len(own) != 1 or len(head.modules) > 1,
+            scale=head.scale * head.out_scale,
+            bias=head.bias is not None or getattr(self.model.output, "bias", None) is not None,
+            softcap=head.softcap,
+        )
 
     @torch.inference_mode()
     def head_in_double(self, final: Array) -> Array | None:
