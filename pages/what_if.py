@@ -34,8 +34,10 @@ TABS = {
     "Which heads matter": lambda view, _runs: show_which_heads(view),
     "Broken on purpose": lambda view, _runs: show_mistakes(view),
 }
-TRANSLATORS = ("Force a prefix", "Which heads matter", "Broken on purpose")
+TRANSLATORS = ("Force a prefix", "Which heads matter")
 """tabs that search for a translation"""
+OWN = ("Broken on purpose",)
+"""tabs that need the code of the layers"""
 
 view = open_page(__file__)
 changes = current_changes(view.translator)
@@ -50,8 +52,10 @@ place = parts.show_same(runs)
 figure = parts.show_maps(view, runs, changes)
 with place:
     new = parts.show_new(view, runs)
-translates = {"cross-attention", OWN_LAYERS} <= view.translator.features
-tabs({name: show for name, show in TABS.items() if translates or name not in TRANSLATORS}, "part", view, runs)
+features = view.translator.features
+left_out = set() if {"cross-attention", OWN_LAYERS} <= features else set(TRANSLATORS)
+left_out |= set() if OWN_LAYERS in features else set(OWN)
+tabs({name: show for name, show in TABS.items() if name not in left_out}, "part", view, runs)
 with st.container(horizontal=True):
     links(heads_and_layers="This head among all others", attention_step_by_step="This head, step by step")
 explain(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from model.generation.fast_steps import FastTransformer
-from model.generation.steps import Steps, length_limits, steps_of
+from model.generation.steps import EXTRA_LENGTH, Steps, length_limits, steps_of
 from model.network.network import Network
 
 
@@ -36,10 +36,12 @@ def greedy(
     use_cache: bool = True,
     fast: FastTransformer | None = None,
     prefix: Sequence[int] = (),
+    max_new_tokens: int = EXTRA_LENGTH,
 ) -> list[Hypothesis]:
-    """Decode each source with the most probable token at every step. Arguments as in `beam_search`."""
+    """Decode each source with the most probable token at every step. Arguments as in `beam_search`; `max_new_tokens`:
+    the maximum length of a continuation."""
     steps = steps_of(model)(model, sources, 1, use_cache, fast)
-    limits = length_limits(model, sources)
+    limits = length_limits(model, sources, max_new_tokens)
     totals = [steps.force(prefix)]
     unfinished = set(range(len(sources)))
     for logits in steps:

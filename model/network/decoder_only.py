@@ -32,7 +32,9 @@ class DecoderOnly(Network):
         mask = mask & window_mask(n, n, self.config.window, tokens.device)
         return self.logits(self.output(self.final(self.decoder(self.tgt_embedding(tokens), mask))))
 
-    decode = forward
+    def decode(self, tokens: Tensor) -> Tensor:
+        """The same; what the searches call where nothing is cached."""
+        return self.forward(tokens)
 
     def decode_next(self, tokens: Tensor, position: int, cache: list[KeyValueCache]) -> Tensor:
         """One cached step: logits (batch, vocabulary) after `tokens` (batch,), which stand at `position`."""

@@ -1,7 +1,7 @@
 """Ten classic mistakes in implementations of the paper, made on purpose in the running code.
 
-A mistake replaces lines in the source of the network's own methods. They run in a copy of the network that shares its
-weights, so nobody else's run changes. The claims then say what they notice.
+A mistake replaces lines in the source of the network's own methods, whatever its family. They run in a copy of the
+network that shares its weights, so nobody else's run changes. The claims then say what they notice.
 """
 
 import copy
@@ -19,21 +19,26 @@ import torch
 from torch import Tensor, nn
 
 from model.analysis.padded_batch import longer_texts, padded_texts, room_for_pads
-from model.checkpoints.translator import Translator
+from model.checkpoints.checkpoint import Checkpoint
 from model.generation.search import greedy
-from model.generation.steps import Steps
+from model.generation.steps import Steps, ids_to_decode_from
 from model.hooks import explicit_path, recording
 from model.interventions import applied
 from model.network.attention import MultiHeadAttention
+from model.network.decoder_only import DecoderOnly
 from model.network.embedding import InputEmbedding
 from model.network.encoder_decoder import Transformer
+from model.network.encoder_only import EncoderOnly
 from model.network.layers import DecoderLayer
+from model.network.network import Network
 from model.proof.claims import CLAIMS, Claim, Measurement, error_arrays
 from model.proof.measures import Case
 from model.trace import Array, Trace
 
 PADS = 4
 """of the sentence, in a batch with a longer one"""
+NEW_TOKENS = 12
+"""that a language model writes at most"""
 
 
 @dataclass(frozen=True)
@@ -66,17 +71,23 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
     {
         "transposed-mask": Mistake(
             "Transposed causal mask",
-            "Each target token sees itself and what follows, and nothing before it. Trained like this, a model copies "
-            "the next token from its input: an excellent loss, and translations that make no sense.",
+            "Each token sees itself and what follows, and nothing before it. Trained like this, a model copies "
+            "the next token from its input: an excellent loss, and texts that make no sense.",
             (
                 Lines(
                     Transformer, "decode", "causal_mask(n, tgt.device)", "causal_mask(n, tgt.device).transpose(-2, -1)"
+                ),
+                Lines(
+                    DecoderOnly,
+                    "forward",
+                    "causal_mask(n, tokens.device)",
+                    "causal_mask(n, tokens.device).transpose(-2, -1)",
                 ),
             ),
         ),
         "no-padding-mask": Mistake(
             "Padding mask forgotten",
-            "Alone, a sentence is translated as before; in a batch with a longer one it attends to its own padding. "
+            "Alone, a sentence is read as before; in a batch with a longer one it attends to its own padding. "
             "Tests with a batch of one never notice. Here the sentence is padded by four tokens.",
             (
                 Lines(
@@ -90,6 +101,12 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
                     "decode",
                     "memory, tgt_mask, src_mask))",
                     "memory, tgt_mask, torch.ones_like(src_mask)))",
+                ),
+                Lines(
+                    EncoderOnly,
+                    "forward",
+                    "mask = padding_mask(tokens) & window_mask(",
+                    "mask = torch.ones_like(padding_mask(tokens)) & window_mask(",
                 ),
             ),
             "batch",
@@ -173,7 +190,7 @@ class BrokenRun:
     """A run with a mistake in the code."""
 
     written: tuple[int, ...]
-    """token ids of the greedy translation"""
+    """token ids of the greedy translation or continuation; of an encoder alone, the most probable at each position"""
     right: tuple[int, ...]
     """the same without the mistake"""
     log_p: float
@@ -184,9 +201,37 @@ class BrokenRun:
     """bool (heads, query, key): True = may attend"""
 
 
+def why_not(model: Network, name: str) -> str:
+    """Why this model cannot make the mistake, in a sentence; empty if it can."""
+    config, family = model.config, model.config.family
+    reasons = {
+        "transposed-mask": (family == "encoder", "An encoder has no causal mask that could be transposed."),
+        "no-padding-mask": (
+            family == "decoder",
+            "A language model's pads come after every row of a text, where the causal mask hides them as well.",
+        ),
+        "no-scaling": (not config.scale_scores, "This model was trained without the division."),
+        "no-embedding-scale": (not config.scale_embeddings, "This model does not multiply its embeddings."),
+        "zero-after-softmax": (family == "encoder", "An encoder masks nothing in a text that is alone."),
+        "cross-reads-x": (family != "encoder_decoder", "This model has no cross-attention."),
+        "positions-restart": (
+            family == "encoder" or config.positions not in ("sinusoidal", "learned"),
+            "This model adds no positions to what it embeds step by step.",
+        ),
+    }
+    applies, reason = reasons.get(name, (False, ""))
+    return reason if applies else ""
+
+
+def lines_of(model: Network, name: str) -> tuple[Lines, ...]:
+    """The lines of a mistake that are in the code of this model."""
+    owners = {type(module) for module in model.modules()}
+    return tuple(lines for lines in MISTAKES[name].lines if lines.owner in owners)
+
+
 @torch.inference_mode()
-def run_mistake(translator: Translator, trace: Trace, name: str, kind: str, layer: int) -> BrokenRun:
-    """Run the trace's sentence with the mistake `name`: the same target, and greedy decoding.
+def run_mistake(translator: Checkpoint, trace: Trace, name: str, kind: str, layer: int) -> BrokenRun:
+    """Run the trace's text with the mistake `name`: the same target, and greedy decoding.
 
     `kind` and `layer` say whose attention weights are returned. The trace's interventions take part.
 
@@ -194,25 +239,30 @@ def run_mistake(translator: Translator, trace: Trace, name: str, kind: str, laye
         ValueError: no room for padding beside this sentence.
     """
     mistake, model = MISTAKES[name], break_model(translator, name).model
-    sources = [trace.src_ids]
-    if mistake.runs == "batch":
-        if room_for_pads(translator, trace) < PADS:
-            raise ValueError("This sentence is too long for a batch with a longer one.")
-        sources.append(longer_texts(trace, PADS)[0])
+    if mistake.runs == "batch" and room_for_pads(translator, trace) < PADS:
+        raise ValueError("This sentence is too long for a batch with a longer one.")
     path, _ = model.attentions()[kind, layer]
     run = _step_by_step if mistake.runs == "cache" else _at_once
     with applied(model, trace.interventions), explicit_path():
         logits, pattern, mask = run(model, trace, mistake, path)
-        written = greedy(model, sources, use_cache=mistake.runs == "cache")[0].tokens
+        written = _write(model, trace, logits, mistake.runs)
     with applied(translator.model, trace.interventions):
-        right = greedy(translator.model, [trace.src_ids], use_cache=False)[0].tokens
+        right = _write(translator.model, trace, torch.tensor(trace.logits), "alone")
     log_p = logits.double().log_softmax(-1)[range(len(trace.next_ids)), list(trace.next_ids)].sum().item()
     queries = len(trace.attention(kind, layer).query_tokens)
     pattern, mask = (tensor[0, :, :queries].cpu().numpy() for tensor in (pattern, mask))
     return BrokenRun(tuple(written), tuple(right), log_p, pattern, mask)
 
 
-def _at_once(model: Transformer, trace: Trace, mistake: Mistake, path: str) -> tuple[Tensor, Tensor, Tensor]:
+def _write(model: Network, trace: Trace, logits: Tensor, runs: str) -> tuple[int, ...]:
+    """What the model writes, alone or beside a longer sentence; `logits`: of its run, (row, vocabulary)."""
+    if "decoder" not in model.stacks:
+        return tuple(logits.argmax(-1).tolist())
+    sources = [ids_to_decode_from(model, trace), *([longer_texts(trace, PADS)[0]] if runs == "batch" else [])]
+    return greedy(model, sources, use_cache=runs == "cache", max_new_tokens=NEW_TOKENS)[0].tokens
+
+
+def _at_once(model: Network, trace: Trace, mistake: Mistake, path: str) -> tuple[Tensor, Tensor, Tensor]:
     """Logits (row, vocabulary), weights and mask (batch, heads, query, key) of a teacher-forced run."""
     device = model.output.weight.device
     texts = [torch.tensor([stream.tokens.ids], device=device) for stream in trace.streams.values()]
@@ -257,7 +307,7 @@ class Verdict:
 
 
 def check_mistake(
-    translator: Translator, trace: Trace, name: str, kind: str, layer: int, head: int
+    translator: Checkpoint, trace: Trace, name: str, kind: str, layer: int, head: int
 ) -> Iterator[Verdict]:
     """Measure every claim on the sentence's run in the broken model; yields after each.
 
@@ -279,7 +329,7 @@ def check_mistake(
 
 
 def mistake_errors(
-    translator: Translator, trace: Trace, name: str, kind: str, layer: int, head: int
+    translator: Checkpoint, trace: Trace, name: str, kind: str, layer: int, head: int
 ) -> dict[str, Array]:
     """Label and error of every claim on the broken run, as in `error_arrays`; arguments as in `check_mistake`."""
     *_, verdict = check_mistake(translator, trace, name, kind, layer, head)
@@ -301,12 +351,12 @@ def _error(claim: Claim, case: Case) -> float | str:
             return math.inf
 
 
-def break_model(translator: Translator, name: str) -> Translator:
+def break_model(translator: Checkpoint, name: str) -> Checkpoint:
     """The same weights in a network with the mistake `name` in its code."""
     model = translator.model
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     broken, classes = copy.deepcopy(model, shared), {}
-    for lines in MISTAKES[name].lines:
+    for lines in lines_of(model, name):
         classes.setdefault(lines.owner, {})[lines.method] = _rewrite(lines)
     for module in broken.modules():
         if type(module) in classes:

@@ -12,9 +12,11 @@ from model.proof.mistakes import (
     Verdict,
     check_mistake,
     code_around,
+    lines_of,
     mistake_errors,
     run_mistake,
     verdict_arrays,
+    why_not,
 )
 from pages.compute.cache import shared_result
 from pages.compute.on_request import compute_on_request
@@ -35,7 +37,7 @@ CHECK = ":material/fact_check:"
 
 
 def show_mistakes(view: View) -> None:
-    """Choose a mistake: its lines, the translation, log p, one head, and which claims fail."""
+    """Choose a mistake: its lines, what is written, log p, one head, and which claims fail."""
     _show_mistake(view)
     links(verification="The claims, measured on the run without mistakes")
 
@@ -50,7 +52,10 @@ def _show_mistake(view: View) -> None:
     name = select("Mistake", titles, "mistake", width=400)
     mistake = MISTAKES[name]
     st.markdown(mistake.what)
-    for lines in mistake.lines:
+    if reason := why_not(view.translator.model, name):
+        st.info(f"This model cannot make this mistake. {reason}", icon=":material/info:")
+        return
+    for lines in lines_of(view.translator.model, name):
         _show_lines(lines)
     run = view.translator, view.trace, name, view.kind, view.layer
     try:
@@ -85,16 +90,21 @@ def _show_lines(lines: Lines) -> None:
 def _show_text(view: View, found: BrokenRun) -> None:
     decode = view.translator.tokenizer.decode
     with st.container(border=True):
-        st.html(word_diff(decode(list(found.right)), decode(list(found.written))))
+        right, written = (decode(list(ids)) for ids in (found.right, found.written))
+        if right or written:
+            st.html(word_diff(right, written))
+        else:
+            st.markdown("*Nothing is written, with or without the mistake: the text ends here.*")
         before, after = view.trace.log_probability, found.log_p
         values = {"log p, right": before, "log p, wrong": after, "difference": after - before}
         with st.container(horizontal=True):
             for label, value in values.items():
                 shown = "NaN" if np.isnan(value) else signed(value, "+.3f" if label == "difference" else ".3f")
                 st.metric(label, shown, width="content")
+        shown = "greedy decoding" if view.trace.tgt_ids else "the most probable token at each position"
         st.caption(
-            "Above: greedy decoding, struck out with −: only without the mistake, underlined with +: only with it. "
-            "log p in nats, of the target at the top of the page.",
+            f"Above: {shown}; struck out with −: only without the mistake, underlined with +: only with it. log p in "
+            "nats, of the target at the top of the page.",
             help=define("nats"),
         )
 

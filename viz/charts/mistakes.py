@@ -25,7 +25,7 @@ def mistake_maps(
         weights: (query, key), right and wrong.
         masks: bool (query, key), True = visible.
     """
-    titles = "As in the paper", "With the mistake"
+    titles = "Without the mistake", "With the mistake"
     maps = [Map(*each[:3], keys=each[3]) for each in zip(titles, weights, masks, keys, strict=True)]
     traces, layout = map_grid(rows, keys[0], maps, horizontal_spacing=0.06)
     room = slanted_room(max(keys, key=lambda names: max(map(len, names))))

@@ -1,5 +1,6 @@
 """Ten mistakes in the code: each does what it says, the claims notice it, and nobody else's run changes."""
 
+import dataclasses
 import math
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,9 +9,10 @@ import pytest
 import torch
 
 from model.generation.search import greedy
-from model.hooks import editing
+from model.hooks import editing, explicit_path
 from model.interventions import HeadGate, Unscaled
 from model.network.encoder_decoder import Transformer
+from model.proof.claims import CLAIMS
 from model.proof.mistakes import (
     MISTAKES,
     PADS,
@@ -19,7 +21,9 @@ from model.proof.mistakes import (
     code_around,
     run_mistake,
     verdict_arrays,
+    why_not,
 )
+from tests.model.proof.test_claims_of_families import case_of
 from tests.model.strategies import assert_bit_equal
 
 SOURCE, TARGET = "Two dogs play in the snow.", "Zwei Hunde rennen."
@@ -140,3 +144,27 @@ def test_a_mistake_joins_the_runs_own_interventions(translator, trace):
     changed = translator.rerun(trace, (HeadGate(0.0, "cross", 1),))
     one, other = (run_mistake(translator, t, "no-scaling", "cross", 1).log_p for t in (trace, changed))
     assert one != other
+
+
+OF_ONE_STACK = {
+    "decoder": {"transposed-mask": "6", "softmax-over-queries": "5", "heads-by-view": "4", "no-scaling": "3"}
+    | {"zero-after-softmax": "5", "half-precision-mask": "14"},
+    "encoder": {"no-padding-mask": "7", "softmax-over-queries": "5", "heads-by-view": "4", "no-scaling": "3"}
+    | {"half-precision-mask": "14"},
+}
+"""family -> the mistakes that its modern models can make -> a claim that notices each"""
+
+
+@pytest.mark.parametrize("family", OF_ONE_STACK)
+def test_a_model_of_one_stack_makes_the_mistakes_that_its_code_has(family, tokenizer):
+    case = case_of("RoPE" if family == "decoder" else "masked", tokenizer)
+    opened, run = case.translator, case.trace
+    assert {name for name in MISTAKES if not why_not(opened.model, name)} == set(OF_ONE_STACK[family])
+    for name, label in OF_ONE_STACK[family].items():
+        twin = break_model(opened, name)
+        claim = next(claim for claim in CLAIMS if claim.label == label)
+        with explicit_path():
+            broken = dataclasses.replace(case, translator=twin, trace=twin.rerun(run, ()))
+            assert not claim.measure(broken) <= claim.tolerance, name
+        broken = run_mistake(opened, run, name, f"{family}_self", 1)
+        assert broken.log_p != run.log_probability

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.proof.mistakes import MISTAKES, check_mistake, code_around, run_mistake
+from model.proof.mistakes import MISTAKES, check_mistake, code_around, lines_of, run_mistake
 from tests.pages.figures import figure, numbers, words
 from viz.html import word_diff
 
@@ -38,7 +38,7 @@ def test_text_numbers_and_weights_are_those_of_the_broken_run(
     compared = word_diff(decode(list(found.right)), decode(list(found.written)))
     assert compared in [element.proto.body for element in app.get("html")]
     diffs = [code.value.splitlines() for code in app.code if code.value.startswith(("  ", "- "))]
-    for lines, diff in zip(MISTAKES[name].lines, diffs, strict=True):
+    for lines, diff in zip(lines_of(translator.model, name), diffs, strict=True):
         right, wrong = (code.splitlines() for code in code_around(lines))
         assert [line[2:] for line in diff if line[0] != "-"] == right
         assert [line[2:] for line in diff if line[0] != "+"] == wrong
