@@ -39,6 +39,8 @@ class Claim:
     """largest error of the same run in double precision"""
     slow: bool = False
     """whether it runs the model many times"""
+    why_not: Callable[[Case], str] = lambda _case: ""
+    """of a slow claim: why it does not apply, where that is known without a run; empty if it may"""
     of_head: bool = False
     """whether it is about one head, that of the `Case`"""
     double: bool = True
@@ -120,6 +122,7 @@ CLAIMS = (
         "sub-layer, the logits.",
         rerun_measures.causality,
         slow=True,
+        why_not=rerun_measures.sees_all,
     ),
     Claim(
         7,
@@ -135,6 +138,7 @@ CLAIMS = (
         "Each row of logits on screen against the step of cached decoding that reads the same token.",
         rerun_measures.cached_steps,
         slow=True,
+        why_not=rerun_measures.cannot_decode,
         part="a",
         **ROUNDED,
     ),
@@ -146,6 +150,7 @@ CLAIMS = (
         "that of beam search without a tree. Absolute errors.",
         rerun_measures.searches,
         slow=True,
+        why_not=rerun_measures.cannot_decode,
         part="b",
         **ROUNDED,
     ),

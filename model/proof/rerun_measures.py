@@ -35,19 +35,25 @@ def two_runs(case: Case) -> float:
     return _difference(case.trace, case.again())
 
 
-def causality(case: Case) -> float | str:
-    """Claim 6: replace each token of the decoder's text in turn; the largest change in the rows before it.
-
-    Without any intervention a mask that lets a row see the future is a mistake.
-    """
-    translator, trace = case.translator, case.trace
+def sees_all(case: Case) -> str:
+    """Why no row is blind to what follows it; empty where rows are."""
+    trace = case.trace
     if not trace.tgt_ids:
         return "An encoder reads in both directions: every row is meant to see what follows it."
     masks = [attention.mask for attention in trace.attentions.values() if attention.causal]
     if trace.interventions and any(np.triu(mask, 1).any() for mask in masks):
         return "The causal mask was lifted: rows are meant to see what follows."
-    if len(trace.tgt_ids) < 2:
-        return "The decoder reads a single token: no row comes before another."
+    return "" if len(trace.tgt_ids) > 1 else "The decoder reads a single token: no row comes before another."
+
+
+def causality(case: Case) -> float | str:
+    """Claim 6: replace each token of the decoder's text in turn; the largest change in the rows before it.
+
+    Without any intervention a mask that lets a row see the future is a mistake.
+    """
+    if reason := sees_all(case):
+        return reason
+    translator, trace = case.translator, case.trace
     before = translator.record(trace, trace.interventions)
     ordinary, size = len(SPECIAL_TOKENS), translator.config.vocab_size - len(SPECIAL_TOKENS)
     errors = []
@@ -99,7 +105,7 @@ def padding(case: Case) -> float | str:
     return max(found.largest_difference, found.logits_difference) / loudest
 
 
-def _cannot_decode(case: Case) -> str:
+def cannot_decode(case: Case) -> str:
     """Why nothing is decoded step by step; empty if it is."""
     if not case.trace.tgt_ids:
         return "An encoder reads the whole text at once: it decodes nothing."
@@ -111,7 +117,7 @@ def _cannot_decode(case: Case) -> str:
 @torch.inference_mode()
 def cached_steps(case: Case) -> float | str:
     """Claim 8: each step of cached decoding against its row of the teacher-forced run."""
-    if reason := _cannot_decode(case):
+    if reason := cannot_decode(case):
         return reason
     model, trace = case.translator.model, case.trace
     make = steps_of(model)
@@ -130,7 +136,7 @@ def searches(case: Case) -> float | str:
     Logits: how far the tokens that greedy search writes are below the highest of their rows. log p: beam search with
     one beam against greedy search, per token. Score: the best leaf of the beam tree against beam search.
     """
-    if reason := _cannot_decode(case):
+    if reason := cannot_decode(case):
         return reason
     model, trace = case.translator.model, case.trace
     source = ids_to_decode_from(model, trace)

@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from model.checkpoints.checkpoint import OWN_LAYERS
 from model.proof.claims import (
     CLAIMS,
     Claim,
@@ -33,14 +34,17 @@ def measure(view: View, slow: bool) -> dict[Claim, Measurement]:
         slow: also measure the claims that run the model many times.
     """
     found = {claim: stored(*_case(view, claim)) for claim in MEASURABLE}
-    wanted = [claim for claim in MEASURABLE if found[claim] is None and (slow or not claim.slow)]
+    case = Case(view.translator, view.trace, view.kind, view.layer, view.head)
+    quick = {claim for claim in MEASURABLE if not claim.slow or claim.why_not(case)}
+    wanted = [claim for claim in MEASURABLE if found[claim] is None and (slow or claim in quick)]
     if wanted:
         found |= _measure(view, wanted)
     return {claim: result for claim, result in found.items() if result is not None}
 
 
 def _measure(view: View, claims: list[Claim]) -> dict[Claim, Measurement]:
-    bar = st.progress(0.0, "Running the model again in double precision …")
+    again = " again in double precision" if OWN_LAYERS in view.translator.features else ""
+    bar = st.progress(0.0, f"Running the model{again} …")
     case = Case(view.translator, view.trace, view.kind, view.layer, view.head)
     double, found = double_case(case), {}
     for number, claim in enumerate(claims):
@@ -91,7 +95,10 @@ def explain_gaps(view: View, found: dict[Claim, Measurement]) -> None:
     for claim, result in found.items():
         if result.reason:
             reasons.setdefault(result.reason, []).append(claim.label)
-    lines = [f"**{', '.join(labels)}** {DOES_NOT_APPLY}. {reason}" for reason, labels in reasons.items()]
+    lines = [
+        f"**{', '.join(labels)}** {DOES_NOT_APPLY if len(labels) == 1 else 'do not apply to this run'}. {reason}"
+        for reason, labels in reasons.items()
+    ]
     if notes := view.trace.notes:
         more = f" And {len(notes) - MOST_NOTES} more." if len(notes) > MOST_NOTES else ""
         lines.append(f"**3** leaves out what could not be read. {' '.join(notes[:MOST_NOTES])}{more}")

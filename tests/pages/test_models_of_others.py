@@ -330,3 +330,10 @@ def test_scores_without_rotation_are_the_multiplicative_form(open_model_page):
     said = words(open_model_page("pages/why_attention.py", "Llama, grouped", why="Scoring functions"))
     assert "equivalent only before this model changes queries and keys (rotate)" in said
     assert float(re.search(r"before that: largest difference \*\*([\d.e+-]+)\*\*", said)[1]) < 1e-4
+
+
+def test_claims_that_do_not_apply_say_so_before_the_others_are_asked_for(open_model_page):
+    said = words(open_model_page("pages/verification.py", "BERT"))
+    assert "**6** does not apply to this run. An encoder reads in both directions" in said
+    assert "**8a, 8b** does not apply" not in said
+    assert "**8a, 8b** do not apply to this run. An encoder reads the whole text at once" in said
