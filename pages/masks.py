@@ -48,6 +48,8 @@ chart(
     roomy=True,
 )
 unscaled = " This model does not divide its scores by √d_k: they are shown as they are." if attention.undivided else ""
+if attention.scale == 1 and not attention.undivided:
+    unscaled = " This model divides its queries by √d_k before the product."
 if not attention.reads_scaled:
     unscaled += " Shown is what the softmax reads: with the soft cap or the bias that this model gives its scores."
 temperature = "" if tau == 1 else f" The softmax divides the scores by τ = {tau:g} first."

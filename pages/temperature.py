@@ -45,6 +45,8 @@ st.caption(
 division = "The division by √d_k"
 if attention.undivided:
     division = "The paper's division by √d_k, which this model leaves out,"
+elif attention.scale == 1:
+    division = "The division by √d_k, which this model makes in its queries,"
 scores = scaled_scores(attention, r"q_i \cdot k_j", "b_{ij}")
 explain(
     "The softmax turns scores into weights, and τ controls how sharply: at τ < 1 the highest score gets more weight, "

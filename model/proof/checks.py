@@ -69,9 +69,11 @@ def rows_sum_to_one(trace: Trace) -> Check:
         errors.append(float((np.abs(excess) if attention.sink is None else excess).max()))
         if attention.pattern[~attention.mask].any():
             errors.append(math.inf)
+    sinks = any(attention.sink is not None for attention in trace.attentions.values())
+    most = "at most 1, because a sink that is no key takes a share" if sinks else "1"
     return Check(
         title=ROWS,
-        explanation="In every head the weights of each query sum to 1, and are exactly 0 on masked keys.",
+        explanation=f"In every head the weights of each query sum to {most}, and are exactly 0 on masked keys.",
         error=float(np.max(errors)),
         tolerance=ROW_TOLERANCE,
     )

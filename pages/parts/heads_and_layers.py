@@ -244,7 +244,13 @@ def _rows_now(shown: Shown) -> str:
 def explain_numbers(shown: Shown) -> None:
     """Explain the numbers: their formula, one equation per line."""
     text, latex, section = _EXPLAINED[shown.look.values]
-    latex = latex.replace("SCORES", scaled_scores(shown.view.attention, r"Q_h K_h^{\top}", "B_h"))
+    scores = scaled_scores(shown.view.attention, r"Q_h K_h^{\top}", "B_h")
+    if shown.view.attention.sink is not None:
+        scores += r"\;\big|\; s_h"
+        text = text.replace(
+            "sum to 1.", "sum to less than 1: a sink, a learned number s that is no key, takes a share."
+        )
+    latex = latex.replace("SCORES", scores)
     if shown.look.values == "norms" and shown.look.words:
         text += " A word's value is the sum of its tokens' lengths, which can exceed the length of their sum."
     explain(text, latex, section)

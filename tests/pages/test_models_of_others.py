@@ -337,3 +337,10 @@ def test_claims_that_do_not_apply_say_so_before_the_others_are_asked_for(open_mo
     assert "**6** does not apply to this run. An encoder reads in both directions" in said
     assert "**8a, 8b** does not apply" not in said
     assert "**8a, 8b** do not apply to this run. An encoder reads the whole text at once" in said
+
+
+def test_rows_that_share_with_a_sink_are_not_said_to_sum_to_one(open_model_page):
+    app = open_model_page("pages/heads_and_layers.py", "gpt-oss")
+    assert "its weights over the keys sum to less than 1" in words(app)
+    assert any(r"\big|\; s_h" in latex.value for latex in app.latex)
+    assert "weights of each query sum to at most 1" in words(app)
