@@ -146,11 +146,12 @@ def zero_values(
     queries, keys = attention.pattern.shape[1:]
     distance, change = np.full((queries, keys), np.nan), np.full(keys, np.nan)
     for first in range(0, keys, ROWS):
-        zeroed = torch.arange(first, min(first + ROWS, keys))
+        here = slice(first, min(first + ROWS, keys))
+        zeroed = torch.arange(here.start, here.stop)
         outputs, logits = _zeroed_runs(translator.model, trace, (kind, layer, head), zeroed)
         plain, *others = (log_probability(row, trace.next_ids) for row in logits)
-        distance[:, zeroed] = _cosine_distance(outputs[:1], outputs[1:]).T.cpu().numpy()
-        change[zeroed] = np.array(others) - plain
+        distance[:, here] = _cosine_distance(outputs[:1], outputs[1:]).T.cpu().numpy()
+        change[here] = np.array(others) - plain
         yield ValueEffects(distance.copy(), change.copy())
 
 

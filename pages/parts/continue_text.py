@@ -36,9 +36,9 @@ def say_probability(trace: Trace) -> None:
             "template's. **Tokens and embeddings** says whose each one is."
         )
     logs = trace.target_log_probabilities
+    given = f", {-logs[:n_given].mean():.2f} a token" if n_given else ", because no token comes before the first"
     st.caption(
-        f"log p of the {n_given} tokens that were given: {logs[:n_given].sum():.2f} nats, "
-        f"{-logs[:n_given].mean():.2f} a token; of the {len(logs) - n_given} that follow, the end token included: "
-        f"{logs[n_given:].sum():.2f}.",
+        f"log p of the {n_given} tokens that were given: {logs[:n_given].sum():.2f} nats{given}; of the "
+        f"{len(logs) - n_given} that follow, the end token included: {logs[n_given:].sum():.2f}.",
         help=define("nats"),
     )

@@ -344,3 +344,25 @@ def test_rows_that_share_with_a_sink_are_not_said_to_sum_to_one(open_model_page)
     assert "its weights over the keys sum to less than 1" in words(app)
     assert any(r"\big|\; s_h" in latex.value for latex in app.latex)
     assert "weights of each query sum to at most 1" in words(app)
+
+
+def test_cross_attention_without_a_bias_is_not_taken_for_alibi(open_model_page):
+    app = open_model_page("pages/positional_encoding.py", "T5", kind="Cross-attention")
+    assert not app.exception
+    assert "**ALiBi**" not in words(app)
+    assert "Shown instead: decoder self-attention" in words(app)
+
+
+@pytest.mark.parametrize(
+    ("page", "query"),
+    [
+        ("continue_text", {}),
+        ("gradients", {"part": "Does attention explain?"}),
+        ("efficient_attention", {"efficient": "Linear attention"}),
+    ],
+)
+def test_a_text_of_a_single_token_without_a_start_token_is_shown(page, query, open_model_page):
+    app = open_model_page(f"pages/{page}.py", "GPT-2", source="A", new_tokens="0", **query)
+    assert not app.exception
+    assert holds(app) == 3
+    assert "nan" not in words(app)

@@ -194,7 +194,11 @@ def cost_chart(n: Array, costs: Mapping[str, Array], title: str, marked: Mapping
 
 
 def _round_range(values: Sequence[float]) -> list[float]:
-    """Ends of a logarithmic axis as powers of ten, at the next 1, 2 or 5 times a power of ten beyond the values."""
+    """Ends of a logarithmic axis as powers of ten, at the next 1, 2 or 5 times a power of ten beyond the values.
+
+    An error of 0, as of a single key, has no place on it.
+    """
+    values = [value for value in values if value > 0] or [1e-16, 1.0]
     steps = np.log10([1, 2, 5, 10])
     low, high = np.log10([min(values), max(values)])
     # A value on a label is below the next one, whatever the rounding of its logarithm.

@@ -71,7 +71,7 @@ class _Reader:
     def attention(self, kind: Kind, layer: int) -> Attention:
         path, points = self.model.attentions()[kind.name, layer]
         queries, keys = self.reads[kind.queries], self.reads[kind.keys]
-        inputs = self._inputs(path, kind)
+        inputs, bias = self._inputs(path, kind), self.activations.get(f"{path}.bias")
         names = ("q", "k", "v", "scores", "scaled", "mask", "pattern", "z", "out")
         group = points.n_heads // points.n_kv_heads
         return Attention(
@@ -90,7 +90,8 @@ class _Reader:
             query_special=queries.special,
             key_special=keys.special,
             softcap=points.softcap,
-            bias=self.activations.get(f"{path}.bias"),
+            # T5 gives its cross-attention a bias that is 0 everywhere.
+            bias=bias if bias is not None and bias.any() else None,
             sink=points.sink,
             window=points.window,
             kv_head=tuple(head // group for head in range(points.n_heads)),
