@@ -122,7 +122,7 @@ def _show_weights(view: View, found: BrokenRun) -> object:
     pattern, mask = found.pattern[head], found.mask[head]
     figure = mistake_maps(rows, (keys, numbered(own)), (attention.pattern[head], pattern), (attention.mask[head], mask))
     chart(figure, key="mistake-maps", alt="The head's attention weights without and with the mistake", roomy=True)
-    unknown = " Every weight is NaN, so none has a colour." if np.isnan(pattern).any() else ""
+    unknown = " Orange cells are NaN: not a number." if np.isnan(pattern).any() else ""
     same = np.array_equal(pattern, attention.pattern[head])
     unaffected = (
         " The mistake does not reach this head: choose another kind of attention in the sidebar." if same else ""
