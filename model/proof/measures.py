@@ -158,9 +158,11 @@ def _rotation_error(case: Case, attention: Attention) -> float:
         np.arctan2(*(a.astype(np.float64) for a in (attention.rotary.sin, attention.rotary.cos))), axis=0
     )
     n, pairs = turned.shape
-    theta = turned[-1] / max(n - 1, 1)
     if case.own_layers:
         theta = case.translator.config.rope_base ** (-np.arange(pairs) / pairs)
+    else:
+        turned -= turned[0]
+        theta = turned[-1] / max(n - 1, 1)
     expected = np.arange(n)[:, None] * theta
     return float(np.abs(turned - expected).max() / max(1.0, expected.max()))
 
@@ -173,7 +175,7 @@ def _bias_error(case: Case, attention: Attention) -> float:
     if case.own_layers:
         slopes = 2.0 ** (-8 * np.arange(1, heads + 1) / heads)
         return float(np.abs(bias + slopes[:, None, None] * np.abs(offset))[attention.mask].max())
-    # The last row and the first column have one pair at each offset.
+    # The first column and the first row have one pair at each offset.
     of_offset = np.concatenate([bias[:, ::-1, 0], bias[:, 0, 1:]], axis=-1)
     return float(np.abs(bias - of_offset[:, offset + queries - 1]).max())
 
