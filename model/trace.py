@@ -74,6 +74,19 @@ class Kind:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """What was said at one time in a chat."""
+
+    role: str
+    """who said it: system, user or assistant"""
+    text: str
+
+
+Prompt = str | tuple[Turn, ...]
+"""what a model is given: a text, or the turns of a chat, of which its chat template makes one"""
+
+
+@dataclass(frozen=True)
 class Tokens:
     """A text as the model reads or writes it, token by token."""
 
@@ -90,7 +103,9 @@ class Tokens:
     segments: tuple[int, ...] | None = None
     """token type, such as BERT's sentence A and B"""
     roles: tuple[str, ...] | None = None
-    """of a chat: system, user, assistant or template"""
+    """of a chat: system, user, assistant, template or generation prompt"""
+    turns: tuple[Turn, ...] | None = None
+    """of a chat: what was said before the answer that the model writes"""
     prompt_length: int | None = None
     """how many tokens were given; the others were generated"""
 
@@ -531,6 +546,11 @@ class Trace:
             return tokens.text
         end = max((span[1] for span in tokens.spans[: tokens.prompt_length] if span), default=0)
         return tokens.text[:end]
+
+    @property
+    def prompt(self) -> Prompt:
+        """What was given, for another run: the turns of a chat; else `source`."""
+        return next(iter(self.streams.values())).tokens.turns or self.source
 
     @property
     def translation(self) -> str:

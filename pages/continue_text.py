@@ -23,7 +23,10 @@ trace = view.trace
 written = trace.target_probabilities
 rows = decoder_rows(trace.tgt_tokens, trace.next_tokens)
 
-st.html(html.continued(f"{view.source} " if view.request.chat else trace.source, trace.written))
+if turns := trace.streams["decoder"].tokens.turns:
+    parts.show_chat(turns, trace.written)
+else:
+    st.html(html.continued(trace.source, trace.written))
 parts.say_probability(trace)
 st.html(
     html.chips(

@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 
 import pandas as pd
 
-from viz.theme import FONT
+from viz.theme import DECODER, ENCODER, FONT
 from viz.tokens import labels, visible
 
 KINDS = {"text": "piece", "byte": "byte", "special": "special token", "unknown": "unknown character"}
@@ -32,6 +32,16 @@ _SENTENCE = """<style>
 .sentence .given { font-weight: 400; opacity: 0.8; }
 .translated { font-size: 1.15rem; margin: 0; opacity: 0.8; overflow-wrap: anywhere; }
 </style>"""
+_CHAT = f"""<style>
+.turns {{ display: flex; flex-direction: column; gap: 0.6rem; }}
+.turn {{ max-width: 85%; margin: 0; padding: 0.4rem 0.9rem 0.5rem; border-radius: 0.9rem; align-self: flex-start;
+  background: color-mix(in srgb, currentColor 7%, transparent); }}
+.turn.user {{ align-self: flex-end; background: color-mix(in srgb, {ENCODER} 16%, transparent); }}
+.turn.system {{ align-self: center; }}
+.turn.written {{ background: color-mix(in srgb, {DECODER} 16%, transparent); font-weight: 600; }}
+.turn small {{ display: block; font-size: 0.78rem; font-weight: 400; opacity: 0.8; }}
+.turn bdi {{ font-size: 1.15rem; line-height: 1.4; white-space: pre-wrap; overflow-wrap: anywhere; }}
+</style>"""
 _DIFF = f"""<style>
 .compared {{ font-family: {FONT}; font-size: 1.15rem; line-height: 1.7; margin: 0; overflow-wrap: anywhere; }}
 .compared del {{ text-decoration: line-through; text-decoration-thickness: 2px; padding: 0 0.25rem;
@@ -54,6 +64,18 @@ def continued(given: str, written: str) -> str:
     """A text in large letters as plain text, what was written after it in bold."""
     given, written = (html.escape(visible(text)) for text in (given, written))
     return f'{_SENTENCE}<p class="sentence"><bdi><span class="given">{given}</span>{written}</bdi></p>'
+
+
+def chat(turns: Sequence[tuple[str, str]], answer: str) -> str:
+    """A chat as plain text: the role and the words of each turn, and what the model wrote now, in bold."""
+    said = [*((role, text, role) for role, text in turns), ("assistant, written now", answer.strip(), "written")]
+    boxes = [
+        f'<div class="turn {html.escape(kind)}" role="listitem"><small>{html.escape(role)}</small>'
+        f"<bdi>{'<br>'.join(html.escape(visible(line)) for line in text.split(chr(10)))}</bdi></div>"
+        for role, text, kind in said
+        if text
+    ]
+    return f'{_CHAT}<div class="turns" role="list" aria-label="The chat">{"".join(boxes)}</div>'
 
 
 def word_diff(before: str, after: str) -> str:

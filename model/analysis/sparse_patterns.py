@@ -113,7 +113,7 @@ def sweep_sizes(
     Raises:
         ValueError: a pattern does not fit the model.
     """
-    own = opened.trace(trace.source, None, interventions=trace.interventions, **dict(writing)).next_ids
+    own = opened.trace(trace.prompt, None, interventions=trace.interventions, **dict(writing)).next_ids
     scores, same = np.full(len(patterns), np.nan), np.full(len(patterns), -1)
     kinds = [kind.name for kind in trace.kinds if not kind.crosses]
     kept = [sum(measure_kept(trace, kind, each).cells["kept"] for kind in kinds) for _, each in patterns]
@@ -121,7 +121,7 @@ def sweep_sizes(
     sizes = np.array([size for size, _ in patterns])
     for i, (_, pattern) in enumerate(patterns):
         changes = (*trace.interventions, pattern)
-        written = opened.trace(trace.source, None, interventions=changes, **dict(writing))
+        written = opened.trace(trace.prompt, None, interventions=changes, **dict(writing))
         scored = written if written.next_ids == trace.next_ids else opened.rerun(trace, changes)
         scores[i], same[i] = scored.log_probability, written.next_ids == own
         yield SizeSweep(sizes, scores.copy(), same.copy(), np.array(kept), trace.log_probability, visible)

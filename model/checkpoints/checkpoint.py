@@ -18,7 +18,7 @@ from model.interventions import Intervention, applied
 from model.network.config import TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.network import Network
-from model.trace import Array, Kind, Norm, StackName, Stream, Tokens, Trace
+from model.trace import Array, Kind, Norm, Prompt, StackName, Stream, Tokens, Trace
 from model.tracer import build_trace, read_norm, record
 
 TRACE_TOKENS = 512
@@ -218,12 +218,12 @@ class Checkpoint:
         return build_trace(self.model, self.tokenizer, (self.name, self.hash), reads, predicts, interventions)
 
     @abstractmethod
-    def trace_ids(self, source: str, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
+    def trace_ids(self, source: Prompt, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
         """The teacher-forced run on `source` whose rows should predict the tokens `next_ids`."""
 
     def rerun(self, trace: Trace, interventions: Sequence[Intervention]) -> Trace:
         """The run on the same tokens as `trace`, under these interventions instead of its own."""
-        return self.trace_ids(trace.source, trace.next_ids, interventions)
+        return self.trace_ids(trace.prompt, trace.next_ids, interventions)
 
     def check_intervention(self, change: Intervention) -> None:
         """Raise ValueError if the model has no such attention, head or sub-layer."""
@@ -255,6 +255,8 @@ class Checkpoint:
         Raises:
             ValueError: the text is blank or too long.
         """
+        if not isinstance(text, str):
+            raise ValueError("The tokenizer of this model has no chat template, so it reads no turns of a chat.")
         if not text.strip():
             raise ValueError(f"The {what} is empty: there is nothing to look at. Type at least one word.")
         limit = self.token_limit
@@ -265,17 +267,18 @@ class Checkpoint:
             raise ValueError(f"The {what} has {len(ids) + 1:,} tokens; at most {limit} fit. Shorten it.")
         return ids
 
-    def _fits(self, text: str) -> bool:
+    def fits(self, text: str) -> bool:
+        """Whether one run has room for the text."""
         limit = self.token_limit
         return len(text) <= CHARACTERS_PER_TOKEN * limit and len(self.tokenizer.encode(text)) < limit
 
     def truncate(self, text: str) -> str:
         """`text` on one line if it fits a Trace, else as many of its first sentences as fit."""
         line = one_line(text)
-        if self._fits(line):
+        if self.fits(line):
             return line
         # Whatever comes after this many characters cannot fit, so it need not be tokenised.
-        return one_line(first_sentences(text.lstrip()[: CHARACTERS_PER_TOKEN * self.token_limit], self._fits))
+        return one_line(first_sentences(text.lstrip()[: CHARACTERS_PER_TOKEN * self.token_limit], self.fits))
 
 
 def _matrix(linear: torch.nn.Linear) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from model.generation.steps import steps_of
 from model.interventions import Intervention, applied
 from model.network.config import BOS, EOS
 from model.network.decoder_only import DecoderOnly
-from model.trace import Trace
+from model.trace import Prompt, Trace
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class LanguageModel(Checkpoint):
 
     def trace(
         self,
-        source: str,
+        source: Prompt,
         target: str | None = None,
         beam_size: int = 1,
         interventions: Sequence[Intervention] = (),
@@ -81,7 +81,8 @@ class LanguageModel(Checkpoint):
         """Run the model once over a text, teacher-forced, and record everything inside.
 
         Args:
-            source: the text; `Tokens.prompt_length` says where it ends and its continuation begins.
+            source: the text; `Tokens.prompt_length` says where it ends and its continuation begins. Or the turns of a
+                chat, for a model whose tokenizer has a chat template.
             target: its continuation; None: what the model writes itself.
             beam_size: not used: a language model writes without a beam.
             interventions: what to change in the model, both while writing and in the recorded run.
@@ -90,11 +91,11 @@ class LanguageModel(Checkpoint):
             seed: the same seed gives the same tokens.
 
         Raises:
-            ValueError: the text is blank or has too many tokens for a Trace.
+            ValueError: the text is blank or has too many tokens for a Trace, or the template refuses the turns.
         """
         del beam_size
         if target is not None:
-            ids = self._read(source + target, "text with its continuation")
+            ids = self._read_both(source, target)
         else:
             prompt = self._read(source)
             room = min(max_new_tokens, self.token_limit - len(prompt))
@@ -117,6 +118,10 @@ class LanguageModel(Checkpoint):
     def _read(self, text: str, what: str = "text") -> list[int]:
         """The tokens that the model reads, <s> first."""
         return [BOS, *self._ids(text, what)]
+
+    def _read_both(self, source: str, target: str) -> list[int]:
+        """The tokens of a text and of a continuation that a person gives."""
+        return self._read(source + target, "text with its continuation")
 
     def _read_nothing(self) -> list[int]:
         """What it reads before it begins a text of its own."""

@@ -39,7 +39,7 @@ class Tokenizer:
     separator = None
     """no token stands between two texts"""
     chats = False
-    """no message can be wrapped in a chat template"""
+    """there is no chat template"""
     pad = PAD
     """id of what fills up a batch"""
     unknown = UNK

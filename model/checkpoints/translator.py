@@ -58,7 +58,7 @@ class Translator(Checkpoint):
             raise ValueError("translate takes a list of sentences: write translate([sentence]) for a single one.")
         parts = [(i, part) for i, text in enumerate(texts) for part in self.parts(text)]
         # Text that is translated in one piece keeps its surrounding space.
-        cores = [part if part == texts[i] and self._fits(part) else part.strip() for i, part in parts]
+        cores = [part if part == texts[i] and self.fits(part) else part.strip() for i, part in parts]
         sources = [[*self.tokenizer.encode(core), EOS] for core in cores]
         translated = [""] * len(parts)
         # Interventions on positions, or on means over them, must not see another sentence's padding.
@@ -76,9 +76,9 @@ class Translator(Checkpoint):
         """What is translated in one run each: all of `text` if it fits, else its sentences; nothing if it is blank."""
         if not text.strip():
             return []
-        if self._fits(text):
+        if self.fits(text):
             return [text]
-        return [part for part in split_sentences(text, self._fits) if part.strip()]
+        return [part for part in split_sentences(text, self.fits) if part.strip()]
 
     def trace(
         self,

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from model.checkpoints.chat import read_turns
 from model.checkpoints.devices import freeze_loaded_objects
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
 from model.generation.sampling import Sampling
 from model.interventions import Intervention
 from model.proof.checks import Check, prove
-from model.trace import Trace
+from model.trace import Prompt, Trace, Turn
 from pages.compute.cache import shared_result
 
 MOST_NEW_TOKENS = 60
@@ -38,8 +39,17 @@ class Request:
     interventions: tuple[Intervention, ...] = ()
     continuation: Continuation | None = None
     """None: nothing is written after the text; only a language model writes"""
-    chat: bool = False
-    """whether the source is a message, to be wrapped in the tokenizer's chat template"""
+    chat: str | None = None
+    """of a chat: the turns before `source`, the user's message, as `read_turns` reads them; None: it is a text"""
+
+    @property
+    def prompt(self) -> Prompt:
+        """What the model is given.
+
+        Raises:
+            ValueError: the earlier turns do not begin with a role.
+        """
+        return self.source if self.chat is None else (*read_turns(self.chat), Turn("user", self.source.strip()))
 
 
 def open_translator(checkpoint: str, device: str) -> Translator:
@@ -65,11 +75,10 @@ def run(translator: Translator, request: Request) -> Trace:
     """Decode and trace.
 
     Raises:
-        ValueError: the text is blank or too long; the message says what to do.
+        ValueError: the text is blank or too long, or a chat is refused; the message says what to do.
     """
     written = vars(request.continuation) if request.continuation else {}
-    source = translator.tokenizer.wrap_in_chat(request.source) if request.chat else request.source
-    return translator.trace(source, request.target, request.beam_size, request.interventions, **written)
+    return translator.trace(request.prompt, request.target, request.beam_size, request.interventions, **written)
 
 
 def rerun(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:

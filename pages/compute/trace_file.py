@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from model.checkpoints.chat import write_turns
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import available_devices
 from model.checkpoints.store import CheckpointError, checkpoint_with_hash
@@ -75,12 +76,13 @@ def _requests(trace: Trace, opened: Checkpoint) -> Iterator[Request]:
     source, changes = trace.source, trace.interventions
     if "a language model" in opened.features:
         tokens = trace.streams["decoder"].tokens
-        message = tokens.roles and opened.tokenizer.find_message(source)
         new = len(trace.next_ids) - (tokens.prompt_length or len(trace.next_ids))
         for count in range(max(new - 1, 1), min(new + 1, MOST_NEW_TOKENS) + 1):
             written = Continuation(count)
-            if message:
-                yield Request(message, interventions=changes, continuation=written, chat=True)
+            if tokens.turns:
+                *earlier, message = tokens.turns
+                chat = write_turns(earlier)
+                yield Request(message.text, interventions=changes, continuation=written, chat=chat)
             yield Request(source, interventions=changes, continuation=written)
         yield Request(tokens.text, interventions=changes, continuation=Continuation(0))
         return
@@ -117,8 +119,8 @@ def link_to(file: TraceFile) -> dict[str, str]:
         link["new_tokens"] = str(request.continuation.max_new_tokens)
     if request.target is not None:
         link["typed"] = request.target
-    if request.chat:
-        link["chat"] = "true"
+    if request.chat is not None:
+        link |= {"chat": "true"} | ({"turns": request.chat} if request.chat else {})
     if request.interventions:
         link |= {"kept": "1", "changes": encode(request.interventions)}
     return link

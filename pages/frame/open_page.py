@@ -14,7 +14,7 @@ from model.trace import Trace
 from pages import Page, first_page_for, page_of
 from pages.compute.cache import on_cpu
 from pages.compute.queue import answer_move
-from pages.compute.runs import expected_seconds, open_translator, run
+from pages.compute.runs import Request, expected_seconds, open_translator, run
 from pages.compute.trace_file import named_trace_file, tokens_of
 from pages.compute.view import View
 from pages.frame.changes import show_kept
@@ -48,12 +48,8 @@ def open_page(file: str) -> View:
         _stop(inputs.problem)
     _check_needs(page_of(file), inputs.translator, inputs.begins)
     typed = inputs.request
-    translator = _with_length(inputs.translator, typed.source)
-    reads = "source" if "cross-attention" in translator.features else "text"
-    request = replace(typed, source=_fit(translator, reads, typed.source))
-    if typed.target is not None:
-        request = replace(request, target=_fit(translator, "target", typed.target))
     try:
+        translator, request = _fit_request(inputs.translator, typed)
         trace = run(translator, request)
     except ValueError as error:
         _stop(str(error))
@@ -115,6 +111,22 @@ def choose_checkpoint(checkpoint: str) -> None:
     st.session_state["checkpoint"] = checkpoint
 
 
+def _fit_request(translator: Translator, typed: Request) -> tuple[Translator, Request]:
+    """The request whose texts fit one run of the model, and the model for a run as long as that.
+
+    Raises:
+        ValueError: a chat is refused; it is never cut.
+    """
+    if typed.chat is not None:
+        return _with_length(translator, translator.tokenizer.apply_chat_template(typed.prompt)), typed
+    translator = _with_length(translator, one_line(typed.source))
+    reads = "source" if "cross-attention" in translator.features else "text"
+    request = replace(typed, source=_fit(translator, reads, typed.source))
+    if typed.target is not None:
+        request = replace(request, target=_fit(translator, "target", typed.target))
+    return translator, request
+
+
 def _fit(translator: Translator, name: str, text: str) -> str:
     """The beginning of the text that fits one run; if that is not all, the page says so, calling the text `name`."""
     fitting = translator.truncate(text)
@@ -131,7 +143,7 @@ def _fit(translator: Translator, name: str, text: str) -> str:
 def _with_length(translator: Translator, text: str) -> Translator:
     """The model, for runs as long as the person asked for: a switch offers it where a text is too long for one."""
     most = min(LONG_TRACE_TOKENS, translator.config.max_len)
-    if translator.most_tokens < TRACE_TOKENS or most <= TRACE_TOKENS or translator.truncate(text) == one_line(text):
+    if translator.most_tokens < TRACE_TOKENS or most <= TRACE_TOKENS or translator.fits(text):
         return translator
     seconds = expected_seconds(translator, most)
     return (

@@ -180,22 +180,22 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
     """What the model reads, and what it should write."""
     own = translator is None or OWN_LAYERS in translator.features
     if translator and "a language model" in translator.features:
-        text = text_area(
-            "Text, English" if own else "Text",
-            FIRST_SENTENCE,
-            "source",
-            "Type the beginning of a text",
-            "Continue",
-            help="What the model reads and continues. Enter or the button sends it.",
-        )
-        notes += filter(None, [example_menu(checkpoint)])
-        explained = "The model writes at most this many tokens after the text, each time the most probable one."
-        n = number("New tokens", (0, MOST_NEW_TOKENS), 12, "new_tokens", help=explained)
-        explained = (
-            "The model reads the text as the message of a user, wrapped as in the chats of its training: by the "
-        )
-        explained += "chat template of its tokenizer."
-        chat = translator.tokenizer.chats and toggle("Chat template", "chat", help=explained)
+        typing, below = st.container(), st.container()
+        with below:
+            chat = _chat() if translator.tokenizer.chats else None
+        message = chat is not None
+        with typing:
+            text = text_area(
+                "Message" if message else "Text, English" if own else "Text",
+                FIRST_SENTENCE,
+                "source",
+                "Type what the user says" if message else "Type the beginning of a text",
+                "Send" if message else "Continue",
+                help=f"What the model reads and {'answers' if message else 'continues'}. Enter or the button sends it.",
+            )
+            notes += filter(None, [example_menu(checkpoint)])
+            explained = "The model writes at most this many tokens after the text, each time the most probable one."
+            n = number("New tokens", (0, MOST_NEW_TOKENS), 12, "new_tokens", help=explained)
         return Request(text, continuation=Continuation(n) if n else None, chat=chat)
     if translator and "a masked language model" in translator.features:
         mask, fills = translator.tokenizer.mask_token, LOGITS in translator.features
@@ -223,6 +223,29 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
     notes += filter(None, [example_menu(checkpoint)])
     target, typed = _target(notes, own)
     return Request(source, typed, 1 if target == "greedy" else 4)
+
+
+def _chat() -> str | None:
+    """The earlier turns of a chat as plain text; None where the text is no message of a chat."""
+    explained = (
+        "The model reads the text as the message of a user, written as in the chats of its training: by the chat "
+        "template of its tokenizer."
+    )
+    if not toggle("Chat template", "chat", help=explained):
+        return None
+    with st.expander("Earlier turns", icon=":material/forum:", expanded=bool(st.session_state.get("turns"))):
+        return text_area(
+            "What was said before",
+            "",
+            "turns",
+            "System: You are a pirate.\nUser: Hello!\nAssistant: Ahoy!",
+            "Use them",
+            help=(
+                "Each turn begins on a new line with its role: System:, User: or Assistant:. Further lines belong to "
+                "it. Most templates want the system message first, if there is one, then user and assistant by turns; "
+                "the message above comes last."
+            ),
+        )
 
 
 def _go_to_linked_place() -> None:

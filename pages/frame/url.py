@@ -6,6 +6,7 @@ import streamlit as st
 
 TEXTS = {
     "source",
+    "turns",
     "course",
     "course_title",
     "typed",

@@ -1,16 +1,28 @@
 """Continue a text: how the model writes, and the text's probability."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
 
-from model.trace import Trace
+from model.checkpoints.chat import write_turns
+from model.trace import Trace, Turn
 from pages.compute.runs import run
 from pages.compute.view import View
 from pages.parts.sampling import choose_sampling
 from pages.widgets.controls import choice
 from pages.widgets.glossary import define
+from viz import html
 
+REPLY = "reply"
+"""key of the box below a chat"""
+WHOSE = {
+    "system": "of the system message",
+    "user": "of the user",
+    "assistant": "of the assistant",
+    "template": "of the template",
+    "generation prompt": "of the generation prompt, with which the template begins the answer",
+}
 WAYS = {"greedy": "The most probable token each time", "sample": "Draw each token"}
 
 
@@ -25,15 +37,31 @@ def choose_continuation(view: View) -> View:
     return replace(view, request=request, trace=run(view.translator, request))
 
 
+def show_chat(turns: Sequence[Turn], answer: str) -> None:
+    """The turns of a chat with the model's answer, and a box for what the user says next."""
+    st.html(html.chat([(turn.role, turn.text) for turn in turns], answer))
+    if not answer.strip():
+        st.caption("The model wrote no answer, so there is nothing to reply to.")
+        return
+    with st.container():  # in a container the box stands here, not at the foot of the window
+        st.chat_input("Reply", key=REPLY, on_submit=_reply, args=(turns, answer))
+
+
+def _reply(turns: Sequence[Turn], answer: str) -> None:
+    """Before the next run: what was said so far becomes earlier turns, and the reply the message."""
+    state = st.session_state
+    state["turns"] = write_turns((*turns, Turn("assistant", answer.strip())))
+    state["source"] = state[REPLY]
+
+
 def say_probability(trace: Trace) -> None:
     """log p of the text and of its continuation, in nats, and the model's surprise a token."""
     n_given = trace.first_written
-    if roles := next(iter(trace.streams.values())).tokens.roles:
-        counts = {role: roles.count(role) for role in ("template", "user", "assistant")}
+    if roles := trace.streams["decoder"].tokens.roles:
+        counts = [f"{roles.count(role)} {whose}" for role, whose in WHOSE.items() if role in roles]
         st.caption(
-            f"The chat template of the tokenizer wraps the message: of the {len(roles)} tokens that the model reads, "
-            f"{counts['user']} are the user's, {counts['assistant']} the assistant's, and {counts['template']} the "
-            "template's. **Tokens and embeddings** says whose each one is."
+            f"The chat template of the tokenizer makes one text of the turns. The model reads {len(roles)} tokens: "
+            f"{', '.join(counts)}. **Tokens and embeddings** says whose each one is."
         )
     logs = trace.target_log_probabilities
     given = f", {-logs[:n_given].mean():.2f} a token" if n_given else ", because no token comes before the first"

@@ -70,14 +70,14 @@ def snippet(view: View, calls: Calls, about: str) -> str:
         f"translator = load_checkpoint({trace.checkpoint!r}, {trace.device!r})",
         f"assert translator.hash == {trace.checkpoint_hash!r}, 'other weights'",
         "",
-        f"source = {trace.source!r}",
+        *([f"source = {trace.prompt!r}"] if isinstance(trace.prompt, str) else _tuple("source", trace.prompt)),
         f"target = {request.target!r}" + ("  # the model decodes its own" if request.target is None else ""),
         *_tuple("interventions", request.interventions),
         f"{program.first} = translator.trace(source, target, {request.beam_size}, interventions{written})",
     ]
     if changes:
         run += [*_tuple("changes", changes), "trace = translator.rerun(before, (*interventions, *changes))"]
-    program.find_imports(trace.interventions)
+    program.find_imports((trace.interventions, trace.prompt))
     return "\n".join(
         [
             *(f"# {line}" for line in _printable(about)),
@@ -164,14 +164,14 @@ class _Program:
     def _run(self, trace: Trace) -> str:
         """A run other than the view's: its name, after lines that repeat it on the same tokens."""
         request, own = self.view.request, self.view.trace
-        same = (trace.checkpoint_hash, trace.source, trace.next_ids) == (own.checkpoint_hash, own.source, own.next_ids)
+        same = (trace.checkpoint_hash, trace.prompt, trace.next_ids) == (own.checkpoint_hash, own.prompt, own.next_ids)
         if same and trace.interventions in (request.interventions, own.interventions):
             return self.first if trace.interventions == request.interventions else "trace"
         name, model = f"run_{len(self.names)}", "translator"
         if trace.checkpoint_hash != own.checkpoint_hash:
             model = f"load_checkpoint({trace.checkpoint!r}, {trace.device!r})"
-        self.find_imports(trace.interventions)
-        self.steps.append(f"{name} = {model}.trace_ids({trace.source!r}, {trace.next_ids}, {trace.interventions!r})")
+        self.find_imports((trace.interventions, trace.prompt))
+        self.steps.append(f"{name} = {model}.trace_ids({trace.prompt!r}, {trace.next_ids}, {trace.interventions!r})")
         if trace.checkpoint_hash != own.checkpoint_hash:
             self.steps.append(f"assert {name}.checkpoint_hash == {trace.checkpoint_hash!r}, 'other weights'")
         self.names[id(trace)] = name

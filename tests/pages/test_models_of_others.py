@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from model.analysis.sayings import untrained_evenness
+from model.checkpoints.chat import write_turns
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from model.interventions import AttentionTemperature
+from model.trace import Turn
 from pages import PAGES
 from pages.compute.trace_file import TRACE_VARIABLE, link_to, open_trace_file
 from pages.frame import command_line
@@ -178,8 +180,8 @@ def test_each_token_of_a_pair_says_which_sentence_it_is_of(models, open_app, mon
 
 
 @pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.path)
-def test_a_message_is_wrapped_in_the_chat_template_on_every_page(page, models, open_model_page):
-    app = open_model_page(page.path, "Chat", chat="true", new_tokens="4")
+def test_a_chat_is_shown_on_every_page(page, models, open_model_page):
+    app = open_model_page(page.path, "Chat", chat="true", turns="User: Hi\nAssistant: Ja.", new_tokens="4")
     assert not app.exception
     missing = set(page.needs) - load_checkpoint(models["Chat"], "cpu").features
     assert holds(app) == (0 if missing else 3)
@@ -190,27 +192,62 @@ def test_a_switch_wraps_a_message_in_the_chat_template(models, open_model_page):
     assert "chat template" not in words(app)
     app.toggle(key="chat").set_value(True).run()
     assert not app.exception
-    tokenizer = load_checkpoint(models["Chat"], "cpu").tokenizer
-    chat = tokenizer.describe_chat(tokenizer.wrap_in_chat(SENTENCE))
+    assert app.button(key="source-send").label == "Send"
+    chat = load_checkpoint(models["Chat"], "cpu").tokenizer.describe_chat((Turn("user", SENTENCE),))
     counts = {role: chat.roles.count(role) for role in ("template", "user")}
-    assert f"{counts['user']} are the user's, 4 the assistant's, and {counts['template']} the template's" in words(app)
+    assert f"{counts['user']} of the user, 4 of the assistant, {counts['template']} of the template" in words(app)
     # Where there is no template, there is no switch, and a link cannot ask for one.
     app = open_model_page("pages/continue_text.py", "Llama, grouped", chat="true")
     assert not app.exception
     assert not [toggle for toggle in app.toggle if toggle.key == "chat"]
     assert "chat template" not in words(app)
     app = open_model_page("pages/continue_text.py", "Chat", chat="true", source=" ")
-    assert "The text is empty" in said(app)
+    assert "The message is empty" in said(app)
+
+
+def test_a_reply_makes_the_answer_an_earlier_turn(models, open_model_page):
+    app = open_model_page("pages/continue_text.py", "Chat", chat="true", new_tokens="4", source="Hello!")
+    answer = load_checkpoint(models["Chat"], "cpu").trace((Turn("user", "Hello!"),), max_new_tokens=4).written
+    app.chat_input(key="reply").set_value("And you?\nSay.").run()
+    assert not app.exception
+    assert app.text_area(key="turns").value == write_turns((Turn("user", "Hello!"), Turn("assistant", answer.strip())))
+    assert app.query_params["turns"] == app.text_area(key="turns").value
+    assert app.text_area(key="source").value == "And you?\nSay."
+    page = words(app)
+    assert page.index("Hello!") < page.index(answer.strip()) < page.index("And you?")
+    assert holds(app) == 3
+
+
+@pytest.mark.parametrize(
+    ("turns", "sentence"),
+    [
+        ("Hello", "Each of the earlier turns begins on a new line with who said it"),
+        ("User: Hi\nAssistant:", "Turn 1 of the chat, assistant, is empty"),
+        ("System: " + "word " * 300, "tokens; at most 64 fit"),
+        ("User: " + "9" * 400, "tokens; at most 64 fit"),
+    ],
+)
+def test_turns_that_a_link_gets_wrong_are_answered_by_a_sentence(turns, sentence, open_model_page):
+    app = open_model_page("pages/continue_text.py", "Chat", chat="true", turns=turns)
+    assert not app.exception
+    assert sentence in said(app)
 
 
 def test_each_token_of_a_chat_says_its_role(open_model_page):
     app = open_model_page(
-        "pages/tokens_and_embeddings.py", "Chat", chat="true", new_tokens="4", tokens_tab="Pieces and bytes"
+        "pages/tokens_and_embeddings.py",
+        "Chat",
+        chat="true",
+        turns="System: Go.",
+        source="A dog.",
+        new_tokens="4",
+        tokens_tab="Pieces and bytes",
     )
     assert not app.exception
     table = app.dataframe[0].value
     assert table["part of"].tolist()[0] == "template"
-    assert table["part of"].tolist()[-4:] == ["assistant"] * 4
+    assert table["part of"].tolist()[-5:] == ["generation prompt", *["assistant"] * 4]
+    assert "system" in table["part of"].tolist()
     at = table["token"].tolist().index("<|user|>")
     assert table["part of"].tolist()[at : at + 3] == ["template", "template", "user"]
     assert table["kind"].tolist()[at] == "special token"
@@ -219,10 +256,10 @@ def test_each_token_of_a_chat_says_its_role(open_model_page):
 def test_the_file_of_a_chat_is_asked_for_as_a_chat(models, open_app, tmp_path, monkeypatch):
     monkeypatch.setenv(MODELS_VARIABLE, models["Chat"])
     opened = load_checkpoint(models["Chat"], "cpu")
-    opened.trace(opened.tokenizer.wrap_in_chat("A dog runs."), max_new_tokens=4).save(tmp_path / "chat.npz")
+    opened.trace((Turn("system", "Go."), Turn("user", "A dog runs.")), max_new_tokens=4).save(tmp_path / "chat.npz")
     file = open_trace_file(str(tmp_path / "chat.npz"))
-    assert (file.request.source, file.request.chat) == ("A dog runs.", True)
-    assert link_to(file)["chat"] == "true"
+    assert (file.request.source, file.request.chat) == ("A dog runs.", "System: Go.")
+    assert (link_to(file)["chat"], link_to(file)["turns"]) == ("true", "System: Go.")
     monkeypatch.setenv(TRACE_VARIABLE, str(tmp_path / "chat.npz"))
     app = open_app()
     assert not app.exception

@@ -29,7 +29,7 @@ from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.translator import Translator
 from model.generation.search import Hypothesis, hypothesis
 from model.interventions import Intervention, applied
-from model.trace import Array, Norm, StackName, Stream, Tokens, Trace
+from model.trace import Array, Norm, Prompt, StackName, Stream, Tokens, Trace
 
 
 @dataclass(frozen=True)
@@ -147,15 +147,28 @@ class ForeignLanguageModel(ForeignCheckpoint, LanguageModel):
         end = self.tokenizer.end
         return 0 if end is None else end
 
-    def _read(self, text: str, what: str = "text") -> list[int]:
+    def _read(self, text: Prompt, what: str = "text") -> list[int]:
+        if not isinstance(text, str):
+            # The template has written the special tokens already.
+            return Checkpoint._ids(self, self.tokenizer.apply_chat_template(text), "chat")
         ids = self._ids(text, what)
         return ids[:-1] if len(ids) > 1 and ids[-1] == self.tokenizer.end else ids
 
-    def trace_ids(self, source: str, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
+    def _read_both(self, source: Prompt, target: str) -> list[int]:
+        if isinstance(source, str):
+            return super()._read_both(source, target)
+        ids = [*self._read(source), *self.tokenizer.encode(target)]
+        if len(ids) + 1 > self.token_limit:
+            raise ValueError(f"The chat has {len(ids) + 1:,} tokens; at most {self.token_limit} fit. Shorten it.")
+        return ids
+
+    def trace_ids(self, source: Prompt, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
         """As of every language model; the tokens of a chat know their roles."""
-        prompt = self.tokenizer.describe_chat(source)
-        if prompt is None or prompt.ids[1:] != tuple(next_ids[: len(prompt) - 1]):
+        if isinstance(source, str):
             return super().trace_ids(source, next_ids, interventions)
+        prompt = self.tokenizer.describe_chat(source)
+        if prompt.ids[1 : len(next_ids) + 1] != tuple(next_ids[: len(prompt) - 1]):
+            raise ValueError("The tokens do not begin with those of the chat.")
         written = self.tokenizer.describe(next_ids[len(prompt) - 1 :])
         chat = _append(prompt, replace(written, roles=("assistant",) * len(written)))
         reads = replace(chat.between(0, len(next_ids)), prompt_length=len(prompt))

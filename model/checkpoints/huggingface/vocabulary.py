@@ -14,7 +14,8 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
-from model.trace import Tokens
+from model.checkpoints.chat import FilledTemplate, fill_in_template, has_chat_template
+from model.trace import Tokens, Turn
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _REPLACEMENT = "\ufffd"
@@ -36,7 +37,8 @@ class Vocabulary:
         self._spelling = _spelling(tokenizer) if tokenizer else ""
         self.separator = _separator(tokenizer) if tokenizer and token_types else None
         """id of the token between two texts, where the model has `token_types` and the tokenizer numbers them so"""
-        self._chat_frame = _chat_frame(tokenizer) if self._spelling and getattr(tokenizer, "is_fast", False) else None
+        self.chats = bool(self._spelling) and getattr(tokenizer, "is_fast", False) and has_chat_template(tokenizer)
+        """whether the turns of a chat can be written as in the chats that the model was trained on"""
 
     def __len__(self) -> int:
         return self._size
@@ -86,8 +88,6 @@ class Vocabulary:
         """
         if self._tokenizer is None:
             return _ids_in(text, self._size)
-        if not target and self._places_in_chat(text):
-            return self.encode(text)  # its template has them already
         return list(self._tokenizer(text_target=text if target else None, text=None if target else text)["input_ids"])
 
     def encode(self, text: str) -> list[int]:
@@ -128,45 +128,26 @@ class Vocabulary:
             for i, piece in zip(ids, pieces, strict=True)
         ]
 
-    @property
-    def chats(self) -> bool:
-        """Whether a message can be wrapped as in the chats that the model was trained on."""
-        return self._chat_frame is not None
-
-    def wrap_in_chat(self, message: str) -> str:
-        """The text that a chat model reads: `message` as the user's, in the tokenizer's chat template, up to where the
-        assistant's answer begins. A blank message stays blank.
+    def apply_chat_template(self, turns: Sequence[Turn]) -> str:
+        """The text that a chat model reads: the turns in its template, up to where the assistant's answer begins.
 
         Raises:
-            ValueError: the tokenizer has no chat template, or one that cannot be used.
+            ValueError: there is no template that can be used, it refuses the turns, or one of them is empty.
         """
-        if self._chat_frame is None:
-            raise ValueError("The tokenizer of this model has no chat template that can be used.")
-        before, after = self._chat_frame
-        return before + message.strip() + after if message.strip() else ""
+        return self._fill_in(turns).text
 
-    def find_message(self, text: str) -> str | None:
-        """The message that `wrap_in_chat` wrapped; None: the text does not begin as such a chat."""
-        places = self._places_in_chat(text)
-        return text[slice(*places)] if places else None
-
-    def _places_in_chat(self, text: str) -> tuple[int, int] | None:
-        """Where the user's message begins and ends in a chat."""
-        if self._chat_frame is None:
-            return None
-        before, after = self._chat_frame
-        end = text.find(after, len(before)) if text.startswith(before) else -1
-        return None if end < 0 else (len(before), end)
-
-    def describe_chat(self, prompt: str) -> Tokens | None:
-        """The tokens of what `wrap_in_chat` gave, each with its role: template or user; None of another text."""
-        places = self._places_in_chat(prompt)
-        if places is None:
-            return None
-        found = self._tokenizer(prompt, add_special_tokens=False, return_offsets_mapping=True)
+    def describe_chat(self, turns: Sequence[Turn]) -> Tokens:
+        """The tokens of what `apply_chat_template` gives, each with its role; raises as it does."""
+        chat = self._fill_in(turns)
+        found = self._tokenizer(chat.text, add_special_tokens=False, return_offsets_mapping=True)
         spans = [tuple(span) for span in found["offset_mapping"]]
-        roles = tuple("user" if places[0] <= start < places[1] else "template" for start, _ in spans)
-        return replace(self._label_all(list(found["input_ids"]), prompt, spans), roles=roles)
+        tokens = self._label_all(list(found["input_ids"]), chat.text, spans)
+        return replace(tokens, roles=tuple(chat.role_at(*span) for span in spans), turns=tuple(turns))
+
+    def _fill_in(self, turns: Sequence[Turn]) -> FilledTemplate:
+        if not self.chats:
+            raise ValueError("The tokenizer of this model has no chat template that can be used.")
+        return fill_in_template(self._tokenizer, turns)
 
     def describe(self, ids: Sequence[int], text: str | None = None) -> Tokens:
         """The tokens `ids` of `text` (None: of what they decode to), with the place of each in it."""
@@ -239,26 +220,6 @@ def _separator(tokenizer: object) -> int | None:
     joined = tokenizer("a", "b", return_token_type_ids=True)
     found = number_segments(torch.tensor(joined["input_ids"]), separator).tolist()
     return separator if any(found) and found == list(joined["token_type_ids"]) else None
-
-
-def _chat_frame(tokenizer: object) -> tuple[str, str] | None:
-    """What the chat template writes before and after a user's message, up to where the answer begins; None: there is no
-    template, or it does more with the message than to put it there."""
-    if not getattr(tokenizer, "chat_template", None):
-        return None
-
-    def render(message: str) -> str:
-        chat = [{"role": "user", "content": message}]
-        return tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-
-    probe, other = "a message of nobody", "another one, 2 \u00d7 longer"
-    try:
-        before, *rest = render(probe).split(probe)
-        if len(rest) == 1 and render(other) == before + other + rest[0] and before + rest[0]:
-            return before, rest[0]
-    except Exception:  # a template is a program of others, and may raise anything
-        return None
-    return None
 
 
 def _special_ids(tokenizer: object) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""A message in a chat template: the tokens that transformers gives, each with its role."""
+"""A chat in a chat template: the tokens that transformers gives, each with its role."""
 
 from pathlib import Path
 
@@ -11,10 +11,16 @@ from model.checkpoints.huggingface import open_model
 from model.checkpoints.huggingface.opened import ForeignLanguageModel
 from model.interventions import AttentionTemperature
 from model.proof.checks import prove
-from model.trace import Trace
+from model.trace import Trace, Turn
 from tests.model.checkpoints.huggingface.folders import byte_level_tokenizer, save_chat_model, save_family
 
 MESSAGE = "  Does the dog 🤖 run?\nOr sit? "
+CHAT = (
+    Turn("system", "Go."),
+    Turn("user", "Hi<|end|>"),
+    Turn("assistant", "Ja."),
+    Turn("user", MESSAGE),
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +35,11 @@ def opened(folder: Path) -> ForeignLanguageModel:
 
 @pytest.fixture(scope="module")
 def trace(opened: ForeignLanguageModel) -> Trace:
-    return opened.trace(opened.tokenizer.wrap_in_chat(MESSAGE), max_new_tokens=6)
+    return opened.trace(CHAT, max_new_tokens=6)
 
 
 def prompt_ids(folder: Path) -> list[int]:
-    chat = [{"role": "user", "content": MESSAGE}]
+    chat = [{"role": turn.role, "content": turn.text} for turn in CHAT]
     return AutoTokenizer.from_pretrained(folder).apply_chat_template(chat, add_generation_prompt=True)["input_ids"]
 
 
@@ -49,18 +55,29 @@ def test_the_model_reads_and_writes_what_it_does_in_transformers(folder: Path, t
 
 def test_each_token_has_its_role(opened: ForeignLanguageModel, trace: Trace) -> None:
     tokens = trace.streams["decoder"].tokens
-    said = dict.fromkeys(("template", "user", "assistant"), "")
+    said: list[tuple[str, str]] = []
     for span, role in dict.fromkeys(
         zip(tokens.spans, tokens.roles, strict=True)
     ):  # bytes of one character share a span
-        said[role] += tokens.text[slice(*span)]
-    assert said["user"] == MESSAGE.strip()
-    assert said["template"] == "<s><|system|>You help.<|end|><|user|>\n<|end|><|assistant|>\n"
-    assert tokens.roles.count("assistant") == len(tokens) - tokens.prompt_length == 6
-    assert tokens.roles[: tokens.prompt_length].count("assistant") == 0
-    assert trace.source == opened.tokenizer.wrap_in_chat(MESSAGE)
+        if not said or said[-1][0] != role:
+            said.append((role, ""))
+        said[-1] = (role, said[-1][1] + tokens.text[slice(*span)])
+    assert said == [
+        ("template", "<s><|system|>You help.<|end|><|system|>\n"),
+        ("system", "Go."),
+        ("template", "<|end|><|user|>\n"),
+        ("user", "Hi<|end|>"),
+        ("template", "<|end|><|assistant|>\n"),
+        ("assistant", "Ja."),
+        ("template", "<|end|><|user|>\n"),
+        ("user", MESSAGE.strip()),
+        ("template", "<|end|>"),
+        ("generation prompt", "<|assistant|>\n"),
+        ("assistant", trace.written),
+    ]
+    assert trace.source == opened.tokenizer.apply_chat_template(CHAT)
     assert trace.translation == trace.source + trace.written
-    assert opened.tokenizer.find_message(trace.source) == MESSAGE.strip()
+    assert trace.prompt == CHAT
     special = {label for label, mark in zip(tokens.labels, tokens.special, strict=True) if mark}
     assert special == {"<s>", "<|system|>", "<|user|>", "<|end|>", "<|assistant|>"}
     assert not any("\ufffd" in label for label in tokens.labels)
@@ -75,7 +92,7 @@ def test_a_chat_is_run_again_with_a_change_and_its_roles(opened: ForeignLanguage
 
 
 def test_a_target_of_the_persons_own_is_the_assistants(opened: ForeignLanguageModel) -> None:
-    trace = opened.trace(opened.tokenizer.wrap_in_chat("Hello"), " A dog runs.")
+    trace = opened.trace((Turn("user", "Hello"),), " A dog runs.")
     tokens = trace.streams["decoder"].tokens
     answer = [i for i, role in zip(tokens.ids, tokens.roles, strict=True) if role == "assistant"]
     assert opened.tokenizer.decode(answer) == " A dog runs."
@@ -85,9 +102,8 @@ def test_a_text_without_the_template_has_no_roles(opened: ForeignLanguageModel) 
     tokens = opened.trace("A dog").streams["decoder"].tokens
     assert tokens.roles is None
     assert tokens.labels[0] == "<s>"
-    assert opened.tokenizer.wrap_in_chat(" \n") == ""
-    with pytest.raises(ValueError, match="empty"):
-        opened.trace(opened.tokenizer.wrap_in_chat(" "))
+    with pytest.raises(ValueError, match="The message is empty"):
+        opened.trace((Turn("user", " "),))
 
 
 @pytest.mark.parametrize(
@@ -108,5 +124,5 @@ def test_a_template_that_does_not_just_wrap_is_not_offered(template: str | None,
     opened = open_model(folder)
     assert not opened.tokenizer.chats
     with pytest.raises(ValueError, match="no chat template that can be used"):
-        opened.tokenizer.wrap_in_chat("Hello")
+        opened.trace((Turn("user", "Hello"),))
     assert opened.trace("A dog").streams["decoder"].tokens.roles is None

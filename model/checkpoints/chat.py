@@ -1,0 +1,125 @@
+"""Chats: turns as a person types them, and the text that a tokenizer's chat template makes of them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from model.generation.long_text import one_line
+from model.trace import Turn
+
+ROLES = ("system", "user", "assistant")
+INDENT = "  "
+"""before each further line of a turn, so that none of them can be taken for the beginning of another turn"""
+MOST_QUOTED = 200
+"""characters of what a template says when it refuses"""
+
+_TURN = re.compile(rf"({'|'.join(ROLES)}):", re.IGNORECASE)
+
+
+def read_turns(text: str) -> tuple[Turn, ...]:
+    """Turns from plain text, as `write_turns` writes it; blank text has none.
+
+    Raises:
+        ValueError: the text does not begin with a role.
+    """
+    turns: list[Turn] = []
+    for line in text.strip().split("\n") if text.strip() else ():
+        if found := _TURN.match(line):
+            turns.append(Turn(found[1].lower(), line[found.end() :].lstrip()))
+        elif turns:
+            turns[-1] = replace(turns[-1], text=f"{turns[-1].text}\n{line.removeprefix(INDENT)}")
+        else:
+            raise ValueError(
+                "Each of the earlier turns begins on a new line with who said it: System:, User: or Assistant:."
+            )
+    return tuple(replace(turn, text=turn.text.strip()) for turn in turns)
+
+
+def write_turns(turns: Sequence[Turn]) -> str:
+    """Turns as plain text: `User: Hello!`, further lines of a turn indented."""
+    return "\n".join(f"{turn.role.capitalize()}: " + f"\n{INDENT}".join(turn.text.split("\n")) for turn in turns)
+
+
+@dataclass(frozen=True)
+class FilledTemplate:
+    """A chat as one text."""
+
+    text: str
+    parts: tuple[tuple[int, int, str], ...]
+    """first character, the one after the last, and role of each turn and of the generation prompt, in their order"""
+
+    def role_at(self, start: int, end: int) -> str:
+        """The role of a token that covers these characters; one that a turn shares with the template is the turn's."""
+        last = max(end, start + 1)
+        return next((role for first, after, role in self.parts if start < after and first < last), "template")
+
+
+def fill_in_template(tokenizer: object, turns: Sequence[Turn]) -> FilledTemplate:
+    """What the chat template of a transformers tokenizer makes of the turns, up to where the answer begins.
+
+    Where each turn stands is found by filling in other words, between which the template's own remain.
+
+    Raises:
+        ValueError: a turn is empty, the last one is not the user's, or the template refuses them; the sentence says so.
+    """
+    turns = [replace(turn, text=turn.text.strip()) for turn in turns]
+    _check(turns)
+    text = _render(tokenizer, turns)
+    probes = {f"words {number} of nobody": turn for number, turn in enumerate(turns)}
+    filled = _render(tokenizer, [Turn(turn.role, probe) for probe, turn in probes.items()])
+    places = sorted((filled.find(probe), probe) for probe in probes)
+    if any(filled.count(probe) != 1 for probe in probes):
+        raise ValueError("The chat template of this model repeats a turn, changes it or leaves it out.")
+    ends = [place + len(probe) for place, probe in places]
+    frames = [filled[end:following] for end, (following, _) in zip(ends, [*places[1:], (None, "")], strict=True)]
+    parts, at = [], places[0][0]
+    for (_, probe), frame in zip(places, frames, strict=True):
+        turn = probes[probe]
+        # A template may shorten a turn, such as by what an assistant thought before its answer.
+        if text.startswith(turn.text + frame, at):
+            end = at + len(turn.text)
+        elif not frame or (end := text.find(frame, at)) < 0:
+            break
+        parts.append((at, end, turn.role))
+        at = end + len(frame)
+    if at != len(text) or len(parts) < len(turns) or text[: places[0][0]] != filled[: places[0][0]]:
+        raise ValueError("Where each turn stands in the chat template of this model could not be told.")
+    bare = _render(tokenizer, turns, answers=False)
+    if text.startswith(bare) and text != bare:
+        parts.append((max(len(bare), parts[-1][1]), len(text), "generation prompt"))
+    return FilledTemplate(text, tuple(parts))
+
+
+def has_chat_template(tokenizer: object) -> bool:
+    """Whether there is a template that writes more than the message of a user, and leaves that as it is."""
+    if not getattr(tokenizer, "chat_template", None):
+        return False
+    message = Turn("user", "another one, 2 \u00d7 longer")
+    try:
+        filled = fill_in_template(tokenizer, [message])
+    except ValueError:
+        return False
+    (start, end, _), *_ = filled.parts
+    return filled.text[start:end] == message.text != filled.text
+
+
+def _check(turns: Sequence[Turn]) -> None:
+    for turn in turns:
+        if turn.role not in ROLES:
+            raise ValueError(f"The role of a turn is {', '.join(ROLES[:-1])} or {ROLES[-1]}, not {turn.role!r}.")
+    if not turns or turns[-1].role != "user":
+        raise ValueError("A chat ends with what the user says, which the model answers.")
+    if not turns[-1].text:
+        raise ValueError("The message is empty: there is nothing to answer. Type at least one word.")
+    for number, turn in enumerate(turns):
+        if not turn.text:
+            raise ValueError(f"Turn {number} of the chat, {turn.role}, is empty: write what was said, or remove it.")
+
+
+def _render(tokenizer: object, turns: Sequence[Turn], answers: bool = True) -> str:
+    chat = [{"role": turn.role, "content": turn.text} for turn in turns]
+    try:
+        return tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=answers)
+    except Exception as error:  # a template is a program of others, and may raise anything
+        said = one_line(str(error))[:MOST_QUOTED]
+        raise ValueError(f"The chat template of this model refuses these turns: {said}") from error
