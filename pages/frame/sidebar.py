@@ -233,13 +233,15 @@ def _chat() -> str | None:
     )
     if not toggle("Chat template", "chat", help=explained):
         return None
-    with st.expander("Earlier turns", icon=":material/forum:", expanded=bool(st.session_state.get("turns"))):
+    asked = st.session_state.get("turns", st.query_params.get("turns"))
+    with st.expander("Earlier turns", icon=":material/forum:", expanded=bool(asked)):
         return text_area(
             "What was said before",
             "",
             "turns",
             "System: You are a pirate.\nUser: Hello!\nAssistant: Ahoy!",
             "Use them",
+            height=200,
             help=(
                 "Each turn begins on a new line with its role: System:, User: or Assistant:. Further lines belong to "
                 "it. Most templates want the system message first, if there is one, then user and assistant by turns; "

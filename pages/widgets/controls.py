@@ -233,7 +233,7 @@ def text_area(label: str, default: str, key: str, placeholder: str, button: str,
         state[key] = state[key]
     state[unlinked] = not fits
     register(key, default)
-    options |= {"height": 100, "placeholder": placeholder}
+    options = {"height": 100, "placeholder": placeholder} | options
     typed = st.text_area(label, default, key=key, **_keep(fits), **options) or ""
     st.button(button, key=f"{key}-send", type="primary", icon=":material/keyboard_return:")
     return typed

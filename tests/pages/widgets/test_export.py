@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 import pytest
 
 from model.checkpoints.store import MODELS_VARIABLE
+from tests.model.checkpoints.huggingface.folders import save_chat_model
 from tests.pages.figures import figure, numbers, tabs_of
 from tests.pages.test_pages import WITH_NUMBERS
 from viz.drawing import Drawing
@@ -332,6 +333,19 @@ def test_the_python_computes_the_arrays_of_the_file_in_the_other_families(
     for title, program in programs.items():
         (file,) = [file for file in files if file.startswith(f"{title}-") and file.endswith(".npz")]
         assert_equal_to_file(program, files[file])
+
+
+def test_the_python_of_a_chat_computes_the_arrays_of_its_file(
+    open_app: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]
+) -> None:
+    checkpoint = str(save_chat_model(tmp_path / "chat"))
+    monkeypatch.setenv(MODELS_VARIABLE, checkpoint)
+    chat = {"chat": "true", "turns": "System: Go.\nUser: Hi'\"\n  there\nAssistant: Ja."}
+    app = open_app("pages/continue_text.py", checkpoint=checkpoint, source="Two dogs.", new_tokens="4", **chat)
+    assert not app.exception
+    (program,) = programs_of(app).values()
+    assert "Turn(role='system', text='Go.')" in program
+    assert_equal_to_file(program, next(content for name, content in files.items() if name.endswith(".npz")))
 
 
 @pytest.mark.parametrize("tab", ["Rotation of q and k", "Distance", "Wavelengths"])
