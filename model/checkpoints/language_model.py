@@ -56,7 +56,7 @@ class LanguageModel(Checkpoint):
         continued = []
         for text in texts:
             prompt = self._read(text) if text.strip() else self._read_nothing()
-            written = self._write(prompt, max_new_tokens, sampling, numbers, interventions)
+            written, _ = self._write(prompt, max_new_tokens, sampling, numbers, interventions)
             continued.append(self.tokenizer.decode([*prompt, *written]))
         return continued
 
@@ -95,13 +95,14 @@ class LanguageModel(Checkpoint):
         """
         del beam_size
         if target is not None:
-            ids = self._read_both(source, target)
+            ids, end = self._read_both(source, target), self._end
         else:
             prompt = self._read(source)
             room = min(max_new_tokens, self.token_limit - len(prompt))
             numbers = torch.Generator().manual_seed(seed)
-            ids = [*prompt, *self._write(prompt, room, sampling, numbers, interventions)]
-        return self.trace_ids(source, (*ids[1:], self._end), interventions)
+            written, end = self._write(prompt, room, sampling, numbers, interventions)
+            ids = [*prompt, *written]
+        return self.trace_ids(source, (*ids[1:], end), interventions)
 
     def trace_ids(self, source: str, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
         """The run on a finished text given as token ids, its end token included; it begins with `source`."""
@@ -135,8 +136,9 @@ class LanguageModel(Checkpoint):
         sampling: Sampling | None,
         numbers: torch.Generator,
         interventions: Sequence[Intervention],
-    ) -> list[int]:
-        """Ids of what follows `prompt`, without </s>; without `sampling` the most probable token each time."""
+    ) -> tuple[list[int], int]:
+        """Ids of what follows `prompt`, and the id of the token that ends it or that would; without `sampling` the most
+        probable token each time."""
         written: list[int] = []
         with applied(self.model, interventions):
             cached, make = all(change.position_free for change in interventions), steps_of(self.model)
@@ -146,8 +148,8 @@ class LanguageModel(Checkpoint):
                 token = (
                     allowed.argmax(-1) if sampling is None else draw(sampling_distribution(allowed, sampling), numbers)
                 )
-                if token.item() == steps.end:
-                    break
+                if token.item() in steps.ends:
+                    return written, int(token)
                 written.append(int(token))
                 steps.extend(token.to(logits.device))
-        return written
+        return written, self._end

@@ -98,7 +98,7 @@ def sample(
         after = sampling_distribution(steps.rule_out(logits), sampling)
         tokens = draw(after, generator)
         yield SampleStep(tokens.numpy(), alive.numpy(), before.cpu().numpy(), after.cpu().numpy())
-        alive = alive & torch.tensor([token != steps.end for token in tokens.tolist()])
+        alive = alive & torch.tensor([token not in steps.ends for token in tokens.tolist()])
         if not alive.any():
             return
         steps.extend(tokens.to(logits.device))

@@ -50,13 +50,13 @@ def greedy(
         totals.append(totals[-1] + best)
         steps.extend(tokens)
         length = steps.written.shape[1]
-        unfinished -= {row for row, token in enumerate(tokens.tolist()) if token == steps.end or length >= limits[row]}
+        unfinished -= {row for row, token in enumerate(tokens.tolist()) if token in steps.ends or length >= limits[row]}
         if not unfinished:
             break
     found = []
     rows = zip(steps.written.tolist(), torch.stack(totals, dim=1).tolist(), limits, strict=True)
     for tokens, row_totals, limit in rows:
-        length = min(tokens.index(steps.end) + 1 if steps.end in tokens else limit, limit)
+        length = next((n for n, token in enumerate(tokens[:limit], 1) if token in steps.ends), limit)
         found.append(hypothesis(tokens[:length], row_totals[length - len(prefix)], alpha=0.0))
     return found
 
@@ -145,7 +145,7 @@ def beam_steps(
         extended = zip(rows.tolist(), tokens.tolist(), values.tolist(), strict=True)
         for sentence, columns in zip(list(missing), extended, strict=True):
             ended = length >= limits[sentence]
-            candidates[sentence] = _decide(columns, missing[sentence], beam_size, steps.end, ended)
+            candidates[sentence] = _decide(columns, missing[sentence], beam_size, steps.ends, ended)
             missing[sentence] -= sum(candidate.fate == "finished" for candidate in candidates[sentence])
             if kept := [candidate for candidate in candidates[sentence] if candidate.fate == "kept"]:
                 # A tiny vocabulary may leave fewer than beam_size: fill up with rows that cannot win.
@@ -162,7 +162,7 @@ def beam_steps(
 
 
 def _decide(
-    columns: tuple[list, ...], missing: int, beam_size: int, end: int | None, at_limit: bool
+    columns: tuple[list, ...], missing: int, beam_size: int, ends: frozenset[int], at_limit: bool
 ) -> list[Candidate]:
     """What becomes of one sentence's candidates: lists of rows, tokens and log-probabilities, best first.
 
@@ -173,7 +173,7 @@ def _decide(
     for rank, (row, token, log_probability) in enumerate(zip(*columns, strict=True)):
         if log_probability == -torch.inf:
             break
-        if token == end:
+        if token in ends:
             fate = "finished" if rank < beam_size else "pruned"
         else:
             n_growing += 1

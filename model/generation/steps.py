@@ -83,9 +83,9 @@ class Steps(Iterator[Tensor]):
             self._cache = model.new_cache() if use_cache else None
 
     @property
-    def end(self) -> int | None:
-        """Id of the token that ends a text."""
-        return self.model.end
+    def ends(self) -> frozenset[int]:
+        """Ids of the tokens that end a text."""
+        return self.model.ends
 
     @property
     def written(self) -> Tensor:
@@ -136,10 +136,10 @@ class Steps(Iterator[Tensor]):
         return self._bar(logits.log_softmax(dim=-1))
 
     def rule_out(self, logits: Tensor, end: bool = False) -> Tensor:
-        """A copy of the logits with -inf for tokens that are never written, and on request for the end token."""
+        """A copy of the logits with -inf for tokens that are never written, and on request for end tokens."""
         found = self._bar(logits.clone())
-        if end and self.end is not None:
-            found[..., self.end] = -torch.inf
+        if end:
+            found[..., list(self.ends)] = -torch.inf
         return found
 
     def _bar(self, scores: Tensor) -> Tensor:

@@ -37,8 +37,8 @@ class Network(nn.Module):
 
     output: nn.Linear
     """(d_model -> vocabulary)"""
-    end: int | None = EOS
-    """id of the token that ends a text; None: none does"""
+    ends: frozenset[int] = frozenset({EOS})
+    """ids of the tokens that end a text"""
     barred: slice | list[int] = slice(EOS)
     """ids of tokens that are never written: <pad>, <unk> and <s>"""
 

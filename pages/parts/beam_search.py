@@ -160,8 +160,8 @@ def _verdict(view: View, tree: BeamTree, best: tuple[int, ...], alpha: float) ->
 
 def _is_written(view: View, tokens: tuple[int, ...]) -> bool:
     """Whether the run wrote these tokens; the end token may be missing where the length limit came first."""
-    trace, end = view.trace, view.translator.model.end
-    ours, theirs = ([i for i in ids if i != end] for ids in (tokens, trace.next_ids[trace.first_written :]))
+    trace, ends = view.trace, view.translator.model.ends
+    ours, theirs = ([i for i in ids if i not in ends] for ids in (tokens, trace.next_ids[trace.first_written :]))
     return ours == theirs
 
 

@@ -98,7 +98,7 @@ class HookedModel(Network):
         """id of the token between two texts, where the model has an embedding for each: see `Vocabulary`"""
         self.pad = 0
         """id of what fills up a batch"""
-        self.end = None
+        self.ends = frozenset()
         self.notes: list[str] = []
         """what could not be read, in sentences for the screen"""
         self._address(calls)
@@ -149,6 +149,11 @@ class HookedModel(Network):
         """Ids of the tokens that the model is not to write, such as Marian's padding."""
         words = self._generation_setting("bad_words_ids") or []
         return [word[0] for word in words if len(word) == 1]
+
+    def find_ends(self, end: int | None) -> frozenset[int]:
+        """Ids of the tokens that end a text: the tokenizer's `end`, and those of the settings, such as a turn's end."""
+        found = self._generation_setting("eos_token_id")
+        return frozenset({end, *(found if isinstance(found, list) else [found])} - {None})
 
     def _generation_setting(self, *names: str) -> Any:
         """The first of these settings that is made, in the generation's configuration or in the model's."""

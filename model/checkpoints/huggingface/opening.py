@@ -59,7 +59,7 @@ def open_model(
     sha256 = hash or parameters_hash(model)
     types = list(hooked.stacks) == ["encoder"] and hooked.embeddings["encoder"].types is not None
     words = Vocabulary(tokenizer, vocabulary, types and "token_type_ids" in signature(model.forward).parameters)
-    hooked.separator, hooked.pad, hooked.end = words.separator, words.pad, words.end
+    hooked.separator, hooked.pad, hooked.ends = words.separator, words.pad, hooked.find_ends(words.end)
     found = opened(name or type(model).__name__, sha256, hooked, words)
     _try(found)
     return found

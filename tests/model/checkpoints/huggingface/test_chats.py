@@ -91,6 +91,17 @@ def test_a_chat_is_run_again_with_a_change_and_its_roles(opened: ForeignLanguage
     assert not np.allclose(changed.logits, trace.logits)
 
 
+def test_an_answer_ends_where_the_models_settings_end_a_turn(folder: Path, tmp_path: Path, trace: Trace) -> None:
+    given = trace.first_written
+    end = trace.next_ids[given + 3]
+    eager = AutoModelForCausalLM.from_pretrained(folder)
+    eager.generation_config.eos_token_id = [eager.config.eos_token_id, end]
+    eager.save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path)
+    ended = open_model(tmp_path).trace(CHAT, max_new_tokens=6)
+    assert ended.next_ids == trace.next_ids[: trace.next_ids.index(end, given) + 1]
+
+
 def test_a_target_of_the_persons_own_is_the_assistants(opened: ForeignLanguageModel) -> None:
     trace = opened.trace((Turn("user", "Hello"),), " A dog runs.")
     tokens = trace.streams["decoder"].tokens

@@ -111,14 +111,14 @@ def test_a_timed_decoding_never_ends_and_writes_nothing_that_is_barred(name: str
     (cached, seconds), (plain, _) = (time_steps(model, source, 9, use_cache) for use_cache in (True, False))
     assert cached == plain
     assert len(seconds) == 9
-    assert model.end not in cached
+    assert not model.ends & set(cached)
     assert not set(model.barred) & set(cached)
 
 
 def with_end(name: str, end: int) -> ForeignCheckpoint:
     """The model, with a token that ends its texts."""
     model = copy.deepcopy(opened(name).model)
-    model.end = end
+    model.ends = frozenset({end})
     return replace(opened(name), model=model)
 
 
@@ -127,18 +127,19 @@ def test_a_text_ends_at_the_end_token_as_in_transformers(name: str) -> None:
     trace, plain = run(name), opened(name).model
     source = ids_to_decode_from(plain, trace)
     (free,) = greedy(plain, [source])
-    model = with_end(name, free.tokens[2]).model
+    end = free.tokens[2]
+    model = with_end(name, end).model
     (found,) = greedy(model, [source])
-    assert found.tokens == free.tokens[: free.tokens.index(model.end) + 1]
-    options = {"num_beams": 1, "do_sample": False, "max_new_tokens": 9, "eos_token_id": model.end}
+    assert found.tokens == free.tokens[: free.tokens.index(end) + 1]
+    options = {"num_beams": 1, "do_sample": False, "max_new_tokens": 9, "eos_token_id": end}
     ids = torch.tensor([source])
     wrote = eager(name).generate(ids, attention_mask=torch.ones_like(ids), **options)[0].tolist()
     assert wrote[1 if name in TRANSLATORS else len(source) :] == list(found.tokens)
     tree = search_again(model, trace, 3, *(() if name in TRANSLATORS else (WRITTEN,)))
-    finished = [tree.hypothesis(end, 0).tokens for end in tree.ends]
-    assert all(model.end not in tokens[:-1] for tokens in finished)
+    finished = [tree.hypothesis(node, 0).tokens for node in tree.ends]
+    assert all(end not in tokens[:-1] for tokens in finished)
     for text in sample_again(model, trace, Sampling(), 3, 8, *(() if name in TRANSLATORS else (WRITTEN,))):
-        assert model.end not in text.tokens[:-1]
+        assert end not in text.tokens[:-1]
 
 
 @pytest.mark.parametrize("name", ["M2M100", "Marian"])
