@@ -445,8 +445,8 @@ class Trace:
     """by (kind, layer); of a long text each is computed again when it is asked for, bit for bit"""
     logits: Array
     """(row, vocabulary): a row is a target position"""
-    candidates: tuple[tuple[Candidate, ...], ...]
-    """for each row the most probable next tokens, best first"""
+    candidates: Sequence[tuple[Candidate, ...]]
+    """for each row the most probable next tokens, best first; of a long text they are found when they are asked for"""
     notes: tuple[str, ...] = ()
     """what could not be read of this model, in sentences for the screen"""
     exact: Mapping[str, float] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -45,6 +45,7 @@ VECTORS = 15
 """of width d_model that a layer's activations contain for each position, about"""
 
 Activations = Mapping[str, Array]
+Made = TypeVar("Made")
 
 
 class Vocabulary(Protocol):
@@ -183,10 +184,8 @@ def read_activations(
     return record_on_demand(model, list(texts.values()), interventions, max(sizes))
 
 
-def made_from(
-    activations: Activations, addresses: Sequence[Any], make: Callable[[Any], SubLayer]
-) -> Sequence[SubLayer]:
-    """The sub-layers at `addresses`: all at once, or on demand where the activations are."""
+def made_from(activations: Activations, addresses: Sequence[Any], make: Callable[[Any], Made]) -> Sequence[Made]:
+    """`make` of each address: all at once, or on demand where the activations are."""
     if isinstance(activations, ActivationsOnDemand):
         return SequenceOnDemand(addresses, make)
     return tuple(map(make, addresses))
@@ -333,6 +332,7 @@ def build_trace(
     activations = read_activations(model, {name: tokens.ids for name, tokens in reads.items()}, interventions)
     kinds = {kind.name: kind for kind in model.kinds}
     reader = _Reader(model, activations, reads, predicts)
+    logits = activations["logits"]
     labels = {"encoder": "Source", "decoder": "Target"} if len(reads) > 1 else dict.fromkeys(reads, "Text")
     return Trace(
         checkpoint=checkpoint[0],
@@ -346,8 +346,8 @@ def build_trace(
             {place: path for place, (path, _) in model.attentions().items()},
             lambda place: reader.attention(kinds[place[0]], place[1]),
         ),
-        logits=activations["logits"],
-        candidates=most_probable(activations["logits"], tokenizer),
+        logits=logits,
+        candidates=made_from(activations, logits, lambda row: most_probable(row, tokenizer)),
     )
 
 
@@ -386,16 +386,12 @@ def _share(vectors: Array, copies: int) -> Array:
     return repeated
 
 
-def most_probable(logits: Array, tokenizer: Vocabulary) -> tuple[tuple[Candidate, ...], ...]:
-    """The most probable next tokens of each row, of the whole vocabulary."""
-    count = min(N_CANDIDATES, logits.shape[-1])
-    # A few rows at a time fit the processor's cache.
-    parts = [rows.double().softmax(-1).topk(count) for rows in torch.tensor(logits).split(8)]
-    probabilities, ids = (torch.cat(both) for both in zip(*parts, strict=True))
-    return tuple(
-        tuple(Candidate(*found) for found in zip(tokenizer.tokens(row_ids), row_ids, row, strict=True))
-        for row_ids, row in zip(ids.tolist(), probabilities.tolist(), strict=True)
-    )
+def most_probable(logits: Array, tokenizer: Vocabulary) -> tuple[Candidate, ...]:
+    """The most probable next tokens of one row, (vocabulary,), with their probabilities of the whole vocabulary."""
+    best = torch.tensor(logits).double().softmax(-1).topk(min(N_CANDIDATES, len(logits)))
+    ids = best.indices.tolist()
+    found = zip(tokenizer.tokens(ids), ids, best.values.tolist(), strict=True)
+    return tuple(Candidate(*each) for each in found)
 
 
 def _numpy(tensor: Tensor) -> Array:

@@ -16,6 +16,10 @@ from pages.compute.cache import shared_result
 
 MOST_NEW_TOKENS = 60
 """that the sidebar asks a language model for"""
+NEW_TOKENS = 12
+"""that it asks for at first"""
+WEIGHTS_READ = 250_000_000
+"""for the tokens at first: each reads every weight once, so a large model begins with fewer"""
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,12 @@ def rerun(translator: Translator, trace: Trace, interventions: tuple[Interventio
 def expected_seconds(translator: Translator, tokens: int) -> float:
     """What a run of so many tokens takes, about."""
     return translator.expected_seconds(tokens)
+
+
+@shared_result()
+def first_new_tokens(translator: Translator) -> int:
+    """How many tokens the sidebar asks a language model for at first."""
+    return max(1, min(NEW_TOKENS, WEIGHTS_READ // sum(translator.parameters_by_part().values())))
 
 
 @shared_result("The changed model is running …")

@@ -26,7 +26,16 @@ from model.checkpoints.store import (
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
 from pages import PAGES, Page, first_page_for, page_of
-from pages.compute.runs import MOST_NEW_TOKENS, Continuation, Request, load, open_translator, run
+from pages.compute.runs import (
+    MOST_NEW_TOKENS,
+    NEW_TOKENS,
+    Continuation,
+    Request,
+    first_new_tokens,
+    load,
+    open_translator,
+    run,
+)
 from pages.compute.trace_file import link_to, named_trace_file, target_of
 from pages.compute.view import KINDS, Place
 from pages.frame.changes import kept_changes
@@ -194,8 +203,12 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
                 help=f"What the model reads and {'answers' if message else 'continues'}. Enter or the button sends it.",
             )
             notes += filter(None, [example_menu(checkpoint)])
+            # An answer is what a chat is about; elsewhere what is written is an end to the text.
+            first = NEW_TOKENS if message else first_new_tokens(translator)
             explained = "The model writes at most this many tokens after the text, each time the most probable one."
-            n = number("New tokens", (0, MOST_NEW_TOKENS), 12, "new_tokens", help=explained)
+            if first < NEW_TOKENS:
+                explained += f" A model this large begins with {first}, because each token reads all its weights."
+            n = number("New tokens", (0, MOST_NEW_TOKENS), first, "new_tokens", help=explained)
         return Request(text, continuation=Continuation(n) if n else None, chat=chat)
     if translator and "a masked language model" in translator.features:
         mask, fills = translator.tokenizer.mask_token, LOGITS in translator.features

@@ -95,6 +95,9 @@ def number(
         in_link: whether the URL holds the value.
         **options: of `st.number_input`.
     """
+    state = st.session_state
+    if state.get(key, default) == state.get(DEFAULTS, {}).get(key):
+        state[key] = default  # another model may begin with another number
     clamp(key, limits)
     register(key, default)
     found = place.number_input(label, *limits, default, key=key, **_keep(in_link), **options)

@@ -41,6 +41,7 @@ def read_trace(
     labels = LABELS if len(reads) > 1 else dict.fromkeys(reads, "Text")
     kinds = {kind.name: kind for kind in model.kinds}
     exact = {points for site in model.sites.values() if site.exact for points in site.points}
+    logits = activations["logits"]
     places = {place: path for place, (path, _) in model.attentions().items()}
     whole = {place: path for place, (path, points) in model.attentions().items() if points in exact}
     return Trace(
@@ -51,8 +52,8 @@ def read_trace(
         kinds=model.kinds,
         streams={name: reader.stream(name, labels[name]) for name in reads},
         attentions=attentions_from(activations, whole, lambda place: reader.attention(kinds[place[0]], place[1])),
-        logits=activations["logits"],
-        candidates=most_probable(activations["logits"], tokenizer),
+        logits=logits,
+        candidates=made_from(activations, logits, lambda row: most_probable(row, tokenizer)),
         notes=tuple(model.notes),
         exact={f"{kind} {layer}": points.error for (kind, layer), (_, points) in model.attentions().items()},
         weights={place: activations[f"{path}.pattern"] for place, path in places.items() if place not in whole},
