@@ -207,19 +207,15 @@ def activations(
 
 
 def _activation_curve(name: str, z: Array, activated: Array) -> tuple[Array, Array, float | None]:
-    """Points of the activation function, and how far `activated` is from it; of an unknown one the neurons' own points.
-
-    What others call GELU may be its approximation by tanh.
-    """
-    base = {"geglu": "gelu"}.get(name, name).removeprefix("gated ").split(",")[0]
-    functions = [function for each, function in (ACTIVATIONS | FUNCTIONS).items() if each.split(",")[0] == base]
-    if not functions:
+    """Points of the activation function, and how far `activated` is from it; of an unknown one the neurons' own
+    points."""
+    function = (ACTIVATIONS | FUNCTIONS).get(name.removeprefix("gated ").replace("geglu", "gelu"))
+    if function is None:
         order = np.argsort(z)
         return z[order], activated[order].astype(np.float64), None
-    errors = [float(np.abs(function(torch.tensor(z)).numpy() - activated).max()) for function in functions]
-    best = functions[int(np.argmin(errors))]
+    error = float(np.abs(function(torch.tensor(z)).numpy() - activated).max())
     line = np.linspace(min(z.min(), -1), max(z.max(), 1), 200)
-    return line, best(torch.tensor(line)).numpy(), min(errors)
+    return line, function(torch.tensor(line)).numpy(), error
 
 
 def key_distances(attention: Attention) -> Array:

@@ -62,6 +62,8 @@ class Comparison:
     name: str
     row: Row
     parameters: int
+    seeds: Array
+    """(seed,): which they were"""
     perplexities: Array
     """(seed,) on the development text, per vocabulary piece"""
     bleus: Array
@@ -91,6 +93,7 @@ def compare_with_paper(runs: pd.DataFrame) -> list[Comparison]:
                 name=name,
                 row=ROWS[name],
                 parameters=int(own["parameters"].iloc[0]),
+                seeds=own["seed"].to_numpy(),
                 perplexities=perplexities,
                 bleus=bleus,
                 paper=paper,

@@ -226,7 +226,7 @@ def arrays(sides: Sides) -> Call:
 def table(sides: Sides) -> pd.DataFrame:
     """What the CSV holds: the paired cells of both sides, or one side after the other."""
     if sides.shared is not None:
-        return side_table(sides.shared, *sides.panels)
+        return side_table(sides.shared, *sides.panels, sides.joined.distances)
     found = {
         name: cells_table(panel.rows, panel.keys, {"visible": side.mask, "value": side.weights})
         for name, side, panel in zip(("left", "right"), sides.sides, sides.panels, strict=True)

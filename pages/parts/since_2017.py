@@ -49,14 +49,21 @@ PLACES = {
 ACTIVATIONS = {
     "relu": "ReLU",
     "gelu": "GELU",
+    "gelu, by tanh": "GELU (tanh approximation)",
     "silu": "Swish",
     "swiglu": "SwiGLU",
     "geglu": "GeGLU",
+    "geglu, by tanh": "GeGLU (GELU by its tanh approximation)",
     "gated relu": "ReGLU",
     "other": "a function that could not be read",
 }
-CURVES = {"relu": "max(0, z)", "gelu": "GELU(z) = z Φ(z)", "silu": "Swish(z) = z σ(z)"}
-BASES = {"swiglu": "silu", "geglu": "gelu"}
+CURVES = {
+    "relu": "max(0, z)",
+    "gelu": "GELU(z) = z Φ(z)",
+    "gelu, by tanh": "GELU(z), Φ approximated by tanh",
+    "silu": "Swish(z) = z σ(z)",
+}
+BASES = {"swiglu": "silu", "geglu": "gelu", "geglu, by tanh": "gelu, by tanh"}
 """what a gated feed-forward applies to its gate"""
 
 
@@ -146,6 +153,23 @@ PARTS = {
 }
 
 
+FORMULAS = {
+    "post": (
+        r"\text{post-norm, 2017:}",
+        r"x^{(s)} = \mathrm{Norm}\big(x^{(s-1)} + \mathrm{Sublayer}(x^{(s-1)})\big)",
+    ),
+    "pre": (r"\text{pre-norm:}", r"x^{(s)} = x^{(s-1)} + \mathrm{Sublayer}\big(\mathrm{Norm}(x^{(s-1)})\big)"),
+    "sandwich": (
+        r"\text{this model, norms on both sides:}",
+        r"x^{(s)} = x^{(s-1)} + \mathrm{Norm}'\big(\mathrm{Sublayer}(\mathrm{Norm}(x^{(s-1)}))\big)",
+    ),
+    "parallel": (
+        r"\text{this model, sub-layers side by side:}",
+        r"x^{(l)} = x^{(l-1)} + \mathrm{Attention}\big(\mathrm{Norm}(x^{(l-1)})\big)"
+        r" + \mathrm{FFN}\big(\mathrm{Norm}'(x^{(l-1)})\big)",
+    ),
+}
+"""the name of each place of the norm, and its formula over sub-layers s or layers l"""
 PLACEMENTS = {
     "pre": "This model is pre-norm: sub-layers read a normalised copy and add to the stream itself",
     "sandwich": "This model is pre-norm, with a second norm of what each sub-layer computed: sub-layers read a "
@@ -439,15 +463,14 @@ def show_norms(view: View, token: Token) -> None:
 
 def show_placement(view: View, token: Token) -> None:
     """Where the norm stands, and what that does to the residual stream's length."""
-    _equations(
-        r"\begin{gathered}\text{post-norm, 2017:}\\"
-        r"x^{(s)} = \mathrm{Norm}\big(x^{(s-1)} + \mathrm{Sublayer}(x^{(s-1)})\big)"
-        r"\\[0.6em] \text{pre-norm:}\\ x^{(s)} = x^{(s-1)} + \mathrm{Sublayer}\big(\mathrm{Norm}(x^{(s-1)})\big)"
-        r"\end{gathered}",
-        sources="Vaswani et al. 2017, section 3.1; Xiong et al. 2020, “On Layer Normalization in the Transformer "
-        "Architecture”, table 1.",
-    )
     placement = view.trace.streams[token.stack].sublayers[-1].placement
+    lines = [r" \\ ".join(FORMULAS[name]) for name in dict.fromkeys(("post", "pre", placement))]
+    several = " Norm′ learns parameters of its own, or shares those of Norm." if len(lines) > 2 else ""
+    _equations(
+        r"\begin{gathered}" + r" \\[0.6em] ".join(lines) + r"\end{gathered}",
+        sources="Vaswani et al. 2017, section 3.1; Xiong et al. 2020, “On Layer Normalization in the Transformer "
+        f"Architecture”, table 1.{several}",
+    )
     post = placement == "post"
     if post:
         _missing("pre_norm", "**This model is post-norm**, as in 2017.")

@@ -1,5 +1,6 @@
 """Training: our own small runs, beside the paper's table, and beside power laws."""
 
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 import numpy as np
@@ -10,6 +11,7 @@ from model.analysis import tab_arrays as tab
 from model.background.studies import Comparison, compare_with_paper, ends_of_runs, fit_power_law, read_study
 from model.background.table_3 import TABLE_3
 from model.checkpoints.store import study_checkpoints
+from model.trace import Array
 from pages.compute.view import View
 from pages.widgets import controls
 from pages.widgets.chart import chart
@@ -77,8 +79,24 @@ def show_ablations(view: View) -> None:
         "ablations",
         Call(tab.study_arrays, "ablations"),
         Picture("Ablations", "ablations", figure),
-        table=table,
+        table=_seed_table(rows, table, measures),
     )
+
+
+def _seed_table(
+    rows: list[Comparison], table: pd.DataFrame, measures: Mapping[str, tuple[list[Array], list[float | None]]]
+) -> pd.DataFrame:
+    """What the CSV holds: a line for each seed with all that the chart draws of it, and the columns of its row."""
+    counts = [len(row.seeds) for row in rows]
+    each = {"seed": [row.seeds for row in rows], "BLEU": [row.bleus for row in rows]}
+    each |= {"perplexity": [row.perplexities for row in rows]}
+    whole = {}
+    for name, (ours, papers) in measures.items():
+        each[name] = ours
+        whole |= {f"{name}, mean": [own.mean() for own in ours], f"{name}, the paper's": papers}
+    of_row = table.rename(columns={"BLEU": "BLEU, mean", "perplexity": "perplexity, mean"}).assign(**whole)
+    of_row = of_row.loc[np.repeat(table.index, counts)].reset_index(drop=True)
+    return of_row.assign(**{name: np.concatenate(values) for name, values in each.items()})
 
 
 def _ablation_table(rows: list[Comparison]) -> pd.DataFrame:

@@ -79,6 +79,26 @@ def test_layer_by_layer_says_where_the_models_norms_stand(name, formula, equatio
         assert any("without a norm" in caption.value for caption in app.caption)
 
 
+@pytest.mark.parametrize(
+    ("name", "formula"),
+    [
+        ("Gemma 2", r"\mathrm{Norm}'\big(\mathrm{Sublayer}(\mathrm{Norm}(x^{(s-1)}))\big)"),
+        ("GPT-NeoX", r"\mathrm{FFN}\big(\mathrm{Norm}'(x^{(l-1)})\big)"),
+    ],
+)
+def test_since_2017_has_the_formula_of_norms_that_stand_elsewhere(name, formula, open_model_page):
+    app = open_model_page("pages/since_2017.py", name, since="Pre-norm")
+    assert not app.exception
+    assert formula in app.latex[0].value
+
+
+def test_gelu_by_tanh_is_called_so(open_model_page):
+    app = open_model_page("pages/since_2017.py", "GPT-2", since="SwiGLU")
+    assert not app.exception
+    assert "GELU (tanh approximation)" in words(app)
+    assert "GELU (tanh approximation)" not in words(open_model_page("pages/since_2017.py", "GPT-NeoX", since="SwiGLU"))
+
+
 @pytest.mark.parametrize("page", ["temperature", "masks", "attention_step_by_step"])
 def test_a_page_that_computes_rows_without_a_sink_does_not_open_a_model_with_one(page, open_model_page):
     app = open_model_page(f"pages/{page}.py", "gpt-oss")

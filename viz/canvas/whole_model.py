@@ -57,6 +57,8 @@ CURVES = {
     "relu": "max(0, {})",
     "gelu": "GELU({})",
     "geglu": "GELU({})",
+    "gelu, by tanh": "GELU({}) by tanh",
+    "geglu, by tanh": "GELU({}) by tanh",
     "silu": "Swish({})",
     "swiglu": "Swish({})",
 }
@@ -214,7 +216,7 @@ def _feed_forward_words(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not facts["d_ff"]:
         return [("feed-forward(x)", "length {in} → {out}; what is inside could not be read")]
     matrix, activation = "W_gate" if facts["gated"] else "W_1", facts["activation"].removeprefix("gated ")
-    first = CURVES.get(activation.split(",")[0], "act({})").format(f"x · {matrix}")
+    first = CURVES.get(activation, "act({})").format(f"x · {matrix}")
     active = f", {{active:int}} of {facts['d_ff']:,} above 0"
     last = ("h · W_2", "length {hidden} → {out}")
     if facts["gated"]:

@@ -227,8 +227,15 @@ def distance_bars(rows: Sequence[str], ticks: Sequence[str], distances: Array) -
     )
 
 
-def side_table(shared: Shared, left: Panel, right: Panel) -> pd.DataFrame:
-    """One line for each cell of either side, queries first; blank where a side has no such cell."""
+def side_table(shared: Shared, left: Panel, right: Panel, distances: Array) -> pd.DataFrame:
+    """One line for each cell of either side, queries first; blank where a side has no such cell.
+
+    Args:
+        shared: the rows and keys of both sides.
+        left: its weights.
+        right: its weights.
+        distances: (row,) total variation distance of the two sides, which each line of a row repeats.
+    """
     return cells_table(
         paired_names(shared.rows, left.rows, right.rows),
         paired_names(shared.keys, left.keys, right.keys),
@@ -236,5 +243,6 @@ def side_table(shared: Shared, left: Panel, right: Panel) -> pd.DataFrame:
             "left": _on_shared_axes(left.weights, shared, 0),
             "right": _on_shared_axes(right.weights, shared, 1),
             "difference": shared.difference,
+            "total variation distance of the query": np.repeat(distances[:, None], len(shared.keys), axis=1),
         },
     )

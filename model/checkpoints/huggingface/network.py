@@ -55,7 +55,7 @@ class ForeignConfig(TransformerConfig):
 
     @property
     def gated(self) -> bool:
-        return self.activation in ("swiglu", "geglu") or self.activation.startswith("gated")
+        return self.activation.startswith(("swiglu", "geglu", "gated"))
 
     @property
     def d_v(self) -> int:
@@ -601,8 +601,9 @@ def _activation(arrangement: Arrangement | None) -> str:
     """As a TransformerConfig names it, where it has a name for it."""
     if arrangement is None:
         return "other"
-    name = arrangement.activation.split(",")[0]
-    return {"silu": "swiglu", "gelu": "geglu"}.get(name, f"gated {name}") if arrangement.gate else name
+    name = arrangement.activation
+    gated = {"silu": "swiglu", "gelu": "geglu", "gelu, by tanh": "geglu, by tanh"}
+    return gated.get(name, f"gated {name}") if arrangement.gate else name
 
 
 def _longest(config: Any, table: FoundEmbedding) -> int:

@@ -335,6 +335,21 @@ def test_the_python_computes_the_arrays_of_the_file_in_the_other_families(
         assert_equal_to_file(program, files[file])
 
 
+@pytest.mark.parametrize(
+    ("page", "key", "name"),
+    [("pages/training.py", "training", "Ablations"), ("pages/side_by_side.py", "part", "Query by query")],
+)
+def test_the_csv_alone_holds_the_numbers_that_the_tab_draws(
+    page: str, key: str, name: str, open_app: Callable, files: dict[str, bytes]
+) -> None:
+    app = open_app(page, source=SOURCE, **{key: name})
+    assert not app.exception
+    drawn = numbers_drawn(next(one for one in app.tabs if one.label == name))
+    written = np.concatenate([numbers_in_csv(content) for file, content in files.items() if file.endswith(".csv")])
+    assert len(drawn)
+    assert share_among(drawn, written) > 0.9
+
+
 def test_the_python_of_a_chat_computes_the_arrays_of_its_file(
     open_app: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]
 ) -> None:

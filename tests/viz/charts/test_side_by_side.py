@@ -94,8 +94,9 @@ def test_bars_and_table_hold_the_numbers_that_they_get() -> None:
     panels = [Panel(["0 a", "1 b"], ["0 a", "1 b"], ["0 c"], np.array([[1.0], [1.0]]), np.ones((2, 1), dtype=bool))] * 2
     rows = [(0, 0), (1, None), (None, 1)]
     shared = Shared(rows, [(0, 0)], np.array([[0.0], [np.nan], [np.nan]]))
-    table = side_table(shared, *panels)
+    table = side_table(shared, *panels, np.array([0.25, np.nan, np.nan]))
     assert list(table["query"]) == ["0 a", "− 1 b", "+ 1 b"] == paired_names(rows, panels[0].rows, panels[1].rows)
     assert table["left"].isna().tolist() == [False, False, True]
+    assert table["total variation distance of the query"].tolist()[0] == 0.25
     bars = distance_bars(["0 a"], ["0 a"], np.array([0.25])).data[0]
     assert list(bars.y) == [0.25]
