@@ -30,7 +30,7 @@ def read_turns(text: str) -> tuple[Turn, ...]:
             turns[-1] = replace(turns[-1], text=f"{turns[-1].text}\n{line.removeprefix(INDENT)}")
         else:
             raise ValueError(
-                "Each of the earlier turns begins on a new line with who said it: System:, User: or Assistant:."
+                "Each of the earlier turns begins on a new line with its role: “System:”, “User:” or “Assistant:”."
             )
     return tuple(replace(turn, text=turn.text.strip()) for turn in turns)
 

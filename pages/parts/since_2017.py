@@ -166,7 +166,7 @@ FORMULAS = {
     "parallel": (
         r"\text{this model, sub-layers side by side:}",
         r"x^{(l)} = x^{(l-1)} + \mathrm{Attention}\big(\mathrm{Norm}(x^{(l-1)})\big)"
-        r" + \mathrm{FFN}\big(\mathrm{Norm}'(x^{(l-1)})\big)",
+        r" \\ {} + \mathrm{FFN}\big(\mathrm{Norm}'(x^{(l-1)})\big)",
     ),
 }
 """the name of each place of the norm, and its formula over sub-layers s or layers l"""

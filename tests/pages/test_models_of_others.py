@@ -241,7 +241,7 @@ def test_a_reply_makes_the_answer_an_earlier_turn(models, open_model_page):
 @pytest.mark.parametrize(
     ("turns", "sentence"),
     [
-        ("Hello", "Each of the earlier turns begins on a new line with who said it"),
+        ("Hello", "Each of the earlier turns begins on a new line with its role"),
         ("User: Hi\nAssistant:", "Turn 1 of the chat, assistant, is empty"),
         ("System: " + "word " * 300, "tokens; at most 64 fit"),
         ("User: " + "9" * 400, "tokens; at most 64 fit"),

@@ -50,7 +50,7 @@ def test_turns_as_plain_text_are_read_again() -> None:
     assert read_turns(write_turns(TURNS)) == TURNS
     assert read_turns("user: Hi\nthere\nASSISTANT:\nYo") == (Turn("user", "Hi\nthere"), Turn("assistant", "Yo"))
     assert read_turns(" \n") == ()
-    with pytest.raises(ValueError, match="begins on a new line with who said it"):
+    with pytest.raises(ValueError, match="begins on a new line with its role"):
         read_turns("Hello\nUser: Hi")
 
 
