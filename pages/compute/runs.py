@@ -100,7 +100,6 @@ def expected_seconds(translator: Translator, tokens: int) -> float:
     return translator.expected_seconds(tokens)
 
 
-@shared_result()
 def first_new_tokens(translator: Translator) -> int:
     """How many tokens the sidebar asks a language model for at first."""
     return max(1, min(NEW_TOKENS, WEIGHTS_READ // sum(translator.parameters_by_part().values())))

@@ -199,6 +199,23 @@ def test_each_token_of_a_pair_says_which_sentence_it_is_of(models, open_app, mon
     )
 
 
+def test_a_large_model_begins_with_fewer_new_tokens(models, open_model_page, monkeypatch):
+    sizes = {n: sum(load_checkpoint(models[n], "cpu").parameters_by_part().values()) for n in ("GPT-2", "Chat")}
+    monkeypatch.setattr("pages.compute.runs.WEIGHTS_READ", 5 * sizes["GPT-2"])
+    app = open_model_page("pages/continue_text.py", "GPT-2")
+    assert app.number_input(key="new_tokens").value == 5
+    assert "begins with 5" in app.number_input(key="new_tokens").help
+    fewer = 5 * sizes["GPT-2"] // sizes["Chat"]
+    app.selectbox(key="checkpoint").set_value(models["Chat"]).run()
+    assert app.number_input(key="new_tokens").value == fewer != 5
+    app.toggle(key="chat").set_value(True).run()
+    assert app.number_input(key="new_tokens").value == 12, "an answer is what a chat is about"
+    app.number_input(key="new_tokens").set_value(7).run()
+    app.toggle(key="chat").set_value(False).run()
+    assert app.number_input(key="new_tokens").value == 7, "a number that was typed stays"
+    assert not app.exception
+
+
 @pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.path)
 def test_a_chat_is_shown_on_every_page(page, models, open_model_page):
     app = open_model_page(page.path, "Chat", chat="true", turns="User: Hi\nAssistant: Ja.", new_tokens="4")
