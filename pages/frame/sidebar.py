@@ -48,7 +48,18 @@ from pages.frame.stations import take_place
 from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers
 from pages.widgets.canvas import component
-from pages.widgets.controls import choice, keep_clicks, number, radio, reset_controls, select, steps, text_area, toggle
+from pages.widgets.controls import (
+    choice,
+    follow_default,
+    keep_clicks,
+    number,
+    radio,
+    reset_controls,
+    select,
+    steps,
+    text_area,
+    toggle,
+)
 from pages.widgets.glossary import define
 from pages.widgets.guess_first import SWITCH, offer_guesses
 from pages.widgets.page_links import has_menu
@@ -208,6 +219,7 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
             explained = "The model writes at most this many tokens after the text, each time the most probable one."
             if first < NEW_TOKENS:
                 explained += f" A model this large begins with {first}, because each token reads all its weights."
+            follow_default("new_tokens", first)
             n = number("New tokens", (0, MOST_NEW_TOKENS), first, "new_tokens", help=explained)
         return Request(text, continuation=Continuation(n) if n else None, chat=chat)
     if translator and "a masked language model" in translator.features:

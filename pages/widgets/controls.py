@@ -95,9 +95,6 @@ def number(
         in_link: whether the URL holds the value.
         **options: of `st.number_input`.
     """
-    state = st.session_state
-    if state.get(key, default) == state.get(DEFAULTS, {}).get(key):
-        state[key] = default  # another model may begin with another number
     clamp(key, limits)
     register(key, default)
     found = place.number_input(label, *limits, default, key=key, **_keep(in_link), **options)
@@ -277,6 +274,13 @@ def table(frame: pd.DataFrame, *, floats: str | None = "%.3g", height: int | str
     formats |= dict.fromkeys(frame.select_dtypes("integer"), "localized")
     config = {name: st.column_config.NumberColumn(format=form) for name, form in formats.items()}
     st.dataframe(frame, hide_index=True, height=height, column_config=config | columns, placeholder="")
+
+
+def follow_default(key: str, default: Any) -> None:
+    """Before its control is drawn: a value that still is the former default becomes the new one."""
+    former = st.session_state.get(DEFAULTS, {}).get(key, default)
+    if former != default and st.session_state.get(key) == former:
+        st.session_state[key] = default
 
 
 def clamp(key: str, limits: tuple[float, float]) -> None:
