@@ -120,8 +120,10 @@ class LanguageModel(Checkpoint):
         """The tokens that the model reads, <s> first."""
         return [BOS, *self._ids(text, what)]
 
-    def _read_both(self, source: str, target: str) -> list[int]:
+    def _read_both(self, source: Prompt, target: str) -> list[int]:
         """The tokens of a text and of a continuation that a person gives."""
+        if not isinstance(source, str):
+            return self._read(source)  # raises what is wrong with turns
         return self._read(source + target, "text with its continuation")
 
     def _read_nothing(self) -> list[int]:

@@ -16,7 +16,7 @@ from model.interventions import AttentionTemperature, HeadGate, PositionsOff, Su
 from model.network.config import BOS, EOS, TransformerConfig
 from model.network.network import Network
 from model.proof.checks import prove
-from model.trace import log_probabilities
+from model.trace import Turn, log_probabilities
 from tests.model.network.test_families import parts
 from tests.model.strategies import few
 from tests.model.tiny import random_model
@@ -153,6 +153,9 @@ def test_what_the_trace_says_of_queries_and_keys_leads_from_the_input_to_the_sco
 def test_bad_input_gets_a_sentence(language_model):
     with pytest.raises(ValueError, match="The text is empty"):
         language_model.trace("  ")
+    for target in (None, "there"):
+        with pytest.raises(ValueError, match="has no chat template"):
+            language_model.trace((Turn("user", "Hi"),), target)
     with pytest.raises(ValueError, match="at most 64 fit"):
         language_model.log_probability("word " * 100)
     with pytest.raises(ValueError, match="takes a list of texts"):
