@@ -10,6 +10,8 @@ from model.trace import Turn
 ROLES = ("system", "user", "assistant")
 INDENT = "  "
 """before each further line of a turn, so that none of them can be taken for the beginning of another turn"""
+MOST_TURNS = 100
+"""of a chat; a run has no room for more"""
 MOST_QUOTED = 200
 """characters of what a template says when it refuses"""
 
@@ -104,6 +106,8 @@ def has_chat_template(tokenizer: object) -> bool:
 
 
 def _check(turns: Sequence[Turn]) -> None:
+    if len(turns) > MOST_TURNS:
+        raise ValueError(f"The chat has {len(turns):,} turns; at most {MOST_TURNS} fit. Remove some.")
     for turn in turns:
         if turn.role not in ROLES:
             raise ValueError(f"The role of a turn is {', '.join(ROLES[:-1])} or {ROLES[-1]}, not {turn.role!r}.")

@@ -23,6 +23,7 @@ WHOSE = {
     "template": "of the template",
     "generation prompt": "of the generation prompt, with which the template begins the answer",
 }
+"""role -> whose its tokens are"""
 WAYS = {"greedy": "The most probable token each time", "sample": "Draw each token"}
 
 

@@ -80,6 +80,7 @@ def test_a_turn_that_the_template_shortens_is_found() -> None:
         ((Turn("user", "Hi"), Turn("assistant", "Yo")), "ends with what the user says"),
         ((Turn("robot", "Hi"), Turn("user", "Hi")), "system, user or assistant, not 'robot'"),
         ((), "ends with what the user says"),
+        ((Turn("user", "Hi"),) * 101, "101 turns; at most 100 fit"),
     ],
 )
 def test_turns_that_cannot_be_a_chat_are_refused_in_a_sentence(turns: tuple[Turn, ...], sentence: str) -> None:
