@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from model.checkpoints.store import MODELS_VARIABLE
 from pages.frame.command_line import read_arguments
 
 pytest.importorskip("streamlit")
@@ -25,6 +26,7 @@ APP = Path(__file__).resolve().parents[3] / "app.py"
 )
 def test_a_wrong_argument_is_said_in_its_sentence(arguments, status, sentence, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setenv(MODELS_VARIABLE, "")  # which the arguments add to, and which is as it was after the test
     (tmp_path / "run.npz").write_text("hello")
     with pytest.raises(SystemExit) as ended:
         read_arguments([argument.format(folder=tmp_path) for argument in arguments])
