@@ -5,7 +5,7 @@ Streamlit runs this file in two ways: as a module when the server starts, and as
 
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from threading import Thread
 
 import streamlit as st
@@ -22,8 +22,9 @@ from pages.frame.page_style import add_style
 def main() -> None:
     """Draw the menu, then the sidebar, then the page."""
     page = route()
+    imported = hasattr(sys.modules.get("pages.frame.sidebar"), "shared_inputs")
     # Placed by the style sheet over the page: it must not push the page down.
-    with st.container(key="starting"), st.spinner("Starting the model …"):
+    with st.container(key="starting"), nullcontext() if imported else st.spinner("Starting the model …"):
         # Imported after the menu is on screen, because importing torch takes seconds.
         from pages.frame.sidebar import shared_inputs
 

@@ -7,6 +7,7 @@ start of a piece marks the start of a word.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -618,12 +619,12 @@ class Trace:
         """(row, vocabulary): softmax of the logits, in double precision."""
         return probabilities(self.logits)
 
-    @property
+    @cached_property
     def target_probabilities(self) -> Array:
         """(row,): p(next token | source, target up to here), in double precision."""
         return self.probabilities[np.arange(len(self.next_ids)), list(self.next_ids)]
 
-    @property
+    @cached_property
     def target_log_probabilities(self) -> Array:
         """(row,): the same as natural logarithms."""
         return log_probabilities(self.logits)[np.arange(len(self.next_ids)), list(self.next_ids)]

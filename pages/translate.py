@@ -24,7 +24,6 @@ from viz.tokens import decoder_rows
 view = open_page(__file__)
 trace = view.trace
 rows = decoder_rows(trace.tgt_tokens, trace.next_tokens)
-probabilities = trace.probabilities
 written = trace.target_probabilities
 
 st.html(html.sentence(trace.translation, trace.source))

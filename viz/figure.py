@@ -1,7 +1,7 @@
-"""Plotly figures built from plain dicts and validated once.
+"""Plotly figures that stay plain dicts, with Plotly's property names, on their way to the browser.
 
-Plotly's own `update_*` methods validate at each call, about 5 ms each, while a reader waits. Here traces and
-layout stay plain dicts, with Plotly's property names, until `figure` hands all of them over.
+Plotly's own classes validate each property and copy all of them twice, several milliseconds a figure while a reader
+waits. They do so here only where somebody reads a figure in Python; the tests let them do it for every page.
 """
 
 import html
@@ -13,7 +13,9 @@ from functools import lru_cache, partial
 from typing import Any
 from zlib import crc32
 
+import numpy as np
 import plotly.graph_objects as go
+from _plotly_utils.utils import to_typed_array_spec
 from plotly.subplots import make_subplots
 
 from viz.theme import AXIS_OF_MAPS, GUIDE, LOOK
@@ -34,13 +36,37 @@ class StableFigure(go.Figure):
     the page. Plotly skips an equal figure; but a template, as which Streamlit passes its theme, never compares equal,
     nor do arrays without a `datarevision`. Automatic ranges and margins also cost a second pass;
     viz.charts.heads_and_layers.head_map avoids both. Colours that depend on the theme are in pages/frame/style.css.
+
+    Raises:
+        ValueError: when first read, not when drawn: Plotly has no such property, or not such a value of it.
     """
+
+    def __init__(self, content: dict) -> None:
+        self._content = content
+
+    def __getattr__(self, name: str) -> Any:
+        # Called for what Plotly's constructor sets, as long as it has not run.
+        if "_validate" in vars(self):
+            raise AttributeError(name)
+        super().__init__(self._content)
+        return getattr(self, name)
 
     def to_dict(self) -> dict:
         """As Plotly's own, less the template that it gives every figure."""
+        if "_validate" not in vars(self):
+            return _encode(self._content)
         content = super().to_dict()
         content["layout"].pop("template", None)
         return content
+
+
+def _encode(value: Any) -> Any:
+    """A copy of dicts and lists, with arrays as Plotly sends them."""
+    if isinstance(value, Mapping):
+        return {name: part if name == "range" else _encode(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_encode, value))
+    return to_typed_array_spec(value) if isinstance(value, np.ndarray) else value
 
 
 def figure(traces: Iterable[Mapping], *layouts: Mapping, **layout: Any) -> StableFigure:
@@ -51,9 +77,6 @@ def figure(traces: Iterable[Mapping], *layouts: Mapping, **layout: Any) -> Stabl
         layouts: layouts, such as the axes that `grid` returns. Dicts in dicts are merged, lists of shapes, annotations
             and images are joined; of two values the later one wins.
         layout: the same as keywords, merged last.
-
-    Raises:
-        ValueError: Plotly has no such property, or not such a value of it.
     """
     traces = list(traces)
     own = merge({"xaxis": {}, "yaxis": {}}, *layouts, layout)

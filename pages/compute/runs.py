@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import streamlit as st
-
 from model.checkpoints.chat import read_turns
 from model.checkpoints.devices import freeze_loaded_objects
 from model.checkpoints.store import load_checkpoint
@@ -56,19 +54,13 @@ class Request:
         return self.source if self.chat is None else (*read_turns(self.chat), Turn("user", self.source.strip()))
 
 
+@shared_result("Opening the checkpoint …")
 def open_translator(checkpoint: str, device: str) -> Translator:
     """The checkpoint on its device.
 
     Raises:
         CheckpointError: it is missing or broken.
     """
-    with st.spinner(f"Opening the checkpoint {checkpoint} …"):
-        return load(checkpoint, device)
-
-
-@shared_result()
-def load(checkpoint: str, device: str) -> Translator:
-    """The same outside a session, without a message on screen."""
     translator = load_checkpoint(checkpoint, device)
     freeze_loaded_objects()
     return translator
@@ -130,5 +122,5 @@ def prepare(checkpoint: str, device: str, request: Request) -> None:
     Raises:
         CheckpointError: the checkpoint is missing or broken.
     """
-    translator = load(checkpoint, device)
+    translator = open_translator(checkpoint, device)
     check(translator, run(translator, request))

@@ -13,7 +13,7 @@ from model.checkpoints.store import CheckpointError, checkpoint_with_hash
 from model.diff import TOLERANCE, compare
 from model.interventions.link import encode
 from model.trace import Trace
-from pages.compute.runs import MOST_NEW_TOKENS, Continuation, Request, load, run
+from pages.compute.runs import MOST_NEW_TOKENS, Continuation, Request, open_translator, run
 
 TRACE_VARIABLE = "ATTENTION_EXPLORER_TRACE"
 """path of the file that the person who started the app named"""
@@ -61,7 +61,7 @@ def open_trace_file(path: str) -> TraceFile:
             "viz.notebook shows it without the model (docs/notebook.md)."
         ) from error
     encode(wanted.interventions)  # the list of changes must fit into the app's links
-    opened = load(checkpoint, available_devices()[0])
+    opened = open_translator(checkpoint, available_devices()[0])
     for request in _requests(wanted, opened):
         found = run(opened, request)
         if tokens_of(found) == tokens_of(wanted):

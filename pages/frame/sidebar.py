@@ -32,7 +32,6 @@ from pages.compute.runs import (
     Continuation,
     Request,
     first_new_tokens,
-    load,
     open_translator,
     run,
 )
@@ -291,7 +290,7 @@ def _go_to_trace_file(page: Page) -> None:
     state[BEGAN] = True
     if not st.query_params:
         link = link_to(file) | {"target": TARGETS[target_of(file)]}
-        features = load(file.checkpoint, available_devices()[0]).features
+        features = open_translator(file.checkpoint, available_devices()[0]).features
         if not set(page.needs) <= features and (other := first_page_for(features)):
             st.switch_page(other.path, query_params=link)
         st.query_params.update(link)

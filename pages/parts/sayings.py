@@ -20,7 +20,7 @@ from model.checkpoints.checkpoint import FOUND_STREAM, FULL_ROWS, LOGITS, OWN_LA
 from model.checkpoints.store import CheckpointError, study_checkpoints
 from model.trace import KIND_TITLES, Tokens
 from pages.compute.on_request import compute_on_request
-from pages.compute.runs import load
+from pages.compute.runs import open_translator
 from pages.compute.view import View
 from pages.widgets.page_links import link_with
 from viz.latex import signed
@@ -201,7 +201,7 @@ def _sharpness(view: View) -> Steps:
     found = {}
     for number, name in enumerate(names):
         try:
-            model = load(name, view.translator.device)
+            model = open_translator(name, view.translator.device)
             found[model.config.d_k] = mean_evenness(model.trace(view.source, beam_size=1))
         except (CheckpointError, ValueError) as error:
             yield 1.0, Found(str(error), None)

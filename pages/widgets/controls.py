@@ -261,6 +261,21 @@ def tabs(views: Mapping[str, Callable[..., Any]], key: str, *args: Any, default:
     return None
 
 
+def box(label: str, key: str, show: Callable[..., Any], *args: Any, icon: str | None = None) -> None:
+    """A box that is closed at first; only an open box's function runs.
+
+    Args:
+        label: of the box.
+        key: of the session, unique on the page.
+        show: draws what is in it.
+        *args: what it is called with.
+        icon: before the label.
+    """
+    with st.expander(label, key=key, icon=icon, on_change="rerun") as opened:
+        if opened.open:
+            show(*args)
+
+
 def table(frame: pd.DataFrame, *, floats: str | None = "%.3g", height: int | str = "content", **columns: Any) -> None:
     """A table of plain text and numbers, whole unless `height` is given in pixels.
 

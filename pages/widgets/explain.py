@@ -1,10 +1,12 @@
 """The two boxes that explain a figure: the formula with its section of the paper, and the code."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import streamlit as st
+
+from pages.widgets.controls import box
 
 
 def explain(text: str, latex: str | None = None, section: str | None = None) -> None:
@@ -31,11 +33,14 @@ def _breakable(latex: str) -> str:
 
 def show_code(*objects: Callable | type) -> None:
     """The lines of `model/` that computed what is shown, read from the running program."""
-    with st.expander("Show the code", icon=":material/code:"):
-        for item in objects:
-            lines, first = _lines(item)
-            st.caption(f"{item.__module__.replace('.', '/')}.py, line {first}")
-            st.code("".join(lines), language="python")
+    box("Show the code", "show-code", _draw_code, objects, icon=":material/code:")
+
+
+def _draw_code(objects: Sequence[Callable | type]) -> None:
+    for item in objects:
+        lines, first = _lines(item)
+        st.caption(f"{item.__module__.replace('.', '/')}.py, line {first}")
+        st.code("".join(lines), language="python")
 
 
 @cache

@@ -11,6 +11,7 @@ import streamlit as st
 
 from pages.compute.view import View
 from pages.widgets.canvas import component
+from pages.widgets.controls import box
 from pages.widgets.snippet import Calls, call_arrays, notebook, snippet
 from viz.drawing import Drawing, standalone_html
 
@@ -38,6 +39,7 @@ def export(
     table: pd.DataFrame | None = None,
     pictures: tuple[Picture, ...] = (),
     label: str = "Export",
+    key: str = "export",
 ) -> None:
     """Offer pictures (PNG, SVG, HTML), numbers (CSV, NPZ) and the Python that computes these again, also as a notebook.
 
@@ -48,7 +50,12 @@ def export(
         table: what the CSV holds; if not given, every number of the arrays, one a line.
         pictures: those to be saved.
         label: of the box.
+        key: of the box, unique on the page.
     """
+    box(label, key, _offer, view, name, calls, table, pictures, icon=":material/download:")
+
+
+def _offer(view: View, name: str, calls: Calls, table: pd.DataFrame | None, pictures: tuple[Picture, ...]) -> None:
     # The files are made when they are requested; by then the address is gone.
     facts, trace = _facts(view), view.trace
     tokens = {"src_tokens": trace.src_tokens, "tgt_tokens": trace.tgt_tokens}
@@ -62,20 +69,19 @@ def export(
     files["NPZ: all arrays, for numpy.load"] = ("npz", lambda: _npz(facts | tokens, calls))
     program = snippet(view, calls, f"Attention Explorer: the numbers of {name}\nThis view: {_link()}")
     files["IPYNB: the Python below, as a notebook"] = ("ipynb", lambda: notebook(program, name, facts).encode())
-    with st.expander(label, icon=":material/download:"):
-        if pictures:
-            _save_buttons(view, stem, pictures)
-        with st.container(horizontal=True):
-            for label, (ending, content) in files.items():
-                key = f"export-{name}-{ending}"
-                st.download_button(label, data=content, file_name=f"{stem}.{ending}", key=key, on_click="ignore")
-        st.caption("Python that computes these numbers again, to be run in the project's folder:")
-        st.code(program, language="python", height=320)
+    if pictures:
+        _save_buttons(view, stem, pictures)
+    with st.container(horizontal=True):
+        for label, (ending, content) in files.items():
+            key = f"export-{name}-{ending}"
+            st.download_button(label, data=content, file_name=f"{stem}.{ending}", key=key, on_click="ignore")
+    st.caption("Python that computes these numbers again, to be run in the project's folder:")
+    st.code(program, language="python", height=320)
 
 
 def export_tab(view: View, name: str, calls: Calls, *pictures: Picture, table: pd.DataFrame | None = None) -> None:
     """The export of an open tab; arguments as in `export`."""
-    export(view, name, calls, table, pictures, "Export this tab")
+    export(view, name, calls, table, pictures, "Export this tab", "export-tab")
 
 
 def numbers_table(calls: Calls) -> pd.DataFrame:

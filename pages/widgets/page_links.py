@@ -32,14 +32,12 @@ def link_with(label: str, name: str, **chosen: str) -> None:
 
 
 def cards(file: str) -> None:
-    """A card with a link for every page of PAGES but the one in `file`, section by section."""
+    """A card for every page of PAGES but the one in `file`, section by section; all of it is the link."""
     here = page_of(file)
-    others = [page for pages in PAGES.values() for page in pages if page != here]
-    for start in range(0, len(others), 3):
-        for column, page in zip(st.columns(3), others[start : start + 3], strict=False):
-            with column.container(border=True, height="stretch"):
-                if has_menu.get():
-                    st.page_link(page.path, label=f"**{page.title}**", icon=page.icon)
-                else:
-                    st.markdown(f"**{page.title}**")
-                st.caption(page.summary)
+    with st.container(key="cards"):
+        for page in (page for pages in PAGES.values() for page in pages if page != here):
+            label = f"**{page.title}** {page.summary}"
+            if has_menu.get():
+                st.page_link(page.path, label=label, icon=page.icon)
+            else:
+                st.markdown(label)

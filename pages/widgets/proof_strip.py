@@ -1,10 +1,13 @@
 """The proof strip at the foot of every page: checks that the picture shows what the model computed in this run."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from model.proof.checks import Check
 from pages.compute.runs import check
 from pages.compute.view import View
+from pages.widgets.controls import box
 from pages.widgets.page_links import links
 from viz.latex import error_text
 
@@ -29,10 +32,13 @@ def proof_strip(view: View, other: View | None = None) -> None:
             column.markdown(
                 f"{_verdict(results)}  \n{results[0].title}  \n:small[{name} {errors}, {_limit(results[0])}]"
             )
-        with st.expander("How is this checked?"):
-            for result in checks[0]:
-                st.markdown(f"**{result.title}.** {result.explanation}")
-            links(verification="All twenty claims, and how far this run is from each")
+        box("How is this checked?", "how-checked", _explain, checks[0])
+
+
+def _explain(checks: Sequence[Check]) -> None:
+    for result in checks:
+        st.markdown(f"**{result.title}.** {result.explanation}")
+    links(verification="All twenty claims, and how far this run is from each")
 
 
 def _verdict(results: tuple[Check, ...]) -> str:

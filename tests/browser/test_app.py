@@ -83,7 +83,7 @@ def test_what_is_typed_is_translated_and_the_link_to_copy_is_the_address_of_this
 def test_inputs_stay_from_page_to_page_and_the_back_button_works(server: str, visitor: Visitor) -> None:
     visitor.visit(f"{server}/?{urlencode(CHOICES)}")
     other = ALL_PAGES[1]
-    visitor.page.locator("[data-testid=stPageLink]").get_by_text(other.title).click()
+    visitor.page.locator("[data-testid=stPageLink]").get_by_text(other.title, exact=True).click()
     visitor.page.get_by_role("heading", name=other.title, exact=True).wait_for()
     visitor.settle()
     wait_for_query(visitor, CHOICES)

@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,14 @@ def packages_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
         yield
+
+
+@pytest.fixture(autouse=True)
+def open_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every box is open, so that tests read what is in it: what is in a closed one is not drawn."""
+    import streamlit as st
+
+    monkeypatch.setattr(st, "expander", partial(st.expander, expanded=True))
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def test_one_figure_changes_nothing_of_another() -> None:
 
 def test_a_property_that_plotly_does_not_know_is_an_error() -> None:
     with pytest.raises(ValueError, match="hight"):
-        figure([], hight=300)
+        figure([], hight=300).layout  # noqa: B018 - read in Python
 
 
 def test_the_common_look_fills_in_what_is_not_given() -> None:
