@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -222,8 +222,13 @@ class _Reader:
     predicts: Mapping[str, Tokens]
     """by stream: what each row should predict; a stream whose rows predict nothing is missing"""
 
+    @cached_property
+    def attentions(self) -> Mapping[tuple[str, int], tuple[str, MultiHeadAttention]]:
+        """(kind, layer) -> (path, module)."""
+        return self.model.attentions()
+
     def attention(self, kind: Kind, layer: int) -> Attention:
-        path, module = self.model.attentions()[kind.name, layer]
+        path, module = self.attentions[kind.name, layer]
         residual = self.model.get_submodule(f"{path}_residual")
         query_input = self.activations[f"{path}_residual.{'normed' if residual.pre_norm else 'before'}"]
         queries, keys = self.reads[kind.queries], self.reads[kind.keys]
@@ -343,7 +348,7 @@ def build_trace(
         streams={name: reader.stream(name, labels[name]) for name in reads},
         attentions=attentions_from(
             activations,
-            {place: path for place, (path, _) in model.attentions().items()},
+            {place: path for place, (path, _) in reader.attentions.items()},
             lambda place: reader.attention(kinds[place[0]], place[1]),
         ),
         logits=logits,

@@ -16,6 +16,7 @@ from zlib import crc32
 import numpy as np
 import plotly.graph_objects as go
 from _plotly_utils.utils import to_typed_array_spec
+from plotly.colors import get_colorscale
 from plotly.subplots import make_subplots
 
 from viz.theme import AXIS_OF_MAPS, GUIDE, LOOK
@@ -60,13 +61,15 @@ class StableFigure(go.Figure):
         return content
 
 
-def _encode(value: Any) -> Any:
-    """A copy of dicts and lists, with arrays as Plotly sends them."""
+def _encode(value: Any, name: str = "") -> Any:
+    """A copy of dicts and lists, with arrays and the names of colour scales as Plotly sends them."""
     if isinstance(value, Mapping):
-        return {name: part if name == "range" else _encode(part) for name, part in value.items()}
+        return {name: _encode(part, name) for name, part in value.items() if part is not None}
     if isinstance(value, list | tuple):
         return list(map(_encode, value))
-    return to_typed_array_spec(value) if isinstance(value, np.ndarray) else value
+    if name == "colorscale":
+        return get_colorscale(value)
+    return to_typed_array_spec(value) if isinstance(value, np.ndarray) and name != "range" else value
 
 
 def figure(traces: Iterable[Mapping], *layouts: Mapping, **layout: Any) -> StableFigure:

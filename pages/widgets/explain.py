@@ -33,7 +33,7 @@ def _breakable(latex: str) -> str:
 
 def show_code(*objects: Callable | type) -> None:
     """The lines of `model/` that computed what is shown, read from the running program."""
-    box("Show the code", "show-code", _draw_code, objects, icon=":material/code:")
+    box("Show the code", f"code-{objects[0].__qualname__}", _draw_code, objects, icon=":material/code:")
 
 
 def _draw_code(objects: Sequence[Callable | type]) -> None:

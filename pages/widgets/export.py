@@ -39,7 +39,6 @@ def export(
     table: pd.DataFrame | None = None,
     pictures: tuple[Picture, ...] = (),
     label: str = "Export",
-    key: str = "export",
 ) -> None:
     """Offer pictures (PNG, SVG, HTML), numbers (CSV, NPZ) and the Python that computes these again, also as a notebook.
 
@@ -50,8 +49,9 @@ def export(
         table: what the CSV holds; if not given, every number of the arrays, one a line.
         pictures: those to be saved.
         label: of the box.
-        key: of the box, unique on the page.
     """
+    # The name's first word stays when another head is chosen, and so the box stays open.
+    key = f"{label.replace(' ', '-').lower()}-{name.split('-')[0]}"
     box(label, key, _offer, view, name, calls, table, pictures, icon=":material/download:")
 
 
@@ -81,7 +81,7 @@ def _offer(view: View, name: str, calls: Calls, table: pd.DataFrame | None, pict
 
 def export_tab(view: View, name: str, calls: Calls, *pictures: Picture, table: pd.DataFrame | None = None) -> None:
     """The export of an open tab; arguments as in `export`."""
-    export(view, name, calls, table, pictures, "Export this tab", "export-tab")
+    export(view, name, calls, table, pictures, "Export this tab")
 
 
 def numbers_table(calls: Calls) -> pd.DataFrame:
