@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -25,6 +26,7 @@ class Page:
     """keys of the sidebar's controls that change nothing on the page"""
 
 
+@cache
 def page_of(file: str) -> Page:
     """The entry of PAGES for a page's `__file__`."""
     return next(page for pages in PAGES.values() for page in pages if page.path.endswith(f"/{Path(file).name}"))

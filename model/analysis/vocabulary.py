@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import torch
 
 from model.analysis.words import WORD_START
 from model.checkpoints.tokenizer import Tokenizer
@@ -109,9 +110,10 @@ def embedding_rows(translator: Translator, side: Side, ids: Sequence[int]) -> Ar
 
 def cosines(translator: Translator, side: Side, token_id: int) -> Array:
     """(vocabulary,): cosine of the embedding of `token_id` with every embedding, in double precision; 0 for zeros."""
-    matrix = translator.embedding_matrix(side).astype(np.float64)
-    lengths = np.maximum(np.linalg.norm(matrix, axis=-1), np.finfo(np.float64).tiny)
-    return (matrix @ matrix[token_id] / lengths / lengths[token_id]).clip(-1, 1)
+    # In PyTorch, which keeps to the cores that a run may use.
+    matrix = torch.from_numpy(translator.embedding_matrix(side).astype(np.float64))
+    lengths = matrix.norm(dim=-1).clamp(min=torch.finfo(matrix.dtype).tiny)
+    return (matrix @ matrix[token_id] / lengths / lengths[token_id]).clamp(-1, 1).numpy()
 
 
 def embedding_arrays(translator: Translator, trace: Trace, side: Side, position: int) -> dict[str, Array]:

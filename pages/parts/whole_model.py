@@ -14,7 +14,7 @@ from model.interventions import Intervention, describe
 from model.interventions.link import decode, encode
 from model.trace import Trace
 from pages import page_of
-from pages.compute.cache import stored
+from pages.compute.cache import shared_result, stored
 from pages.compute.on_request import compute_on_request
 from pages.compute.runs import rerun
 from pages.compute.view import View
@@ -43,6 +43,8 @@ SUMS = {
 }
 """a sub-layer, or a layer of parallel ones, by placement of the norm"""
 
+boxes_of = shared_result()(model_boxes)
+
 
 @dataclass(frozen=True)
 class Shown:
@@ -59,7 +61,7 @@ class Shown:
 
     @cached_property
     def boxes(self) -> tuple[Box, ...]:
-        return model_boxes(self.view.translator, self.view.trace)
+        return boxes_of(self.view.translator, self.view.trace)
 
     @cached_property
     def each_off(self) -> dict[str, float] | None:
@@ -72,7 +74,7 @@ def choose(view: View) -> Shown:
     state = st.session_state
     if OFF not in state:
         state[OFF] = _linked_switches()
-    boxes = model_boxes(view.translator, view.trace)
+    boxes = boxes_of(view.translator, view.trace)
     switches = {change for box in boxes for change in box.switches().values()}
     off = state[OFF] = tuple(change for change in state[OFF] if change in switches)
     after = rerun(view.translator, view.trace, (*view.trace.interventions, *off)) if off else view.trace
