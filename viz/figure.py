@@ -66,7 +66,7 @@ def _encode(value: Any, name: str = "") -> Any:
     if isinstance(value, Mapping):
         return {name: _encode(part, name) for name, part in value.items() if part is not None}
     if isinstance(value, list | tuple):
-        return list(map(_encode, value))
+        return [part if isinstance(part, str) else _encode(part) for part in value]
     if name == "colorscale":
         return get_colorscale(value)
     return to_typed_array_spec(value) if isinstance(value, np.ndarray) and name != "range" else value

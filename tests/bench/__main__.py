@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from model.checkpoints.store import DEFAULT_CHECKPOINT
-from tests.bench import coldstart, growth, long_text, peers, recording, speed, views, whole_pages
+from tests.bench import coldstart, growth, long_text, peers, processor, recording, speed, views, whole_pages
 from tests.bench.report import write_section
 from tests.bench.speed import print_lines
 from tests.bench.table import Row, markdown, text
@@ -33,6 +33,13 @@ PARTS = {
         "Whole pages",
         "From a move of the temperature, whose run is cached, to the page's last change, the proof strip included.",
         whole_pages.pages,
+    ),
+    "processor": Part(
+        "Where the processor's time goes",
+        "The server's processor time, of one visitor without a browser. A new sentence is searched, traced and proved; "
+        "for another head and another page all runs are cached. Streamlit is the rest, its commands and sending "
+        "included.",
+        processor.processor,
     ),
     "peers": Part(
         "Beside BertViz",

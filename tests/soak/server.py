@@ -29,15 +29,18 @@ def free_port() -> int:
 class Server:
     """One process; `start` may be called again after `kill`, and takes the same port."""
 
-    def __init__(self, log: Path, checkpoints: Path | None = None, root: Path | None = None) -> None:
+    def __init__(
+        self, log: Path, checkpoints: Path | None = None, root: Path | None = None, module: str = "streamlit"
+    ) -> None:
         self.port = free_port()
-        self.log, self.root = log, root or ROOT
+        self.log, self.root, self.module = log, root or ROOT, module
         self.environment = os.environ | {"OMP_WAIT_POLICY": "PASSIVE"}
         if checkpoints:
             self.environment["ATTENTION_EXPLORER_CHECKPOINTS"] = str(checkpoints)
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(self.port)]
+        arguments = ["run", "app.py", "--server.port"] if self.module == "streamlit" else []
+        command = [sys.executable, "-m", self.module, *arguments, str(self.port)]
         with open(self.log, "ab") as output:
             self.process = subprocess.Popen(command, cwd=self.root, env=self.environment, stdout=output, stderr=output)
         deadline = time.monotonic() + PATIENCE
