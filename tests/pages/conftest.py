@@ -34,6 +34,15 @@ def open_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(st, "expander", partial(st.expander, expanded=True))
 
 
+@pytest.fixture(autouse=True)
+def valid_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plotly reads every figure that a page sends: a property or a value that it does not know is an error."""
+    from viz.figure import StableFigure
+
+    send = StableFigure.to_dict
+    monkeypatch.setattr(StableFigure, "to_dict", lambda figure: (send(figure), figure.layout)[0])
+
+
 @pytest.fixture
 def fresh_caches() -> Iterator[None]:
     """Empty caches before and after a test that counts or replaces work, or that presses a button to start it."""

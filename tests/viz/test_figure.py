@@ -1,11 +1,13 @@
 """A figure is what Plotly's own methods make of the same content, and equal content gives equal figures."""
 
+import json
 from copy import deepcopy
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
+from plotly.io import to_json
 from plotly.subplots import make_subplots
 
 from viz.figure import (
@@ -74,6 +76,19 @@ def test_one_figure_changes_nothing_of_another() -> None:
     changed["annotations"][0]["text"] = "c"
     figure([], changed, xaxis={"title": "key"})
     assert figure([], grid(1, 2, ("a", "b"))) == before
+
+
+def test_what_is_sent_is_what_plotly_itself_would_send() -> None:
+    numbers, names = np.arange(6.0).reshape(2, 3), np.array(["a", "b", "c"], dtype=object)
+    drawn = figure(
+        [heatmap(z=numbers, x=names, colorscale="greys", customdata=None), bar(y=np.arange(3), x=(1, 2, 3))],
+        grid(1, 2, ("one", "two")),
+        xaxis={"range": np.array([0, 2]), "tickvals": [0, 1]},
+        coloraxis={"colorscale": [[0, "red"], [1, "blue"]]},
+    )
+    sent = to_json(drawn.to_dict(), validate=False)
+    assert drawn.layout.coloraxis.colorscale == ((0, "red"), (1, "blue")), "read, and so validated"
+    assert json.loads(sent) == json.loads(to_json(drawn.to_dict(), validate=False))
 
 
 def test_a_property_that_plotly_does_not_know_is_an_error() -> None:

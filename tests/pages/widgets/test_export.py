@@ -114,6 +114,18 @@ def test_the_python_of_a_page_computes_the_arrays_of_its_file(
         assert_equal_to_file(program, files[file])
 
 
+def test_a_closed_box_draws_nothing_and_an_open_one_all_that_is_in_it(
+    open_app: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import streamlit as st
+
+    monkeypatch.setattr(st, "expander", st.expander.func)  # as it was before the fixture that opens all boxes
+    app = open_app(source=SOURCE)
+    assert not app.code
+    app.session_state["export-translation"] = True
+    assert list(programs_of(app.run())) == ["translation"]
+
+
 WITHOUT_PICTURES = ("pages/training.py", "pages/learn.py")
 """a training without a log has no curves, and the list of lessons has no picture"""
 
