@@ -10,7 +10,7 @@ from model.trace import Array, SubLayer
 from pages.compute.cache import shared_result
 from pages.compute.view import View
 from pages.parts.layer_by_layer import Shown
-from pages.parts.since_2017 import ACTIVATIONS, BASES
+from pages.parts.since_2017 import BASES
 from pages.widgets.chart import chart
 from pages.widgets.controls import slider, toggle
 from pages.widgets.explain import explain
@@ -131,12 +131,21 @@ def _inactive(view: View) -> str:
     return "one with h below 0 takes its row away."
 
 
+_FUNCTIONS = {
+    "gelu": r"\mathrm{GELU}",
+    "gelu, by tanh": r"\mathrm{GELU}_{\tanh}",
+    "silu": r"\mathrm{Swish}",
+}
+"""LaTeX of what is applied to each neuron, or to its gate"""
+_UNREAD = r"\mathrm{act}"
+
+
 def _explain_neurons(view: View, stack: str, biased: bool) -> None:
     config = view.translator.config
     base = BASES.get(config.activation, config.activation.removeprefix("gated "))
     b_1, b_2 = (" + b_1", " + b_2") if biased else ("", "")
     z = r"x W_{\mathrm{gate}}" if config.gated else f"xW_1{b_1}"
-    act = rf"\max(0,\, {z})" if base == "relu" else rf"\mathrm{{{ACTIVATIONS.get(base, 'act')}}}({z})"
+    act = rf"\max(0,\, {z})" if base == "relu" else f"{_FUNCTIONS.get(base, _UNREAD)}({z})"
     act += rf" \odot xW_1{b_1}" if config.gated else ""
     explain(
         "Each neuron i writes its row w of W_2, scaled by h. Projecting h w with the output matrix shows which "

@@ -370,7 +370,7 @@ FORMULAS = [
         "Gemma 2",
         "layer_by_layer",
         {"layers_tab": "Neurons"},
-        [r"\mathrm{GELU}(x W_{\mathrm{gate}}) \odot"],
+        [r"\mathrm{GELU}_{\tanh}(x W_{\mathrm{gate}}) \odot"],
         ["b_2", "max"],
     ),
     ("Gemma 2", "layer_by_layer", {"layers_tab": "Logit lens"}, [r"30\tanh"], []),
