@@ -81,7 +81,10 @@ def _first_id(case: Case) -> int | None:
         return BOS
     if len(case.trace.streams) > 1:
         return case.translator.model.start
-    return next(iter(case.translator.tokenizer.read(case.trace.source)), None)
+    prompt, tokenizer = case.trace.prompt, case.translator.tokenizer
+    # A chat template may begin otherwise than the tokenizer begins a text.
+    ids = tokenizer.read(prompt) if isinstance(prompt, str) else tokenizer.describe_chat(prompt).ids
+    return next(iter(ids), None)
 
 
 def vocabulary(case: Case) -> float:

@@ -99,10 +99,12 @@ def padding(case: Case) -> float | str:
     found = run_padded(case.translator, case.trace, case.kind, case.layer, pads)
     if found.pad_weight:
         return math.inf
-    # Rounding grows with the numbers that the softmax reads, and from layer to layer.
-    attentions = case.trace.attentions.values()
-    loudest = max(1.0, *(float(np.abs(x).max()) for x in (case.trace.logits, *(a.pre_softmax for a in attentions))))
-    return max(found.largest_difference, found.logits_difference) / loudest
+    logits = found.logits_difference / max(1.0, float(np.abs(case.trace.logits).max()))
+    if case.own_layers:
+        return max(found.largest_difference, logits)
+    # Rounding of weights grows with the scores, which models of others, such as T5, do not always divide.
+    loudest = max(1.0, *(float(np.abs(a.pre_softmax).max()) for a in case.trace.attentions.values()))
+    return max(found.largest_difference / loudest, logits)
 
 
 def cannot_decode(case: Case) -> str:
@@ -160,7 +162,7 @@ def _below_highest(case: Case, written: Sequence[int]) -> float:
     """How far the logits of tokens that were written are below the highest of their rows, in a teacher-forced run."""
     trace, model = case.trace, case.translator.model
     given = trace.tgt_ids[1 : trace.first_written + 1]
-    captured = case.translator.trace_ids(trace.source, (*given, *written), trace.interventions).logits[len(given) :]
+    captured = case.translator.trace_ids(trace.prompt, (*given, *written), trace.interventions).logits[len(given) :]
     allowed = captured.copy()
     allowed[:, model.barred] = -np.inf
     if (forced := getattr(model, "forced_start", None)) is not None:

@@ -131,8 +131,9 @@ def show_table(found: dict[Claim, Measurement]) -> None:
     st.dataframe(table(found), hide_index=True, height="content", column_config=config, placeholder="–")
     st.caption(
         "Allowed 0 means bit for bit. Errors of claims 3, 4, 8a, 10 and 12 are relative to the largest number of "
-        "their matrix where that is above 1, those of 7 to the largest score or logit of the run, those of angles in "
-        "17 to the largest angle; those of 8b are absolute. Claim 20 counts hexadecimal digits. "
+        "their matrix where that is above 1, and those of angles in 17 to the largest angle. In 7 those of logits are "
+        "relative to the largest logit, and with models of others those of weights to the largest score. Those of 8b "
+        "are absolute. Claim 20 counts hexadecimal digits. "
         "Seconds cover both precisions, on this machine."
     )
 

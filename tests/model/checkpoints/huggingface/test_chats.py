@@ -11,6 +11,8 @@ from model.checkpoints.huggingface import open_model
 from model.checkpoints.huggingface.opened import ForeignLanguageModel
 from model.interventions import AttentionTemperature
 from model.proof.checks import prove
+from model.proof.claims import CLAIMS
+from model.proof.measures import Case
 from model.trace import Trace, Turn
 from tests.model.checkpoints.huggingface.folders import byte_level_tokenizer, save_chat_model, save_family
 
@@ -137,3 +139,19 @@ def test_a_template_that_does_not_just_wrap_is_not_offered(template: str | None,
     with pytest.raises(ValueError, match="no chat template that can be used"):
         opened.trace((Turn("user", "Hello"),))
     assert opened.trace("A dog").streams["decoder"].tokens.roles is None
+
+
+def test_claims_about_start_and_searches_are_of_the_chat_where_its_template_writes_no_start_token(
+    folder: Path, tmp_path: Path
+) -> None:
+    AutoModelForCausalLM.from_pretrained(folder).save_pretrained(tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.chat_template = tokenizer.chat_template.replace("{{ bos_token }}", "")
+    tokenizer.save_pretrained(tmp_path)
+    opened = open_model(tmp_path)
+    trace = opened.trace(CHAT, max_new_tokens=6)
+    assert opened.tokenizer.read(trace.source)[0] != trace.tgt_ids[0], "a text begins otherwise"
+    case = Case(opened, trace, "decoder_self", 0, 0)
+    for label in ("8b", "12"):
+        claim = next(claim for claim in CLAIMS if claim.label == label)
+        assert claim.measure(case) <= claim.tolerance, label
