@@ -22,7 +22,7 @@ from viz.latex import attention_formula
 from viz.steps.arithmetic import explain_step, result_chain
 from viz.steps.head import head_of
 from viz.steps.steps import STEPS, picture, result, shapes, step_arrays
-from viz.steps.strips import payload
+from viz.steps.strips import arithmetic_picture
 
 view = open_page(__file__)
 decodes = view.attention.predicts is not None
@@ -48,7 +48,7 @@ with stage:
     drawn = draw_matrices(picture(number, head, choice, f"{run}, {place}, step {number + 1}: {step.title}"))
 shown = explain_step(number, head, choice)
 st.latex(shown.latex)
-sums = draw_arithmetic(payload(shown, result_chain(head, choice), number))
+sums = draw_arithmetic(arithmetic_picture(shown, result_chain(head, choice), number))
 
 with st.container(horizontal=True):
     links(heads_and_layers="This head among all others")

@@ -1,1 +1,1 @@
-"""Pictures: numpy arrays and labels in; a Plotly figure, or the payload of a component, out."""
+"""Pictures: numpy arrays and labels in; a Plotly figure, or a Drawing for a component of our own, out."""

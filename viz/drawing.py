@@ -1,13 +1,15 @@
-"""Pictures as one HTML file that opens without a network: Plotly figures and our own components."""
+"""A picture of our own, for the app's page; and pictures as one HTML file that opens without a network."""
 
 import base64
 import html
 import json
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from plotly.offline import get_plotlyjs
 
 SCRIPTS = Path(__file__).parent / "canvas/js"
@@ -35,7 +37,22 @@ class Drawing:
     component: str
     """the name of its script"""
     data: bytes | Mapping[str, Any]
-    """the payload"""
+    """what the script draws"""
+
+    @classmethod
+    def pack(cls, component: str, header: Mapping[str, Any], arrays: Iterable[np.ndarray]) -> "Drawing":
+        """One whose data are bytes: four with the header's length, the header as JSON, and the arrays row by row.
+
+        js/shared/payload.js reads them. Header and arrays are filled up to a multiple of four bytes each, so that a
+        browser can use the numbers in place. Their types are little-endian: "<f4", "<u2" or uint8.
+        """
+        text = _aligned(json.dumps(header).encode(), b" ")
+        numbers = b"".join(_aligned(array.tobytes(), b"\0") for array in arrays)
+        return cls(component, struct.pack("<I", len(text)) + text + numbers)
+
+
+def _aligned(data: bytes, filler: bytes) -> bytes:
+    return data + filler * (-len(data) % 4)
 
 
 def sources(component: str) -> tuple[str, str]:
@@ -130,7 +147,7 @@ def _mounting_script(component: str, drawings: Mapping[int, Drawing]) -> str:
 
 
 def _data(drawing: Drawing) -> str:
-    """The payload as JavaScript."""
+    """As JavaScript."""
     if isinstance(drawing.data, bytes):
         code = base64.b64encode(drawing.data).decode()
         return f"Uint8Array.from(atob('{code}'), (letter) => letter.charCodeAt(0)).buffer"

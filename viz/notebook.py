@@ -80,8 +80,8 @@ def heads(trace: Any, kinds: Sequence[str] | None = None) -> Output:
     """
     chosen = trace.kinds[:MOST_GROUPS] if kinds is None else [trace.kind(name) for name in kinds]
     title = f"{trace.checkpoint} {trace.checkpoint_hash[:8]}, attention weights"
-    payload = mosaic([_group(trace, kind) for kind in chosen], title=title)
-    return Output("Every head of every layer", (Drawing("mosaic", payload),), _run(trace))
+    drawing = mosaic([_group(trace, kind) for kind in chosen], title=title)
+    return Output("Every head of every layer", (drawing,), _run(trace))
 
 
 def lines(trace: Any, kind: str | None = None, layer: int | None = None, heads: Sequence[int] | None = None) -> Output:
@@ -103,7 +103,7 @@ def lines(trace: Any, kind: str | None = None, layer: int | None = None, heads: 
         _check_head(head, len(weights))
     queries, keys, predicts = _texts(trace, trace.kind(kind))
     title = f"Attention weights, {trace.kind(kind).title.lower()}, layer {layer}"
-    payload = line_picture.lines(
+    drawing = line_picture.lines(
         weights[heads],
         labels(queries),
         labels(keys),
@@ -112,7 +112,7 @@ def lines(trace: Any, kind: str | None = None, layer: int | None = None, heads: 
         predicts=None if predicts is None else labels(predicts),
         title=title,
     )
-    return Output(title, (Drawing("lines", payload),), _run(trace))
+    return Output(title, (drawing,), _run(trace))
 
 
 def steps(trace: Any, kind: str | None = None, layer: int | None = None, head: int = 0, cell: tuple = (0, 0)) -> Output:
@@ -137,7 +137,7 @@ def steps(trace: Any, kind: str | None = None, layer: int | None = None, head: i
     slices = head_of(attention, head, tuple(decoder_rows(queries, predicts)) if predicts is not None else ())
     title = f"{trace.checkpoint} {trace.checkpoint_hash[:8]}, {kind} layer {layer} head {head}"
     drawings = tuple(
-        Drawing("matrices", picture(number, slices, Choice(*cell), f"{title}, step {number + 1}: {step.title}"))
+        picture(number, slices, Choice(*cell), f"{title}, step {number + 1}: {step.title}")
         for number, step in enumerate(STEPS)
     )
     sections = tuple(

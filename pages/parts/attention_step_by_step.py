@@ -127,19 +127,19 @@ def _dimension(column: Any, label: str, key: str, size: int, used: bool) -> int:
     )
 
 
-def draw_matrices(payload: bytes) -> Drawing:
-    """Draw the equation of matrices (viz.steps.steps.picture); a click chooses a cell, the arrow keys the step."""
+def draw_matrices(drawing: Drawing) -> Drawing:
+    """Draw the equation of matrices ; a click chooses a cell, the arrow keys the step."""
     return draw(
-        Drawing("matrices", payload),
+        drawing,
         "matrices",
         on_pick_change=_pick,
         on_step_change=lambda: _take_step("matrices"),
     )
 
 
-def draw_arithmetic(payload: dict) -> Drawing:
-    """Draw the arithmetic of the chosen cell (viz.steps.strips.payload); a click on a number opens its step."""
-    return draw(Drawing("arithmetic", payload), "arithmetic", on_step_change=lambda: _take_step("arithmetic"))
+def draw_arithmetic(drawing: Drawing) -> Drawing:
+    """Draw the arithmetic of the chosen cell; a click on a number opens its step."""
+    return draw(drawing, "arithmetic", on_step_change=lambda: _take_step("arithmetic"))
 
 
 def _pick() -> None:

@@ -16,10 +16,9 @@ from pages.widgets.controls import replace_missing, select, set_controls, slider
 from pages.widgets.explain import explain
 from pages.widgets.export import Picture, export_tab
 from pages.widgets.snippet import Call
-from viz.canvas.beam_tree import hypotheses_table, tree_payload
+from viz.canvas.beam_tree import hypotheses_table, tree_picture
 from viz.charts.decoding import prefix_chart
 from viz.charts.translate import alignment_map
-from viz.drawing import Drawing
 from viz.tokens import decoder_rows, labels
 
 PAPER_BEAM, PAPER_ALPHA = 4, 0.6
@@ -109,8 +108,7 @@ def show_beam(view: View, step: int) -> None:
     paths = tree.path(tree.ends[order[0]]), tree.path(tree.ends[order[chosen]])
     st.session_state["decoding-ranked-ends"] = [tree.ends[place] for place in order]
     start = view.trace.tgt_tokens[view.trace.first_written]
-    payload = tree_payload(tree.nodes, pieces, scores, paths, min(step, tree.nodes[-1].step), start)
-    drawing = Drawing("beam_tree", payload)
+    drawing = tree_picture(tree.nodes, pieces, scores, paths, min(step, tree.nodes[-1].step), start)
     draw(drawing, TREE, on_pick_change=_take_pick, on_step_change=_take_step)
     st.caption(
         f"Steps run from left to right. Each column holds the {2 * beam_size} most probable prefixes, the best at the "

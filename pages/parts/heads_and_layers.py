@@ -11,7 +11,7 @@ from model.analysis.view_arrays import table_arrays
 from model.trace import Array, Trace
 from pages.compute.cache import shared_result
 from pages.compute.view import KINDS, View
-from pages.widgets.canvas import mosaic_picture, token_lines
+from pages.widgets.canvas import draw, mosaic_picture
 from pages.widgets.chart import chart
 from pages.widgets.controls import choice, set_controls, toggle
 from pages.widgets.explain import explain
@@ -145,8 +145,8 @@ def show_mosaic(shown: Shown) -> Drawing:
     title = f"{trace.checkpoint} {trace.checkpoint_hash[:8]}, {VALUES[shown.look.values].lower()}"
     groups = [_group(view, tables) for tables in shown.groups]
     chosen = (view.kind, view.layer, shown.column)
-    payload = mosaic(groups, chosen, high=shown.high, measure=shown.called, title=title, opens=f"st-key-{OPENED}")
-    return mosaic_picture(payload, MOSAIC, _choose_layer if shown.look.values == "rollout" else _choose)
+    drawing = mosaic(groups, chosen, high=shown.high, measure=shown.called, title=title, opens=f"st-key-{OPENED}")
+    return mosaic_picture(drawing, MOSAIC, _choose_layer if shown.look.values == "rollout" else _choose)
 
 
 def _group(view: View, tables: HeadTables) -> Group:
@@ -200,7 +200,7 @@ def _show_lines(shown: Shown) -> Drawing:
         which = choice("Lines of", LINES, "heads_lines")
         drawn = heads if which == "layer" else drawn
     tokens = view.attention.query_tokens
-    payload = lines(
+    drawing = lines(
         layer[heads],
         group_texts(tokens, tables.queries),
         group_texts(view.attention.key_tokens, tables.keys),
@@ -212,7 +212,7 @@ def _show_lines(shown: Shown) -> Drawing:
         measure=shown.called,
         title=shown.title,
     )
-    return token_lines(payload, HEAD_LINES)
+    return draw(drawing, HEAD_LINES)
 
 
 def arrays(shown: Shown) -> Call:

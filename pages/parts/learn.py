@@ -35,7 +35,6 @@ from viz.charts.heads_and_layers import head_map
 from viz.charts.model_card import lengths_to_plot
 from viz.charts.positional_encoding import sum_maps
 from viz.charts.why_attention import operations_chart
-from viz.drawing import Drawing
 from viz.steps.head import Choice, head_of
 from viz.steps.steps import picture
 
@@ -198,8 +197,8 @@ def _show_step(view: View, step: int) -> None:
     """The matrices of a step, from 0, of Attention, step by step."""
     head = head_of(view.attention, view.head)
     place = f"{view.kind} layer {view.layer} head {view.head}"
-    payload = picture(step, head, Choice(min(2, len(head.queries.labels) - 1), 0), place)
-    draw(Drawing("matrices", payload), "learn-matrices")
+    drawing = picture(step, head, Choice(min(2, len(head.queries.labels) - 1), 0), place)
+    draw(drawing, "learn-matrices")
 
 
 def _show_scaling(view: View) -> None:

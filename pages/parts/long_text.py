@@ -14,7 +14,7 @@ from pages.compute.on_request import compute_on_request
 from pages.compute.view import KINDS, View
 from pages.parts.heads_and_layers import numbered_spans
 from pages.widgets import controls
-from pages.widgets.canvas import draw, mosaic_picture, token_lines
+from pages.widgets.canvas import draw, mosaic_picture
 from pages.widgets.chart import chart
 from pages.widgets.explain import explain
 from pages.widgets.export import Picture, export_tab
@@ -115,9 +115,9 @@ def _whole_head(checkpoint: Checkpoint, text: str, place: Place, head: int) -> A
 def _show_all_heads(view: View, text: str) -> Drawing:
     run, values = _run(view.translator, text), _all_heads(view.translator, text)
     title = f"{view.trace.checkpoint} {view.trace.checkpoint_hash[:8]}, long text of {len(run)} tokens"
-    payload = heads_payload(run, title, view.layer, view.head, values)
+    drawing = heads_picture(run, title, view.layer, view.head, values)
     return mosaic_picture(
-        payload, HEADS, lambda _kind, layer, head: controls.set_controls({"layer": layer, "head": head})
+        drawing, HEADS, lambda _kind, layer, head: controls.set_controls({"layer": layer, "head": head})
     )
 
 
@@ -138,8 +138,8 @@ def _weight_on_first(checkpoint: Checkpoint, text: str) -> Array:
     return long.weight_on_first(_run(checkpoint, text))
 
 
-def heads_payload(run: LongRun, title: str, layer: int, head: int, values: Array | None = None) -> bytes:
-    """All heads for viz.canvas.mosaic; `values`: from `pooled_heads`, if they are known."""
+def heads_picture(run: LongRun, title: str, layer: int, head: int, values: Array | None = None) -> Drawing:
+    """All heads; `values`: from `pooled_heads`, if they are known."""
     kind, n, size = run.kinds[0].name, len(run), long.square_size(len(run), long.SMALL)
     groups = tuple(tuple(range(start, min(start + size, n))) for start in range(0, n, size))
     names = group_texts(run.tokens.labels, groups)
@@ -149,8 +149,8 @@ def heads_payload(run: LongRun, title: str, layer: int, head: int, values: Array
     return mosaic([Group(kind, KINDS[kind], found, names, names, seen, pool=size)], (kind, layer, head), title=title)
 
 
-def head_payload(run: LongRun, place: Place, head: int) -> bytes:
-    """The whole of one head for viz.canvas.long_map."""
+def head_picture(run: LongRun, place: Place, head: int) -> Drawing:
+    """The whole of one head."""
     whole = (0, len(run))
     return long_map([_look(run, place, long.pooled_head(run, place, head), whole, whole)], labels(run.tokens.labels))
 
@@ -174,8 +174,8 @@ def _show_head(view: View, text: str) -> None:
         looks.append(_look(run, place, values, rows, columns))
     exact = None if row is None else long.weights(run, place, slice(view.head, view.head + 1), (row, row + 1))[0, 0]
     title = f"{view.place.title}, long text of {n} tokens"
-    payload = long_map(looks, labels(run.tokens.labels), row=row, weights=exact, title=title)
-    draw(Drawing("long_map", payload), HEAD, on_look_change=lambda: _take_look(case))
+    drawing = long_map(looks, labels(run.tokens.labels), row=row, weights=exact, title=title)
+    draw(drawing, HEAD, on_look_change=lambda: _take_look(case))
     if exact is None:
         st.caption("Click a query: its exact weights are then under the pointer, and the largest of them listed here.")
     else:
@@ -227,7 +227,7 @@ def _show_window(view: View, run: LongRun, opened: Opened, window: long.Span) ->
         )
     values, mask = np.hstack(parts).astype(np.float32), np.hstack(seen)
     figure = head_map(names, keys, values, mask, "attention weight")
-    payload = lines(
+    drawing = lines(
         values[None],
         names,
         keys,
@@ -240,7 +240,7 @@ def _show_window(view: View, run: LongRun, opened: Opened, window: long.Span) ->
     with left:
         chart(figure, key=MAP, alt="Weights of the window: rows are queries, columns keys")
     with right:
-        drawing = token_lines(payload, LINES)
+        draw(drawing, LINES)
     outside = opened.before + opened.after
     st.caption(
         f"On average {outside.mean():.1%} of a query's weight lies outside these {end - start} tokens, at most "

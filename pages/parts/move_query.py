@@ -12,7 +12,6 @@ from pages.widgets.explain import explain
 from pages.widgets.export import Picture, export_tab
 from pages.widgets.snippet import Call
 from viz.canvas.move_query import move_query
-from viz.drawing import Drawing
 from viz.tokens import numbered
 
 PLANE = "move-query"
@@ -24,7 +23,7 @@ def show_move_query(view: View, row: int) -> None:
     arrays = Call(plane_arrays, attention, head)
     plane = arrays.result
     rows, _ = axis_labels(attention)
-    payload = move_query(
+    drawing = move_query(
         {name: plane[name] for name in ("keys", "queries", "rest")}
         | {name: getattr(attention, name)[head] for name in ("pattern", "v", "z", "mask")},
         rows,
@@ -40,7 +39,7 @@ def show_move_query(view: View, row: int) -> None:
         sink=None if attention.sink is None else float(attention.sink[head]),
         temperature=float(attention.temperature[head]),
     )
-    drawing = draw(Drawing("move_query", payload), PLANE, on_row_change=_take_row)
+    draw(drawing, PLANE, on_row_change=_take_row)
     st.caption(
         "Circles are this head's keys, larger and brighter with more weight; squares are its queries, and q is the "
         "chosen one. Drag q anywhere, or let it go on another square to choose that query. A key gains weight when q "

@@ -22,7 +22,7 @@ from pages.widgets.export import export_tab
 from pages.widgets.glossary import define
 from pages.widgets.snippet import Call
 from viz.charts.masks import probability_bars
-from viz.charts.temperature import angle_bars, entropy_chart, live_payload, row_panels
+from viz.charts.temperature import angle_bars, entropy_chart, live_weights, row_panels
 from viz.drawing import Drawing
 from viz.latex import signed
 from viz.tokens import as_markdown, labels, numbered
@@ -44,7 +44,7 @@ def draw_live(view: View, row: int) -> Drawing:
     attention, head = view.attention, view.head
     predicts = view.attention.predicts
     following = [f"predicts {word}" for word in labels(predicts.labels)] if predicts else ()
-    payload = live_payload(
+    drawing = live_weights(
         (numbered(attention.query_tokens), numbered(attention.key_tokens)),
         following,
         {"mask": attention.mask[head], "scaled": attention.pre_softmax[head], "pattern": attention.pattern[head]},
@@ -54,7 +54,6 @@ def draw_live(view: View, row: int) -> Drawing:
         row=row,
         scope={"head": "this head", "layer": "all heads of this layer", "everywhere": "every attention"}[view.scope],
     )
-    drawing = Drawing("temperature", payload)
     return draw(drawing, "temperature", on_tau_change=_take_tau, on_row_change=_take_row)
 
 

@@ -12,7 +12,7 @@ from pages.compute.runs import translate
 from pages.compute.view import KINDS, View
 from pages.frame.examples import Example, examples_of, largest_weight, unfamiliar
 from pages.frame.sidebar import SEE
-from pages.widgets.canvas import token_lines
+from pages.widgets.canvas import draw
 from pages.widgets.chart import clicked_point
 from pages.widgets.controls import choice, number
 from pages.widgets.glossary import define
@@ -96,7 +96,7 @@ def choose_alignment(view: View) -> Alignment:
 def draw_alignment_lines(view: View, alignment: Alignment) -> Drawing:
     """The alignment as lines between source and target tokens."""
     attention = view.trace.attention("cross", 0)
-    payload = lines(
+    drawing = lines(
         alignment.weights[None],
         labels(attention.query_tokens),
         labels(attention.key_tokens),
@@ -104,7 +104,7 @@ def draw_alignment_lines(view: View, alignment: Alignment) -> Drawing:
         measure="attention weight" if alignment.head is not None else "mean attention weight",
         title=alignment.what,
     )
-    return token_lines(payload, ALIGNMENT_LINES)
+    return draw(drawing, ALIGNMENT_LINES)
 
 
 def link_to_alignment(alignment: Alignment) -> None:

@@ -137,7 +137,7 @@ def show_picture(shown: Shown) -> Drawing:
         # Streamlit switches pages in Python only where no control is in the link, so the picture follows this link.
         with st.container(key=OPEN):
             links(**{opens.removesuffix(".py"): "Opening …"})
-    payload = whole_model(
+    drawing = whole_model(
         shown.boxes,
         rows,
         (shown.box, shown.positions),
@@ -158,7 +158,7 @@ def show_picture(shown: Shown) -> Drawing:
         "on_switch_change": lambda: _switch(shown),
         "on_open_change": lambda: _open(shown),
     }
-    return draw(Drawing("whole_model", payload), PICTURE, **callbacks)
+    return draw(drawing, PICTURE, **callbacks)
 
 
 def _memory_length(boxes: tuple[Box, ...], trace: Trace) -> float | None:

@@ -22,11 +22,11 @@ def draw(drawing: Drawing, key: str, **on_change: Any) -> Drawing:
     return drawing
 
 
-def mosaic_picture(payload: bytes, key: str, on_choose: Callable[[str, int, int], None]) -> Drawing:
+def mosaic_picture(drawing: Drawing, key: str, on_choose: Callable[[str, int, int], None]) -> Drawing:
     """Draw every head of every layer; a click or Enter chooses one.
 
     Args:
-        payload: from viz.canvas.mosaic.mosaic.
+        drawing: from viz.canvas.mosaic.mosaic.
         key: unique in the app.
         on_choose: called with kind, layer and head before the page runs again, when widgets can still be set.
     """
@@ -36,17 +36,7 @@ def mosaic_picture(payload: bytes, key: str, on_choose: Callable[[str, int, int]
         if place:
             on_choose(str(place["kind"]), int(place["layer"]), int(place["head"]))
 
-    return draw(Drawing("mosaic", payload), key, on_choose_change=choose)
-
-
-def token_lines(payload: bytes, key: str) -> Drawing:
-    """Draw the lines. The heads shown and the isolated token are kept in the browser.
-
-    Args:
-        payload: from viz.canvas.lines.lines.
-        key: unique in the app.
-    """
-    return draw(Drawing("lines", payload), key)
+    return draw(drawing, key, on_choose_change=choose)
 
 
 def token_chips(markup: str, key: str, on_choose: Callable[[int], None]) -> None:

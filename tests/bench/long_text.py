@@ -15,12 +15,13 @@ import numpy as np
 from model.analysis import long_run as long
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import load_checkpoint
-from pages.parts.long_text import head_payload, heads_payload
+from pages.parts.long_text import head_picture, heads_picture
 from tests.bench.browser import chromium, window
 from tests.bench.growth import exponent
-from tests.bench.peers import Picture, paint_time
+from tests.bench.peers import paint_time
 from tests.bench.standalone import Page, bertviz_page, component_page
 from tests.bench.table import Row
+from viz.drawing import Drawing
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -77,11 +78,11 @@ def long_text(_checkpoint: str, lengths: Sequence[int] = LENGTHS, rounds: int = 
             with _peak() as peak:
                 runs = [_timed(lambda part=part: long.long_run(checkpoint, part)) for _ in range(rounds)]
                 run = runs[-1][1]
-                built = [_timed(lambda run=run: heads_payload(run, checkpoint.name, 0, 0)) for _ in range(rounds)]
-                head, payload = head_payload(run, (run.kinds[0].name, 2), 1), built[-1][1]
+                built = [_timed(lambda run=run: heads_picture(run, checkpoint.name, 0, 0)) for _ in range(rounds)]
+                head, heads = head_picture(run, (run.kinds[0].name, 2), 1), built[-1][1]
             seconds = statistics.median(each for each, _ in built)
             times["run"][n], times["all heads"][n] = statistics.median(each for each, _ in runs), seconds
-            paint = statistics.median(_paint(browser, "mosaic", payload) for _ in range(rounds))
+            paint = statistics.median(_paint(browser, heads) for _ in range(rounds))
             frames = _frames(browser, head)
             limits = n == 2048
             yield Row(f"run, {len(run):,} tokens", f"{times['run'][n]:.2f} s, {run.bytes / 1e6:.0f} MB of q and k")
@@ -101,7 +102,7 @@ def long_text(_checkpoint: str, lengths: Sequence[int] = LENGTHS, rounds: int = 
                 MEMORY if limits else None,
                 unit="MB",
             )
-            sent = (len(payload) + len(head)) / 1e6
+            sent = (len(heads.data) + len(head.data)) / 1e6
             yield Row(f"sent to the browser, {n:,} tokens", "", "", sent, BYTES if limits else None, unit="MB")
             slow = float(np.quantile(frames, 0.95))
             median = f"{statistics.median(frames):.0f} ms in the middle"
@@ -131,14 +132,14 @@ def _timed(work: Callable[[], object]) -> tuple[float, object]:
     return time.perf_counter() - began, result
 
 
-def _paint(browser: "Browser", name: str, payload: bytes) -> float:
-    page = Picture(lambda: payload, name).page(payload)
+def _paint(browser: "Browser", drawing: Drawing) -> float:
+    page = component_page(drawing)
     return paint_time(browser, [page, page])
 
 
-def _frames(browser: "Browser", payload: bytes) -> list[float]:
+def _frames(browser: "Browser", drawing: Drawing) -> list[float]:
     """Milliseconds of each frame while the picture is zoomed and dragged."""
-    page, opened = component_page("long_map", payload), window(browser)
+    page, opened = component_page(drawing), window(browser)
     try:
         opened.set_content(page.libraries)
         opened.evaluate(page.prepare, page.data)
@@ -162,12 +163,12 @@ def _beside(browser: "Browser", checkpoint: Checkpoint, text: str, name: str) ->
         "attnview": lambda: attnview.render_html(np.concatenate(weights), tokens=tokens),
     }[name]
     run = long.long_run(checkpoint, text)
-    built, payload = _timed(lambda: heads_payload(run, checkpoint.name, 0, 0))
-    ours = built + _paint(browser, "mosaic", payload)
+    built, heads = _timed(lambda: heads_picture(run, checkpoint.name, 0, 0))
+    ours = built + _paint(browser, heads)
     seconds, html = _timed(build)
     page = bertviz_page(html) if name == "BertViz" else Page("<body>", html, KEEP, WRITE)
     theirs = seconds + paint_time(browser, [page])
-    sizes = [len(sent) / 1e6 for sent in (payload, html.encode())]
+    sizes = [len(sent) / 1e6 for sent in (heads.data, html.encode())]
     return Row(
         f"all heads beside {name}, {len(tokens)} tokens",
         f"{ours:.2f} s, {sizes[0]:.2f} MB",

@@ -20,6 +20,7 @@ from tests.bench.standalone import Page, bertviz_page, component_page
 from tests.bench.table import Row
 from viz.canvas.lines import lines
 from viz.canvas.mosaic import Group, mosaic
+from viz.drawing import Drawing
 from viz.tokens import labels
 
 if TYPE_CHECKING:
@@ -70,13 +71,11 @@ def peers(checkpoint: str, sizes: Sequence[int] = TOKENS, rounds: int = 5) -> It
 class Picture:
     """One way to draw some attention weights."""
 
-    build: Callable[[], str | bytes]
-    """from tensors to what is sent to the browser"""
-    component: str = ""
-    """the name of ours; none: BertViz"""
+    build: Callable[[], str | Drawing]
+    """from tensors to what is sent to the browser: a drawing of ours, or BertViz's HTML"""
 
-    def page(self, sent: Any) -> Page:
-        return component_page(self.component, sent) if self.component else bertviz_page(sent)
+    def page(self, sent: str | Drawing) -> Page:
+        return component_page(sent) if isinstance(sent, Drawing) else bertviz_page(sent)
 
 
 def pairs(trace: Trace) -> dict[str, tuple[Picture, Picture]]:
@@ -89,18 +88,18 @@ def pairs(trace: Trace) -> dict[str, tuple[Picture, Picture]]:
     weights = np.stack([attention.pattern for attention in attentions])
     tensors = [torch.tensor(layer[None]) for layer in weights]
 
-    def all_heads() -> bytes:
+    def all_heads() -> Drawing:
         return mosaic([Group("encoder_self", "Encoder self-attention", weights, names, names)])
 
-    def token_lines() -> bytes:
+    def token_lines() -> Drawing:
         return lines(weights[LAYER, :8], names, names)
 
     def bertviz(view: Callable[..., Any], layers: list) -> Callable[[], str]:
         return lambda: view(layers, tokens, html_action="return").data
 
     return {
-        "all heads": (Picture(all_heads, "mosaic"), Picture(bertviz(model_view, tensors))),
-        "token lines": (Picture(token_lines, "lines"), Picture(bertviz(head_view, [tensors[LAYER][:, :8]]))),
+        "all heads": (Picture(all_heads), Picture(bertviz(model_view, tensors))),
+        "token lines": (Picture(token_lines), Picture(bertviz(head_view, [tensors[LAYER][:, :8]]))),
     }
 
 
@@ -119,7 +118,7 @@ def compared(
             began = time.perf_counter()
             sent = pictures[place].build()
             built = time.perf_counter() - began
-            size = len(sent.encode() if isinstance(sent, str) else sent)
+            size = len(sent.encode() if isinstance(sent, str) else sent.data)
             found[place].append((built, paint_time(browser, [warmed[place], pictures[place].page(sent)]), size))
     return found
 

@@ -21,7 +21,7 @@ from pages.compute.view import Place, View
 from pages.frame.page_style import STYLE
 from pages.parts import heads_and_layers, temperature
 from pages.parts.attention_step_by_step import draw_matrices
-from pages.widgets.canvas import token_lines
+from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
 from tests.bench.sentences import text_of
 from viz.canvas.lines import lines
@@ -91,13 +91,13 @@ def _first_byte() -> Any:
 
 
 def _mosaic_size(view: View) -> int:
-    return len(mosaic([heads_and_layers._group(view, tables) for tables in _shown(view, every=True).groups]))
+    return len(mosaic([heads_and_layers._group(view, tables) for tables in _shown(view, every=True).groups]).data)
 
 
 def _lines(view: View, _moved: int) -> None:
     names = heads_and_layers.plain_labels(view, _shown(view).tables)
     with st.columns(COLUMNS)[1]:
-        token_lines(lines(view.attention.pattern[:8], *names, allowed=view.attention.mask[:8]), "lines")
+        draw(lines(view.attention.pattern[:8], *names, allowed=view.attention.mask[:8]), "lines")
 
 
 def _map(view: View, _moved: int) -> None:

@@ -4,7 +4,7 @@ import base64
 from dataclasses import dataclass
 from importlib import resources
 
-from viz.drawing import sources
+from viz.drawing import Drawing, sources
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ def bertviz_page(html: str) -> Page:
     )
 
 
-def component_page(name: str, payload: bytes) -> Page:
-    """The component in viz/canvas/js/`name`, with its payload."""
-    script, style = sources(name)
+def component_page(drawing: Drawing) -> Page:
+    """The component in viz/canvas/js, with its data."""
+    script, style = sources(drawing.component)
     module = script.replace("export default ", "") + "\nwindow.mount = mount;"
     return Page(
         f'<!DOCTYPE html><meta charset="utf-8"><style>{style}</style><body><script type="module">{module}</script>',
-        base64.b64encode(payload).decode(),
+        base64.b64encode(drawing.data).decode(),
         "(data) => { window.picture = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0)).buffer; }",
-        f"document.body.innerHTML = '<div class=\"{name} component\"></div>';"
+        f"document.body.innerHTML = '<div class=\"{drawing.component} component\"></div>';"
         "window.mount({ parentElement: document.body, data: window.picture, setTriggerValue() {} });",
     )

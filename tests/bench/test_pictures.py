@@ -13,6 +13,7 @@ from tests.bench.recording import forward
 from tests.bench.sentences import text_of, trace_of
 from tests.bench.standalone import component_page
 from tests.bench.table import HEADINGS, Row, markdown, text
+from viz.drawing import Drawing
 
 
 @pytest.mark.parametrize(
@@ -67,8 +68,8 @@ def test_the_exponent_of_a_power_is_found() -> None:
     assert all(one < other for one, other in pairwise(found))
 
 
-def test_a_component_on_its_own_carries_its_payload_and_its_name() -> None:
-    page = component_page("lines", b"bytes")
+def test_a_component_on_its_own_carries_its_data_and_its_name() -> None:
+    page = component_page(Drawing("lines", b"bytes"))
     assert page.data == "Ynl0ZXM="
     assert 'class="lines component"' in page.draw
     assert "export default" not in page.libraries

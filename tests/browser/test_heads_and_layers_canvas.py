@@ -21,9 +21,8 @@ import time
 
 import numpy as np
 import streamlit as st
-from pages.widgets.canvas import token_lines
 from pages.frame.page_style import STYLE
-from pages.widgets.canvas import mosaic_picture
+from pages.widgets.canvas import draw, mosaic_picture
 from viz.canvas.lines import lines
 from viz.canvas.mosaic import Group, mosaic
 
@@ -43,7 +42,7 @@ st.text(f"Chosen: {chosen}")
 kinds = {"encoder_self": None, "decoder_self": causal}
 groups = [Group(kind, kind, weights, tokens, tokens, allowed) for kind, allowed in kinds.items()]
 mosaic_picture(mosaic(groups, chosen), "mosaic", choose)
-token_lines(lines(weights[0], tokens, tokens, allowed=causal, shown=[0, 1]), "lines")
+draw(lines(weights[0], tokens, tokens, allowed=causal, shown=[0, 1]), "lines")
 st.text("The picture is the model")
 """
 

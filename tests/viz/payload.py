@@ -1,4 +1,4 @@
-"""Reads payloads as js/shared/payload.js does."""
+"""Reads the data of drawings as js/shared/payload.js does."""
 
 import json
 import math
@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from viz.drawing import Drawing
+
 KINDS = ("encoder_self", "decoder_self", "cross")
 PLACES = [*product(KINDS, (0, 1), range(4))]
 """kind, layer and head of every attention of the tiny model"""
 
 
-def unpack(payload: bytes) -> tuple[dict[str, Any], Callable[[str, tuple[int, ...]], np.ndarray]]:
+def unpack(drawing: bytes | Drawing) -> tuple[dict[str, Any], Callable[[str, tuple[int, ...]], np.ndarray]]:
     """The header, and `take(dtype, shape)`, which gives the next array."""
+    payload = drawing.data if isinstance(drawing, Drawing) else drawing
     (length,) = struct.unpack("<I", payload[:4])
     place = 4 + length
 
@@ -29,8 +32,8 @@ def unpack(payload: bytes) -> tuple[dict[str, Any], Callable[[str, tuple[int, ..
     return json.loads(payload[4 : 4 + length]), take
 
 
-def decode(payload: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The header of viz.canvas.matrices.encode, and its matrices by symbol, with `values` and `allowed` or None."""
+def decode(payload: bytes | Drawing) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """What `pack_equations` wrote: the header, and matrices by symbol, with `values` and `allowed` or None."""
     header, take = unpack(payload)
     found = {}
     for part in (part for equation in header["equations"] for part in equation if isinstance(part, dict)):

@@ -1,10 +1,11 @@
-"""The payload of the beam_tree component, and the table of finished hypotheses."""
+"""The tree of a beam search for the beam_tree component, and the table of finished hypotheses."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
+from viz.drawing import Drawing
 from viz.html import changed_words
 from viz.theme import DECODER
 from viz.tokens import labels
@@ -12,15 +13,15 @@ from viz.tokens import labels
 Array = np.ndarray
 
 
-def tree_payload(
+def tree_picture(
     nodes: Sequence,
     pieces: Sequence[str],
     scores: Sequence[float],
     paths: tuple[Sequence[int], Sequence[int]],
     step: int,
     start: str,
-) -> dict:
-    """The payload: the component draws a column per step and a row per rank.
+) -> Drawing:
+    """The component draws a column per step and a row per rank.
 
     Args:
         nodes: candidates in the order of their steps (`step`, `rank`, `parent`, `token_log_probability`,
@@ -32,7 +33,7 @@ def tree_payload(
         start: the token that the search starts after.
     """
     winner, chosen = paths
-    return {
+    data = {
         "nodes": [
             {
                 "step": node.step,
@@ -52,6 +53,7 @@ def tree_payload(
         "start": labels([start])[0],
         "colour": DECODER,
     }
+    return Drawing("beam_tree", data)
 
 
 def hypotheses_table(

@@ -1,10 +1,10 @@
-"""Lines between two columns of tokens, as the payload of the lines component: the run's own weights."""
+"""Lines between two columns of tokens, for the lines component: the run's own weights."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from viz.canvas.payload import pack
+from viz.drawing import Drawing
 from viz.theme import KEY, OKABE_ITO, QUERY
 
 Array = np.ndarray
@@ -29,8 +29,8 @@ def lines(  # noqa: PLR0913 - all but three are keywords with defaults
     measure: str = "attention weight",
     title: str = "",
     numbered: bool = True,
-) -> bytes:
-    """The payload (viz.canvas.payload.pack): float32 (heads, query, key), unchanged; NaN is masked.
+) -> Drawing:
+    """The picture (Drawing.pack): float32 (heads, query, key), unchanged; NaN is masked.
 
     Args:
         weights: (heads, query, key), 0 to `high`; NaN is masked.
@@ -57,7 +57,7 @@ def lines(  # noqa: PLR0913 - all but three are keywords with defaults
     shown = heads if shown is None else [head for head in heads if head in set(shown)]
     header = {"heads": heads, "shown": shown, "looks": _looks(heads), "least": LEAST * high, "high": high}
     header |= {"measure": measure, "title": title or measure, "numbered": numbered}
-    return pack(header | _names(queries, keys, predicts) | STYLE, [weights])
+    return Drawing.pack("lines", header | _names(queries, keys, predicts) | STYLE, [weights])
 
 
 def _names(queries: Sequence[str], keys: Sequence[str], predicts: Sequence[str] | None) -> dict:

@@ -1,4 +1,4 @@
-"""One head on a long text, as the payload of the long_map component: a coarse picture of all, and a closer look.
+"""One head on a long text, for the long_map component: a coarse picture of all, and a closer look.
 
 Numbers are 16-bit codes as in viz.canvas.mosaic: 0 is a masked cell, code c the weight (c - 1) * unit.
 """
@@ -10,7 +10,7 @@ import numpy as np
 
 from viz.canvas.matrices import colour_scales
 from viz.canvas.mosaic import LARGEST_CODE, encode_weights
-from viz.canvas.payload import pack
+from viz.drawing import Drawing
 from viz.theme import WEIGHTS
 
 Array = np.ndarray
@@ -37,8 +37,8 @@ def long_map(
     weights: Array | None = None,
     measure: str = "attention weight",
     title: str = "",
-) -> bytes:
-    """The payload (viz.canvas.payload.pack): uint16 codes of each look, then the float32 weights of the chosen row.
+) -> Drawing:
+    """The picture (Drawing.pack): uint16 codes of each look, then the float32 weights of the chosen row.
 
     Args:
         looks: the whole plane first; those after it are drawn over it.
@@ -72,4 +72,5 @@ def long_map(
         "scale": colour_scales()[WEIGHTS],
     }
     exact = [] if weights is None else [np.asarray(weights, dtype="<f4")]
-    return pack(header, [*(encode_weights(np.asarray(look.values, np.float32), unit) for look in looks), *exact])
+    codes = [encode_weights(np.asarray(look.values, np.float32), unit) for look in looks]
+    return Drawing.pack("long_map", header, [*codes, *exact])

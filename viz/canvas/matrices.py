@@ -1,4 +1,4 @@
-"""Matrix equations as the payload of the matrices component: the run's own numbers with their labels."""
+"""Matrix equations for the components matrices and temperature: the run's own numbers with their labels."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import plotly.colors
 
-from viz.canvas.payload import pack
+from viz.drawing import Drawing
 from viz.theme import SIGNED, WEIGHTS
 
 Array = np.ndarray
@@ -77,10 +77,11 @@ Equation = tuple[Matrix | str, ...]
 """Matrices, with operators between them as strings."""
 
 
-def encode(equations: tuple[Equation, ...], **header) -> bytes:
-    """The payload (viz.canvas.payload.pack): of each matrix its float32 numbers and, if masked, `allowed` as uint8.
+def pack_equations(component: str, equations: tuple[Equation, ...], **header) -> Drawing:
+    """The picture (Drawing.pack): of each matrix its float32 numbers and, if masked, `allowed` as uint8.
 
     Args:
+        component: that draws it.
         equations: drawn one below the other.
         header: anything else that the component reads, as JSON.
     """
@@ -91,7 +92,7 @@ def encode(equations: tuple[Equation, ...], **header) -> bytes:
             arrays.append(matrix.values.astype("<f4"))
             if matrix.allowed is not None:
                 arrays.append(matrix.allowed.astype(np.uint8))
-    return pack(header | {"equations": descriptions, "scales": colour_scales()}, arrays)
+    return Drawing.pack(component, header | {"equations": descriptions, "scales": colour_scales()}, arrays)
 
 
 def _description(matrix: Matrix) -> dict:

@@ -1,4 +1,4 @@
-"""Every head of every layer at once, as the payload of the mosaic component: the run's own weights in 16 bits each.
+"""Every head of every layer at once, for the mosaic component: the run's own weights in 16 bits each.
 
 A weight up to 1 is off by less than 0.00001, far less than one of the 256 colours; hovering shows four decimals.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from viz.canvas.matrices import colour_scales
-from viz.canvas.payload import pack
+from viz.drawing import Drawing
 from viz.theme import WEIGHTS
 
 Array = np.ndarray
@@ -63,8 +63,8 @@ def mosaic(
     measure: str = "attention weight",
     title: str = "Attention heads",
     opens: str = "",
-) -> bytes:
-    """The payload (viz.canvas.payload.pack): uint16 (layers, heads, query, key) of each group.
+) -> Drawing:
+    """The picture (Drawing.pack): uint16 (layers, heads, query, key) of each group.
 
     Code 0 is a masked cell, code c the weight (c - 1) * unit; the header has the unit.
 
@@ -94,7 +94,7 @@ def mosaic(
         "opens": opens,
         "scale": colour_scales()[WEIGHTS],
     }
-    return pack(header, [encode_weights(values, unit) for values in weights])
+    return Drawing.pack("mosaic", header, [encode_weights(values, unit) for values in weights])
 
 
 def _check(groups: Sequence[Group], high: float | None) -> None:

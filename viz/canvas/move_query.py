@@ -1,4 +1,4 @@
-"""A head's keys in a plane, and a query to move in it, as the payload of the move_query component."""
+"""A head's keys in a plane, and a query to move in it, for the move_query component."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,18 +6,18 @@ from typing import Any
 import numpy as np
 
 from viz.canvas.matrices import colour_scales
-from viz.canvas.payload import pack
+from viz.drawing import Drawing
 from viz.theme import KEY, QUERY, WEIGHTS
 
 Array = np.ndarray
 ARRAYS = ("keys", "queries", "rest", "pattern", "v", "z")
-"""in the order of the payload; after them `mask`, and `bias` where there is one"""
+"""in the order in which they are packed; after them `mask`, and `bias` where there is one"""
 
 
 def move_query(
     cells: Mapping[str, Array], queries: Sequence[str], keys: Sequence[str], bias: Array | None, **header: Any
-) -> bytes:
-    """The payload (viz.canvas.payload.pack).
+) -> Drawing:
+    """The picture (Drawing.pack).
 
     Args:
         cells: keys (key, 2) from their mean, queries (query, 2) and rest (query, key) of the plane; the run's pattern
@@ -32,4 +32,4 @@ def move_query(
     header |= {"colours": colour_scales()[WEIGHTS], "query_colour": QUERY, "key_colour": KEY}
     arrays = [cells[name].astype("<f4") for name in ARRAYS]
     biases = [] if bias is None else [bias.astype("<f4")]
-    return pack(header, [*arrays, cells["mask"].astype(np.uint8), *biases])
+    return Drawing.pack("move_query", header, [*arrays, cells["mask"].astype(np.uint8), *biases])

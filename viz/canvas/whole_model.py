@@ -1,4 +1,4 @@
-"""Figure 1 of the paper, alive, as the payload of the whole_model component: every box of a model and a token's way.
+"""Figure 1 of the paper, alive, for the whole_model component: every box of a model and a token's way.
 
 The words about a box are templates: `{out}` is its value of that name at the chosen token, `{weight:%}` the same as a
 percentage, `{key:token}` the token at that position, `{head:int}` a whole number.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from viz.canvas.matrices import colour_scales
-from viz.canvas.payload import pack
+from viz.drawing import Drawing
 from viz.theme import DECODER, ENCODER, WEIGHTS
 from viz.tokens import labels
 
@@ -105,8 +105,8 @@ def whole_model(
     memory: float | None = None,
     title: str = "The whole model",
     follows: str = "",
-) -> bytes:
-    """The payload (viz.canvas.payload.pack): float32 values of each box, (name, position), then uint8 heads.
+) -> Drawing:
+    """The picture (Drawing.pack): float32 values of each box, (name, position), then uint8 heads.
 
     Args:
         boxes: in the order in which a token goes through them: `name`, `stack`, `layer`, `part`, `sublayer`, `values`,
@@ -144,7 +144,7 @@ def whole_model(
         "stacks": {"encoder": ENCODER, "decoder": DECODER},
         "scale": colour_scales()[WEIGHTS],
     }
-    return pack(header, arrays)
+    return Drawing.pack("whole_model", header, arrays)
 
 
 def pooled(pattern: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Figures of Temperature: the payload of the live component, one row at several temperatures, and its entropy."""
+"""Figures of Temperature: the live picture, one row at several temperatures, and its entropy."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.bars import position_bars, position_chart
-from viz.canvas.matrices import Axis, Matrix, encode
+from viz.canvas.matrices import Axis, Matrix, pack_equations
+from viz.drawing import Drawing
 from viz.figure import LEGEND_ABOVE, TITLE_LEFT, band, curve, figure, grid, hline, text, vline
 from viz.theme import OKABE_ITO, WEIGHTS
 from viz.tokens import axis_ticks
@@ -15,10 +16,10 @@ from viz.tokens import axis_ticks
 Array = np.ndarray
 
 
-def live_payload(
+def live_weights(
     names: tuple[Sequence[str], Sequence[str]], notes: Sequence[str], cells: Mapping[str, Array], **header
-) -> bytes:
-    """The data of the temperature component: the head's own scores and weights.
+) -> Drawing:
+    """For the temperature component: the head's own scores and weights.
 
     Args:
         names: of the queries and of the keys, plain text.
@@ -31,7 +32,7 @@ def live_payload(
     mask = cells["mask"]
     masked = np.where(mask, cells["scaled"], -np.inf)
     weights = Matrix("weights", cells["pattern"], queries, keys, "", WEIGHTS, 0, 1, mask, result=True)
-    return encode(((weights, Matrix("masked", masked, queries, keys, allowed=mask)),), **header)
+    return pack_equations("temperature", ((weights, Matrix("masked", masked, queries, keys, allowed=mask)),), **header)
 
 
 def row_panels(keys: Sequence[str], mask: Array, panels: Mapping[str, tuple[Array, float]]) -> go.Figure:

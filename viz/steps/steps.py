@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from viz.canvas.matrices import Array, Equation, Matrix, encode
+from viz.canvas.matrices import Array, Equation, Matrix, pack_equations
+from viz.drawing import Drawing
 from viz.steps import equations
 from viz.steps.head import Choice, Head, head_of
 
@@ -73,11 +74,12 @@ def _before_mask(head: Head) -> str:
     return f"First this model {said}. " if said else ""
 
 
-def picture(step: int, head: Head, choice: Choice, title: str) -> bytes:
-    """The payload of the matrices component for `step` (0 to 6), with the chosen cell marked."""
+def picture(step: int, head: Head, choice: Choice, title: str) -> Drawing:
+    """The matrices of `step` (0 to 6), with the chosen cell marked."""
     places = {"query": choice.query, "key": choice.key, "dimension": choice.dimension, "model": choice.output}
     softmax = {"temperature": head.temperature} if STEPS[step].equations is equations.softmax else {}
-    return encode(
+    return pack_equations(
+        "matrices",
         STEPS[step].equations(head),
         step=step,
         steps=len(STEPS),

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from viz.canvas.matrices import Array, colour_scales
+from viz.drawing import Drawing
 from viz.latex import number, signed
 from viz.theme import SIGNED, WEIGHTS, symmetric_range
 
@@ -48,12 +49,13 @@ class Arithmetic:
     strips: tuple[Strip, ...] = ()
 
 
-def payload(arithmetic: Arithmetic, links: list[tuple[str, str]], step: int) -> dict:
-    """JSON for the arithmetic component: each number as text, and as a float for its colour."""
+def arithmetic_picture(arithmetic: Arithmetic, links: list[tuple[str, str]], step: int) -> Drawing:
+    """For the arithmetic component: each number as text, and as a float for its colour."""
     strips = []
     for strip in arithmetic.strips:
         strips.append(asdict(strip) | {"rows": [_plain(row) for row in strip.rows]})
-    return {"strips": strips, "chain": links, "step": step, "scales": colour_scales()}
+    data = {"strips": strips, "chain": links, "step": step, "scales": colour_scales()}
+    return Drawing("arithmetic", data)
 
 
 def _plain(row: Row) -> dict:

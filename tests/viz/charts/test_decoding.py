@@ -7,7 +7,7 @@ import pytest
 
 from model.generation.beam_tree import beam_tree
 from model.network.config import EOS
-from viz.canvas.beam_tree import hypotheses_table, tree_payload
+from viz.canvas.beam_tree import hypotheses_table, tree_picture
 from viz.charts.decoding import (
     key_weight_bars,
     prefix_chart,
@@ -95,7 +95,7 @@ def test_the_payload_is_the_tree(translator) -> None:
     pieces = translator.tokenizer.tokens([node.token for node in tree.nodes])
     scores = [node.log_probability / 2 for node in tree.nodes]
     paths = tree.path(tree.ends[0]), tree.path(tree.ends[1])
-    payload = tree_payload(tree.nodes, pieces, scores, paths, 3, "<s>")
+    payload = tree_picture(tree.nodes, pieces, scores, paths, 3, "<s>").data
     for drawn, node, score in zip(payload["nodes"], tree.nodes, scores, strict=True):
         assert (drawn["step"], drawn["rank"], drawn["parent"], drawn["fate"]) == (
             node.step,
@@ -111,7 +111,7 @@ def test_the_payload_is_the_tree(translator) -> None:
 
 def test_a_payload_writes_invisible_characters_out() -> None:
     node = SimpleNamespace(step=0, rank=0, parent=-1, token_log_probability=-1, log_probability=-1, fate="kept")
-    payload = tree_payload([node], ["\u202ex"], [-1.0], ([0], [0]), 0, "\u202ez")
+    payload = tree_picture([node], ["\u202ex"], [-1.0], ([0], [0]), 0, "\u202ez").data
     assert payload["nodes"][0]["label"] == "-U+202Ex"
     assert payload["start"] == "-U+202Ez"
 

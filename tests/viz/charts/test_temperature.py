@@ -11,7 +11,7 @@ from model.trace import Trace
 from tests.viz.payload import KINDS, decode
 from viz.charts.masks import probability_bars, weight_maps
 from viz.charts.scaling import runs_chart, runs_table, score_histogram, variances_chart
-from viz.charts.temperature import entropy_chart, live_payload, row_panels
+from viz.charts.temperature import entropy_chart, live_weights, row_panels
 from viz.heatmap import cells_table
 from viz.tokens import numbered
 
@@ -23,7 +23,7 @@ def test_the_payload_holds_the_heads_scores_and_weights(trace: Trace, kind: str)
     attention = trace.attention(kind, 1)
     names = numbered(attention.query_tokens), numbered(attention.key_tokens)
     cells = {name: getattr(attention, name)[2] for name in ("mask", "scaled", "pattern")}
-    payload = live_payload(names, (), cells, title="t", temperature=0.3, taus=(0.3, 1.0), row=1, scope="this head")
+    payload = live_weights(names, (), cells, title="t", temperature=0.3, taus=(0.3, 1.0), row=1, scope="this head")
     header, found = decode(payload)
     assert np.array_equal(found["weights"]["values"], cells["pattern"])
     assert np.array_equal(found["masked"]["values"], np.where(cells["mask"], cells["scaled"], -np.inf))

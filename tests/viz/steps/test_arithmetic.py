@@ -12,7 +12,7 @@ from viz.latex import latex_number, number
 from viz.steps.arithmetic import explain_step, result_chain
 from viz.steps.head import Choice, Head, head_of
 from viz.steps.steps import STEPS, picture
-from viz.steps.strips import number_texts, payload
+from viz.steps.strips import arithmetic_picture, number_texts
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -98,7 +98,7 @@ def test_a_masked_cell_goes_to_minus_infinity_and_weighs_nothing(trace: "Trace")
     assert masking.latex.endswith(r"-\infty")
     assert softmax.latex.endswith("= 0")
     assert result_chain(head, choice)[3:5] == [("mask", "masked: −∞"), ("weight", "0")]
-    cells = payload(softmax, result_chain(head, choice), 4)["strips"][0]["rows"]
+    cells = arithmetic_picture(softmax, result_chain(head, choice), 4).data["strips"][0]["rows"]
     assert cells[0]["values"][2] is None
     assert cells[0]["texts"][2] == "−∞"
     assert cells[4]["masked"][2]
@@ -110,7 +110,9 @@ def test_a_query_that_sees_nothing_has_no_softmax(trace: "Trace") -> None:
     head = head_of(blind, 0)
     for step in range(7):
         assert decode(picture(step, head, Choice(), "title"))
-        assert json.loads(json.dumps(payload(explain_step(step, head, Choice()), result_chain(head, Choice()), step)))
+        assert json.loads(
+            json.dumps(arithmetic_picture(explain_step(step, head, Choice()), result_chain(head, Choice()), step).data)
+        )
     assert "no key" in explain_step(4, head, Choice()).latex
 
 
@@ -130,7 +132,8 @@ def test_every_payload_is_valid_json_for_a_browser(trace: "Trace") -> None:
 
     head = head_of(trace.attention("decoder_self", 0), 1)
     for step in range(7):
-        text = json.dumps(payload(explain_step(step, head, Choice(0, 3)), result_chain(head, Choice(0, 3)), step))
+        drawing = arithmetic_picture(explain_step(step, head, Choice(0, 3)), result_chain(head, Choice(0, 3)), step)
+        text = json.dumps(drawing.data)
         json.loads(text, parse_constant=refuse)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.viz.payload import KINDS, PLACES, decode
 from viz import tokens
-from viz.canvas.matrices import Axis, Matrix, encode
+from viz.canvas.matrices import Axis, Matrix, pack_equations
 from viz.latex import attention_formula
 from viz.steps.equations import robust_range
 from viz.steps.head import Choice, head_of
@@ -222,7 +222,7 @@ def test_a_head_that_is_not_there_is_refused(trace: "Trace") -> None:
 def test_any_bytes_of_labels_survive_the_payload() -> None:
     labels = ("ü\u2028", '"\\', "</script>")
     matrix = Matrix("A", np.arange(9.0).reshape(3, 3), *(Axis(n, n, 3, labels) for n in ("query", "key")))
-    header, found = decode(encode((("(", matrix, ")"),), title="x"))
+    header, found = decode(pack_equations("matrices", (("(", matrix, ")"),), title="x"))
     assert found["A"]["rows"]["labels"] == list(labels)
     np.testing.assert_array_equal(found["A"]["values"], matrix.values)
     assert [part for part in header["equations"][0] if isinstance(part, str)] == ["(", ")"]

@@ -1,4 +1,4 @@
-// Reads a payload of viz.canvas.payload.pack: its header, and `take(Type, length)`, which gives its next array.
+// Reads a payload of viz.drawing.Drawing.pack: its header, and `take(Type, length)`, which gives its next array.
 
 function unpack(data) {
   const { buffer } = new Uint8Array(data);
