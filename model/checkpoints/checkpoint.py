@@ -186,8 +186,13 @@ class Checkpoint:
 
     @property
     def token_limit(self) -> int:
-        """Maximum number of tokens in one run, including </s>."""
+        """Maximum number of tokens in one run, special ones included."""
         return min(self.most_tokens, self.config.max_len)
+
+    @property
+    def added_tokens(self) -> int:
+        """How many special tokens a text gets: </s> after a translator's, <s> before a language model's."""
+        return 1
 
     @torch.inference_mode()
     def expected_seconds(self, tokens: int) -> float:
@@ -250,7 +255,7 @@ class Checkpoint:
         return None if table is None else table[: len(stream.tokens)]
 
     def _ids(self, text: str, what: str) -> list[int]:
-        """Token ids of `text` without special tokens, with room for one; `what` the text is, for the sentences.
+        """Token ids of `text` without special tokens, with room for those; `what` the text is, for the sentences.
 
         Raises:
             ValueError: the text is blank or too long.
@@ -263,14 +268,16 @@ class Checkpoint:
         if len(text) > CHARACTERS_PER_TOKEN * limit:
             raise ValueError(f"The {what} has {len(text):,} characters; at most {limit} tokens fit. Shorten it.")
         ids = self.tokenizer.encode(text)
-        if len(ids) + 1 > limit:
-            raise ValueError(f"The {what} has {len(ids) + 1:,} tokens; at most {limit} fit. Shorten it.")
+        if (count := len(ids) + self.added_tokens) > limit:
+            raise ValueError(f"The {what} has {count:,} tokens; at most {limit} fit. Shorten it.")
         return ids
 
     def fits(self, text: str) -> bool:
         """Whether one run has room for the text."""
         limit = self.token_limit
-        return len(text) <= CHARACTERS_PER_TOKEN * limit and len(self.tokenizer.encode(text)) < limit
+        if len(text) > CHARACTERS_PER_TOKEN * limit:
+            return False
+        return len(self.tokenizer.encode(text)) + self.added_tokens <= limit
 
     def truncate(self, text: str) -> str:
         """`text` on one line if it fits a Trace, else as many of its first sentences as fit."""

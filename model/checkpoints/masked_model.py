@@ -74,6 +74,11 @@ class MaskedModel(Checkpoint):
         reads = self.tokenizer.describe(self._read(source), source)
         return self._trace({"encoder": reads}, {"encoder": self.tokenizer.describe(next_ids)}, interventions)
 
+    @property
+    def added_tokens(self) -> int:
+        """<s> and </s>"""
+        return 2
+
     def _read(self, text: str) -> list[int]:
         return [BOS, *self._ids(text, "text"), EOS]
 

@@ -115,8 +115,9 @@ def show_experiments(view: View) -> None:
         "Uniform cross-attention": UniformAttention("cross"),
         "No positions": PositionsOff(),
         "Lift the causal mask": LiftCausalMask(),
-        "Hide the longest source word": ForbidSource(_longest_word(view.trace.src_tokens)),
     }
+    if "cross-attention" in view.translator.features:
+        experiments["Hide the longest source word"] = ForbidSource(_longest_word(view.trace.src_tokens))
     experiments = {name: made for name, made in experiments.items() if not why_unsupported(view.translator, made)}
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("Or pick an experiment, which replaces your list:", width="content")

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, partial
@@ -24,6 +25,15 @@ def packages_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
         yield
+
+
+@pytest.fixture(autouse=True)
+def uncaught(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseException]]:
+    """Exceptions for which visitors would have seen a traceback: none, unless a test takes out what it expects."""
+    found: list[BaseException] = []
+    monkeypatch.setattr("streamlit.error_util._log_uncaught_app_exception", found.append)
+    yield found
+    assert not found, "".join(traceback.format_exception(found[0]))
 
 
 @pytest.fixture(autouse=True)

@@ -137,13 +137,16 @@ def test_a_second_visitor_is_told_to_wait(open_app: Callable) -> None:
     assert "Another visitor is measuring" not in words(app)
 
 
-def test_a_measurement_that_fails_leaves_the_machine_free(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measurement_that_fails_leaves_the_machine_free(
+    open_app: Callable, monkeypatch: pytest.MonkeyPatch, uncaught: list[BaseException]
+) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("out of memory")
 
     app = open_page(open_app, why=TABS[1])
     monkeypatch.setattr(on_request, "measure", fail)
     app.button(key="why-time-layers").click().run()
+    assert str(uncaught.pop()) == "out of memory"
     with model_queue().exclusive("timing") as free:
         assert free
 

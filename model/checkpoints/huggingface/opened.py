@@ -122,6 +122,11 @@ class ForeignCheckpoint(Checkpoint):
         w, b = matrix(self.model.stacks[stack].layers[layer].feed_forward.w_2)
         return w.cpu().numpy(), (torch.zeros_like(w[0]) if b is None else b).cpu().numpy()
 
+    @property
+    def added_tokens(self) -> int:
+        """As many as the tokenizer adds."""
+        return max(self.tokenizer.added_tokens, 1)
+
     def _ids(self, text: str, what: str) -> list[int]:
         super()._ids(text, what)  # raises what is wrong with the text
         return self._read_all(text)

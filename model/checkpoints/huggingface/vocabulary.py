@@ -37,6 +37,8 @@ class Vocabulary:
         self._spelling = _spelling(tokenizer) if tokenizer else ""
         self.separator = _separator(tokenizer) if tokenizer and token_types else None
         """id of the token between two texts, where the model has `token_types` and the tokenizer numbers them so"""
+        self.added_tokens = len(self.read("")) if tokenizer else 0
+        """special tokens that `read` adds to a text"""
         self.chats = bool(self._spelling) and getattr(tokenizer, "is_fast", False) and has_chat_template(tokenizer)
         """whether the turns of a chat can be written as in the chats that the model was trained on"""
 

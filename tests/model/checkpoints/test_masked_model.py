@@ -48,6 +48,20 @@ def test_a_row_should_predict_its_own_token(masked_model):
     assert not trace.attention("encoder_self", 0).causal
 
 
+def test_a_text_may_fill_the_model_to_its_last_position_and_is_cut_where_it_would_not_fit(masked_model):
+    full = replace(masked_model, most_tokens=10_000)
+    texts = [" ".join(["Two dogs play."] * count) for count in range(1, 40)]
+    fitting = [text for text in texts if full.fits(text)]
+    assert 0 < len(fitting) < len(texts)
+    lengths = [len(full.trace(text).src_ids) for text in fitting]
+    piece = lengths[1] - lengths[0]
+    assert lengths[-1] <= full.config.max_len < lengths[-1] + piece
+    for text in texts[len(fitting) :]:
+        with pytest.raises(ValueError, match="at most 64 fit"):
+            full.trace(text)
+        assert full.trace(full.truncate(text)).src_ids
+
+
 def test_a_rerun_keeps_its_tokens_and_a_target_needs_one_token_a_mask(masked_model):
     trace = masked_model.trace(TEXT)
     with pytest.raises(ValueError, match="fill in one token a mask"):

@@ -1,5 +1,7 @@
 """A small model of others with real weights, read as it computes, whose best-known head does what its authors say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -53,6 +55,13 @@ def test_its_head_maps_the_atoms_of_the_product_to_those_of_the_reactants(trace:
     assert [atoms[int(row.argmax())] for row in pattern[np.ix_(ring, atoms)]] == fluoropyridine
     sulfur = at[REACTION.index(">>") + 2 + 5]
     assert atoms[int(pattern[sulfur, atoms].argmax())] == at[len(REACTANTS.split(".[K+]")[0]) - 1]
+
+
+def test_a_text_may_fill_the_model_to_its_last_position(opened: ForeignMaskedModel) -> None:
+    limit = opened.config.max_len
+    full = replace(opened, most_tokens=limit)
+    longest = next("C" * count for count in range(limit, 0, -1) if full.fits("C" * count))
+    assert len(full.trace(longest).src_ids) == limit
 
 
 def test_it_fills_in_a_hidden_atom(opened: ForeignMaskedModel) -> None:
