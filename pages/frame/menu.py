@@ -1,5 +1,7 @@
 """The browser window and the menu; links straight to a page also arrive here."""
 
+from copy import copy
+from functools import cache
 from pathlib import Path
 
 import streamlit as st
@@ -28,21 +30,29 @@ def route() -> "st.Page":
     st.sidebar.markdown("#### Attention Explorer")
     # Two signs, since another visitor's run may have called st.navigation in the meantime.
     started_without_app = PagesManager.uses_pages_directory or runs_as_page()
-    sections = {
-        section: [st.Page(ROOT / page.path, title=page.title, icon=page.icon, default=page is HOME) for page in pages]
-        for section, pages in PAGES.items()
-    }
-    titles = {page.path: page.title for pages in PAGES.values() for page in pages}
-    sections[""] = [
-        st.Page(ROOT / path, title=titles[path], url_path=address, visibility="hidden")
-        for address, path in OLD_ADDRESSES.items()
-    ]
+    # Each run notes in its own copies which page it shows.
+    sections = {section: list(map(copy, pages)) for section, pages in _sections().items()}
     # With `?embed=true`, in a page of somebody else's, a view stands alone.
     chosen = st.navigation(sections, position="hidden" if st.context.is_embedded else "top")
     st.set_page_config(page_title=f"{chosen.title} · Attention Explorer")
     if started_without_app:
         st.rerun()
     return chosen
+
+
+@cache
+def _sections() -> dict[str, list["st.Page"]]:
+    """The pages of each section; for each of them Streamlit looks for its file."""
+    sections = {
+        section: [st.Page(ROOT / page.path, title=page.title, icon=page.icon, default=page is HOME) for page in pages]
+        for section, pages in PAGES.items()
+    }
+    titles = {page.path: page.title for pages in PAGES.values() for page in pages}
+    hidden = [
+        st.Page(ROOT / path, title=titles[path], url_path=address, visibility="hidden")
+        for address, path in OLD_ADDRESSES.items()
+    ]
+    return sections | {"": hidden}
 
 
 def runs_as_page() -> bool:

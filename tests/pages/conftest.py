@@ -18,12 +18,21 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
-def packages_read_once() -> Iterator[None]:
-    """Each new AppTest scans every installed package for components, which takes longer than running a page."""
+def server_runs() -> Iterator[None]:
+    """What a server does once, each AppTest does in every run, which takes longer than the page: it scans every
+    installed package for components, and takes the folder `pages` for a multipage app of the older kind."""
     from streamlit.components.v2 import manifest_scanner
+    from streamlit.runtime.pages_manager import PagesManager
+    from streamlit.runtime.scriptrunner import script_runner
 
+    def run_main_script(path: str) -> None:
+        PagesManager.uses_pages_directory = False
+        exec(compiled(path), {"__name__": "__main__", "__file__": path})
+
+    compiled = cache(lambda path: compile(Path(path).read_bytes(), path, "exec"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
+        patch.setattr(script_runner, "_mpa_v1", run_main_script)
         yield
 
 
@@ -44,9 +53,12 @@ def open_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(st, "expander", partial(st.expander, expanded=True))
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def valid_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plotly reads every figure that a page sends: a property or a value that it does not know is an error."""
+    """Plotly reads every figure that a page sends: a property or a value that it does not know is an error.
+
+    For the tests that open every page, tab or family; elsewhere it takes longer than the page.
+    """
     from viz.figure import StableFigure
 
     send = StableFigure.to_dict
@@ -108,7 +120,7 @@ def open_app(request: pytest.FixtureRequest, cached_folder: list[str | None]) ->
             app.query_params[key] = value
         return (app if page == "pages/translate.py" else app.switch_page(page)).run()
 
-    request.getfixturevalue("packages_read_once")
+    request.getfixturevalue("server_runs")
     request.getfixturevalue("checkpoint_folder")
     return open_app
 

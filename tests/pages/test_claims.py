@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from model.trace import Trace
 
 pytest.importorskip("streamlit")
+pytestmark = pytest.mark.usefixtures("valid_figures")
 
 SOURCE, TARGET = "A dog runs and a cat sat.", "Ein Hund rennt."
 KIND = "Decoder self-attention"

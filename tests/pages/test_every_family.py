@@ -26,6 +26,7 @@ from tests.viz.canvas.test_mosaic import decode as decode_mosaic
 from tests.viz.payload import decode, unpack
 
 pytest.importorskip("streamlit")
+pytestmark = pytest.mark.usefixtures("valid_figures")
 
 SOURCE, TARGET = "Two dogs run.", "Zwei Hunde."
 QUERIES: dict[str, dict[str, str]] = {

@@ -20,6 +20,7 @@ from tests.pages.test_pages import WITH_NUMBERS
 from viz.drawing import Drawing
 
 pytest.importorskip("streamlit")
+pytestmark = pytest.mark.usefixtures("valid_figures")
 
 SOURCE, TARGET = "A dog runs and a cat sat.", "Ein Hund rennt."
 QUERIES = {
