@@ -21,6 +21,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=5.0, help="how long the sessions work")
     parser.add_argument("--sessions", type=int, default=50)
     parser.add_argument("--visitors", type=int, default=30, help="of the class")
+    parser.add_argument("--replicas", type=int, default=1, help="processes that serve the class, behind nginx")
     parser.add_argument("--other", type=Path, help="a checkout of another version to compare the class with")
     args = parser.parse_args()
     failed = False
@@ -31,7 +32,7 @@ def main() -> None:
         parts: dict[str, Callable[[], object]] = {
             "hostile": _hostile,
             "load": lambda: load.main(folder, args.sessions, args.minutes),
-            "class": lambda: classroom.main(folder, args.visitors, min(args.minutes, 3.0), args.other),
+            "class": lambda: classroom.main(folder, args.visitors, min(args.minutes, 3.0), args.replicas, args.other),
             "replicas": lambda: replicas.main(folder),
             "visits": lambda: visits.main(folder),
             "closed": lambda: closed.main(folder),

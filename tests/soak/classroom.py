@@ -2,19 +2,19 @@
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pages import PAGES
 from tests.soak.client import Session
 from tests.soak.load import Tally
+from tests.soak.proxy import balancing, take_cookie
 from tests.soak.server import Server, serving
 
 THINKING = (4.0, 8.0)
 """seconds between an answer and the next move"""
-GOAL = {0.5: 0.4, 0.95: 1.5}
-"""quantile -> seconds, for 30 visitors on two cores"""
 RUSH = 60.0
 """seconds for which fifty visitors never rest"""
 MOVES = {"place": 5, "temperature": 2, "sentence": 2, "page": 1}
@@ -112,38 +112,64 @@ def _work(servers: Sequence[Server]) -> float:
     return sum(server.seconds_of_work() for server in servers)
 
 
-def main(folder: Path, visitors: int = 30, minutes: float = 3.0, other: Path | None = None) -> list[str]:
+@contextmanager
+def school(
+    folder: Path, replicas: int = 1, root: Path | None = None
+) -> Iterator[tuple[list[Server], Callable[[int], Visitor]]]:
+    """The app in so many processes, behind nginx if there are several; and who enters, by number.
+
+    Args:
+        folder: where the servers write their logs.
+        replicas: how many processes.
+        root: a checkout of another version; None: this one.
+    """
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serving(folder / f"class-{i}.log", root=root)) for i in range(replicas)]
+        for number, server in enumerate(servers, 900):
+            teach([server], [Visitor(server.port, number)], 10.0, (0.0, 0.0))  # what is made once for each process
+        if replicas == 1:
+            yield servers, lambda number: Visitor(servers[0].port, number)
+        else:
+            port = stack.enter_context(balancing(folder, servers))
+            yield servers, lambda number: Visitor(port, number, take_cookie(port))
+
+
+def main(
+    folder: Path, visitors: int = 30, minutes: float = 3.0, replicas: int = 1, other: Path | None = None
+) -> list[str]:
     """Print what was measured; returns what went wrong.
 
     Args:
         folder: where the servers write their logs.
         visitors: how many attend.
         minutes: how long.
-        other: a checkout of another version, whose answers a second are compared: fifty visitors who never rest.
+        replicas: how many processes serve them.
+        other: a checkout of another version, in one process, whose answers a second are compared: fifty visitors who
+            never rest.
     """
-    with serving(folder / "class.log") as server:
-        teach([server], [Visitor(server.port, 900)], 10.0, (0.0, 0.0))  # what is made once for each process
-        alone = teach([server], [Visitor(server.port, 901)], 30.0, (0.2, 0.5))
-        tally = teach([server], [Visitor(server.port, number) for number in range(visitors)], 60 * minutes)
-        problems = [*alone.errors, *tally.errors, *server.complaints()]
+    with school(folder, replicas) as (servers, enter):
+        alone = teach(servers, [enter(950)], 30.0, (0.2, 0.5))
+        tally = teach(servers, [enter(number) for number in range(visitors)], 60 * minutes)
+        problems = [*alone.errors, *tally.errors, *(line for server in servers for line in server.complaints())]
+    where = "1 process" if replicas == 1 else f"{replicas} processes"
     print(
         f"class: {visitors} visitors, {len(tally.seconds)} answers, {len(problems)} errors, "
         f"p50 {tally.quantile(0.5):.2f} s, p95 {tally.quantile(0.95):.2f} s "
         f"(alone {alone.quantile(0.5):.2f} s, {alone.quantile(0.95):.2f} s)"
     )
-    print(f"  {tally.work / max(len(tally.seconds), 1) * 1e3:.0f} ms of processor time an answer; by move, p50:")
+    print(f"  {where}, {tally.work / max(len(tally.seconds), 1) * 1e3:.0f} ms of work an answer; by move, p50:")
     for kind, seconds in sorted(tally.by_move.items()):
         print(f"  {kind}: {sorted(seconds)[len(seconds) // 2]:.2f} s of {len(seconds)}")
     if other:
-        before, theirs, after = (_never_rest(folder, root) for root in (None, other, None))
+        before, theirs, after = (
+            _count_restless(folder, count, root) for count, root in ((replicas, None), (1, other), (replicas, None))
+        )
         ours = (before + after) / 2
         print(f"never resting: 50 visitors get {ours:.1f} answers a second, {ours / theirs:.2f} times the other's")
     return problems
 
 
-def _never_rest(folder: Path, root: Path | None) -> float:
+def _count_restless(folder: Path, replicas: int, root: Path | None) -> float:
     """Answers a second that fifty visitors get."""
-    with serving(folder / "rush.log", root=root) as server:
-        teach([server], [Visitor(server.port, 900)], 10.0, (0.0, 0.0))
-        everybody = [Visitor(server.port, number) for number in range(50)]
-        return len(teach([server], everybody, RUSH, (0.0, 0.0)).seconds) / RUSH
+    with school(folder, replicas, root) as (servers, enter):
+        return len(teach(servers, [enter(number) for number in range(50)], RUSH, (0.0, 0.0)).seconds) / RUSH

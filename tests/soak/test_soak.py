@@ -11,7 +11,7 @@ pytest.importorskip("websockets")
 
 from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.checkpoints.translator import Translator
-from tests.soak import classroom, closed, faults, load, replicas
+from tests.soak import classroom, closed, faults, load, proxy, replicas
 from tests.soak.server import Server, serving
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to look at the server")
@@ -57,7 +57,7 @@ def test_a_class_makes_every_kind_of_move_and_meets_no_error(server: Server) -> 
 def test_behind_nginx_visitors_stay_with_their_process_and_survive_its_end(
     saved_checkpoints: Path, tmp_path: Path
 ) -> None:
-    if replicas.nginx_program() is None:
+    if proxy.nginx_program() is None:
         message = "needs nginx on the path"
         pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
     assert replicas.lose_one(tmp_path, saved_checkpoints, sessions=9) == []
