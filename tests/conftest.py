@@ -44,7 +44,7 @@ class TestFile(pytest.Module):
 
 
 def pytest_configure() -> None:
-    """Waiting threads yield the processor; hypothesis tries 25 examples of a property, or 100 with CI=true."""
+    """Waiting threads yield the processor; hypothesis tries 25 examples of a property, or 50 with CI=true."""
     # PyTorch reads these when it is imported. Beside other processes, threads that spin take ten times as long.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # A server that a test starts must add up numbers in the same order as the test itself.
@@ -54,7 +54,7 @@ def pytest_configure() -> None:
 
         # No deadline: on a busy machine any example may take long.
         settings.register_profile("quick", max_examples=25, deadline=None)
-        settings.register_profile("thorough", max_examples=100, deadline=None)
+        settings.register_profile("thorough", max_examples=50, deadline=None)
         settings.load_profile("thorough" if os.environ.get("CI") == "true" else "quick")
 
 

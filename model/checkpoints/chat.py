@@ -15,6 +15,7 @@ MOST_TURNS = 100
 MOST_QUOTED = 200
 """characters of what a template says when it refuses"""
 
+_UNFINISHED = re.compile(r"(<0x[0-9A-F]{2}>)+$")
 _TURN = re.compile(rf"({'|'.join(ROLES)}):", re.IGNORECASE)
 
 
@@ -40,6 +41,11 @@ def read_turns(text: str) -> tuple[Turn, ...]:
 def write_turns(turns: Sequence[Turn]) -> str:
     """Turns as plain text: `User: Hello!`, further lines of a turn indented."""
     return "\n".join(f"{turn.role.capitalize()}: " + f"\n{INDENT}".join(turn.text.split("\n")) for turn in turns)
+
+
+def whole_characters(answer: str) -> str:
+    """The answer without bytes at its end that only begin a character: the model had no more tokens to finish it."""
+    return _UNFINISHED.sub("", answer.strip()).strip()
 
 
 @dataclass(frozen=True)

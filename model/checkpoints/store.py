@@ -43,8 +43,8 @@ def checkpoint_folder() -> Path:
 
 def checkpoint_path(name: str) -> Path:
     """The folder of a checkpoint, given its name there or its path; of an offered model, also in the local cache."""
-    folder, elsewhere = checkpoint_folder() / name, Path(name).resolve()
-    if _is_file(elsewhere / "config.json") and not folder.is_dir():
+    folder = checkpoint_folder() / name
+    if not folder.is_dir() and _is_file((elsewhere := Path(name).resolve()) / "config.json"):
         return elsewhere
     if name in offered_models() and not _is_file(folder / "config.json"):
         with suppress(CheckpointError):

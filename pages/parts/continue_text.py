@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from model.checkpoints.chat import write_turns
+from model.checkpoints.chat import whole_characters, write_turns
 from model.trace import Trace, Turn
 from pages.compute.runs import run
 from pages.compute.view import View
@@ -51,7 +51,7 @@ def show_chat(turns: Sequence[Turn], answer: str) -> None:
 def _reply(turns: Sequence[Turn], answer: str) -> None:
     """Before the next run: what was said so far becomes earlier turns, and the reply the message."""
     state = st.session_state
-    state["turns"] = write_turns((*turns, Turn("assistant", answer.strip())))
+    state["turns"] = write_turns((*turns, Turn("assistant", whole_characters(answer))))
     state["source"] = state[REPLY]
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from model.checkpoints.chat import fill_in_template, has_chat_template, read_turns, write_turns
+from model.checkpoints.chat import fill_in_template, has_chat_template, read_turns, whole_characters, write_turns
 from model.trace import Turn
 
 pytest.importorskip("jinja2")
@@ -86,3 +86,8 @@ def test_a_turn_that_the_template_shortens_is_found() -> None:
 def test_turns_that_cannot_be_a_chat_are_refused_in_a_sentence(turns: tuple[Turn, ...], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         fill_in_template(tokenizer_with(IN_THE_FIRST_TURN), turns)
+
+
+def test_an_answer_that_ends_inside_a_character_goes_back_without_its_bytes() -> None:
+    assert whole_characters(" Ahoy, matey <0xF0><0x9F>") == "Ahoy, matey"
+    assert whole_characters("Byte <0xF0> begins an emoji. ") == "Byte <0xF0> begins an emoji."
