@@ -1,4 +1,4 @@
-"""Every page by keyboard and by ear, and on a phone: tab order, names, the focus that is seen, room on 390 pixels."""
+"""What makes a page one for everybody: tab order, names, the focus that is seen, contrast, room on 390 pixels."""
 
 import re
 from itertools import pairwise
@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from pages import Page
 from tests.browser.conftest import Visitor
-from tests.browser.test_app import ALL_PAGES, path
 
 if TYPE_CHECKING:
     from playwright.sync_api import CDPSession
@@ -109,22 +107,6 @@ def complaints(visitor: Visitor, **options: object) -> list[str]:
         for node in violation["nodes"]
         if not any(part in node["html"] for part in AXE_STREAMLITS.get(violation["id"], ()))
     ]
-
-
-@pytest.mark.parametrize("page", ALL_PAGES, ids=path)
-def test_a_page_is_for_everybody(page: Page, server: str, visitor: Visitor) -> None:
-    """In one visit, which takes as long as all the checks."""
-    visitor.visit(f"{server}/{path(page)}")
-    # Menu and sidebar are the same on every page.
-    check_keyboard(visitor, "[data-testid=stMain]" if path(page) else "a:has-text('Skip to main content')")
-    assert complaints(visitor) == []
-    visitor.page.emulate_media(color_scheme="dark")
-    visitor.page.wait_for_function("getComputedStyle(document.querySelector('.stApp')).colorScheme === 'dark'")
-    assert complaints(visitor, runOnly=["color-contrast"]) == []
-    check_charts_have_names(visitor)
-    visitor.page.set_viewport_size(PHONE)
-    visitor.settle()
-    check_phone(visitor)
 
 
 def check_keyboard(visitor: Visitor, start: str) -> None:
