@@ -6,7 +6,6 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import numpy as np
-import pytest
 
 from model.checkpoints.translator import Translator
 from pages import PAGES, Page
@@ -15,8 +14,8 @@ from tests.browser.conftest import Visitor, wait_for_query
 ALL_PAGES = [
     page for pages in PAGES.values() for page in pages if not any("language model" in need for need in page.needs)
 ]
-FIRST_VISITS = {"": ("", "Translate"), "how_it_is_known": ("verification", "Verification")}
-"""path: (path, title) that a later visitor opens; each on a server that nobody has visited, one by its old address"""
+SAME = (("", "Translate"), ("how_it_is_known", "Verification"), ("verification", "Verification"))
+"""(path, title): two that are visited first, and another address of the second"""
 CHOICES = {
     "source": "A dog & a cat.",
     "target": "Greedy",
@@ -41,32 +40,33 @@ def type_sentence(visitor: Visitor, sentence: str) -> None:
     visitor.settle()
 
 
-@pytest.mark.parametrize("address", FIRST_VISITS)
-def test_a_link_to_a_page_of_a_fresh_server_shows_what_it_shows_later(
-    address: str, cold_server: str, new_visitor: Callable[..., Visitor]
+def test_links_that_two_people_open_on_a_fresh_server_at_once_show_what_they_show_later(
+    cold_server: str, visitor: Visitor, new_visitor: Callable[..., Visitor]
 ) -> None:
-    later_address, title = FIRST_VISITS[address]
-    first, beside = new_visitor(), new_visitor()
-    for visitor in (first, beside):
-        visitor.page.goto(f"{cold_server}/{address}?{urlencode(CHOICES)}", wait_until="commit")
-    for visitor in (first, beside):
-        visitor.settle()
-    assert first.page.get_by_role("heading", name=title, exact=True).is_visible()
-    assert first.page.get_by_role("textbox", name="Source sentence").input_value() == CHOICES["source"]
-    assert first.page.title() == f"{title} · Attention Explorer"
-    assert "Page not found" not in first.page.locator("body").inner_text()
-    wait_for_query(first, CHOICES)
-    picture = first.picture()
-    assert beside.picture() == picture
-    for known in {address, later_address}:
-        beside.visit(f"{cold_server}/{known}?{urlencode(CHOICES)}")
-        assert beside.picture() == picture
-        wait_for_query(beside, CHOICES)
+    """One of them by a page's old address."""
+    links = [f"{cold_server}/{path}?{urlencode(CHOICES)}" for path, _ in SAME]
+    both = (visitor, new_visitor())
+    for each, link in zip(both, links[:2], strict=True):
+        each.page.goto(link, wait_until="commit")
+    for each, (_, title) in zip(both, SAME[:2], strict=True):
+        each.settle()
+        assert each.page.get_by_role("heading", name=title, exact=True).is_visible()
+        assert each.page.get_by_role("textbox", name="Source sentence").input_value() == CHOICES["source"]
+        assert each.page.title() == f"{title} · Attention Explorer"
+        assert "Page not found" not in each.page.locator("body").inner_text()
+        wait_for_query(each, CHOICES)
+    home, known = (each.picture() for each in both)
+    for link, picture in zip(links, (home, known, known), strict=True):
+        visitor.visit(link)
+        assert visitor.picture() == picture
+        wait_for_query(visitor, CHOICES)
 
 
-def test_what_is_typed_is_translated_and_the_link_to_copy_is_the_address_of_this_view(
-    server: str, visitor: Visitor
+def test_what_is_typed_is_translated_and_can_be_taken_away_as_a_link_and_as_files(
+    server: str, visitor: Visitor, translator: Translator
 ) -> None:
+    """The link is the address of this view; the files name the checkpoint and the hash of the model that these tests
+    compare the pages with."""
     visitor.visit(server)
     before = visitor.page.locator(".sentence").inner_text()
     type_sentence(visitor, "A man & a dog.")
@@ -78,24 +78,19 @@ def test_what_is_typed_is_translated_and_the_link_to_copy_is_the_address_of_this
     link = visitor.page.get_by_label("Link to this view").inner_text().strip()
     assert parse_qs(urlsplit(link).query) == {"source": ["A man & a dog."]}
     assert urlsplit(link).netloc == urlsplit(server).netloc
-
-
-def test_inputs_stay_from_page_to_page_and_the_back_button_works(server: str, visitor: Visitor) -> None:
-    visitor.visit(f"{server}/?{urlencode(CHOICES)}")
-    other = ALL_PAGES[1]
-    visitor.page.locator("[data-testid=stPageLink]").get_by_text(other.title, exact=True).click()
-    visitor.page.get_by_role("heading", name=other.title, exact=True).wait_for()
-    visitor.settle()
-    wait_for_query(visitor, CHOICES)
-    assert visitor.page.get_by_role("textbox", name="Source sentence").input_value() == CHOICES["source"]
-    visitor.page.go_back()
-    visitor.page.get_by_role("heading", name=ALL_PAGES[0].title, exact=True).wait_for()
-    visitor.settle()
-    wait_for_query(visitor, CHOICES)
-    visitor.page.go_forward()
-    visitor.page.get_by_role("heading", name=other.title, exact=True).wait_for()
-    visitor.settle()
-    wait_for_query(visitor, CHOICES)
+    visitor.page.keyboard.press("Escape")
+    visitor.page.get_by_text("Export", exact=True).click()
+    for kind in ("CSV", "NPZ", "HTML"):
+        with visitor.page.expect_download() as download:
+            visitor.page.get_by_role("button", name=f"{kind}:").click()
+        assert download.value.suggested_filename.startswith("translation-en-de-")
+        content = Path(download.value.path())
+        if kind == "NPZ":
+            found = np.load(content)
+            assert str(found["checkpoint_sha256"]) == translator.hash
+            assert found["alignment"].shape == (len(found["tgt_tokens"]), len(found["src_tokens"]))
+        else:
+            assert re.search("checkpoint_sha256.*[0-9a-f]{64}", content.read_text(), re.DOTALL)
 
 
 def test_every_page_is_in_the_menu_and_reset_takes_the_temperature_back(server: str, visitor: Visitor) -> None:
@@ -114,23 +109,6 @@ def test_every_page_is_in_the_menu_and_reset_takes_the_temperature_back(server: 
     visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Reset").click()
     visitor.page.get_by_text("the model ran again with it").wait_for(state="detached")
     wait_for_query(visitor, {})
-
-
-def test_downloads_name_the_checkpoint_and_its_hash(server: str, visitor: Visitor, translator: Translator) -> None:
-    """The hash is that of the model that these tests compare the pages with."""
-    visitor.visit(server)
-    visitor.page.get_by_text("Export", exact=True).click()
-    for kind in ("CSV", "NPZ", "HTML"):
-        with visitor.page.expect_download() as download:
-            visitor.page.get_by_role("button", name=f"{kind}:").click()
-        assert download.value.suggested_filename.startswith("translation-en-de-")
-        content = Path(download.value.path())
-        if kind == "NPZ":
-            found = np.load(content)
-            assert str(found["checkpoint_sha256"]) == translator.hash
-            assert found["alignment"].shape == (len(found["tgt_tokens"]), len(found["src_tokens"]))
-        else:
-            assert re.search("checkpoint_sha256.*[0-9a-f]{64}", content.read_text(), re.DOTALL)
 
 
 def test_a_forged_link_shows_the_page_with_a_note_and_so_do_a_hundred_thousand_characters(

@@ -30,6 +30,7 @@ def test_from_a_head_to_its_steps_and_to_the_model_without_it_and_back(server: s
     visitor.page.get_by_role("button", name="Next").click()
     wait_for_address(visitor, "step=2")
     wait_for_query(visitor, CHOSEN | {"step": "2"})
+    assert visitor.page.get_by_role("textbox", name="Source sentence").input_value() == CHOSEN["source"]
     follow(visitor, "What if this head were off?", "What if")
     wait_for_address(visitor, "changes=")
     wait_for_query(visitor, CHOSEN | {"changes": OFF})
@@ -56,9 +57,10 @@ def test_from_a_head_to_its_steps_and_to_the_model_without_it_and_back(server: s
     assert visitor.page.evaluate("history.length") == entries
 
 
-def test_what_a_page_writes_into_the_address_before_its_path_is_there_is_not_left_on_the_page_before(
+def test_on_the_way_to_another_page_the_address_stays_and_a_sentence_that_is_being_typed_goes_along(
     server: str, visitor: Visitor
 ) -> None:
+    """What the next page writes into the address before its path is there is not left on the page before."""
     visitor.visit(f"{server}/masks?layer=1")
     left = visitor.page.evaluate(
         """() => {
@@ -74,20 +76,14 @@ def test_what_a_page_writes_into_the_address_before_its_path_is_there_is_not_lef
     )
     assert left == "/masks?layer=1"
     visitor.settle()
-
-
-def test_a_link_that_is_tapped_while_a_sentence_is_typed_takes_the_sentence_along(
-    server: str, visitor: Visitor
-) -> None:
-    visitor.visit(f"{server}/masks")
     visitor.page.get_by_role("textbox", name="Source sentence").fill("A cat sleeps.")
     follow(visitor, "Mask or unmask single cells and rerun the model", "What if")
-    wait_for_query(visitor, {"source": "A cat sleeps."})
+    wait_for_query(visitor, {"source": "A cat sleeps.", "layer": "1"})
     visitor.page.wait_for_timeout(1000)
     assert visitor.page.url.split("?")[0] == f"{server}/what_if"
     visitor.page.go_back()
     arrive(visitor, "Masks")
-    wait_for_query(visitor, {"source": "A cat sleeps."})
+    wait_for_query(visitor, {"source": "A cat sleeps.", "layer": "1"})
 
 
 def test_a_reset_takes_back_what_was_chosen_on_every_page(server: str, visitor: Visitor) -> None:
