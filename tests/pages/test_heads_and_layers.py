@@ -66,6 +66,17 @@ def test_norms_words_and_hiding_are_the_models_tables(open_app: Callable, trace:
     assert np.array_equal(drawn(app), seen(tables.values[1, 2], tables.mask[1, 2]), equal_nan=True)
 
 
+def test_a_link_opens_the_same_look(open_app: Callable, trace: "Trace") -> None:
+    look = {"heads_values": "Norm-weighted", "heads_kinds": "true", "heads_hide": "true"}
+    asked = SENTENCE | look | {"heads_lines": "All heads of the layer", "kind": KINDS["decoder_self"]}
+    app = open_app(PAGE, **asked, layer="1", head="3")
+    assert not app.exception
+    attention = trace.attention("decoder_self", 1)
+    expected = seen(norm_weighted(attention)[3], attention.mask[3])[1:, 1:]
+    assert np.array_equal(drawn(app), expected, equal_nan=True)
+    assert app.segmented_control(key="heads_lines").value == "layer"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_15_hiding_a_token_states_its_mass_and_whether_rows_sum_to_one(
     open_app: Callable, trace: "Trace", kind: str

@@ -79,6 +79,12 @@ def test_short_and_long_sentences_show_their_sum(source: str) -> None:
 
 
 @pytest.mark.usefixtures("checkpoints")
+def test_a_rotation_is_written_out_for_the_position_and_the_offset_of_the_link() -> None:
+    page = open_page(part="Rotation", pos=7, offset=9, pair=3)
+    assert any("M_{9}" in formula.value and "16" in formula.value for formula in page.latex)
+
+
+@pytest.mark.usefixtures("checkpoints")
 def test_no_waves_chosen_is_no_error() -> None:
     page = open_page(part="Wavelengths")
     page.multiselect(key="waves").set_value([]).run()

@@ -60,6 +60,15 @@ def test_maps_and_numbers_are_those_of_the_two_runs(open_app: Callable, translat
     ]
 
 
+def test_a_link_opens_its_changes_and_keeps_them(open_app: Callable) -> None:
+    changes = "mask:2-1:0-3@encoder_self.1.2;gate:0:mean@cross.0.1;forbid-source:1"
+    app = open_app(PAGE, **HERE, changes=changes)
+    assert not app.exception
+    assert link(app) == encode(decode(changes))
+    assert len(decode(link(app))) == 3
+    assert "3. No query may attend to source position 1" in words(app)
+
+
 def test_identities_change_no_bit_and_no_word(open_app: Callable) -> None:
     app = open_app(PAGE, **HERE, changes="temperature:1@cross.1.2;gate:1:zero;mask:::@cross".replace(":::", "::"))
     assert not app.exception

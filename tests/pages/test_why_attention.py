@@ -90,6 +90,9 @@ def test_ways_between_two_chosen_words(open_app: Callable, translator: "Translat
     app.selectbox(key="path_from").set_value(4).run()
     app.selectbox(key="path_to").set_value(1).run()
     assert ends() == ways(1, 4)
+    names = {key: app.selectbox(key=key).options[place] for key, place in (("path_from", 4), ("path_to", 1))}
+    linked = open_page(open_app, **names)
+    assert [linked.selectbox(key=key).value for key in names] == [4, 1]
     next(button for button in app.button if button.key == "path_farthest").click().run()
     assert ends() == ways(0, last)
     assert not app.exception

@@ -30,6 +30,11 @@ def test_a_step_is_ticked_off_when_it_has_been_done(open_app: Callable) -> None:
     assert not [button for button in app.button if button.key == "tour-close"]
 
 
+def test_somebody_who_follows_a_link_to_a_view_sees_no_tour(open_app: Callable) -> None:
+    assert any(button.key == "tour-close" for button in open_app().button)
+    assert not any(button.key == "tour-close" for button in open_app("pages/temperature.py").button)
+
+
 def test_an_example_is_a_sentence_and_no_head_and_a_reset_is_neither(open_app: Callable) -> None:
     app = open_app()
     app.selectbox(key="example").set_value("Please turn the light off.").run()
