@@ -32,11 +32,6 @@ def test_the_home_page_opens_on_a_picture_and_ticks_off_what_a_person_has_done(s
     visitor.settle()
 
 
-def test_somebody_who_follows_a_link_to_a_view_sees_no_tour(server: str, visitor: Visitor) -> None:
-    visitor.visit(f"{server}/temperature")
-    assert visitor.page.locator(".st-key-tour-line").count() == 0
-
-
 def test_on_a_phone_the_sidebar_makes_way_for_the_translation(server: str, visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     visitor.visit(server)

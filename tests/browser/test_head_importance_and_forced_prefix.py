@@ -1,4 +1,4 @@
-"""Heads switched off, and a forced prefix, in Chromium: clicks reach the model, and links bring them back."""
+"""Heads switched off, and a forced prefix, in Chromium: clicks and words reach the model."""
 
 import re
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -42,7 +42,7 @@ def test_a_click_on_a_cell_of_the_map_chooses_its_head(server: str, visitor: Vis
     assert (asked["layer"], asked["head"]) == (["1"], ["2"])
 
 
-def test_a_click_on_an_alternative_forces_it_and_the_link_brings_it_back(
+def test_an_alternative_is_forced_by_a_click_and_a_typed_word_after_it(
     server: str, visitor: Visitor, translator: Translator
 ) -> None:
     visit(server, visitor, part="Force a prefix", prefix_at="2")
@@ -61,7 +61,6 @@ def test_a_click_on_an_alternative_forces_it_and_the_link_brings_it_back(
     visitor.settle()
     wanted = "-".join(map(str, (*trace.next_ids[:2], other)))
     assert parse_qs(urlsplit(visitor.page.url).query)["prefix"] == [wanted]
-    visitor.visit(visitor.page.url)
     assert visitor.page.get_by_role("list", name="Forced").get_by_role("listitem").count() == 3
     word = visitor.page.get_by_role("combobox", name="Replace it by")
     word.fill("Rüssel")
@@ -71,14 +70,3 @@ def test_a_click_on_an_alternative_forces_it_and_the_link_brings_it_back(
     typed = "-".join(map(str, translator.tokenizer.encode("Rüssel")))
     visitor.page.wait_for_url(re.compile(f"prefix={wanted}-{typed}"))
     visitor.settle()
-
-
-def test_the_model_cards_experiment_runs_to_its_end(server: str, visitor: Visitor) -> None:
-    visit(server, visitor, "model_card", card="Is attention an explanation?", kind="Cross-attention")
-    for name, key in (("Every head of this kind", "explain-scatter"), ("Zero each key", "explain-zeroing")):
-        visitor.page.get_by_role("button", name=name).click()
-        visitor.page.wait_for_selector(f".st-key-{key} .js-plotly-plot")
-    points = visitor.page.locator(".st-key-explain-scatter .js-plotly-plot").evaluate(
-        "plot => plot._fullData[0].x.length"
-    )
-    assert points == 8

@@ -134,7 +134,9 @@ def wait_for_choice(visitor: Visitor, *place: object) -> None:
     visitor.settle()
 
 
-def test_each_cell_has_the_colour_of_its_weight_and_masked_ones_have_none(server: str, visitor: Visitor) -> None:
+def test_each_cell_has_the_colour_of_its_weight_and_says_it_as_text_and_masked_ones_have_none(
+    server: str, visitor: Visitor
+) -> None:
     visitor.visit(f"{server}/?n=5")
     weights, picture, layout = weights_of(5), layer_of(visitor, "mosaic", 0), layout_of(visitor)
     for group in (0, 1):
@@ -145,9 +147,18 @@ def test_each_cell_has_the_colour_of_its_weight_and_masked_ones_have_none(server
                 assert found[3] < 255
             else:
                 assert found == pytest.approx(viridis(weights[cell]), abs=1)
+    marks = layer_of(visitor, "mosaic", 1)
+    marks.hover(position=cell_place(layout, 0, 1, 2, (0.1, 0.7)))
+    assert tip_weight(visitor) == pytest.approx(weights[1, 2, 3, 0], abs=6e-5)
+    assert tip(visitor, "mosaic")[1:] == ["encoder_self, layer 1, head 2", "query 3: tok3", f"key 0: {NASTY}"]
+    marks.hover(position=cell_place(layout, 1, 0, 0, (0.9, 0.1)))
+    assert tip(visitor, "mosaic")[0] == "masked: may not attend"
+    assert visitor.page.locator(".tip img, .spoken img").count() == 0
 
 
-def test_of_many_tokens_each_pixel_shows_the_largest_of_its_cells(server: str, visitor: Visitor) -> None:
+def test_of_many_tokens_each_pixel_shows_the_largest_of_its_cells_and_keys_isolate_one(
+    server: str, visitor: Visitor
+) -> None:
     visitor.visit(f"{server}/?n=128")
     weights, picture = weights_of(128), layer_of(visitor, "mosaic", 0)
     layout = layout_of(visitor)
@@ -162,31 +173,21 @@ def test_of_many_tokens_each_pixel_shows_the_largest_of_its_cells(server: str, v
         layer_of(visitor, "mosaic", 1).hover(position=place)
         assert tip_weight(visitor) == pytest.approx(largest, abs=6e-5)
     assert visitor.page.get_by_text("a pixel shows the largest of its cells").is_visible()
+    check_isolation(visitor, weights)
 
 
-def test_hovering_names_head_tokens_and_weight_as_text(server: str, visitor: Visitor) -> None:
-    visitor.visit(f"{server}/?n=5")
-    weights, marks, layout = weights_of(5), layer_of(visitor, "mosaic", 1), layout_of(visitor)
-    marks.hover(position=cell_place(layout, 0, 1, 2, (0.1, 0.7)))
-    assert tip_weight(visitor) == pytest.approx(weights[1, 2, 3, 0], abs=6e-5)
-    assert tip(visitor, "mosaic")[1:] == ["encoder_self, layer 1, head 2", "query 3: tok3", f"key 0: {NASTY}"]
-    marks.hover(position=cell_place(layout, 1, 0, 0, (0.9, 0.1)))
-    assert tip(visitor, "mosaic")[0] == "masked: may not attend"
-    assert visitor.page.locator(".tip img, .spoken img").count() == 0
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_head_is_chosen_by_click_and_by_key(server: str, visitor: Visitor, scheme: str) -> None:
-    visitor.page.emulate_media(color_scheme=scheme)
+def test_a_head_is_chosen_by_click_in_the_light_and_by_key_in_the_dark(server: str, visitor: Visitor) -> None:
     visitor.visit(f"{server}/?n=5")
     marks, layout = layer_of(visitor, "mosaic", 1), layout_of(visitor)
     assert outlined(visitor, "chosen") == pytest.approx(tile_of(layout, 1, 1, 2), abs=0.5)
     marks.click(position=cell_place(layout, 0, 1, 3, (0.5, 0.5)))
     wait_for_choice(visitor, "encoder_self", 1, 3)
     assert outlined(visitor, "chosen") == pytest.approx(tile_of(layout, 0, 1, 3), abs=0.5)
+    visitor.page.emulate_media(color_scheme="dark")
     for key in ("ArrowDown", "ArrowLeft", "ArrowLeft", "Enter"):
         marks.press(key)
     wait_for_choice(visitor, "decoder_self", 0, 1)
+    assert outlined(visitor, "chosen") == pytest.approx(tile_of(layout, 1, 0, 1), abs=0.5)
     assert visitor.page.locator(".mosaic .spoken").inner_text().startswith("decoder_self, layer 0, head 1")
     marks.press("ArrowRight")
     said = visitor.page.locator(".mosaic .spoken").inner_text()
@@ -204,7 +205,9 @@ def rows_of(visitor: Visitor) -> tuple[float, float, float]:
     return left, right, step
 
 
-def test_a_kept_token_tells_every_exact_weight(server: str, visitor: Visitor) -> None:
+def test_a_kept_token_tells_every_exact_weight_and_heads_are_turned_on_and_off_without_asking_python(
+    server: str, visitor: Visitor
+) -> None:
     visitor.visit(f"{server}/?n=5")
     weights, top = weights_of(5), layer_of(visitor, "lines", 1)
     left, right, step = rows_of(visitor)
@@ -220,15 +223,21 @@ def test_a_kept_token_tells_every_exact_weight(server: str, visitor: Visitor) ->
             assert values == ["masked", "masked"]
         else:
             assert [np.float32(value.replace("−", "-")) for value in values] == list(weights[0, :2, 3, key])
+    top.press("Escape")
+    check_chips(visitor)
 
 
-def test_heads_are_turned_on_and_off_without_asking_python(server: str, visitor: Visitor) -> None:
-    visitor.visit(f"{server}/?n=5")
+def check_chips(visitor: Visitor) -> None:
     picture = layer_of(visitor, "lines", 0)
     inked = "c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.reduce((n, v) => n + (v > 0), 0)"
     chip = visitor.page.get_by_role("button", name="head 1")
     states = [picture.evaluate(inked)]
-    for button in (chip, chip, visitor.page.get_by_role("button", name="None"), visitor.page.get_by_text("All")):
+    for button in (
+        chip,
+        chip,
+        visitor.page.get_by_role("button", name="None"),
+        visitor.page.get_by_text("All", exact=True),
+    ):
         button.click()
         states.append(picture.evaluate(inked))
     both, one, again, none, every = states
@@ -238,9 +247,9 @@ def test_heads_are_turned_on_and_off_without_asking_python(server: str, visitor:
     assert visitor.page.locator(".chip[aria-pressed=true]").all_inner_texts() == ["head 2"]
 
 
-def test_tokens_are_isolated_by_key(server: str, visitor: Visitor) -> None:
-    visitor.visit(f"{server}/?n=128")
-    weights, top, said = weights_of(128), layer_of(visitor, "lines", 1), visitor.page.locator(".lines .spoken")
+def check_isolation(visitor: Visitor, weights: Array) -> None:
+    """Keys choose the token whose lines are drawn alone, and scroll to it."""
+    top, said = layer_of(visitor, "lines", 1), visitor.page.locator(".lines .spoken")
     for _ in range(3):
         top.press("ArrowDown")
     head, key = 1, int(weights[0, 1, 2, :3].argmax())

@@ -29,32 +29,30 @@ def draws(visitor: Visitor, key: str) -> bool:
     return box is not None and box["width"] > 200 and box["height"] > 100
 
 
-def test_a_click_on_a_cell_chooses_its_token_and_step(server: str, visitor: Visitor, translator: Translator) -> None:
-    visitor.visit(page(server, source="a dog and a cat", target="Greedy", layers_stack="Encoder"))
+def test_a_click_on_a_cell_chooses_its_token_and_step_and_every_tab_draws(
+    server: str, visitor: Visitor, translator: Translator
+) -> None:
+    """From a link that the address keeps."""
+    asked = {"source": "a dog", "target": "Typed", "typed": "Ein Hund.", "layers_step": "1 cross_attn"}
+    visitor.visit(page(server, **asked))
+    assert query(visitor) == asked
     assert draws(visitor, "layers-path")
-    tokens = len(translator.trace("a dog and a cat", beam_size=1).src_tokens)
+    trace = translator.trace(asked["source"], asked["typed"])
     cells = visitor.page.locator(f"{CHART} .nsewdrag[data-subplot=x3y3]")
     cells.scroll_into_view_if_needed()
     box = cells.bounding_box()
-    at = {"x": 2.7 / 5 * box["width"], "y": 3.5 / tokens * box["height"]}
+    at = {"x": 2.7 / 7 * box["width"], "y": 2.5 / len(trace.tgt_tokens) * box["height"]}
     cells.hover(position=at)
     hover = visitor.page.locator(f"{CHART} .hoverlayer .hovertext").text_content()
-    expected = measure_stream(translator.trace("a dog and a cat", beam_size=1), "encoder")
+    expected = measure_stream(trace, "decoder")
     shown = float(hover.split("input ")[1].split("token")[0].replace("−", "-"))
-    assert shown == pytest.approx(expected.to_start[3, 2], abs=1e-4)
+    assert shown == pytest.approx(expected.to_start[2, 2], abs=1e-4)
     cells.click(position=at)
-    visitor.page.wait_for_function("location.search.includes('layers_step=0+feed_forward')")
+    visitor.page.wait_for_function("location.search.includes('layers_step=0+cross_attn')")
     visitor.settle()
-    assert query(visitor)["layers_token"].startswith("3 ")
+    assert query(visitor)["layers_token"].startswith("2 ")
     lengths = visitor.page.locator(CHART).evaluate("plot => Array.from(plot._fullData[2].y)")
-    assert lengths == pytest.approx(list(expected.norm[3]), rel=1e-4)
-
-
-def test_a_link_opens_the_same_view_and_every_tab_draws(server: str, visitor: Visitor) -> None:
-    asked = {"source": "a dog", "target": "Typed", "typed": "Ein Hund."}
-    asked |= {"layers_step": "1 cross_attn", "layers_measure": "Length"}
-    visitor.visit(page(server, **asked))
-    assert query(visitor) == asked
+    assert lengths == pytest.approx(list(expected.norm[2]), rel=1e-4)
     for tab, keys in TABS.items():
         visitor.page.get_by_role("tab", name=tab).click()
         visitor.settle()

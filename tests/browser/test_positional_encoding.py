@@ -32,20 +32,19 @@ def draws(visitor: Visitor, key: str) -> bool:
     return box is not None and box["width"] > 200 and box["height"] > 100
 
 
-def test_the_sliders_reach_their_ends(server: str, visitor: Visitor) -> None:
-    visitor.visit(page(server))
-    wait_for_shape(visitor, 64, 32)
-    positions, dimensions = (visitor.page.get_by_role("slider", name=name) for name in ("Positions", "Dimensions"))
-    positions.press("End")
-    wait_for_shape(visitor, 128, 32)
-    dimensions.press("Home")
-    wait_for_shape(visitor, 128, 2)
-    positions.press("Home")
-    wait_for_shape(visitor, 2, 2)
-    assert query(visitor) == {"positions": "2", "dimensions": "2"}
+TABS = {
+    "Your sentence": ["pe-sum"],
+    "Wavelengths": ["pe-wavelengths", "pe-waves"],
+    "Distance": ["pe-similarity", "pe-similarity-curve"],
+    "Learned, RoPE, ALiBi": ["pe-rope", "pe-rope-offsets"],
+    "Word order": ["pe-moved", "pe-order-weights"],
+    "Rotation": ["pe-clocks", "pe-blocks"],
+}
 
 
-def test_hovering_shows_the_models_own_number(server: str, visitor: Visitor, translator: Translator) -> None:
+def test_the_table_is_the_models_own_at_every_end_of_its_sliders_and_every_tab_draws(
+    server: str, visitor: Visitor, translator: Translator
+) -> None:
     visitor.visit(page(server))
     wait_for_shape(visitor, 64, 32)
     row, column = 20, 5
@@ -55,45 +54,30 @@ def test_hovering_shows_the_models_own_number(server: str, visitor: Visitor, tra
     plot.hover(position={"x": (column + 0.5) * box["width"] / 32, "y": (row + 0.5) * box["height"] / 64})
     place = f"position {row}, dimension {column} (pair {column // 2})cos(pos / 10000"
     hover = visitor.page.locator(f"{TABLE} .hoverlayer .hovertext", has_text=place)
-    number = hover.text_content().split("position")[0].replace("−", "-")
-    assert float(number) == pytest.approx(float(translator.positional_encoding()[row, column]), rel=1e-6)
-
-
-def test_every_tab_draws(server: str, visitor: Visitor) -> None:
-    visitor.visit(page(server))
-    for tab, keys in (
-        ("Your sentence", ["pe-sum"]),
-        ("Wavelengths", ["pe-wavelengths", "pe-waves"]),
-        ("Distance", ["pe-similarity", "pe-similarity-curve"]),
-        ("Learned, RoPE, ALiBi", ["pe-rope", "pe-rope-offsets"]),
-        ("Word order", ["pe-moved", "pe-order-weights"]),
-        ("Rotation", ["pe-clocks", "pe-blocks"]),
-    ):
+    shown = hover.text_content().split("position")[0].replace("−", "-")
+    assert float(shown) == pytest.approx(float(translator.positional_encoding()[row, column]), rel=1e-6)
+    positions, dimensions = (visitor.page.get_by_role("slider", name=name) for name in ("Positions", "Dimensions"))
+    positions.press("End")
+    wait_for_shape(visitor, 128, 32)
+    dimensions.press("Home")
+    wait_for_shape(visitor, 128, 2)
+    positions.press("Home")
+    wait_for_shape(visitor, 2, 2)
+    assert query(visitor) == {"positions": "2", "dimensions": "2"}
+    for tab, keys in TABS.items():
         visitor.page.get_by_role("tab", name=tab).click()
         visitor.settle()
         assert all(draws(visitor, key) for key in keys)
     visitor.page.get_by_role("slider", name="Offset k").press("End")
     visitor.page.locator(".katex-mathml", has_text="M_{64}").first.wait_for(state="attached")
-
-
-def test_a_link_opens_the_same_view(server: str, visitor: Visitor) -> None:
-    asked = {"part": "Rotation", "positions": "100", "pos": "7", "offset": "9", "pair": "3", "side": "Target"}
-    visitor.visit(page(server, **asked))
-    assert draws(visitor, "pe-clocks")
-    wait_for_shape(visitor, 100, 32)
-    assert query(visitor) == asked
-    assert visitor.page.locator(".katex-mathml", has_text="PE(16)").count() > 0
-
-
-def test_values_that_no_table_has_become_ones_that_it_has(server: str, visitor: Visitor) -> None:
-    visitor.visit(page(server, part="Distance", positions="99999", measure="x", **{"from": "-4"}))
-    assert draws(visitor, "pe-similarity")
-    wait_for_shape(visitor, 64, 32)
+    visitor.settle()
 
 
 def test_a_link_opens_an_order_and_the_bars_are_its_run(server: str, visitor: Visitor, translator: Translator) -> None:
     asked = {"part": "Word order", "source": "a dog and a cat", "target": "Greedy", "pe_order": "4 1 2 3 0"}
+    asked |= {"positions": "100", "side": "Target"}
     visitor.visit(page(server, **asked))
+    wait_for_shape(visitor, 100, 32)
     assert draws(visitor, "pe-moved")
     assert visitor.page.get_by_text("get the same translation").count() == 1
     trace = translator.trace("a dog and a cat", beam_size=1)

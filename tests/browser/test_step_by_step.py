@@ -60,10 +60,17 @@ def cells(visitor: Visitor, strip: int, label: str) -> list[str]:
     return [text for line in lines.all() for text in line.locator("td").all_inner_texts()]
 
 
-def test_the_seven_steps_by_button_and_by_key_and_the_last_one_as_a_picture(server: str, visitor: Visitor) -> None:
+def test_the_seven_steps_by_button_and_by_key_which_stays_with_whoever_types(server: str, visitor: Visitor) -> None:
+    """The last step is saved as a picture; a presentation of a step is one screen of formula, matrices and Next."""
+    visitor.page.set_viewport_size({"width": 1280, "height": 720})
     open_step(visitor, server, 1)
     wait_for_step(visitor, 1)
-    for step in (2, 3, 4):
+    visitor.page.get_by_role("textbox", name="Source sentence").press("ArrowRight")
+    visitor.page.get_by_role("spinbutton", name="Dimension of the head").press("ArrowRight", no_wait_after=True)
+    visitor.page.get_by_role("heading", name="Attention, step by step").click()
+    visitor.page.keyboard.press("ArrowRight")
+    wait_for_step(visitor, 2)
+    for step in (3, 4):
         visitor.page.get_by_role("button", name="Next", exact=True).click()
         wait_for_step(visitor, step)
     for step in (5, 6, 7):
@@ -83,19 +90,44 @@ def test_the_seven_steps_by_button_and_by_key_and_the_last_one_as_a_picture(serv
     assert "step=3" in visitor.page.url
     visitor.page.get_by_role("button", name="Step 5: weight").click()
     wait_for_step(visitor, 5)
+    visitor.page.keyboard.press("ArrowLeft")
+    wait_for_step(visitor, 4)
+    check_presentation(visitor)
 
 
-def test_the_arrow_keys_stay_with_whoever_types(server: str, visitor: Visitor) -> None:
-    open_step(visitor, server, 2)
-    visitor.page.get_by_role("textbox", name="Source sentence").press("ArrowRight")
-    visitor.page.get_by_role("spinbutton", name="Dimension of the head").press("ArrowRight", no_wait_after=True)
-    visitor.page.get_by_role("heading", name="Attention, step by step").click()
+def check_presentation(visitor: Visitor) -> None:
+    """Of the step after the present one."""
+    visitor.page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 0)")
+    visitor.page.get_by_text("Present", exact=True).click()
+    visitor.page.get_by_text("The picture is the model").wait_for(state="hidden")
+    assert "present=true" in visitor.page.url
     visitor.page.keyboard.press("ArrowRight")
-    wait_for_step(visitor, 3)
+    visitor.page.get_by_text("5. Softmax.").wait_for()
+    shown = visitor.page.locator(".st-key-step-row, .st-key-step-formula, .stage, .st-key-Next")
+    assert all(
+        box["y"] >= 0 and box["y"] + box["height"] <= 720 for box in (each.bounding_box() for each in shown.all())
+    )
+    for hidden in ("stSidebar", "stHeader", "stHeading", "stExpander"):
+        assert not any(each.is_visible() for each in visitor.page.get_by_test_id(hidden).all())
+    visitor.page.get_by_text("Present", exact=True).click()
+    visitor.page.get_by_text("The picture is the model").wait_for()
+    visitor.settle()
 
 
-def test_a_click_on_a_cell_shows_its_arithmetic(server: str, visitor: Visitor, attention: Attention) -> None:
-    open_step(visitor, server, 2)
+def test_numbers_by_chain_key_pointer_temperature_and_click_are_the_traces(
+    server: str, visitor: Visitor, attention: Attention
+) -> None:
+    open_step(visitor, server, 5, cell="2-3-4-5")
+    check_chain(visitor, attention)
+    check_keys(visitor, attention)
+    check_pointer_and_temperature(visitor, attention)
+    check_click(visitor, attention)
+
+
+def check_click(visitor: Visitor, attention: Attention) -> None:
+    """A click on a cell of another step shows its arithmetic."""
+    visitor.page.get_by_role("button", name="Step 2: ").click()
+    wait_for_step(visitor, 2)
     rows, columns = attention.scores.shape[1:]
     i, j = rows - 1, 3
     click_cell(visitor, "scores", i, j, rows, columns)
@@ -108,17 +140,8 @@ def test_a_click_on_a_cell_shows_its_arithmetic(server: str, visitor: Visitor, a
     assert [t for t in cells(visitor, 0, "product") if t] == number_texts(q.astype(float) * k)
     result = visitor.page.locator(".arithmetic .result").inner_text()
     assert result == f"sum = score = {number(attention.scores[1, i, j], 5)}"
-    assert f"cell={i}-{j}-0-0" in visitor.page.url
+    assert f"cell={i}-{j}-4-5" in visitor.page.url
     assert visitor.page.get_by_role("combobox", name="Query").input_value().startswith(f"{i} ")
-
-
-def test_numbers_by_chain_key_pointer_and_temperature_are_the_traces(
-    server: str, visitor: Visitor, attention: Attention
-) -> None:
-    open_step(visitor, server, 5, cell="2-3-4-5")
-    check_chain(visitor, attention)
-    check_keys(visitor, attention)
-    check_pointer_and_temperature(visitor, attention)
 
 
 def check_chain(visitor: Visitor, attention: Attention) -> None:
@@ -192,21 +215,3 @@ def test_sentences_of_any_length_fit_and_nothing_below_the_picture_moves_between
         assert ink > 3
         visitor.page.keyboard.press("ArrowRight")
     assert max(places) - min(places) <= 2
-
-
-def test_the_present_view_is_one_screen_of_formula_matrices_and_next(server: str, visitor: Visitor) -> None:
-    visitor.page.set_viewport_size({"width": 1280, "height": 720})
-    open_step(visitor, server, 4)
-    visitor.page.get_by_text("Present", exact=True).click()
-    visitor.page.get_by_text("The picture is the model").wait_for(state="hidden")
-    assert "present=true" in visitor.page.url
-    visitor.page.keyboard.press("ArrowRight")
-    visitor.page.get_by_text("5. Softmax.").wait_for()
-    shown = visitor.page.locator(".st-key-step-row, .st-key-step-formula, .stage, .st-key-Next")
-    assert all(
-        box["y"] >= 0 and box["y"] + box["height"] <= 720 for box in (each.bounding_box() for each in shown.all())
-    )
-    for hidden in ("stSidebar", "stHeader", "stHeading", "stExpander"):
-        assert not any(each.is_visible() for each in visitor.page.get_by_test_id(hidden).all())
-    visitor.page.get_by_text("Present", exact=True).click()
-    visitor.page.get_by_text("The picture is the model").wait_for()

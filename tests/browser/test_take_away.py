@@ -84,9 +84,16 @@ def words_of(file: Path) -> str:
         ("decoding", {"Beam search": (".beam_tree .node", "step 0")}),
     ],
 )
-def test_a_picture_is_saved_with_its_labels_and_with_what_it_is_of(
-    page: str, pictures: dict[str, tuple[str, str]], server: str, visitor: Visitor, tmp_path: Path
+def test_a_picture_is_saved_with_its_labels_and_with_what_it_is_of_and_its_page_opens_without_a_network(
+    page: str,
+    pictures: dict[str, tuple[str, str]],
+    server: str,
+    visitor: Visitor,
+    browser: "Browser",
+    tmp_path: Path,
+    translator: Translator,
 ) -> None:
+    """A page of a Plotly figure and one of a component are opened; a small window shows all of the export box."""
     visit(server, visitor, page, **({"part": "Beam"} if page == "decoding" else {}))
     if page == "decoding":
         visitor.page.get_by_text("Export this tab", exact=True).click()
@@ -100,22 +107,22 @@ def test_a_picture_is_saved_with_its_labels_and_with_what_it_is_of(
         assert shown in words
         assert re.search("Checkpoint en-de, SHA-256 [0-9a-f]{64}", words)
         assert SOURCE in words
+    if page == "masks":
+        check_page_of_a_plotly_figure(visitor, browser, tmp_path, translator)
+    if page == "temperature":
+        check_page_of_a_component(visitor, browser, tmp_path, translator)
+        check_small_window(visitor)
 
 
-def test_the_page_of_a_plotly_figure_opens_without_a_network(
-    server: str, visitor: Visitor, browser: "Browser", tmp_path: Path, translator: Translator
-) -> None:
-    visit(server, visitor, "masks")
+def check_page_of_a_plotly_figure(visitor: Visitor, browser: "Browser", tmp_path: Path, translator: Translator) -> None:
     with opened_offline(browser, saved(visitor.page, "HTML:", tmp_path)) as page:
         weights = np.array(page.evaluate(WEIGHTS), dtype=float)
         np.testing.assert_allclose(weights, pattern_of(translator), atol=1e-5)
         assert "layer=1" in page.locator("dl").inner_text()
 
 
-def test_the_page_of_a_component_opens_without_a_network_and_works(
-    server: str, visitor: Visitor, browser: "Browser", tmp_path: Path, translator: Translator
-) -> None:
-    visit(server, visitor, "temperature")
+def check_page_of_a_component(visitor: Visitor, browser: "Browser", tmp_path: Path, translator: Translator) -> None:
+    """It works there, too."""
     pattern = pattern_of(translator)
     read = "(root) => Array.from(root.weights)"
     with opened_offline(browser, saved(visitor.page, "HTML:", tmp_path)) as page:
@@ -157,9 +164,10 @@ def number_read_out(frame: "FrameLocator", picture: str, key: str, pattern: str)
     return float(found[1])
 
 
-def test_a_small_window_shows_all_of_the_export_box(server: str, visitor: Visitor) -> None:
+def check_small_window(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 800})
-    visit(server, visitor, "temperature")
+    visitor.page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollWidth <= 390")
+    visitor.settle()
     for name in ("Save as PNG", "Save as SVG", "HTML:", "NPZ:", "CSV:"):
         box = visitor.page.get_by_role("button", name=name).first.bounding_box()
         assert box is not None, name

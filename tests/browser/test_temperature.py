@@ -46,7 +46,7 @@ def badge(visitor: Visitor, text: str) -> None:
     visitor.page.locator(".temperature .badge", has_text=text).wait_for()
 
 
-def test_dragging_draws_again_without_a_run_and_letting_go_runs_the_model(
+def test_dragging_draws_again_without_a_run_and_letting_go_or_pausing_after_a_key_runs_the_model(
     server: str, visitor: Visitor, translator: Translator
 ) -> None:
     visitor.visit(page(server, source=SOURCE))
@@ -79,58 +79,50 @@ def test_dragging_draws_again_without_a_run_and_letting_go_runs_the_model(
     assert drawn(visitor) == pytest.approx(hot.pattern[0].ravel(), abs=1e-6)
     assert drawn(visitor) == pytest.approx(softmax_at(attention.scaled[0], attention.mask[0], ran).ravel(), abs=1e-6)
     visitor.page.get_by_text("before: τ = 1, as trained").wait_for()
-
-
-def test_arrow_keys_step_through_the_temperatures_and_run_after_a_pause(server: str, visitor: Visitor) -> None:
-    visitor.visit(page(server, source=SOURCE))
-    slider = visitor.page.get_by_label(LABEL)
+    for key, asked in (("End", "20"), ("Home", "0.05")):
+        slider.press(key)
+        visitor.page.wait_for_function("tau => location.search.includes(`tau=${tau}`)", arg=asked)
+        badge(visitor, "rerun")
     for key in ("ArrowRight", "ArrowRight", "ArrowLeft"):
         slider.press(key)
-    badge(visitor, "rerun")
-    visitor.page.wait_for_function("location.search.includes('tau=1.1')")
-    slider.press("End")
-    visitor.page.wait_for_function("location.search.includes('tau=20')")
-    badge(visitor, "rerun")
-    slider.press("Home")
-    visitor.page.wait_for_function("location.search.includes('tau=0.05')")
+    visitor.page.wait_for_function("/tau=0.1$/.test(location.search)")
     badge(visitor, "rerun")
     visitor.settle()
 
 
-def test_a_click_on_the_map_chooses_the_row(server: str, visitor: Visitor, translator: Translator) -> None:
-    visitor.visit(page(server, source=SOURCE, kind="Decoder self-attention", part="One row"))
+def test_a_row_of_a_long_sentence_at_the_highest_temperature_is_chosen_by_link_click_and_key(
+    server: str, visitor: Visitor, translator: Translator
+) -> None:
+    source = " ".join(["A dog runs."] * 13)
+    asked = {"kind": "Decoder self-attention", "tau": "20", "part": "One row", "temperature-row": "99999"}
+    visitor.visit(page(server, source=source, **asked))
+    change = AttentionTemperature(20, kind="decoder_self", layer=0, head=0)
+    weights = translator.trace(source, beam_size=1, interventions=(change,)).attention("decoder_self", 0)
+    assert drawn(visitor) == pytest.approx(weights.pattern[0].ravel(), abs=1e-6)
+    plot = visitor.page.locator(".st-key-temperature-row-panels .js-plotly-plot")
+    plot.locator(".main-svg").first.wait_for()
+    assert plot.locator(".xtick").count() <= 7 * 30
+    middle = str((len(weights.query_tokens) - 1) // 2)
+    assert visitor.page.get_by_role("spinbutton", name="Query").input_value() == middle, (
+        "no row has the number of the link"
+    )
     marks = visitor.page.locator(".temperature canvas.marks")
     box = marks.bounding_box()
-    marks.click(position={"x": box["width"] * 0.6, "y": box["height"] * 0.9})
-    numbers = visitor.page.locator(".temperature .numbers")
+    marks.click(position={"x": box["width"] * 0.6, "y": box["height"] * 0.7})
     visitor.page.wait_for_function("location.search.includes('temperature-row=')")
     row = int(parse_qs(urlsplit(visitor.page.url).query)["temperature-row"][-1])
-    weights = translator.trace(SOURCE, beam_size=1).attention("decoder_self", 0)
     expected = [
         f"{weight:.4f}" if seen else "masked"
         for weight, seen in zip(weights.pattern[0][row], weights.mask[0][row], strict=True)
     ]
-    assert numbers.text_content().split("\n") == expected
-    items = visitor.page.locator(".temperature .bars [role=listitem]").all()
-    assert [item.get_attribute("aria-label").rsplit(": ", 1)[1] for item in items] == expected
+    assert visitor.page.locator(".temperature .numbers").text_content().split("\n") == expected
+    items = visitor.page.locator(".temperature .bars [role=listitem]")
+    said = items.evaluate_all("items => items.map(item => item.getAttribute('aria-label').split(': ').at(-1))")
+    assert said == expected
     marks.press("ArrowUp")
     visitor.page.wait_for_function(f"location.search.includes('temperature-row={row - 1}')")
     most = weights.pattern[0][row - 1].max()
     assert f"most, {most:.3f}, on " in visitor.page.locator(".temperature .spoken").text_content()
-
-
-def test_a_long_sentence_opens_by_link_at_the_highest_temperature(
-    server: str, visitor: Visitor, translator: Translator
-) -> None:
-    source = " ".join(["A dog runs."] * 13)
-    visitor.visit(page(server, source=source, tau="20", part="One row", **{"temperature-row": "99999"}))
-    change = AttentionTemperature(20, kind="encoder_self", layer=0, head=0)
-    trace = translator.trace(source, beam_size=1, interventions=(change,))
-    assert drawn(visitor) == pytest.approx(trace.attention("encoder_self", 0).pattern[0].ravel(), abs=1e-6)
-    assert visitor.page.locator(".temperature .bars [role=listitem]").count() == len(trace.src_tokens)
-    plot = visitor.page.locator(".st-key-temperature-row-panels .js-plotly-plot")
-    plot.locator(".main-svg").first.wait_for()
-    assert plot.locator(".xtick").count() <= 7 * 30
 
 
 def test_a_query_is_dragged_and_let_go_on_another_one(server: str, visitor: Visitor, translator: Translator) -> None:

@@ -1,6 +1,6 @@
-"""The page "What if" in Chromium: a click on a cell changes the run, and its link opens the same anywhere."""
+"""The page "What if" in Chromium: a click on a cell changes the run."""
 
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -20,10 +20,6 @@ READ = """plot => plot._fullData
 
 def page(server: str, **query: str) -> str:
     return f"{server}/what_if?{urlencode({**HERE, **query})}"
-
-
-def link(visitor: Visitor) -> str:
-    return parse_qs(urlsplit(visitor.page.url).query).get("changes", [""])[-1]
 
 
 def maps(visitor: Visitor) -> list[np.ndarray]:
@@ -64,14 +60,3 @@ def test_a_click_forbids_a_cell_and_the_model_runs_again(server: str, visitor: V
     assert not maps(visitor)[2].any()
     visitor.page.get_by_role("button", name="Undo").click()
     visitor.page.wait_for_function("location.search.includes('changes=')")
-
-
-def test_a_link_opened_shows_the_same_changes(server: str, visitor: Visitor) -> None:
-    changes = "mask:2-1:0-3@encoder_self.1.2;gate:0:mean@cross.0.1;forbid-source:1"
-    visitor.visit(page(server, changes=changes))
-    assert link(visitor) == encode(decode(changes))
-    picture = visitor.picture()
-    assert "3. No query may attend to source position 1" in picture
-    assert len(decode(link(visitor))) == 3
-    visitor.visit(page(server, changes=changes))
-    assert visitor.picture() == picture

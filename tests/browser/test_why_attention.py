@@ -51,23 +51,21 @@ def test_the_marks_are_table_1_at_this_sentence_whatever_the_sliders_say(
     assert visitor.page.locator(f"{PATHS} .xtick, {PATHS} .x4tick").count() <= 30
 
 
-def test_a_link_opens_the_same_paths_and_another_word_changes_them(server: str, visitor: Visitor) -> None:
+def test_another_word_changes_the_paths_and_times_are_measured_when_somebody_asks(
+    server: str, visitor: Visitor
+) -> None:
     visitor.page.emulate_media(color_scheme="dark")
-    source = "A dog runs. " * 3
-    visitor.visit(page(server, source=source, target="Greedy", kernel="2", neighbours="4"))
+    visitor.visit(page(server, source="A dog runs. " * 3, target="Greedy", kernel="2", neighbours="4"))
     visitor.page.locator(PATHS).wait_for()
     choose(visitor, "path_to", 8)
     wait_for(visitor, PATHS, STEPS, [1, 8, 4, 4])
-    visitor.visit(visitor.page.url)
-    wait_for(visitor, PATHS, STEPS, [1, 8, 4, 4])
     choose(visitor, "path_from", 6)
     wait_for(visitor, PATHS, STEPS, [1, 2, 2, 1])
-
-
-def test_times_are_measured_when_somebody_asks(server: str, visitor: Visitor) -> None:
-    visitor.visit(page(server, why="Measured", target="Greedy"))
+    visitor.page.get_by_role("tab", name="Measured").click()
+    button = visitor.page.get_by_role("button", name="Measure on this machine")
+    button.wait_for()
     assert visitor.page.locator(".st-key-why-times").count() == 0
-    visitor.page.get_by_role("button", name="Measure on this machine").click()
+    button.click()
     plot = visitor.page.locator(".st-key-why-times .js-plotly-plot")
     plot.wait_for()
     visitor.settle()
@@ -77,8 +75,3 @@ def test_times_are_measured_when_somebody_asks(server: str, visitor: Visitor) ->
     visitor.page.get_by_role("tab", name="Scoring functions").click()
     visitor.page.locator(".st-key-why-scores .js-plotly-plot .main-svg").first.wait_for()
     visitor.settle()
-
-
-def test_what_no_sentence_has_falls_back(server: str, visitor: Visitor) -> None:
-    visitor.visit(page(server, source="A", target="Greedy", kernel="x", path_from="9 nobody", path_to="-1", why="?"))
-    wait_for(visitor, PATHS, STEPS, [1, 1, 1, 1])
