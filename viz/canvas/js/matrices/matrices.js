@@ -89,9 +89,9 @@ class View extends Picture {
   // The same for all steps, so that nothing below the stage moves; in the present view the rest of the window.
   stageHeight() {
     if (this.narrow) return LINE_OF_ONE * this.equations.length;
-    const presented = document.querySelector(".st-key-present input:checked");
-    const top = this.stage.getBoundingClientRect().top + window.scrollY;
-    return presented ? Math.max(innerHeight - top - 8, 300) : this.header.height - this.redraw.height;
+    if (!document.querySelector(".st-key-present input:checked")) return this.header.height - this.redraw.height;
+    document.querySelector("[data-testid=stMain]").scrollTo(0, 0);
+    return Math.max(innerHeight - this.stage.getBoundingClientRect().top - 8, 300);
   }
 
   draw() {
