@@ -98,7 +98,7 @@ def test_the_seven_steps_by_button_and_by_key_which_stays_with_whoever_types(ser
 def check_presentation(visitor: Visitor) -> None:
     """Of the step after the present one, from a page that was scrolled down."""
     visitor.page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 300)")
-    visitor.page.get_by_text("Present", exact=True).dispatch_event("click")
+    visitor.page.get_by_text("Present", exact=True).click()
     visitor.page.get_by_text("The picture is the model").wait_for(state="hidden")
     assert "present=true" in visitor.page.url
     visitor.page.keyboard.press("ArrowRight")
