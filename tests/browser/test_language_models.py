@@ -52,10 +52,10 @@ def test_a_long_text_is_zoomed_into_and_a_query_chosen(
     for _ in range(3):
         picture.get_by_role("button", name="Zoom in").click()
     assert plane.evaluate("canvas => canvas.toDataURL()") != before
-    visitor.page.wait_for_function("node => node.dataset.looks === '2'", arg=picture.element_handle(), timeout=20_000)
+    visitor.page.wait_for_function("node => node.dataset.looks === '2'", arg=picture.element_handle())
     marks.focus()
     visitor.page.keyboard.press("Enter")
-    visitor.page.wait_for_function("node => node.dataset.row", arg=picture.element_handle(), timeout=20_000)
+    visitor.page.wait_for_function("node => node.dataset.row", arg=picture.element_handle())
     row = int(picture.get_attribute("data-row"))
     assert abs(row - len(run) // 2) <= 1
     visitor.settle()
