@@ -44,7 +44,8 @@ def checkpoint_folder() -> Path:
 def checkpoint_path(name: str) -> Path:
     """The folder of a checkpoint, given its name there or its path; of an offered model, also in the local cache."""
     folder = checkpoint_folder() / name
-    if not folder.is_dir() and _is_file((elsewhere := Path(name).resolve()) / "config.json"):
+    # Unlike Path.is_dir, this raises nothing where the folder above may not be entered.
+    if not os.path.isdir(folder) and _is_file((elsewhere := Path(name).resolve()) / "config.json"):
         return elsewhere
     if name in offered_models() and not _is_file(folder / "config.json"):
         with suppress(CheckpointError):
