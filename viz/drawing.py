@@ -147,7 +147,7 @@ def _mounting_script(component: str, drawings: Mapping[int, Drawing]) -> str:
 
 
 def _data(drawing: Drawing) -> str:
-    """As JavaScript."""
+    """What the script draws, as JavaScript."""
     if isinstance(drawing.data, bytes):
         code = base64.b64encode(drawing.data).decode()
         return f"Uint8Array.from(atob('{code}'), (letter) => letter.charCodeAt(0)).buffer"

@@ -128,7 +128,7 @@ def _dimension(column: Any, label: str, key: str, size: int, used: bool) -> int:
 
 
 def draw_matrices(drawing: Drawing) -> Drawing:
-    """Draw the equation of matrices ; a click chooses a cell, the arrow keys the step."""
+    """Draw the equation of matrices; a click chooses a cell, the arrow keys the step."""
     return draw(
         drawing,
         "matrices",

@@ -113,10 +113,10 @@ def _work(servers: Sequence[Server]) -> float:
 
 
 @contextmanager
-def school(
+def serving_class(
     folder: Path, replicas: int = 1, root: Path | None = None
 ) -> Iterator[tuple[list[Server], Callable[[int], Visitor]]]:
-    """The app in so many processes, behind nginx if there are several; and who enters, by number.
+    """The app in so many processes, behind nginx if there are several; and a function that lets the visitor of a number in.
 
     Args:
         folder: where the servers write their logs.
@@ -147,7 +147,7 @@ def main(
         other: a checkout of another version, in one process, whose answers a second are compared: fifty visitors who
             never rest.
     """
-    with school(folder, replicas) as (servers, enter):
+    with serving_class(folder, replicas) as (servers, enter):
         alone = teach(servers, [enter(950)], 30.0, (0.2, 0.5))
         tally = teach(servers, [enter(number) for number in range(visitors)], 60 * minutes)
         problems = [*alone.errors, *tally.errors, *(line for server in servers for line in server.complaints())]
@@ -157,7 +157,9 @@ def main(
         f"p50 {tally.quantile(0.5):.2f} s, p95 {tally.quantile(0.95):.2f} s "
         f"(alone {alone.quantile(0.5):.2f} s, {alone.quantile(0.95):.2f} s)"
     )
-    print(f"  {where}, {tally.work / max(len(tally.seconds), 1) * 1e3:.0f} ms of work an answer; by move, p50:")
+    print(
+        f"  {where}, {tally.work / max(len(tally.seconds), 1) * 1e3:.0f} ms of processor time an answer; by move, p50:"
+    )
     for kind, seconds in sorted(tally.by_move.items()):
         print(f"  {kind}: {sorted(seconds)[len(seconds) // 2]:.2f} s of {len(seconds)}")
     if other:
@@ -171,5 +173,5 @@ def main(
 
 def _count_restless(folder: Path, replicas: int, root: Path | None) -> float:
     """Answers a second that fifty visitors get."""
-    with school(folder, replicas, root) as (servers, enter):
+    with serving_class(folder, replicas, root) as (servers, enter):
         return len(teach(servers, [enter(number) for number in range(50)], RUSH, (0.0, 0.0)).seconds) / RUSH
