@@ -116,7 +116,7 @@ def _work(servers: Sequence[Server]) -> float:
 def serving_class(
     folder: Path, replicas: int = 1, root: Path | None = None
 ) -> Iterator[tuple[list[Server], Callable[[int], Visitor]]]:
-    """The app in so many processes, behind nginx if there are several; and a function that lets the visitor of a number in.
+    """The app in so many processes, behind nginx if there are several, and a function that lets in visitor `number`.
 
     Args:
         folder: where the servers write their logs.
