@@ -37,6 +37,17 @@ PATIENCE = 120_000
 """Milliseconds to wait for a condition: a first visit imports PyTorch, perhaps on a busy machine."""
 
 
+AT_ONCE = """
+const animate = Element.prototype.animate;
+Element.prototype.animate = function (...args) {
+    const animation = animate.apply(this, args);
+    animation.finish();
+    return animation;
+};
+"""
+"""Animations end as they begin. An expander takes half a second to open, and a button in it moves away below a click."""
+
+
 SLOW = ("test_every_page", "test_app", "test_step_by_step")
 """Files that take longest: they start first, so that two workers end together."""
 
@@ -214,6 +225,7 @@ def open_window(browser: "Browser", **options: object) -> "Page":
     """The page of a new context, which shares nothing with other contexts."""
     context = browser.new_context(**{"viewport": VIEWPORT, **options})
     context.set_default_timeout(PATIENCE)
+    context.add_init_script(AT_ONCE)
     return context.new_page()
 
 
