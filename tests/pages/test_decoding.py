@@ -92,6 +92,7 @@ def test_samples_are_the_seeds_and_again_takes_the_next(open_app: Callable, tran
         own, after = (numbers(bar["x"]) for bar in figure(app, "decoding-draw")["data"])
         assert own == pytest.approx(expected[0].draws[2].before)
         assert after == pytest.approx(expected[0].draws[2].after)
+        assert app.query_params.get("decoding-seed", "0") == str(seed)
         next(button for button in app.button if button.label == "Sample again").click().run()
 
 

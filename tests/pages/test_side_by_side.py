@@ -98,6 +98,13 @@ def test_two_sentences_are_aligned_by_their_tokens(open_app: Callable, translato
     assert holds(app) == 3
 
 
+def test_a_sentence_beside_itself_differs_by_exactly_nothing(open_app: Callable) -> None:
+    app = open_app(PAGE, **HERE | {"target": "Greedy"}, side_mode="Sentences", side_sentence=SOURCE)
+    left, right, difference = maps(app)
+    assert np.array_equal(left, right)
+    assert not difference.any()
+
+
 def test_a_pair_of_sentences_goes_to_both_sides(open_app: Callable) -> None:
     app = open_app(PAGE, target="Greedy", side_mode="Sentences")
     app.selectbox(key="side_example").set_value("Subject and object swapped").run()
