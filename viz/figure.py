@@ -9,7 +9,7 @@ import io
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 from zlib import crc32
 
@@ -68,8 +68,11 @@ def _encode(value: Any, name: str = "") -> Any:
     if isinstance(value, list | tuple):
         return [part if isinstance(part, str) else _encode(part) for part in value]
     if name == "colorscale":
-        return get_colorscale(value)
+        return _scale(value)
     return to_typed_array_spec(value) if isinstance(value, np.ndarray) and name != "range" else value
+
+
+_scale = cache(get_colorscale)
 
 
 def figure(traces: Iterable[Mapping], *layouts: Mapping, **layout: Any) -> StableFigure:
