@@ -131,7 +131,8 @@ class Neurons:
     contributions: Array
     """(k, d_model): h_i w_i of the top neurons"""
     logits: Array
-    """(k, vocabulary): output matrix times h_i w_i, without any norm and all later sub-layers"""
+    """(k, vocabulary): output matrix times h_i w_i, times the factor of the logits where a model has one; without any
+    norm, all later sub-layers, and the layers that a model may have before its output matrix"""
     error: float
     """largest difference between the sum of all d_ff contributions + b_2 and the run's output"""
 
@@ -158,7 +159,7 @@ def neurons(translator: Translator, sublayer: SubLayer, position: int, most: int
     top = order[written[order] > 0]
     contributions = hidden[top, None] * rows[top]
     difference = hidden.astype(np.float64) @ rows + bias - result[position]
-    logits = contributions @ translator.output_matrix().astype(np.float64).T
+    logits = translator.logits_head.scale * contributions @ translator.output_matrix().astype(np.float64).T
     return Neurons(hidden, written, top, contributions, logits, float(np.abs(difference).max()))
 
 

@@ -152,7 +152,7 @@ class Checkpoint:
         return self._embedding("source").scale
 
     def output_matrix(self) -> Array:
-        """(vocabulary, d_model): logits are x times its transpose."""
+        """(vocabulary, d_model): logits are x times its transpose, and what `logits_head` has besides."""
         return self.model.output.weight.detach().cpu().numpy()
 
     def head_columns(self, kind: str, layer: int) -> dict[str, tuple[Array, list[int]]]:

@@ -79,7 +79,6 @@ def _show_row(view: View, shown: Shown, at: Array, steps: list[str]) -> None:
     )
 
 
-@st.fragment
 def has_neurons(view: View) -> bool:
     """Whether the feed-forwards' inner activations were read, and what they write can be projected on the logits."""
     feed_forwards = [sublayer for sublayer in view.trace.sublayers if sublayer.name == "feed_forward"]
@@ -87,6 +86,7 @@ def has_neurons(view: View) -> bool:
     return all(each.hidden is not None and each.out.shape[-1] == width for each in feed_forwards)
 
 
+@st.fragment
 def show_neurons(view: View, shown: Shown) -> None:
     """The feed-forward of the chosen step's layer as a sum over its neurons, and the tokens the largest promote."""
     sublayer = _feed_forward(view, shown)
@@ -147,19 +147,21 @@ def _explain_neurons(view: View, stack: str, biased: bool) -> None:
     z = r"x W_{\mathrm{gate}}" if config.gated else f"xW_1{b_1}"
     act = rf"\max(0,\, {z})" if base == "relu" else f"{_FUNCTIONS.get(base, _UNREAD)}({z})"
     act += rf" \odot xW_1{b_1}" if config.gated else ""
+    head = view.translator.logits_head
+    layers = ", the layers before the output matrix" if head.layers else ""
     explain(
         "Each neuron i writes its row w of W_2, scaled by h. Projecting h w with the output matrix shows which "
         "tokens' logits it raises most, and by how much (Geva et al. 2021, “Transformer Feed-Forward Layers Are "
         "Key-Value Memories”; Geva et al. 2022, “Transformer Feed-Forward Layers Build Predictions by Promoting "
         "Concepts in the Vocabulary Space”). **Not included**: the norms between here and the output"
-        f"{', b_2,' if biased else ''} and everything that later sub-layers do with it."
+        f"{layers}{', b_2,' if biased else ''} and everything that later sub-layers do with it."
         + (
             " In the encoder this is a hint at best: the output matrix never reads the encoder."
             if stack != _last_stack(view)
             else ""
         ),
         rf"\mathrm{{FFN}}(x) = \sum_{{i=1}}^{{d_{{ff}}}} h_i\,w_i{b_2}, \qquad h = {act}, \qquad "
-        r"\Delta\mathrm{logits} = W_{out}\,(h_i\,w_i)",
+        rf"\Delta\mathrm{{logits}} = {_scale(head)}W_{{out}}\,(h_i\,w_i)",
         "3.3",
     )
 
@@ -172,9 +174,12 @@ def _last_stack(view: View) -> str:
 def _formula(head: LogitsHead, x: str) -> str:
     """LaTeX of the logits, from x."""
     x = rf"f({x})" if head.layers else x
-    scale = rf"{latex_number(head.scale, 4)}\," if head.scale != 1 else ""
-    logits = rf"{scale}{x}\,W_{{out}}^{{\top}}" + (r" + b_{out}" if head.bias else "")
+    logits = rf"{_scale(head)}{x}\,W_{{out}}^{{\top}}" + (r" + b_{out}" if head.bias else "")
     return logits if head.softcap is None else rf"{head.softcap:g}\tanh\big(({logits}) / {head.softcap:g}\big)"
+
+
+def _scale(head: LogitsHead) -> str:
+    return rf"{latex_number(head.scale, 4)}\," if head.scale != 1 else ""
 
 
 def _caveat(pre: bool, tied: bool, head: LogitsHead) -> str:

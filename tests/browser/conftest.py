@@ -45,7 +45,7 @@ Element.prototype.animate = function (...args) {
     return animation;
 };
 """
-"""Animations end as they begin. An expander takes half a second to open, and a button in it moves away below a click."""
+"""Animations end as they begin: an expander takes half a second to open, and its buttons move away below a click."""
 
 
 SLOW = ("test_every_page", "test_app", "test_step_by_step")

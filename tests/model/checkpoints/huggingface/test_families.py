@@ -12,6 +12,7 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from model.analysis.padded_batch import run_padded
+from model.analysis.residual_stream import neurons
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.huggingface.opened import ForeignCheckpoint
 from model.interventions import (
@@ -267,3 +268,15 @@ def test_a_text_in_a_padded_batch_is_the_same_text(name: str) -> None:
         assert not padded.mask[:, :, -3:].any()
         assert padded.largest_difference < 1e-3
         assert padded.logits_difference < 1e-3 * np.abs(trace.logits).max()
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Llama, grouped", "T5"])
+def test_what_a_neuron_is_said_to_promote_is_what_the_output_makes_of_it(name: str) -> None:
+    """T5, whose embeddings are tied, multiplies its logits by a factor."""
+    found, trace = opened(name), traced(name)
+    stream = list(trace.streams.values())[-1]
+    last = [sublayer for sublayer in stream.sublayers if sublayer.name == "feed_forward"][-1]
+    promoted = neurons(found, last, 3)
+    raised = found.head_in_double(stream.final[3] + promoted.contributions) - found.head_in_double(stream.final[3:4])
+    assert promoted.logits == pytest.approx(raised, rel=1e-6, abs=1e-12)
+    assert (found.logits_head.scale == 1) == (name != "T5")
