@@ -25,8 +25,9 @@ class Part:
 PARTS = {
     "views": Part(
         "From a slider's move to the painted picture",
-        "Beside a rerun of Streamlit that draws nothing; two animation frames (33 ms) are included. Every move brings "
-        "new data, at a random moment of a frame; the temperature is dragged with the pointer.",
+        "Beside a rerun of Streamlit that draws nothing, all heads beside a component that gets as many bytes; two "
+        "animation frames (33 ms) are included. Every move brings new data, at a random moment of a frame; the "
+        "temperature is dragged with the pointer.",
         views.views,
     ),
     "pages": Part(
