@@ -44,6 +44,7 @@ YARDSTICKS = {
         "(`python -m tests.bench.kneser_ney`)",
         1.3482,
     ),
+    "everyday-lm-2017": Yardstick("both", "bits per byte", "everyday-lm after as many steps on the same text", 1.2936),
     "everyday-mlm": Yardstick(
         "both",
         "masked-token accuracy",

@@ -13,7 +13,7 @@ from model.background.studies import read_study
 from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.network.config import TransformerConfig
 from model.trace import Trace
-from pages.parts.since_2017 import STUDY
+from pages.parts.since_2017 import STUDY, TWINS
 from tests.model.checkpoints.test_language_model import MODERN
 from tests.model.tiny import random_model
 from tests.pages.figures import figure, numbers, words
@@ -243,12 +243,16 @@ def test_heads_share_keys_as_the_run_does_and_the_bytes_are_those_of_its_arrays(
     assert f"{bytes_of_run:,} bytes, counted in its own arrays" in words(app)
 
 
-def test_the_parts_are_those_of_the_table_and_of_one_size(open_since: Callable) -> None:
+def test_the_parts_are_those_of_the_tables_and_models_of_one_size_are_compared(open_since: Callable) -> None:
     app = open_since("en-de", "What each part buys")
-    study = read_study("since_2017")
-    for trace, name in zip(figure(app, "parts")["data"], STUDY, strict=True):
-        run = study[study["run"] == name]
-        assert numbers(trace["x"]).astype(float) == pytest.approx(run["tokens"])
-        assert numbers(trace["y"]).astype(float) == pytest.approx(run["dev_bits_per_byte"])
-    assert study["parameters"].max() < 1.01 * study["parameters"].min()
-    assert study.groupby("run")["tokens"].max().nunique() == 1
+    for key, table, runs, apart in (("parts", "since_2017", STUDY, 0.01), ("twins", "twins", TWINS, 0.05)):
+        study = read_study(table)
+        for trace, name in zip(figure(app, key)["data"], runs, strict=True):
+            run = study[study["run"] == name]
+            assert numbers(trace["x"]).astype(float) == pytest.approx(run["tokens"])
+            assert numbers(trace["y"]).astype(float) == pytest.approx(run["dev_bits_per_byte"])
+        assert study["parameters"].max() < (1 + apart) * study["parameters"].min()
+        assert study.groupby("run")["step"].max().nunique() == 1
+    old, new = (study[study["run"] == name].iloc[-1] for name in TWINS)
+    assert f"{old['dev_bits_per_byte']:.4f} bits per byte with the parts of 2017" in words(app)
+    assert f"{new['dev_bits_per_byte']:.4f} with those since" in words(app)
