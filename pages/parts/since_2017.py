@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
 from model.analysis import since_2017 as since
@@ -709,7 +708,7 @@ def show_study(view: View) -> None:
     )
 
 
-def _show_twins() -> go.Figure:
+def _show_twins() -> object:
     """All of the parts at once, at the size of a checkpoint: everyday-lm beside a twin with the parts of 2017."""
     study = read_study("twins")
     old, new = (study[study["run"] == name].iloc[-1] for name in TWINS)
@@ -729,7 +728,7 @@ def _show_twins() -> go.Figure:
     return figure
 
 
-def _draw_parts(study: pd.DataFrame, names: Mapping[str, str], key: str, alt: str) -> go.Figure:
+def _draw_parts(study: pd.DataFrame, names: Mapping[str, str], key: str, alt: str) -> object:
     runs = {label: study[study["run"] == name] for name, label in names.items()}
     curves = {label: (run["tokens"].to_numpy(), run["dev_bits_per_byte"].to_numpy()) for label, run in runs.items()}
     figure = parts_chart(curves)
