@@ -3,9 +3,7 @@
 import json
 import math
 import re
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -134,15 +132,6 @@ def unfamiliar(trace: Trace) -> str:
 def read_examples(folder: Path) -> Examples:
     """What examples.json in the folder holds; nothing if there is none, and `problem` says why it cannot be read."""
     path = folder / "examples.json"
-    with suppress(OSError):
-        return _read(path, path.stat().st_mtime_ns)
-    return _read(path, 0)
-
-
-@lru_cache
-def _read(path: Path, changed: int) -> Examples:
-    """`changed`: when the file was written last; each page asks for its examples several times."""
-    del changed
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         sentences = tuple(_typed(sentence, str) for sentence in found["sentences"])

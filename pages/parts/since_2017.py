@@ -712,18 +712,19 @@ def _show_twins() -> object:
     """All of the parts at once, at the size of a checkpoint: everyday-lm beside a twin with the parts of 2017."""
     study = read_study("twins")
     old, new = (study[study["run"] == name].iloc[-1] for name in TWINS)
-    bits = old["dev_bits_per_byte"], new["dev_bits_per_byte"]
     st.markdown(
-        f"**The same at {new['parameters'] / 1e6:.1f} M parameters**: the first {int(new['step']):,} training steps of "
-        f"everyday-lm beside everyday-lm-2017, its twin of {old['parameters'] / 1e6:.1f} M parameters with the paper's "
-        "parts; both open under More in the sidebar."
+        f"**The same comparison at {new['parameters'] / 1e6:.1f} M parameters**: the first {int(new['step']):,} "
+        "training steps of everyday-lm beside everyday-lm-2017, its twin of "
+        f"{old['parameters'] / 1e6:.1f} M parameters with the paper's parts. Choose either as the checkpoint, under "
+        "More in the sidebar."
     )
     figure = _draw_parts(study, TWINS, "twins", "everyday-lm and its twin of 2017")
+    before, after = (run["dev_bits_per_byte"] for run in (old, new))
     st.caption(
-        f"After as many tokens: {bits[0]:.4f} bits per byte with the parts of 2017, {bits[1]:.4f} with those since, "
-        f"{1 - bits[1] / bits[0]:.1%} less. The twin's text, steps and batch size are the same; its learning rates are "
-        "0.4 of everyday-lm's, because with those its loss rose again before the end of the warm-up. One seed each: "
-        "other rates may suit the twin better."
+        f"After {new['tokens'] / 1e6:.2f} million tokens: {before:.4f} bits per byte with the parts of 2017, "
+        f"{after:.4f} with those since, {1 - after / before:.1%} less. The twin's text, steps and batch size are the "
+        "same; its learning rates are 0.4 of everyday-lm's, because with those its loss rose again during the "
+        "warm-up. One seed each: other rates may suit the twin better."
     )
     return figure
 
