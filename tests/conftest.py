@@ -3,6 +3,7 @@
 Everything that needs a package is imported inside a fixture, so that a missing one skips only the tests that need it.
 """
 
+import gc
 import os
 import shutil
 from collections.abc import Iterator
@@ -114,3 +115,8 @@ def checkpoint_folder(saved_checkpoints: Path, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(saved_checkpoints))
     return saved_checkpoints
+
+
+def pytest_collection_finish() -> None:
+    """What importing left behind stays: the garbage collector need not look through it again and again."""
+    gc.freeze()

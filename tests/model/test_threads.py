@@ -14,10 +14,10 @@ from model.trace import Trace
 from tests.model.strategies import assert_bit_equal
 from tests.model.tiny import random_model
 
-THREADS, ROUNDS = 16, 20
+THREADS, ROUNDS = 16, 10
 
 
-def test_16_threads_with_16_temperatures_get_for_20_rounds_what_each_gets_alone(tokenizer):
+def test_16_threads_with_16_temperatures_get_for_10_rounds_what_each_gets_alone(tokenizer):
     config = TransformerConfig(len(tokenizer), d_model=8, n_heads=2, d_ff=8, n_encoder_layers=1, n_decoder_layers=1)
     translator = Translator("tiny", "", random_model(config), tokenizer)
     taus = np.geomspace(0.1, 10, THREADS)
