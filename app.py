@@ -15,8 +15,8 @@ from streamlit.runtime.pages_manager import PagesManager
 from streamlit.starlette import App
 
 from pages.frame.command_line import read_arguments
+from pages.frame.html_page import complete_page
 from pages.frame.menu import route
-from pages.frame.page_style import add_style
 
 
 def main() -> None:
@@ -52,4 +52,4 @@ if __name__ == "__main__":
 else:
     # Before there is a server, so that a sentence on what is wrong is all that it prints.
     read_arguments(sys.argv[1:])
-    app = App(__file__, lifespan=lifespan, middleware=[Middleware(BaseHTTPMiddleware, dispatch=add_style)])
+    app = App(__file__, lifespan=lifespan, middleware=[Middleware(BaseHTTPMiddleware, dispatch=complete_page)])

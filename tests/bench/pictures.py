@@ -18,7 +18,7 @@ from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.interventions import AttentionTemperature
 from pages.compute.runs import Request, open_translator, rerun, run
 from pages.compute.view import Place, View
-from pages.frame.page_style import STYLE
+from pages.frame.html_page import STYLE
 from pages.parts import heads_and_layers, temperature
 from pages.parts.attention_step_by_step import draw_matrices
 from pages.widgets.canvas import draw

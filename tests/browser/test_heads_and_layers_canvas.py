@@ -21,7 +21,7 @@ import time
 
 import numpy as np
 import streamlit as st
-from pages.frame.page_style import STYLE
+from pages.frame.html_page import STYLE
 from pages.widgets.canvas import draw, mosaic_picture
 from viz.canvas.lines import lines
 from viz.canvas.mosaic import Group, mosaic

@@ -1,0 +1,47 @@
+"""What the HTML page itself brings, before anything is drawn.
+
+The style sheet, so that it holds from the first frame and nothing moves later. And Plotly: its script takes a browser
+half a second to read, which it has while it waits for the first run.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import cache
+from pathlib import Path
+
+import streamlit
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+STYLE = Path(__file__).with_name("style.css")
+SCRIPTS = Path(streamlit.__file__).with_name("static") / "static/js"
+_UNUSED = (b"accept-encoding", b"if-none-match", b"if-modified-since")
+"""request headers that would get a compressed answer, or none"""
+
+
+async def complete_page(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
+    """Starlette middleware: the answer, with the style sheet and Plotly if it is an HTML page."""
+    if "text/html" not in request.headers.get("accept", ""):
+        return await answer(request)
+    request.scope["headers"] = [(name, value) for name, value in request.scope["headers"] if name not in _UNUSED]
+    response = await answer(request)
+    if not response.headers.get("content-type", "").startswith("text/html"):
+        return response
+    body = b"".join([part async for part in response.body_iterator])
+    # In the body, and so after Streamlit's own styles.
+    style = f"<style>{STYLE.read_text(encoding='utf-8')}</style></body>".encode()
+    body = body.replace(b"</head>", f"{_early_plotly()}</head>".encode(), 1).replace(b"</body>", style, 1)
+    return HTMLResponse(body, response.status_code, {"Cache-Control": "no-cache"})
+
+
+@cache
+def _early_plotly() -> str:
+    """HTML that loads Streamlit's Plotly at once, and runs it as soon as the browser has nothing else to do."""
+    script = next(SCRIPTS.glob("PlotlyChart.*.js"), None)
+    if script is None:
+        return ""
+    address = f"./static/js/{script.name}"
+    wait = "(self.requestIdleCallback ?? setTimeout)"
+    return (
+        f'<link rel="modulepreload" crossorigin href="{address}">'
+        f'<script type="module">{wait}(() => import("{address}"))</script>'
+    )

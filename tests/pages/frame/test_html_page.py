@@ -1,0 +1,35 @@
+"""The HTML page: its style sheet, and the script that it loads early."""
+
+import re
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.responses import HTMLResponse, PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from pages.frame.html_page import SCRIPTS, STYLE, complete_page
+
+PAGE = "<html><head></head><body></body></html>"
+
+
+def test_no_selector_makes_a_browser_style_the_whole_page_again() -> None:
+    """A sibling beside :has() does: Plotly adds and measures hundreds of labels, and each would cost 40 ms."""
+    selectors = re.findall(r"[^{};]*:has\([^{]*(?={)", STYLE.read_text("utf-8"))
+    assert len(selectors) > 5
+    assert [selector for selector in selectors if "~" in selector or selector.strip().startswith(".stApp")] == []
+
+
+def test_a_page_has_the_style_sheet_and_names_a_script_of_streamlits_and_other_answers_stay_as_they_are() -> None:
+    routes = [Route("/", lambda _: HTMLResponse(PAGE)), Route("/text", lambda _: PlainTextResponse(PAGE))]
+    client = TestClient(Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=complete_page)]))
+    page = client.get("/", headers={"accept": "text/html"}).text
+    head, _, body = page.partition("</head>")
+    assert f"<style>{STYLE.read_text('utf-8')}</style></body>" in body
+    addresses = re.findall(r'["(]\./static/js/([^"]+)"', head)
+    assert len(addresses) == 2
+    for name in addresses:
+        assert (SCRIPTS / name).stat().st_size > 1_000_000, "Plotly"
+    assert client.get("/text", headers={"accept": "text/html"}).text == PAGE
+    assert client.get("/").text == PAGE, "asked for by no browser"
