@@ -64,8 +64,9 @@ PARTS = {
         long_text.long_text,
     ),
     "coldstart": Part(
-        "From the start of the server to the first picture",
-        "A new server process and a new browser window each time.",
+        "From the start of the server, or from a link, to the first picture",
+        "A new browser window each time, whose cache is empty: it reads Streamlit's and Plotly's scripts for the first "
+        "time, which is most of what a visit to a running server takes.",
         coldstart.coldstart,
     ),
 }
