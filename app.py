@@ -15,16 +15,15 @@ from streamlit.runtime.pages_manager import PagesManager
 from streamlit.starlette import App
 
 from pages.frame.command_line import read_arguments
-from pages.frame.html_page import complete_page
+from pages.frame.html_page import complete_page, has_started
 from pages.frame.menu import route
 
 
 def main() -> None:
     """Draw the menu, then the sidebar, then the page."""
     page = route()
-    imported = hasattr(sys.modules.get("pages.frame.sidebar"), "shared_inputs")
     # Placed by the style sheet over the page: it must not push the page down.
-    with st.container(key="starting"), nullcontext() if imported else st.spinner("Starting the model …"):
+    with st.container(key="starting"), nullcontext() if has_started() else st.spinner("Starting the model …"):
         # Imported after the menu is on screen, because importing torch takes seconds.
         from pages.frame.sidebar import shared_inputs
 

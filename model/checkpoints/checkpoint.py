@@ -93,7 +93,7 @@ class Checkpoint:
         positional encoding that is added to the embeddings"; and EVERY_OWN."""
         stacks = {"encoder": "an encoder", "decoder": "a decoder"}
         crosses = {"cross-attention"} if any(kind.crosses for kind in self.kinds) else set()
-        added = {ADDED_POSITIONS} if self.positional_encoding() is not None else set()
+        added = {ADDED_POSITIONS} if self._embedding("source").positions is not None else set()
         return frozenset({stacks[kind.queries] for kind in self.kinds} | crosses | added | EVERY_OWN)
 
     def parameters_by_part(self) -> dict[str, int]:

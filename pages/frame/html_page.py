@@ -1,9 +1,10 @@
 """What the HTML page itself brings, before anything is drawn.
 
-The style sheet, so that it holds from the first frame and nothing moves later. And Plotly: its script takes a browser
-half a second to read, which it has while it waits for the first run.
+The style sheet, so that it holds from the first frame and nothing moves later. And, of a server that is just starting,
+Plotly: its script takes a browser more than half a second, which it has while the server imports torch.
 """
 
+import sys
 from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
@@ -18,8 +19,13 @@ _UNUSED = (b"accept-encoding", b"if-none-match", b"if-modified-since")
 """request headers that would get a compressed answer, or none"""
 
 
+def has_started() -> bool:
+    """Whether the sidebar, and with it torch, is imported; until then a visit waits for seconds."""
+    return hasattr(sys.modules.get("pages.frame.sidebar"), "shared_inputs")
+
+
 async def complete_page(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
-    """Starlette middleware: the answer, with the style sheet and Plotly if it is an HTML page."""
+    """Starlette middleware: the answer; if it is an HTML page, with the style sheet, and Plotly as above."""
     if "text/html" not in request.headers.get("accept", ""):
         return await answer(request)
     request.scope["headers"] = [(name, value) for name, value in request.scope["headers"] if name not in _UNUSED]
@@ -29,8 +35,9 @@ async def complete_page(request: Request, answer: Callable[[Request], Awaitable[
     body = b"".join([part async for part in response.body_iterator])
     # In the body, and so after Streamlit's own styles.
     style = f"<style>{STYLE.read_text(encoding='utf-8')}</style></body>".encode()
-    body = body.replace(b"</head>", f"{_early_plotly()}</head>".encode(), 1).replace(b"</body>", style, 1)
-    return HTMLResponse(body, response.status_code, {"Cache-Control": "no-cache"})
+    if not has_started():
+        body = body.replace(b"</head>", f"{_early_plotly()}</head>".encode(), 1)
+    return HTMLResponse(body.replace(b"</body>", style, 1), response.status_code, {"Cache-Control": "no-cache"})
 
 
 @cache

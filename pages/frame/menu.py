@@ -1,8 +1,11 @@
 """The browser window and the menu; links straight to a page also arrive here."""
 
+from collections.abc import Mapping
 from copy import copy
 from functools import cache
+from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
@@ -53,6 +56,13 @@ def _sections() -> dict[str, list["st.Page"]]:
         for address, path in OLD_ADDRESSES.items()
     ]
     return sections | {"": hidden}
+
+
+@cache
+def pages_by_path() -> Mapping[str, "st.Page"]:
+    """What the menu calls the page of each file; a link to it need not look for the file."""
+    paths = (page.path for pages in PAGES.values() for page in pages)
+    return MappingProxyType(dict(zip(paths, chain(*_sections().values()), strict=False)))
 
 
 def runs_as_page() -> bool:

@@ -42,7 +42,7 @@ from pages.frame.course import COURSE, DRAFT, add_step, step_of
 from pages.frame.examples import example_menu, examples_of
 from pages.frame.find_word import find_word
 from pages.frame.here import show_here
-from pages.frame.menu import HOME
+from pages.frame.menu import HOME, pages_by_path
 from pages.frame.stations import take_place
 from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers
@@ -61,7 +61,7 @@ from pages.widgets.controls import (
 )
 from pages.widgets.glossary import define
 from pages.widgets.guess_first import SWITCH, offer_guesses
-from pages.widgets.page_links import has_menu
+from pages.widgets.page_links import menu
 
 FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
 TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
@@ -116,12 +116,12 @@ def shared_inputs(title: str, address: str) -> Iterator[None]:
     with keep_clicks():
         inputs = _sidebar(next(page for pages in PAGES.values() for page in pages if page.title == title), address)
         track_progress(inputs.request.source, inputs.place, inputs.tau)
-        token, menu = _current.set(inputs), has_menu.set(True)
+        token, linked = _current.set(inputs), menu.set(pages_by_path())
         try:
             yield
         finally:
             _current.reset(token)
-            has_menu.reset(menu)
+            menu.reset(linked)
 
 
 def current_inputs(file: str) -> Inputs:

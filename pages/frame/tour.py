@@ -4,6 +4,7 @@ import streamlit as st
 
 from pages import page_of
 from pages.compute.view import Place
+from pages.widgets.page_links import menu
 
 TOUR = "tour"
 """in the session: the finished steps, and "dismissed"; absent until the person first opens the home page"""
@@ -32,13 +33,8 @@ def track_progress(source: str, place: Place, tau: float) -> None:
         state[TOUR] = state[TOUR] | {"temperature"}
 
 
-def show_tour(path: str, linked: bool) -> None:
-    """The steps in one line, from the first visit to the home page until they are closed.
-
-    Args:
-        path: of the page that is shown.
-        linked: whether there is a menu, and so pages to link to.
-    """
+def show_tour(path: str) -> None:
+    """The steps in one line, from the first visit to the home page until they are closed; `path` is the page's."""
     state = st.session_state
     if TOUR not in state:
         if path != HOME.path:
@@ -49,16 +45,16 @@ def show_tour(path: str, linked: bool) -> None:
     done = state[TOUR].issuperset(STEPS)
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="tour-line"):
         for number, (name, text) in enumerate(STEPS.items(), 1):
-            _show_step(f"{number}. {text}", name in state[TOUR], linked and name == "head" and path != HEADS.path)
+            _show_step(f"{number}. {text}", name in state[TOUR], name == "head" and path != HEADS.path)
         label = "Done: close the tour" if done else "Close the tour"
         st.button(":material/close:", key="tour-close", help=label, type="tertiary", on_click=_dismiss)
 
 
-def _show_step(text: str, done: bool, linked: bool) -> None:
+def _show_step(text: str, done: bool, opens: bool) -> None:
     icon = ":material/check_circle:" if done else ":material/radio_button_unchecked:"
     label = f"{text}{' ✓' if done else ''}"
-    if linked:
-        st.page_link(HEADS.path, label=label, icon=icon)
+    if opens and menu.get():
+        st.page_link(menu.get()[HEADS.path], label=label, icon=icon)
     else:
         st.markdown(f"{icon} {label}", width="content")
 

@@ -1,21 +1,23 @@
 """Links to other pages: single ones, and the home page's cards."""
 
+from collections.abc import Mapping
 from contextvars import ContextVar
+from types import MappingProxyType
 
 import streamlit as st
 
 from pages import PAGES, page_of
 
-has_menu: ContextVar[bool] = ContextVar("has_menu", default=False)
-"""whether app.py, and so the menu, is around the page: only then are there pages to link to"""
+menu: ContextVar[Mapping[str, "st.Page"]] = ContextVar("menu", default=MappingProxyType({}))
+"""path of a page's file -> what the menu calls it; empty where app.py is not around the page: nothing can be linked"""
 
 
 def links(**labels: str) -> None:
     """A link to each of these pages, given by the name of its file; the sidebar's choices are kept."""
-    if has_menu.get():
+    if menu.get():
         for name, label in labels.items():
             page = page_of(f"{name}.py")
-            st.page_link(page.path, label=label, icon=page.icon)
+            st.page_link(menu.get()[page.path], label=label, icon=page.icon)
 
 
 def link_with(label: str, name: str, **chosen: str) -> None:
@@ -26,9 +28,9 @@ def link_with(label: str, name: str, **chosen: str) -> None:
         name: of the page's file.
         chosen: URL parameters that belong to no control; a control's own value would take precedence.
     """
-    if has_menu.get():
+    if menu.get():
         page = page_of(f"{name}.py")
-        st.page_link(page.path, label=label, icon=page.icon, query_params=chosen)
+        st.page_link(menu.get()[page.path], label=label, icon=page.icon, query_params=chosen)
 
 
 def cards(file: str) -> None:
@@ -37,7 +39,7 @@ def cards(file: str) -> None:
     with st.container(key="cards"):
         for page in (page for pages in PAGES.values() for page in pages if page != here):
             label = f"**{page.title}** {page.summary}"
-            if has_menu.get():
-                st.page_link(page.path, label=label, icon=page.icon)
+            if menu.get():
+                st.page_link(menu.get()[page.path], label=label, icon=page.icon)
             else:
                 st.markdown(label)

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
@@ -9,6 +10,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from pages.frame import html_page
 from pages.frame.html_page import SCRIPTS, STYLE, complete_page
 
 PAGE = "<html><head></head><body></body></html>"
@@ -21,14 +23,18 @@ def test_no_selector_makes_a_browser_style_the_whole_page_again() -> None:
     assert [selector for selector in selectors if "~" in selector or selector.strip().startswith(".stApp")] == []
 
 
-def test_a_page_has_the_style_sheet_and_names_a_script_of_streamlits_and_other_answers_stay_as_they_are() -> None:
+@pytest.mark.parametrize("started", [False, True])
+def test_a_page_has_the_style_sheet_and_of_a_starting_server_plotly_and_other_answers_stay_as_they_are(
+    started: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html_page, "has_started", lambda: started)
     routes = [Route("/", lambda _: HTMLResponse(PAGE)), Route("/text", lambda _: PlainTextResponse(PAGE))]
     client = TestClient(Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=complete_page)]))
     page = client.get("/", headers={"accept": "text/html"}).text
     head, _, body = page.partition("</head>")
     assert f"<style>{STYLE.read_text('utf-8')}</style></body>" in body
     addresses = re.findall(r'["(]\./static/js/([^"]+)"', head)
-    assert len(addresses) == 2
+    assert len(addresses) == (0 if started else 2)
     for name in addresses:
         assert (SCRIPTS / name).stat().st_size > 1_000_000, "Plotly"
     assert client.get("/text", headers={"accept": "text/html"}).text == PAGE
