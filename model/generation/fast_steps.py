@@ -20,12 +20,6 @@ from model.network.residual import Residual
 INITIAL_CAPACITY = 32
 """Positions allocated for keys and values at first; doubled whenever they are full."""
 
-FEW_ROWS = 5
-"""Two to this many rows are multiplied as columns."""
-
-BLOCK = 128
-"""Maximum rows of a matrix block that a single column is multiplied with at a time."""
-
 Function = Callable[[Tensor], Tensor]
 
 
@@ -203,28 +197,11 @@ def _affine(*linears: nn.Linear) -> Function:
 def _product(weight: Tensor, bias: Tensor | None = None) -> Function:
     """x -> x W^T + b for nn.Linear's weight (out, in).
 
-    The matrix is stored in both orders. Many rows are fastest as x times (in, out), the few rows of a beam as (out, in)
-    times columns. A single row is multiplied block by block, which takes two thirds of the time of a matrix-vector
-    product.
+    The matrix is stored as (in, out): a beam's few rows are multiplied with it faster, or little slower, than with any
+    other order, whichever the processor.
     """
-    by_column, by_row = weight.detach().contiguous(), weight.detach().T.contiguous()
-    row = torch.zeros_like(by_row[0]) if bias is None else bias
-    blocks = by_column.view(-1, _block(len(weight)), weight.shape[1])
-    column, columns = row[:, None], row.view(*blocks.shape[:2], 1)
-
-    def map_rows(x: Tensor) -> Tensor:
-        if len(x) == 1 and blocks.shape[1] > 1:  # a prime number of outputs cannot be divided into blocks
-            return torch.baddbmm(columns, blocks, x.T.expand(len(blocks), -1, -1)).view(1, -1)
-        if 1 < len(x) <= FEW_ROWS:
-            return (by_column @ x.T).T if bias is None else torch.addmm(column, by_column, x.T).T.contiguous()
-        return x @ by_row if bias is None else torch.addmm(row, x, by_row)
-
-    return map_rows
-
-
-def _block(rows: int) -> int:
-    """The largest divisor of `rows` that is at most BLOCK."""
-    return next(block for block in range(min(BLOCK, rows), 0, -1) if rows % block == 0)
+    by_row = weight.detach().T.contiguous()
+    return (lambda x: x @ by_row) if bias is None else (lambda x: torch.addmm(bias, x, by_row))
 
 
 def _norm(norm: nn.Module) -> Function:

@@ -52,17 +52,6 @@ def test_fast_steps_are_the_models_rows_also_when_beams_change_places_and_senten
             prefixes, alive = torch.cat([prefixes[rows], words], dim=1), left
 
 
-@pytest.mark.parametrize("vocab_size", [256, 360, 361, 367])
-@pytest.mark.parametrize("copies", [1, 3, 7])
-def test_any_number_of_rows_meets_an_output_of_any_size(vocab_size: int, copies: int) -> None:
-    model = random_model(TransformerConfig(vocab_size, d_model=16, n_heads=2, d_ff=384), dtype=torch.float64)
-    src, tokens = pad_batch([[5, 6, EOS]]), torch.arange(4, 4 + copies)
-    with torch.inference_mode():
-        found = FastTransformer(model).start(src, padding_mask(src), copies)(tokens)
-        expected = model(src.expand(copies, -1), tokens[:, None])[:, 0]
-    torch.testing.assert_close(found, expected, atol=1e-10, rtol=0)
-
-
 def test_single_precision_agrees_beyond_the_initial_capacity(tiny_model: Transformer) -> None:
     length = INITIAL_CAPACITY + 9
     tokens = torch.randint(4, 300, (2, length), generator=torch.Generator().manual_seed(0))
