@@ -261,10 +261,10 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/training.py",
                 title="Training",
                 icon=":material/trending_up:",
-                summary="How the model was trained: loss and BLEU, learning rate, label smoothing, one head's weights "
+                summary="How the model was trained: loss and score, learning rate, label smoothing, one head's weights "
                 "at several steps; and what each choice is worth, in small trainings of our own.",
-                look_for="Watch the development loss fall and BLEU rise. The tabs below show the learning rate, the "
-                "smoothed targets, and one head at several training steps.",
+                look_for="Watch the development loss fall and the score improve. The tabs below show the learning "
+                "rate, the smoothed targets, and one head at several training steps.",
                 needs=("probabilities of tokens, from an output that could be read",),
             ),
             Page(

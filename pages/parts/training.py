@@ -18,7 +18,7 @@ from pages.widgets.export import export_tab
 from pages.widgets.glossary import define
 from pages.widgets.page_links import link_with
 from pages.widgets.snippet import Call
-from viz.charts.training import OVER, PANELS, run_curves, schedule_chart, smoothing_chart
+from viz.charts.training import OVER, panels_of, run_curves, schedule_chart, smoothing_chart
 from viz.charts.translate import rank_candidates
 from viz.tokens import decoder_rows
 
@@ -42,9 +42,10 @@ def log_table(card: Card) -> pd.DataFrame:
 
 def show_curves(card: Card, log: pd.DataFrame, d_model: int) -> object | None:
     """Draw the logged curves and say what the log lacks; returns the figure, None without a log."""
-    over = [column for column in OVER if column in log and log[column].notna().any()]
-    drawn = [column for panel in PANELS for column in panel.columns]
-    missing = [column for column in drawn if column not in log or log[column].isna().all()]
+    filled = [column for column in log if log[column].notna().any()]
+    drawn = [column for panel in panels_of(filled) for column in panel.columns]
+    missing = [column for column in drawn if column not in filled]
+    over = [column for column in OVER if column in filled]
     if not over or len(missing) == len(drawn):
         st.info(card.missing.get("log.csv", "This checkpoint's log.csv holds no curve."), icon=":material/info:")
         return None
@@ -53,12 +54,12 @@ def show_curves(card: Card, log: pd.DataFrame, d_model: int) -> object | None:
         chosen = choice("Over", {name: OVER[name] for name in over}, "over")
     columns = {column: log[column].to_numpy(float) for column in (chosen, *drawn) if column not in missing}
     figure = run_curves(columns, chosen)
-    chart(figure, key="curves", alt="Loss, BLEU and tokens per second during training.", roomy=True)
+    chart(figure, key="curves", alt="Loss, score and tokens per second during training.", roomy=True)
     st.caption(
-        "**The two losses are different measures**: the training loss uses smoothed targets and dropout, averaged "
-        "since the previous row; the development loss uses one-hot targets without dropout, with the weights "
-        "averaged over the last evaluations. So they cannot be compared directly. Speed counts the target tokens per "
-        "second since the start of that run. "
+        "**The two losses are different measures**: the training loss has the dropout and the label smoothing of the "
+        "run, averaged since the previous row; the development loss uses one-hot targets without dropout, with the "
+        "weights averaged over the last evaluations. So they cannot be compared directly. Speed counts the target "
+        "tokens per second since the start of that run. "
         + _describe_runs(_logged_rates(log), d_model)
         + (f"log.csv lacks: {', '.join(missing)}. " if missing else "")
         + "The checkpoint's data files record neither label smoothing nor batch size; its README.md may."
@@ -144,13 +145,20 @@ def _logged_rates(log: pd.DataFrame) -> tuple[Array, Array] | None:
 
 
 def _describe_runs(points: tuple[Array, Array] | None, d_model: int) -> str:
-    """What a log of two runs shares between them and what it does not; empty for a single run."""
+    """What a log of several runs shares between them and what it does not; empty for a single run."""
     fitted = fit_schedule(*points, d_model) if points else None
     if not (fitted and fitted.restarted_at):
         return ""
+    if not fitted.raised_at:
+        return (
+            f"This log holds two runs, the second from step {fitted.restarted_at:,} on: the hours run on through both, "
+            "the speed starts over, so hours times speed is not the number of tokens. "
+        )
+    *steps, last = (f"{step:,}" for step in (fitted.restarted_at, *fitted.raised_at))
     return (
-        f"This log holds two runs, the second from step {fitted.restarted_at:,} on: the hours run on through both, the "
-        "speed starts over, so hours times speed is not the number of tokens. "
+        f"This log holds several runs: by step {', '.join(steps)} and {last} the learning rate has risen again, where "
+        "a further run began or one was continued. The hours run on through all of them, the speed starts over with "
+        "each run, so hours times speed is not the number of tokens. "
     )
 
 

@@ -5,12 +5,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import streamlit
 from streamlit.testing.v1 import AppTest
 
 from model.checkpoints.snapshots import open_snapshot
-from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, load_checkpoint, save_weights
+from model.checkpoints.store import (
+    CHECKPOINTS_VARIABLE,
+    DEFAULT_CHECKPOINT,
+    checkpoint_folder,
+    load_checkpoint,
+    save_weights,
+)
 from model.network.config import TransformerConfig
 from model.training.loss import cross_entropies
 from model.training.schedule import noam
@@ -68,6 +75,21 @@ def test_the_curves_and_rates_are_those_of_the_log_and_what_it_lacks_is_said() -
         equation = [noam(int(step), 32, warmup) for step in numbers(curve["x"])]
         assert np.allclose(numbers(curve["y"]), equation, rtol=1e-4)
     assert "warm-up of 250 steps and a factor of 1," in said(page)
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [("en-de", "dev_bleu"), ("everyday-lm", "dev_bits_per_byte"), ("everyday-mlm", "dev_accuracy")],
+)
+def test_each_family_shows_the_score_that_its_own_log_has(name: str, column: str) -> None:
+    page = open_page("Learning rate", checkpoint=name)
+    log = pd.read_csv(checkpoint_folder() / name / "log.csv")
+    curves = figure(page, "curves")["data"]
+    for drawn, logged in zip(curves, ("train_loss", "dev_loss", column, "tokens_per_second"), strict=True):
+        assert np.array_equal(numbers(drawn["y"]), log[logged].to_numpy(), equal_nan=True), logged
+    assert "log.csv lacks" not in said(page)
+    several = "This log holds several runs: by step 3,800, 7,550, 9,800, 13,550 and 14,550"
+    assert (several in said(page)) == (name == "everyday-lm")
 
 
 @pytest.mark.usefixtures("folder")

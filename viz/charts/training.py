@@ -1,6 +1,6 @@
 """Figures of Training: curves of a run, the learning rate, and label smoothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,29 +25,33 @@ class Panel:
     """column of the log -> name and colour"""
 
 
-PANELS = (
-    Panel(
-        "Loss",
-        "nats per token",
-        {"train_loss": ("training, with label smoothing", TRAIN), "dev_loss": ("development, without it", DEV)},
-    ),
+LOSS = Panel("Loss", "nats per token", {"train_loss": ("training", TRAIN), "dev_loss": ("development", DEV)})
+SCORES = (
     Panel("BLEU", "BLEU", {"dev_bleu": ("development, greedy", DEV)}),
-    Panel(
-        "Speed",
-        "tokens per second",
-        {"tokens_per_second": ("target tokens, mean since the start of the run", SPEED)},
-    ),
+    Panel("Bits per byte", "lower is better", {"dev_bits_per_byte": ("development, bits per byte", DEV)}),
+    Panel("Masked tokens guessed", "share of all", {"dev_accuracy": ("development, most probable token", DEV)}),
+)
+"""of a translator, a language model and a masked language model"""
+SPEED_PANEL = Panel(
+    "Speed", "tokens per second", {"tokens_per_second": ("target tokens, mean since the start of the run", SPEED)}
 )
 OVER = {"step": "training step", "epoch": "epoch", "hours": "hours of training"}
 
 
+def panels_of(columns: Collection[str]) -> tuple[Panel, ...]:
+    """Loss, score and speed for a log with these columns; BLEU if it has no score."""
+    score = next((panel for panel in SCORES if set(panel.columns) & set(columns)), SCORES[0])
+    return LOSS, score, SPEED_PANEL
+
+
 def run_curves(log: Mapping[str, Array], over: str) -> go.Figure:
-    """Loss, BLEU and speed of a run side by side; columns that the log lacks are left out.
+    """Loss, score and speed of a run side by side; columns that the log lacks are left out.
 
     Args:
         log: (row,) by column of log.csv, NaN where a cell is empty.
         over: step, epoch or hours.
     """
+    panels = panels_of(log)
     traces = [
         curve(
             log[over],
@@ -59,7 +63,7 @@ def run_curves(log: Mapping[str, Array], over: str) -> go.Figure:
             symbol="diamond-open" if name == "dev_loss" else "circle",
             hover=f"<b>%{{y:.6g}}</b> {panel.unit}<br>{label}<br>{OVER[over]} %{{x:,.6g}}",
         )
-        for number, panel in enumerate(PANELS, start=1)
+        for number, panel in enumerate(panels, start=1)
         for name, (label, colour) in panel.columns.items()
         if name in log
     ]
@@ -67,9 +71,9 @@ def run_curves(log: Mapping[str, Array], over: str) -> go.Figure:
         traces,
         grid(
             1,
-            len(PANELS),
+            len(panels),
             # Beside the axes the units would run into the panel before.
-            [panel.title + (f"<br>{panel.unit}" if panel.unit != panel.title else "") for panel in PANELS],
+            [panel.title + (f"<br>{panel.unit}" if panel.unit != panel.title else "") for panel in panels],
             {"font": {"size": 13}},
             horizontal_spacing=0.08,
             xaxis={"title": OVER[over]},

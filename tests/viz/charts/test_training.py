@@ -5,15 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz.charts.training import PANELS, run_curves, schedule_chart, smoothing_chart
+from viz.charts.training import panels_of, run_curves, schedule_chart, smoothing_chart
 
 STEPS = np.array([10.0, 20.0, 30.0])
-DRAWN = [column for panel in PANELS for column in panel.columns]
+SCORES = ["dev_bleu", "dev_bits_per_byte", "dev_accuracy"]
 
 
-@pytest.mark.parametrize("lacking", [None, *DRAWN])
-def test_every_curve_is_its_column_and_a_missing_column_is_no_curve(lacking: str | None) -> None:
-    log = {name: np.array([i + 3.0, np.nan, i + 1.0]) for i, name in enumerate(DRAWN) if name != lacking}
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("lacking", [None, 0, 1, 2, 3])
+def test_every_curve_is_its_column_and_a_missing_column_is_no_curve(score: str, lacking: int | None) -> None:
+    drawn = [column for panel in panels_of([score]) for column in panel.columns]
+    assert score in drawn
+    log = {name: np.array([i + 3.0, np.nan, i + 1.0]) for i, name in enumerate(drawn) if i != lacking}
     figure = run_curves({"step": STEPS, **log}, "step")
     assert len(figure.data) == len(log)
     for drawn, values in zip(figure.data, log.values(), strict=True):
@@ -21,11 +24,12 @@ def test_every_curve_is_its_column_and_a_missing_column_is_no_curve(lacking: str
         assert np.array_equal(drawn.y, values, equal_nan=True)
 
 
-def test_the_losses_share_a_panel_and_say_which_is_smoothed() -> None:
-    figure = run_curves({"step": STEPS, "train_loss": STEPS, "dev_loss": STEPS, "dev_bleu": STEPS}, "step")
-    axes = {drawn.name: drawn.yaxis for drawn in figure.data}
-    assert axes["training, with label smoothing"] == axes["development, without it"]
-    assert axes["development, greedy"] != axes["development, without it"]
+@pytest.mark.parametrize("score", SCORES)
+def test_the_losses_share_a_panel_and_the_score_has_its_own(score: str) -> None:
+    figure = run_curves({"step": STEPS, "train_loss": STEPS, "dev_loss": STEPS, score: STEPS}, "step")
+    training, development, scored = (drawn.yaxis for drawn in figure.data)
+    assert training == development != scored
+    assert len({drawn.name for drawn in figure.data}) == 3
 
 
 def test_the_schedule_has_the_curves_the_runs_dots_and_the_peak() -> None:
