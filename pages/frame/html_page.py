@@ -25,7 +25,7 @@ def has_started() -> bool:
 
 
 async def complete_page(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
-    """Starlette middleware: the answer; if it is an HTML page, with the style sheet, and Plotly as above."""
+    """Starlette middleware: the answer; an HTML page gets the style sheet and, while the server starts, Plotly."""
     if "text/html" not in request.headers.get("accept", ""):
         return await answer(request)
     request.scope["headers"] = [(name, value) for name, value in request.scope["headers"] if name not in _UNUSED]

@@ -60,7 +60,7 @@ def _sections() -> dict[str, list["st.Page"]]:
 
 @cache
 def pages_by_path() -> Mapping[str, "st.Page"]:
-    """What the menu calls the page of each file; a link to it need not look for the file."""
+    """Path of a page's file -> its entry in the menu; a link to that is found without looking for the file."""
     paths = (page.path for pages in PAGES.values() for page in pages)
     return MappingProxyType(dict(zip(paths, chain(*_sections().values()), strict=False)))
 

@@ -26,7 +26,7 @@ from pages.widgets.chart import name_files
 from pages.widgets.controls import toggle
 from pages.widgets.glossary import define
 from pages.widgets.guess_first import guess_first
-from pages.widgets.page_links import menu
+from pages.widgets.page_links import linked_pages
 from viz.html import word_diff
 
 
@@ -36,7 +36,7 @@ def open_page(file: str) -> View:
     If there is nothing to show (blank text, text too long, a broken checkpoint), a sentence says what to do, and the
     page ends there.
     """
-    if runs_as_page() and not menu.get():
+    if runs_as_page() and not linked_pages.get():
         route()
     answer_move()
     inputs = current_inputs(file)
@@ -84,7 +84,7 @@ def _check_needs(page: Page, translator: Translator, begins: bool) -> None:
     if not missing:
         return
     first = first_page_for(translator.features)
-    if begins and page.path == HOME.path and first and translator.name in offered_models() and menu.get():
+    if begins and page.path == HOME.path and first and translator.name in offered_models() and linked_pages.get():
         st.switch_page(first.path)
     others = (name for name in available_checkpoints() if name != translator.name)
     suitable = next((name for name in others if _has_features(name, translator.device, page.needs)), None)
@@ -94,8 +94,10 @@ def _check_needs(page: Page, translator: Translator, begins: bool) -> None:
             st.button(
                 f"Open the checkpoint {suitable}", key="open_suitable", on_click=choose_checkpoint, args=(suitable,)
             )
-        if first and menu.get():
-            st.page_link(menu.get()[first.path], label=f"With {translator.name}: {first.title}", icon=first.icon)
+        if first and linked_pages.get():
+            st.page_link(
+                linked_pages.get()[first.path], label=f"With {translator.name}: {first.title}", icon=first.icon
+            )
     st.stop()
 
 

@@ -61,7 +61,7 @@ from pages.widgets.controls import (
 )
 from pages.widgets.glossary import define
 from pages.widgets.guess_first import SWITCH, offer_guesses
-from pages.widgets.page_links import menu
+from pages.widgets.page_links import linked_pages
 
 FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
 TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
@@ -116,12 +116,12 @@ def shared_inputs(title: str, address: str) -> Iterator[None]:
     with keep_clicks():
         inputs = _sidebar(next(page for pages in PAGES.values() for page in pages if page.title == title), address)
         track_progress(inputs.request.source, inputs.place, inputs.tau)
-        token, linked = _current.set(inputs), menu.set(pages_by_path())
+        token, linked = _current.set(inputs), linked_pages.set(pages_by_path())
         try:
             yield
         finally:
             _current.reset(token)
-            menu.reset(linked)
+            linked_pages.reset(linked)
 
 
 def current_inputs(file: str) -> Inputs:

@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages import page_of
 from pages.compute.view import Place
-from pages.widgets.page_links import menu
+from pages.widgets.page_links import linked_pages
 
 TOUR = "tour"
 """in the session: the finished steps, and "dismissed"; absent until the person first opens the home page"""
@@ -53,8 +53,8 @@ def show_tour(path: str) -> None:
 def _show_step(text: str, done: bool, opens: bool) -> None:
     icon = ":material/check_circle:" if done else ":material/radio_button_unchecked:"
     label = f"{text}{' ✓' if done else ''}"
-    if opens and menu.get():
-        st.page_link(menu.get()[HEADS.path], label=label, icon=icon)
+    if opens and linked_pages.get():
+        st.page_link(linked_pages.get()[HEADS.path], label=label, icon=icon)
     else:
         st.markdown(f"{icon} {label}", width="content")
 

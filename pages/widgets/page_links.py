@@ -8,16 +8,16 @@ import streamlit as st
 
 from pages import PAGES, page_of
 
-menu: ContextVar[Mapping[str, "st.Page"]] = ContextVar("menu", default=MappingProxyType({}))
-"""path of a page's file -> what the menu calls it; empty where app.py is not around the page: nothing can be linked"""
+linked_pages: ContextVar[Mapping[str, "st.Page"]] = ContextVar("linked_pages", default=MappingProxyType({}))
+"""path of a page's file -> its entry in the menu; empty where the page runs without app.py, which has the menu"""
 
 
 def links(**labels: str) -> None:
     """A link to each of these pages, given by the name of its file; the sidebar's choices are kept."""
-    if menu.get():
+    if linked_pages.get():
         for name, label in labels.items():
             page = page_of(f"{name}.py")
-            st.page_link(menu.get()[page.path], label=label, icon=page.icon)
+            st.page_link(linked_pages.get()[page.path], label=label, icon=page.icon)
 
 
 def link_with(label: str, name: str, **chosen: str) -> None:
@@ -28,9 +28,9 @@ def link_with(label: str, name: str, **chosen: str) -> None:
         name: of the page's file.
         chosen: URL parameters that belong to no control; a control's own value would take precedence.
     """
-    if menu.get():
+    if linked_pages.get():
         page = page_of(f"{name}.py")
-        st.page_link(menu.get()[page.path], label=label, icon=page.icon, query_params=chosen)
+        st.page_link(linked_pages.get()[page.path], label=label, icon=page.icon, query_params=chosen)
 
 
 def cards(file: str) -> None:
@@ -39,7 +39,7 @@ def cards(file: str) -> None:
     with st.container(key="cards"):
         for page in (page for pages in PAGES.values() for page in pages if page != here):
             label = f"**{page.title}** {page.summary}"
-            if menu.get():
-                st.page_link(menu.get()[page.path], label=label, icon=page.icon)
+            if linked_pages.get():
+                st.page_link(linked_pages.get()[page.path], label=label, icon=page.icon)
             else:
                 st.markdown(label)

@@ -28,8 +28,8 @@ class Panel:
 LOSS = Panel("Loss", "nats per token", {"train_loss": ("training", TRAIN), "dev_loss": ("development", DEV)})
 SCORES = (
     Panel("BLEU", "BLEU", {"dev_bleu": ("development, greedy", DEV)}),
-    Panel("Bits per byte", "lower is better", {"dev_bits_per_byte": ("development, bits per byte", DEV)}),
-    Panel("Masked tokens guessed", "share of all", {"dev_accuracy": ("development, most probable token", DEV)}),
+    Panel("Score", "bits per byte", {"dev_bits_per_byte": ("development, lower is better", DEV)}),
+    Panel("Score", "share of masked tokens", {"dev_accuracy": ("development, guessed right", DEV)}),
 )
 """of a translator, a language model and a masked language model"""
 SPEED_PANEL = Panel(

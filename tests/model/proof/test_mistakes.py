@@ -97,7 +97,7 @@ def test_it_is_the_mistake_that_it_says(name, translator, trace):
             written = greedy(translator.model, [trace.src_ids], use_cache=False)[0].tokens
     found = run_mistake(translator, trace, name, "cross", 1)
     assert found.log_p == pytest.approx(expected.log_probability, abs=1e-3)
-    # Scores that are not scaled are large, and so is their rounding, which softmax turns into a share of each weight.
+    # Unscaled scores are large, and so is their rounding error, which softmax turns into a relative error.
     np.testing.assert_allclose(found.pattern, expected.attention("cross", 1).pattern, rtol=1e-3, atol=1e-5)
     assert found.written == tuple(written)
     assert found.right == tuple(greedy(translator.model, [trace.src_ids])[0].tokens)
