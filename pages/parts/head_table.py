@@ -58,7 +58,9 @@ def show_table(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
     table = summary_table(found, removed)
     places = [(head.layer, head.head) for head in found]
     # However the head was chosen, its row is ticked.
-    st.session_state[TABLE] = {"selection": {"rows": [places.index((view.layer, view.head))]}}
+    st.session_state[TABLE] = {
+        "selection": {"rows": [places.index((view.layer, view.head))], "columns": [], "cells": []}
+    }
     st.dataframe(
         table,
         hide_index=True,

@@ -10,7 +10,7 @@ import pytest
 from model.checkpoints.tokenizer import Tokenizer
 from pages import Page
 from tests.browser.access import PHONE, check_charts_have_names, check_keyboard, check_phone, complaints
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, query
 from tests.browser.test_app import ALL_PAGES, path
 
 SOURCE = (
@@ -62,6 +62,21 @@ def type_both(visitor: Visitor, source: str, target: str) -> None:
     visitor.settle()
 
 
+def choose_another_place(visitor: Visitor) -> None:
+    """The sidebar's layer and head, where the page has a use for them: what is chosen stays chosen, page and link."""
+    for name in ("Layer", "Head"):
+        group = visitor.page.get_by_test_id("stSidebar").get_by_role("radiogroup", name=name, exact=True)
+        option = group.get_by_role("radio", name="2" if name == "Head" else "0", exact=True)
+        if option.is_enabled():
+            option.click()
+            visitor.settle()
+            # The page may take back in another run what it was told.
+            visitor.page.wait_for_timeout(50)
+            visitor.settle()
+            assert option.is_checked(), name
+            assert query(visitor).get(name.lower(), "0") == option.inner_text()
+
+
 def reset(visitor: Visitor) -> None:
     visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Reset").click()
     visitor.page.wait_for_function("!location.search.includes('source=')")
@@ -91,13 +106,14 @@ def test_a_page_survives_its_extremes_and_is_for_everybody(
     assert all(100 <= len(tokenizer.encode(text)) < 127 for text in (SOURCE, TARGET)), "long, and fits into one run"
     schemes = ["light", "dark"] if ALL_PAGES.index(page) % 2 else ["dark", "light"]
     visitor.page.emulate_media(color_scheme=schemes[0])
-    query = {"source": SOURCE, "target": "Typed", "typed": TARGET}
-    query |= {"kind": "Decoder self-attention", "layer": "1", "head": "3"}
-    visitor.visit(f"{server}/{path(page)}?{urlencode(query)}")
+    asked = {"source": SOURCE, "target": "Typed", "typed": TARGET}
+    asked |= {"kind": "Decoder self-attention", "layer": "1", "head": "3"}
+    visitor.visit(f"{server}/{path(page)}?{urlencode(asked)}")
     assert (brightness(visitor) > 200) == (schemes[0] == "light")
     move_sliders(visitor, "End")
     assert visitor.page.evaluate(INJECTED) == []
     type_both(visitor, "A", "A")
+    choose_another_place(visitor)
     move_sliders(visitor, "Home")
     assert visitor.page.get_by_text("The picture is the model").is_visible()
     assert visitor.page.evaluate(INJECTED) == []
