@@ -57,7 +57,7 @@ def show_table(shown: Shown, found: tuple[HeadSummary, ...]) -> None:
         removed = shown.removed.reshape(len(found), -1)
     table = summary_table(found, removed)
     places = [(head.layer, head.head) for head in found]
-    # However the head was chosen, its row is ticked.
+    # However the head was chosen, its row is ticked. All three keys: without one, Streamlit sees a click in each run.
     st.session_state[TABLE] = {
         "selection": {"rows": [places.index((view.layer, view.head))], "columns": [], "cells": []}
     }
