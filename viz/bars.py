@@ -106,4 +106,4 @@ def with_rest(probabilities: Array) -> Array:
 def candidate_axis(names: Sequence[str], emphasised: int | None = None) -> dict:
     """The y axis of candidates, best on top, one of them in bold."""
     texts = [f"<b>{name}</b>" if i == emphasised else name for i, name in enumerate(names)]
-    return {"tickvals": np.arange(len(names)), "ticktext": texts, "autorange": "reversed"} | NO_GRID
+    return {"tickvals": np.arange(len(names)), "ticktext": texts, "range": [len(names) - 0.5, -0.5]} | NO_GRID

@@ -69,7 +69,10 @@ def _encode(value: Any, name: str = "") -> Any:
         return [part if isinstance(part, str) else _encode(part) for part in value]
     if name == "colorscale":
         return _scale(value)
-    return to_typed_array_spec(value) if isinstance(value, np.ndarray) and name != "range" else value
+    if isinstance(value, np.ndarray):
+        # Plotly compares lists, but draws again for another array of the same numbers.
+        return to_typed_array_spec(value) if value.ndim > 1 else value.tolist()
+    return value
 
 
 _scale = cache(get_colorscale)
@@ -96,6 +99,15 @@ def figure(traces: Iterable[Mapping], *layouts: Mapping, **layout: Any) -> Stabl
     looks |= {name: looks[name] | AXIS_OF_MAPS for name in of_maps}
     whole = merge(LOOK["layout"], {name: look for name, look in looks.items() if look}, own)
     return StableFigure({"data": traces, "layout": whole | {"datarevision": _checksum(traces)}})
+
+
+def selectable(figure: StableFigure) -> StableFigure:
+    """The figure with the modes that Streamlit gives a chart whose points can be clicked, so that it finds them set.
+
+    It sets them after the chart is drawn, and another mode for clicks makes Plotly draw it again.
+    """
+    layout = {"hovermode": "closest", "dragmode": "pan", "clickmode": "event+select"} | figure._content["layout"]
+    return StableFigure(figure._content | {"layout": layout})
 
 
 def _trace(

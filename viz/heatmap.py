@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from viz.figure import NO_GRID, escape, figure, frame, grid, heatmap, merge, panels, suffix
 from viz.latex import signed
 from viz.theme import GUIDE, SIGNED, WEIGHTS, flat_bar
-from viz.tokens import MOST_TICKS, axis_ticks, decoder_rows, numbered
+from viz.tokens import MOST_TICKS, axis_ticks, decoder_rows, numbered, text_width
 
 Array = np.ndarray
 
@@ -162,8 +162,8 @@ def bar_below(x: float, length: float, below: float) -> dict:
 
 
 def slanted_room(names: Sequence[str]) -> int:
-    """Approximate height in pixels of labels at 60 degrees, in letters of 12 pixels."""
-    return 14 + round(0.87 * 0.56 * 12 * max(map(len, names), default=0))
+    """Approximate height in pixels of labels at 60 degrees, of 12 pixels."""
+    return 18 + round(0.87 * text_width(names))
 
 
 def half_bar(y: float) -> dict:
@@ -188,7 +188,7 @@ def vector_strips(
     return figure(
         [heatmap(z=z, y=names, ygap=6, coloraxis="coloraxis", hover="<b>%{z:.7g}</b><br>%{y}<br>dimension %{x}")],
         height=height,
-        margin={"t": 70, "l": 105},
+        margin={"t": 122, "l": 105, "b": 74},
         coloraxis=signed_axis(limits),
         xaxis={"title": title},
         yaxis=NO_GRID

@@ -40,7 +40,7 @@ LOOK = {
         "plot_bgcolor": "rgba(0, 0, 0, 0)",
         "title": {"font": {"size": 16, "weight": "bold", "color": TEXT}, "pad": {"l": 4}, "xanchor": "left", "x": 0},
         "legend": {"title": {"font": _LABELS, "side": "top"}, "font": {"size": 12, "color": TEXT}, "borderwidth": 0},
-        "margin": {"l": 60, "r": 20, "t": 40, "b": 50, "pad": 8},
+        "margin": {"l": 84, "r": 20, "t": 40, "b": 67, "pad": 8},
         "hoverlabel": {
             "bgcolor": "#FFFFFF",
             "bordercolor": "rgba(128, 132, 149, 0.3)",

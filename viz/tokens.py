@@ -77,6 +77,20 @@ def token_ticks(pieces: Sequence[str]) -> dict:
     return axis_ticks(labels(pieces))
 
 
+def text_width(texts: Sequence[str], size: int = 12) -> int:
+    """Approximate width in pixels of the widest text at a font size, rather too wide than too narrow."""
+    return round(size * max((sum(map(_ems, text)) for text in texts), default=0))
+
+
+@lru_cache(maxsize=10_000)
+def _ems(letter: str) -> float:
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 1.0
+    if letter in "mwMW@%→…—":
+        return 0.9
+    return 0.32 if letter in "ijltfrI.,:;'|!()[]- " else 0.64 if letter.isupper() else 0.54
+
+
 def decoder_rows(tgt_tokens: Sequence[str], next_tokens: Sequence[str]) -> list[str]:
     """What each decoder row reads and predicts: "reads Zwei, predicts Männer"."""
     return [row_in_words(r, p) for r, p in zip(labels(tgt_tokens), labels(next_tokens), strict=True)]

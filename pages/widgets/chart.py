@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from model.trace import Attention
+from viz.figure import selectable
 from viz.heatmap import row_names
 from viz.tokens import numbered
 
@@ -51,6 +52,8 @@ def chart(
         "doubleClick": "reset",
         "toImageButtonOptions": {"format": "png", "scale": 2, "filename": f"{key}-{st.session_state.get(RUN, '')}"},
     }
+    if on_select != "ignore":
+        figure = selectable(figure)
     shown = {"key": key, "theme": None, "config": config, "alt": alt}
     with st.container(key=f"roomy-{key}") if roomy else nullcontext():
         return st.plotly_chart(figure, **shown, on_select=on_select, selection_mode="points")

@@ -22,6 +22,7 @@ from viz.figure import (
     merge,
     panels,
     scatter,
+    selectable,
     text,
     vline,
 )
@@ -78,7 +79,8 @@ def test_one_figure_changes_nothing_of_another() -> None:
     assert figure([], grid(1, 2, ("a", "b"))) == before
 
 
-def test_what_is_sent_is_what_plotly_itself_would_send() -> None:
+def test_what_is_sent_is_what_plotly_itself_would_send_but_rows_of_numbers_as_lists() -> None:
+    """Plotly takes another array of the same numbers for other numbers, and draws again; it compares lists."""
     numbers, names = np.arange(6.0).reshape(2, 3), np.array(["a", "b", "c"], dtype=object)
     drawn = figure(
         [heatmap(z=numbers, x=names, colorscale="greys", customdata=None), bar(y=np.arange(3), x=(1, 2, 3))],
@@ -86,9 +88,18 @@ def test_what_is_sent_is_what_plotly_itself_would_send() -> None:
         xaxis={"range": np.array([0, 2]), "tickvals": [0, 1]},
         coloraxis={"colorscale": [[0, "red"], [1, "blue"]]},
     )
-    sent = to_json(drawn.to_dict(), validate=False)
+    sent = json.loads(to_json(drawn.to_dict(), validate=False))
     assert drawn.layout.coloraxis.colorscale == ((0, "red"), (1, "blue")), "read, and so validated"
-    assert json.loads(sent) == json.loads(to_json(drawn.to_dict(), validate=False))
+    plotly = json.loads(to_json(drawn.to_dict(), validate=False))
+    assert (sent["data"][1].pop("y"), plotly["data"][1].pop("y")["dtype"]) == ([0, 1, 2], "i1")
+    assert sent == plotly
+
+
+def test_a_chart_that_can_be_clicked_has_its_modes_before_it_is_drawn_and_keeps_its_own() -> None:
+    drawn = figure([scatter(x=[1], y=[1])], hovermode="y")
+    clicked = selectable(drawn).to_dict()["layout"]
+    assert (clicked["clickmode"], clicked["dragmode"], clicked["hovermode"]) == ("event+select", "pan", "y")
+    assert "clickmode" not in drawn.to_dict()["layout"]
 
 
 def test_a_property_that_plotly_does_not_know_is_an_error() -> None:

@@ -8,8 +8,9 @@ import plotly.graph_objects as go
 
 from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, position_bars, with_rest
 from viz.figure import GROUPED_BARS, LEGEND_ABOVE, curve, escape, figure
+from viz.heatmap import slanted_room
 from viz.theme import DECODER, ENCODER, FONT, GUIDE, OKABE_ITO
-from viz.tokens import labels, token_ticks
+from viz.tokens import labels, text_width, token_ticks
 
 Array = np.ndarray
 
@@ -56,7 +57,7 @@ def key_weight_bars(weights: Array, key_tokens: Sequence[str], title: str, *, cr
         [position_bars(labels(key_tokens), weights, "attention weight", {"color": colour}, what=what)],
         height=STEP_HEIGHT,
         title={"text": html.escape(title, quote=False), "font": {"size": 13}},
-        margin={"t": 50},
+        margin={"t": 50, "b": 54 + slanted_room(labels(key_tokens))},
         xaxis=token_ticks(key_tokens) | {"title": f"{what} token (key)", "tickangle": -60},
         yaxis={"title": "attention weight, 0 to 1", "range": [0, 1]},
     )
@@ -141,7 +142,7 @@ def _candidate_figure(bars: list[dict], height: int, names: Sequence[str], empha
         GROUPED_BARS,
         height=height,
         legend={"y": 1.01, "traceorder": "normal"},
-        margin={"t": 50},
+        margin={"t": 50, "l": 21 + text_width(names)},
         xaxis=PERCENT | {"title": "probability, of the whole vocabulary", "range": [0, 1.08]},
         yaxis=candidate_axis(names, emphasised),
     )

@@ -6,9 +6,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.figure import LEGEND_ABOVE, curve, escape, figure, frame, heatmap, hline, scatter, text, vline
-from viz.heatmap import CLEAR, QUERY_AND_KEY, cells_height, signed_axis
+from viz.heatmap import CLEAR, QUERY_AND_KEY, cells_height, signed_axis, slanted_room
 from viz.theme import CHOSEN, FAINT, GUIDE, OKABE_ITO, symmetric_range
-from viz.tokens import axis_ticks
+from viz.tokens import axis_ticks, text_width
 
 Array = np.ndarray
 Names = Sequence[str]
@@ -71,7 +71,7 @@ def tile_chart(scores: Array, names: tuple[Names, Names], tiles: Array, step: in
     return figure(
         traces,
         height=cells_height(len(rows), 560, 22) + 190,
-        margin={"t": 80},
+        margin={"t": 122, "b": 54 + slanted_room(names[1]), "l": 62 + text_width(names[0])},
         coloraxis=signed_axis(limits),
         xaxis={"title": "key", "tickangle": -60, "showgrid": False} | axis_ticks(names[1]),
         yaxis={"title": "query"} | UPRIGHT | axis_ticks(names[0]),
@@ -102,7 +102,7 @@ def output_chart(o: Array, queries: Names, limits: tuple[float, float], rows: tu
             )
         ],
         height=cells_height(len(queries), 560, 22) + 190,
-        margin={"t": 80},
+        margin={"t": 122, "b": 74, "l": 62 + text_width(queries)},
         coloraxis=signed_axis(limits),
         xaxis={"title": "dimension of the value", "showgrid": False},
         yaxis={"title": "query"} | UPRIGHT | axis_ticks(queries),

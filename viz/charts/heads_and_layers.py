@@ -2,7 +2,6 @@
 
 import html
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,7 +11,17 @@ import plotly.graph_objects as go
 from viz.figure import LEGEND_ABOVE, NO_GRID, curve, figure, scatter
 from viz.heatmap import hatching, map_traces
 from viz.theme import OKABE_ITO, WEIGHTS, flat_bar
-from viz.tokens import PREDICTS, SPECIAL, WORD_START, axis_ticks, brief_row, labels, row_in_words, visible
+from viz.tokens import (
+    PREDICTS,
+    SPECIAL,
+    WORD_START,
+    axis_ticks,
+    brief_row,
+    labels,
+    row_in_words,
+    text_width,
+    visible,
+)
 
 Array = np.ndarray
 Groups = Sequence[Sequence[int]]
@@ -67,7 +76,7 @@ def head_map(
     size = 10 if max(values.shape) > 20 else 12
     across, down = _shorten(keys), _shorten(rows)
     # Fixed room for the labels: margins that Plotly measures would make it draw twice.
-    margin = {"l": 42 + _width(down, size), "t": 34 + _width(across, size), "b": 70, "r": 10}
+    margin = {"l": 42 + text_width(down, size), "t": 34 + text_width(across, size), "b": 70, "r": 10}
     bar = flat_bar(f"{quantity}, 0 to {high:.3g}") | {"tickvals": [0, high / 2, high], "tickformat": ".3~g"}
     bar |= {"y": -0.02, "yanchor": "top"}
     axis = NO_GRID | {"tickfont": {"size": size}, "ticks": "outside", "automargin": False}
@@ -88,12 +97,6 @@ def head_map(
         | {"title": "query: reads → predicts" if decoder else "query", "range": [len(rows) - 0.5, -0.5]},
         images=[] if mask.all() else [hatching()],
     )
-
-
-def _width(texts: Sequence[str], size: int) -> int:
-    """Approximate width of the longest text in pixels at a font size; a wide character counts as two."""
-    most = max(sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text) for text in texts)
-    return round(0.56 * size * most)
 
 
 def _shorten(texts: Sequence[str]) -> list[str]:

@@ -20,7 +20,7 @@ from viz.tokens import axis_ticks, labels
 Array = np.ndarray
 
 BAND = "rgba(127,127,127,0.22)"
-CHART, GAP, FOOT, HEAD = 130, 84, 90, 84
+CHART, GAP, FOOT, HEAD = 130, 84, 95, 84
 """Pixels: height of each of the two line charts, gap between charts, room below and above all of them."""
 
 
@@ -113,7 +113,7 @@ def path_chart(
             "font": {"size": 12},
             "title": {"text": f"<b>Share and cosines</b>, token {token}", "side": "top", "font": {"size": 14}},
         },
-        margin={"t": HEAD, "b": FOOT, "l": 80},
+        margin={"t": HEAD, "b": FOOT, "l": 90, "r": 92},
         hoverdistance=200,
         bargap=0.45,
         shapes=_marks(steps, position, step),

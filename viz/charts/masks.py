@@ -8,12 +8,14 @@ import plotly.graph_objects as go
 
 from viz.bars import position_chart
 from viz.figure import GROUPED_BARS, bar, escape, figure, heatmap, vline
-from viz.heatmap import Map, cells_height, colour_axis, colours, half_bar, map_grid, weight_axis
+from viz.heatmap import Map, cells_height, colour_axis, colours, half_bar, map_grid, slanted_room, weight_axis
 from viz.theme import CHOSEN, OKABE_ITO, SIGNED, WEIGHTS, symmetric_range
 from viz.tokens import axis_ticks, labels, numbered
 
 Array = np.ndarray
 
+BESIDE = 146
+"""pixels for the colour bars at the right and their titles"""
 VISIBLE = {"colorscale": [[0, "#56B4E9"], [1, "#56B4E9"]], "showscale": False}
 
 
@@ -46,6 +48,7 @@ def mask_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, scaled: Arr
         traces,
         layout,
         height=2 * cells_height(len(rows), 330) + 260,
+        margin={"b": 18 + slanted_room(keys), "r": BESIDE},
         coloraxis=colour_axis(SIGNED, low, high, f"score (2, 3)<br>{low:.3g} to {high:.3g}", **half_bar(0.8)),
         coloraxis2=weight_axis("weight (4)<br>0 to 1", **half_bar(0.2)),
     )
@@ -69,6 +72,7 @@ def padding_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, alone: A
     return figure(
         *map_grid(rows, keys, maps),
         height=cells_height(len(rows), 400) + 170,
+        margin={"b": 18 + slanted_room(columns), "r": BESIDE},
         coloraxis=weight_axis(len=1, y=0.5),
         shapes=[vline(len(keys) - 0.5, panel=2, color=CHOSEN, width=2, dash="solid")],
     )
@@ -86,7 +90,13 @@ def weight_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, maps: Map
     traces, layout = map_grid(
         rows, keys, [Map(title, values, mask) for title, values in maps.items()], horizontal_spacing=0.02
     )
-    return figure(traces, layout, height=cells_height(len(rows), 400) + 190, coloraxis=weight_axis(len=1, y=0.5))
+    return figure(
+        traces,
+        layout,
+        height=cells_height(len(rows), 400) + 190,
+        margin={"b": 18 + slanted_room(keys), "r": BESIDE},
+        coloraxis=weight_axis(len=1, y=0.5),
+    )
 
 
 def masking_bars(keys: Sequence[str], variants: Mapping[str, Array]) -> go.Figure:

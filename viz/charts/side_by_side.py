@@ -33,7 +33,7 @@ Pair = tuple[int | None, int | None]
 
 LONGEST_TICK, LONGEST_BETWEEN = 22, 10
 """Characters of a label left of the first map, and between the maps."""
-TOP, FOOT = 56, 62
+TOP, FOOT = 56, 84
 """Pixels above the maps, and below their labels."""
 ARROW = " → "
 """In a decoder row's short name, between what it reads and what it predicts."""
@@ -222,6 +222,7 @@ def distance_bars(rows: Sequence[str], ticks: Sequence[str], distances: Array) -
     return figure(
         [position_bars(rows, distances, "total variation distance", {"color": OKABE_ITO[0]}, what="row", number=".7g")],
         height=300,
+        margin={"b": 54 + slanted_room([tick[:LONGEST_TICK] for tick in ticks])},
         xaxis=_short_ticks(ticks) | {"title": "query", "tickangle": -60},
         yaxis={"title": "distance, 0 to 1", "range": [0, 1.02], "showgrid": True, "zeroline": True},
     )

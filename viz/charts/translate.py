@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, position_bars, with_rest
 from viz.figure import NO_GRID, escape, figure, heatmap
 from viz.theme import DECODER, GUIDE, WEIGHTS, flat_bar
-from viz.tokens import axis_ticks, brief_row, labels, token_ticks
+from viz.tokens import axis_ticks, brief_row, labels, text_width, token_ticks
 
 Array = np.ndarray
 
@@ -41,6 +41,8 @@ def certainty_bars(next_tokens: Sequence[str], probabilities: Array, chosen: int
             )
         ],
         height=260,
+        # As wide as half a page, it shows its labels upright, unless there are few.
+        margin={"b": 58 + text_width(labels(next_tokens))} if len(next_tokens) > 8 else {},
         xaxis=token_ticks(next_tokens) | {"title": "token"},
         yaxis={"title": "probability", "range": [0, 1], "tickformat": ".0%"},
     )
@@ -66,6 +68,7 @@ def alternative_bars(tokens: Sequence[str], probabilities: Array, written: int, 
     return figure(
         [candidate_bars(names, with_rest(probabilities), "probability", marker, **click)],
         height=90 + 26 * len(names),
+        margin={"l": 21 + text_width(names)},
         xaxis=PERCENT | {"title": "probability, of the whole vocabulary"},
         yaxis=candidate_axis(names, written),
         # A bar may be too short to hit, so its whole row shows the hover text.
@@ -86,6 +89,7 @@ def alignment_map(weights: Array, key_tokens: Sequence[str], rows: Sequence[str]
     hover = np.array([[f"{html.escape(row)}<br>attends to {key}" for key in keys] for row in rows])
     # Above the map stand the names of the keys.
     bar = flat_bar("attention weight, 0 to 1") | {"y": 0.0, "yanchor": "top", "tickvals": [0, 0.5, 1]}
+    names = [*map(brief_row, rows)]
     return figure(
         [
             heatmap(
@@ -101,11 +105,10 @@ def alignment_map(weights: Array, key_tokens: Sequence[str], rows: Sequence[str]
             )
         ],
         height=170 + min(26 * len(rows), 660),
-        margin={"t": 60, "b": 70},
+        # Room for the labels beforehand: a margin that Plotly measures makes it draw twice.
+        margin={"t": 73, "b": 79, "l": 62 + text_width(names)},
         xaxis=token_ticks(key_tokens) | {"title": f"{'source' if crosses else 'text'} token (key)", "side": "top"},
-        yaxis=NO_GRID
-        | axis_ticks([*map(brief_row, rows)])
-        | {"title": "query: reads → predicts", "autorange": "reversed"},
+        yaxis=NO_GRID | axis_ticks(names) | {"title": "query: reads → predicts", "autorange": "reversed"},
     )
 
 

@@ -78,7 +78,7 @@ def candidate_change_bars(tokens: Sequence[str], before: Array, after: Array, wr
             column_widths=[0.62, 0.38],
             horizontal_spacing=0.04,
             xaxis={"tickformat": ".0%"},
-            yaxis=candidate_axis(names, written) | {"autorange": None, "range": [len(names) - 0.4, -0.6]},
+            yaxis=candidate_axis(names, written) | {"range": [len(names) - 0.4, -0.6]},
         ),
         GROUPED_BARS,
         height=120 + 40 * len(names),
@@ -131,8 +131,8 @@ def weight_change_maps(
         # Points would get a margin around them, which no heat map has.
         panels("xaxis", (1, 2, 3), {"range": [-0.5, len(keys) - 0.5]}),
         panels("yaxis", (1, 2, 3), {"autorange": False, "range": [len(rows) - 0.5, -0.5]}),
-        height=40 + plot + label_room + 62,
-        margin={"b": label_room + 62, "r": 10},
+        height=40 + plot + label_room + 84,
+        margin={"b": label_room + 84, "r": 10},
         coloraxis=weight_axis("attention weight, 0 to 1", **bar_below(0.33, 0.4, label_room / plot)),
         coloraxis2=colour_axis(
             SIGNED,
