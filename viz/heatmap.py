@@ -82,7 +82,7 @@ def map_grid(
             columns,
             [each.title for each in maps],
             xaxis={"tickangle": -60} | ({} if any(each.keys for each in maps) else {"matches": "x"}),
-            yaxis=NO_GRID | {"autorange": "reversed", "matches": "y"} | axis_ticks(rows),
+            yaxis=NO_GRID | {"range": [len(rows) - 0.5, -0.5], "matches": "y"} | axis_ticks(rows),
             **spacing,
         ),
         {f"xaxis{suffix(n)}": axis_ticks(each.keys or keys, most) for n, each in enumerate(maps, start=1)},

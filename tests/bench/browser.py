@@ -36,7 +36,9 @@ ARM = """
     const finish = () => { clearTimeout(limit); observer.disconnect(); resolve(last - from); };
     // Around a picture Streamlit marks what is stale, and takes the mark away.
     const frame = (node) => node === root || node.matches("[data-testid=stElementContainer]");
-    const inside = ({ type, target }) => type !== "attributes" || !frame(target);
+    // What a canvas contains is for screen readers: a table writes it a fifth of a second after it has painted.
+    const unseen = ({ type, target }) => (type === "childList" ? target : target.parentElement)?.closest?.("canvas");
+    const inside = (record) => !(record.type === "attributes" && frame(record.target)) && !unseen(record);
     const changed = (records) => {
       if (from === null || !records.some(inside)) return;
       clearTimeout(timer);
