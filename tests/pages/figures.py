@@ -28,9 +28,11 @@ def tabs_of(app: Any) -> tuple[str | None, list[str | None]]:
 
 
 def numbers(values: Any) -> np.ndarray:
-    """An array of a figure: a list, or Plotly's base64 of a numpy array."""
+    """An array of a figure: a list, in which NaN is None, or Plotly's base64 of a numpy array."""
     if isinstance(values, dict):
         flat = np.frombuffer(base64.b64decode(values["bdata"]), dtype=values["dtype"])
         shape = values.get("shape")
         return flat.reshape([int(n) for n in str(shape).split(",")]) if shape else flat
-    return np.array(values)
+    array = np.array(values)
+    gaps = array.dtype == object and all(value is None or isinstance(value, int | float) for value in array.flat)
+    return array.astype(float) if gaps else array
