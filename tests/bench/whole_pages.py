@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Iterator
 from itertools import cycle
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -11,6 +12,7 @@ from model.checkpoints.store import load_checkpoint
 from tests.bench.browser import ROOT, at_rest, chromium, painted_after, served, window
 from tests.bench.sentences import text_of
 from tests.bench.table import Row
+from tests.bench.views import watched
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -29,23 +31,32 @@ PAGES = {
     "what if": "what_if",
 }
 """pages whose pictures an attention temperature changes -> their addresses"""
+EMPTY = Path(__file__).with_name("pictures.py")
+"""what views.watched opens: a page whose picture is empty"""
+BUDGET = 250
+"""milliseconds"""
 KEYS = ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft")
 
 
 def pages(checkpoint: str, rounds: int = ROUNDS) -> Iterator[Row]:
-    """A row a page. The temperatures have been asked for before: the model does not run."""
+    """A row a page, beside an empty rerun. The temperatures have been asked for before: the model does not run."""
     text = text_of(load_checkpoint(checkpoint, "cpu").tokenizer, TOKENS)
     asked = urlencode({"source": text, "checkpoint": checkpoint})
-    with served(ROOT / "app.py") as address, chromium() as browser:
+    with served(ROOT / "app.py") as address, served(EMPTY) as other, chromium() as browser:
+        empty = watched(browser, f"{other}/?checkpoint={checkpoint}", "nothing", TOKENS)
         windows = {name: _opened(browser, f"{address}/{path}?{asked}") for name, path in PAGES.items()}
         times: dict[str, list[float]] = {name: [] for name in windows}
+        beside: list[float] = []
         for number, key in zip(range(len(KEYS) + rounds), cycle(KEYS), strict=False):
             for name, page in windows.items():
                 taken = _moved(page, key)
                 if number >= len(KEYS):
                     times[name].append(taken)
+            beside.append(empty.move(0))
+    alone = f"empty rerun {statistics.median(beside[len(KEYS) :]):.0f} ms"
     for name, taken in times.items():
-        yield Row(f"{name}, {TOKENS} tokens", f"{statistics.median(taken):.0f} ms ({min(taken):.0f}-{max(taken):.0f})")
+        median, range_ = statistics.median(taken), f"({min(taken):.0f}-{max(taken):.0f})"
+        yield Row(f"{name}, {TOKENS} tokens", f"{median:.0f} ms {range_}", alone, median, BUDGET, unit="ms")
 
 
 def _opened(browser: "Browser", address: str) -> "Page":
