@@ -39,24 +39,25 @@ KEYS = ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft")
 
 
 def pages(checkpoint: str, rounds: int = ROUNDS) -> Iterator[Row]:
-    """A row a page, beside an empty rerun. The temperatures have been asked for before: the model does not run."""
+    """A row a page, beside an empty rerun: one page is open at a time, as a person has it.
+
+    The temperatures have been asked for before: the model does not run.
+    """
     text = text_of(load_checkpoint(checkpoint, "cpu").tokenizer, TOKENS)
     asked = urlencode({"source": text, "checkpoint": checkpoint})
     with served(ROOT / "app.py") as address, served(EMPTY) as other, chromium() as browser:
         empty = watched(browser, f"{other}/?checkpoint={checkpoint}", "nothing", TOKENS)
-        windows = {name: _opened(browser, f"{address}/{path}?{asked}") for name, path in PAGES.items()}
-        times: dict[str, list[float]] = {name: [] for name in windows}
-        beside: list[float] = []
-        for number, key in zip(range(len(KEYS) + rounds), cycle(KEYS), strict=False):
-            for name, page in windows.items():
-                taken = _moved(page, key)
-                if number >= len(KEYS):
-                    times[name].append(taken)
-            beside.append(empty.move(0))
-    alone = f"empty rerun {statistics.median(beside[len(KEYS) :]):.0f} ms"
-    for name, taken in times.items():
-        median, range_ = statistics.median(taken), f"({min(taken):.0f}-{max(taken):.0f})"
-        yield Row(f"{name}, {TOKENS} tokens", f"{median:.0f} ms {range_}", alone, median, BUDGET, unit="ms")
+        for name, path in PAGES.items():
+            page = _opened(browser, f"{address}/{path}?{asked}")
+            moved, reruns = [], []
+            for _, key in zip(range(len(KEYS) + rounds), cycle(KEYS), strict=False):
+                moved.append(_moved(page, key))
+                reruns.append(empty.move(0))
+            page.context.close()
+            times, beside = moved[len(KEYS) :], statistics.median(reruns[len(KEYS) :])
+            median = statistics.median(times)
+            value = f"{median:.0f} ms ({min(times):.0f}-{max(times):.0f})"
+            yield Row(f"{name}, {TOKENS} tokens", value, f"empty rerun {beside:.0f} ms", median, BUDGET, unit="ms")
 
 
 def _opened(browser: "Browser", address: str) -> "Page":
