@@ -161,9 +161,9 @@ def bar_below(x: float, length: float, below: float) -> dict:
     return {"orientation": "h", **place}
 
 
-def slanted_room(names: Sequence[str]) -> int:
-    """Approximate height in pixels of labels at 60 degrees, of 12 pixels."""
-    return 18 + round(0.87 * text_width(names))
+def slanted_room(names: Sequence[str], most: int = 1000) -> int:
+    """Approximate height in pixels of labels of 12 pixels at 60 degrees; `most` as in `text_width`."""
+    return 18 + round(0.87 * text_width(names, most=most))
 
 
 def half_bar(y: float) -> dict:

@@ -12,6 +12,8 @@ SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 NAMED = re.compile(r"(<0x..>)+|</?(s|pad|unk|mask|bos|eos|cls|sep)>|<\|[^|]+\|>|\[[A-Z]+\]")
 """how tokens that are no text are written: <s>, <0xF0>, <|endoftext|>, [CLS]"""
 READS, PREDICTS = "reads ", ", predicts "
+MOST_ROOM = 104
+"""pixels that are kept for labels in a figure of fixed height or width"""
 MOST_TICKS = 30
 """Labels on an axis that still can be read."""
 
@@ -77,9 +79,15 @@ def token_ticks(pieces: Sequence[str]) -> dict:
     return axis_ticks(labels(pieces))
 
 
-def text_width(texts: Sequence[str], size: int = 12) -> int:
-    """Approximate width in pixels of the widest text at a font size, rather too wide than too narrow."""
-    return round(size * max((sum(map(_ems, text)) for text in texts), default=0))
+def text_width(texts: Sequence[str], size: int = 12, most: int = MOST_ROOM) -> int:
+    """Approximate width in pixels of the widest text, rather too wide than too narrow, to keep room for labels.
+
+    Args:
+        texts: plain text.
+        size: of the font, in pixels.
+        most: more is not kept; Plotly itself makes room for a longer label, where the figure has some.
+    """
+    return min(round(size * max((sum(map(_ems, text)) for text in texts), default=0)), most)
 
 
 @lru_cache(maxsize=10_000)

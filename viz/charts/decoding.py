@@ -57,7 +57,7 @@ def key_weight_bars(weights: Array, key_tokens: Sequence[str], title: str, *, cr
         [position_bars(labels(key_tokens), weights, "attention weight", {"color": colour}, what=what)],
         height=STEP_HEIGHT,
         title={"text": html.escape(title, quote=False), "font": {"size": 13}},
-        margin={"t": 50, "b": 54 + slanted_room(labels(key_tokens))},
+        margin={"t": 50, "b": 54 + slanted_room(labels(key_tokens), 72)},
         xaxis=token_ticks(key_tokens) | {"title": f"{what} token (key)", "tickangle": -60},
         yaxis={"title": "attention weight, 0 to 1", "range": [0, 1]},
     )

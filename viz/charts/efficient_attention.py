@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from viz.figure import LEGEND_ABOVE, curve, escape, figure, frame, heatmap, hline, scatter, text, vline
 from viz.heatmap import CLEAR, QUERY_AND_KEY, cells_height, signed_axis, slanted_room
 from viz.theme import CHOSEN, FAINT, GUIDE, OKABE_ITO, symmetric_range
-from viz.tokens import axis_ticks, text_width
+from viz.tokens import MOST_ROOM, axis_ticks, text_width
 
 Array = np.ndarray
 Names = Sequence[str]
@@ -71,7 +71,7 @@ def tile_chart(scores: Array, names: tuple[Names, Names], tiles: Array, step: in
     return figure(
         traces,
         height=cells_height(len(rows), 560, 22) + 190,
-        margin={"t": 122, "b": 54 + slanted_room(names[1]), "l": 62 + text_width(names[0])},
+        margin={"t": 122, "b": 54 + slanted_room(names[1], MOST_ROOM), "l": 62 + text_width(names[0])},
         coloraxis=signed_axis(limits),
         xaxis={"title": "key", "tickangle": -60, "showgrid": False} | axis_ticks(names[1]),
         yaxis={"title": "query"} | UPRIGHT | axis_ticks(names[0]),

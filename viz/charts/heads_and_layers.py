@@ -74,9 +74,9 @@ def head_map(
         high: end of the colour range, which starts at 0.
     """
     size = 10 if max(values.shape) > 20 else 12
-    across, down = _shorten(keys), _shorten(rows)
+    across, down, most = _shorten(keys), _shorten(rows), _LONGEST * size
     # Fixed room for the labels: margins that Plotly measures would make it draw twice.
-    margin = {"l": 42 + text_width(down, size), "t": 34 + text_width(across, size), "b": 70, "r": 10}
+    margin = {"l": 42 + text_width(down, size, most), "t": 34 + text_width(across, size, most), "b": 70, "r": 10}
     bar = flat_bar(f"{quantity}, 0 to {high:.3g}") | {"tickvals": [0, high / 2, high], "tickformat": ".3~g"}
     bar |= {"y": -0.02, "yanchor": "top"}
     axis = NO_GRID | {"tickfont": {"size": size}, "ticks": "outside", "automargin": False}

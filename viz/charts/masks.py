@@ -10,7 +10,7 @@ from viz.bars import position_chart
 from viz.figure import GROUPED_BARS, bar, escape, figure, heatmap, vline
 from viz.heatmap import Map, cells_height, colour_axis, colours, half_bar, map_grid, slanted_room, weight_axis
 from viz.theme import CHOSEN, OKABE_ITO, SIGNED, WEIGHTS, symmetric_range
-from viz.tokens import axis_ticks, labels, numbered
+from viz.tokens import MOST_ROOM, axis_ticks, labels, numbered
 
 Array = np.ndarray
 
@@ -48,7 +48,7 @@ def mask_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, scaled: Arr
         traces,
         layout,
         height=2 * cells_height(len(rows), 330) + 260,
-        margin={"b": 18 + slanted_room(keys), "r": BESIDE},
+        margin={"b": 18 + slanted_room(keys, MOST_ROOM), "r": BESIDE},
         coloraxis=colour_axis(SIGNED, low, high, f"score (2, 3)<br>{low:.3g} to {high:.3g}", **half_bar(0.8)),
         coloraxis2=weight_axis("weight (4)<br>0 to 1", **half_bar(0.2)),
     )
@@ -72,7 +72,7 @@ def padding_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, alone: A
     return figure(
         *map_grid(rows, keys, maps),
         height=cells_height(len(rows), 400) + 170,
-        margin={"b": 18 + slanted_room(columns), "r": BESIDE},
+        margin={"b": 18 + slanted_room(columns, MOST_ROOM), "r": BESIDE},
         coloraxis=weight_axis(len=1, y=0.5),
         shapes=[vline(len(keys) - 0.5, panel=2, color=CHOSEN, width=2, dash="solid")],
     )
@@ -94,7 +94,7 @@ def weight_maps(rows: Sequence[str], keys: Sequence[str], mask: Array, maps: Map
         traces,
         layout,
         height=cells_height(len(rows), 400) + 190,
-        margin={"b": 18 + slanted_room(keys), "r": BESIDE},
+        margin={"b": 18 + slanted_room(keys, MOST_ROOM), "r": BESIDE},
         coloraxis=weight_axis(len=1, y=0.5),
     )
 

@@ -222,7 +222,7 @@ def distance_bars(rows: Sequence[str], ticks: Sequence[str], distances: Array) -
     return figure(
         [position_bars(rows, distances, "total variation distance", {"color": OKABE_ITO[0]}, what="row", number=".7g")],
         height=300,
-        margin={"b": 54 + slanted_room([tick[:LONGEST_TICK] for tick in ticks])},
+        margin={"b": 54 + slanted_room([tick[:LONGEST_TICK] for tick in ticks], 72)},
         xaxis=_short_ticks(ticks) | {"title": "query", "tickangle": -60},
         yaxis={"title": "distance, 0 to 1", "range": [0, 1.02], "showgrid": True, "zeroline": True},
     )
