@@ -83,7 +83,7 @@ def text_width(texts: Sequence[str], size: int = 12, most: int = MOST_ROOM) -> i
     """Approximate width in pixels of the widest text, rather too wide than too narrow, to keep room for labels.
 
     Args:
-        texts: plain text.
+        texts: plain text; of escaped text it is a little too wide.
         size: of the font, in pixels.
         most: more is not kept; Plotly itself makes room for a longer label, where the figure has some.
     """

@@ -41,7 +41,7 @@ def certainty_bars(next_tokens: Sequence[str], probabilities: Array, chosen: int
             )
         ],
         height=260,
-        # As wide as half a page, it shows its labels upright, unless there are few.
+        # In half the width of the page, Plotly turns the labels by 90 degrees unless there are few.
         margin={"b": 58 + text_width(labels(next_tokens), most=72)} if len(next_tokens) > 8 else {},
         xaxis=token_ticks(next_tokens) | {"title": "token"},
         yaxis={"title": "probability", "range": [0, 1], "tickformat": ".0%"},
