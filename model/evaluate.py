@@ -18,7 +18,7 @@ from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path, load_ch
 from model.checkpoints.translator import Translator
 from model.training.data import read_lines, read_pairs
 from model.training.tasks import predict_tokens
-from model.translate import one_line
+from model.translate import join_lines
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _translation_scores(translator: Translator, args: argparse.Namespace) -> dict[str, tuple[float, str]]:
     pairs = read_pairs([args.data])
     sources = [source for source, _ in pairs]
-    translations = [one_line(text) for text in translator.translate(sources, args.beam_size, args.alpha)]
+    translations = [join_lines(text) for text in translator.translate(sources, args.beam_size, args.alpha)]
     if args.output:
         args.output.write_text("".join(f"{line}\n" for line in translations), encoding="utf-8")
     return _bleu(translations, [target for _, target in pairs], args.lowercased_reference)

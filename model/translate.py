@@ -18,10 +18,10 @@ def main(arguments: list[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     lines = [line.rstrip("\r\n") for line in sys.stdin]
     for translation in load_checkpoint(args.checkpoint, args.device).translate(lines, args.beam_size):
-        print(one_line(translation))
+        print(join_lines(translation))
 
 
-def one_line(text: str) -> str:
+def join_lines(text: str) -> str:
     """Replace line breaks, which a model can generate, by spaces."""
     return re.sub(r"[\r\n]+", " ", text)
 

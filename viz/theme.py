@@ -1,5 +1,9 @@
 """The common look of all figures: colours for colour-blind readers, on light and dark backgrounds."""
 
+from functools import cache
+
+import plotly.colors
+
 OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 """Okabe & Ito (2008), distinguishable with every kind of colour vision; heads take them in this order."""
 
@@ -83,3 +87,15 @@ def symmetric_range(*arrays) -> tuple[float, float]:
     """(-m, m) with m the largest magnitude in `arrays`: one colour range for all of them; (-1, 1) if all are 0."""
     largest = max((float(abs(array).max()) for array in arrays if array.size), default=0.0)
     return (-largest or -1.0, largest or 1.0)
+
+
+@cache
+def colour_scales() -> dict[str, list[list[int]]]:
+    """Evenly spaced [red, green, blue] anchors, 0 to 255, of the two colour scales."""
+    return {name: _anchors(name) for name in (WEIGHTS, SIGNED)}
+
+
+def _anchors(scale: str) -> list[list[int]]:
+    colours = [colour for _, colour in plotly.colors.get_colorscale(scale)]
+    colours, _ = plotly.colors.convert_colors_to_same_type(colours, "tuple")
+    return [[round(255 * part) for part in colour] for colour in colours]

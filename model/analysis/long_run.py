@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy, max_pool2d, pad
 from model.analysis.many_sentences import read_heads
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import CHARACTERS_PER_TOKEN, OWN_LAYERS, Checkpoint
-from model.generation.long_text import one_line
+from model.checkpoints.tokenizer import one_line
 from model.hooks import recording
 from model.network.attention import MultiHeadAttention
 from model.network.config import BOS, EOS

@@ -11,8 +11,8 @@ from typing import Literal, Self
 import numpy as np
 import torch
 
-from model.checkpoints.tokenizer import Tokenizer
-from model.generation.long_text import first_sentences, one_line
+from model.checkpoints.tokenizer import Tokenizer, one_line
+from model.generation.long_text import first_sentences
 from model.hooks import explicit_path
 from model.interventions import Intervention, applied
 from model.network.config import TransformerConfig

@@ -25,6 +25,14 @@ N_SEGMENTATIONS = 32
 """Number of a word's most probable segmentations to sample from (l in Kudo 2018)."""
 
 
+def one_line(text: str) -> str:
+    """`text` with each run of white space, line breaks included, as one space, and none around it.
+
+    The models were trained on lines: to them a line break is a strange byte, and they translate it.
+    """
+    return " ".join(text.split())
+
+
 class Tokenizer:
     """Text <-> token ids; `decode(encode(text))` returns every valid Unicode string unchanged.
 

@@ -12,14 +12,6 @@ _ENDS = re.compile(
 )
 
 
-def one_line(text: str) -> str:
-    """`text` with each run of white space, line breaks included, as one space, and none around it.
-
-    The models were trained on lines: to them a line break is a strange byte, and they translate it.
-    """
-    return " ".join(text.split())
-
-
 def split_sentences(text: str, fits: Callable[[str], bool]) -> list[str]:
     """The sentences of `text`, each with its trailing space; joined, they are `text` again.
 

@@ -8,8 +8,8 @@ import streamlit as st
 from model.analysis.distributions import entropy
 from model.checkpoints.checkpoint import LOGITS, LONG_TRACE_TOKENS, TRACE_TOKENS
 from model.checkpoints.store import CheckpointError, available_checkpoints, offered_models
+from model.checkpoints.tokenizer import one_line
 from model.checkpoints.translator import Translator
-from model.generation.long_text import one_line
 from model.trace import Trace
 from pages import Page, first_page_for, page_of
 from pages.compute.cache import on_cpu

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from model.generation.long_text import one_line
+from model.checkpoints.tokenizer import one_line
 from model.trace import Trace
 from pages.compute.view import View
 from pages.widgets.controls import choice, set_controls

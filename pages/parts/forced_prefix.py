@@ -6,8 +6,8 @@ from functools import partial
 import streamlit as st
 
 from model.analysis import tab_arrays as tab
+from model.checkpoints.tokenizer import one_line
 from model.checkpoints.translator import Translator
-from model.generation.long_text import one_line
 from model.generation.search import beam_search
 from model.generation.steps import Steps
 from model.interventions import Intervention

@@ -11,7 +11,8 @@ import streamlit as st
 
 from model.analysis.head_importance import WHOLE, HeadScores, Pair, Question, find_token, head_scores, prune
 from model.analysis.head_pruning import PruningCurve, encode_pair, pruning_curve
-from model.generation.long_text import one_line, split_sentences
+from model.checkpoints.tokenizer import one_line
+from model.generation.long_text import split_sentences
 from model.interventions import HeadGate
 from model.trace import Array
 from pages.compute.cache import store, stored

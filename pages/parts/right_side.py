@@ -5,8 +5,8 @@ from dataclasses import replace
 import streamlit as st
 
 from model.checkpoints.store import CheckpointError
+from model.checkpoints.tokenizer import one_line
 from model.checkpoints.translator import Translator
-from model.generation.long_text import one_line
 from pages.compute.runs import open_translator, run
 from pages.compute.view import Place, View
 from pages.frame.examples import examples_of

@@ -6,7 +6,7 @@ import streamlit as st
 
 from model.analysis.aligned_head import best_aligned_head
 from model.analysis.view_arrays import aligning_kind, alignment_weights
-from model.generation.long_text import one_line
+from model.checkpoints.tokenizer import one_line
 from model.trace import Array
 from pages.compute.runs import translate
 from pages.compute.view import KINDS, View

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.browser.conftest import Visitor, serve
-from viz.canvas.matrices import colour_scales
+from viz.theme import colour_scales
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from viz.canvas.matrices import colour_scales
 from viz.canvas.mosaic import LARGEST_CODE, encode_weights
 from viz.drawing import Drawing
-from viz.theme import WEIGHTS
+from viz.theme import WEIGHTS, colour_scales
 
 Array = np.ndarray
 

@@ -1,14 +1,12 @@
 """Matrix equations for the components matrices and temperature: the run's own numbers with their labels."""
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import pandas as pd
-import plotly.colors
 
 from viz.drawing import Drawing
-from viz.theme import SIGNED, WEIGHTS
+from viz.theme import SIGNED, colour_scales
 
 Array = np.ndarray
 
@@ -109,15 +107,3 @@ def _description(matrix: Matrix) -> dict:
         "note": matrix.note,
         "result": matrix.result,
     }
-
-
-@cache
-def colour_scales() -> dict[str, list[list[int]]]:
-    """Evenly spaced [red, green, blue] anchors, 0 to 255, of the two colour scales."""
-    return {name: _anchors(name) for name in (WEIGHTS, SIGNED)}
-
-
-def _anchors(scale: str) -> list[list[int]]:
-    colours = [colour for _, colour in plotly.colors.get_colorscale(scale)]
-    colours, _ = plotly.colors.convert_colors_to_same_type(colours, "tuple")
-    return [[round(255 * part) for part in colour] for colour in colours]

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from viz.canvas.matrices import colour_scales
 from viz.drawing import Drawing
-from viz.theme import WEIGHTS
+from viz.theme import WEIGHTS, colour_scales
 
 Array = np.ndarray
 

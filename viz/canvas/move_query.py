@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from viz.canvas.matrices import colour_scales
 from viz.drawing import Drawing
-from viz.theme import KEY, QUERY, WEIGHTS
+from viz.theme import KEY, QUERY, WEIGHTS, colour_scales
 
 Array = np.ndarray
 ARRAYS = ("keys", "queries", "rest", "pattern", "v", "z")

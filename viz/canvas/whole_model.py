@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from viz.canvas.matrices import colour_scales
 from viz.drawing import Drawing
-from viz.theme import DECODER, ENCODER, WEIGHTS
+from viz.theme import DECODER, ENCODER, WEIGHTS, colour_scales
 from viz.tokens import labels
 
 Array = np.ndarray

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from viz.canvas.matrices import Array, colour_scales
+from viz.canvas.matrices import Array
 from viz.drawing import Drawing
 from viz.latex import number, signed
-from viz.theme import SIGNED, WEIGHTS, symmetric_range
+from viz.theme import SIGNED, WEIGHTS, colour_scales, symmetric_range
 
 
 @dataclass(frozen=True)
