@@ -61,7 +61,7 @@ def test_models_of_others_open_their_layers_too(name: str, on_demand) -> None:
 
 
 def test_only_what_layers_read_is_kept(language_model: Checkpoint, on_demand) -> None:
-    text = "A dog runs through the snow. " * 12
+    text = "A dog runs through the snow. " * 6
     whole, found = language_model.trace(text), on_demand(lambda: language_model.trace(text))
     assert found.attentions.nbytes < footprint(whole) / 2
     assert footprint(found) < footprint(whole)
@@ -72,7 +72,7 @@ def test_only_what_layers_read_is_kept(language_model: Checkpoint, on_demand) ->
 
 
 def test_all_heads_are_seen_without_running_a_layer_again(language_model: Checkpoint, monkeypatch) -> None:
-    text = "A dog runs through the snow. " * 12
+    text = "A dog runs through the snow. " * 6
     whole = language_model.trace(text)
     cells = sum(attention.pattern.size for attention in whole.attentions.values())
     monkeypatch.setattr(tracer, "EVERYTHING_BYTES", tracer.KEPT_CELL_BYTES * cells)
@@ -113,10 +113,9 @@ def test_threads_open_layers_of_one_trace(language_model: Checkpoint, on_demand)
         np.testing.assert_array_equal(pattern, whole.attentions[place].pattern)
 
 
-def test_a_saved_file_has_every_layer(language_model: Checkpoint, on_demand, tmp_path) -> None:
-    run = lambda: language_model.trace("A dog runs through the snow.")  # noqa: E731
-    on_demand(run).save(tmp_path / "run.npz")
-    assert_same(Trace.load(tmp_path / "run.npz"), run())
+def test_a_saved_file_has_every_layer(translator, on_demand, tmp_path) -> None:
+    on_demand(lambda: translator.trace(SOURCE, TARGET)).save(tmp_path / "run.npz")
+    assert_same(Trace.load(tmp_path / "run.npz"), translator.trace(SOURCE, TARGET))
 
 
 def test_nothing_is_made_before_it_is_asked_for() -> None:
