@@ -34,8 +34,9 @@ ARM = """
   window.painted = new Promise((resolve, reject) => {
     const limit = setTimeout(() => reject(new Error("nothing was painted")), patience);
     const finish = () => { clearTimeout(limit); observer.disconnect(); resolve(last - from); };
-    // Around a picture Streamlit marks what is stale, and takes the mark away.
-    const frame = (node) => node === root || node.matches("[data-testid=stElementContainer]");
+    // Around a picture Streamlit marks what is stale, and takes the mark away. It also hides a chart until a frame
+    // after it is drawn, which the style sheet undoes.
+    const frame = (node) => node === root || node.matches("[data-testid=stElementContainer], .js-plotly-plot");
     // What a canvas contains is for screen readers: a table writes it a fifth of a second after it has painted.
     const unseen = ({ type, target }) => (type === "childList" ? target : target.parentElement)?.closest?.("canvas");
     const inside = (record) => !(record.type === "attributes" && frame(record.target)) && !unseen(record);

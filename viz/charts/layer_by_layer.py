@@ -105,7 +105,7 @@ def path_chart(
         yaxis2={"range": [-1.08 if turned else -0.25, 1.08], "tickvals": [-1, -0.5, 0, 0.5, 1]},
         yaxis3=axis_ticks([f"{i} {name}" for i, name in enumerate(labels(tokens))])
         | NO_GRID
-        | {"autorange": "reversed"},
+        | {"range": [len(rows) - 0.5, -0.5]},
         legend=legend | {"y": 1, "title": {"text": f"<b>Lengths</b>, token {token}", "font": {"size": 14}}},
         legend2=legend
         | {
