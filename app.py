@@ -3,6 +3,7 @@
 Streamlit runs this file in two ways: as a module when the server starts, and as a script for every visitor.
 """
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
@@ -17,6 +18,7 @@ from streamlit.starlette import App
 from pages.frame.command_line import read_arguments
 from pages.frame.html_page import complete_page, has_started
 from pages.frame.menu import route
+from pages.frame.server_socket import send_small_packets_at_once
 
 
 def main() -> None:
@@ -36,6 +38,7 @@ async def lifespan(_server: App) -> AsyncIterator[None]:
     """When the server starts: load the model and compute the first picture, so that no visitor waits for them."""
     # The menu comes from st.navigation; else Streamlit would take the folder `pages` for its older kind of menu.
     PagesManager.uses_pages_directory = False
+    send_small_packets_at_once(asyncio.get_running_loop())
     Thread(target=_warm_up, name="warm-up", daemon=True).start()
     yield
 

@@ -1,0 +1,25 @@
+"""The socket that the server listens on."""
+
+import asyncio
+import socket
+from contextlib import suppress
+from typing import Any
+
+
+def send_small_packets_at_once(loop: asyncio.AbstractEventLoop) -> None:
+    """Turn Nagle's algorithm off for the sockets that `loop` will listen on, and so for their connections.
+
+    It holds a small packet back until the one before it is acknowledged, which a browser puts off by 40 ms; a page has
+    120 small scripts. asyncio turns it off by itself, but only for sockets that name TCP as their protocol, and
+    Streamlit's names none.
+    """
+    create_server = loop.create_server
+
+    def listen(*arguments: Any, sock: socket.socket | None = None, **options: Any) -> Any:
+        if sock is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return create_server(*arguments, sock=sock, **options)
+
+    # A loop that is not Python's own, uvloop, takes no new method and has no need of this one.
+    with suppress(AttributeError):
+        loop.create_server = listen
