@@ -1,5 +1,6 @@
 """nginx before several processes, as deploy/nginx.conf sets it up."""
 
+import os
 import shutil
 import subprocess
 import time
@@ -29,6 +30,7 @@ def balancing(folder: Path, servers: list[Server]) -> Iterator[int]:
     for shipped, here in (
         ("server app:8501 max_fails=1 fail_timeout=5s;", addresses),
         ("listen 80;", f"listen 127.0.0.1:{port};"),
+        ("/var/cache/nginx/scripts", f"{folder}/scripts"),
         (
             "http {",
             f"http {{ access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; "
@@ -37,7 +39,9 @@ def balancing(folder: Path, servers: list[Server]) -> Iterator[int]:
     ):
         assert text.count(shipped) == 1, f"{CONFIGURATION} has no {shipped!r}"
         text = text.replace(shipped, here)
-    (folder / "nginx.conf").write_text(f"daemon off; pid {folder}/nginx.pid;\n{text}", "utf-8")
+    # Started by root, it would give its work to a user who may not write to the folder.
+    beginning = f"daemon off; pid {folder}/nginx.pid; {'user root;' if os.geteuid() == 0 else ''}"
+    (folder / "nginx.conf").write_text(f"{beginning}\n{text}", "utf-8")
     log = folder / "nginx.log"
     nginx = subprocess.Popen([nginx_program(), "-p", folder, "-e", log, "-c", folder / "nginx.conf"])
     try:

@@ -1,6 +1,8 @@
 """Small versions of `make soak`; that a killed training loses nothing is in tests/model/training/test_train.py."""
 
+import gzip
 import os
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ pytest.importorskip("websockets")
 
 from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.checkpoints.translator import Translator
+from pages.frame.html_page import SCRIPTS
 from tests.soak import classroom, closed, faults, load, proxy, replicas
 from tests.soak.server import Server, serving
 
@@ -54,13 +57,35 @@ def test_a_class_makes_every_kind_of_move_and_meets_no_error(server: Server) -> 
     assert len(set(typed)) == len(typed)
 
 
-def test_behind_nginx_visitors_stay_with_their_process_and_survive_its_end(
-    saved_checkpoints: Path, tmp_path: Path
-) -> None:
+@pytest.fixture
+def nginx() -> None:
+    """Without it the test is skipped, or fails with CI=true."""
     if proxy.nginx_program() is None:
         message = "needs nginx on the path"
         pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+
+
+@pytest.mark.usefixtures("nginx")
+def test_behind_nginx_visitors_stay_with_their_process_and_survive_its_end(
+    saved_checkpoints: Path, tmp_path: Path
+) -> None:
     assert replicas.lose_one(tmp_path, saved_checkpoints, sessions=9) == []
+
+
+@pytest.mark.usefixtures("nginx")
+def test_nginx_sends_scripts_compressed_and_asks_the_app_for_each_once(saved_checkpoints: Path, tmp_path: Path) -> None:
+    with serving(tmp_path / "server.log", saved_checkpoints) as server, proxy.balancing(tmp_path, [server]) as port:
+        address = "static/js/" + next(SCRIPTS.glob("PlotlyChart.*.js")).name
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/{address}") as direct:
+            script = direct.read()
+        compressed = urllib.request.Request(f"http://127.0.0.1:{port}/{address}", headers={"Accept-Encoding": "gzip"})
+        for _ in range(2):
+            with urllib.request.urlopen(compressed) as answer:
+                sent = answer.read()
+            assert gzip.decompress(sent) == script
+            assert len(sent) < len(script) / 2
+            # The second answer comes without the app.
+            server.kill()
 
 
 def test_work_is_dropped_when_the_sessions_close(server: Server) -> None:
