@@ -11,10 +11,12 @@ from pathlib import Path
 
 import streamlit
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 STYLE = Path(__file__).with_name("style.css")
 SCRIPTS = Path(streamlit.__file__).with_name("static") / "static/js"
+MOVED = {"translate": "", "how_it_is_known": "verification"}
+"""addresses of pages that somebody may try or have kept -> the last part of the right one; the home page has none"""
 _UNUSED = (b"accept-encoding", b"if-none-match", b"if-modified-since")
 """request headers that would get a compressed answer, or none"""
 
@@ -28,6 +30,9 @@ async def complete_page(request: Request, answer: Callable[[Request], Awaitable[
     """Starlette middleware: the answer; an HTML page gets the style sheet and, while the server starts, Plotly."""
     if "text/html" not in request.headers.get("accept", ""):
         return await answer(request)
+    if (moved := MOVED.get(request.url.path.rpartition("/")[2])) is not None:
+        # Relative: a proxy may have added to the address.
+        return RedirectResponse(f"./{moved}" + f"?{request.url.query}" * bool(request.url.query))
     request.scope["headers"] = [(name, value) for name, value in request.scope["headers"] if name not in _UNUSED]
     response = await answer(request)
     if not response.headers.get("content-type", "").startswith("text/html"):

@@ -15,8 +15,6 @@ from pages import PAGES
 
 ROOT = Path(__file__).parents[2]
 HOME = next(iter(PAGES.values()))[0]
-OLD_ADDRESSES = {"how_it_is_known": "pages/verification.py"}
-"""URL paths of earlier versions -> the page that they open today"""
 
 
 def route() -> "st.Page":
@@ -46,23 +44,17 @@ def route() -> "st.Page":
 @cache
 def _sections() -> dict[str, list["st.Page"]]:
     """The pages of each section; for each of them Streamlit looks for its file."""
-    sections = {
+    return {
         section: [st.Page(ROOT / page.path, title=page.title, icon=page.icon, default=page is HOME) for page in pages]
         for section, pages in PAGES.items()
     }
-    titles = {page.path: page.title for pages in PAGES.values() for page in pages}
-    hidden = [
-        st.Page(ROOT / path, title=titles[path], url_path=address, visibility="hidden")
-        for address, path in OLD_ADDRESSES.items()
-    ]
-    return sections | {"": hidden}
 
 
 @cache
 def pages_by_path() -> Mapping[str, "st.Page"]:
     """Path of a page's file -> its entry in the menu; a link to that is found without looking for the file."""
     paths = (page.path for pages in PAGES.values() for page in pages)
-    return MappingProxyType(dict(zip(paths, chain(*_sections().values()), strict=False)))
+    return MappingProxyType(dict(zip(paths, chain(*_sections().values()), strict=True)))
 
 
 def runs_as_page() -> bool:

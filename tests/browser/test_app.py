@@ -14,8 +14,8 @@ from tests.browser.conftest import Visitor, wait_for_query
 ALL_PAGES = [
     page for pages in PAGES.values() for page in pages if not any("language model" in need for need in page.needs)
 ]
-SAME = (("", "Translate"), ("how_it_is_known", "Verification"), ("verification", "Verification"))
-"""(path, title): two that are visited first, and another address of the second"""
+SAME = (("translate", "Translate"), ("how_it_is_known", "Verification"), ("verification", "Verification"))
+"""(path, title): two that are visited first, by other addresses than their own, and the own address of the second"""
 CHOICES = {
     "source": "A dog & a cat.",
     "target": "Greedy",

@@ -39,3 +39,13 @@ def test_a_page_has_the_style_sheet_and_of_a_starting_server_plotly_and_other_an
         assert (SCRIPTS / name).stat().st_size > 1_000_000, "Plotly"
     assert client.get("/text", headers={"accept": "text/html"}).text == PAGE
     assert client.get("/").text == PAGE, "asked for by no browser"
+
+
+@pytest.mark.parametrize(("tried", "right"), [("translate", ""), ("how_it_is_known", "verification")])
+def test_another_address_of_a_page_leads_to_its_own_and_keeps_what_it_asks_for(tried: str, right: str) -> None:
+    routes = [Route("/{path:path}", lambda request: HTMLResponse(f"<body>{request.url}</body>"))]
+    client = TestClient(Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=complete_page)]))
+    for folder in ("/", "/folder/"):
+        found = client.get(f"{folder}{tried}?source=A%20dog&head=1", headers={"accept": "text/html"})
+        assert found.url.path == f"{folder}{right}"
+        assert dict(found.url.params) == {"source": "A dog", "head": "1"}
