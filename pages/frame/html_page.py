@@ -27,12 +27,16 @@ def has_started() -> bool:
 
 
 async def complete_page(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
-    """Starlette middleware: the answer; an HTML page gets the style sheet and, while the server starts, Plotly."""
+    """Starlette middleware: the answer; an HTML page gets the style sheet and, while the server starts, Plotly.
+
+    Other addresses of a page lead to its own.
+    """
     if "text/html" not in request.headers.get("accept", ""):
         return await answer(request)
     if (moved := MOVED.get(request.url.path.rpartition("/")[2])) is not None:
         # Relative: a proxy may have added to the address.
-        return RedirectResponse(f"./{moved}" + f"?{request.url.query}" * bool(request.url.query))
+        query = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(f"./{moved}{query}")
     request.scope["headers"] = [(name, value) for name, value in request.scope["headers"] if name not in _UNUSED]
     response = await answer(request)
     if not response.headers.get("content-type", "").startswith("text/html"):
