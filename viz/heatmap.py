@@ -194,7 +194,7 @@ def vector_strips(
         yaxis=NO_GRID
         | {
             "tickvals": names,
-            "ticktext": ["<br>".join(textwrap.wrap(name, 13)) for name in names],
+            "ticktext": ["<br>".join(textwrap.wrap(name, 15)) for name in names],
             "autorange": "reversed",
         },
         shapes=[] if dimension is None else [frame((dimension, dimension), (0, len(names) - 1), GUIDE)],

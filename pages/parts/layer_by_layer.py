@@ -203,7 +203,7 @@ def _vectors(sublayer: SubLayer, position: int) -> dict[str, Array]:
         return {**first, f"{norm}(sub-layer)": out, f"x + {norm}(…)": added}
     if sublayer.norm_first:
         return {"x, input": x, f"{norm}(x)": normed, "sub-layer": out, "x + sub-layer": added}
-    return {"x, input": x, f"{sublayer.name}(x)": out, "their sum s": added, f"{norm}(s), output": normed}
+    return {"x, input": x, f"{sublayer.name}(x)": out, "their sum s": added, f"{norm}(s)": normed}
 
 
 def show_similarity(view: View, shown: Shown) -> None:
