@@ -118,6 +118,6 @@ def checkpoint_folder(saved_checkpoints: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def pytest_collection_finish() -> None:
-    """What importing left behind stays: the garbage collector need not look through it again and again, nor often."""
+    """The garbage collector leaves alone what imports have created, and runs less often."""
     gc.freeze()
     gc.set_threshold(50_000)

@@ -27,8 +27,8 @@ NO_GRID = {"showgrid": False, "zeroline": False}
 TITLE_LEFT = {"x": 0, "xanchor": "left", "font": {"size": 14}}
 """Style of panel titles that start at the figure's left edge."""
 INVISIBLE = {"mode": "text", "marker": {"maxdisplayed": 1}, "showlegend": False}
-"""Properties of points laid over the cells of a heat map: Plotly reports clicks on points only. `maxdisplayed` keeps it
-from making an element of the page for each of them."""
+"""Properties of points laid over the cells of a heat map: Plotly reports clicks on points only. `maxdisplayed` keeps
+it from adding an SVG element for each of them."""
 
 
 class StableFigure(go.Figure):

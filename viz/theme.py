@@ -35,7 +35,7 @@ _AXIS = {
     "zerolinecolor": FAINT,
     "automargin": True,
     "ticklabelposition": "outside",
-    # Hiding a label that leaves the figure takes measuring each one; the margins have room for them.
+    # To hide labels that overflow the figure, Plotly would measure each of them; the margins leave room for them.
     "ticklabeloverflow": "allow",
 }
 _TITLE = {"size": 14, "color": GREY}

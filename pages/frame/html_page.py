@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 STYLE = Path(__file__).with_name("style.css")
 SCRIPTS = Path(streamlit.__file__).with_name("static") / "static/js"
 MOVED = {"translate": "", "how_it_is_known": "verification"}
-"""addresses of pages that somebody may try or have kept -> the last part of the right one; the home page has none"""
+"""addresses that a reader may guess, or know from earlier versions -> today's, below the root"""
 _UNUSED = (b"accept-encoding", b"if-none-match", b"if-modified-since")
 """request headers that would get a compressed answer, or none"""
 
@@ -29,12 +29,12 @@ def has_started() -> bool:
 async def complete_page(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
     """Starlette middleware: the answer; an HTML page gets the style sheet and, while the server starts, Plotly.
 
-    Other addresses of a page lead to its own.
+    The addresses in MOVED redirect to today's.
     """
     if "text/html" not in request.headers.get("accept", ""):
         return await answer(request)
     if (moved := MOVED.get(request.url.path.rpartition("/")[2])) is not None:
-        # Relative: a proxy may have added to the address.
+        # Relative, because behind a proxy the app may stand below another path.
         query = f"?{request.url.query}" if request.url.query else ""
         return RedirectResponse(f"./{moved}{query}")
     request.scope["headers"] = [(name, value) for name, value in request.scope["headers"] if name not in _UNUSED]

@@ -9,9 +9,9 @@ from typing import Any
 def send_small_packets_at_once(loop: asyncio.AbstractEventLoop) -> None:
     """Turn Nagle's algorithm off for the sockets that `loop` will listen on, and so for their connections.
 
-    It holds a small packet back until the one before it is acknowledged, which a browser puts off by 40 ms; a page has
-    120 small scripts. asyncio turns it off by itself, but only for sockets that name TCP as their protocol, and
-    Streamlit's names none.
+    It holds a small packet back until the previous one is acknowledged, which the browser's side delays by 40 ms; a
+    first visit loads 120 small files. asyncio turns it off by itself, but only for sockets that name TCP as their
+    protocol, and Streamlit's names none.
     """
     create_server = loop.create_server
 
@@ -20,6 +20,6 @@ def send_small_packets_at_once(loop: asyncio.AbstractEventLoop) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return create_server(*arguments, sock=sock, **options)
 
-    # A loop that is not Python's own, uvloop, takes no new method and has no need of this one.
+    # The event loop of another library, such as uvloop, may refuse the new method: it then stays as it is.
     with suppress(AttributeError):
         loop.create_server = listen

@@ -22,7 +22,7 @@ def data(tmp_path):
     return path
 
 
-def test_translate_writes_join_lines_for_each_line(monkeypatch, capsys):
+def test_translate_writes_one_line_for_each_line(monkeypatch, capsys):
     lines = ["Two dogs.", "", "The cat sat on the mat."]
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines) + "\n"))
     translate.main(["--checkpoint", DEFAULT_CHECKPOINT, "--beam-size", "2", "--device", "cpu"])
