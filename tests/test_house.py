@@ -73,6 +73,22 @@ def test_the_import_contracts_of_pyproject_hold(monkeypatch: pytest.MonkeyPatch)
     assert cli.lint_imports(no_cache=True) == 0
 
 
+def test_nothing_imports_a_page() -> None:
+    """A page is a script that Streamlit runs: import-linter would need the name of each in its contract."""
+    scripts = {f"pages.{path.stem}" for path in PAGES}
+
+    def pages_imported(source: str) -> set[str]:
+        nodes = list(ast.walk(ast.parse(source)))
+        names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom):
+                names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+        return scripts & names
+
+    assert pages_imported("from pages import masks") == pages_imported("import pages.masks") == {"pages.masks"}
+    assert violations([*LIBRARY, *PAGES, ROOT / "app.py"], pages_imported) == {}
+
+
 def test_the_app_imports_pages_and_streamlit_with_its_server_only() -> None:
     packages = packages_imported((ROOT / "app.py").read_text("utf-8"))
     # Starlette is the server inside Streamlit; middleware can be added to it there alone.

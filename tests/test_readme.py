@@ -42,6 +42,7 @@ def test_the_recipe_for_a_view_works_as_printed(tmp_path: Path, saved_checkpoint
     assert section
     pages.write_text(before[: section.end()] + line + before[section.end() :], encoding="utf-8")
 
+    check_rules(tmp_path, [*blocks, "pages/__init__.py"])
     environment = {"ATTENTION_EXPLORER_CHECKPOINTS": str(saved_checkpoints), "PATH": "", "OMP_NUM_THREADS": "1"}
     run = subprocess.run(
         [sys.executable, "-c", OPEN], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
@@ -52,6 +53,17 @@ def test_the_recipe_for_a_view_works_as_printed(tmp_path: Path, saved_checkpoint
     assert any("Largest weights" in card for card in shown["cards"]), "the home page has no card for the new page"
     assert shown["bars"][0].startswith("0 ")
     assert "A bar near 1 attends to a single key." in shown["words"]
+
+
+def check_rules(folder: Path, files: list[str]) -> None:
+    """What `make lint` holds, for these files."""
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    scripts = Path(sys.executable).parent
+    for rule in (["ruff", "format", "--check", *files], ["ruff", "check", *files], ["lint-imports", "--no-cache"]):
+        run = subprocess.run(
+            [scripts / rule[0], *rule[1:]], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert run.returncode == 0, run.stdout + run.stderr
 
 
 def test_the_map_names_what_is_there() -> None:
@@ -73,7 +85,3 @@ def test_every_relative_link_leads_somewhere() -> None:
     for document in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text("utf-8")):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
-
-
-def test_the_readme_is_read_in_minutes() -> None:
-    assert len(README.splitlines()) <= 200

@@ -48,6 +48,11 @@ Element.prototype.animate = function (...args) {
 """Animations end as they begin: an expander takes half a second to open, and its buttons move away below a click."""
 
 
+UP_TO_DATE = """() => new Promise((done) =>
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"""
+"""Two frames later React has handed on what an act changed, and a run that it asks for has been asked for."""
+
+
 SLOW = ("test_every_page", "test_app", "test_step_by_step")
 """Files that take longest: they start first, so that two workers end together."""
 
@@ -140,6 +145,8 @@ class Visitor:
             "console": self._on_console,
             "websocket": self._on_websocket,
         }
+        self.runs = 0
+        """How often the page has begun to run."""
         self._asks = False
         for event, note in self._listeners.items():
             page.on(event, note)
@@ -161,8 +168,9 @@ class Visitor:
             self._asks = True
 
     def _on_received(self, frame: bytes | str) -> None:
-        if self._asks and isinstance(frame, bytes) and ForwardMsg.FromString(frame).HasField("new_session"):
+        if isinstance(frame, bytes) and ForwardMsg.FromString(frame).HasField("new_session"):
             self._asks = False
+            self.runs += 1
 
     def visit(self, address: str) -> None:
         self.page.goto(address)
@@ -178,17 +186,40 @@ class Visitor:
             error.add_note(f"{self.page.url} shows:\n{self.picture()[-3000:]}")
             raise
 
+    @contextmanager
+    def rerun(self) -> Iterator[None]:
+        """Around an act that makes the page run: afterwards a run that began after the act has ended."""
+        self.settle()
+        before = self.runs
+        yield
+        self._wait(lambda: self.runs > before, "the page did not run")
+        self.settle()
+
+    def _wait(self, condition: Callable[[], bool], otherwise: str) -> None:
+        """Until messages of the browser make the condition true: they are read while Playwright waits."""
+        deadline = time.monotonic() + PATIENCE / 1000
+        while not condition():
+            assert time.monotonic() < deadline, otherwise
+            self.page.wait_for_timeout(10)
+
     def _wait_until_drawn(self) -> None:
         self.page.wait_for_selector("text=/The picture is the model|Nothing to show yet/")
-        deadline = time.monotonic() + PATIENCE / 1000
-        while self._asks and time.monotonic() < deadline:
-            self.page.wait_for_timeout(10)
-        self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
-        self.page.wait_for_function("!document.querySelector('[data-stale=true], [data-testid=stSkeleton]')")
-        # A temperature chosen by key is sent half a second later; until its run is here, the map is drawn again.
-        self.page.locator(".temperature.again").wait_for(state="detached")
-        # Plotly puts its element into the page first, and the numbers into the element later.
-        self.page.wait_for_function("[...document.querySelectorAll('.js-plotly-plot')].every(plot => plot.calcdata)")
+        # What a run sends may make the page ask for the next one.
+        settled = False
+        while not settled:
+            before = self.runs
+            self.page.evaluate(UP_TO_DATE)
+            self._wait(lambda: not self._asks, "the server did not begin the run that the page asked for")
+            self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+            self.page.wait_for_function("!document.querySelector('[data-stale=true], [data-testid=stSkeleton]')")
+            # A temperature chosen by key is sent half a second later; until its run is here, the map is drawn again.
+            self.page.locator(".temperature.again").wait_for(state="detached")
+            # Plotly puts its element into the page first, and the numbers into the element later.
+            self.page.wait_for_function(
+                "[...document.querySelectorAll('.js-plotly-plot')].every(plot => plot.calcdata)"
+            )
+            self.page.evaluate(UP_TO_DATE)
+            settled = self.runs == before and not self._asks
 
     def picture(self) -> str:
         """The accessibility tree of the page: its texts and the values of its widgets."""

@@ -69,9 +69,7 @@ def choose_another_place(visitor: Visitor) -> None:
         option = group.get_by_role("radio", name="2" if name == "Head" else "0", exact=True)
         if option.is_enabled():
             option.click()
-            visitor.settle()
-            # The page may take back in another run what it was told.
-            visitor.page.wait_for_timeout(50)
+            # The page may take back in another run what it was told: `settle` waits for that one, too.
             visitor.settle()
             assert option.is_checked(), name
             assert query(visitor).get(name.lower(), "0") == option.inner_text()

@@ -52,7 +52,6 @@ def test_from_a_head_to_its_steps_and_to_the_model_without_it_and_back(server: s
     next_step = visitor.page.get_by_role("button", name="Next").element_handle()
     visitor.page.evaluate("button => { button.click(); setTimeout(() => history.back(), 20); }", next_step)
     arrive(visitor, "Heads and layers")
-    visitor.page.wait_for_timeout(500)
     wait_for_query(visitor, CHOSEN)
     assert visitor.page.evaluate("history.length") == entries
 
@@ -79,7 +78,6 @@ def test_on_the_way_to_another_page_the_address_stays_and_a_sentence_that_is_bei
     visitor.page.get_by_role("textbox", name="Source sentence").fill("A cat sleeps.")
     follow(visitor, "Mask or unmask single cells and rerun the model", "What if")
     wait_for_query(visitor, {"source": "A cat sleeps.", "layer": "1"})
-    visitor.page.wait_for_timeout(1000)
     assert visitor.page.url.split("?")[0] == f"{server}/what_if"
     visitor.page.go_back()
     arrive(visitor, "Masks")

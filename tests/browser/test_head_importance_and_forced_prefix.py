@@ -29,7 +29,8 @@ def click_in(visitor: Visitor, plot: str, x: float, y: float) -> None:
 
 def test_a_click_on_a_cell_of_the_map_chooses_its_head(server: str, visitor: Visitor, translator: Translator) -> None:
     visit(server, visitor, part="Which heads matter", kind="Cross-attention")
-    visitor.page.get_by_role("button", name="Switch off each of 8 heads").click()
+    with visitor.rerun():
+        visitor.page.get_by_role("button", name="Switch off each of 8 heads").click()
     plot = visitor.page.locator(".st-key-which-maps-figure .js-plotly-plot")
     drawn = plot.evaluate("plot => Array.from(plot._fullData[0].z, row => Array.from(row))")
     trace = translator.trace(SOURCE, TEXT)
@@ -64,8 +65,8 @@ def test_an_alternative_is_forced_by_a_click_and_a_typed_word_after_it(
     assert visitor.page.get_by_role("list", name="Forced").get_by_role("listitem").count() == 3
     word = visitor.page.get_by_role("combobox", name="Replace it by")
     word.fill("Rüssel")
-    word.press("Enter")
-    visitor.settle()
+    with visitor.rerun():
+        word.press("Enter")
     visitor.page.get_by_role("button", name="Force", exact=True).click()
     typed = "-".join(map(str, translator.tokenizer.encode("Rüssel")))
     visitor.page.wait_for_url(re.compile(f"prefix={wanted}-{typed}"))

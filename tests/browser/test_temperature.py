@@ -13,15 +13,6 @@ from tests.browser.conftest import Visitor
 
 SOURCE = "a dog and a cat"
 LABEL = "Temperature τ, redrawn in the browser"
-COUNT_RUNS = """app => {
-  window.runs = 0;
-  const running = () => app.dataset.testScriptState === "running";
-  let before = running();
-  new MutationObserver(() => {
-    window.runs += !before && running();
-    before = running();
-  }).observe(app, { attributes: true, attributeFilter: ["data-test-script-state"] });
-}"""
 
 
 def page(server: str, **query: str) -> str:
@@ -54,7 +45,7 @@ def test_dragging_draws_again_without_a_run_and_letting_go_or_pausing_after_a_ke
     attention = trace.attention("encoder_self", 0)
     assert drawn(visitor) == pytest.approx(attention.pattern[0].ravel(), abs=1e-6)
     slider, before = visitor.page.get_by_label(LABEL), pixels(visitor)
-    visitor.page.get_by_test_id("stApp").evaluate(COUNT_RUNS)
+    runs = visitor.runs
     box = slider.bounding_box()
     visitor.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     visitor.page.mouse.down()
@@ -72,7 +63,7 @@ def test_dragging_draws_again_without_a_run_and_letting_go_or_pausing_after_a_ke
     visitor.page.mouse.up()
     badge(visitor, "rerun")
     visitor.settle()
-    assert visitor.page.evaluate("window.runs") == 1
+    assert visitor.runs == runs + 1
     ran = float(asked_tau(visitor))
     change = AttentionTemperature(ran, kind="encoder_self", layer=0, head=0)
     hot = translator.trace(SOURCE, beam_size=1, interventions=(change,)).attention("encoder_self", 0)
