@@ -2,7 +2,8 @@
 # make test    runs every test; ARGS="tests/viz -k heads" make test: some of them
 # make lint    formatter, linter and import rules; make format applies the first two
 # make bench   measures speed and writes docs/speed.md; ARGS="--only views,peers" make bench: some parts
-#              (speed, views, pages, processor, peers, recording, growth, coldstart); DATA=pairs.tsv, CHECKPOINT=name
+#              (speed, views, pages, processor, peers, recording, growth, long, coldstart); DATA=pairs.tsv,
+#              CHECKPOINT=name
 # make soak    fifty people at once, people who leave, killed servers and trainings, hostile text, a full disk;
 #              ARGS="load --minutes 1" make soak: one part, shorter; ARGS="class" make soak: thirty who think between moves
 # Each makes .venv by itself and installs the pinned requirements into it when they have changed.

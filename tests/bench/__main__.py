@@ -25,21 +25,23 @@ class Part:
 PARTS = {
     "views": Part(
         "From a slider's move to the painted picture",
-        "Beside a rerun of Streamlit that draws nothing, all heads beside a component that gets as many bytes; two "
-        "animation frames (33 ms) are included. Every move brings new data, at a random moment of a frame; the "
-        "temperature is dragged with the pointer.",
+        "Beside a rerun of Streamlit that draws nothing, all heads beside a component that gets as many bytes, that "
+        "rerun beside plain Streamlit without torch; two animation frames (33 ms) are included. Every move brings new "
+        "data, at a random moment of a frame; the temperature is dragged with the pointer.",
         views.views,
     ),
     "pages": Part(
         "Whole pages",
-        "From a move of the temperature, whose run is cached, to the page's last change, the proof strip included.",
+        "From a move of the temperature, whose run is cached, to the page's last change, the proof strip included. In "
+        "turns with a rerun that draws nothing, in a window of its own.",
         whole_pages.pages,
     ),
     "processor": Part(
         "Where the processor's time goes",
         "The server's processor time, of one visitor without a browser. A new sentence is searched, traced and proved; "
         "for another head and another page all runs are cached. Streamlit is the rest, its commands and sending "
-        "included.",
+        "included. In turns with Hugging Face's generate, which only translates the same sentence (the same weights, "
+        "four beams, one thread), and with a rerun of a page of plain Streamlit that has one chart.",
         processor.processor,
     ),
     "peers": Part(
@@ -60,13 +62,14 @@ PARTS = {
     "long": Part(
         "Long text",
         "One run of everyday-lm, all of its heads in one picture, and one head that is dragged and zoomed. BertViz and "
-        "attnview get the weights of a trace.",
+        "attnview get the weights of a trace. A bare repaint copies as many pixels to the same canvas.",
         long_text.long_text,
     ),
     "coldstart": Part(
         "From the start of the server, or from a link, to the first picture",
         "A new browser window each time, whose cache is empty: it reads Streamlit's and Plotly's scripts for the first "
-        "time, which is most of what a visit to a running server takes.",
+        "time, which is most of what a visit to a running server takes. A new server is held against the two "
+        "parts that it cannot do without: importing torch, and plain Streamlit from its start to its first chart.",
         coldstart.coldstart,
     ),
 }

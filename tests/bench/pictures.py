@@ -5,7 +5,6 @@ with every move: runs of the model at several attention temperatures take turns,
 pictures, so each comes over the wire. Everything is drawn by what the pages call.
 """
 
-import time
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -23,6 +22,7 @@ from pages.parts import heads_and_layers, temperature
 from pages.parts.attention_step_by_step import draw_matrices
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
+from tests.bench.empty import draw_nothing, redraw
 from tests.bench.sentences import text_of
 from viz.canvas.lines import lines
 from viz.canvas.mosaic import mosaic
@@ -52,18 +52,11 @@ def main() -> None:
     view = st.query_params["view"]
     if view != "nothing":  # Streamlit as it comes
         st.html(STYLE)
-    st.fragment(redraw)(view, views)
-
-
-def redraw(name: str, views: list[View]) -> None:
-    moved = st.slider("Move", 0, 10_000, key="move")
-    with st.container(key="picture"):
-        PICTURES[name](views[moved % len(views)], moved)
-    st.text(f"{time.process_time()} s after {moved} moves")
+    st.fragment(redraw)(lambda moved: PICTURES[view](views[moved % len(views)], moved))
 
 
 def _nothing(_view: View, moved: int) -> None:
-    st.text(f"moved {moved}")
+    draw_nothing(moved)
 
 
 def _mosaic(view: View, _moved: int) -> None:

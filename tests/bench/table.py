@@ -3,10 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+UNITS = ("×", "MB", "")
+"""of ratios and budgets: times something else, megabytes, an exponent. A time is none of them: it is another on each
+machine, and a budget of milliseconds would be missed on a slow one although nothing has become worse."""
+
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that was measured."""
+    """One thing that was measured.
+
+    Raises:
+        ValueError: `unit` is none of UNITS, or there is nothing `beside` which it is so many times as much.
+    """
 
     what: str
     value: str
@@ -21,6 +29,12 @@ class Row:
     """whether the ratio has to be at least the budget, not at most"""
     unit: str = "×"
     """of ratio and budget"""
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise ValueError(f"a ratio in {self.unit!r}: state a time beside another one of the same run")
+        if self.ratio is not None and self.unit == "×" and not self.beside:
+            raise ValueError(f"{self.what}: {self.ratio:g} times what?")
 
     @property
     def verdict(self) -> str:

@@ -20,12 +20,25 @@ from viz.drawing import Drawing
     ("ratio", "least", "verdict"), [(1.3, False, "OK"), (1.31, False, "MISSED"), (1.3, True, "OK")]
 )
 def test_a_budget_is_kept_up_to_and_with_its_limit(ratio: float, least: bool, verdict: str) -> None:
-    assert Row("a picture", "1 ms", ratio=ratio, budget=1.3, least=least).verdict == verdict
+    assert Row("a picture", "1 ms", "another 1 ms", ratio, 1.3, least=least).verdict == verdict
 
 
 def test_too_small_a_lead_is_missed_and_what_has_no_budget_has_no_verdict() -> None:
-    assert Row("a picture", "1 ms", ratio=1.2, budget=1.3, least=True).verdict == "MISSED"
-    assert Row("a picture", "1 ms", ratio=9.9).verdict == ""
+    assert Row("a picture", "1 ms", "another 1 ms", 1.2, 1.3, least=True).verdict == "MISSED"
+    assert Row("a picture", "9 ms", "another 1 ms", 9.9).verdict == ""
+
+
+@pytest.mark.parametrize("unit", ["ms", "s", "min", "sentences/s"])
+def test_a_budget_in_a_unit_of_time_is_refused_because_it_would_depend_on_the_machine(unit: str) -> None:
+    with pytest.raises(ValueError, match=unit):
+        Row("a picture", "1 ms", "another 1 ms", 1.0, 50, unit=unit)
+
+
+def test_a_ratio_has_to_say_beside_what_unless_it_counts_bytes_or_is_an_exponent() -> None:
+    with pytest.raises(ValueError, match="times what"):
+        Row("a picture", "1 ms", ratio=1.0, budget=50)
+    assert Row("memory", "", ratio=1.0, budget=50, unit="MB").verdict == "OK"
+    assert Row("growth", "", ratio=3.0, budget=2.0, unit="").verdict == "MISSED"
 
 
 def test_both_tables_hold_every_row_under_the_headings() -> None:

@@ -49,8 +49,9 @@ FRAME = 1 / 60
 """seconds between two frames of the screen"""
 GOLDEN = 0.618
 """multiples of it, without their whole parts, fill the stretch from 0 to 1 evenly, however many there are"""
-SERVER_TIME = 10
-"""Milliseconds that the server may take for a rerun that draws nothing"""
+OF_PLAIN_STREAMLIT = 1.5
+"""times the processor time of a rerun of plain Streamlit without torch that a rerun that draws nothing may take on a
+server with a model and its runs in memory"""
 
 
 @dataclass
@@ -81,10 +82,11 @@ class Watched:
 
 def views(checkpoint: str, sizes: Sequence[int] = TOKENS, rounds: int = ROUNDS) -> Iterator[Row]:
     """A row for the empty rerun and one for each picture and number of tokens, everyone's turn in each round."""
-    with served(Path(__file__).with_name("pictures.py")) as address, chromium() as browser:
+    scripts = [Path(__file__).with_name(name) for name in ("pictures.py", "empty.py")]
+    with served(scripts[0]) as address, served(scripts[1]) as plain, chromium() as browser:
         opened = partial(watched, browser, f"{address}/?checkpoint={checkpoint}")
         empty = opened("nothing", sizes[0])
-        yield server_time(empty.page)
+        yield _server_row(empty.page, watched(browser, f"{plain}/?", "nothing", sizes[0]).page)
         for tokens in sizes:
             windows = {name: opened(name, tokens) for name in PICTURES}
             yield from _rows(tokens, measured({"nothing": empty} | windows, rounds))
@@ -150,15 +152,22 @@ def _rows(tokens: int, times: dict[str, list[float]]) -> Iterator[Row]:
         )
 
 
-def server_time(page: "Page", moves: int = 20) -> Row:
-    """Processor time of the whole server for a rerun that draws nothing, which the page itself says."""
-    said = page.get_by_text("s after ")
-    spent = []
+def _server_row(empty: "Page", plain: "Page") -> Row:
+    ours, theirs = (statistics.median(taken) for taken in server_times([empty, plain]))
+    return Row("empty rerun, server", f"{ours:.1f} ms", f"plain {theirs:.1f} ms", ours / theirs, OF_PLAIN_STREAMLIT)
+
+
+def server_times(pages: Sequence["Page"], moves: int = 20) -> list[list[float]]:
+    """Milliseconds of processor time of each page's whole server for a rerun that draws nothing, taking turns.
+
+    The pages say themselves what their servers have spent so far.
+    """
+    spent: list[list[float]] = [[] for _ in pages]
     for number in range(moves):
-        page.keyboard.press("ArrowRight")
-        page.get_by_text(re.compile(f"s after {number + 1} moves")).wait_for()
-        spent.append(float(said.inner_text().split()[0]))
+        for page, so_far in zip(pages, spent, strict=True):
+            page.bring_to_front()
+            page.keyboard.press("ArrowRight")
+            page.get_by_text(re.compile(f"s after {number + 1} moves")).wait_for()
+            so_far.append(float(page.get_by_text("s after ").inner_text().split()[0]))
     # The garbage of a rerun is collected after the page has said it, and so counted with the next one.
-    each = [1000 * (after - before) for before, after in pairwise(spent)]
-    median = statistics.median(each)
-    return Row("empty rerun, server", f"{median:.1f} ms", "", median, SERVER_TIME, unit="ms")
+    return [[1000 * (after - before) for before, after in pairwise(so_far)] for so_far in spent]

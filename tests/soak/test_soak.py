@@ -14,7 +14,9 @@ pytest.importorskip("websockets")
 from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.checkpoints.translator import Translator
 from pages.frame.html_page import SCRIPTS
+from tests.bench.coldstart import ONE_CHART
 from tests.soak import classroom, closed, faults, load, proxy, replicas
+from tests.soak.client import Session
 from tests.soak.server import Server, serving
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to look at the server")
@@ -55,6 +57,15 @@ def test_a_class_makes_every_kind_of_move_and_meets_no_error(server: Server) -> 
     assert tally.errors == []
     typed = [classroom.write_sentence(number, count) for number in range(30) for count in range(30)]
     assert len(set(typed)) == len(typed)
+
+
+def test_a_server_of_another_page_sends_it_whole_at_every_rerun(tmp_path: Path) -> None:
+    with serving(tmp_path / "log.txt", script=ONE_CHART) as plain:
+        session = Session(plain.port)
+        for _ in range(2):
+            session.open()
+            assert [element.WhichOneof("type") for element in session.elements.values()].count("plotly_chart") == 1
+        session.close()
 
 
 @pytest.fixture
