@@ -1,10 +1,16 @@
 """The pages of the app. A page is one file here and one entry in PAGES; menu, cards and tests follow from it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from model.needs import Need
+
+if TYPE_CHECKING:
+    from pages.views import View
 
 
 @dataclass(frozen=True)
@@ -20,10 +26,28 @@ class Page:
     """what one does and sees there, for the card"""
     look_for: str
     """one sentence under the title: where to look first"""
-    needs: tuple[str, ...] = ()
-    """what the opened model must have, in the words of `Translator.features`"""
+    needs: tuple[Need, ...] = ()
+    """what the opened model must have"""
     ignores: tuple[str, ...] = ()
     """keys of the sidebar's controls that change nothing on the page"""
+    views_module: str = ""
+    """the module of its views, if it has any"""
+    tabs_key: str = "part"
+    """of its open tab in the link"""
+
+    @property
+    def name(self) -> str:
+        """With which the keys of its pictures, and the names of its files, begin."""
+        return Path(self.path).stem
+
+    @property
+    def views(self) -> Sequence["View"]:
+        """Its views, imported now: importing them loads the model's code."""
+        if not self.views_module:
+            return ()
+        from pages.views import views_of
+
+        return views_of(self.views_module)
 
 
 @cache
@@ -32,7 +56,7 @@ def page_of(file: str) -> Page:
     return next(page for pages in PAGES.values() for page in pages if page.path.endswith(f"/{Path(file).name}"))
 
 
-def first_page_for(features: Collection[str]) -> Page | None:
+def first_page_for(features: Collection[Need]) -> Page | None:
     """The first page of which a model with these features lacks nothing."""
     pages = (page for section in PAGES.values() for page in section)
     return next((page for page in pages if set(page.needs) <= set(features)), None)
@@ -49,7 +73,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Type a sentence in the sidebar. A Transformer translates it: at the start a small one, the "
                 "model of “Attention Is All You Need”, from English to German. Every number below is read from that "
                 "run.",
-                needs=("cross-attention",),
+                needs=(Need.CROSS_ATTENTION,),
                 ignores=("kind", "layer", "head"),
             ),
             Page(
@@ -60,7 +84,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "token.",
                 look_for="A language model predicts the next token from those before it, and writes by doing so again "
                 "and again. Below: how probable each token was, yours and its own, and what else it considered.",
-                needs=("a language model",),
+                needs=(Need.LANGUAGE_MODEL,),
             ),
             Page(
                 path="pages/fill_in.py",
@@ -70,7 +94,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "it looked.",
                 look_for="Click a word to hide it. The model reads what stands before and after it, and gives each "
                 "token of its vocabulary a probability for this place.",
-                needs=("a masked language model", "probabilities of tokens, from an output that could be read"),
+                needs=(Need.MASKED_MODEL, Need.LOGITS),
             ),
             Page(
                 path="pages/attention_step_by_step.py",
@@ -79,8 +103,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 summary="Follow one head from queries and keys to its output, down to each multiplication and sum.",
                 look_for="Step through the seven stages of one head: each matrix is computed from the previous one.",
                 needs=(
-                    "rows of attention weights that sum to 1",
-                    "heads whose matrices could all be found",
+                    Need.FULL_ROWS,
+                    Need.MATRICES,
                 ),
             ),
             Page(
@@ -91,7 +115,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Each small square is one head. A diagonal stripe means that every token attends to a "
                 "neighbour; a bright column means that all tokens attend to the same one. Click a square to open "
                 "it.",
-                needs=("heads whose matrices could all be found",),
+                needs=(Need.MATRICES,),
             ),
         ),
         "Learn": (
@@ -124,9 +148,9 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Press Play, or step with the arrow keys: the token goes through every box, and the lines are "
                 "as thick as the vectors that they carry.",
                 needs=(
-                    "rows of attention weights that sum to 1",
-                    "a residual stream that could be read in every layer",
-                    "probabilities of tokens, from an output that could be read",
+                    Need.FULL_ROWS,
+                    Need.STREAM,
+                    Need.LOGITS,
                 ),
                 ignores=("kind", "layer", "head"),
             ),
@@ -149,6 +173,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/masks.py",
+                views_module="pages.views.masks",
                 title="Masks",
                 icon=":material/visibility_off:",
                 summary="What a token may not attend to, why masking comes before the softmax, and what leaks "
@@ -156,8 +181,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="In decoder self-attention the upper half of the matrix is masked, and each row's weights sum "
                 "to 1 over the remaining cells. An encoder hides nothing but padding.",
                 needs=(
-                    "rows of attention weights that sum to 1",
-                    "probabilities of tokens, from an output that could be read",
+                    Need.FULL_ROWS,
+                    Need.LOGITS,
                 ),
             ),
             Page(
@@ -167,16 +192,17 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 summary="Encoder-decoder, encoder-only, decoder-only: the same attention, masked in three ways.",
                 look_for="All attention of the translator in one matrix, the source's tokens first. Look at what is "
                 "missing: no source token attends to the target.",
-                needs=("a decoder", "cross-attention"),
+                needs=(Need.DECODER, Need.CROSS_ATTENTION),
                 ignores=("kind",),
             ),
             Page(
                 path="pages/temperature.py",
+                views_module="pages.views.temperature",
                 title="Temperature",
                 icon=":material/thermostat:",
                 summary="Make attention sharper or flatter, live, and see why the paper divides the scores by √d_k.",
                 look_for="Lower τ and each row concentrates on one key; raise it and the row spreads over all keys.",
-                needs=("rows of attention weights that sum to 1",),
+                needs=(Need.FULL_ROWS,),
             ),
             Page(
                 path="pages/layer_by_layer.py",
@@ -186,7 +212,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "does, what it predicts.",
                 look_for="Follow the chosen token from left to right: each sub-layer adds a vector to its residual "
                 "stream, and on the whole the stream drifts away from the input embedding.",
-                needs=("a residual stream that could be read in every layer",),
+                needs=(Need.STREAM,),
                 ignores=("kind", "layer", "head"),
             ),
             Page(
@@ -198,17 +224,19 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="The gradient says how much the loss, −log p of the target, would change with each number of "
                 "the run. Follow it from the top layer down to the input, and see how it shrinks "
                 "or grows without the model's parts.",
-                needs=("probabilities of tokens, from an output that could be read",),
+                needs=(Need.LOGITS,),
             ),
             Page(
                 path="pages/since_2017.py",
+                views_module="pages.views.since_2017",
+                tabs_key="since",
                 title="Since 2017",
                 icon=":material/update:",
                 summary="RoPE, RMSNorm, pre-norm, SwiGLU, shared keys and values: what replaced the paper's parts, on "
                 "the opened model's own numbers.",
                 look_for="Five parts of the 2017 layer have been replaced in most models since. The table says which "
                 "of them this model has, in bold; each tab shows one on the numbers of this run.",
-                needs=("a residual stream that could be read in every layer",),
+                needs=(Need.STREAM,),
             ),
             Page(
                 path="pages/efficient_attention.py",
@@ -220,8 +248,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "attention replaces it by sums of features, patterns leave cells out, and the last tab counts and "
                 "times what that saves.",
                 needs=(
-                    "rows of attention weights that sum to 1",
-                    "heads whose matrices could all be found",
+                    Need.FULL_ROWS,
+                    Need.MATRICES,
                 ),
             ),
             Page(
@@ -232,7 +260,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "search tree, sampling, and the key-value cache.",
                 look_for="Follow the thick path through the tree: at each step beam search keeps a few prefixes and "
                 "drops the rest, and only the finished ones show which was best.",
-                needs=("a decoder", "probabilities of tokens, from an output that could be read"),
+                needs=(Need.DECODER, Need.LOGITS),
                 ignores=("kind",),
             ),
         ),
@@ -245,7 +273,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "the translation changes.",
                 look_for="Change something and compare: how probable the old text still is, what the model "
                 "writes instead, and where its attention weights changed.",
-                needs=("probabilities of tokens, from an output that could be read",),
+                needs=(Need.LOGITS,),
             ),
             Page(
                 path="pages/side_by_side.py",
@@ -265,7 +293,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "at several steps; and what each choice is worth, in small trainings of our own.",
                 look_for="Watch the development loss fall and the score improve. The tabs below show the learning "
                 "rate, the smoothed targets, and one head at several training steps.",
-                needs=("probabilities of tokens, from an output that could be read",),
+                needs=(Need.LOGITS,),
             ),
             Page(
                 path="pages/why_attention.py",
@@ -286,8 +314,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "same run in double precision: nine orders of magnitude further left, the error was rounding; a bug "
                 "would not have moved.",
                 needs=(
-                    "heads whose matrices could all be found",
-                    "probabilities of tokens, from an output that could be read",
+                    Need.MATRICES,
+                    Need.LOGITS,
                 ),
             ),
             Page(

@@ -5,7 +5,7 @@ import streamlit as st
 from model.analysis.logit_lens import logit_lens
 from model.analysis.residual_stream import cosines, layer_norm, measure_stream, neurons, residual_stream
 from model.analysis.view_arrays import stream_arrays
-from model.checkpoints.checkpoint import LOGITS
+from model.needs import Need
 from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
 from pages.frame.open_page import open_page
@@ -42,7 +42,7 @@ views = {
     "Similarity": lambda: parts.show_similarity(view, shown),
     "Parameters": lambda: parts.show_parameters(view),
 }
-left_out = set() if LOGITS in view.translator.features else {"Logit lens", "Neurons"}
+left_out = set() if Need.LOGITS in view.translator.features else {"Logit lens", "Neurons"}
 left_out |= set() if has_neurons(view) else {"Neurons"}
 tabs({name: show for name, show in views.items() if name not in left_out}, "layers_tab")
 show_code(

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from model.background.sizes import Work, break_even, count_parameters, multiply_adds, work_by_length
-from model.checkpoints.checkpoint import OWN_LAYERS
+from model.needs import Need
 from model.network.config import TransformerConfig
 from model.network.encoder_decoder import Transformer
 from pages.frame.open_page import open_page
@@ -64,7 +64,7 @@ work = dict(zip(COLOURS, arrays.result["multiply_adds"], strict=True))
 figure = work_chart(lengths, work, n, config.max_len, even)
 chart(figure, key="work", alt="Multiply-adds of attention, projections, feed-forward and output by sentence length.")
 show_formula(config, works, even)
-explained = {"cross-attention", OWN_LAYERS} <= view.translator.features
+explained = {Need.CROSS_ATTENTION, Need.OWN_LAYERS} <= view.translator.features
 tabs(
     {
         "Scores": lambda: parts.show_scores(view, card),

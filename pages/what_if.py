@@ -5,8 +5,8 @@ from dataclasses import replace
 import streamlit as st
 
 from model.analysis.two_runs import before_and_after, largest_changes
-from model.checkpoints.checkpoint import OWN_LAYERS
 from model.interventions import MaskEdit, applied
+from model.needs import Need
 from model.trace import log_probabilities
 from model.tracer import build_trace
 from pages.frame.changes import current_changes, list_version
@@ -53,8 +53,8 @@ figure = parts.show_maps(view, runs, changes)
 with place:
     new = parts.show_new(view, runs)
 features = view.translator.features
-left_out = set() if {"cross-attention", OWN_LAYERS} <= features else set(TRANSLATORS)
-left_out |= set() if OWN_LAYERS in features else set(OWN)
+left_out = set() if {Need.CROSS_ATTENTION, Need.OWN_LAYERS} <= features else set(TRANSLATORS)
+left_out |= set() if Need.OWN_LAYERS in features else set(OWN)
 tabs({name: show for name, show in TABS.items() if name not in left_out}, "part", view, runs)
 with st.container(horizontal=True):
     links(heads_and_layers="This head among all others", attention_step_by_step="This head, step by step")

@@ -2,8 +2,8 @@
 
 from model.analysis.residual_stream import measure_stream
 from model.analysis.whole_model import box_arrays, model_boxes
-from model.checkpoints.checkpoint import OWN_LAYERS
 from model.interventions import ResidualOff, SublayerOff
+from model.needs import Need
 from model.network.layers import DecoderLayer, EncoderLayer
 from model.network.residual import Residual
 from pages.frame.open_page import open_page
@@ -28,7 +28,7 @@ explain(
     "3.1",
 )
 layers = DecoderLayer if len(view.trace.streams) == 2 else EncoderLayer
-own = (layers, Residual) if OWN_LAYERS in view.translator.features else ()
+own = (layers, Residual) if Need.OWN_LAYERS in view.translator.features else ()
 show_code(*own, model_boxes, measure_stream, SublayerOff, ResidualOff)
 export(
     shown.view,

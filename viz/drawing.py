@@ -93,7 +93,7 @@ def standalone_html(title: str, pictures: Sequence[Any], facts: Mapping[str, str
     plotly = any(not isinstance(picture, Drawing) for picture in pictures)
     drawings = {number: picture for number, picture in enumerate(pictures) if isinstance(picture, Drawing)}
     places = (
-        f'<div id="picture-{number}"></div>' if number in drawings else _plotly(picture)
+        f'<div id="picture-{number}"></div>' if number in drawings else figure_html(picture)
         for number, picture in enumerate(pictures)
     )
     body = "".join(f"<section>{place}</section>\n" for place in places)
@@ -102,7 +102,7 @@ def standalone_html(title: str, pictures: Sequence[Any], facts: Mapping[str, str
     return html_page(
         title,
         f"<h1>{html.escape(title)}</h1>\n{body}<dl>{rows}</dl>{mounting_scripts(drawings)}",
-        f"<script>{get_plotlyjs()}</script>" if plotly else "",
+        plotly_script() if plotly else "",
     )
 
 
@@ -128,7 +128,13 @@ def mounting_scripts(drawings: Mapping[int, Drawing]) -> str:
     return "".join(_mounting_script(name, group) for name, group in by_component.items())
 
 
-def _plotly(figure: Any) -> str:
+def plotly_script() -> str:
+    """Plotly itself, for the head of a page with its figures."""
+    return f"<script>{get_plotlyjs()}</script>"
+
+
+def figure_html(figure: Any) -> str:
+    """A Plotly figure as an element of such a page."""
     config = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}
     return figure.to_html(full_html=False, include_plotlyjs=False, config=config)
 

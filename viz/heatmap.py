@@ -58,7 +58,12 @@ def row_names(tokens: Sequence[str], next_tokens: Sequence[str] | None) -> list[
 
 
 def map_grid(
-    rows: Sequence[str], keys: Sequence[str], maps: Sequence[Map], columns: int | None = None, **spacing: Any
+    rows: Sequence[str],
+    keys: Sequence[str],
+    maps: Sequence[Map],
+    columns: int | None = None,
+    axes: tuple[str, str] = ("query", "key"),
+    **spacing: Any,
 ) -> tuple[list[dict], dict]:
     """Traces and layout of several maps in a grid; zooming into one zooms into all.
 
@@ -67,12 +72,13 @@ def map_grid(
         keys: names of the keys, plain text.
         maps: the maps, row by row.
         columns: maps next to each other; all of them if not given.
+        axes: what rows and columns are, for the hover text.
         spacing: as of viz.figure.grid.
     """
     columns = columns or len(maps)
     traces, images = [], []
     for panel, each in enumerate(maps, start=1):
-        traces += map_traces((rows, each.keys or keys), (each.values, each.mask), each.hover, each.colours, panel)
+        traces += map_traces((rows, each.keys or keys), (each.values, each.mask), each.hover, each.colours, panel, axes)
         images += [] if each.mask.all() else [hatching(panel)]
     right = [panel for panel in range(1, len(maps) + 1) if panel % columns != 1 and columns > 1]
     most = MOST_TICKS if columns < 3 else MOST_KEYS
@@ -97,6 +103,7 @@ def map_traces(
     hover: str,
     colours: Mapping,
     panel: int = 1,
+    axes: tuple[str, str] = ("query", "key"),
 ) -> list[dict]:
     """A heat map of the visible cells and, where any are masked, a transparent one whose hover text says so.
 
@@ -106,16 +113,18 @@ def map_traces(
         hover: hover text of a value, before the names of query and key.
         colours: colour properties of the trace.
         panel: which panel of the grid.
+        axes: as in `map_grid`.
     """
+    place = f"<br>{axes[0]} %{{y}}<br>{axes[1]} %{{x}}"
     rows, keys = map(escape, names)
     values, mask = cells
     # No gaps between cells: without them Plotly sends the browser one pixel a cell, and draws in half the time.
     shared = {"panel": panel, "x": keys, "y": rows, "hoverongaps": False}
     visible = np.where(mask, values, np.nan).astype(np.float32)
-    traces = [heatmap(z=visible, hover=hover + QUERY_AND_KEY, **shared, **colours)]
+    traces = [heatmap(z=visible, hover=hover + place, **shared, **colours)]
     if not mask.all():
         hidden = np.where(mask, np.nan, 0).astype(np.float32)
-        traces.append(heatmap(z=hidden, hover=MASKED + QUERY_AND_KEY, **shared, **CLEAR))
+        traces.append(heatmap(z=hidden, hover=MASKED + place, **shared, **CLEAR))
     return traces
 
 

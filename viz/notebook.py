@@ -59,13 +59,16 @@ class Output:
         return html_page(self.title, f"{''.join(places)}{footer}{scripts}{FIT}", STYLE)
 
     def _repr_html_(self) -> str:
-        style = f"width: 100%; height: {FIRST_HEIGHT}px; border: 0; background: #ffffff"
-        return (
-            f'<iframe title="{html.escape(self.title)}" srcdoc="{html.escape(self.html())}" style="{style}"></iframe>'
-        )
+        return framed(self.title, self.html())
 
     def __repr__(self) -> str:
         return f"<{self.title}: trust the notebook, or run the cell again, to see the picture>"
+
+
+def framed(title: str, page: str) -> str:
+    """A complete HTML page as the output of a cell."""
+    style = f"width: 100%; height: {FIRST_HEIGHT}px; border: 0; background: #ffffff"
+    return f'<iframe title="{html.escape(title)}" srcdoc="{html.escape(page)}" style="{style}"></iframe>'
 
 
 def heads(trace: Any, kinds: Sequence[str] | None = None) -> Output:

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from model.checkpoints.checkpoint import LOGITS, Checkpoint
+from model.checkpoints.checkpoint import Checkpoint
+from model.needs import Need
 from model.trace import Array, Kind, Projections, Trace
 
 PROMOTED = 5
@@ -25,7 +26,7 @@ def _of_product(left: Array, right: Array) -> Array:
 
 def has_dictionary(opened: Checkpoint, trace: Trace, kind: Kind) -> bool:
     """Whether an output matrix reads the stream that this attention writes into, as wide as the embeddings."""
-    if trace.streams[kind.queries].predicts is None or LOGITS not in opened.features:
+    if trace.streams[kind.queries].predicts is None or Need.LOGITS not in opened.features:
         return False
     width = trace.attention(kind.name, kind.layers[0]).key_input.shape[-1]
     return opened.output_matrix().shape[1] == _embeddings(opened, kind).shape[1] == width

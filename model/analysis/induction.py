@@ -6,6 +6,7 @@ import torch
 from model.analysis.vocabulary import kind_of
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import recording
+from model.needs import Need
 from model.network.config import BOS, EOS
 from model.trace import Array
 
@@ -24,8 +25,8 @@ def induction_scores(opened: Checkpoint, seed: int = 0) -> dict[tuple[str, int],
     masked model reads both halves with some tokens of the second one hidden: of each hidden row the same place in the
     first half. A translator has none: nothing repeats in its source that its target would have to copy.
     """
-    masked = "a masked language model" in opened.features
-    if not masked and "a language model" not in opened.features:
+    masked = Need.MASKED_MODEL in opened.features
+    if not masked and Need.LANGUAGE_MODEL not in opened.features:
         return {}
     tokenizer, numbers = opened.tokenizer, np.random.default_rng(seed)
     every = np.arange(len(tokenizer))

@@ -13,9 +13,10 @@ from torch.nn.functional import cross_entropy, max_pool2d, pad
 
 from model.analysis.many_sentences import read_heads
 from model.cancel import check_cancelled
-from model.checkpoints.checkpoint import CHARACTERS_PER_TOKEN, OWN_LAYERS, Checkpoint
+from model.checkpoints.checkpoint import CHARACTERS_PER_TOKEN, Checkpoint
 from model.checkpoints.tokenizer import one_line
 from model.hooks import recording
+from model.needs import Need
 from model.network.attention import MultiHeadAttention
 from model.network.config import BOS, EOS
 from model.network.embedding import InputEmbedding, sinusoids
@@ -66,7 +67,7 @@ class LongRun:
 
 def why_no_long_run(checkpoint: Checkpoint) -> str:
     """Why `long_run` does not read this model, in a sentence; empty if it does."""
-    if OWN_LAYERS not in checkpoint.features:
+    if Need.OWN_LAYERS not in checkpoint.features:
         return "Long texts need layers of this project's own code; this model reads as many tokens as its other pages."
     if len(checkpoint.model.stacks) > 1:
         return "A translator was trained on sentences: open a language model or a masked language model for long texts."

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from model.analysis.tab_arrays import feed_forward
-from model.checkpoints.checkpoint import OWN_LAYERS, Checkpoint
+from model.checkpoints.checkpoint import Checkpoint
+from model.needs import Need
 from model.network.feed_forward import ACTIVATIONS, FUNCTIONS
 from model.trace import Array, Attention, Norm, SubLayer, Trace
 
@@ -185,7 +186,7 @@ def activations(
     sublayer = feed_forward(trace, stack, layer)
     if sublayer.z is not None:
         z = sublayer.z[position].astype(np.float64)
-    elif OWN_LAYERS in translator.features:
+    elif Need.OWN_LAYERS in translator.features:
         w, b = translator.activated_matrix(stack, layer)
         x = (sublayer.normed if sublayer.placement == "pre" else sublayer.before)[position].astype(np.float64)
         z = x @ w + b

@@ -1,28 +1,17 @@
 """The arrays that tabs export, by name; where a tab shows what one function returns, it exports that instead."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from model.analysis import position_table, vocabulary
-from model.analysis.distributions import entropy, total_variation
+from model.analysis.distributions import total_variation
 from model.analysis.head_summary import HeadSummary, summarise
-from model.analysis.key_plane import key_plane
-from model.analysis.padded_batch import PaddedRun
 from model.analysis.residual_stream import Neurons, cosines, layer_norm, mean_cosine, neurons, residual_stream
 from model.analysis.rope import rope_scores
 from model.analysis.softmax import (
-    MaskOrders,
-    entropy_by_temperature,
-    future_mass,
     mask_orders,
-    mean_entropy,
-    one_hot_weights,
-    product_statistics,
-    softmax_at,
-    uniform_weights,
 )
 from model.analysis.two_runs import TopTokens, top_tokens
 from model.background.sizes import count_parameters
@@ -67,37 +56,6 @@ def vector_arrays(before: Trace, after: Trace) -> dict[str, Array]:
     return {"vectors_before": first, "vectors_after": second, "degrees": np.degrees(np.arccos(cosine))}
 
 
-def lift_arrays(before: Trace, after: Trace, kind: str, layer: int) -> dict[str, Array]:
-    """`target_arrays`, and the weight that each head then puts on later positions."""
-    return {**target_arrays(before, after), "future_mass": future_mass(after.attention(kind, layer).pattern)}
-
-
-def head_in_run(trace: Trace, kind: str, layer: int, head: int) -> dict[str, Any]:
-    """Attention weights of one head, and the mean entropy of its rows and of all heads' rows, in bits."""
-    pattern = trace.attention(kind, layer).pattern[head]
-    return {"pattern": pattern, "entropy": entropy(pattern).mean(), "entropy_of_all": mean_entropy(trace)}
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a model with changes writes, and what it says to another target."""
-
-    translation: str
-    total: float
-    """log-probability of that target, in nats"""
-    tokens: int
-    all_heads: float
-    """mean entropy of all rows, bits"""
-    this_head: float
-    """mean entropy of one head's rows, bits"""
-
-
-def run_outcome(own: Trace, scored: Trace, place: tuple[str, int, int]) -> Outcome:
-    """Of a changed model's own run and of its run on the target; `place` is the kind, layer and head of interest."""
-    logs, head = scored.target_log_probabilities, head_in_run(scored, *place)
-    return Outcome(own.translation, float(logs.sum()), len(logs), head["entropy_of_all"], float(head["entropy"]))
-
-
 def run_tokens(trace: Trace) -> dict[str, Any]:
     """Tokens, probabilities and most probable alternatives of a run's target."""
     return {
@@ -115,40 +73,6 @@ def candidate_changes(before: Trace, after: Trace, position: int) -> TopTokens:
     return top_tokens(
         before.probabilities[position], after.probabilities[position], with_ids=(before.next_ids[position],)
     )
-
-
-def row_at_temperatures(attention: Attention, head: int, row: int, taus: Sequence[float]) -> dict[str, Array]:
-    """Weights of one query at several temperatures, for tau -> 0 and tau -> infinity, and their entropy in bits."""
-    scaled, mask = attention.pre_softmax[head][row], attention.mask[head][row]
-    weights = [one_hot_weights(scaled, mask), *(softmax_at(scaled, mask, tau) for tau in taus), uniform_weights(mask)]
-    return {"weights": np.stack(weights), "entropy": np.stack([entropy(w) for w in weights])}
-
-
-def entropy_curves(attention: Attention, head: int, taus: Sequence[float]) -> Array:
-    """(tau, query): entropy in bits of each row's weights at each temperature."""
-    return entropy_by_temperature(attention.pre_softmax[head], attention.mask[head], taus)
-
-
-def plane_arrays(attention: Attention, head: int) -> dict[str, Array]:
-    """Keys and queries of one head in the plane of its keys' two leading principal components, by name."""
-    return vars(key_plane(attention, head))
-
-
-def product_arrays(attention: Attention) -> dict[str, Array]:
-    """Mean and variance of q, k and their products: an array over the heads for each."""
-    heads = [vars(product_statistics(attention, head)) for head in range(attention.n_heads)]
-    return {name: np.array([head[name] for head in heads]) for name in heads[0]}
-
-
-def masked_row(attention: Attention, head: int, row: int) -> MaskOrders:
-    """The weights of one query with the mask in three places."""
-    scaled, mask = attention.pre_softmax[head][row], attention.mask[head][row]
-    return mask_orders(scaled, mask, float(attention.temperature[head]))
-
-
-def padded_row(padded: PaddedRun, head: int, row: int, tau: float) -> MaskOrders:
-    """The same in a batch with a longer sentence."""
-    return mask_orders(padded.scaled[head][row], padded.mask[head][row], tau)
 
 
 def sublayer_arrays(trace: Trace, stack: str, index: int, position: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from model.checkpoints.tokenizer import Tokenizer, one_line
 from model.generation.long_text import first_sentences
 from model.hooks import explicit_path
 from model.interventions import Intervention, applied
+from model.needs import Need
 from model.network.config import TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.network import Network
@@ -29,15 +30,7 @@ CHARACTERS_PER_TOKEN = 64
 """No piece is longer, so text beyond this many characters per token is too long without being tokenised."""
 
 
-ADDED_POSITIONS = "a positional encoding that is added to the embeddings"
-ADDED_TYPES = "embeddings of token types that are added with the positions"
-FULL_ROWS = "rows of attention weights that sum to 1"
-FOUND_MATRICES = "heads whose matrices could all be found"
-FOUND_STREAM = "a residual stream that could be read in every layer"
-LOGITS = "probabilities of tokens, from an output that could be read"
-OWN_LAYERS = "layers of this project's own code"
-"""what a model of others has not, however much of it can be read"""
-EVERY_OWN = frozenset({FULL_ROWS, FOUND_MATRICES, FOUND_STREAM, LOGITS, OWN_LAYERS})
+EVERY_OWN = frozenset({Need.FULL_ROWS, Need.MATRICES, Need.STREAM, Need.LOGITS, Need.OWN_LAYERS})
 """what every model of this project has"""
 
 
@@ -88,12 +81,11 @@ class Checkpoint:
         return self.model.kinds
 
     @property
-    def features(self) -> frozenset[str]:
-        """What the model consists of, in the words of `Page.needs`: "an encoder", "a decoder", "cross-attention", "a
-        positional encoding that is added to the embeddings"; and EVERY_OWN."""
-        stacks = {"encoder": "an encoder", "decoder": "a decoder"}
-        crosses = {"cross-attention"} if any(kind.crosses for kind in self.kinds) else set()
-        added = {ADDED_POSITIONS} if self._embedding("source").positions is not None else set()
+    def features(self) -> frozenset[Need]:
+        """What the model has of all that pages and views need."""
+        stacks = {"encoder": Need.ENCODER, "decoder": Need.DECODER}
+        crosses = {Need.CROSS_ATTENTION} if any(kind.crosses for kind in self.kinds) else set()
+        added = {Need.ADDED_POSITIONS} if self._embedding("source").positions is not None else set()
         return frozenset({stacks[kind.queries] for kind in self.kinds} | crosses | added | EVERY_OWN)
 
     def parameters_by_part(self) -> dict[str, int]:

@@ -9,6 +9,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.generation.sampling import Sampling, draw, sampling_distribution
 from model.generation.steps import steps_of
 from model.interventions import Intervention, applied
+from model.needs import Need
 from model.network.config import BOS, EOS
 from model.network.decoder_only import DecoderOnly
 from model.trace import Prompt, Trace
@@ -21,9 +22,9 @@ class LanguageModel(Checkpoint):
     model: DecoderOnly
 
     @property
-    def features(self) -> frozenset[str]:
-        """As of every checkpoint, and "a language model"."""
-        return super().features | {"a language model"}
+    def features(self) -> frozenset[Need]:
+        """As of every checkpoint, and that it is one."""
+        return super().features | {Need.LANGUAGE_MODEL}
 
     def continue_text(
         self,

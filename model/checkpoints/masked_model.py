@@ -7,6 +7,7 @@ import torch
 
 from model.checkpoints.checkpoint import Checkpoint
 from model.interventions import Intervention, applied
+from model.needs import Need
 from model.network.config import BOS, EOS
 from model.network.encoder_only import EncoderOnly
 from model.trace import Trace
@@ -19,9 +20,9 @@ class MaskedModel(Checkpoint):
     model: EncoderOnly
 
     @property
-    def features(self) -> frozenset[str]:
-        """As of every checkpoint, and "a masked language model"."""
-        return super().features | {"a masked language model"}
+    def features(self) -> frozenset[Need]:
+        """As of every checkpoint, and that it is one."""
+        return super().features | {Need.MASKED_MODEL}
 
     def fill(
         self, text: str, top: int = 5, interventions: Sequence[Intervention] = ()

@@ -11,10 +11,10 @@ from dataclasses import dataclass, fields, is_dataclass
 import numpy as np
 
 from model.analysis.words import attention_words, hide_keys, merge
-from model.checkpoints.checkpoint import OWN_LAYERS
 from model.checkpoints.store import checkpoint_path, sha256
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention, SublayerOff
+from model.needs import Need
 from model.network.config import BOS
 from model.proof.checks import relative_error
 from model.trace import Array, Attention, Trace
@@ -37,7 +37,7 @@ class Case:
     @property
     def own_layers(self) -> bool:
         """Whether the model is one of this project's own code."""
-        return OWN_LAYERS in self.translator.features
+        return Need.OWN_LAYERS in self.translator.features
 
     @property
     def position_free(self) -> bool:

@@ -1,57 +1,26 @@
 """Opened checkpoints, runs of the model, and their checks: computed once, shared by all sessions."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from model.checkpoints.chat import read_turns
 from model.checkpoints.devices import freeze_loaded_objects
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
-from model.generation.sampling import Sampling
 from model.interventions import Intervention
 from model.proof.checks import Check, prove
-from model.trace import Prompt, Trace, Turn
+from model.run import Continuation as Continuation
+from model.run import Request as Request
+from model.run import decode, force
+from model.trace import Trace
 from pages.compute.cache import shared_result
 
+Found = TypeVar("Found")
 MOST_NEW_TOKENS = 60
 """that the sidebar asks a language model for"""
 NEW_TOKENS = 12
 """that it asks for at first"""
 WEIGHTS_READ = 250_000_000
 """for the tokens at first: each reads every weight once, so a large model begins with fewer"""
-
-
-@dataclass(frozen=True)
-class Continuation:
-    """What a language model writes after the text."""
-
-    max_new_tokens: int
-    sampling: Sampling | None = None
-    """None: the most probable token each time"""
-    seed: int = 0
-
-
-@dataclass(frozen=True)
-class Request:
-    """Everything that a run depends on besides the weights."""
-
-    source: str
-    target: str | None = None
-    """None: the model decodes its own"""
-    beam_size: int = 4
-    interventions: tuple[Intervention, ...] = ()
-    continuation: Continuation | None = None
-    """None: nothing is written after the text; only a language model writes"""
-    chat: str | None = None
-    """of a chat: the turns before `source`, the user's message, as `read_turns` reads them; None: it is a text"""
-
-    @property
-    def prompt(self) -> Prompt:
-        """What the model is given.
-
-        Raises:
-            ValueError: the earlier turns do not begin with a role.
-        """
-        return self.source if self.chat is None else (*read_turns(self.chat), Turn("user", self.source.strip()))
 
 
 @shared_result("Opening the checkpoint …")
@@ -66,24 +35,23 @@ def open_translator(checkpoint: str, device: str) -> Translator:
     return translator
 
 
-@shared_result("The model is running …")
-def run(translator: Translator, request: Request) -> Trace:
-    """Decode and trace.
+MESSAGES = {decode: "The model is running …", force: "The changed model is running …"}
+"""on the page while a visitor waits"""
 
-    Raises:
-        ValueError: the text is blank or too long, or a chat is refused; the message says what to do.
-    """
-    written = vars(request.continuation) if request.continuation else {}
-    return translator.trace(request.prompt, request.target, request.beam_size, request.interventions, **written)
+
+def compute(function: Callable[..., Found], *args: Any) -> Found:
+    """What `function` returns, computed once for all sessions, in the queue for model runs."""
+    return shared_result(MESSAGES.get(function, "Computing …"))(function)(*args)
+
+
+def run(translator: Translator, request: Request) -> Trace:
+    """`decode`, once for all sessions."""
+    return compute(decode, translator, request)
 
 
 def rerun(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
-    """The same source and target tokens under other interventions.
-
-    Raises:
-        ValueError: an intervention does not fit the model.
-    """
-    return trace if interventions == trace.interventions else _rerun(translator, trace, interventions)
+    """`force`, once for all sessions."""
+    return trace if interventions == trace.interventions else compute(force, translator, trace, interventions)
 
 
 @shared_result()
@@ -95,11 +63,6 @@ def expected_seconds(translator: Translator, tokens: int) -> float:
 def first_new_tokens(translator: Translator) -> int:
     """How many tokens the sidebar asks a language model for at first."""
     return max(1, min(NEW_TOKENS, WEIGHTS_READ // sum(translator.parameters_by_part().values())))
-
-
-@shared_result("The changed model is running …")
-def _rerun(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
-    return translator.rerun(trace, interventions)
 
 
 @shared_result()

@@ -12,6 +12,7 @@ from model.checkpoints.devices import available_devices
 from model.checkpoints.store import CheckpointError, checkpoint_with_hash
 from model.diff import TOLERANCE, compare
 from model.interventions.link import encode
+from model.needs import Need
 from model.trace import Trace
 from pages.compute.runs import MOST_NEW_TOKENS, Continuation, Request, open_translator, run
 
@@ -74,7 +75,7 @@ def open_trace_file(path: str) -> TraceFile:
 def _requests(trace: Trace, opened: Checkpoint) -> Iterator[Request]:
     """What the sidebar can ask for that may give the tokens of the trace."""
     source, changes = trace.source, trace.interventions
-    if "a language model" in opened.features:
+    if Need.LANGUAGE_MODEL in opened.features:
         tokens = trace.streams["decoder"].tokens
         new = len(trace.next_ids) - (tokens.prompt_length or len(trace.next_ids))
         for count in range(max(new - 1, 1), min(new + 1, MOST_NEW_TOKENS) + 1):
@@ -87,7 +88,7 @@ def _requests(trace: Trace, opened: Checkpoint) -> Iterator[Request]:
         yield Request(tokens.text, interventions=changes, continuation=Continuation(0))
         return
     yield Request(source, interventions=changes)
-    if "cross-attention" in opened.features:
+    if Need.CROSS_ATTENTION in opened.features:
         yield Request(source, beam_size=1, interventions=changes)
         yield Request(source, trace.translation, interventions=changes)
 

@@ -6,15 +6,16 @@ from pathlib import Path
 import streamlit as st
 
 from model.analysis.distributions import entropy
-from model.checkpoints.checkpoint import LOGITS, LONG_TRACE_TOKENS, TRACE_TOKENS
+from model.checkpoints.checkpoint import LONG_TRACE_TOKENS, TRACE_TOKENS
 from model.checkpoints.store import CheckpointError, available_checkpoints, offered_models
 from model.checkpoints.tokenizer import one_line
 from model.checkpoints.translator import Translator
+from model.needs import Need
 from model.trace import Trace
 from pages import Page, first_page_for, page_of
 from pages.compute.cache import on_cpu
 from pages.compute.queue import answer_move
-from pages.compute.runs import Request, expected_seconds, open_translator, run
+from pages.compute.runs import Request, compute, expected_seconds, open_translator, run
 from pages.compute.trace_file import named_trace_file, tokens_of
 from pages.compute.view import View
 from pages.frame.changes import show_kept
@@ -70,7 +71,7 @@ def open_page(file: str) -> View:
     _say_temperature(inputs)
     if inputs.tau != 1:
         _show_effect(inputs, run(translator, replace(request, interventions=inputs.kept)), trace)
-    view = View(translator, request, trace, inputs.place, typed.source, inputs.tau, inputs.scope)
+    view = View(translator, request, trace, inputs.place, typed.source, inputs.tau, inputs.scope, compute)
     guess_first(view, Path(file).stem)
     return view
 
@@ -122,7 +123,7 @@ def _fit_request(translator: Translator, typed: Request) -> tuple[Translator, Re
     if typed.chat is not None:
         return _with_length(translator, translator.tokenizer.apply_chat_template(typed.prompt)), typed
     translator = _with_length(translator, one_line(typed.source))
-    reads = "source" if "cross-attention" in translator.features else "text"
+    reads = "source" if Need.CROSS_ATTENTION in translator.features else "text"
     request = replace(typed, source=_fit(translator, reads, typed.source))
     if typed.target is not None:
         request = replace(request, target=_fit(translator, "target", typed.target))
@@ -165,7 +166,7 @@ def _show_effect(inputs: Inputs, before: Trace, after: Trace) -> None:
     spread = [float(entropy(pattern).mean()) for pattern in patterns]
     with inputs.effect:
         explained = f"Mean entropy of this head's rows, τ = 1 → {inputs.tau:g}. {define('entropy')}"
-        writes = LOGITS in inputs.translator.features
+        writes = Need.LOGITS in inputs.translator.features
         said = f"Head {place.head}: **{spread[0]:.2f} → {spread[1]:.2f} bits**."
         st.caption(f"{said} The model writes:" if writes else said, help=explained)
         if writes:
@@ -177,7 +178,7 @@ def _say_temperature(inputs: Inputs) -> None:
     with st.container(key="at-work"):
         if inputs.tau != 1:
             where = inputs.place.in_words(inputs.scope)
-            writes = inputs.request.target is None and inputs.translator and LOGITS in inputs.translator.features
+            writes = inputs.request.target is None and inputs.translator and Need.LOGITS in inputs.translator.features
             again = ", and wrote its text again" if writes else ""
             st.caption(f":material/thermostat: τ = {inputs.tau:g} in {where}: the model ran again with it{again}.")
 

@@ -14,7 +14,6 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from model.checkpoints.checkpoint import LOGITS, OWN_LAYERS
 from model.checkpoints.devices import available_devices
 from model.checkpoints.store import (
     DEFAULT_CHECKPOINT,
@@ -25,6 +24,8 @@ from model.checkpoints.store import (
 )
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
+from model.needs import Need
+from model.run import TAUS as TAUS
 from pages import PAGES, Page, first_page_for, page_of
 from pages.compute.runs import (
     MOST_NEW_TOKENS,
@@ -66,7 +67,6 @@ from pages.widgets.page_links import linked_pages
 FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
 TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
 SCOPES = {"head": "Head", "layer": "Layer", "everywhere": "Everywhere"}
-TAUS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 KIND_HELP = (
     "Which tokens look at which. Self-attention: at tokens of the same text, in the decoder only at earlier ones. "
     "Cross-attention: from the target at the source."
@@ -197,8 +197,8 @@ def _add_view(page: Page) -> None:
 
 def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> Request:
     """What the model reads, and what it should write."""
-    own = translator is None or OWN_LAYERS in translator.features
-    if translator and "a language model" in translator.features:
+    own = translator is None or Need.OWN_LAYERS in translator.features
+    if translator and Need.LANGUAGE_MODEL in translator.features:
         typing, below = st.container(), st.container()
         with below:
             chat = _chat() if translator.tokenizer.chats else None
@@ -221,8 +221,8 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
             follow_default("new_tokens", first)
             n = number("New tokens", (0, MOST_NEW_TOKENS), first, "new_tokens", help=explained)
         return Request(text, continuation=Continuation(n) if n else None, chat=chat)
-    if translator and "a masked language model" in translator.features:
-        mask, fills = translator.tokenizer.mask_token, LOGITS in translator.features
+    if translator and Need.MASKED_MODEL in translator.features:
+        mask, fills = translator.tokenizer.mask_token, Need.LOGITS in translator.features
         guesses = f" It guesses what is behind each `{mask}`." if fills else ""
         if translator.tokenizer.separator is not None:
             guesses += f" Two sentences: write `{translator.tokenizer.separator_token}` between them."

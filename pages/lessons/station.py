@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from model.checkpoints.checkpoint import OWN_LAYERS
+from model.needs import Need
 from pages.compute.view import KINDS, View
 
 EN_DE, LANGUAGE_MODEL, MASKED_MODEL = "en-de", "everyday-lm", "everyday-mlm"
@@ -61,7 +61,7 @@ class Station:
 
     def fits(self, view: View) -> bool:
         """Whether the opened model is of the family that the station is about."""
-        return OWN_LAYERS in view.translator.features and STACKS[self.checkpoint] == frozenset(view.trace.streams)
+        return Need.OWN_LAYERS in view.translator.features and STACKS[self.checkpoint] == frozenset(view.trace.streams)
 
     @property
     def controls(self) -> dict[str, object]:

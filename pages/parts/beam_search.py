@@ -5,9 +5,9 @@ import pandas as pd
 import streamlit as st
 
 from model.analysis.view_arrays import aligning_kind
-from model.checkpoints.checkpoint import OWN_LAYERS
 from model.generation.beam_tree import BeamTree, search_again, tree_arrays
 from model.generation.search import length_penalty
+from model.needs import Need
 from pages.compute.view import View
 from pages.parts.decoding import STEP, new_token_limit, pieces_of, run_beam_search, text_of, wording
 from pages.widgets.canvas import draw
@@ -148,7 +148,7 @@ def _verdict(view: View, tree: BeamTree, best: tuple[int, ...], alpha: float) ->
         else "**not** the most probable one found: the length penalty decided"
     )
     own = "is" if _is_written(view, best) else "is not"
-    foreign = OWN_LAYERS not in view.translator.features and bool(view.trace.src_tokens)
+    foreign = Need.OWN_LAYERS not in view.translator.features and bool(view.trace.src_tokens)
     other = (
         " That one was found by transformers' own search, with a length penalty of |Y| to the power of α and whatever "
         "else the model's generation settings ask for, such as a penalty for repetition."

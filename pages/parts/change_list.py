@@ -16,6 +16,7 @@ from model.interventions import (
     UniformAttention,
     describe,
 )
+from model.needs import Need
 from pages.compute.view import View
 from pages.frame.changes import CHANGES, KEPT, NOTES, PAST, keep_on, set_changes, undo, why_unsupported
 from viz.tokens import labels
@@ -116,7 +117,7 @@ def show_experiments(view: View) -> None:
         "No positions": PositionsOff(),
         "Lift the causal mask": LiftCausalMask(),
     }
-    if "cross-attention" in view.translator.features:
+    if Need.CROSS_ATTENTION in view.translator.features:
         experiments["Hide the longest source word"] = ForbidSource(_longest_word(view.trace.src_tokens))
     experiments = {name: made for name, made in experiments.items() if not why_unsupported(view.translator, made)}
     with st.container(horizontal=True, vertical_alignment="center"):

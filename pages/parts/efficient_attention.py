@@ -8,6 +8,7 @@ from model.analysis.flash import FlashRun, flash_attention, fused_kernel, tile_s
 from model.analysis.linear_attention import DRAWS, FEATURES, FeatureSweep, LinearRun, linear_attention, sweep_features
 from model.background import attention_costs as costs
 from model.background.stopwatch import FITTED, Timings, fit_power, time_on
+from model.needs import Need
 from model.trace import Trace
 from pages.compute.cache import shared_result
 from pages.compute.on_request import measure_on_request
@@ -158,8 +159,8 @@ def _compare(view: View, run: FlashRun) -> None:
         st.caption("torch's scaled_dot_product_attention has no soft cap and no sink, so there is nothing to compare.")
         return
     name, difference = fused
-    search = "" if "a masked language model" in view.translator.features else ", as in its search"
-    own = "layers of this project's own code" in view.translator.features
+    search = "" if Need.MASKED_MODEL in view.translator.features else ", as in its search"
+    own = Need.OWN_LAYERS in view.translator.features
     st.markdown(
         f"**The fused kernel**: for these q, k and v, `torch.nn.functional.scaled_dot_product_attention` picks "
         f"**{name}** on {view.trace.device}; its result differs from this run's "

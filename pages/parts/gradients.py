@@ -28,8 +28,8 @@ from model.analysis.gradients import (
 )
 from model.analysis.softmax import softmax_jacobian
 from model.background import rivals
-from model.checkpoints.checkpoint import FOUND_MATRICES, FOUND_STREAM, FULL_ROWS
 from model.interventions import Intervention, ResidualOff, Unscaled
+from model.needs import Need
 from model.trace import Array, Attention
 from pages.compute.cache import shared_result
 from pages.compute.on_request import compute_on_request, compute_with_progress
@@ -81,7 +81,7 @@ MOST_TOKENS = 100
 @st.fragment
 def show_stream(view: View) -> None:
     """Norm of the gradient after each sub-layer, with and without residual connections and the division."""
-    if _lacks(view, FOUND_STREAM):
+    if _lacks(view, Need.STREAM):
         return
     seed = _choose_weights("gradients_weights")
     residual, divides = _removes_residual(view), view.attention.scale != 1
@@ -188,7 +188,7 @@ def _explain_stream(placement: str) -> None:
 @st.fragment
 def show_jacobian(view: View) -> None:
     """How the chosen row's weights respond to its scores, and how that depends on temperature."""
-    if _lacks(view, FULL_ROWS):
+    if _lacks(view, Need.FULL_ROWS):
         return
     attention, head = view.attention, view.head
     rows, keys = axis_labels(attention)
@@ -335,7 +335,7 @@ def show_explanation(view: View) -> None:
 
 @st.fragment
 def _show_explanation(view: View) -> None:
-    if _lacks(view, FOUND_MATRICES):
+    if _lacks(view, Need.MATRICES):
         return
     trace, kind = view.trace, explained_kind(view.translator)
     layer = view.layer if view.layer in kind.layers else kind.layers[-1]

@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from model.analysis import residual_stream
 from model.analysis import tab_arrays as tab
 from model.analysis.residual_stream import NormSteps, StreamMeasures
-from model.checkpoints.checkpoint import OWN_LAYERS
+from model.needs import Need
 from model.network.config import TransformerConfig
 from model.trace import Array, SubLayer, Trace
 from pages.compute.view import View
@@ -242,7 +242,7 @@ def show_parameters(view: View) -> None:
     shared = "The embedding matrix is also the output matrix and is counted once. " if config.tie_embeddings else ""
     learned = {"learned": "are learned", "relative bias": "are learned, as a bias for each distance"}
     positions = learned.get(config.positions, "are not learned")
-    sizes = f"{_describe_matrices(config)} " if OWN_LAYERS in view.translator.features else ""
+    sizes = f"{_describe_matrices(config)} " if Need.OWN_LAYERS in view.translator.features else ""
     st.caption(f"{shared}{sizes}Positions {positions}.")
     export_tab(view, "parameters", Call(tab.parameter_arrays, view.translator), table=table)
 

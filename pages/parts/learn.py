@@ -1,12 +1,14 @@
 """Learn: the list of lessons, a station with its question, and the live views, which other pages share."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 
 import streamlit as st
 
 from model.background.table_1 import layer_costs, operations_by_length
 from pages.compute.view import View
+from pages.frame.render import show_view
 from pages.frame.stations import open_list, open_station
 from pages.lessons import LESSONS
 from pages.lessons.station import Answer, Lesson, Station
@@ -15,10 +17,8 @@ from pages.parts import (
     layer_by_layer,
     positional_encoding,
     sampling,
-    scaling,
     since_2017,
     snapshots,
-    temperature,
     training,
     whole_model,
 )
@@ -28,6 +28,8 @@ from pages.parts.head_weights import show_weights
 from pages.parts.model_card import card_of
 from pages.parts.rivals import show_rivals
 from pages.parts.word_order import show_order
+from pages.views import since_2017 as modern
+from pages.views import temperature
 from pages.widgets.canvas import component, draw
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.page_links import link_with
@@ -201,16 +203,8 @@ def _show_step(view: View, step: int) -> None:
     draw(drawing, "learn-matrices")
 
 
-def _show_scaling(view: View) -> None:
-    scaling.show_scaling(view, len(view.attention.query_tokens) // 2)
-
-
 def _show_mosaic(view: View) -> None:
     heads_and_layers.show_mosaic(heads_and_layers.choose_look(view))
-
-
-def _show_temperature(view: View) -> None:
-    temperature.draw_live(view, temperature.choose_row(view))
 
 
 def _show_rotation(view: View) -> None:
@@ -244,11 +238,11 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
         "mask": lambda view: _show_step(view, 3),
         "softmax": lambda view: _show_step(view, 4),
         "values": lambda view: _show_step(view, 5),
-        "scaling": _show_scaling,
+        "scaling": partial(show_view, view=temperature.divided),
         "jacobian": show_jacobian,
         "mosaic": _show_mosaic,
         "head weights": show_weights,
-        "temperature": _show_temperature,
+        "temperature": partial(show_view, view=temperature.live),
         "recurrence": show_rivals,
         "sum": _show_sum,
         "rotation": _show_rotation,
@@ -258,8 +252,8 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
         "schedule": _show_schedule,
         "smoothing": training.show_smoothing,
         "snapshots": _show_snapshots,
-        "rope": lambda view: since_2017.show_rope(view, since_2017.choose_token(view)),
-        "norms": lambda view: since_2017.show_norms(view, since_2017.choose_token(view)),
+        "rope": partial(show_view, view=modern.rope),
+        "norms": partial(show_view, view=modern.norms),
         "sharing": since_2017.show_sharing,
         "gradient": show_stream,
         "sampling": lambda view: sampling.show_sampling(view, choose_step(view)),

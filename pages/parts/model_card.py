@@ -12,9 +12,9 @@ from model.analysis import tab_arrays as tab
 from model.background.sizes import Work, count_parameters, multiply_adds
 from model.background.table_3 import TABLE_3, rounded_millions
 from model.checkpoints.card import Card, Score, evaluate_command, read_card
-from model.checkpoints.checkpoint import OWN_LAYERS
 from model.checkpoints.store import CheckpointError, checkpoint_path, load_checkpoint
 from model.checkpoints.translator import Translator
+from model.needs import Need
 from model.network.config import PRESETS
 from model.trace import KIND_TITLES
 from pages.compute.cache import shared_result
@@ -46,7 +46,7 @@ def card_of(view: View) -> Card:
     The folder of a model of others has no files of this project's, and names no hash.
     """
     card = read_card(checkpoint_path(view.translator.name))
-    if OWN_LAYERS not in view.translator.features:
+    if Need.OWN_LAYERS not in view.translator.features:
         lacking = {name: sentence for name, sentence in OF_OTHERS.items() if name in card.missing}
         return replace(card, missing={**card.missing, **lacking})
     if card.weights_hash != view.translator.hash:
@@ -100,7 +100,7 @@ def show_scores(view: View, card: Card) -> None:
         sets = dict.fromkeys(score.dataset for score in card.scores)
         commands = [evaluate_command(view.translator.name, dataset, card.scores) for dataset in sets]
         st.code("\n".join(commands), language="bash", wrap_lines=True)
-        translates = "cross-attention" in view.translator.features
+        translates = Need.CROSS_ATTENTION in view.translator.features
         st.caption(
             "One command per test set: it prints these scores and signatures and stores them in metrics.json. That "
             "file does not record the path of the data, so FILE (one "

@@ -5,8 +5,8 @@ import streamlit as st
 
 from model.background.paper_results import LATER, TABLE_2, TABLE_4, TRAINING_HOURS, operations_of
 from model.checkpoints.card import read_card
-from model.checkpoints.checkpoint import OWN_LAYERS
 from model.checkpoints.store import checkpoint_path
+from model.needs import Need
 from pages.compute.view import View
 from pages.widgets.controls import table
 from pages.widgets.page_links import link_with
@@ -55,7 +55,7 @@ def _count(operations: float | None) -> str:
 
 
 def _own(view: View) -> str:
-    if OWN_LAYERS not in view.translator.features:
+    if Need.OWN_LAYERS not in view.translator.features:
         return "It is a model of others; its authors' card says how good it is."
     card = read_card(checkpoint_path(view.translator.name))
     scores = [f"{as_markdown(each.metric)} {each.value:.2f} on {as_markdown(each.dataset)}" for each in card.scores]

@@ -10,7 +10,7 @@ from model.analysis import position_table
 from model.analysis import tab_arrays as tab
 from model.analysis.view_arrays import position_arrays
 from model.analysis.vocabulary import lengths
-from model.checkpoints.checkpoint import ADDED_POSITIONS, ADDED_TYPES, OWN_LAYERS
+from model.needs import Need
 from model.trace import Array, Embedded
 from pages.compute.view import View
 from pages.parts.position_schemes import show_schemes
@@ -53,7 +53,7 @@ def show_table(view: View) -> Shown:
     shown, columns, side = choose_table(*encoding.shape, sides)
     encoding = view.translator.positional_encoding(side)
     table = encoding[:shown, :columns]
-    learned, ordered = config.positions == "learned", ADDED_POSITIONS in view.translator.features
+    learned, ordered = config.positions == "learned", Need.ADDED_POSITIONS in view.translator.features
     sines = ordered and not learned
     wavelengths = position_table.wavelengths(encoding.shape[1]) if sines else None
     stream = streams["encoder" if side == "source" else "decoder"]
@@ -65,7 +65,7 @@ def show_table(view: View) -> Shown:
         key="pe-table",
         alt="Heat map of the positional encoding: one row per position, one column per dimension.",
     )
-    if ADDED_TYPES in view.translator.features:
+    if Need.ADDED_TYPES in view.translator.features:
         st.caption(
             "Each row is the model's position and the embedding of token type 0, which it adds to every token of a "
             "first sentence (Devlin et al. 2019, BERT)."
@@ -81,7 +81,7 @@ def show_table(view: View) -> Shown:
     }
     left_out = set() if sines else set(SINUSOIDAL)
     left_out |= set() if ordered else {"Learned, RoPE, ALiBi"}
-    left_out |= {"Word order"} if len(streams) == 2 and OWN_LAYERS not in view.translator.features else set()
+    left_out |= {"Word order"} if len(streams) == 2 and Need.OWN_LAYERS not in view.translator.features else set()
     tabs({name: show for name, show in views.items() if name not in left_out}, "part")
     names = [dimension_name(j, not sines) for j in range(columns)]
     numbers = pd.DataFrame(table, columns=names).rename_axis("position").reset_index()

@@ -9,7 +9,7 @@ import streamlit as st
 from model.analysis import run_positions as run
 from model.analysis.since_2017 import rotate_pairs
 from model.analysis.view_arrays import head_arrays
-from model.checkpoints.checkpoint import OWN_LAYERS
+from model.needs import Need
 from model.network.masks import alibi_slopes
 from model.trace import Attention
 from pages.compute.view import View
@@ -298,4 +298,4 @@ def _depends(what: str, only: bool) -> str:
 def _order_tab(view: View) -> dict:
     if len(view.trace.streams) == 1:
         return {"Word order": lambda: show_reordered(view)}
-    return {"Word order": lambda: show_order(view)} if OWN_LAYERS in view.translator.features else {}
+    return {"Word order": lambda: show_order(view)} if Need.OWN_LAYERS in view.translator.features else {}

@@ -6,10 +6,10 @@ import streamlit as st
 
 from model.analysis import tab_arrays as tab
 from model.analysis.distributions import entropy
-from model.checkpoints.checkpoint import OWN_LAYERS
 from model.generation.sampling import SampledText, Sampling, sample_again, two_temperatures
 from model.generation.step_cost import fastest_steps
 from model.generation.steps import steps_of
+from model.needs import Need
 from model.network.config import TransformerConfig
 from pages.compute.view import View
 from pages.parts.decoding import (
@@ -105,7 +105,7 @@ def _show_draw(view: View, found: tuple[SampledText, ...], step: int) -> None:
 
 
 def _excluded(view: View) -> str:
-    if OWN_LAYERS in view.translator.features:
+    if Need.OWN_LAYERS in view.translator.features:
         return "The start, unknown and padding tokens are excluded."
     barred = view.translator.model.barred
     return f"Excluded, as its configuration asks: {', '.join(pieces_of(view, tuple(barred)))}." if barred else ""

@@ -16,8 +16,8 @@ from model.analysis.sayings import (
     untrained_evenness,
 )
 from model.background.table_1 import recurrent, self_attention
-from model.checkpoints.checkpoint import FOUND_STREAM, FULL_ROWS, LOGITS, OWN_LAYERS
 from model.checkpoints.store import CheckpointError, study_checkpoints
+from model.needs import Need
 from model.trace import KIND_TITLES, Tokens
 from pages.compute.on_request import compute_on_request
 from pages.compute.runs import open_translator
@@ -259,7 +259,7 @@ SAYINGS: Sequence[Saying] = (
         _sublayers,
         "whole_model",
         "The whole model: switch off each in turn",
-        needs=(FOUND_STREAM, LOGITS),
+        needs=(Need.STREAM, Need.LOGITS),
     ),
     Saying(
         "articles",
@@ -279,7 +279,7 @@ SAYINGS: Sequence[Saying] = (
         _untrained,
         "training",
         "Training: attention through training",
-        needs=(FULL_ROWS,),
+        needs=(Need.FULL_ROWS,),
     ),
     Saying(
         "shifted",
@@ -289,7 +289,7 @@ SAYINGS: Sequence[Saying] = (
         _shifted,
         "positional_encoding",
         "Positional encoding",
-        needs=(OWN_LAYERS,),
+        needs=(Need.OWN_LAYERS,),
         adds_sines=True,
     ),
     Saying(
@@ -300,7 +300,7 @@ SAYINGS: Sequence[Saying] = (
         _alignment,
         "heads_and_layers",
         "Heads and layers: over many sentences",
-        needs=("cross-attention",),
+        needs=(Need.CROSS_ATTENTION,),
     ),
     Saying(
         "sharpness",
@@ -310,7 +310,7 @@ SAYINGS: Sequence[Saying] = (
         _sharpness,
         "training",
         "Training: our own Table 3",
-        needs=("cross-attention",),
+        needs=(Need.CROSS_ATTENTION,),
     ),
     Saying(
         "costs",
@@ -321,6 +321,6 @@ SAYINGS: Sequence[Saying] = (
         "why_attention",
         "Why attention: path length",
         (("why", "Path length"),),
-        needs=(OWN_LAYERS,),
+        needs=(Need.OWN_LAYERS,),
     ),
 )

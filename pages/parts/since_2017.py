@@ -4,33 +4,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
 from model.analysis import since_2017 as since
 from model.analysis import tab_arrays as tab
-from model.analysis.residual_stream import measure_stream, step_name
+from model.analysis.residual_stream import measure_stream
 from model.analysis.view_arrays import stream_arrays
 from model.background.studies import read_study
-from model.checkpoints.checkpoint import OWN_LAYERS
 from model.checkpoints.store import CheckpointError, available_checkpoints, stored_config
+from model.needs import Need
 from model.network.config import TransformerConfig
-from model.trace import Attention, Stream
+from model.trace import Attention
 from pages.compute.view import View
 from pages.frame.open_page import choose_checkpoint
 from pages.widgets import controls
-from pages.widgets.chart import axis_labels, chart
-from pages.widgets.controls import choice, select, slider
+from pages.widgets.chart import chart
 from pages.widgets.export import Picture, export_tab
-from pages.widgets.page_links import links
 from pages.widgets.snippet import Call
 from viz.charts import since_2017 as charts
-from viz.charts.position_schemes import offset_chart
 from viz.charts.studies import parts_chart
-from viz.heatmap import row_names, vector_strips
 from viz.latex import number
-from viz.theme import symmetric_range
 
 POSITIONS = {
     "sinusoidal": "sinusoids, added to the embeddings",
@@ -179,28 +173,17 @@ PLACEMENTS = {
 }
 
 
-SUBLAYERS = {"self_attn": "self-attention", "cross_attn": "cross-attention", "feed_forward": "feed-forward"}
-
-
 @dataclass(frozen=True)
 class Token:
     """The token that all tabs look at."""
 
     stack: str
     position: int
-    name: str
 
 
-def choose_token(view: View) -> Token:
-    """A token of the stream that the chosen attention's queries come from."""
-    stream = _stream(view)
-    names = row_names(stream.tokens.labels, stream.predicts.labels if stream.predicts else None)
-    position = select("Token", dict(enumerate(names)), "since_token", default=len(names) // 2)
-    return Token(stream.name, position, names[position])
-
-
-def _stream(view: View) -> Stream:
-    return view.trace.streams[view.trace.kind(view.kind).queries]
+def token_of(view: View) -> Token:
+    """The one that the menu above the tabs has."""
+    return Token(view.stream.name, st.session_state["since_token"])
 
 
 def show_overview(view: View) -> None:
@@ -224,7 +207,7 @@ def _offer(part: str) -> None:
             continue
         if found:
             label = f"Open {name}, which has it"
-            st.button(label, key="since-open", icon=":material/swap_horiz:", on_click=choose_checkpoint, args=(name,))
+            st.button(label, key="open-with", icon=":material/swap_horiz:", on_click=choose_checkpoint, args=(name,))
             return
     st.caption("No checkpoint with this part is in the folder of checkpoints.")
 
@@ -246,219 +229,6 @@ def _equations(*equations: str, sources: str) -> None:
     for equation in equations:
         st.latex(equation)
     st.caption(sources)
-
-
-def show_rope(view: View, token: Token) -> None:
-    """One query and one key before and after their rotation, pair by pair, and their score over the distance."""
-    _equations(
-        r"\tilde q_m = R_m\, q_m, \qquad \tilde k_n = R_n\, k_n",
-        r"R_m:\ \text{pair } i \text{ is rotated by } m\,\theta_i, \qquad \theta_i = b^{-2i/d_k}",
-        r"\tilde q_m \cdot \tilde k_n = q_m^{\top} R_{n-m}\, k_n",
-        sources="Su et al. 2021, “RoFormer: Enhanced Transformer with Rotary Position Embedding”, section 3.2. In "
-        "2017: x = embedding + PE(pos), once, below layer 0 (Vaswani et al. 2017, section 3.5).",
-    )
-    attention = view.attention
-    if attention.rotary is None:
-        _show_added_positions(view, token)
-        return
-    rows, keys = axis_labels(attention)
-    weights, visible = (x[view.head, token.position] for x in (attention.pattern, attention.mask))
-    options = {n: keys[n] for n in (np.flatnonzero(visible) if visible.any() else range(len(keys)))}
-    # Not the token itself, nor the first one, which is not rotated.
-    heaviest = max(options, key=lambda n: (n not in (0, token.position), weights[n]))
-    left, right = st.columns(2)
-    key = select("Key", options, "since_key", default=heaviest, place=left, in_link=False)
-    call = Call(since.rotate_pairs, attention, view.head, token.position, key)
-    found = call.result
-    half = len(found.frequency)
-    pair = slider("Pair of dimensions", (0, half - 1), min(2, half - 1), "since_pair", place=right) if half > 1 else 0
-    left, right = st.columns(2)
-    with left:
-        plane_picture = _draw(
-            charts.rotation_plane(
-                found.q[:, pair],
-                found.k[:, pair],
-                found.angle[:, pair],
-                (rows[token.position], keys[key]),
-                (2 * pair, 2 * pair + 1) if attention.rotary.interleaved else (pair, pair + half),
-            ),
-            key="since-plane",
-            title="Rotated pair",
-            alt="One pair of dimensions of the query and of the key, before and after the rotation",
-        )
-    with right:
-        pairs_picture = _draw(
-            charts.pair_bars(found.products, pair),
-            key="since-pairs",
-            title="Pairs of the score",
-            alt="What each pair of dimensions adds to the score, before and after the rotation",
-        )
-    rotary, theta = attention.rotary, found.frequency[pair]
-    dimensions = (2 * pair, 2 * pair + 1) if rotary.interleaved else (pair, pair + half)
-    base = since.rotation_base(found.frequency, 2 * half)
-    turns = " and ".join(
-        f"{what} at position {at} by {at} · {number(theta)} = {number(at * theta)} rad ({np.degrees(at * theta):,.4g}°)"
-        for what, at in (("the query", token.position), ("the key", key))
-    )
-    st.markdown(
-        f"Layer {view.layer}, head {view.head}, "
-        + (
-            f"b = {base:,.0f}. "
-            if base
-            else "angles that no single b gives: the model scales them. "
-            if half > 1
-            else ""
-        )
-        + f"Pair {pair} is dimensions {dimensions[0]} and {dimensions[1]}: {turns}. Dotted: before; solid: after; "
-        "arcs: the rotation, whole turns left out. "
-        + (
-            "The lengths stay as they are."
-            if np.isclose(found.factor, 1, rtol=1e-4)
-            else f"This model also multiplies the length of both by {number(found.factor)}, as YaRN does (Peng et al. "
-            "2023, section 3.4)."
-        )
-    )
-    rest = rotary.q.shape[-1] - 2 * half
-    st.caption(
-        "This model pairs neighbours, 2i and 2i + 1, as the paper does."
-        if rotary.interleaved
-        else f"This model pairs dimension i with i + {half}. The paper, and the RoPE view of the page "
-        "Positional encoding, "
-        "which rotates the q and k of models that were trained without it, pair neighbours, 2i and 2i + 1: the same "
-        "rotation with the dimensions in another order."
-    )
-    if rest:
-        st.caption(f"The last {rest} dimensions are not rotated; their products are part of each score, too.")
-    score = float(attention.scores[view.head, token.position, key])
-    st.markdown("**The same q and k at other distances**")
-    offsets_picture = _draw(
-        offset_chart(found.offsets, found.scores, found.unrotated_score, key - token.position),
-        key="since-offsets",
-        title="Score over distance",
-        alt="The score of the same query and key over the distance between them",
-    )
-    off = abs(found.score - score)
-    st.caption(
-        f"Computed from this query and this key, before their rotation, with the model's own angles. The score of the "
-        f"run at this distance is {number(score, 6)}; the pairs after the rotation"
-        f"{' and the other dimensions' if rest else ''} sum to it within {off:.1e}."
-        + (" A causal query sees no key after it: offsets end at 0." if attention.causal else "")
-    )
-    export_tab(view, "rope-pairs", call, plane_picture, pairs_picture, offsets_picture)
-
-
-def _show_added_positions(view: View, token: Token) -> None:
-    """What a model that does not rotate has instead: a vector that is added to the embedding."""
-    positions = view.translator.config.positions
-    if positions == "rope":
-        st.info(
-            "RoPE rotates queries and keys of the same text. In cross-attention they belong to two texts, and this "
-            "model rotates neither: choose self-attention in the sidebar."
-            if view.attention.crosses
-            else f"Layer {view.layer} of this model rotates nothing: choose another one in the sidebar.",
-            icon=":material/info:",
-        )
-        return
-    has = {
-        "alibi": "**This model rotates nothing.** It lowers each score with the distance instead (ALiBi).",
-        "relative bias": "**This model rotates nothing.** It adds a learned bias to each score, by the distance.",
-        "none": "**This model rotates nothing**, and adds nothing for the position either.",
-    }
-    added = (
-        f"**This model rotates nothing.** It adds {'a learned vector' if positions == 'learned' else 'sinusoids'} to "
-        "each embedding once, below layer 0; queries and keys are computed from that sum."
-    )
-    _missing("rope", has.get(positions, added))
-    links(positional_encoding="RoPE and ALiBi on this head's own queries and keys, and the sinusoids in full")
-    call = Call(since.embedded_token, view.trace, token.stack, token.position)
-    strips = {
-        "embedding": call.result["embedding"],
-        "PE(pos)": call.result["positional"],
-        "their sum": call.result["sum"],
-    }
-    if positions in has:
-        return
-    added_picture = _draw(
-        vector_strips(strips, None, symmetric_range(*strips.values()), "dimension", 250),
-        key="since-added",
-        title="Added position",
-        alt="The token's embedding, its positional encoding and their sum",
-    )
-    st.caption(
-        f"The token's embedding, what is added at position {token.position}, and their sum, {len(strips['PE(pos)'])} "
-        "dimensions each, as layer 0 reads them. All three share one colour range."
-    )
-    export_tab(view, "added-position", call, added_picture)
-
-
-def show_norms(view: View, token: Token) -> None:
-    """LayerNorm and RMSNorm of one vector of this run; one of them is the model's own."""
-    _equations(
-        r"\mathrm{LayerNorm}(x)_j = \gamma_j\,\frac{x_j - \mu}{\sqrt{\sigma^2 + \varepsilon}} + \beta_j",
-        r"\mathrm{RMSNorm}(x)_j = \gamma_j\,\frac{x_j}{\sqrt{\frac{1}{d}\sum_i x_i^2 + \varepsilon}}",
-        r"\mathrm{RMS}(x)^2 = \mu^2 + \sigma^2",
-        sources="Ba et al. 2016, “Layer Normalization”; Zhang & Sennrich 2019, “Root Mean Square Layer Normalization”, "
-        "equation 4, here with the ε that programs add. RMSNorm leaves out μ and β; where μ = 0, both divide by the "
-        "same.",
-    )
-    sublayers = since.normed_sublayers(view.trace, token.stack)
-    here = {i: SUBLAYERS[s.name] for i, s in enumerate(sublayers) if s.layer == view.layer}
-    if not here:
-        st.info(
-            f"Layer {view.layer} has no norm of its own: choose another one in the sidebar.", icon=":material/info:"
-        )
-        return
-    if sublayers[0].norm.kind == "LayerNorm":
-        _missing("rms_norm", "**This model normalises with LayerNorm**, as in 2017.")
-    index = choice(f"Norm of layer {view.layer}, at the", here, "since_norm")
-    own = sublayers[index].norm.kind
-    call = Call(since.compare_norms, view.trace, token.stack, index, token.position)
-    found = call.result
-    names = {
-        kind: f"{kind}, this model" if kind == own else f"{kind} of the same vector"
-        for kind in ("LayerNorm", "RMSNorm")
-    }
-    results = {names["LayerNorm"]: found.layer_norm, names["RMSNorm"]: found.rms_norm}
-    left, right = st.columns(2)
-    with left:
-        norms_picture = _draw(
-            charts.norm_chart(found.x, results, found.mean, names[own]),
-            key="since-norms",
-            title="Two norms",
-            alt="Every dimension of the vector before and after LayerNorm and RMSNorm",
-        )
-    with right:
-        steps = [step_name(sublayer) for sublayer in sublayers]
-        norm_cosines_picture = _draw(
-            charts.norm_cosine_chart(found.cosine, steps, (index, token.position)),
-            key="since-norm-cosines",
-            title="Cosine of both norms",
-            alt="Cosine between LayerNorm and RMSNorm of what each norm of the stack reads",
-        )
-    frame = pd.DataFrame(
-        {
-            "": ["subtracts", "divides by", "result’s length"],
-            "LayerNorm": [found.mean, found.std, np.linalg.norm(found.layer_norm)],
-            "RMSNorm": [0.0, found.rms, np.linalg.norm(found.rms_norm)],
-        }
-    )
-    controls.table(frame, floats="%.5g")
-    st.markdown(
-        f"Cosine of both results: **{found.cosine[index, token.position]:.6f}**. Here |μ| is "
-        f"{abs(found.mean) / found.rms:.2%} of the root mean square, so subtracting it "
-        + ("hardly turns the vector." if abs(found.mean) < 0.1 * found.rms else "does turn the vector.")
-    )
-    norm = sublayers[index].norm
-    off = np.abs(norm(found.x) - found.normed).max()
-    learned = "γ" if norm.beta is None else "γ and β"
-    st.caption(
-        f"Both without γ and β, so that they can be compared. This model's own {own} then applies its {learned}; "
-        f"recomputed with {'it' if norm.beta is None else 'them'}, it differs from the run by at most {off:.1e}. "
-        f"{'RMSNorm' if own == 'LayerNorm' else 'LayerNorm'} is not part of this model; it is "
-        f"computed from the vector that this model's {own} read. "
-        "Grey band: from the lowest to the highest cosine of all tokens."
-    )
-    export_tab(view, "two-norms", call, norms_picture, norm_cosines_picture)
 
 
 def show_placement(view: View, token: Token) -> None:
@@ -563,7 +333,7 @@ def show_gate(view: View, token: Token) -> None:
         + " are tensors of the run"
         + (
             "; z is, too"
-            if OWN_LAYERS not in view.translator.features
+            if Need.OWN_LAYERS not in view.translator.features
             else "; z is computed from the run's x and the model's weights"
         )
         + (

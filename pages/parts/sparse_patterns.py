@@ -21,8 +21,8 @@ from model.analysis.sparse_patterns import (
     sink_changes,
     sweep_sizes,
 )
-from model.checkpoints.checkpoint import LOGITS
 from model.interventions import PatternMask
+from model.needs import Need
 from model.trace import Trace
 from pages.compute.on_request import compute_on_request
 from pages.compute.runs import rerun, run
@@ -102,7 +102,7 @@ def show_patterns(view: View) -> None:
     head = Call(head_weights, view.trace, changed, place, pattern)
     pictures = [_show_maps(view, head.result), _show_share(view, kept.result)]
     calls = {"head": head, "kept": kept}
-    if LOGITS not in view.translator.features:
+    if Need.LOGITS not in view.translator.features:
         st.caption("This model has no output matrix, so there is no log p to compare.")
     else:
         _show_written(view, changed, pattern)
@@ -166,9 +166,9 @@ def _show_share(view: View, kept: Kept) -> Picture:
 def _writes(view: View) -> bool:
     """Whether the model writes or fills in anything in this run."""
     features = view.translator.features
-    if "a masked language model" in features:
+    if Need.MASKED_MODEL in features:
         return view.translator.tokenizer.mask in view.trace.streams["encoder"].tokens.ids
-    if "a language model" in features:
+    if Need.LANGUAGE_MODEL in features:
         return bool(view.request.continuation and view.request.continuation.max_new_tokens)
     return True
 
@@ -256,7 +256,7 @@ def sizes_in_words(sweep: SizeSweep, name: str, writes: bool) -> str:
 
 def show_sinks(view: View) -> None:
     """Weight on the first token, and log p without it."""
-    if "a language model" not in view.translator.features:
+    if Need.LANGUAGE_MODEL not in view.translator.features:
         st.info(
             "Attention sinks are about causal language models, whose first token is the one that every query sees. "
             "Choose a decoder-only checkpoint in the sidebar.",

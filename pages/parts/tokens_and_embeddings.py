@@ -8,8 +8,8 @@ import streamlit as st
 from model.analysis import tab_arrays as tab
 from model.analysis import vocabulary
 from model.analysis.vocabulary import Piece
-from model.checkpoints.checkpoint import ADDED_POSITIONS, ADDED_TYPES
 from model.checkpoints.translator import Translator
+from model.needs import Need
 from model.trace import Array, Embedded
 from pages.compute.view import View
 from pages.widgets.chart import chart, clicked_point
@@ -83,7 +83,7 @@ def show_arithmetic(view: View, shown: Shown) -> None:
     scale = view.translator.embedding_scale
     numbers = {"weight": row[shown.dimension], "scale": scale}
     numbers |= {name: getattr(embedded, name)[at] for name in ("embedding", "positional", "sum")}
-    added = r"(P + T)" if ADDED_TYPES in view.translator.features else "PE" if embedded.positional.any() else ""
+    added = r"(P + T)" if Need.ADDED_TYPES in view.translator.features else "PE" if embedded.positional.any() else ""
     st.latex(sum_equation(numbers, piece.id, *at, len(row), added))
     redone = row * np.float32(scale) + embedded.positional[shown.position]
     off = np.abs(redone - embedded.sum[shown.position]).max()
@@ -163,7 +163,7 @@ def titles_of(translator: Translator, embedded: Embedded) -> dict[str, str]:
     """What the model's embedding, what is added to it, and the sum are called in the charts."""
     scale, width = translator.embedding_scale, embedded.embedding.shape[-1]
     factor = "√d_model" if np.isclose(scale, width**0.5) else "" if scale == 1 else f"{scale:.4g}"
-    added = "position and type" if ADDED_TYPES in translator.features else "positional encoding"
+    added = "position and type" if Need.ADDED_TYPES in translator.features else "positional encoding"
     added = added if embedded.positional.any() else "no positional encoding"
     return sum_titles(factor, added, embedded.norm is not None)
 
@@ -172,9 +172,9 @@ def input_formula(translator: Translator) -> str:
     """LaTeX of what the first layer reads."""
     config, formula = translator.config, r"x_{pos} = E_{token}"
     formula += r"\cdot\sqrt{d_{model}}" if config.scale_embeddings else ""
-    adds = ADDED_POSITIONS in translator.features or config.positions == "sinusoidal"
+    adds = Need.ADDED_POSITIONS in translator.features or config.positions == "sinusoidal"
     formula += " + PE_{pos}" if adds else ""
-    formula += " + T_{type}" if ADDED_TYPES in translator.features else ""
+    formula += " + T_{type}" if Need.ADDED_TYPES in translator.features else ""
     return rf"{formula},\qquad d_{{model}} = {config.d_model}"
 
 
@@ -182,7 +182,7 @@ def describe_input(translator: Translator) -> str:
     """Which of the paper's factor and positional encoding the model has."""
     scaled = "“In the embedding layers, we multiply those weights by √d_model”; "
     scaled = scaled if translator.config.scale_embeddings else "The paper's factor √d_model is left out here; "
-    if ADDED_POSITIONS in translator.features:
+    if Need.ADDED_POSITIONS in translator.features:
         return f"{scaled}then the encoding of the token's position is added{describe_types(translator)}."
     if translator.config.positions == "sinusoidal":
         return scaled + "then sines and cosines of the position are added, in another order than the paper's."
@@ -197,7 +197,7 @@ def describe_input(translator: Translator) -> str:
 
 def describe_types(translator: Translator) -> str:
     """What else is added, as the end of a sentence."""
-    if ADDED_TYPES not in translator.features:
+    if Need.ADDED_TYPES not in translator.features:
         return ""
     return (
         ", and the embedding of its token type: 0 in a first sentence, 1 in a second one (Devlin et al. 2019, BERT). "
@@ -207,7 +207,7 @@ def describe_types(translator: Translator) -> str:
 
 def describe_sharing(translator: Translator) -> str:
     """Which matrices are one, in this model and in the paper."""
-    two_texts = "cross-attention" in translator.features
+    two_texts = Need.CROSS_ATTENTION in translator.features
     if translator.config.tie_embeddings:
         readers = "Source, target" if two_texts else "The embedding"
         return (

@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from model.checkpoints.checkpoint import OWN_LAYERS
+from model.needs import Need
 from model.proof.claims import (
     CLAIMS,
     Claim,
@@ -43,7 +43,7 @@ def measure(view: View, slow: bool) -> dict[Claim, Measurement]:
 
 
 def _measure(view: View, claims: list[Claim]) -> dict[Claim, Measurement]:
-    again = " again in double precision" if OWN_LAYERS in view.translator.features else ""
+    again = " again in double precision" if Need.OWN_LAYERS in view.translator.features else ""
     bar = st.progress(0.0, f"Running the model{again} …")
     case = Case(view.translator, view.trace, view.kind, view.layer, view.head)
     double, found = double_case(case), {}

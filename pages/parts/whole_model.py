@@ -12,6 +12,7 @@ import streamlit as st
 from model.analysis.whole_model import SIDES, Box, box_arrays, model_boxes, switch_off_each
 from model.interventions import Intervention, describe
 from model.interventions.link import decode, encode
+from model.needs import Need
 from model.trace import Trace
 from pages import page_of
 from pages.compute.cache import shared_result, stored
@@ -217,7 +218,7 @@ def _page_about(box: Box, view: View, position: int = 0) -> tuple[str, dict[str,
         return "tokens_and_embeddings.py", {"side": SIDES[box.stack], "tokens_position": position}
     if box.part == "positions":
         return "positional_encoding.py", {"side": SIDES[box.stack]}
-    if box.part == "softmax" and "cross-attention" in view.translator.features:
+    if box.part == "softmax" and Need.CROSS_ATTENTION in view.translator.features:
         return "decoding.py", {"decoding-step": position}
     if box.part in ("output", "softmax") or box.layer is None:
         return "layer_by_layer.py", {**layers, "layers_tab": "Logit lens"}

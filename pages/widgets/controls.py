@@ -55,6 +55,11 @@ def set_controls(values: Mapping[str, Any]) -> None:
     state.update(values)
 
 
+def value_of(key: str) -> Any:
+    """The present value of a control that the page has drawn, or of a component: its last moves by name."""
+    return st.session_state[key]
+
+
 @contextmanager
 def keep_clicks() -> Iterator[None]:
     """Around a run: what a click chose survives when another run follows at once.

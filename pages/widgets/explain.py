@@ -19,13 +19,13 @@ def explain(text: str, latex: str | None = None, section: str | None = None) -> 
     """
     with st.container(border=True):
         if latex:
-            st.latex(latex if r"\begin{aligned}" in latex else _breakable(latex))
+            st.latex(latex if r"\begin{aligned}" in latex else breakable(latex))
         st.markdown(text)
         if section:
             st.caption(f"Vaswani et al. 2017, “Attention Is All You Need”, section {section}")
 
 
-def _breakable(latex: str) -> str:
+def breakable(latex: str) -> str:
     """Equations that on a narrow screen stand below each other, none of them broken; `\\qquad` separates them."""
     equations = latex.split(r"\qquad")
     return latex if len(equations) == 1 else r"\qquad \allowbreak ".join(f"{{{equation}}}" for equation in equations)

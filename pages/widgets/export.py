@@ -1,6 +1,7 @@
 """Downloads of exactly what a page shows; each file names the checkpoint and its hash."""
 
 import io
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -10,9 +11,10 @@ import pandas as pd
 import streamlit as st
 
 from pages.compute.view import View
+from pages.views import Result
 from pages.widgets.canvas import component
 from pages.widgets.controls import box
-from pages.widgets.snippet import Calls, call_arrays, notebook, snippet
+from pages.widgets.snippet import Calls, call_arrays, notebook, snippet, view_snippet
 from viz.drawing import Drawing, standalone_html
 
 LONGEST_SOURCE = 110
@@ -52,10 +54,48 @@ def export(
     """
     # The name's first word stays when another head is chosen, and so the box stays open.
     key = f"{label.replace(' ', '-').lower()}-{name.split('-')[0]}"
-    box(label, key, _offer, view, name, calls, table, pictures, icon=":material/download:")
+    numbers = Numbers(
+        lambda: call_arrays(calls),
+        lambda: numbers_table(calls) if table is None else table,
+        lambda about: snippet(view, calls, about),
+    )
+    box(label, key, _offer, view, name, numbers, pictures, icon=":material/download:")
 
 
-def _offer(view: View, name: str, calls: Calls, table: pd.DataFrame | None, pictures: tuple[Picture, ...]) -> None:
+@dataclass(frozen=True)
+class Numbers:
+    """What is exported, made when a box is open or a file is asked for."""
+
+    arrays: Callable[[], dict[str, np.ndarray]]
+    table: Callable[[], pd.DataFrame]
+    program: Callable[[str], str]
+    """of the comment at its top"""
+
+
+def export_view(result: Result, pictures: tuple[Picture, ...], label: str) -> None:
+    """The export of a view: its pictures, all its arrays, and the call that makes them again.
+
+    Args:
+        result: of the view.
+        pictures: those to be saved.
+        label: of the box.
+    """
+    view, run = result.view, result.run
+    numbers = Numbers(result.arrays, result.table, lambda about: view_snippet(result, about))
+    key = f"{label.replace(' ', '-').lower()}-{view.name}"
+    box(
+        label,
+        key,
+        _offer,
+        run,
+        f"{view.page}-{view.name}-{run.place.slug}",
+        numbers,
+        pictures,
+        icon=":material/download:",
+    )
+
+
+def _offer(view: View, name: str, numbers: Numbers, pictures: tuple[Picture, ...]) -> None:
     # The files are made when they are requested; by then the address is gone.
     facts, trace = _facts(view), view.trace
     tokens = {"src_tokens": trace.src_tokens, "tgt_tokens": trace.tgt_tokens}
@@ -64,10 +104,10 @@ def _offer(view: View, name: str, calls: Calls, table: pd.DataFrame | None, pict
     files = files if pictures else {}
     files["CSV: the table, for a spreadsheet"] = (
         "csv",
-        lambda: _csv(facts, numbers_table(calls) if table is None else table),
+        lambda: _csv(facts, numbers.table()),
     )
-    files["NPZ: all arrays, for numpy.load"] = ("npz", lambda: _npz(facts | tokens, calls))
-    program = snippet(view, calls, f"Attention Explorer: the numbers of {name}\nThis view: {_link()}")
+    files["NPZ: all arrays, for numpy.load"] = ("npz", lambda: _npz(facts | tokens, numbers.arrays()))
+    program = numbers.program(f"Attention Explorer: the numbers of {name}\nThis view: {_link()}")
     files["IPYNB: the Python below, as a notebook"] = ("ipynb", lambda: notebook(program, name, facts).encode())
     if pictures:
         _save_buttons(view, stem, pictures)
@@ -148,9 +188,9 @@ def _csv(facts: dict[str, str], table: pd.DataFrame) -> bytes:
     return table.assign(**facts).to_csv(index=False).encode()
 
 
-def _npz(facts: dict[str, Any], calls: Calls) -> bytes:
+def _npz(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     file = io.BytesIO()
-    np.savez_compressed(file, **{key: np.array(value) for key, value in facts.items()}, **call_arrays(calls))
+    np.savez_compressed(file, **{key: np.array(value) for key, value in facts.items()}, **arrays)
     return file.getvalue()
 
 

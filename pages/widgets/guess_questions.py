@@ -9,8 +9,8 @@ import numpy as np
 from model.analysis.head_summary import summarise
 from model.analysis.softmax import softmax_at
 from model.background.sizes import multiply_adds
-from model.checkpoints.checkpoint import OWN_LAYERS
 from model.interventions import HeadGate
+from model.needs import Need
 from model.trace import KIND_TITLES, Array
 from pages.compute.runs import rerun
 from pages.compute.view import View
@@ -292,7 +292,7 @@ def about_slope(view: View, number: int) -> Question | None:
 def about_missed_head(view: View, number: int) -> Question | None:
     """Which head of the layer the text needs most."""
     del number
-    if OWN_LAYERS not in view.translator.features or view.attention.n_heads < 2:
+    if Need.OWN_LAYERS not in view.translator.features or view.attention.n_heads < 2:
         return None
     trace = view.trace
     changes = [
@@ -358,7 +358,7 @@ def about_loss(view: View, number: int) -> Question | None:
 def about_work(view: View, number: int) -> Question | None:
     """Which part of the model does most multiply-adds on this text."""
     del number
-    if OWN_LAYERS not in view.translator.features:
+    if Need.OWN_LAYERS not in view.translator.features:
         return None
     works = multiply_adds(view.translator.config, len(view.trace.src_tokens), len(view.trace.tgt_tokens))
     totals = {name: work.total for name, work in works.items() if work.total}

@@ -5,7 +5,7 @@ What a person typed appears in it only inside the `repr` of strings and frozen d
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from model.analysis.view_arrays import arrays_of
 from model.trace import Trace
 from pages.compute.view import View
+from pages.views import Result
 
 
 class Call:
@@ -91,6 +92,46 @@ def snippet(view: View, calls: Calls, about: str) -> str:
             "pattern = attention.pattern[head]  # the attention weights, (query, key)",
             "",
             f"arrays = arrays_of({arguments})",
+            "# np.savez_compressed('numbers.npz', **arrays)",
+            "",
+        ]
+    )
+
+
+def view_snippet(result: Result, about: str) -> str:
+    """The program of a view: it opens the model, runs it, and calls the view with the chosen values.
+
+    Args:
+        result: of the view.
+        about: which view this is; its lines become comments at the top.
+    """
+    run, view = result.run, result.view
+    trace, request = run.trace, replace(run.request, source=run.trace.source)
+    program = _Program(run, "")
+    program.imports = {
+        "from model.checkpoints import load_checkpoint",
+        "from model.run import Place, Request, Run",
+        f"from {view.function.__module__} import {view.name}",
+    }
+    program.find_imports(
+        (trace.interventions, request.continuation, request.continuation and request.continuation.sampling)
+    )
+    changed = trace.interventions != request.interventions
+    values = "".join(f", {name}={value!r}" for name, value in result.values.items() if name in view.controls)
+    return "\n".join(
+        [
+            *(f"# {line}" for line in _printable(about)),
+            *sorted(program.imports),
+            "",
+            f"opened = load_checkpoint({trace.checkpoint!r}, {trace.device!r})",
+            f"assert opened.hash == {trace.checkpoint_hash!r}, 'other weights'",
+            "",
+            f"request = {request!r}",
+            f"run = Run.start(opened, request, {run.place!r}, {run.tau!r}, {run.scope!r})",
+            *([f"run = run.forced(*{trace.interventions!r})"] if changed else []),
+            "",
+            f"result = {view.name}(run{values})",
+            "arrays = result.arrays()",
             "# np.savez_compressed('numbers.npz', **arrays)",
             "",
         ]

@@ -12,14 +12,14 @@ from typing import Any
 import streamlit as st
 
 from model.analysis.head_tables import Look
-from model.analysis.tab_arrays import row_at_temperatures
 from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.interventions import AttentionTemperature
 from pages.compute.runs import Request, open_translator, rerun, run
 from pages.compute.view import Place, View
 from pages.frame.html_page import STYLE
-from pages.parts import heads_and_layers, temperature
+from pages.parts import heads_and_layers
 from pages.parts.attention_step_by_step import draw_matrices
+from pages.views.temperature import live, one_row
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
 from tests.bench.empty import draw_nothing, redraw
@@ -27,7 +27,6 @@ from tests.bench.sentences import text_of
 from viz.canvas.lines import lines
 from viz.canvas.mosaic import mosaic
 from viz.charts.heads_and_layers import head_map
-from viz.charts.temperature import row_panels
 from viz.steps.head import Choice, head_of
 from viz.steps.steps import STEPS, picture
 
@@ -100,7 +99,7 @@ def _map(view: View, _moved: int) -> None:
 
 
 def _temperature(view: View, _moved: int) -> None:
-    temperature.draw_live(replace(view, tau=1.0), 0)
+    draw(live(replace(view, tau=1.0), row=0).shows["temperature"].drawing, "temperature")
 
 
 def _matrices(view: View, moved: int) -> None:
@@ -109,16 +108,8 @@ def _matrices(view: View, moved: int) -> None:
 
 
 def _row(view: View, moved: int) -> None:
-    attention = view.attention
-    row = moved % len(attention.query_tokens)
-    panels = row_at_temperatures(attention, HEAD, row, temperature.PANELS)
-    titles = ("zero", *map(str, temperature.PANELS), "infinity")
-    keys = [f"{i} {token}" for i, token in enumerate(attention.key_tokens)]
-    chart(
-        row_panels(keys, attention.mask[HEAD][row], dict(zip(titles, zip(*panels.values(), strict=True), strict=True))),
-        key="row",
-        alt="One row",
-    )
+    row = moved % len(view.attention.query_tokens)
+    chart(one_row(view, row=row).shows["row-panels"].draw(), key="row", alt="One row")
 
 
 PICTURES = {

@@ -19,6 +19,7 @@ from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from model.generation.beam_tree import search_again
 from model.generation.sampling import Sampling, sample_again
 from model.interventions import MaskEdit, PatternMask, ResidualOff, Unscaled
+from model.needs import Need
 from model.trace import Array, Attention, Trace
 from tests.pages.figures import figure, numbers, words
 from tests.pages.test_pages import said
@@ -231,9 +232,9 @@ def test_the_maps_of_side_by_side_and_what_if(family: Family) -> None:
 def test_the_probabilities_of_what_is_written_or_filled_in(family: Family) -> None:
     trace = family.trace
     page, chart = {
-        "a language model": ("continue_text", "certainty"),
-        "a masked language model": ("fill_in", "fill-weights"),
-    }.get(next(iter({"a language model", "a masked language model"} & family.opened.features), ""), WRITTEN)
+        Need.LANGUAGE_MODEL: ("continue_text", "certainty"),
+        Need.MASKED_MODEL: ("fill_in", "fill-weights"),
+    }.get(next(iter({Need.LANGUAGE_MODEL, Need.MASKED_MODEL} & family.opened.features), ""), WRITTEN)
     if page == "fill_in":
         trace = family.opened.trace(HIDDEN)
         place = trace.streams["encoder"].tokens.ids.index(family.opened.tokenizer.mask)
@@ -253,7 +254,7 @@ def test_the_probabilities_of_what_is_written_or_filled_in(family: Family) -> No
 def test_attention_sinks(family: Family) -> None:
     a, trace = family.attention, family.trace
     app = family.open_page("efficient_attention", efficient="Sinks", sink_window="2")
-    if "a language model" not in family.opened.features:
+    if Need.LANGUAGE_MODEL not in family.opened.features:
         assert "Attention sinks are about causal language models" in words(app)
         return
     points, means, chosen = figure(app, "sink-weights")["data"]
@@ -296,10 +297,10 @@ def test_the_gradients_through_the_layers_and_of_a_row(family: Family) -> None:
 
 
 def test_the_search_and_the_samples_of_decoding(family: Family) -> None:
-    if "a decoder" not in family.opened.features:
+    if Need.DECODER not in family.opened.features:
         assert "This page needs a decoder" in said(family.open_page("decoding"))
         return
-    limit = (4,) if "a language model" in family.opened.features else ()
+    limit = (4,) if Need.LANGUAGE_MODEL in family.opened.features else ()
     app = family.open_page("decoding", **{"decoding-beam": "2"})
     assert not app.exception
     tree = search_again(family.opened.model, family.trace, 2, *limit)

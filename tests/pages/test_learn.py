@@ -9,6 +9,7 @@ import pytest
 
 from model.analysis.position_table import wavelengths
 from model.analysis.residual_stream import StreamMeasures, measure_stream
+from model.needs import Need
 from pages import page_of
 from pages.compute.view import Place, View
 from pages.lessons import LESSONS
@@ -41,7 +42,7 @@ def view_of(checkpoint: str, source: str, place: Place) -> View:
 def run_of(checkpoint: str, source: str):
     """As the app runs it at first: a language model writes on."""
     translator = opened(checkpoint)
-    writes = {"max_new_tokens": 12} if "a language model" in translator.features else {}
+    writes = {"max_new_tokens": 12} if Need.LANGUAGE_MODEL in translator.features else {}
     return translator.trace(source, **writes)
 
 

@@ -89,7 +89,7 @@ def test_each_tab_works_for_each_model_and_offers_the_part_where_it_is_missing(
         "Shared keys and values": config.kv_heads == config.n_heads,
         "What each part buys": False,
     }
-    offered = [button for button in app.button if button.key == "since-open"]
+    offered = [button for button in app.button if button.key == "open-with"]
     assert bool(offered) == missing[tab]
     assert app.get("plotly_chart") or (tab, checkpoint) == ("RoPE", "alibi"), (
         "only what adds nothing has nothing to draw"
@@ -98,7 +98,7 @@ def test_each_tab_works_for_each_model_and_offers_the_part_where_it_is_missing(
 
 def test_the_button_opens_a_model_with_the_part_on_the_same_tab(open_since: Callable) -> None:
     app = open_since("en-de", "SwiGLU")
-    app.button(key="since-open").click().run()
+    app.button(key="open-with").click().run()
     assert not app.exception
     assert app.selectbox(key="checkpoint").value == "modern"
     assert "gate" in drawn_axes(app, "since-gate")
@@ -115,7 +115,7 @@ def test_the_rotated_pair_and_the_score_over_the_distance_are_the_heads(open_sin
     app.selectbox(key="since_key").set_value(3).run()
     attention = modern.attention("decoder_self", 1)
     half = attention.d_k // 2
-    plane = drawn(app, "since-plane")
+    plane = drawn(app, "since_2017-plane")
     for name, array, at in (
         ("q before", attention.rotary.q, 5),
         ("q after", attention.q, 5),
@@ -124,13 +124,13 @@ def test_the_rotated_pair_and_the_score_over_the_distance_are_the_heads(open_sin
     ):
         expected = array[3, at, [1, 1 + half]]
         assert [numbers(plane[name][axis])[1] for axis in "xy"] == pytest.approx(expected, rel=1e-6)
-    before, after = figure(app, "since-pairs")["data"]
+    before, after = figure(app, "since_2017-pairs")["data"]
     products = attention.q[3, 5] * attention.k[3, 3]
     assert numbers(after["y"]) == pytest.approx(products[:half] + products[half:], rel=1e-4, abs=1e-6)
     assert numbers(before["y"]).sum() == pytest.approx(
         float(attention.rotary.q[3, 5] @ attention.rotary.k[3, 3]), rel=1e-4
     )
-    curve, here, _ = figure(app, "since-offsets")["data"]
+    curve, here, _ = figure(app, "since_2017-offsets")["data"]
     assert numbers(here["x"])[0] == -2
     assert numbers(here["y"])[0] == pytest.approx(attention.scores[3, 5, 3], rel=1e-4)
     assert numbers(curve["x"]).max() == 0
@@ -140,7 +140,7 @@ def test_the_rotated_pair_and_the_score_over_the_distance_are_the_heads(open_sin
 def test_a_model_of_2017_shows_what_it_adds_instead(open_since: Callable, classic: Trace) -> None:
     app = open_since("en-de", "RoPE", kind="Encoder self-attention")
     app.selectbox(key="since_token").set_value(2).run()
-    (strips,) = figure(app, "since-added")["data"]
+    (strips,) = figure(app, "since_2017-added")["data"]
     embedded = classic.src_embedded
     rows = (embedded.embedding[2], embedded.positional[2], embedded.sum[2])
     assert numbers(strips["z"]) == pytest.approx(np.stack(rows))
@@ -155,7 +155,7 @@ def test_both_norms_are_those_of_the_vector_that_the_models_norm_read(
     app.selectbox(key="since_token").set_value(1).run()
     sublayer = trace.streams["encoder" if checkpoint == "en-de" else "decoder"].sublayers[3]
     x = sublayer.norm_input[1].astype(float)
-    lines = drawn(app, "since-norms")
+    lines = drawn(app, "since_2017-norms")
     own, other = [name for name in lines if "this model" in name], [name for name in lines if "same vector" in name]
     assert (own, other) == ([f"{sublayer.norm.kind}, this model"], [f"{OTHER[sublayer.norm.kind]} of the same vector"])
     eps = sublayer.norm.eps

@@ -6,12 +6,15 @@ import numpy as np
 
 from model.analysis.vocabulary import spell
 from model.checkpoints.tokenizer import Tokenizer
+from model.run import Run
 from model.trace import Trace
+from pages.views import masks, names, temperature
 from viz import heatmap, html
 from viz.canvas import lines, mosaic
-from viz.charts import heads_and_layers, logit_lens, masks, translate
+from viz.charts import heads_and_layers, logit_lens, translate
+from viz.forms import Form
 from viz.steps import head, steps
-from viz.tokens import decoder_rows, labels
+from viz.tokens import decoder_rows, labels, numbered
 
 LIVE = re.compile(r"<(script|img|iframe|svg|a|style|object|textarea|math|link|meta)\b", re.IGNORECASE)
 OWN = re.compile(r"<style>.*?</style>", re.DOTALL)
@@ -49,21 +52,20 @@ def draw_figures(trace: Trace) -> None:
     cross, own = trace.attention("cross", 0), trace.attention("decoder_self", 0)
     chance = trace.target_probabilities
     first = (trace.next_tokens[0], trace.next_ids[0], float(chance[0]))
-    names, shares, chosen = translate.rank_candidates(trace.candidates[0], first)
+    options, shares, chosen = translate.rank_candidates(trace.candidates[0], first)
     named = heatmap.row_names(own.query_tokens, trace.next_tokens)
-    keys = [f"{i} {label}" for i, label in enumerate(labels(own.key_tokens))]
     drawn = (
         translate.alignment_map(cross.pattern[0], trace.src_tokens, rows),
         translate.certainty_bars(trace.next_tokens, chance, 0),
-        translate.alternative_bars(names, shares, chosen, trace.logits.shape[-1]),
-        masks.mask_maps(named, keys, own.mask[0], own.scaled[0], own.pattern[0]),
-        masks.masking_bars(keys, dict.fromkeys(("one", "two", "three"), own.pattern[0, 0])),
-        heads_and_layers.head_map(named, keys, own.pattern[0], own.mask[0], "weight"),
-        masks.probability_bars(trace.next_tokens, chance, chance),
-        masks.future_weight_map(cross.pattern[:, :, 0], named),
+        translate.alternative_bars(options, shares, chosen, trace.logits.shape[-1]),
+        heads_and_layers.head_map(named, numbered(own.key_tokens), own.pattern[0], own.mask[0], "weight"),
+        names.probabilities(trace, chance, chance, ("one", "two")).draw(),
         logit_lens.lens_map(chance[:, None], np.ones((len(rows), 1)), ["step"], (named, trace.next_tokens), 0),
     )
-    for figure in drawn:
+    run = Run.of(None, trace, "decoder_self")
+    shows = [view(run).shows.values() for view in (masks.masks, masks.orders, temperature.one_row)]
+    forms = [picture.draw() for pictures in shows for picture in pictures if isinstance(picture, Form)]
+    for figure in (*drawn, *forms):
         check(figure.to_json())
 
 

@@ -6,11 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.figure import (
-    GROUPED_BARS,
     LEGEND_ABOVE,
     NO_GRID,
-    band,
-    bar,
     curve,
     escape,
     figure,
@@ -18,11 +15,9 @@ from viz.figure import (
     heatmap,
     hline,
     scatter,
-    text,
-    vline,
 )
 from viz.heatmap import colours
-from viz.theme import CHOSEN, FAINT, GUIDE, KEY, OKABE_ITO, QUERY, SIGNED, WEIGHTS, flat_bar
+from viz.theme import CHOSEN, GUIDE, KEY, OKABE_ITO, QUERY, SIGNED, WEIGHTS, flat_bar
 from viz.tokens import axis_ticks
 
 Array = np.ndarray
@@ -93,105 +88,6 @@ def rotation_plane(
         legend=LEGEND_ABOVE,
         xaxis=axis | {"title": f"dimension {dimensions[0]}"},
         yaxis=axis | {"title": f"dimension {dimensions[1]}", "scaleanchor": "x"},
-    )
-
-
-def pair_bars(products: Array, pair: int) -> go.Figure:
-    """What each pair of dimensions adds to the score, before the rotation and after it.
-
-    Args:
-        products: (2, pair), before and after.
-        pair: the chosen one.
-    """
-    looks = (("before", {"color": GUIDE, "pattern": {"shape": "/"}}), ("after", {"color": OWN}))
-    bars = [
-        bar(
-            x=np.arange(len(values)),
-            y=values,
-            name=f"{when} the rotation: {values.sum():.4g} in all".replace("-", "−"),
-            marker=marker,
-            hover=f"pair %{{x}}, {when} the rotation: <b>%{{y:.7g}}</b>",
-        )
-        for values, (when, marker) in zip(products, looks, strict=True)
-    ]
-    return figure(
-        bars,
-        GROUPED_BARS,
-        height=430,
-        xaxis={"title": "pair i, fastest rotation first"},
-        yaxis={"title": "its part of q · k"},
-        shapes=[band(pair - 0.5, pair + 0.5, FAINT)],
-    )
-
-
-def norm_chart(x: Array, results: Mapping[str, Array], mean: float, own: str) -> go.Figure:
-    """Two norms of one vector: every dimension as a point, what goes in to the right, what comes out upwards.
-
-    Args:
-        x: (d_model,), what both read.
-        results: name -> (d_model,); each lies on a line.
-        mean: of x.
-        own: the name of the model's own norm, which is drawn filled.
-    """
-    hover = "dimension %{customdata}<br>x <b>%{x:.7g}</b><br>"
-    looks = {True: {"color": OWN, "size": 6}, False: {"color": OTHER, "size": 11, "symbol": "diamond-open"}}
-    points = [
-        scatter(
-            x=x,
-            y=y,
-            customdata=np.arange(len(x)),
-            mode="markers",
-            name=name,
-            marker=looks[name == own],
-            hover=f"{hover}{name} <b>%{{y:.7g}}</b>",
-        )
-        for name, y in sorted(results.items(), key=lambda result: result[0] == own)
-    ]
-    place = {"y": 1, "yref": "y domain", "yanchor": "top", "xanchor": "left", "xshift": 4}
-    return figure(
-        points,
-        height=430,
-        showlegend=True,
-        legend=LEGEND_ABOVE,
-        xaxis={"title": "component of x, as the norm reads it", "zeroline": True},
-        yaxis={"title": "after the norm, before γ", "zeroline": True},
-        shapes=[vline(mean)],
-        annotations=[text("mean μ", x=mean, **place)],
-    )
-
-
-def norm_cosine_chart(cosine: Array, steps: Sequence[str], chosen: tuple[int, int]) -> go.Figure:
-    """The cosine between both norms at every norm of a stack: the chosen token's, and from lowest to highest of all.
-
-    Args:
-        cosine: (norm, position).
-        steps: names of the norms.
-        chosen: the norm and the position.
-    """
-    at, position = chosen
-    x = np.arange(len(steps))
-    edge = {"mode": "lines", "line": {"width": 0}, "x": x}
-    low = float(cosine.min())
-    return figure(
-        [
-            scatter(y=cosine.max(axis=1), showlegend=False, **edge),
-            scatter(y=cosine.min(axis=1), fill="tonexty", fillcolor=FAINT, name="all tokens", **edge),
-            curve(
-                x,
-                cosine[:, position],
-                "this token",
-                OWN,
-                symbol="circle",
-                customdata=list(steps),
-                hover="norm of %{customdata}<br>cosine <b>%{y:.7g}</b>",
-            ),
-        ],
-        height=430,
-        showlegend=True,
-        legend=LEGEND_ABOVE,
-        xaxis=axis_ticks(steps) | {"title": "norm of layer and sub-layer", "tickangle": -45},
-        yaxis={"title": "cosine of both results", "range": [low - 0.1 * (1 - low) - 1e-6, 1 + 0.1 * (1 - low) + 1e-6]},
-        shapes=[vline(at)],
     )
 
 

@@ -9,17 +9,7 @@ import torch
 from torch import Tensor
 
 from model.cancel import check_cancelled
-from model.checkpoints.checkpoint import (
-    ADDED_POSITIONS,
-    ADDED_TYPES,
-    FOUND_MATRICES,
-    FOUND_STREAM,
-    FULL_ROWS,
-    LOGITS,
-    OWN_LAYERS,
-    Checkpoint,
-    LogitsHead,
-)
+from model.checkpoints.checkpoint import Checkpoint, LogitsHead
 from model.checkpoints.huggingface.heads import LINEAR, matrix
 from model.checkpoints.huggingface.network import HookedModel
 from model.checkpoints.huggingface.reader import read_trace
@@ -29,6 +19,7 @@ from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.translator import Translator
 from model.generation.search import Hypothesis, hypothesis
 from model.interventions import Intervention, applied
+from model.needs import Need
 from model.trace import Array, Norm, Prompt, StackName, Stream, Tokens, Trace
 
 
@@ -45,20 +36,20 @@ class ForeignCheckpoint(Checkpoint):
         return tuple(self.model.notes)
 
     @property
-    def features(self) -> frozenset[str]:
+    def features(self) -> frozenset[Need]:
         """As of every checkpoint, but no layers of our own, and no sines and cosines in another order than ours."""
-        lacks = {OWN_LAYERS} | ({ADDED_POSITIONS} if self.config.positions == "sinusoidal" else set())
+        lacks = {Need.OWN_LAYERS} | ({Need.ADDED_POSITIONS} if self.config.positions == "sinusoidal" else set())
         attentions = [points for _, points in self.model.attentions().values()]
         parts = map(self.model.parts_of, attentions)
         if any(points.sink is not None for points in attentions):
-            lacks.add(FULL_ROWS)
+            lacks.add(Need.FULL_ROWS)
         if any(each.w_o is None or len(each.projections) < 3 for each in parts):
-            lacks.add(FOUND_MATRICES)
+            lacks.add(Need.MATRICES)
         if not self.model.head.modules:
-            lacks.add(LOGITS)
+            lacks.add(Need.LOGITS)
         if any(block.arrangement is None for block in self.model.blocks) or not self.model.blocks:
-            lacks.add(FOUND_STREAM)
-        types = {ADDED_TYPES} if any(each.types is not None for each in self.model.embeddings.values()) else set()
+            lacks.add(Need.STREAM)
+        types = {Need.ADDED_TYPES} if any(each.types is not None for each in self.model.embeddings.values()) else set()
         return super().features - lacks | types
 
     def read_logits(self, x: Array) -> Array:

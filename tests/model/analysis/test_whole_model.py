@@ -7,10 +7,11 @@ import pytest
 
 from model.analysis.whole_model import Box, box_arrays, model_boxes, switch_off_each
 from model.background.sizes import multiply_adds
-from model.checkpoints.checkpoint import OWN_LAYERS, Checkpoint
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.tokenizer import train_tokenizer
 from model.interventions import ResidualOff, SublayerOff
+from model.needs import Need
 from model.trace import Trace
 from tests.model.checkpoints.huggingface.test_families import opened as opened_of_others
 from tests.model.checkpoints.huggingface.test_families import traced
@@ -122,7 +123,7 @@ def test_the_boxes_have_all_parameters_and_all_multiply_adds_once(run) -> None:
 
 
 def is_whole(checkpoint: Checkpoint) -> bool:
-    return OWN_LAYERS in checkpoint.features or checkpoint.name in WHOLE
+    return Need.OWN_LAYERS in checkpoint.features or checkpoint.name in WHOLE
 
 
 def test_input_and_output_are_the_traces(run) -> None:

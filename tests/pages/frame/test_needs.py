@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoints.checkpoint import ADDED_POSITIONS, EVERY_OWN
+from model.checkpoints.checkpoint import EVERY_OWN
 from model.checkpoints.store import CHECKPOINTS_VARIABLE
 from model.checkpoints.translator import Translator
+from model.needs import Need
 from pages import PAGES
 from tests.pages.test_pages import said
 
 pytest.importorskip("streamlit")
 
 pytestmark = pytest.mark.usefixtures("fresh_caches")
-OURS = {"an encoder", "a decoder", "cross-attention", ADDED_POSITIONS, *EVERY_OWN}
+OURS = {Need.ENCODER, Need.DECODER, Need.CROSS_ATTENTION, Need.ADDED_POSITIONS, *EVERY_OWN}
 NEEDY = [
     page for pages in PAGES.values() for page in pages if OURS.issuperset(page.needs) and set(page.needs) - EVERY_OWN
 ]
@@ -29,7 +30,7 @@ def encoder_only(checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
         shutil.copytree(folder, tmp_path / name)
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path))
     features = Translator.features.fget
-    alone = frozenset({"an encoder", *EVERY_OWN})
+    alone = frozenset({Need.ENCODER, *EVERY_OWN})
     monkeypatch.setattr(
         Translator, "features", property(lambda self: features(self) if self.name == "whole" else alone)
     )

@@ -22,30 +22,6 @@ def test_a_pair_is_drawn_from_the_origin_before_and_after_with_its_arc_less_whol
     assert "<b>" not in before.hovertemplate.partition("<br>")[0]
 
 
-def test_the_bars_are_the_products_and_their_sums_stand_in_the_legend() -> None:
-    products = np.array([[1.0, -3], [2, 0.5]])
-    figure = charts.pair_bars(products, 1)
-    assert [list(bar.y) for bar in figure.data] == products.tolist()
-    assert [bar.name for bar in figure.data] == ["before the rotation: −2 in all", "after the rotation: 2.5 in all"]
-
-
-def test_the_models_own_norm_is_drawn_last_and_filled() -> None:
-    figure = charts.norm_chart(X, {"a, this model": X / 2, "b": X / 3}, 0.1, "a, this model")
-    other, own = figure.data
-    assert np.array_equal(own.y, X / 2)
-    assert np.array_equal(other.y, X / 3)
-    assert (own.marker.symbol, other.marker.symbol) == (None, "diamond-open")
-    assert figure.layout.shapes[0].x0 == 0.1
-
-
-def test_the_cosines_are_the_tokens_between_lowest_and_highest() -> None:
-    cosine = 1 - RNG.random((4, 3)) / 10
-    high, low, own = charts.norm_cosine_chart(cosine, ["0 a", "0 b", "1 a", "1 b"], (2, 1)).data
-    assert np.array_equal(own.y, cosine[:, 1])
-    assert np.array_equal(high.y, cosine.max(axis=1))
-    assert np.array_equal(low.y, cosine.min(axis=1))
-
-
 @pytest.mark.parametrize("post", [True, False])
 def test_the_stream_shows_the_token_before_the_others_and_what_a_norm_took(post: bool) -> None:
     lengths, added, share = (RNG.random((3, 4)) + 0.1 for _ in range(3))

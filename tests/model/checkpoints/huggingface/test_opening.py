@@ -9,12 +9,12 @@ import pytest
 import torch
 import transformers as hf
 
-from model.checkpoints.checkpoint import LOGITS
 from model.checkpoints.devices import available_memory
 from model.checkpoints.files import CheckpointError, sha256
 from model.checkpoints.huggingface import files as hf_files
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint, offer_models, offered_models
+from model.needs import Need
 from model.proof.checks import prove
 from tests.model.checkpoints.huggingface.families import tiny_model
 from tests.model.checkpoints.huggingface.folders import byte_level_tokenizer, save_family
@@ -130,7 +130,7 @@ def test_a_model_without_an_output_shows_all_but_probabilities(bert: Path) -> No
     opened = open_model(hf.AutoModel.from_pretrained(bert), hf.AutoTokenizer.from_pretrained(bert))
     trace = opened.trace("The cat sat on the mat.")
     assert trace.logits.shape == (len(trace.src_tokens), 0)
-    assert LOGITS not in opened.features
+    assert Need.LOGITS not in opened.features
     watching, chain, _ = prove(opened, trace)
     assert watching.error == 0
     assert chain.error < 1e-6

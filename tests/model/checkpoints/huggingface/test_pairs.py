@@ -7,10 +7,10 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from model.checkpoints.checkpoint import ADDED_TYPES
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.huggingface.opened import ForeignMaskedModel
 from model.checkpoints.huggingface.vocabulary import number_segments
+from model.needs import Need
 from model.proof.checks import prove
 from tests.model.checkpoints.huggingface.families import tiny_model
 from tests.model.checkpoints.huggingface.folders import save_family
@@ -61,7 +61,7 @@ def test_tokens_of_a_pair_know_their_place_in_the_text(opened: ForeignMaskedMode
 
 
 def test_what_is_added_for_positions_contains_the_row_of_the_segment(opened: ForeignMaskedModel) -> None:
-    assert ADDED_TYPES in opened.features
+    assert Need.ADDED_TYPES in opened.features
     trace, embeddings = opened.trace(PAIR), opened.model.model.bert.embeddings
     segments = list(trace.streams["encoder"].tokens.segments)
     rows = embeddings.position_embeddings.weight[: len(segments)] + embeddings.token_type_embeddings.weight[segments]
@@ -86,5 +86,5 @@ def test_one_sentence_has_one_segment(opened: ForeignMaskedModel) -> None:
 def test_a_model_without_token_types_has_no_segments(tmp_path: Path) -> None:
     opened = open_model(save_family(tmp_path / "model", "ModernBERT"))
     assert opened.trace(PAIR).streams["encoder"].tokens.segments is None
-    assert ADDED_TYPES not in opened.features
+    assert Need.ADDED_TYPES not in opened.features
     assert open_model(tiny_model("BERT")).trace("5 6 7").streams["encoder"].tokens.segments is None

@@ -1,0 +1,41 @@
+"""What a page or a view needs of the opened model. Nothing is imported, so that a menu can say it at once."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from model.network.config import TransformerConfig
+
+
+class Need(StrEnum):
+    """What a model has or lacks; the value is how a sentence names it: "This page needs ..."."""
+
+    ENCODER = "an encoder"
+    DECODER = "a decoder"
+    CROSS_ATTENTION = "cross-attention"
+    LANGUAGE_MODEL = "a language model"
+    MASKED_MODEL = "a masked language model"
+    FULL_ROWS = "rows of attention weights that sum to 1"
+    MATRICES = "heads whose matrices could all be found"
+    STREAM = "a residual stream that could be read in every layer"
+    LOGITS = "probabilities of tokens, from an output that could be read"
+    OWN_LAYERS = "layers of this project's own code"
+    ADDED_POSITIONS = "a positional encoding that is added to the embeddings"
+    ADDED_TYPES = "embeddings of token types that are added with the positions"
+    ROPE = "rotary positions (RoPE)"
+    RMS_NORM = "RMSNorm"
+    PRE_NORM = "pre-norm"
+    SWIGLU = "a gated feed-forward (SwiGLU)"
+    SHARED_KEYS = "keys and values that query heads share"
+
+
+def parts_of(config: "TransformerConfig") -> frozenset[Need]:
+    """The parts of after 2017 that a model of this configuration has."""
+    has = {
+        Need.ROPE: config.positions == "rope",
+        Need.RMS_NORM: config.norm_function == "rms_norm",
+        Need.PRE_NORM: config.norm == "pre",
+        Need.SWIGLU: config.gated,
+        Need.SHARED_KEYS: config.kv_heads < config.n_heads,
+    }
+    return frozenset(need for need, there in has.items() if there)

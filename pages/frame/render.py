@@ -1,0 +1,298 @@
+"""A page made of views, in Streamlit: controls, text, pictures, tables, the code, the export, and the proof.
+
+The only file that knows both Streamlit and views.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from itertools import repeat
+from types import MappingProxyType
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from model.checkpoints.store import CheckpointError, available_checkpoints, stored_config
+from model.needs import Need, parts_of
+from model.run import Run
+from pages import page_of
+from pages.compute.cache import store, stored
+from pages.compute.on_request import pressed
+from pages.compute.queue import in_turns, model_queue
+from pages.frame.open_page import choose_checkpoint, open_page
+from pages.views import OUTCOME, Control, Offer, OnRequest, Result, View, call
+from pages.views.words import Block, pictures
+from pages.widgets import controls
+from pages.widgets.canvas import draw
+from pages.widgets.chart import chart, clicked_point
+from pages.widgets.controls import set_controls, tabs
+from pages.widgets.explain import breakable, show_code
+from pages.widgets.export import Picture, export_view
+from pages.widgets.glossary import define
+from pages.widgets.page_links import links
+from pages.widgets.proof_strip import proof_strip
+from viz.forms import Canvas, Form, Maps, Texts
+
+Older = Mapping[str, Callable[[Run], Any]]
+"""title -> what draws a tab that is no view yet"""
+
+
+def show_page(
+    file: str,
+    top: Callable[[Run], Any] | None = None,
+    older: Older = MappingProxyType({}),
+    code: Sequence[Callable] = (),
+) -> None:
+    """Draw the page in `file`: its header, its views above, its tabs, the code, the export and the proof.
+
+    Args:
+        file: the page's `__file__`.
+        top: draws what stands above all and is no view: widgets that build something.
+        older: its tabs that are no views yet; they come last.
+        code: what computes what is no view.
+    """
+    run, page = open_page(file), page_of(file)
+    if top:
+        top(run)
+    views = page.views
+    chosen: dict[Control, Any] = {}
+    above = [_Drawn(run, view, chosen).draw() for view in views if view.above]
+    offered = [view for view in views if not view.above and not view.missing(run)]
+    for view, name in _shared(offered, chosen):
+        _choose(run, view, name, chosen, {})
+    titles = {view.title: partial(show_tab, run, view, chosen) for view in offered}
+    titles |= {title: partial(show, run) for title, show in older.items()}
+    if titles:
+        tabs(titles, page.tabs_key)
+    show_code(*dict.fromkeys([*(item for view in views for item in view.code), *code]))
+    for drawn in above:
+        drawn.export("Export")
+    proof_strip(run)
+
+
+def show_tab(run: Run, view: View, chosen: dict[Control, Any]) -> None:
+    """Draw a view and its export.
+
+    Args:
+        run: what it shows.
+        view: the tab.
+        chosen: values of the controls that the page has drawn already; gets those of this view.
+    """
+    _Drawn(run, view, chosen).draw().export("Export this tab")
+
+
+def show_view(run: Run, view: View) -> None:
+    """Draw one view alone, as a station of a lesson does."""
+    _Drawn(run, view, {}).draw()
+
+
+def _shared(views: Sequence[View], chosen: Mapping[Control, Any]) -> list[tuple[View, str]]:
+    """Controls of several tabs, which therefore stand above them: the first view of each, and the parameter's name."""
+    uses: dict[Control, list[tuple[View, str]]] = {}
+    for view in views:
+        for name, control in view.controls.items():
+            uses.setdefault(control, []).append((view, name))
+    return [places[0] for control, places in uses.items() if len(places) > 1 and control not in chosen]
+
+
+class _Drawn:
+    """A view on its page."""
+
+    def __init__(self, run: Run, view: View, chosen: dict[Control, Any]) -> None:
+        self.run, self.view, self.chosen = run, view, chosen
+        self.values: dict[str, Any] = {}
+        self.result = Result()
+        self.contents: dict[str, Any] = {}
+
+    def draw(self) -> "_Drawn":
+        """Controls first, as their values decide what there is to say; the text may give them a later place."""
+        offers = self.view.offers(self.run, self.chosen)
+        draws = bool(offers) or self.view.on_request is not None
+        before, place = (st.container(), st.container()) if draws else (nullcontext(), nullcontext())
+        with place:
+            self._draw_controls(len(offers))
+            if self.view.on_request:
+                self.values[OUTCOME] = _on_request(self.run, self.view.on_request, self.values)
+        self.result = self.view(self.run, **self.values)
+        self.contents = {name: _content(picture) for name, picture in self.result.shows.items()}
+        kinds = [block.kind for block in self.result.blocks]
+        split = kinds.index("controls") if "controls" in kinds else 0
+        with before:
+            self._draw_blocks(self.result.blocks[:split])
+        self._draw_blocks(self.result.blocks[split:])
+        return self
+
+    def export(self, label: str) -> None:
+        """One box: what is drawn, as pictures, tables and arrays, and the Python that draws it again."""
+        if not self.result.shows and not self.result.numbers:
+            return
+        drawable = [
+            Picture(title, self._key(name), self.contents[name])
+            for name, _, title in pictures(self.result.blocks)
+            if self.contents[name] is not None
+        ]
+        export_view(self.result, tuple(drawable), label)
+
+    def _draw_controls(self, count: int) -> None:
+        places = iter(st.columns(count)) if count > 1 else repeat(st)
+        for name, control in self.view.controls.items():
+            place = st if control in self.chosen or not control.offer(self.run, self.values) else next(places)
+            self.values[name] = _choose(self.run, self.view, name, self.chosen, self.values, place)
+
+    def _draw_blocks(self, blocks: list[Block]) -> None:
+        for block in blocks:
+            getattr(self, f"_{block.kind}")(block)
+
+    def _text(self, block: Block) -> None:
+        st.markdown(block.text, help=define(*block.terms) if block.terms else None)
+
+    def _caption(self, block: Block) -> None:
+        st.caption(block.text, help=define(*block.terms) if block.terms else None)
+
+    def _note(self, block: Block) -> None:
+        st.info(block.text, icon=":material/info:")
+
+    def _formula(self, block: Block) -> None:
+        aligned = r"\begin{aligned}" in block.text or r"\begin{gathered}" in block.text
+        st.latex(block.text if aligned else breakable(block.text))
+
+    def _plain(self, block: Block) -> None:
+        st.text(block.text)
+
+    def _rule(self, _: Block) -> None:
+        st.divider()
+
+    def _controls(self, _: Block) -> None:
+        """They are there already."""
+
+    def _button(self, block: Block) -> None:
+        (values,) = block.items
+        st.button(block.text, key="set-" + "-".join(values), type="primary", on_click=set_controls, args=(values,))
+
+    def _link(self, block: Block) -> None:
+        links(**{block.items[0]: block.text})
+
+    def _box(self, block: Block) -> None:
+        with st.container(border=True):
+            self._draw_blocks(list(block.items))
+
+    def _offer(self, block: Block) -> None:
+        with st.container(border=True):
+            self._draw_blocks(list(block.items))
+            _offer_model(self.result.lacks)
+
+    def _shows(self, block: Block) -> None:
+        places = st.columns(len(block.items)) if len(block.items) > 1 else [nullcontext()]
+        for place, (name, alt, _) in zip(places, block.items, strict=True):
+            with place:
+                self._draw_one(name, self._key(name), alt)
+
+    def _draw_one(self, name: str, key: str, alt: str) -> None:
+        match picture := self.result.shows[name]:
+            case Canvas():
+                draw(
+                    picture.drawing,
+                    key,
+                    **{f"on_{event}_change": partial(self._take, key, event, picture) for event in picture.sets},
+                )
+            case Texts():
+                for column, (title, text) in zip(st.columns(len(picture.texts)), picture.texts.items(), strict=True):
+                    with column.container(border=True):
+                        st.caption(title)
+                        st.text(text or "(an empty text)")
+            case pd.DataFrame():
+                controls.table(picture, floats=picture.attrs.get("floats", "%.5g"))
+            case _:
+                several = isinstance(picture, Maps) and len(picture.maps) > 1
+                clicks = isinstance(picture, Form) and bool(picture.sets)
+                on_click = partial(self._take_click, key, picture) if clicks else "ignore"
+                chart(self.contents[name], key=key, alt=alt, roomy=several, on_select=on_click)
+
+    def _take(self, key: str, event: str, picture: Canvas) -> None:
+        """Before the page runs again: set a control to what a move in a picture of our own chose."""
+        value = controls.value_of(key).get(event)
+        if value is not None:
+            self._set({picture.sets[event]: value})
+
+    def _take_click(self, key: str, picture: Form) -> None:
+        """The same for a click on a point of a chart."""
+        if point := clicked_point(key):
+            events = picture.clicked(point)
+            self._set({control: events[event] for event, control in picture.sets.items()})
+
+    def _set(self, values: Mapping[Control, Any]) -> None:
+        keys = {control: self.view.key(name) for name, control in self.view.controls.items()}
+        set_controls({control.key or keys[control]: control.take(value) for control, value in values.items()})
+
+    def _key(self, name: str) -> str:
+        return name if name == self.view.page else f"{self.view.page}-{name}"
+
+
+def _content(picture: Any) -> Any:
+    """A Plotly figure or a Drawing; None for tables and texts."""
+    match picture:
+        case Form():
+            return picture.draw()
+        case Canvas():
+            return picture.drawing
+        case Texts() | pd.DataFrame():
+            return None
+    return picture
+
+
+def _choose(
+    run: Run, view: View, name: str, chosen: dict[Control, Any], values: Mapping[str, Any], place: Any = st
+) -> Any:
+    """The value of a control, which is drawn unless the page has drawn it already."""
+    control = view.controls[name]
+    if control not in chosen:
+        offer = control.offer(run, values)
+        chosen[control] = _draw_control(control, view.key(name), offer, place) if offer else None
+    return chosen[control]
+
+
+def _draw_control(control: Control, key: str, offer: Offer, place: Any) -> Any:
+    common = {"place": place, "in_link": control.in_link} | ({"help": control.help} if control.help else {})
+    match control.look:
+        case "number":
+            return controls.number(offer.label, offer.limits, offer.start, key, width=240, **common)
+        case "slider":
+            return controls.slider(offer.label, offer.limits, offer.start, key, **common)
+        case "choice":
+            return controls.choice(offer.label, offer.options, key, default=offer.start, **common)
+    return controls.select(offer.label, offer.options, key, default=offer.start, **common)
+
+
+def _on_request(run: Run, request: OnRequest, values: Mapping[str, Any]) -> Any:
+    """The result of work that the button has started; None before."""
+    case = (request.key, *call(request.case, run, values))
+    start, place, outcome = pressed(request.label, request.key, request.icon), st.empty(), stored(*case)
+    if not start:
+        return outcome
+    with model_queue().exclusive(request.alone) if request.alone else nullcontext(True) as free:
+        if not free:
+            place.info(
+                "Another visitor is measuring on this machine. Try again in a few seconds.", icon=":material/timer:"
+            )
+            return outcome
+        bar = place.progress(0.0, "The model is running …")
+        for share, outcome in in_turns(call(request.work, run, values)):  # noqa: B007 - the last one is the result
+            bar.progress(share, f"{share:.0%}")
+        store(outcome, *case)
+        place.empty()
+    return outcome
+
+
+def _offer_model(need: Need) -> None:
+    """A button that opens a checkpoint with a part that the opened model lacks, on the same tab."""
+    for name in available_checkpoints():
+        try:
+            parts = parts_of(stored_config(name))
+        except CheckpointError:
+            continue
+        if need in parts:
+            label = f"Open {name}, which has it"
+            st.button(label, key="open-with", icon=":material/swap_horiz:", on_click=choose_checkpoint, args=(name,))
+            return
+    st.caption("No checkpoint with this part is in the folder of checkpoints.")

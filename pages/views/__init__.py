@@ -1,0 +1,209 @@
+"""Views: functions from a run, and what a person chose, to a `Result`. Nothing here knows Streamlit.
+
+    @view("Rows", code=(entropy,))
+    def rows(run: Run, row: int = ROW) -> Result: ...
+
+The words of a view are the section of its title in pages/text/PAGE.md. pages/frame/render.py draws it on a page,
+pages/views/standalone.py as HTML and as JSON, for a notebook and for a page without a server.
+"""
+
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from model.needs import Need
+from model.run import Run
+from model.trace import Trace
+from pages.views.controls import Control, Offer
+from pages.views.words import Block, blocks_of
+from viz.forms import Canvas, Form, Texts
+
+OUTCOME = "outcome"
+"""the parameter of a view that gets what its work on request returned"""
+MOST_ROWS = 20_000
+"""of one array in a spreadsheet; larger ones, such as logits, are in the NPZ only"""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What there is to see and to say; every part has a name, by which the text puts it in its place."""
+
+    shows: Mapping[str, Form | Canvas | Texts | pd.DataFrame | Any] = field(default_factory=dict)
+    """pictures and tables; where none of the forms fits, a Plotly figure"""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """for the text"""
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    """arrays to be exported besides those that are shown"""
+    lacks: Need | None = None
+    """what the model does not have; the page offers a checkpoint that has it"""
+    view: "View | None" = None
+    """that it is the result of; this and what follows is filled in by the view"""
+    run: Run | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """of the view's controls"""
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The text about it; raises what `blocks_of` raises."""
+        common = {"run": self.run, "attention": self.run.attention, "lacks": self.lacks}
+        return blocks_of(self.view.page, self.view.title, common | dict(self.facts))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All its numbers, by name."""
+        arrays: dict[str, np.ndarray] = {}
+        for name, picture in self.shows.items():
+            if isinstance(picture, Form):
+                arrays |= {f"{name}_{part}": np.asarray(array) for part, array in picture.arrays().items()}
+            elif isinstance(picture, pd.DataFrame):
+                arrays |= {f"{name}_{column}": np.array(values.tolist()) for column, values in picture.items()}
+        return arrays | {name: np.asarray(array) for name, array in self.numbers.items()}
+
+    def table(self) -> pd.DataFrame:
+        """The same for a spreadsheet: as the one picture or table has it, or an array after the other."""
+        tables = [_table(picture) for picture in self.shows.values()]
+        if len(tables) == 1 and tables[0] is not None and not self.numbers:
+            return tables[0]
+        rows = [pd.DataFrame(columns=["array", "value"])]
+        for name, array in self.arrays().items():
+            places = {f"index {axis}": place.ravel() for axis, place in enumerate(np.indices(array.shape))}
+            if array.size <= MOST_ROWS:
+                rows.append(pd.DataFrame({"array": name, **places, "value": np.atleast_1d(array.ravel())}))
+        return pd.concat(rows[1:] or rows, ignore_index=True).convert_dtypes()
+
+    def _repr_html_(self) -> str:
+        from pages.views.standalone import as_output  # what a notebook needs, and the app does not
+
+        return as_output(self)
+
+
+def _table(picture: Any) -> pd.DataFrame | None:
+    return picture.table() if isinstance(picture, Form) else picture if isinstance(picture, pd.DataFrame) else None
+
+
+@dataclass(frozen=True)
+class OnRequest:
+    """Work that a button starts; the view's parameter `outcome` gets its result, None before that."""
+
+    label: str
+    """of the button"""
+    key: str
+    work: Callable[..., Iterator[tuple[float, Any]]]
+    """of a run and chosen values: yields the share that is done and what is known so far; the last is the result"""
+    case: Callable[..., tuple]
+    """of the same: everything that the result depends on"""
+    alone: str = ""
+    """a name that is shared by work of which two would disturb each other"""
+    icon: str = ":material/timer:"
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A function with its title and its controls, the parameters that have one as their default."""
+
+    title: str
+    function: Callable[..., Result]
+    code: Sequence[Callable] = ()
+    """what computes it, for “Show the code”"""
+    above: bool = False
+    """whether it stands above the page's tabs; else it is one of them"""
+    needs: tuple[Need, ...] = ()
+    """of the opened model; without them the tab is not offered"""
+    on_request: OnRequest | None = None
+
+    @cached_property
+    def name(self) -> str:
+        """The function's."""
+        return self.function.__name__
+
+    @cached_property
+    def page(self) -> str:
+        """The page's name: the module's."""
+        return self.function.__module__.rpartition(".")[2]
+
+    @cached_property
+    def controls(self) -> Mapping[str, Control]:
+        """By the parameter's name."""
+        parameters = inspect.signature(self.function).parameters.values()
+        return {one.name: one.default for one in parameters if isinstance(one.default, Control)}
+
+    def key(self, name: str) -> str:
+        """Of a control in the session and in the link: its own, or page-parameter."""
+        return self.controls[name].key or f"{self.page}-{name}"
+
+    def __call__(self, run: Run | Trace, **chosen: Any) -> Result:
+        """The result; what is not chosen is as at first, and work on request is done at once.
+
+        Args:
+            run: or a trace alone, if the view does not run the model again; then of the first kind, layer 0, head 0.
+            **chosen: values of controls, by the parameter's name.
+
+        Raises:
+            TypeError: there is no such control.
+            ValueError: a value is not offered, or the model lacks what the view needs.
+        """
+        run = Run.of(None, run) if isinstance(run, Trace) else run
+        if unknown := set(chosen) - {*self.controls, OUTCOME}:
+            raise TypeError(f"{self.name} has no control {unknown.pop()}; it has {', '.join(self.controls) or 'none'}")
+        if missing := self.missing(run):
+            raise ValueError(f"{self.title} needs {' and '.join(missing)}, which {run.trace.checkpoint} does not have.")
+        values: dict[str, Any] = {}
+        for name, control in self.controls.items():
+            offer = control.offer(run, values)
+            values[name] = chosen.get(name, offer.start) if offer else None
+            if offer:
+                offer.check(name, values[name])
+        if self.on_request:
+            values[OUTCOME] = chosen[OUTCOME] if OUTCOME in chosen else _last(call(self.on_request.work, run, values))
+        return replace(self.function(run, **values), view=self, run=run, values=values)
+
+    def missing(self, run: Run) -> list[Need]:
+        """What it needs and the opened model lacks; nothing where a trace is all that is known of the model."""
+        return [need for need in self.needs if run.checkpoint and need not in run.checkpoint.features]
+
+    def offers(self, run: Run, chosen: Collection[Control] = ()) -> dict[str, Offer]:
+        """What its controls offer at first, by name, but for those that are `chosen` already and those without any."""
+        values: dict[str, Any] = {}
+        offers: dict[str, Offer] = {}
+        for name, control in self.controls.items():
+            offer = control.offer(run, values)
+            values[name] = offer.start if offer else None
+            if offer and control not in chosen:
+                offers[name] = offer
+        return offers
+
+    def extremes(self, run: Run) -> Iterator[dict[str, Any]]:
+        """For tests: every control as at first, then each at its first and its last value."""
+        yield {}
+        for name, offer in self.offers(run).items():
+            yield from ({name: value} for value in offer.ends)
+
+
+def view(title: str, code: Sequence[Callable] = (), **more: Any) -> Callable[[Callable[..., Result]], View]:
+    """Decorator: the function is a view."""
+    return lambda function: View(title, function, code, **more)
+
+
+def views_of(module: str) -> list[View]:
+    """The views that a module defines, in the order in which they stand there."""
+    values = vars(import_module(module)).values()
+    return [one for one in values if isinstance(one, View) and one.function.__module__ == module]
+
+
+def call(function: Callable, run: Run, values: Mapping[str, Any]) -> Any:
+    """What a function makes of the run and of those values that it names."""
+    names = list(inspect.signature(function).parameters)[1:]
+    return function(run, **{name: values[name] for name in names if name in values})
+
+
+def _last(steps: Iterator[tuple[float, Any]]) -> Any:
+    *_, (_, outcome) = steps
+    return outcome
+
+
+__all__ = ["Canvas", "Control", "Need", "Offer", "OnRequest", "Result", "Run", "View", "call", "view", "views_of"]

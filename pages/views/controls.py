@@ -1,0 +1,123 @@
+"""Controls as parameters of views: what is offered may depend on the run and on what was chosen before."""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from model.run import TAUS, Run
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a control offers for one run."""
+
+    label: str
+    start: Any
+    """its value at first"""
+    options: Mapping[Any, str] | None = None
+    """values and their labels"""
+    limits: tuple[float, float] | None = None
+    """the smallest and the largest value, where there are no options"""
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        """The first and the last value."""
+        return self.limits or (next(iter(self.options)), list(self.options)[-1])
+
+    def check(self, name: str, value: Any) -> None:
+        """Refuse a value that is not offered.
+
+        Raises:
+            ValueError: the sentence says what is offered.
+        """
+        if self.limits is None and value not in self.options:
+            raise ValueError(f"{name} is one of {', '.join(map(repr, self.options))}, not {value!r}.")
+        if self.limits is not None and not (
+            isinstance(value, int | float) and self.limits[0] <= value <= self.limits[1]
+        ):
+            raise ValueError(f"{name} is a number from {self.limits[0]} to {self.limits[1]}, not {value!r}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Control:
+    """A value that a person chooses: the default of a view's parameter.
+
+    Label, start, options and limits may be functions of the run and of values chosen before, which they name as their
+    parameters. A control that offers nothing is not drawn, and its value is None. The same object in several views is
+    one control.
+    """
+
+    label: str | Callable
+    """of limits: {0} and {1} in it are these"""
+    start: Any = None
+    """None: the first one offered"""
+    options: Mapping[Any, str] | Sequence | Callable | None = None
+    limits: tuple[float, float] | Callable | None = None
+    key: str = ""
+    """of the session and the link, where an older link has another than page-parameter"""
+    in_link: bool = True
+    help: str | None = None
+    look: str = "menu"
+    """menu, choice, number or slider"""
+
+    def offer(self, run: Run, chosen: Mapping[str, Any]) -> Offer | None:
+        """What it offers; None: nothing."""
+        label, start, options, limits = (
+            _evaluate(part, run, chosen) for part in (self.label, self.start, self.options, self.limits)
+        )
+        if limits is not None:
+            low, high = limits
+            start = low if start is None else min(max(start, low), high)
+            return Offer(label.format(low, high), start, limits=limits) if low <= high else None
+        options = options if isinstance(options, Mapping) else {value: str(value) for value in options}
+        return Offer(label, next(iter(options)) if start is None else start, options) if options else None
+
+    def take(self, value: Any) -> Any:
+        """What a move in a picture chooses: an integer, an option, or the nearest option on a logarithmic scale."""
+        if self.limits is not None:
+            return int(value)
+        if callable(self.options) or value in self.options:
+            return value
+        return min(self.options, key=lambda option: abs(math.log(option / float(value))))
+
+
+def _evaluate(part: Any, run: Run, chosen: Mapping[str, Any]) -> Any:
+    if not callable(part):
+        return part
+    names = list(inspect.signature(part).parameters)[1:]
+    return part(run, **{name: chosen[name] for name in names})
+
+
+def menu(label: Any, options: Any, start: Any = None, **more: Any) -> Any:
+    """One of many options."""
+    return Control(label, start, options, **more)
+
+
+def choice(label: Any, options: Any, start: Any = None, **more: Any) -> Any:
+    """One of a few options side by side."""
+    return Control(label, start, options, look="choice", **more)
+
+
+def number(label: Any, limits: Any, start: Any = None, **more: Any) -> Any:
+    """An integer in a box."""
+    return Control(label, start, limits=limits, look="number", **more)
+
+
+def slider(label: Any, limits: Any, start: Any = None, **more: Any) -> Any:
+    """An integer on a slider."""
+    return Control(label, start, limits=limits, look="slider", **more)
+
+
+def row(**more: Any) -> Any:
+    """A query of the chosen attention, the middle one at first."""
+    return number("Row (query), {0} to {1}", _rows, lambda run: _rows(run)[1] // 2, **more)
+
+
+def _rows(run: Run) -> tuple[int, int]:
+    return 0, len(run.attention.query_tokens) - 1
+
+
+TAU = choice("τ", TAUS, 1.0, key="tau")
+"""the sidebar's temperature, which pictures may set; no view draws it"""

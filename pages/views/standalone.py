@@ -1,0 +1,139 @@
+"""Views without Streamlit: as HTML that opens from a file and in a notebook, and as JSON. Nothing is loaded."""
+
+import html
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from latex2mathml.converter import convert
+from markdown_it import MarkdownIt
+
+from pages.views import Result
+from pages.views.words import Block
+from viz.drawing import Drawing, figure_html, html_page, mounting_scripts, plotly_script
+from viz.forms import Canvas, Form, Texts
+from viz.notebook import FIT, framed
+
+STYLE = """<style>
+figure { margin: 0; min-width: 0; } .beside { display: grid; gap: 16px; }
+.caption { font-size: 13px; opacity: 0.8; } .note { border-left: 4px solid #1c6fd1; padding: 4px 12px; }
+.box { border: 1px solid rgba(49, 51, 63, 0.25); border-radius: 8px; padding: 4px 16px; margin: 12px 0; }
+table { border-collapse: collapse; font-size: 13px; } td, th { padding: 3px 10px; border-bottom: 1px solid #ddd; }
+.scrolls { overflow: auto; max-height: 420px; } math { display: block; margin: 10px 0; }
+footer { font-size: 12px; opacity: 0.75; overflow-wrap: anywhere; }
+</style>"""
+MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+def as_output(result: Result) -> str:
+    """The output of a notebook's cell: a page of its own in an <iframe>, as of viz.notebook."""
+    return framed(result.view.title, to_html(result.view.title, [result], FIT))
+
+
+def to_html(title: str, results: Sequence[Result], more: str = "") -> str:
+    """One HTML page with these results, complete.
+
+    Args:
+        title: of the page.
+        results: of views of one run.
+        more: HTML at its end.
+    """
+    drawings: dict[int, Drawing] = {}
+    body = "".join(_section(result, drawings) for result in results)
+    trace = results[0].run.trace
+    foot = f"{trace.source} → {trace.translation} · checkpoint {trace.checkpoint}, SHA-256 {trace.checkpoint_hash}"
+    footer = f"<footer dir='auto'>{html.escape(foot)}</footer>"
+    return html_page(title, f"{body}{footer}{mounting_scripts(drawings)}{more}", f"{plotly_script()}{STYLE}")
+
+
+def to_json(result: Result) -> str:
+    """Title, facts, text and arrays of a view, and the place in the run that it shows."""
+    trace, place = result.run.trace, result.run.place
+    return json.dumps(
+        {
+            "view": f"{result.view.page}.{result.view.name}",
+            "title": result.view.title,
+            "checkpoint": trace.checkpoint,
+            "checkpoint_sha256": trace.checkpoint_hash,
+            "source": trace.source,
+            "interventions": [repr(change) for change in trace.interventions],
+            "place": vars(place),
+            "values": {name: value for name, value in result.values.items() if name in result.view.controls},
+            "facts": {name: _plain(fact) for name, fact in result.facts.items()},
+            "text": list(_texts(result.blocks)),
+            "arrays": {name: _plain(array) for name, array in result.arrays().items()},
+            "lacks": result.lacks,
+        },
+        ensure_ascii=False,
+    )
+
+
+def _texts(blocks: Sequence[Block]) -> Sequence[str]:
+    """What all blocks say, in the order of the page."""
+    return [
+        text for block in blocks for text in (block.text, *_texts(block.items if block.holds_blocks else ())) if text
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: no NaN, no infinity; a record of the model's as its text."""
+    match value:
+        case np.ndarray() | np.generic():
+            return _plain(value.tolist())
+        case float():
+            return value if np.isfinite(value) else None
+        case None | bool() | int() | str():
+            return value
+        case dict():
+            return {str(name): _plain(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_plain(part) for part in value]
+    return _plain(vars(value)) if hasattr(value, "__dict__") else str(value)
+
+
+def _section(result: Result, drawings: dict[int, Drawing]) -> str:
+    inside = "".join(_block(block, result, drawings) for block in result.blocks)
+    return f"<section><h2>{html.escape(result.view.title)}</h2>{inside}</section>"
+
+
+def _block(block: Block, result: Result, drawings: dict[int, Drawing]) -> str:
+    match block.kind:
+        case "text" | "caption" | "note":
+            return f'<div class="{block.kind}">{MARKDOWN.render(block.text)}</div>'
+        case "formula":
+            aligned = r"\begin{aligned}" in block.text
+            parts = [block.text] if aligned else block.text.split(r"\qquad")
+            return "".join(convert(part, display="block") for part in parts)
+        case "plain":
+            return f"<p dir='auto'>{html.escape(block.text)}</p>"
+        case "rule":
+            return "<hr>"
+        case "box" | "offer":
+            return f'<div class="box">{"".join(_block(part, result, drawings) for part in block.items)}</div>'
+        case "shows":
+            parts = (_picture(result.shows[name], alt, drawings) for name, alt, _ in block.items)
+            return _beside(len(block.items), "".join(f"<figure>{part}</figure>" for part in parts))
+    return ""  # controls, buttons and links belong to the app
+
+
+def _beside(count: int, parts: str) -> str:
+    """Columns of one width; their number is given, as a picture measures its room before the next one is there."""
+    return f'<div class="beside" style="grid-template-columns: repeat({count}, minmax(0, 1fr))">{parts}</div>'
+
+
+def _picture(picture: Any, alt: str, drawings: dict[int, Drawing]) -> str:
+    match picture:
+        case Canvas():
+            number = len(drawings)
+            drawings[number] = picture.drawing
+            return f'<div id="picture-{number}" role="img" aria-label="{html.escape(alt)}"></div>'
+        case Texts():
+            pairs = ((html.escape(title), html.escape(text)) for title, text in picture.texts.items())
+            boxes = (f'<div class="box"><p class="caption">{a}</p><p dir="auto">{b}</p></div>' for a, b in pairs)
+            return _beside(len(picture.texts), "".join(boxes))
+        case pd.DataFrame():
+            return f'<div class="scrolls">{picture.to_html(index=False, float_format="%.5g", border=0)}</div>'
+    figure = picture.draw() if isinstance(picture, Form) else picture
+    return f'<div role="img" aria-label="{html.escape(alt)}">{figure_html(figure)}</div>'

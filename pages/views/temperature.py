@@ -1,0 +1,316 @@
+"""Temperature: softmax(x / tau) of the run's own scores, the division by sqrt(d_k), and the effect of tau."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from model.analysis.distributions import entropy, total_variation
+from model.analysis.key_plane import key_plane
+from model.analysis.softmax import (
+    ProductStatistics,
+    entropy_by_temperature,
+    mean_entropy,
+    one_hot_weights,
+    product_statistics,
+    softmax_at,
+    uniform_weights,
+)
+from model.analysis.tab_arrays import vector_arrays
+from model.interventions import AttentionTemperature, Intervention, Unscaled
+from model.needs import Need
+from model.network.attention import MultiHeadAttention
+from model.run import TAUS, Run
+from pages.views import OnRequest, Result, view
+from pages.views.controls import TAU, row
+from pages.views.names import axes, probabilities
+from viz.canvas.move_query import move_query
+from viz.charts.scaling import runs_chart
+from viz.charts.temperature import live_weights
+from viz.forms import Bars, Canvas, Line, Lines, Map, Maps, Mark, Texts, stretches
+from viz.theme import GUIDE, OKABE_ITO
+from viz.tokens import labels, numbered
+
+CURVE = np.logspace(-2, 2, 81)
+PANELS = (0.05, 0.5, 1.0, 2.0, 20.0)
+MANY = (0.05, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 20.0)
+ROW = row(help="You can also click on a row of the picture.")
+SCOPES = {"head": "this head", "layer": "all heads of this layer", "everywhere": "every attention"}
+
+
+@view("Temperature", code=(MultiHeadAttention._explicit, AttentionTemperature, softmax_at), above=True)
+def live(run: Run, row: int = ROW) -> Result:
+    """The head's weights, redrawn in the browser while τ is dragged; on release the model runs again with it."""
+    attention, head = run.attention, run.head
+    mask, scaled, pattern = attention.mask[head], attention.pre_softmax[head], attention.pattern[head]
+    drawing = live_weights(
+        (numbered(attention.query_tokens), numbered(attention.key_tokens)),
+        [f"predicts {word}" for word in labels(attention.predicts.labels)] if attention.predicts else (),
+        {"mask": mask, "scaled": scaled, "pattern": pattern},
+        title=run.place.title,
+        temperature=run.tau,
+        taus=TAUS,
+        row=row,
+        scope=SCOPES[run.scope],
+    )
+    numbers = {"mask": mask, "score": attention.scores[head], "scaled": scaled, "weight": pattern}
+    return Result({"temperature": Canvas(drawing, {"tau": TAU, "row": ROW})}, numbers=numbers)
+
+
+@view("Before and after")
+def before_and_after(run: Run) -> Result:
+    """Output and probabilities before and after applying the sidebar's temperature inside the model."""
+    if run.tau == 1:
+        return Result(facts={"tau": 1})
+    plain, changes = run.decoded(*run.kept), run.trace.interventions
+    if Need.LOGITS not in run.opened.features:
+        turned = vector_arrays(plain.trace, run.trace)
+        tokens, degrees = numbered(list(plain.trace.streams.values())[-1].tokens.labels), turned["degrees"]
+        angles = {"turned by": degrees}
+        bars = Bars(tokens, angles, ("token", "angle, in degrees"), None, (OKABE_ITO[1],), number=".4f", unit="°")
+        facts = {"writes": False, "degrees": degrees, "most": tokens[int(degrees.argmax())]}
+        return Result({"vectors": replace(bars, height=300)}, facts | _agreement(run, plain, run), turned)
+    after, names = plain.forced(*changes), ("τ = 1", f"τ = {run.tau:g}")
+    texts = {"Before, τ = 1": plain.trace.translation, f"After, τ = {run.tau:g}": run.trace.translation}
+    shows, facts, numbers = _comparison(plain, after, texts, names)
+    return Result(shows, {"writes": True} | facts | _agreement(run, plain, after), numbers)
+
+
+def _comparison(plain: Run, after: Run, texts: dict[str, str], names: tuple[str, str]) -> tuple[dict, dict, dict]:
+    """What two runs write, and what they give to each token of the plain run's text: pictures, facts and arrays."""
+    before, other = plain.trace, after.trace
+    right = before.target_probabilities, other.target_probabilities
+    numbers = {
+        "log_probability_before": before.target_log_probabilities,
+        "log_probability_after": other.target_log_probabilities,
+        "total_variation": total_variation(before.probabilities, other.probabilities),
+    }
+    facts = {"totals": (before.log_probability, other.log_probability), "same": len(set(texts.values())) == 1}
+    return {"texts": Texts(texts), "probabilities": probabilities(before, *right, names)}, facts, numbers
+
+
+def _agreement(run: Run, before: Run, after: Run) -> dict[str, Any]:
+    """How far the redrawn weights of the chosen head are from those of the rerun."""
+    old, new, head = before.attention, after.attention, run.head
+    drawn = softmax_at(old.pre_softmax[head], old.mask[head], float(new.temperature[head]))
+    return {
+        "tau": run.tau,
+        "kept": len(run.kept),
+        "apart": float(np.abs(drawn - new.pattern[head]).max()),
+        "moved": float(np.abs(old.pre_softmax[head] - new.pre_softmax[head]).max()),
+    }
+
+
+@view("One row", code=(one_hot_weights, uniform_weights, entropy))
+def one_row(run: Run, row: int = ROW) -> Result:
+    """One query's weights at several temperatures and in both limits, and its entropy as a function of τ."""
+    attention, head = run.attention, run.head
+    rows, keys = axes(attention)
+    scaled, mask, tau = attention.pre_softmax[head], attention.mask[head], float(attention.temperature[head])
+    middle = {f"τ = {tau:g}": softmax_at(scaled[row], mask[row], tau) for tau in PANELS}
+    panels = {"τ → 0": one_hot_weights(scaled[row], mask[row])} | middle | {"τ → ∞": uniform_weights(mask[row])}
+    named = {f"{name}:  entropy {entropy(w):.3f} bits": np.where(mask[row], w, np.nan) for name, w in panels.items()}
+    grey = "rgba(128,128,128,0.18)"
+    hidden = [
+        Mark(x=first - 0.5, to=last + 0.5, colour=grey, panel=panel)
+        for first, last in stretches(~mask[row])
+        for panel in range(1, len(panels) + 1)
+    ]
+    colours, titles = (OKABE_ITO[4],), ("key", "attention weight")
+    bars = Bars(keys, named, titles, (0, 1), colours, mode="panels", what="key at position", marks=hidden)
+    curves = entropy_by_temperature(scaled, mask, CURVE)
+    return Result(
+        {"row-panels": bars, "entropy": _entropy_curves(curves, row, int(mask[row].sum()), tau)},
+        {"row": rows[row], "ties": int((panels["τ → 0"] > 0).sum())},
+        {"entropy_of_rows": curves},
+    )
+
+
+def _entropy_curves(curves: np.ndarray, row: int, visible: int, tau: float) -> Lines:
+    """Entropy over temperature with both limits of the row; `curves` is (tau, query)."""
+    most = math.log2(visible) if visible else 0.0
+    top = max(most, float(curves.mean(axis=1).max(initial=0.0)), 0.1)
+    keys = "1 key" if visible == 1 else f"{visible} keys"
+    marks = [Mark(y=0, width=2, text="0: all weight on one key (τ → 0, no ties)", at={"x": 1.0, "xanchor": "right"})]
+    if most:
+        uniform = f"log₂ {visible} = {most:.3f}: uniform over {keys} (τ → ∞)"
+        marks.append(Mark(y=most, width=2, text=uniform, at={"xanchor": "left"}))
+    marks.append(Mark(x=tau, colour=OKABE_ITO[5], width=1.5, dash="solid", text=f"the run: τ = {tau:g}"))
+    lines = {
+        "chosen row": Line(CURVE, curves[:, row], OKABE_ITO[0], width=2.5),
+        "mean of the head's rows": Line(CURVE, curves.mean(axis=1), OKABE_ITO[1], dash="dash", width=2.5),
+    }
+    return Lines(
+        lines,
+        ("temperature τ (logarithmic)", "entropy (bits)"),
+        ".5f",
+        "x",
+        (0.01, 0.1, 1, 10, 100),
+        height=380,
+        marks=marks,
+        layout={"yaxis": {"range": [-0.06 * top, 1.16 * top], "zeroline": False}},
+    )
+
+
+@view("Move the query", code=(key_plane,))
+def move(run: Run, row: int = ROW) -> Result:
+    """The keys as points, the queries as squares; the chosen query moves, and its weights and z follow."""
+    attention, head = run.attention, run.head
+    plane = vars(key_plane(attention, head))
+    drawing = move_query(
+        {name: plane[name] for name in ("keys", "queries", "rest")}
+        | {name: getattr(attention, name)[head] for name in ("pattern", "v", "z", "mask")},
+        axes(attention)[0],
+        numbered(attention.key_tokens),
+        None if attention.bias is None else attention.bias[head],
+        title=run.place.title,
+        row=row,
+        mean=plane["mean"].tolist(),
+        shares=plane["shares"].tolist(),
+        outside=plane["outside"].tolist(),
+        scale=float(attention.scale),
+        softcap=attention.softcap,
+        sink=None if attention.sink is None else float(attention.sink[head]),
+        temperature=float(attention.temperature[head]),
+    )
+    return Result({"move-query": Canvas(drawing, {"row": ROW})}, numbers=plane)
+
+
+@view("Divided by √d_k", code=(product_statistics,), needs=(Need.LOGITS,))
+def divided(run: Run) -> Result:
+    """The distribution of q·k, its variance compared with d_k, and a run without the division."""
+    attention, head = run.attention, run.head
+    statistics = [product_statistics(attention, number) for number in range(attention.n_heads)]
+    shows = {
+        "products": _histogram(attention.scores[head][attention.mask[head]], attention.d_k),
+        "variances": _variances(statistics, head, attention.d_k),
+    }
+    facts = {"statistics": statistics[head], "runs": attention.scale != 1}
+    numbers = {name: np.array([getattr(one, name) for one in statistics]) for name in vars(statistics[0])}
+    numbers |= {name: getattr(attention, name)[head] for name in ("scores", "scaled", "mask")}
+    if attention.scale == 1:
+        return Result(shows, facts, numbers)
+    more, facts_of_both, comparison = _undivided(run)
+    return Result(shows | more, facts | facts_of_both, numbers | comparison)
+
+
+def _undivided(run: Run) -> tuple[dict, dict, dict]:
+    """The run with the division and the one without it, both at τ = 1: pictures, facts and arrays."""
+    head, scale = run.head, run.attention.scale
+    change = AttentionTemperature(scale) if run.attention.reads_scaled else Unscaled()
+    plain, other = run.decoded(*run.kept), run.decoded(*run.kept, change)
+    after = plain.forced(*run.kept, change)
+    old, new = plain.attention, after.attention
+    read = replace(old, scaled=old.scores).pre_softmax[head]
+    drawn = softmax_at(read, old.mask[head], 1.0).astype(np.float32)
+    maps = {"with: the run": old.pattern[head], "without: redrawn": drawn, "without: rerun": new.pattern[head]}
+    texts = {"With the division": plain.trace.translation, "Without it, rerun": other.trace.translation}
+    shows, facts, numbers = _comparison(plain, after, texts, ("divided by √d_k", "not divided"))
+    shows |= {"undivided": Maps(*axes(old), {name: Map(weights, old.mask[head]) for name, weights in maps.items()})}
+    facts |= {
+        "scale": scale,
+        "root": math.isclose(scale, old.d_k**-0.5, rel_tol=1e-4),
+        "bits": [float(entropy(weights).mean()) for weights in maps.values()],
+        "all_bits": (mean_entropy(plain.trace), mean_entropy(after.trace)),
+        "apart": np.abs(drawn - new.pattern[head]).max(),
+        "unchanged": np.array_equal(old.scores, new.scores),
+        "kept": len(run.kept),
+    }
+    return shows, facts, numbers
+
+
+def _variances(statistics: list[ProductStatistics], head: int, d_k: int) -> Bars:
+    """The variance of q·k in every head of a layer, compared to d_k; the chosen head is framed."""
+    heads = range(len(statistics))
+    marker = {
+        "color": [OKABE_ITO[number % len(OKABE_ITO)] for number in heads],
+        "line": {"width": [3 if number == head else 0 for number in heads], "color": GUIDE},
+    }
+    return Bars(
+        [str(number) for number in heads],
+        {"measured": np.array([one.variance for one in statistics])},
+        ("head", "variance of q·k"),
+        None,
+        (marker,),
+        number=".5g",
+        what="head",
+        dots={"if the components were independent": np.array([one.if_independent for one in statistics])},
+        marks=[Mark(y=d_k, dash="dash", width=2.5, text=f"d_k = {d_k}", at={"x": 1, "xanchor": "right"})],
+    )
+
+
+def _histogram(scores: np.ndarray, d_k: int) -> Bars:
+    """How often each score of the visible cells occurs, before and after the division, in the same bins."""
+    limit = max(float(np.abs(scores).max(initial=0.0)), 0.5) * 1.02
+    bins = np.linspace(-limit, limit, 62)
+    both = {"q·k": scores, "q·k / √d_k": scores / math.sqrt(d_k)}
+    names = [f"{name}: variance {values.astype(np.float64).var():.3g}" for name, values in both.items()]
+    counts = [np.histogram(values, bins)[0] for values in both.values()]
+    markers = [
+        {"color": colour, "opacity": 0.65, "pattern": {"shape": shape, "solidity": 0.25}}
+        for colour, shape in ((OKABE_ITO[5], ""), (OKABE_ITO[0], "/"))
+    ]
+    return Bars(
+        (bins[:-1] + bins[1:]) / 2,
+        {name: count / max(len(scores), 1) for name, count in zip(names, counts, strict=True)},
+        ("score", "share of the cells"),
+        None,
+        markers,
+        "overlay",
+        ".1%",
+        what=f"score within {(bins[1] - bins[0]) / 2:.2g} of",
+        details={name: [f"{cells} cells" for cells in count] for name, count in zip(names, counts, strict=True)},
+        layout={"yaxis": {"tickformat": ".0%"}},
+    )
+
+
+def _outcomes(run: Run) -> Iterator[tuple[float, list[dict[str, Any]]]]:
+    """One line for each of many temperatures: what the model writes, and what it gives to the plain run's text."""
+    plain, free = run.decoded(*run.kept), replace(run, request=replace(run.request, target=None))
+    lines: list[dict[str, Any]] = []
+    for tau in MANY:
+        changes = _changes(run, tau)
+        own, scored = free.decoded(*changes).trace, plain.forced(*changes)
+        line = {
+            "τ": f"{tau:g}",
+            "output": own.translation,
+            "ln probability of the plain output": float(scored.trace.target_log_probabilities.sum()),
+            "mean entropy, all heads (bits)": mean_entropy(scored.trace),
+            "mean entropy, this head (bits)": float(entropy(scored.attention.pattern[run.head]).mean()),
+        }
+        lines.append(line)
+        yield len(lines) / len(MANY), list(lines)
+
+
+def _changes(run: Run, tau: float) -> tuple[Intervention, ...]:
+    """The run's changes with another temperature at its place."""
+    return (*(() if tau == 1 else (AttentionTemperature(tau, **run.place.address(run.scope)),)), *run.kept)
+
+
+AT_MANY = OnRequest(
+    f"Run at {len(MANY)} temperatures",
+    "temperature-run-many",
+    _outcomes,
+    lambda run: (run.trace.checkpoint_hash, replace(run.request, interventions=run.kept), run.place, run.scope),
+    icon=":material/play_arrow:",
+)
+
+
+@view("Many temperatures", code=(AttentionTemperature,), needs=(Need.LOGITS,), on_request=AT_MANY)
+def many(run: Run, outcome: list[dict[str, Any]] | None) -> Result:
+    """What the model writes at many temperatures."""
+    facts = {"count": len(MANY), "place": run.place.in_words(run.scope), "done": outcome is not None}
+    if outcome is None:
+        return Result(facts=facts)
+    table, plain = pd.DataFrame(outcome), run.decoded(*run.kept).trace
+    tokens = len(plain.next_ids)
+    chart = runs_chart(
+        MANY,
+        table["ln probability of the plain output"].to_numpy() / tokens,
+        table["mean entropy, all heads (bits)"].to_numpy(),
+    )
+    same = int((table["output"] == plain.translation).sum())
+    return Result({"runs": chart, "runs-table": table}, facts | {"same": same, "tokens": tokens})

@@ -1,0 +1,163 @@
+"""The words of views, from pages/text/PAGE.md: Markdown with the facts of a `Result` filled in by jinja2.
+
+A section `# Title` is the text of the view of this title, in the order of the page. What Markdown calls an image,
+`![What it shows](name "Title")`, is the picture or table of that name; two in a paragraph stand side by side. `> ` is a
+caption, `> [!NOTE]` a note, `$$` a formula, `[label](?key=value)` alone a button that sets a control, `[label](page)`
+alone a link to a page, `[?](glossary:word, word)` at the end of a paragraph its tooltip. `::: box` to `:::` is a frame,
+`::: offer` a frame with a button that opens a model which has what this one lacks, `::: controls` the place of the
+controls, if it is not the top.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template, Undefined
+from markupsafe import Markup
+
+from viz.latex import error_text, number, scaled_scores
+from viz.tokens import as_markdown
+
+TEXT = Path(__file__).parents[1] / "text"
+FRAMES = "box", "offer", "controls"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A piece of a view's text."""
+
+    kind: str
+    """text, caption, note, formula, plain, shows, button, link, rule, controls; box and offer hold others"""
+    text: str = ""
+    items: tuple[Any, ...] = ()
+    """of shows: (name, alt, title) each; of button: (label, values); of box and offer: blocks"""
+    terms: tuple[str, ...] = ()
+    """of the glossary, for the tooltip"""
+
+    @property
+    def holds_blocks(self) -> bool:
+        """Whether it is a frame around others."""
+        return self.kind in ("box", "offer")
+
+
+def blocks_of(page: str, title: str, facts: Mapping[str, Any]) -> list[Block]:
+    """The text of a view, with its facts.
+
+    Args:
+        page: the text's file, without ending.
+        title: of the section.
+        facts: all that the text may name.
+
+    Raises:
+        jinja2.UndefinedError: the text names a fact that is not there.
+        KeyError: there is no section of this title.
+        ValueError: a paragraph mixes pictures with words, or a frame is left open.
+    """
+    return list(_blocks(iter(_sections(page)[title].render(facts).splitlines())))
+
+
+def pictures(blocks: list[Block]) -> Iterator[tuple[str, str, str]]:
+    """Name, alt text and title of what the text shows, in its order."""
+    for block in blocks:
+        if block.kind == "shows":
+            yield from block.items
+        elif block.holds_blocks:
+            yield from pictures(list(block.items))
+
+
+@cache
+def _sections(page: str) -> Mapping[str, Template]:
+    head, *parts = re.split(r"^# (.+)\n", _source(f"{page}.md"), flags=re.MULTILINE)
+    return {title: _engine().from_string(head + text) for title, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def _source(name: str) -> str:
+    """A file's text; a line `% if ...` is a statement of jinja2, and leaves no line behind."""
+    return re.sub(r"^% (.+)\n", r"{% \1 %}", (TEXT / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+def _escaped(value: Any) -> Markup:
+    """A fact as Markdown: plain text, because it may quote what a person typed."""
+    if isinstance(value, Markup):
+        return value
+    return Markup(as_markdown(" ".join(value.split())) if isinstance(value, str) else value)
+
+
+def _formatted(value: Any, form: str) -> Markup:
+    """A number, with a true minus sign."""
+    if isinstance(value, Undefined):
+        str(value)  # raises, with the name of the fact
+    return Markup(re.sub("^-", "−", format(value, form)))
+
+
+@cache
+def _engine() -> Environment:
+    engine = Environment(loader=FunctionLoader(_source), undefined=StrictUndefined, autoescape=True, finalize=_escaped)
+    engine.filters |= {
+        "f": _formatted,
+        "n": lambda value, digits=4: Markup(number(value, digits)),
+        "error": lambda value: Markup(error_text(value)),
+        "tex": lambda value: Markup(value),
+    }
+    engine.globals |= {"scaled_scores": lambda *args: Markup(scaled_scores(*args)), "len": len}
+    return engine
+
+
+_IMAGE = re.compile(r'!\[([^\]]*)\]\((\S+?)(?: "([^"]*)")?\)')
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)\s:]+)\)")
+_TERMS = re.compile(r"\s*\[\?\]\(glossary:([^)]+)\)$")
+
+
+def _blocks(lines: Iterator[str], frame: str = "") -> Iterator[Block]:
+    """The blocks up to the end of the lines, or of the frame that these are in."""
+    paragraph: list[str] = []
+    for line in lines:
+        if line.startswith(":::"):
+            yield from _paragraph(paragraph)
+            kind = line.strip(": ")
+            if not kind:
+                return
+            if kind not in FRAMES:
+                raise ValueError(f"::: {kind} is none of {', '.join(FRAMES)}")
+            yield Block(kind, items=() if kind == "controls" else tuple(_blocks(lines, kind)))
+        elif line.strip():
+            paragraph.append(line)
+        else:
+            yield from _paragraph(paragraph)
+    yield from _paragraph(paragraph)
+    if frame:
+        raise ValueError(f"::: {frame} has no end")
+
+
+def _paragraph(lines: list[str]) -> Iterator[Block]:
+    text = "\n".join(lines)
+    lines.clear()
+    if not text:
+        return
+    terms = _TERMS.search(text)
+    named = tuple(term.strip() for term in terms[1].split(",")) if terms else ()
+    text = text[: terms.start()] if terms else text
+    link = _LINK.fullmatch(text)
+    if text == "---":
+        yield Block("rule")
+    elif text.startswith("$$"):
+        yield Block("formula", " ".join(text.strip("$").split("\n")).strip())
+    elif text.startswith("```"):
+        yield Block("plain", re.sub(r"\\(\W)", r"\1", "\n".join(text.split("\n")[1:-1])))
+    elif images := _IMAGE.findall(text):
+        if rest := _IMAGE.sub("", text).strip():
+            raise ValueError(f"Pictures stand in a paragraph of their own, without: {rest}")
+        yield Block("shows", items=tuple((name, alt, title or alt) for alt, name, title in images))
+    elif text.startswith("> "):
+        quoted = re.sub(r"^> ?", "", text, flags=re.MULTILINE)
+        note = quoted.startswith("[!NOTE]")
+        yield Block("note" if note else "caption", quoted.removeprefix("[!NOTE]").strip(), terms=named)
+    elif link and link[2].startswith("?"):
+        yield Block("button", link[1], (dict(pair.split("=") for pair in link[2][1:].split("&")),))
+    elif link:
+        yield Block("link", link[1], (link[2],))
+    else:
+        yield Block("text", text, terms=named)

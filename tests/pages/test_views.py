@@ -1,0 +1,239 @@
+"""Every view, for every family, at the ends of its controls and at two temperatures: its text says all that it has to
+say and shows all that there is to see; what is drawn is exported; and the same view is HTML and JSON without Streamlit.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from jinja2 import UndefinedError
+
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.store import CHECKPOINTS_VARIABLE, MODELS_VARIABLE, load_checkpoint
+from model.interventions import AttentionTemperature, HeadGate
+from model.needs import Need
+from model.run import Place, Request, Run
+from model.trace import Trace
+from pages import PAGES
+from pages.compute.cache import key_of
+from pages.views import Result, View, words
+from pages.views.standalone import to_html, to_json
+from pages.views.words import pictures
+from tests.model.checkpoints.huggingface.folders import save_family
+from viz.forms import Canvas, Form, Texts
+
+ROOT = Path(__file__).parents[2]
+VIEWS = [view for pages in PAGES.values() for page in pages for view in page.views]
+FAMILIES = "translator", "unscaled", "lm", "mlm", "GPT-2", "Gemma 2", "ModernBERT"
+TEXT = "Two dogs run and a cat sleeps in the snow."
+SLIPS = re.compile(r"\b(nan|None|True|False|inf|Undefined)\b|^% |\{%|\{\{ | \}\}", re.MULTILINE)
+"""that a value which is not there, or a statement that was not read, leaves in a text"""
+
+
+def as_once() -> Callable[..., Any]:
+    """`Run.compute` that computes each case once, as the app's cache does."""
+    results: dict[Any, Any] = {}
+
+    def compute(function: Callable, *args: Any) -> Any:
+        key = function, key_of(args)
+        if key not in results:
+            results[key] = function(*args)
+        return results[key]
+
+    return compute
+
+
+def runs_of(opened: Checkpoint) -> list[Run]:
+    """At each kind of attention, in the layer that masks most: as trained, and with a temperature."""
+    target = "Ein Hund." if Need.CROSS_ATTENTION in opened.features else None
+    compute, runs = as_once(), []
+    for tau in (1.0, 0.5):
+        changes = () if tau == 1 else (AttentionTemperature(tau),)
+        request = Request(TEXT, target, interventions=changes)
+        trace = opened.trace(TEXT, target, interventions=changes)
+        for kind in trace.kinds:
+            masked = {layer: -trace.attention(kind.name, layer).mask.mean() for layer in kind.layers}
+            place = Place(kind.name, max(masked, key=masked.__getitem__), 1)
+            runs.append(Run(opened, request, trace, place, TEXT, tau, "everywhere", compute))
+    return runs
+
+
+@pytest.fixture(scope="session")
+def runs(
+    families: Path, others: dict[str, str], saved_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], list[Run]]:
+    """The runs of a family, made once."""
+    made: dict[str, list[Run]] = {}
+    windowed = {"ModernBERT": str(save_family(tmp_path_factory.mktemp("windowed") / "ModernBERT", "ModernBERT"))}
+
+    def runs(family: str) -> list[Run]:
+        if family not in made:
+            folder = (others | windowed).get(family, "")
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv(MODELS_VARIABLE, folder)
+                patch.setenv(CHECKPOINTS_VARIABLE, str(saved_checkpoints if family == "translator" else families))
+                made[family] = runs_of(load_checkpoint(folder or {"translator": "en-de"}.get(family, family), "cpu"))
+        return made[family]
+
+    return runs
+
+
+def results(view: View, runs: list[Run]) -> Iterator[Result]:
+    """Of each run at the ends of the view's controls; work on request is not done, but once."""
+    for run in runs:
+        for chosen in view.extremes(run):
+            yield view(run, **chosen, **({"outcome": None} if view.on_request else {}))
+    if view.on_request and not view.on_request.alone:
+        yield view(runs[0])
+
+
+def check(result: Result) -> None:
+    """The text shows what there is, and nothing else; no value is missing in it; what is drawn is exported."""
+    assert result.blocks
+    assert sorted(name for name, *_ in pictures(result.blocks)) == sorted(result.shows)
+    for text in json.loads(to_json(result))["text"]:
+        assert not SLIPS.search(text), text
+    arrays = result.arrays()
+    assert all(isinstance(array, np.ndarray) and array.dtype != object for array in arrays.values())
+    assert len(result.table().columns)
+    for name, picture in result.shows.items():
+        if isinstance(picture, Form):
+            go.Figure(picture.draw().to_dict())
+        if not isinstance(picture, Canvas | Texts | go.Figure):
+            assert any(array.startswith(f"{name}_") for array in arrays)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view.page}.{view.name}")
+def test_every_view_says_and_shows_all_of_every_family(
+    view: View, family: str, runs: Callable[[str], list[Run]]
+) -> None:
+    if view.missing(runs(family)[0]):
+        with pytest.raises(ValueError, match="needs"):
+            view(runs(family)[0])
+        return
+    for result in results(view, runs(family)):
+        check(result)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_all_views_of_a_run_are_one_page_that_loads_nothing(family: str, runs: Callable[[str], list[Run]]) -> None:
+    run = replace(runs(family)[0], trace=runs(family)[0].trace)
+    views = [view for view in VIEWS if not view.on_request and not view.missing(run)]
+    page = to_html("Views", [view(run) for view in views])
+    assert page.count("<section>") == len(views)
+    for tag in re.findall(r"<(?:script|img|link|iframe)\b[^>]*>", page):
+        assert not re.search(r"\b(?:src|href)=[\"']?https?:", tag)
+
+
+def planted(view: View, change: Callable[[Result], Result]) -> View:
+    """The view with a fault in its result."""
+
+    @wraps(view.function)
+    def function(run: Run, **values: Any) -> Result:
+        return change(view.function(run, **values))
+
+    return replace(view, function=function)
+
+
+def test_a_renamed_fact_fails(runs: Callable[[str], list[Run]]) -> None:
+    view = next(view for view in VIEWS if view.name == "orders")
+
+    def rename(result: Result) -> Result:
+        return replace(result, facts={f"{name}_" if name == "lost" else name: f for name, f in result.facts.items()})
+
+    with pytest.raises(UndefinedError, match="lost"):
+        check(planted(view, rename)(runs("lm")[0]))
+
+
+def test_a_picture_that_the_text_forgets_or_does_not_get_fails(runs: Callable[[str], list[Run]]) -> None:
+    view = next(view for view in VIEWS if view.name == "masks")
+    for change in (lambda shows: shows | {"more": shows["maps"]}, lambda _: {}):
+        broken = planted(view, lambda result, change=change: replace(result, shows=change(result.shows)))
+        with pytest.raises(AssertionError):
+            check(broken(runs("lm")[0]))
+
+
+def test_a_word_that_one_family_lacks_fails_in_that_one(
+    runs: Callable[[str], list[Run]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view, source = next(view for view in VIEWS if view.name == "masks"), words._source
+    lines = "# Masks\n\n{% if not attention.causal %}{{ both_ways }}{% endif %}\n"
+    monkeypatch.setattr(words, "_sections", words._sections.__wrapped__)
+    monkeypatch.setattr(words, "_source", lambda name: source(name).replace("# Masks\n", lines))
+    for result in results(view, runs("lm")):
+        check(result)
+    with pytest.raises(UndefinedError, match="both_ways"):
+        check(view(runs("mlm")[0]))
+
+
+def test_a_trace_alone_is_enough_for_a_view_that_does_not_run_the_model_again(
+    runs: Callable[[str], list[Run]],
+) -> None:
+    trace: Trace = runs("lm")[0].trace
+    views = {view.name: view for view in VIEWS}
+    result = views["orders"](trace, row=1)
+    attention = trace.attention("decoder_self", 0)
+    assert np.array_equal(result.arrays()["orders_masked_before"], attention.pattern[0][1])
+    assert result._repr_html_().startswith("<iframe")
+    with pytest.raises(ValueError, match=r"Run\.of\(load_checkpoint\('lm'\), trace\)"):
+        views["padding"](trace)
+
+
+def test_a_run_of_a_trace_knows_the_temperature_at_its_place(runs: Callable[[str], list[Run]]) -> None:
+    opened = runs("translator")[0].opened
+    gate = HeadGate(0.5, kind="cross", layer=0, head=0)
+    place = {"kind": "cross", "layer": 1}
+    for scope, address in (("head", place | {"head": 2}), ("layer", place), ("everywhere", {})):
+        changes = (AttentionTemperature(0.3, **address), gate)
+        run = Run.of(opened, opened.trace(TEXT, "Ein Hund.", interventions=changes), "cross", 1, 2)
+        assert (run.tau, run.scope, run.kept) == (0.3, scope, (gate,))
+        assert Run.of(opened, run.trace, "encoder_self", 0).tau == (0.3 if scope == "everywhere" else 1)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "error"),
+    [
+        ({"row": 99}, "row is a number from 0 to"),
+        ({"row": "x"}, "not 'x'"),
+        ({"rows": 1}, "no control rows; it has row"),
+    ],
+)
+def test_a_value_that_is_not_offered_is_refused_with_what_is(
+    chosen: dict[str, Any], error: str, runs: Callable[[str], list[Run]]
+) -> None:
+    view = next(view for view in VIEWS if view.name == "orders")
+    with pytest.raises((ValueError, TypeError), match=error):
+        view(runs("lm")[0], **chosen)
+
+
+@pytest.mark.parametrize(("kind", "layer", "head"), [("cross", 0, 0), ("decoder_self", 9, 0), ("decoder_self", 0, -1)])
+def test_a_place_that_is_not_in_the_trace_is_refused(
+    kind: str, layer: int, head: int, runs: Callable[[str], list[Run]]
+) -> None:
+    with pytest.raises(ValueError, match=r"there are|has heads 0 to"):
+        Run.of(None, runs("lm")[0].trace, kind, layer, head)
+
+
+def test_every_section_of_a_text_is_a_view_and_every_view_has_one() -> None:
+    for page in (page for pages in PAGES.values() for page in pages if page.views_module):
+        assert list(words._sections(page.name)) == [view.title for view in page.views]
+
+
+@pytest.mark.parametrize(
+    ("imported", "loaded"),
+    [("pages", ("torch", "streamlit", "plotly")), ("pages.views.standalone, pages.views.masks", ("streamlit",))],
+)
+def test_the_list_of_pages_loads_no_library_and_views_load_no_server(imported: str, loaded: tuple[str, ...]) -> None:
+    program = f"import sys, {imported}; sys.exit(str([m for m in {loaded!r} if m in sys.modules] or ''))"
+    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.stderr.strip() == ""
