@@ -36,8 +36,20 @@ def visible(text: str) -> str:
 
 
 def as_markdown(text: str) -> str:
-    """Markdown that renders as exactly this text."""
-    return re.sub(f"([{re.escape(string.punctuation)}])", r"\\\1", text)
+    """Markdown that Streamlit renders as exactly this text, on one line: in labels, sentences and cells of tables.
+
+    Backslashes keep punctuation from meaning anything. After that Streamlit still replaces :emoji:, arrows and dashes
+    between blanks, and makes links of addresses; it does so within one node of text, and an empty one parts these.
+    """
+    parts = _REPLACED.split(re.sub(r"[ \t\n\r\f]+", " ", text))
+    return ":small[]".join(_PUNCTUATION.sub(r"\\\1", part) for part in parts)
+
+
+_PUNCTUATION = re.compile(f"([{re.escape(string.punctuation)}])")
+_REPLACED = re.compile(
+    r"(?<=:)(?=[\w+-]+:)|(?<=[<>~-])(?=[>=-])|(?<=http)(?=s?://)|(?<=www)(?=\.)|(?<=[\w.+-])(?=@)", re.IGNORECASE
+)
+"""where Streamlit would replace a text, or make a link of it: inside :smile:, ->, --, >=, http://, www. and a@b"""
 
 
 def labels(pieces: Sequence[str]) -> list[str]:
