@@ -2,7 +2,6 @@
 
 import html
 import re
-import string
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
@@ -42,10 +41,11 @@ def as_markdown(text: str) -> str:
     between blanks, and makes links of addresses; it does so within one node of text, and an empty one parts these.
     """
     parts = _REPLACED.split(re.sub(r"[ \t\n\r\f]+", " ", text))
-    return ":small[]".join(_PUNCTUATION.sub(r"\\\1", part) for part in parts)
+    return ":small[]".join(_MARKUP.sub(r"\\\g<0>", part) for part in parts)
 
 
-_PUNCTUATION = re.compile(f"([{re.escape(string.punctuation)}])")
+_MARKUP = re.compile(r"[\\`*_\[\]{}<>!$:&|~#]|(?<=:material)/|(?<=^)[-+=]|(?<=^ )[-+=]|(?<=\d)[.)](?= |$)")
+"""what begins something in Markdown: anywhere, or at the start of a line or after a number there"""
 _REPLACED = re.compile(
     r"(?<=:)(?=[\w+-]+:)|(?<=[<>~-])(?=[>=-])|(?<=http)(?=s?://)|(?<=www)(?=\.)|(?<=[\w.+-])(?=@)", re.IGNORECASE
 )

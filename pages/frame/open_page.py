@@ -29,6 +29,7 @@ from pages.widgets.glossary import define
 from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import linked_pages
 from viz.html import word_diff
+from viz.tokens import as_markdown
 
 
 def open_page(file: str) -> View:
@@ -44,7 +45,7 @@ def open_page(file: str) -> View:
     _show_header(file)
     show_kept(inputs.kept)
     for note in inputs.notes:
-        st.info(note, icon=":material/info:")
+        st.info(as_markdown(note), icon=":material/info:")
     if inputs.translator is None:
         _stop(inputs.problem)
     _check_needs(page_of(file), inputs.translator, inputs.begins)
@@ -67,7 +68,7 @@ def open_page(file: str) -> View:
         translator = on_cpu(translator)
     opened = named_trace_file()
     if opened and tokens_of(trace) == opened.tokens:
-        st.info(opened.agreement, icon=":material/draft:")
+        st.info(as_markdown(opened.agreement), icon=":material/draft:")
     _say_temperature(inputs)
     if inputs.tau != 1:
         _show_effect(inputs, run(translator, replace(request, interventions=inputs.kept)), trace)
@@ -93,12 +94,11 @@ def _check_needs(page: Page, translator: Translator, begins: bool) -> None:
         st.text(f"This page needs {' and '.join(missing)}, which the checkpoint {translator.name} does not have.")
         if suitable:
             st.button(
-                f"Open the checkpoint {suitable}", key="open_suitable", on_click=choose_checkpoint, args=(suitable,)
+                f"Open the checkpoint {as_markdown(suitable)}", key="open_suitable", on_click=choose_checkpoint, args=(suitable,)
             )
         if first and linked_pages.get():
-            st.page_link(
-                linked_pages.get()[first.path], label=f"With {translator.name}: {first.title}", icon=first.icon
-            )
+            label = f"With {as_markdown(translator.name)}: {first.title}"
+            st.page_link(linked_pages.get()[first.path], label=label, icon=first.icon)
     st.stop()
 
 

@@ -63,6 +63,7 @@ from pages.widgets.controls import (
 from pages.widgets.glossary import define
 from pages.widgets.guess_first import SWITCH, offer_guesses
 from pages.widgets.page_links import linked_pages
+from viz.tokens import as_markdown
 
 FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
 TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
@@ -223,9 +224,10 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
         return Request(text, continuation=Continuation(n) if n else None, chat=chat)
     if translator and Need.MASKED_MODEL in translator.features:
         mask, fills = translator.tokenizer.mask_token, Need.LOGITS in translator.features
-        guesses = f" It guesses what is behind each `{mask}`." if fills else ""
+        guesses = f" It guesses what is behind each {as_markdown(mask)}." if fills else ""
         if translator.tokenizer.separator is not None:
-            guesses += f" Two sentences: write `{translator.tokenizer.separator_token}` between them."
+            separator = as_markdown(translator.tokenizer.separator_token)
+            guesses += f" Two sentences: write {separator} between them."
         text = text_area(
             "Text, English" if own else "Text",
             FIRST_SENTENCE,
@@ -351,7 +353,7 @@ def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:
     trained = "Which trained model runs. They differ in size and in the text they were trained on: see Model card."
     checkpoint = select("Checkpoint", checkpoints, "checkpoint", notes=notes, help=trained)
     if about := examples_of(checkpoint).about:
-        st.caption(about)
+        st.caption(as_markdown(about))
     if len(devices) > 1:
         where = "The processor that computes; the numbers differ only by rounding."
         return checkpoint, select("Runs on", devices, "device", notes=notes, help=where)

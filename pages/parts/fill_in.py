@@ -10,7 +10,7 @@ from model.checkpoints.tokenizer import one_line
 from model.trace import Trace
 from pages.compute.view import View
 from pages.widgets.controls import choice, set_controls
-from viz.tokens import labels, visible
+from viz.tokens import as_markdown, labels, visible
 
 WORDS = "fill-words"
 MOST_WORDS = 60
@@ -22,9 +22,9 @@ def offer_words(view: View) -> None:
     words, mask = one_line(view.source).split()[:MOST_WORDS], view.translator.tokenizer.mask_token
     st.session_state["fill-shown"] = tuple(words), mask
     st.pills(
-        "Hide a word with a click, or type " + mask.replace("<", "\\<"),
+        f"Hide a word with a click, or type {as_markdown(mask)}",
         range(len(words)),
-        format_func=lambda number: visible(words[number]).replace("<", "\\<"),
+        format_func=lambda number: as_markdown(visible(words[number])),
         key=WORDS,
         on_change=_hide,
     )
@@ -48,13 +48,13 @@ def _hide() -> None:
 def choose_mask(places: Sequence[int], trace: Trace) -> int:
     """The position of one hidden token."""
     filled = labels(trace.next_tokens)
-    options = {place: f"{place}: {filled[place]}" for place in places}
+    options = {place: f"{place}: {as_markdown(filled[place])}" for place in places}
     return choice("Hidden token", options, "fill_place") if len(places) > 1 else places[0]
 
 
 def say_nothing_hidden(view: View) -> None:
     """What to do where no token is hidden."""
-    mask = view.translator.tokenizer.mask_token
+    mask = as_markdown(view.translator.tokenizer.mask_token)
     st.info(f"Nothing is hidden in this text. Click a word above, or type {mask} in its place.", icon=":material/info:")
 
 

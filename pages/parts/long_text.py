@@ -244,7 +244,7 @@ def _show_window(view: View, run: LongRun, opened: Opened, window: long.Span) ->
     outside = opened.before + opened.after
     st.caption(
         f"On average {outside.mean():.1%} of a query's weight lies outside these {end - start} tokens, at most "
-        f"{outside.max():.1%}, at query {names[int(outside.argmax())]}."
+        f"{outside.max():.1%}, at query {as_markdown(names[int(outside.argmax())])}."
     )
     return [Picture("Map of the window", MAP, figure), Picture("Lines of the window", LINES, drawing)]
 

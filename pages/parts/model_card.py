@@ -220,12 +220,12 @@ def show_readme(card: Card) -> None:
 
 def calm_markdown(text: str) -> str:
     """A README for display inside a page: headings two levels lower, images as links so that none is fetched, without
-    the YAML that a Hugging Face one begins with."""
+    the YAML that a Hugging Face one begins with. What looks like code but may be none keeps its text, parted."""
     text = re.sub(r"(?s)\A---\n.*?\n---\n", "", text)
     pieces = re.split(r"(?ms)(^```.*?^```)", text)
     for i in range(0, len(pieces), 2):
         pieces[i] = re.sub(r"(?m)^(#{1,4} )", r"##\1", pieces[i]).replace("![", "[")
-    return "".join(pieces)
+    return "".join(pieces).replace("![", "!\u2060[")
 
 
 def _show_end_of_log(log: Sequence[Mapping[str, float]]) -> None:

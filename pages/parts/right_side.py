@@ -12,6 +12,7 @@ from pages.compute.view import Place, View
 from pages.frame.examples import examples_of
 from pages.frame.sidebar import FIRST_SENTENCE, offered_checkpoints
 from pages.widgets.controls import choice, select, text_area, toggle
+from viz.tokens import as_markdown
 
 MODES = {"heads": "Heads", "sentences": "Sentences", "checkpoints": "Checkpoints"}
 PAIRS = {
@@ -156,4 +157,4 @@ def _number(label: str, key: str, first: str, numbers: tuple[int, int], notes: l
 
 def _say(notes: list[str]) -> None:
     for note in notes:
-        st.info(note.replace("side_", "right "), icon=":material/info:")
+        st.info(as_markdown(note.replace("side_", "right ")), icon=":material/info:")

@@ -25,6 +25,7 @@ from pages.widgets.snippet import Call
 from viz.charts import since_2017 as charts
 from viz.charts.studies import parts_chart
 from viz.latex import number
+from viz.tokens import as_markdown
 
 POSITIONS = {
     "sinusoidal": "sinusoids, added to the embeddings",
@@ -206,7 +207,7 @@ def _offer(part: str) -> None:
         except CheckpointError:
             continue
         if found:
-            label = f"Open {name}, which has it"
+            label = f"Open {as_markdown(name)}, which has it"
             st.button(label, key="open-with", icon=":material/swap_horiz:", on_click=choose_checkpoint, args=(name,))
             return
     st.caption("No checkpoint with this part is in the folder of checkpoints.")

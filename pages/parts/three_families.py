@@ -16,7 +16,7 @@ from pages.widgets.snippet import Call
 from viz.charts.three_families import family_maps
 from viz.charts.what_if import log_probability_bars
 from viz.html import word_diff
-from viz.tokens import numbered
+from viz.tokens import as_markdown, numbered
 
 TITLES = {"encoder_only": "Encoder-only", "decoder_only": "Decoder-only", "prefix_lm": "Prefix LM"}
 FAMILIES = {
@@ -101,4 +101,4 @@ def offer_checkpoints(view: View) -> None:
                 st.caption("No checkpoint of this family is in the folder of checkpoints.")
             else:
                 query = urlencode({"checkpoint": found[family], "source": view.trace.source})
-                st.link_button(f"Open {found[family]}", f"{page}?{query}", icon=":material/open_in_new:")
+                st.link_button(f"Open {as_markdown(found[family])}", f"{page}?{query}", icon=":material/open_in_new:")

@@ -19,7 +19,7 @@ from pages.widgets.glossary import define
 from pages.widgets.page_links import link_with
 from viz.canvas.lines import lines
 from viz.drawing import Drawing
-from viz.tokens import labels
+from viz.tokens import as_markdown, labels
 
 ALIGNMENT_LINES = "alignment-lines"
 POSITION_CHART = "certainty"
@@ -149,7 +149,7 @@ def _ask_for_all(text: str) -> None:
 def show_unfamiliar(view: View) -> None:
     """A notice on a text that the model was not trained for; it is of an unchanged run, on its own translation."""
     if not view.trace.interventions and view.request.target is None and (notice := unfamiliar(view.trace)):
-        st.caption(f":material/info: {notice}", help=define("nats"))
+        st.caption(f":material/info: {as_markdown(notice)}", help=define("nats"))
 
 
 def show_example(view: View) -> None:

@@ -18,6 +18,7 @@ from pages.compute.cache import store, stored
 from pages.compute.view import View
 from pages.widgets.snippet import Call
 from viz.charts.verification import Row, errors_table
+from viz.tokens import as_markdown
 
 MEASURABLE = tuple(claim for claim in CLAIMS if claim.measure)
 WAITING = "not measured yet"
@@ -101,7 +102,7 @@ def explain_gaps(view: View, found: dict[Claim, Measurement]) -> None:
     ]
     if notes := view.trace.notes:
         more = f" And {len(notes) - MOST_NOTES} more." if len(notes) > MOST_NOTES else ""
-        lines.append(f"**3** leaves out what could not be read. {' '.join(notes[:MOST_NOTES])}{more}")
+        lines.append(f"**3** leaves out what could not be read. {as_markdown(' '.join(notes[:MOST_NOTES]))}{more}")
     if lines:
         st.caption("  \n".join(lines))
 

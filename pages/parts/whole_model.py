@@ -28,7 +28,7 @@ from pages.widgets.snippet import Call
 from viz.canvas.whole_model import TITLES, Row, Switched, whole_model
 from viz.drawing import Drawing
 from viz.latex import signed
-from viz.tokens import labels
+from viz.tokens import as_markdown, labels
 
 PICTURE = "whole-model"
 AT, OFF, OPEN = "whole_at", "whole_off", "whole-open"
@@ -257,7 +257,7 @@ def show_boxes(shown: Shown) -> None:
     )
     controls.table(table, height=420)
     chosen = [
-        f"{STACKS[stack].lower()} “{labels(shown.view.trace.streams[stack].tokens.labels)[position]}”"
+        f"{STACKS[stack].lower()} “{as_markdown(labels(shown.view.trace.streams[stack].tokens.labels)[position])}”"
         for stack, position in shown.positions.items()
     ]
     total = sum(box.parameters for box in boxes if not box.shared)

@@ -23,6 +23,9 @@ LONGEST_SOURCE = 110
 MOST_ROWS = 20_000
 """of one array in a CSV"""
 
+_COMPUTED = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""with what the cells begin that a spreadsheet takes for formulas"""
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -185,7 +188,15 @@ def _facts(view: View) -> dict[str, str]:
 
 
 def _csv(facts: dict[str, str], table: pd.DataFrame) -> bytes:
-    return table.assign(**facts).to_csv(index=False).encode()
+    """With the mark by which spreadsheets know UTF-8; a text that one would compute begins with an apostrophe."""
+    whole = table.assign(**facts)
+    texts = whole.select_dtypes(["object", "string", "category"]).columns
+    whole[texts] = whole[texts].astype(object).map(_inert)
+    return whole.rename(columns=_inert).to_csv(index=False).encode("utf-8-sig")
+
+
+def _inert(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_COMPUTED) else value
 
 
 def _npz(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
