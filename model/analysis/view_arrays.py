@@ -12,7 +12,7 @@ from model.analysis.residual_stream import measure_stream, residual_stream
 from model.analysis.two_heads import Pair, join, piece_table, word_table
 from model.checkpoints.card import read_card
 from model.checkpoints.masked_model import MaskedModel
-from model.checkpoints.store import checkpoint_path
+from model.checkpoints.store import checkpoint_path, shown_name
 from model.checkpoints.translator import Translator
 from model.trace import Array, Attention, Trace
 
@@ -105,7 +105,7 @@ def side_arrays(
         arrays |= {f"{name}_mean_entropy": entropy(side.weights).mean()}
         arrays |= {f"{name}_source": np.array(trace.source), f"{name}_translation": np.array(trace.translation)}
         arrays |= {f"{name}_head": np.array(f"{kind} layer {layer} head {head}")}
-        arrays |= {f"{name}_checkpoint": np.array(f"{trace.checkpoint} {trace.checkpoint_hash}")}
+        arrays |= {f"{name}_checkpoint": np.array(f"{shown_name(trace.checkpoint)} {trace.checkpoint_hash}")}
     if subtract:
         joined = join(*sides)
         arrays |= {"joined_rows": _pairs(joined.rows), "joined_keys": _pairs(joined.keys)}

@@ -70,6 +70,32 @@ def offered_models() -> list[str]:
     return list(dict.fromkeys(filter(None, names)))
 
 
+def shown_name(name: str) -> str:
+    """A checkpoint's name as visitors see it: of an offered folder its last part, since the rest is the server's own.
+
+    Where several share it, the second ends in -2, the third in -3.
+    """
+    return _shown_names().get(name, name)
+
+
+def _shown_names() -> dict[str, str]:
+    """By the names of `offered_models()` that are folders."""
+    if not (offered := offered_models()):
+        return {}
+    taken = {*available_checkpoints(), *study_checkpoints(), *(name for name in offered if not _is_folder(name))}
+    shown: dict[str, str] = {}
+    for name in filter(_is_folder, offered):
+        last = Path(name).resolve().name or "model"
+        numbered = (last, *(f"{last}-{number}" for number in range(2, len(offered) + len(taken) + 2)))
+        shown[name] = next(each for each in numbered if each not in taken)
+        taken.add(shown[name])
+    return shown
+
+
+def _is_folder(name: str) -> bool:
+    return os.path.isdir(name) or os.path.isabs(name)
+
+
 def offer_models(names: Sequence[str], download: bool = False) -> None:
     """Offer these models besides those that ATTENTION_EXPLORER_MODELS names; only for the person who starts the app.
 
@@ -175,6 +201,7 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     Raises:
         CheckpointError: (a ValueError) a file is missing, truncated, altered, or does not fit the others.
     """
+    name = {shown: given for given, shown in _shown_names().items()}.get(name, name)
     if name in offered_models():
         return open_offered_model(name, device)
     folder = checkpoint_path(name)

@@ -9,7 +9,7 @@ from pathlib import Path
 from model.checkpoints.chat import write_turns
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import available_devices
-from model.checkpoints.store import CheckpointError, checkpoint_with_hash
+from model.checkpoints.store import CheckpointError, checkpoint_with_hash, shown_name
 from model.diff import TOLERANCE, compare
 from model.interventions.link import encode
 from model.needs import Need
@@ -115,7 +115,7 @@ def target_of(file: TraceFile) -> str:
 def link_to(file: TraceFile) -> dict[str, str]:
     """The URL's parameters that ask for the run, besides the target."""
     request = file.request
-    link = {"checkpoint": file.checkpoint, "source": request.source}
+    link = {"checkpoint": shown_name(file.checkpoint), "source": request.source}
     if request.continuation:
         link["new_tokens"] = str(request.continuation.max_new_tokens)
     if request.target is not None:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from model.analysis.distributions import entropy
 from model.checkpoints.checkpoint import LONG_TRACE_TOKENS, TRACE_TOKENS
-from model.checkpoints.store import CheckpointError, available_checkpoints, offered_models
+from model.checkpoints.store import CheckpointError, available_checkpoints, offered_models, shown_name
 from model.checkpoints.tokenizer import one_line
 from model.checkpoints.translator import Translator
 from model.needs import Need
@@ -91,13 +91,17 @@ def _check_needs(page: Page, translator: Translator, begins: bool) -> None:
     others = (name for name in available_checkpoints() if name != translator.name)
     suitable = next((name for name in others if _has_features(name, translator.device, page.needs)), None)
     with st.container(border=True):
-        st.text(f"This page needs {' and '.join(missing)}, which the checkpoint {translator.name} does not have.")
+        name = shown_name(translator.name)
+        st.text(f"This page needs {' and '.join(missing)}, which the checkpoint {name} does not have.")
         if suitable:
             st.button(
-                f"Open the checkpoint {as_markdown(suitable)}", key="open_suitable", on_click=choose_checkpoint, args=(suitable,)
+                f"Open the checkpoint {as_markdown(suitable)}",
+                key="open_suitable",
+                on_click=choose_checkpoint,
+                args=(suitable,),
             )
         if first and linked_pages.get():
-            label = f"With {as_markdown(translator.name)}: {first.title}"
+            label = f"With {as_markdown(name)}: {first.title}"
             st.page_link(linked_pages.get()[first.path], label=label, icon=first.icon)
     st.stop()
 

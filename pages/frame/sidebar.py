@@ -20,6 +20,7 @@ from model.checkpoints.store import (
     CheckpointError,
     available_checkpoints,
     offered_models,
+    shown_name,
     study_checkpoints,
 )
 from model.checkpoints.translator import Translator
@@ -341,15 +342,21 @@ def _offer_own_translation() -> None:
             state["typed"] = run(translator, Request(translator.truncate(state["source"]))).translation
 
 
-def offered_checkpoints(key: str) -> list[str]:
-    """What the control `key` offers: the models of others that the app was started with, every checkpoint of ours, but
-    of the small ones of the studies the chosen one only."""
-    chosen = st.session_state.get(key) or st.query_params.get(key)
-    return [*offered_models(), *available_checkpoints(), *(name for name in study_checkpoints() if name == chosen)]
+def offered_checkpoints(key: str) -> dict[str, str]:
+    """What the control `key` offers, with the name of each as visitors see it: the models of others that the app was
+    started with, every checkpoint of ours, but of the small ones of the studies the chosen one only."""
+    asked = st.query_params.get(key)
+    if asked in offered_models():
+        # A link that has the name with which the app was started.
+        st.session_state.setdefault(key, asked)
+    chosen = st.session_state.get(key) or asked
+    studies = (name for name in study_checkpoints() if name == chosen)
+    return {name: shown_name(name) for name in (*offered_models(), *available_checkpoints(), *studies)}
 
 
 def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:
-    checkpoints, devices = offered_checkpoints("checkpoint") or [DEFAULT_CHECKPOINT], available_devices()
+    checkpoints = offered_checkpoints("checkpoint") or {DEFAULT_CHECKPOINT: DEFAULT_CHECKPOINT}
+    devices = available_devices()
     trained = "Which trained model runs. They differ in size and in the text they were trained on: see Model card."
     checkpoint = select("Checkpoint", checkpoints, "checkpoint", notes=notes, help=trained)
     if about := examples_of(checkpoint).about:

@@ -9,7 +9,7 @@ from model.analysis.sayings import mean_evenness
 from model.background.studies import read_study
 from model.checkpoints.card import read_card
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
-from model.checkpoints.store import CheckpointError, checkpoint_path
+from model.checkpoints.store import CheckpointError, checkpoint_path, shown_name
 from model.training.loss import smoothed_shares, target_entropy
 from model.training.schedule import fit_schedule
 from pages.compute.view import View
@@ -17,6 +17,7 @@ from pages.lessons.positions import CROSSING
 from pages.lessons.station import SNAPSHOTS, Answer, Lesson, Station
 from pages.lessons.tokens import quote
 from viz.latex import signed
+from viz.tokens import as_markdown
 
 CAPTION = "A man is riding a bicycle down the street."
 SMOOTHING = 0.1
@@ -81,7 +82,9 @@ def explain_beginning(view: View) -> Answer:
     """How even the rows are with the first saved weights, and with the last."""
     steps = snapshot_steps(checkpoint_path(view.translator.name))
     if not steps:
-        return Answer(f"The checkpoint {view.translator.name} has no snapshots of its training.", False)
+        return Answer(
+            f"The checkpoint {as_markdown(shown_name(view.translator.name))} has no snapshots of its training.", False
+        )
     try:
         first = open_snapshot(view.translator, steps[0]).rerun(view.trace, view.trace.interventions)
     except CheckpointError as error:

@@ -28,6 +28,7 @@ from model.analysis.gradients import (
 )
 from model.analysis.softmax import softmax_jacobian
 from model.background import rivals
+from model.checkpoints.store import shown_name
 from model.interventions import Intervention, ResidualOff, Unscaled
 from model.needs import Need
 from model.trace import Array, Attention
@@ -130,7 +131,7 @@ def _lacks(view: View, need: str) -> bool:
     """Whether the opened model lacks what a tab needs; says so."""
     missing = need not in view.translator.features
     if missing:
-        st.text(f"This tab needs {need}, which the checkpoint {view.translator.name} does not have.")
+        st.text(f"This tab needs {need}, which the checkpoint {shown_name(view.translator.name)} does not have.")
     return missing
 
 

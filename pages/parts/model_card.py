@@ -12,7 +12,7 @@ from model.analysis import tab_arrays as tab
 from model.background.sizes import Work, count_parameters, multiply_adds
 from model.background.table_3 import TABLE_3, rounded_millions
 from model.checkpoints.card import Card, Score, evaluate_command, read_card
-from model.checkpoints.store import CheckpointError, checkpoint_path, load_checkpoint
+from model.checkpoints.store import CheckpointError, checkpoint_path, load_checkpoint, shown_name
 from model.checkpoints.translator import Translator
 from model.needs import Need
 from model.network.config import PRESETS
@@ -117,7 +117,7 @@ def show_configuration(view: View, card: Card) -> None:
     config, parts = view.translator.config, view.translator.parameters_by_part()
     with st.spinner("Counting the paper's models …"):
         paper = {name: _preset_parameters(name) for name in ("base", "big")}
-    configs = {view.translator.name: config} | {f"paper's {name}": PRESETS[name] for name in paper}
+    configs = {shown_name(view.translator.name): config} | {f"paper's {name}": PRESETS[name] for name in paper}
     rows = {name: {**asdict(c), "d_k": c.d_k} for name, c in configs.items()}
     left, right = st.columns(2, gap="large")
     with left:

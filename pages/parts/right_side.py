@@ -94,7 +94,7 @@ def _take_pair(checkpoint: str) -> None:
 
 def _checkpoint(view: View) -> View:
     offered = offered_checkpoints("side_checkpoint")
-    others = [name for name in offered if name != view.translator.name and _has_kinds(name, view)]
+    others = {name: shown for name, shown in offered.items() if name != view.translator.name and _has_kinds(name, view)}
     if not others:
         st.info(
             "There is no other checkpoint with these kinds of attention, so both sides show the sidebar's. Train one "

@@ -11,6 +11,7 @@ from model.analysis.distributions import entropy
 from model.analysis.two_heads import Joined, Side, join, largest_weight, piece_table, word_table
 from model.analysis.view_arrays import side_arrays
 from model.analysis.words import attention_words
+from model.checkpoints.store import shown_name
 from model.trace import Array
 from pages.compute.view import KINDS, View
 from pages.widgets.chart import axis_labels, chart
@@ -143,7 +144,7 @@ def show_maps(sides: Sides) -> Any:
 
 
 def _title(name: str, view: View, sides: Sides) -> str:
-    checkpoint = f"{view.trace.checkpoint}\n" if sides.mode == BY_WORDS else ""
+    checkpoint = f"{shown_name(view.trace.checkpoint)}\n" if sides.mode == BY_WORDS else ""
     kind = f"{KINDS[view.kind].lower()}\n" if sides.views[0].kind != sides.views[1].kind else ""
     return f"{name}: {checkpoint}{kind}layer {view.layer}, head {view.head}"
 

@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from model.analysis.whole_model import SIDES, Box, box_arrays, model_boxes, switch_off_each
+from model.checkpoints.store import shown_name
 from model.interventions import Intervention, describe
 from model.interventions.link import decode, encode
 from model.needs import Need
@@ -150,7 +151,7 @@ def show_picture(shown: Shown) -> Drawing:
             {name: switches for name, switches in switched.items() if switches},
             shown.each_off or {},
         ),
-        title=f"{trace.checkpoint} {trace.checkpoint_hash[:8]}, the whole model",
+        title=f"{shown_name(trace.checkpoint)} {trace.checkpoint_hash[:8]}, the whole model",
         follows=f"st-key-{OPEN}" if opens else "",
     )
     # The callbacks run before the page does, when widgets can still be set.

@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from model.checkpoints.store import shown_name
 from pages.compute.view import View
 from pages.views import Result
 from pages.widgets.canvas import component
+from pages.widgets.chart import run_in_file_names
 from pages.widgets.controls import box
 from pages.widgets.snippet import Calls, call_arrays, notebook, snippet, view_snippet
 from viz.drawing import Drawing, standalone_html
@@ -102,7 +104,7 @@ def _offer(view: View, name: str, numbers: Numbers, pictures: tuple[Picture, ...
     # The files are made when they are requested; by then the address is gone.
     facts, trace = _facts(view), view.trace
     tokens = {"src_tokens": trace.src_tokens, "tgt_tokens": trace.tgt_tokens}
-    stem = f"{name}-{trace.checkpoint.replace('/', '-')}-{trace.checkpoint_hash[:8]}"
+    stem = f"{name}-{run_in_file_names(trace.checkpoint, trace.checkpoint_hash)}"
     files = {"HTML: the pictures, to open without a network": ("html", lambda: _html(facts, name, pictures))}
     files = files if pictures else {}
     files["CSV: the table, for a spreadsheet"] = (
@@ -163,7 +165,7 @@ def _caption(view: View) -> list[str]:
     changes = f", {len(trace.interventions)} changes in the model" if trace.interventions else ""
     return [
         source if len(source) <= LONGEST_SOURCE else f"{source[:LONGEST_SOURCE]}…",
-        f"Checkpoint {trace.checkpoint}, SHA-256",
+        f"Checkpoint {shown_name(trace.checkpoint)}, SHA-256",
         trace.checkpoint_hash,
         f"In the sidebar: {view.place.title}, τ = {view.tau:g}{changes}",
     ]
@@ -178,7 +180,7 @@ def _facts(view: View) -> dict[str, str]:
     """What every file says of its run."""
     trace = view.trace
     return {
-        "checkpoint": trace.checkpoint,
+        "checkpoint": shown_name(trace.checkpoint),
         "checkpoint_sha256": trace.checkpoint_hash,
         "source": trace.source,
         "translation": trace.translation,
