@@ -51,7 +51,7 @@ def has_started() -> bool:
 
 
 async def complete_page(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
-    """Starlette middleware: the answer, with the policy; a page gets the style sheet and, while the server starts, Plotly.
+    """Starlette middleware: the answer with the policy; a page gets the style sheet, of a starting server also Plotly.
 
     The addresses in MOVED redirect to today's.
     """

@@ -123,8 +123,9 @@ def _say_who_has_snapshots(view: View) -> None:
     remedy = f"Choose {' or '.join(others)} as checkpoint in the sidebar: it has them." if others else ""
     with st.container(border=True):
         st.text(
-            f"{shown_name(view.translator.name)} ships no snapshots: the weights of earlier training steps were not saved, so "
-            f"only its final attention can be shown. {remedy} python -m model.train writes them to snapshots/."
+            f"{shown_name(view.translator.name)} ships no snapshots: the weights of earlier training steps were not "
+            f"saved, so only its final attention can be shown. {remedy} python -m model.train writes them to "
+            "snapshots/."
         )
 
 

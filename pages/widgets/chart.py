@@ -24,7 +24,8 @@ def name_files(checkpoint: str, weights: str) -> None:
 
 def run_in_file_names(checkpoint: str, weights: str) -> str:
     """The checkpoint as visitors see it, with letters, digits, dots and hyphens alone, and the hash of its weights."""
-    return f"{re.sub(r'[^\w.-]+', '-', shown_name(checkpoint))}-{weights[:8]}"
+    name = re.sub(r"[^\w.-]+", "-", shown_name(checkpoint))
+    return f"{name}-{weights[:8]}"
 
 
 def axis_labels(attention: Attention) -> tuple[list[str], list[str]]:
