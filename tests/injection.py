@@ -40,6 +40,37 @@ TYPED = (
     " a|b <!-- c --> ~~s~~ -> -- >= # h"
 )
 """a sentence, all of it to be read as it is"""
+LITERAL = (
+    "5*3*2",
+    "$x^2$ $$y$$",
+    f"![x](http://{FOREIGN}/p.png)",
+    ":red[x] :blue-background[x] :small[x] :help[x]",
+    ":material/home: :material_home: :streamlit:",
+    ":smile: :+1: :-1: ::x:: a:b:c",
+    "<b>b</b> <!-- c --> </p><script>1</script>",
+    "&amp; &#58; &lt;",
+    "`c` ``d``",
+    f"[l](http://{FOREIGN}) [^1] [x]: http://a.b",
+    "a | b || c",
+    "~~s~~ ~t~",
+    "_a_ __b__ **c** ***d",
+    "# h",
+    "> q",
+    "1. one",
+    "1) one",
+    "- [ ] i",
+    "+ i",
+    "* * *",
+    "---",
+    "===",
+    "a -> b <- c <-> d -- e >= f <= g ~= h",
+    "--",
+    f"www.{FOREIGN} http://{FOREIGN}/x HTTPS://a.b/c",
+    f"me@{FOREIGN} a.b@c.de-f mailto:me@{FOREIGN}",
+    "\\ \\\\ \\n \\*x\\*",
+    "{x} {.cls} %{y}",
+)
+"""texts that a Markdown of some kind would show otherwise"""
 MARKDOWN = f"# <b>z</b>\n\n![z](http://{FOREIGN}/p.png) <img src=http://{FOREIGN}/q.png>\n\n" + (
     f"```a`b\n![z](http://{FOREIGN}/r.png)\n```\n\n<div>\n```\n\n![z](http://{FOREIGN}/s.png)\n\n```\n</div>\n"
 )

@@ -52,6 +52,14 @@ _REPLACED = re.compile(
 """where Streamlit would replace a text, or make a link of it: inside :smile:, ->, --, >=, http://, www. and a@b"""
 
 
+def as_plotly(text: str) -> str:
+    """Text for a figure that Plotly shows as exactly this text: it reads some HTML, and %{...} in templates.
+
+    Quotation marks stay as they are, since it knows only a few entities.
+    """
+    return html.escape(text, quote=False).replace("%{", "&#37;{")
+
+
 def labels(pieces: Sequence[str]) -> list[str]:
     """One plain-text label for each position, the one notation of the app: "The" begins a word, "-t" continues one.
 
@@ -83,7 +91,7 @@ def axis_ticks(names: Sequence[str], most: int = MOST_TICKS) -> dict:
     Plotly reads a subset of HTML in tick labels, so the names are escaped.
     """
     shown = range(0, len(names), -(-len(names) // most) if names else 1)
-    return {"tickmode": "array", "tickvals": [*shown], "ticktext": [html.escape(names[i], quote=False) for i in shown]}
+    return {"tickmode": "array", "tickvals": [*shown], "ticktext": [as_plotly(names[i]) for i in shown]}
 
 
 def token_ticks(pieces: Sequence[str]) -> dict:
