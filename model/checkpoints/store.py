@@ -1,5 +1,6 @@
 """Checkpoints: folders of data files, verified when they are opened. Nothing in them is ever executed."""
 
+import csv
 import hashlib
 import json
 import math
@@ -7,6 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,7 +20,7 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import pick_device
-from model.checkpoints.files import CheckpointError, atomic_write, sha256
+from model.checkpoints.files import CheckpointError, atomic_write, read_json_object, sha256
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.tokenizer import Tokenizer
@@ -32,7 +34,8 @@ OPENED = {"encoder_decoder": Translator, "decoder": LanguageModel, "encoder": Ma
 """by family"""
 CHECKPOINTS_VARIABLE = "ATTENTION_EXPLORER_CHECKPOINTS"
 MODELS_VARIABLE = "ATTENTION_EXPLORER_MODELS"
-"""names and folders of models of others that the person who started the app offers, separated by commas"""
+"""names and folders of models of others that the person who started the app offers, separated by commas; one that has a
+comma stands in quotes"""
 INSTALL = "pip install -r model/checkpoints/huggingface-requirements.txt"
 
 
@@ -66,8 +69,8 @@ def study_checkpoints() -> list[str]:
 
 def offered_models() -> list[str]:
     """Models of others in transformers' format that may be opened: those that ATTENTION_EXPLORER_MODELS names."""
-    names = (name.strip() for name in os.environ.get(MODELS_VARIABLE, "").split(","))
-    return list(dict.fromkeys(filter(None, names)))
+    rows = csv.reader([os.environ.get(MODELS_VARIABLE, "")], skipinitialspace=True)
+    return list(dict.fromkeys(filter(None, (name.strip() for row in rows for name in row))))
 
 
 def shown_name(name: str) -> str:
@@ -106,7 +109,9 @@ def offer_models(names: Sequence[str], download: bool = False) -> None:
     Raises:
         CheckpointError: transformers is missing, or a model could not be downloaded.
     """
-    os.environ[MODELS_VARIABLE] = ",".join((*names, *offered_models()))
+    with StringIO() as line:
+        csv.writer(line, quoting=csv.QUOTE_ALL, lineterminator="").writerow((*names, *offered_models()))
+        os.environ[MODELS_VARIABLE] = line.getvalue()
     if download:
         for name in offered_models():
             _foreign(name).download(name)
@@ -119,14 +124,14 @@ def open_offered_model(name: str, device: str = "auto") -> Checkpoint:
         CheckpointError: transformers is missing, or the model is missing, too large, or cannot be read.
     """
     foreign = _foreign(name)
-    return foreign.open_folder(foreign.find_folder(name), name, pick_device(device))
+    return foreign.open_folder(foreign.find_folder(name), name, device)
 
 
 def _foreign(name: str) -> ModuleType:
     """The module that opens models of others; transformers is imported here and nowhere else."""
     try:
         from model.checkpoints.huggingface import opening
-    except ImportError as error:
+    except (ImportError, RuntimeError) as error:
         raise CheckpointError(
             f"Opening {name} needs the transformers library ({error}). Stop the app and run: {INSTALL}"
         ) from error
@@ -192,7 +197,7 @@ def save_weights(path: Path, weights: Mapping[str, Tensor], dtype: torch.dtype =
 
 
 def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Translator | LanguageModel | MaskedModel:
-    """Open a checkpoint by its name or path.
+    """Open a checkpoint by its name or path, of this project's format or of Hugging Face's.
 
     Args:
         name: one of `available_checkpoints()`, `study_checkpoints()` or `offered_models()`, or a checkpoint's path.
@@ -205,11 +210,15 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     if name in offered_models():
         return open_offered_model(name, device)
     folder = checkpoint_path(name)
+    if _is_foreign(folder):
+        inside = checkpoint_folder().absolute() in folder.absolute().parents
+        return _foreign(name).open_folder(folder, _name_of(folder) if inside else str(name), device)
     if not _is_file(folder / "config.json"):
         found = ", ".join(available_checkpoints()) or "none"
         raise CheckpointError(
             f"no checkpoint {name!r}: {folder / 'config.json'} does not exist. "
-            f"Available in {checkpoint_folder()}: {found}. Choose one, or train one with python -m model.train."
+            f"Available in {checkpoint_folder()}: {found}. Choose one, or train one with python -m model.train; "
+            f"a model in the local Hugging Face cache opens by its name where {MODELS_VARIABLE} has it."
         )
     config, hashes = _find_matching(folder)
     tokenizer = _read_tokenizer(folder / "tokenizer.model", config)
@@ -275,6 +284,16 @@ def _name_of(folder: Path) -> str:
     """As it opens again: relative to the folder of all checkpoints where it lies in there."""
     inside, root = (Path(os.path.normpath(path.absolute())) for path in (folder, checkpoint_folder()))
     return inside.relative_to(root).as_posix() if root in inside.parents else folder.name
+
+
+def _is_foreign(folder: Path) -> bool:
+    """Whether the folder holds a model in transformers' format, whose config.json has no hashes."""
+    if not _is_file(folder / "config.json"):
+        return False
+    with suppress(CheckpointError):
+        config = read_json_object(folder / "config.json")
+        return not config.keys() & {"sha256", "model"} and bool(config.keys() & {"model_type", "architectures"})
+    return False
 
 
 def _is_file(path: Path) -> bool:

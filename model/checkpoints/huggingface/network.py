@@ -119,6 +119,8 @@ class HookedModel(Network):
             norm = last and find_norm_after(last, modules)
             self.final_norms[name] = read_foreign_norm(norm) if norm else None
             getattr(self, name).final_norm = norm.module if norm else nn.Identity()
+        self.writes = logits is not None and logits.dim() == 3
+        """whether it gives each token of the vocabulary a probability"""
         self.head: Head = find_head(model, last, modules, logits)
         if self.head.unknown:
             self.notes.append("logits: how they follow from the last layer was not found; there is no logit lens.")
@@ -137,23 +139,49 @@ class HookedModel(Network):
     @property
     def start(self) -> int:
         """Id of what a decoder that attends to an encoder reads first."""
-        return self._generation_setting("decoder_start_token_id", "bos_token_id", "pad_token_id") or 0
+        return next(iter(self._tokens("decoder_start_token_id", "bos_token_id", "pad_token_id")), 0)
 
     @property
     def forced_start(self) -> int | None:
         """Id of what every text that a decoder with an encoder writes begins with; None: of anything."""
-        return self._generation_setting("forced_bos_token_id") if "encoder" in self.stacks else None
+        return next(iter(self._tokens("forced_bos_token_id")), None) if "encoder" in self.stacks else None
 
     @property
     def barred(self) -> list[int]:
         """Ids of the tokens that the model is not to write, such as Marian's padding."""
         words = self._generation_setting("bad_words_ids") or []
-        return [word[0] for word in words if len(word) == 1]
+        return self._known([word[0] for word in words if isinstance(word, list) and len(word) == 1])
 
     def find_ends(self, end: int | None) -> frozenset[int]:
         """Ids of the tokens that end a text: the tokenizer's `end`, and those of the settings, such as a turn's end."""
-        found = self._generation_setting("eos_token_id")
-        return frozenset({end, *(found if isinstance(found, list) else [found])} - {None})
+        return frozenset({end, *self._tokens("eos_token_id")} - {None})
+
+    def check_start(self) -> None:
+        """Whether what the settings want a decoder with an encoder to begin with can be read.
+
+        Raises:
+            Unreadable: the model has no such token.
+        """
+        for name in ("decoder_start_token_id", "forced_bos_token_id") if len(self.stacks) > 1 else ():
+            token = self._generation_setting(name)
+            if token is not None and not self._tokens(name):
+                raise Unreadable(
+                    f"{name} is {token!r} in its settings, which is no token of the model: they are 0 to "
+                    f"{self._vocabulary - 1:,}. Correct it in generation_config.json or config.json."
+                )
+
+    def _tokens(self, *names: str) -> list[int]:
+        """The ids in the first of these settings that is made."""
+        found = self._generation_setting(*names)
+        return self._known(found if isinstance(found, list) else [found])
+
+    def _known(self, ids: Sequence[Any]) -> list[int]:
+        """Those that are tokens of the model: settings may name others, such as padding that was never trained."""
+        return [i for i in ids if type(i) is int and 0 <= i < self._vocabulary]
+
+    @property
+    def _vocabulary(self) -> int:
+        return self.model.config.get_text_config().vocab_size
 
     def _generation_setting(self, *names: str) -> Any:
         """The first of these settings that is made, in the generation's configuration or in the model's."""

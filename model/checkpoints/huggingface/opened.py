@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -120,7 +121,9 @@ class ForeignCheckpoint(Checkpoint):
 
     def _ids(self, text: str, what: str) -> list[int]:
         super()._ids(text, what)  # raises what is wrong with the text
-        return self._read_all(text)
+        if ids := self._read_all(text):
+            return ids
+        raise ValueError(f"The {what} has no token that this model knows: type other words.")
 
     def _read_all(self, text: str) -> list[int]:
         return self.tokenizer.read(text)
@@ -137,6 +140,10 @@ class ForeignCheckpoint(Checkpoint):
 @dataclass(frozen=True)
 class ForeignLanguageModel(ForeignCheckpoint, LanguageModel):
     """A decoder-only model. A text begins with a start token where the tokenizer adds one."""
+
+    def _write(self, prompt: Sequence[int], max_new_tokens: int, *how: Any) -> tuple[list[int], int]:
+        """As of every language model; nothing, where the model has no head that writes."""
+        return super()._write(prompt, max_new_tokens if self.model.writes else 0, *how)
 
     @property
     def _end(self) -> int:
@@ -255,6 +262,9 @@ class ForeignTranslator(ForeignCheckpoint, Translator):
         found = []
         for source in sources:
             tokens = self._search(source, beam_size, alpha, interventions, prefix, len(source) + 50)
+            if not self.model.writes:
+                found.append(hypothesis(tokens, 0.0, alpha))
+                continue
             with torch.inference_mode(), applied(self.model, interventions):
                 logits = self.model(*self._tensors(source, (self.model.start, *tokens[:-1])))[0]
             scores = logits.log_softmax(-1)[torch.arange(len(tokens)), tokens]
@@ -271,8 +281,10 @@ class ForeignTranslator(ForeignCheckpoint, Translator):
         prefix: Sequence[int],
         most: int,
     ) -> list[int]:
-        """Target tokens, found by transformers' own search."""
+        """Target tokens, found by transformers' own search; of a model without a head, the source's."""
         check_cancelled()
+        if not self.model.writes:
+            return [*prefix, *source[len(prefix) :]]
         ids, target = self._tensors(source, (self.model.start, *prefix))
         room = max(min(most, self.token_limit) - len(prefix), 1)
         with applied(self.model, interventions):

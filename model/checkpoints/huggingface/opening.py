@@ -1,20 +1,15 @@
 """From a transformers model and tokenizer, or a folder, to an opened checkpoint."""
 
+from contextlib import suppress
 from inspect import signature
 from pathlib import Path
 
 from torch import nn
 
 from model.checkpoints.devices import pick_device
-from model.checkpoints.files import CheckpointError
-from model.checkpoints.huggingface.files import (
-    download,
-    find_folder,
-    parameters_hash,
-    read_model,
-    read_tokenizer,
-    weights_hash,
-)
+from model.checkpoints.files import CheckpointError, quote
+from model.checkpoints.huggingface.files import download, find_folder, read_tokenizer, weights_hash
+from model.checkpoints.huggingface.loading import parameters_hash, read_model
 from model.checkpoints.huggingface.network import HookedModel, Unreadable
 from model.checkpoints.huggingface.opened import (
     ForeignCheckpoint,
@@ -23,10 +18,14 @@ from model.checkpoints.huggingface.opened import (
     ForeignTranslator,
 )
 from model.checkpoints.huggingface.reader import read_trace
+from model.checkpoints.huggingface.steps import obeyed_settings
 from model.checkpoints.huggingface.vocabulary import Vocabulary, WrongTokenizer, check_tokenizer
 from model.trace import Tokens
 
 __all__ = ["download", "find_folder", "open_folder", "open_model"]
+
+TEXT, IDS = "A dog runs.", "0 1 2"
+"""what a model reads when it is opened, without a tokenizer the latter"""
 
 
 def open_model(
@@ -51,6 +50,8 @@ def open_model(
     if tokenizer is not None:
         check_tokenizer(tokenizer, vocabulary)
     hooked = HookedModel(model)
+    if settings := getattr(model, "generation_config", None):
+        model.generation_config = obeyed_settings(settings)
     opened = {
         ("encoder",): ForeignMaskedModel,
         ("decoder",): ForeignLanguageModel,
@@ -60,13 +61,14 @@ def open_model(
     types = list(hooked.stacks) == ["encoder"] and hooked.embeddings["encoder"].types is not None
     words = Vocabulary(tokenizer, vocabulary, types and "token_type_ids" in signature(model.forward).parameters)
     hooked.separator, hooked.pad, hooked.ends = words.separator, words.pad, hooked.find_ends(words.end)
+    hooked.check_start()
     found = opened(name or type(model).__name__, sha256, hooked, words)
     _try(found)
     return found
 
 
 def _try(opened: ForeignCheckpoint) -> None:
-    """Read one run, so that a model whose parts do not fit together is refused when it is opened.
+    """Read one run, and a text, so that a model whose parts do not fit together is refused when it is opened.
 
     Raises:
         Unreadable: its run does not give a Trace.
@@ -75,8 +77,13 @@ def _try(opened: ForeignCheckpoint) -> None:
     stacks = dict.fromkeys(opened.model.stacks, tokens)
     try:
         read_trace(opened.model, opened.tokenizer, ("", ""), stacks, {list(stacks)[-1]: tokens})
-    except (ValueError, KeyError, RuntimeError, TypeError) as error:
-        raise Unreadable(f"{opened.name} computes in a way that cannot be read: {error}") from error
+    except (ValueError, LookupError, RuntimeError, TypeError) as error:
+        raise Unreadable(f"its run cannot be read: {quote(error)}") from error
+    text, readable = TEXT if opened.tokenizer.reads_text else IDS, False
+    with suppress(ValueError):  # a sentence that a visitor sees as well
+        readable = opened.fits(text) and bool(opened.tokenizer.read(text))
+    if readable:
+        opened.trace(text, **({"max_new_tokens": 1} if list(stacks) == ["decoder"] else {}))
 
 
 def open_folder(folder: Path, name: str, device: str) -> ForeignCheckpoint:
@@ -85,8 +92,18 @@ def open_folder(folder: Path, name: str, device: str) -> ForeignCheckpoint:
     Raises:
         CheckpointError: a file is missing or damaged, the model is too large, or its attention cannot be read.
     """
-    tokenizer, model = read_tokenizer(folder), read_model(folder).to(pick_device(device))
+    device = pick_device(device)
     try:
-        return open_model(model, tokenizer, name, weights_hash(folder))
+        tokenizer, stored = read_tokenizer(folder), read_model(folder)
+        opened = open_model(stored.model.to(device), tokenizer, name, weights_hash(folder))
+    except CheckpointError:
+        raise
     except (Unreadable, WrongTokenizer) as error:
         raise CheckpointError(f"{name}: {error}") from error
+    except BaseException as error:
+        # Files of others can make transformers raise anything; tokenizers, written in Rust, panics.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise CheckpointError(f"{name} cannot be opened: {type(error).__name__}, {quote(error)}.") from error
+    opened.model.notes[:0] = stored.notes
+    return opened
