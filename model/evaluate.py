@@ -14,7 +14,7 @@ from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from model.checkpoints.files import atomic_write
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
-from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path, load_checkpoint
+from model.checkpoints.store import DEFAULT_CHECKPOINT, check_own, checkpoint_path, load_checkpoint
 from model.checkpoints.translator import Translator
 from model.training.data import read_lines, read_pairs
 from model.training.tasks import predict_tokens
@@ -42,6 +42,8 @@ def main(arguments: list[str] | None = None) -> None:
     )
     args = parser.parse_args(arguments)
     opened = load_checkpoint(args.checkpoint, args.device)
+    if not isinstance(opened, Translator):
+        check_own(opened, "The score of a text")
     scores = _translation_scores(opened, args) if isinstance(opened, Translator) else _text_scores(opened, args)
     if args.record:
         record_scores(checkpoint_path(args.checkpoint) / "metrics.json", args.record, args.beam_size, scores)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from model.analysis.many_sentences import ManySentences, measure_heads, write_heads
 from model.analysis.silver_alignments import METHOD, silver_alignments
-from model.checkpoints.store import checkpoint_path, load_checkpoint
+from model.checkpoints.store import check_own, checkpoint_path, load_checkpoint
 from model.needs import Need
 from model.training.data import read_lines, read_pairs
 
@@ -29,6 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--align-with", nargs="*", default=[], help="sentence pairs from which alignments are learned")
     args = parser.parse_args(words)
     opened = load_checkpoint(args.checkpoint, "cpu")
+    check_own(opened, "The measurement of heads")
     pairs = Need.CROSS_ATTENTION in opened.features
     texts = read_pairs([args.data]) if pairs else [(line,) for line in read_lines(args.data)]
     texts = texts[: args.sentences]

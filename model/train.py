@@ -15,7 +15,7 @@ import torch.distributed as dist
 from tqdm import tqdm
 
 from model.checkpoints.files import atomic_write
-from model.checkpoints.store import load_checkpoint, pick_device
+from model.checkpoints.store import check_own, load_checkpoint, pick_device
 from model.checkpoints.tokenizer import Tokenizer, train_tokenizer
 from model.checkpoints.translator import Translator
 from model.network.config import PRESETS, TransformerConfig
@@ -126,6 +126,8 @@ def _trainer(args: argparse.Namespace, device: str) -> Trainer:
     options = TrainingOptions(**{name: getattr(args, name) for name in get_type_hints(TrainingOptions)})
     changes = {name: getattr(args, name) for name in get_type_hints(TransformerConfig)}
     start = load_checkpoint(args.start_from, device="cpu") if args.start_from else None
+    if start:
+        check_own(start, "--start-from")
     config = start.model.config if start else PRESETS[args.preset]
     config = replace(config, **{name: value for name, value in changes.items() if value is not None})
     task = TASKS[config.family]

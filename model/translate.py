@@ -4,7 +4,7 @@ import argparse
 import re
 import sys
 
-from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
+from model.checkpoints.store import DEFAULT_CHECKPOINT, load_translator
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ... (default: auto)")
     args = parser.parse_args(arguments)
     lines = [line.rstrip("\r\n") for line in sys.stdin]
-    for translation in load_checkpoint(args.checkpoint, args.device).translate(lines, args.beam_size):
+    for translation in load_translator(args.checkpoint, args.device).translate(lines, args.beam_size):
         print(join_lines(translation))
 
 

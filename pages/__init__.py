@@ -73,7 +73,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Type a sentence in the sidebar. A Transformer translates it: at the start a small one, the "
                 "model of “Attention Is All You Need”, from English to German. Every number below is read from that "
                 "run.",
-                needs=(Need.CROSS_ATTENTION,),
+                needs=(Need.CROSS_ATTENTION, Need.LOGITS),
                 ignores=("kind", "layer", "head"),
             ),
             Page(

@@ -76,6 +76,11 @@ class Checkpoint:
         return self.model.config
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be read, in sentences."""
+        return ()
+
+    @property
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds of attention that the model has."""
         return self.model.kinds

@@ -33,6 +33,8 @@ class MaskedModel(Checkpoint):
             ValueError: the text has no <mask>, or is too long.
         """
         ids = self._read(text)
+        if self.tokenizer.mask is None:
+            raise ValueError("The tokenizer of this model has no token for a hidden word, so nothing can be filled in.")
         masks = [position for position, token in enumerate(ids) if token == self.tokenizer.mask]
         if not masks:
             mask = self.tokenizer.mask_token

@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.checkpoint import LOGITS, OWN_LAYERS, Checkpoint
 from model.checkpoints.devices import pick_device
 from model.checkpoints.files import CheckpointError, atomic_write, read_json_object, sha256
 from model.checkpoints.language_model import LanguageModel
@@ -230,6 +230,31 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     return opened(name=_name_of(folder), hash=hashes["model.safetensors"], model=model, tokenizer=tokenizer)
 
 
+def check_own(opened: Checkpoint, work: str) -> None:
+    """For work that needs the networks and vocabularies of this project; `work` begins the sentence.
+
+    Raises:
+        CheckpointError: it is a Hugging Face model.
+    """
+    if OWN_LAYERS not in opened.features:
+        raise CheckpointError(
+            f"{work} takes checkpoints of this project alone, and {opened.name} is a Hugging Face model. "
+            f"Choose one of these: {', '.join(available_checkpoints()) or 'none is here'}."
+        )
+
+
+def load_translator(name: str, device: str) -> Translator:
+    """As `load_checkpoint`.
+
+    Raises:
+        CheckpointError: it cannot be opened, or does not translate.
+    """
+    opened = load_checkpoint(name, device)
+    if not isinstance(opened, Translator) or LOGITS not in opened.features:
+        raise CheckpointError(f"{name} is no translator: it has no encoder, decoder and output that write a target.")
+    return opened
+
+
 def stored_config(name: str) -> TransformerConfig:
     """What config.json says about a checkpoint, whose other files are not read.
 
@@ -290,10 +315,13 @@ def _is_foreign(folder: Path) -> bool:
     """Whether the folder holds a model in transformers' format, whose config.json has no hashes."""
     if not _is_file(folder / "config.json"):
         return False
+    names = set()
     with suppress(CheckpointError):
-        config = read_json_object(folder / "config.json")
-        return not config.keys() & {"sha256", "model"} and bool(config.keys() & {"model_type", "architectures"})
-    return False
+        names = read_json_object(folder / "config.json").keys()
+    if names & {"sha256", "model"}:
+        return False
+    beside = ("tokenizer_config.json", "generation_config.json", "model.safetensors.index.json")
+    return bool(names & {"model_type", "architectures"}) or any(_is_file(folder / name) for name in beside)
 
 
 def _is_file(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +72,7 @@ class Examples:
 def examples_of(checkpoint: str) -> Examples:
     """The examples of a checkpoint; one without examples.json gets the shipped sentences, without any head."""
     folder = checkpoint_path(checkpoint)
-    if not (folder / "examples.json").exists():
+    if not os.path.exists(folder / "examples.json"):  # raises nothing where the folder may not be entered
         shipped = read_examples(SHIPPED)
         return Examples(sentences=shipped.menu)
     return read_examples(folder)

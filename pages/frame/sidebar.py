@@ -64,7 +64,7 @@ from pages.widgets.controls import (
 from pages.widgets.glossary import define
 from pages.widgets.guess_first import SWITCH, offer_guesses
 from pages.widgets.page_links import linked_pages
-from viz.tokens import as_markdown
+from viz.tokens import as_markdown, visible
 
 FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
 TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
@@ -73,6 +73,8 @@ KIND_HELP = (
     "Which tokens look at which. Self-attention: at tokens of the same text, in the decoder only at earlier ones. "
     "Cross-attention: from the target at the source."
 )
+MOST_NOTES = 3
+"""of what could not be read of a model: often the same in each layer"""
 IGNORED = "This page does not depend on it, unless a temperature τ acts there."
 BEGINS = "begins"
 """in the session: whether it shows its first page, by no link"""
@@ -148,6 +150,8 @@ def _sidebar(page: Page, address: str) -> Inputs:
         with chosen:
             checkpoint, device = _checkpoint_and_device(notes)
         translator, problem = _open(checkpoint, device)
+        with chosen:
+            _show_notes(translator)
         with texts:
             request = _texts(translator, checkpoint, notes)
         with look:
@@ -225,6 +229,7 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
         return Request(text, continuation=Continuation(n) if n else None, chat=chat)
     if translator and Need.MASKED_MODEL in translator.features:
         mask, fills = translator.tokenizer.mask_token, Need.LOGITS in translator.features
+        fills = fills and bool(mask)
         guesses = f" It guesses what is behind each {as_markdown(mask)}." if fills else ""
         if translator.tokenizer.separator is not None:
             separator = as_markdown(translator.tokenizer.separator_token)
@@ -237,6 +242,10 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
             "Fill in" if fills else "Read",
             help=f"What the model reads.{guesses} Enter or the button sends it.",
         )
+        notes += filter(None, [example_menu(checkpoint)])
+        return Request(text)
+    if translator and "cross-attention" not in translator.features:
+        text = text_area("Text", FIRST_SENTENCE, "source", "Type a text", "Read", help="What the model reads.")
         notes += filter(None, [example_menu(checkpoint)])
         return Request(text)
     source = text_area(
@@ -306,6 +315,15 @@ def _open(checkpoint: str, device: str) -> tuple[Translator | None, str]:
         return open_translator(checkpoint, device), ""
     except CheckpointError as error:
         return None, str(error)
+
+
+def _show_notes(translator: Translator | None) -> None:
+    """What of the checkpoint is not on screen, as plain text: names in it come from the files."""
+    notes = translator.notes if translator else ()
+    for note in notes[:MOST_NOTES]:
+        st.caption(as_markdown(visible(note)))
+    if len(notes) > MOST_NOTES:
+        st.caption(f"And {len(notes) - MOST_NOTES} more: see “Verification”.")
 
 
 def _target(notes: list[str], own: bool) -> tuple[str, str | None]:

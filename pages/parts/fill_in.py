@@ -20,6 +20,8 @@ MOST_WORDS = 60
 def offer_words(view: View) -> None:
     """Every word of the text as a button that hides it, or shows what it was before it was hidden."""
     words, mask = one_line(view.source).split()[:MOST_WORDS], view.translator.tokenizer.mask_token
+    if not mask:
+        return
     st.session_state["fill-shown"] = tuple(words), mask
     st.pills(
         f"Hide a word with a click, or type {as_markdown(mask)}",
@@ -54,8 +56,11 @@ def choose_mask(places: Sequence[int], trace: Trace) -> int:
 
 def say_nothing_hidden(view: View) -> None:
     """What to do where no token is hidden."""
-    mask = as_markdown(view.translator.tokenizer.mask_token)
-    st.info(f"Nothing is hidden in this text. Click a word above, or type {mask} in its place.", icon=":material/info:")
+    mask = view.translator.tokenizer.mask_token
+    if not mask:
+        st.info("The tokenizer of this model has no token for a hidden word, so there is nothing to fill in.")
+        return
+    st.info(f"Nothing is hidden in this text. Click a word above, or type {as_markdown(mask)} in its place.", icon=":material/info:")
 
 
 def list_candidates(trace: Trace, places: Sequence[int]) -> pd.DataFrame:

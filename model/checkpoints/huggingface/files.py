@@ -18,6 +18,7 @@ from model.checkpoints.files import CheckpointError, quote, read_json_object, sh
 FILES = ("*.safetensors", "*.json", "*.txt", "*.model", "*.spm", "*.jinja")
 """what is downloaded: weights, configuration, tokenizer"""
 VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "*.model", "*.spm", "*.tiktoken", "vocab*.bpe")
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARE_OF_MEMORY = 0.5
 """of the available memory, that the weights may take"""
@@ -69,10 +70,14 @@ def read_tokenizer(folder: Path) -> Any:
     files = any(True for pattern in VOCABULARIES for _ in folder.glob(pattern))
     if not files and not _needs_no_vocabulary(folder):
         return None
+    there = [name for name in TOKENIZER_FILES if (folder / name).is_file()]
+    for name in there:
+        read_json_object(folder / name)
     try:
         return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:
-        raise CheckpointError(f"{folder}: its tokenizer cannot be read ({quote(error)}).") from error
+        named = " and ".join(there) or "its files"
+        raise CheckpointError(f"{folder}: its tokenizer cannot be read from {named} ({quote(error)}).") from error
 
 
 def _needs_no_vocabulary(folder: Path) -> bool:

@@ -24,7 +24,7 @@ from transformers import (
     AutoModelForTextEncoding,
 )
 
-from model.checkpoints.files import CheckpointError, quote
+from model.checkpoints.files import CheckpointError, quote, read_json_object
 from model.checkpoints.huggingface.files import (
     QUANTISED,
     adapters,
@@ -71,9 +71,13 @@ def read_model(folder: Path) -> StoredModel:
     config = _read_config(folder)
     empty = _empty_models(folder, config, shapes)
     empty = _check_size(folder, empty, sum(map(math.prod, shapes.values())))
-    weights, problems = read_weights(files), []
+    weights, problems, claimed = read_weights(files), [], set()
     _check_numbers(folder, weights, empty)
     for each in empty:
+        own, there = _plain_names(each, each.state_dict()), _plain_names(each, weights)
+        if (there - own) & claimed:  # a part of a class before is there, so that class is damaged
+            continue
+        claimed |= own
         model, info = _fill(folder, type(each), config, weights)
         problem = _misfit(model, info)
         if not problem:
@@ -179,9 +183,9 @@ def _check_numbers(folder: Path, weights: Mapping[str, Tensor], models: Sequence
     for name, tensor in weights.items():
         if name.endswith(QUANTISED):
             raise quantised(folder, f"it has {name}")
-        if any(re.search(pattern, name) for pattern in ignored):
-            continue
         learned = any(_plain_names(model, [name]) <= parameters for model in models)
+        if not learned and any(re.search(pattern, name) for pattern in ignored):
+            continue
         if tensor.dtype not in DTYPES and (learned or tensor.is_floating_point()):
             kind = str(tensor.dtype).removeprefix("torch.")
             raise CheckpointError(
@@ -228,6 +232,8 @@ def _fill(folder: Path, factory: type, config: Any, weights: Mapping[str, Tensor
 def _read_generation_settings(folder: Path, model: nn.Module) -> None:
     """As `from_pretrained` reads them from a folder, which has not read one here."""
     nowhere = dict.fromkeys(("cache_dir", "proxies", "token", "revision"))
+    if (folder / "generation_config.json").is_file():
+        read_json_object(folder / "generation_config.json")
     try:
         if model.can_generate():
             model.adjust_generation_fn(

@@ -33,7 +33,7 @@ class ForeignCheckpoint(Checkpoint):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What could not be read, in sentences."""
+        """As of every checkpoint; what the folder holds and the model does not use comes first."""
         return tuple(self.model.notes)
 
     @property
@@ -140,6 +140,11 @@ class ForeignCheckpoint(Checkpoint):
 @dataclass(frozen=True)
 class ForeignLanguageModel(ForeignCheckpoint, LanguageModel):
     """A decoder-only model. A text begins with a start token where the tokenizer adds one."""
+
+    @property
+    def features(self) -> frozenset[str]:
+        """As of every language model, which one without a head is not."""
+        return super().features - (set() if self.model.writes else {"a language model"})
 
     def _write(self, prompt: Sequence[int], max_new_tokens: int, *how: Any) -> tuple[list[int], int]:
         """As of every language model; nothing, where the model has no head that writes."""

@@ -78,7 +78,7 @@ def _try(opened: ForeignCheckpoint) -> None:
     try:
         read_trace(opened.model, opened.tokenizer, ("", ""), stacks, {list(stacks)[-1]: tokens})
     except (ValueError, LookupError, RuntimeError, TypeError) as error:
-        raise Unreadable(f"its run cannot be read: {quote(error)}") from error
+        raise Unreadable(f"its run cannot be read: {quote(error)}.") from error
     text, readable = TEXT if opened.tokenizer.reads_text else IDS, False
     with suppress(ValueError):  # a sentence that a visitor sees as well
         readable = opened.fits(text) and bool(opened.tokenizer.read(text))

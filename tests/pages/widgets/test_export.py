@@ -14,7 +14,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
+from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint, offer_models
 from pages.widgets.export import _csv
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family
 from tests.pages.figures import figure, numbers, tabs_of
@@ -437,3 +437,23 @@ def test_a_link_with_the_path_that_the_app_was_started_with_opens_the_model(
     assert not app.exception
     assert app.selectbox(key="checkpoint").value == others["GPT-2"]
     assert load_checkpoint(Path(others["GPT-2"]).name, "cpu").hash == load_checkpoint(others["GPT-2"], "cpu").hash
+
+
+@pytest.mark.parametrize(("page", "name"), [("masks", "GPT-2"), ("heads_and_layers", "BERT"), ("translate", "BART")])
+def test_the_python_of_a_hugging_face_folder_runs_where_no_app_offers_it(
+    page: str, name: str, open_app: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]
+) -> None:
+    folder = str(save_family(tmp_path / "my model, v2", name))
+    monkeypatch.setenv(MODELS_VARIABLE, "")
+    offer_models([folder])
+    app = open_app(f"pages/{page}.py", checkpoint=folder, source="Two dogs run.", new_tokens="4")
+    assert not app.exception
+    monkeypatch.delenv(MODELS_VARIABLE)
+    programs = programs_of(app)
+    assert programs
+    for title, program in programs.items():
+        assert folder in program
+        (file,) = [file for file in files if file.startswith(f"{title}-") and file.endswith(".npz")]
+        assert_equal_to_file(program, files[file])
+    cells = [content for file, content in files.items() if file.endswith(".ipynb")]
+    assert all(folder in json.loads(content)["cells"][2]["source"] for content in cells)
