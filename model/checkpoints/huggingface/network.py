@@ -5,8 +5,8 @@ arguments, not closures, so that a copy of the model has hooks of its own.
 """
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,8 @@ from model.checkpoints.huggingface.attention import (
     compute,
     compute_here,
     layer_of,
+    score_bias,
+    visible,
 )
 from model.checkpoints.huggingface.blocks import Arrangement, block_of, find_arrangement, read_foreign_norm
 from model.checkpoints.huggingface.ends import FoundEmbedding, Head, find_embedding, find_head, find_norm_after
@@ -108,7 +110,8 @@ class HookedModel(Network):
         for name in self.stacks:
             inside = {part for block in self.blocks_of(name) for part in block.module.modules()}
             first = next((each for each in modules if each.module in self._own_blocks(name)), None)
-            setattr(self, EMBEDDINGS[name], find_embedding(model.get_input_embeddings(), first, modules, inside))
+            tokens = model.get_input_embeddings()
+            setattr(self, EMBEDDINGS[name], find_embedding(tokens, first, modules, inside, list(model.modules())))
             if not getattr(self, EMBEDDINGS[name]).known:
                 self.notes.append(
                     f"{name}: its input is not embedding + positions; what remains is shown as positions."
@@ -250,9 +253,12 @@ class HookedModel(Network):
         """As of every network.
 
         Raises:
-            ValueError: the layer could not be read, or its sub-layers share one residual connection.
+            ValueError: the layer could not be read, its sub-layers share one residual connection, or the model
+                multiplies what it adds there.
         """
         block, i = self._find_sublayer(path)
+        if (multiplier := block.arrangement.multipliers[i]) != 1:
+            raise ValueError(f"{path}: the model multiplies what it adds by {multiplier:.4g}; so it cannot be taken off")
         if block.arrangement.placement == "parallel":
             raise ValueError(f"{path} shares its residual connection with the other sub-layer of its layer")
         if i and block.arrangement.placement != "post" and block.arrangement.norms[i] is None:
@@ -351,6 +357,15 @@ class HookedModel(Network):
         read = [read_foreign_norm(norms[name][1]) for name in "qk" if name in norms]
         return tuple(read) if len(read) == 2 and all(read) else None
 
+    def leave_out(self, points: AttentionPoints, names: Iterable[str]) -> None:
+        """Forget the matrices of these steps, q, k, v or out: the model does more there than was found."""
+        site = next(site for site in self.sites.values() if points in site.points)
+        found = self.found[site]
+        kept = {name: heads for name, heads in found.projections.items() if name not in names}
+        self.found[site] = replace(found, projections=kept, w_o=None if "out" in names else found.w_o)
+        self._projections.clear()
+        self.config = replace(self.config, positions=self._name_positions())
+
     def blocks_of(self, stack: str) -> list[Block]:
         """The layers of a stack, in order."""
         return [block for block in self.blocks if block.stack == stack]
@@ -363,6 +378,7 @@ class HookedModel(Network):
         encoder = set(self.model.get_encoder().modules()) if both else set()
         causal = all(_is_causal(call) for call in calls)
         self._points: dict[tuple[str, int], AttentionPoints] = {}
+        self._biased = False
         self.sites: dict[nn.Module, Site] = {}
         for call in calls:
             if not both:
@@ -374,6 +390,7 @@ class HookedModel(Network):
             layer = sum(name == kind for name, _ in self._points)
             points = self._points[kind, layer] = AttentionPoints(call)
             out, weights = compute(points, call)
+            self._biased |= score_bias(call, visible(call.mask, weights)) is not None
             points.error = max(float((out - call.out).abs().max()), float((weights - call.weights).abs().max()))
             site = self.sites.setdefault(call.module, Site([]))
             site.points.append(points)
@@ -460,9 +477,6 @@ class HookedModel(Network):
         hidden = arrangement and getattr(arrangement.w_2, "weight", None)
         # The embeddings of ALBERT and ELECTRA are narrower than their layers.
         d_model = table.tokens.weight.shape[-1] if found.w_o is None else matrix(found.w_o)[0].shape[-1]
-        bias = call.options.get("position_bias") is not None
-        added = "learned" if table.positions is None or table.learned else "sinusoidal"
-        absolute = added if table.table is not None else "relative bias" if bias else "none"
         counts = {stack: len(getattr(self, stack).layers) if hasattr(self, stack) else 0 for stack in EMBEDDINGS}
         tied = table.tokens is not None and getattr(self.output, "weight", None) is table.tokens.weight
         return ForeignConfig(
@@ -478,15 +492,28 @@ class HookedModel(Network):
             dropout=0.0,
             max_len=_longest(config, table),
             norm="post" if arrangement and arrangement.placement == "post" else "pre",
-            positions="rope" if found.rotated else absolute,
+            positions=self._name_positions(),
             activation=_activation(arrangement),
             tie_embeddings=tied,
             norm_function="rms_norm" if norm and norm.kind == "RMSNorm" else "layer_norm",
             biases=found.w_o is not None and found.w_o.bias is not None,
             qk_norm=bool(found.norms),
-            window=next((points.window or 0 for points in self._points.values()), 0),
             scale_embeddings=table.scale != 1,
         )
+
+    def _name_positions(self) -> str:
+        """How the model encodes positions; "none" only where every step was found and none of them depends on them."""
+        tables = list(self.embeddings.values())
+        if any(found.rotated for found in self.found.values()):
+            return "rope"
+        if added := next((table for table in tables if table.rows is not None), None):
+            return "learned" if added.learned else "sinusoidal"
+        if self._biased:
+            return "relative bias"
+        whole = all({"q", "k"} <= found.projections.keys() for found in self.found.values())
+        whole &= all(table.known and not table.moving for table in tables) and self.layers_run_alone
+        whole &= len(self.blocks) >= (getattr(self.model.config.get_text_config(), "num_hidden_layers", 0) or 0)
+        return "none" if whole and all(block.arrangement for block in self.blocks) else "unread"
 
     # --- hooks ---
 
@@ -578,6 +605,9 @@ def _attach_site(module: nn.Module, site: Site, found: Found) -> None:
             _after(heads.module, partial(_call_point, site, f"{name}_pre", heads.cut), edits=False)
     for name, (heads, _) in found.norms.items():
         _after(heads.module, partial(_call_point, site, f"{name}_normed", heads.cut), edits=False)
+        if found.norm_last:
+            read = partial(_read_turned, partial(_call_point, site, f"{name}_turned", heads.cut))
+            heads.module.register_forward_pre_hook(read)
     if found.rotated:
         module.register_forward_pre_hook(partial(_read_angles, site), with_kwargs=True)
 
@@ -674,6 +704,10 @@ def _call_point(site: Site, name: str, x: Tensor | Callable, *rest: Tensor) -> T
 
 def _read_input(site: Site, name: str, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]) -> None:
     getattr(site.points[layer_of(site)], name)(batched(args[0] if args else next(iter(keywords.values()))))
+
+
+def _read_turned(point: Callable[[Tensor], Tensor], _module: nn.Module, args: tuple) -> None:
+    point(args[0])
 
 
 def _read_stream(place: _Place, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]) -> None:

@@ -61,9 +61,13 @@ class ForeignCheckpoint(Checkpoint):
             return head(stream if head.final_norm is None else head.final_norm(stream))[0].cpu().numpy()
 
     def positional_rows(self, stream: Stream) -> Array | None:
-        """As of every checkpoint; BERT and others add a row for each token's type with its position."""
-        rows, segments = super().positional_rows(stream), stream.tokens.segments
-        if rows is None or segments is None:
+        """The rows of the model's table that the run added; BERT and others add one for each token's type with it."""
+        found, segments = self.model.embeddings[stream.name], stream.tokens.segments
+        if found.rows is None:
+            return None
+        numbers = stream.embedded.rows or range(len(stream.tokens))
+        rows = found.rows[[number + found.first_row for number in numbers]].cpu().numpy()
+        if segments is None:
             return rows
         return rows + self.model.embeddings[stream.name].types[list(segments)].double().cpu().numpy()
 

@@ -1,5 +1,6 @@
 """From a transformers model and tokenizer, or a folder, to an opened checkpoint."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from inspect import signature
 from pathlib import Path
@@ -17,8 +18,10 @@ from model.checkpoints.huggingface.opened import (
     ForeignMaskedModel,
     ForeignTranslator,
 )
+from model.checkpoints.huggingface.probe import probe_ids
 from model.checkpoints.huggingface.reader import read_trace
 from model.checkpoints.huggingface.steps import obeyed_settings
+from model.checkpoints.huggingface.verifying import leave_out_unverified
 from model.checkpoints.huggingface.vocabulary import Vocabulary, WrongTokenizer, check_tokenizer
 from model.trace import Tokens
 
@@ -70,20 +73,29 @@ def open_model(
 def _try(opened: ForeignCheckpoint) -> None:
     """Read one run, and a text, so that a model whose parts do not fit together is refused when it is opened.
 
+    Nothing is shown of a step whose numbers do not follow.
+
     Raises:
         Unreadable: its run does not give a Trace.
     """
-    tokens = Tokens("", (0, 1, 2), ("0", "1", "2"), (False,) * 3, ((0, 0),) * 3, (0, 1, 2))
-    stacks = dict.fromkeys(opened.model.stacks, tokens)
+    texts = zip(opened.model.stacks, probe_ids(opened.model.model), strict=True)
+    stacks = {name: _as_tokens(ids) for name, ids in texts}
+    last = list(stacks)[-1]
     try:
-        read_trace(opened.model, opened.tokenizer, ("", ""), stacks, {list(stacks)[-1]: tokens})
+        trace = read_trace(opened.model, opened.tokenizer, ("", ""), stacks, {last: stacks[last]})
     except (ValueError, LookupError, RuntimeError, TypeError) as error:
         raise Unreadable(f"its run cannot be read: {quote(error)}.") from error
+    leave_out_unverified(opened.model, trace)
     text, readable = TEXT if opened.tokenizer.reads_text else IDS, False
     with suppress(ValueError):  # a sentence that a visitor sees as well
         readable = opened.fits(text) and bool(opened.tokenizer.read(text))
     if readable:
         opened.trace(text, **({"max_new_tokens": 1} if list(stacks) == ["decoder"] else {}))
+
+
+def _as_tokens(ids: Sequence[int]) -> Tokens:
+    n = len(ids)
+    return Tokens("", tuple(ids), tuple(map(str, ids)), (False,) * n, ((0, 0),) * n, tuple(range(n)))
 
 
 def open_folder(folder: Path, name: str, device: str) -> ForeignCheckpoint:
