@@ -202,7 +202,7 @@ class Vocabulary:
             labels = [
                 label
                 if i in self._special or _BYTE.fullmatch(label[:6])
-                else _label(whole, spans, n, label, named=i in self.special_ids)
+                else self._label(i, label, whole, spans, n)
                 for n, (i, label) in enumerate(zip(ids, labels, strict=True))
             ]
         starts = [label.startswith("\u2581") and not mark for label, mark in zip(labels, special, strict=True)]
@@ -210,6 +210,13 @@ class Vocabulary:
         segments = None if self.separator is None else number_segments(torch.tensor(ids), self.separator).tolist()
         segments = segments and tuple(segments)
         return Tokens(whole, tuple(ids), tuple(labels), special, tuple(spans), tuple(words), segments)
+
+    def _label(self, i: int, piece: str, text: str, spans: Sequence[tuple[int, int] | None], n: int) -> str:
+        """The token `i`, number n of the text: as its piece is spelled, or by the characters that it covers."""
+        if self._spelling == "Metaspace" and i not in self.special_ids:
+            # Offsets do not tell "▁" and "a" apart from "▁a"; the piece does.
+            return _spell(piece, first=not any(spans[:n]))
+        return _label(text, spans, n, piece, named=i in self.special_ids)
 
     def _spans(self, ids: Sequence[int], text: str, special: Sequence[bool]) -> list[tuple[int, int] | None]:
         """Characters of `text` that each token covers: the tokenizer's offsets, else how far its decoding has grown."""
@@ -291,6 +298,13 @@ def _label(text: str, spans: Sequence[tuple[int, int] | None], i: int, piece: st
         return piece
     shown = piece if named else word
     return f"\u2581{shown}" if begins else shown
+
+
+def _spell(piece: str, first: bool) -> str:
+    """A Metaspace piece, whose U+2581 starts a word; the first one of a text starts one anyway."""
+    marked = piece if piece.startswith("▁") or not first else f"▁{piece}"
+    word = marked.strip("▁")
+    return marked.replace(word, word.replace("▁", " ")) if word else marked
 
 
 def _ids_in(text: str, size: int) -> list[int]:
