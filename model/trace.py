@@ -438,7 +438,8 @@ class SubLayer:
     up: Array | None = None
     """(position, d_ff): what the gate is multiplied with, x W_1"""
     result: Array | None = None
-    """(position, d_model): what the sub-layer computed, where `out` is a norm of it (sandwich, res-post) or a multiple"""
+    """(position, d_model): what the sub-layer computed, where `out` is a norm of it (sandwich, res-post), or a multiple
+    """
     result_norm: Norm | None = None
     """the norm that made `out` of it"""
     multiplier: float = 1.0

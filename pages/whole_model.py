@@ -13,6 +13,7 @@ from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
 from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
+from viz.latex import multiplied
 
 view = open_page(__file__)
 shown = parts.choose(view)
@@ -24,7 +25,7 @@ explain(
     "thick as the vector that it carries is long. The **share** of a sub-layer is ‖Sublayer(x)‖ / (‖x‖ + "
     "‖Sublayer(x)‖): 0.5 means that what it adds is as long as the stream itself. A **switch** runs the model again "
     "on the same text, without what the box adds or without its residual connection.",
-    parts.SUMS[view.trace.sublayers[-1].placement],
+    multiplied(parts.SUMS[view.trace.sublayers[-1].placement], view.trace.sublayers[-1].multiplier),
     "3.1",
 )
 layers = DecoderLayer if len(view.trace.streams) == 2 else EncoderLayer

@@ -72,7 +72,10 @@ def stream_gradients(
     gradients, norms = loss_gradients(translator if seed is None else _untrained(translator, seed), run), {}
     for stack, stream in trace.streams.items():
         paths = [f"{EMBEDDINGS[stack]}.sum", *(_after(translator.model, sub) for sub in stream.sublayers)]
-        norms[stack] = np.array([np.linalg.norm(gradients[path].astype(np.float64)) for path in paths])
+        # Where a model multiplies what it adds, the gradient of that is as many times the stream's.
+        multipliers = np.array([1.0, *(sub.multiplier for sub in stream.sublayers)])
+        found = [np.linalg.norm(gradients[path].astype(np.float64)) for path in paths]
+        norms[stack] = np.array(found) / np.abs(multipliers)
     return norms
 
 

@@ -11,13 +11,14 @@ from model.checkpoints.store import CheckpointError, available_checkpoints, offe
 from model.checkpoints.tokenizer import one_line
 from model.checkpoints.translator import Translator
 from model.needs import Need
+from model.proof.steps import MATRICES, verify_attention
 from model.trace import Trace
 from pages import Page, first_page_for, page_of
 from pages.compute.cache import on_cpu
 from pages.compute.queue import answer_move
 from pages.compute.runs import Request, compute, expected_seconds, open_translator, run
 from pages.compute.trace_file import named_trace_file, tokens_of
-from pages.compute.view import View
+from pages.compute.view import Place, View
 from pages.frame.changes import show_kept
 from pages.frame.course import show_course
 from pages.frame.menu import HOME, route, runs_as_page
@@ -60,6 +61,8 @@ def open_page(file: str) -> View:
             f"Of this model only the attention weights can be read, and only from Python. {' '.join(trace.notes[:1])}"
         )
     name_files(trace.checkpoint, trace.checkpoint_hash)
+    if FOUND_MATRICES in page_of(file).needs:
+        _check_steps(translator, trace, inputs.place)
     if trace.device != translator.device:
         st.info(
             f"{translator.device} had too little memory left: this page was computed on the CPU.",
@@ -104,6 +107,23 @@ def _check_needs(page: Page, translator: Translator, begins: bool) -> None:
             label = f"With {as_markdown(name)}: {first.title}"
             st.page_link(linked_pages.get()[first.path], label=label, icon=first.icon)
     st.stop()
+
+
+def _check_steps(translator: Translator, trace: Trace, place: Place) -> None:
+    """End a page of matrices where, on this run, they do not give what the chosen attention computed.
+
+    This project's own models compute what their pages say; of others it was found, on another text.
+    """
+    if OWN_LAYERS in translator.features:
+        return
+    steps = verify_attention(translator, trace, place.kind, place.layer)
+    if failing := [step for step in steps if step.name in MATRICES and not step.read]:
+        states = "; ".join(f"{step.name}: {step.state}" for step in failing)
+        _stop(
+            f"On this run the matrices of {place.kind} layer {place.layer} do not give what the model computed. "
+            f"{states}. Differences are relative to the largest number of the matrix. Other layers, or a shorter text, "
+            "may follow the equations; the attention weights on the other pages are the model's own."
+        )
 
 
 def _has_features(checkpoint: str, device: str, needs: tuple[str, ...]) -> bool:

@@ -31,7 +31,7 @@ from model.background import rivals
 from model.checkpoints.store import shown_name
 from model.interventions import Intervention, ResidualOff, Unscaled
 from model.needs import Need
-from model.trace import Array, Attention
+from model.trace import Array, Attention, SubLayer
 from pages.compute.cache import shared_result
 from pages.compute.on_request import compute_on_request, compute_with_progress
 from pages.compute.view import KINDS, View
@@ -113,7 +113,7 @@ def show_stream(view: View) -> None:
         + ("" if residual else " Its sub-layers share residual connections, so that none can be removed alone."),
         help=define("nats"),
     )
-    _explain_stream(view.trace.sublayers[-1].placement)
+    _explain_stream(view.trace.sublayers[-1])
     named = {RUN_NAMES[name]: call for name, call in calls.items()}
     export_tab(view, "gradients-layers", named, Picture("Gradient through the layers", "gradients-stream", figure))
 
@@ -159,6 +159,11 @@ PLACES = {
         "identity goes through the whole stack.",
         r"J_{\mathrm{norm}'}\,J_F\,J_{\mathrm{norm}}",
     ),
+    "res-post": (
+        "This model has a norm after each sub-layer, inside the residual connection, and none before it: the identity "
+        "goes through the whole stack.",
+        r"J_{\mathrm{norm}}\,J_F",
+    ),
     "parallel": (
         "The sub-layers of one layer stand side by side in this model, on one residual connection: s counts layers, F "
         "is the sum of the sub-layers, and the identity goes through the whole stack.",
@@ -168,9 +173,10 @@ PLACES = {
 """by placement of the norm: what follows for the gradient, and the Jacobian of a sub-layer with its norms"""
 
 
-def _explain_stream(placement: str) -> None:
-    place, with_norm = PLACES[placement]
-    before = r"\,J_{\mathrm{norm}}^{\top}" if placement == "post" else ""
+def _explain_stream(last: SubLayer) -> None:
+    place, with_norm = PLACES[last.placement]
+    with_norm = with_norm if last.multiplier == 1 else rf"{last.multiplier:.4g}\,{with_norm}"
+    before = r"\,J_{\mathrm{norm}}^{\top}" if last.placement == "post" else ""
     explain(
         "The residual connection adds the identity to the Jacobian of each sub-layer: whatever the sub-layer F does, "
         "the gradient also passes unchanged. Without it the gradient is multiplied by one Jacobian after another, and "

@@ -24,7 +24,7 @@ from pages.widgets.export import Picture, export_tab
 from pages.widgets.snippet import Call
 from viz.charts import since_2017 as charts
 from viz.charts.studies import parts_chart
-from viz.latex import number
+from viz.latex import multiplied, number
 from viz.tokens import as_markdown
 
 POSITIONS = {
@@ -34,11 +34,13 @@ POSITIONS = {
     "alibi": "ALiBi",
     "relative bias": "a learned bias for each distance, added to the scores",
     "none": "none",
+    "unread": "could not be read",
 }
 PLACES = {
     "post": "post-norm",
     "pre": "pre-norm",
     "sandwich": "before each sub-layer, and again after it",
+    "res-post": "after each sub-layer, before the sum",
     "parallel": "before two sub-layers that stand side by side",
 }
 ACTIVATIONS = {
@@ -79,7 +81,8 @@ def _self_attention(view: View) -> Attention:
 
 
 def _norm_kind(view: View) -> str:
-    kinds = dict.fromkeys(sub.norm.kind for sub in view.trace.sublayers if sub.norm is not None)
+    norms = [norm for sub in view.trace.sublayers for norm in (sub.norm, sub.result_norm) if norm is not None]
+    kinds = dict.fromkeys(norm.kind for norm in norms)
     return " and ".join(kinds) or "none"
 
 
@@ -158,6 +161,10 @@ FORMULAS = {
         r"\text{this model, norms on both sides:}",
         r"x^{(s)} = x^{(s-1)} + \mathrm{Norm}'\big(\mathrm{Sublayer}(\mathrm{Norm}(x^{(s-1)}))\big)",
     ),
+    "res-post": (
+        r"\text{this model, norm of what is added (res-post-norm):}",
+        r"x^{(s)} = x^{(s-1)} + \mathrm{Norm}\big(\mathrm{Sublayer}(x^{(s-1)})\big)",
+    ),
     "parallel": (
         r"\text{this model, sub-layers side by side:}",
         r"x^{(l)} = x^{(l-1)} + \mathrm{Attention}\big(\mathrm{Norm}(x^{(l-1)})\big)"
@@ -169,6 +176,8 @@ PLACEMENTS = {
     "pre": "This model is pre-norm: sub-layers read a normalised copy and add to the stream itself",
     "sandwich": "This model is pre-norm, with a second norm of what each sub-layer computed: sub-layers read a "
     "normalised copy and add a normalised vector to the stream itself",
+    "res-post": "This model normalises only what each sub-layer computed, before it adds that: sub-layers read the "
+    "stream itself and add a normalised vector to it",
     "parallel": "In this model self-attention and feed-forward stand side by side: both read a normalised copy of the "
     "layer’s input and add to the stream itself",
 }
@@ -236,7 +245,12 @@ def show_placement(view: View, token: Token) -> None:
     """Where the norm stands, and what that does to the residual stream's length."""
     placement = view.trace.streams[token.stack].sublayers[-1].placement
     lines = [r" \\ ".join(FORMULAS[name]) for name in dict.fromkeys(("post", "pre", placement))]
-    several = " Norm′ learns parameters of its own, or shares those of Norm." if len(lines) > 2 else ""
+    multiplier = view.trace.streams[token.stack].sublayers[-1].multiplier
+    if multiplier != 1:
+        formula = multiplied(FORMULAS[placement][1], multiplier)
+        lines.append(rf"\text{{this model, what is added is multiplied:}} \\ {formula}")
+    primed = r"\mathrm{Norm}'" in FORMULAS[placement][1]
+    several = " Norm′ learns parameters of its own, or shares those of Norm." if primed else ""
     _equations(
         r"\begin{gathered}" + r" \\[0.6em] ".join(lines) + r"\end{gathered}",
         sources="Vaswani et al. 2017, section 3.1; Xiong et al. 2020, “On Layer Normalization in the Transformer "

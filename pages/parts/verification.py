@@ -14,6 +14,8 @@ from model.proof.claims import (
     measure_claim,
 )
 from model.proof.measures import Case
+from model.proof.steps import verify_steps
+from model.trace import CHAIN_TOLERANCE
 from pages.compute.cache import store, stored
 from pages.compute.view import View
 from pages.widgets.snippet import Call
@@ -105,6 +107,31 @@ def explain_gaps(view: View, found: dict[Claim, Measurement]) -> None:
         lines.append(f"**3** leaves out what could not be read. {as_markdown(' '.join(notes[:MOST_NOTES]))}{more}")
     if lines:
         st.caption("  \n".join(lines))
+
+
+def show_steps(view: View) -> None:
+    """Each step of the run with its state: read, different, or unreadable."""
+    steps = verify_steps(view.translator, view.trace)
+    read = sum(step.read for step in steps)
+    st.markdown(
+        f"**{read} of {len(steps)} steps are read**: their equation, computed in double precision from what is shown "
+        f"before them, gives what the model computed on this run, within {CHAIN_TOLERANCE:g} of the largest number."
+    )
+    frame = pd.DataFrame(
+        {
+            "where": [step.place for step in steps],
+            "step": [step.name for step in steps],
+            "state": [step.state for step in steps],
+            "difference": [step.difference for step in steps],
+        }
+    )
+    number = st.column_config.NumberColumn(format="%.1e")
+    st.dataframe(
+        frame.sort_values("difference", ascending=False, na_position="first", kind="stable"),
+        hide_index=True,
+        column_config={"difference": number},
+        placeholder="–",
+    )
 
 
 def explain_numbering() -> None:

@@ -41,6 +41,7 @@ SUMS = {
     "post": r"\mathrm{Norm}(x + \mathrm{Sublayer}(x))",
     "pre": r"x + \mathrm{Sublayer}(\mathrm{Norm}(x))",
     "sandwich": r"x + \mathrm{Norm}'(\mathrm{Sublayer}(\mathrm{Norm}(x)))",
+    "res-post": r"x + \mathrm{Norm}(\mathrm{Sublayer}(x))",
     "parallel": r"x + \mathrm{Attention}(\mathrm{Norm}(x)) + \mathrm{FFN}(\mathrm{Norm}'(x))",
 }
 """a sub-layer, or a layer of parallel ones, by placement of the norm"""

@@ -242,8 +242,8 @@ def _identity(attention: Attention, head: int, found: scoring_functions.Multipli
 
 def _error_before(attention: Attention, head: int, found: scoring_functions.Multiplicative) -> float:
     """The largest difference from q k^T before norm and rotation."""
-    before = attention.qk_norm or attention.rotary
-    return float(np.abs(found.total - before.q[head].astype(np.float64) @ before.k[head].T).max())
+    linear = head_of(attention, head).linear
+    return float(np.abs(found.total - linear["Q"].astype(np.float64) @ linear["K"].T).max())
 
 
 def _show_scoring_costs(view: View, attention: Attention, head: int) -> Timings | None:

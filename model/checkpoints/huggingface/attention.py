@@ -22,7 +22,22 @@ class AttentionPoints(nn.Module):
     """The hook points of one attention, named as in `model.network.attention`, and the numbers of its formula."""
 
     NAMES = (
-        *("query_input", "key_input", "q_pre", "k_pre", "q_normed", "k_normed", "q_turned", "k_turned", "cos", "sin", "q", "k", "v", "mask"),
+        *(
+            "query_input",
+            "key_input",
+            "q_pre",
+            "k_pre",
+            "q_normed",
+            "k_normed",
+            "q_turned",
+            "k_turned",
+            "cos",
+            "sin",
+            "q",
+            "k",
+            "v",
+            "mask",
+        ),
         *("scores", "scaled", "bias", "masked", "temperature", "pattern", "z", "out"),
     )
 

@@ -258,7 +258,9 @@ class HookedModel(Network):
         """
         block, i = self._find_sublayer(path)
         if (multiplier := block.arrangement.multipliers[i]) != 1:
-            raise ValueError(f"{path}: the model multiplies what it adds by {multiplier:.4g}; so it cannot be taken off")
+            raise ValueError(
+                f"{path}: the model multiplies what it adds by {multiplier:.4g}; so it cannot be taken off"
+            )
         if block.arrangement.placement == "parallel":
             raise ValueError(f"{path} shares its residual connection with the other sub-layer of its layer")
         if i and block.arrangement.placement != "post" and block.arrangement.norms[i] is None:
@@ -473,7 +475,7 @@ class HookedModel(Network):
         config, found = self.model.config.get_text_config(), self.found[self.sites[call.module]]
         table = self.embeddings[next(iter(self.stacks))]
         arrangement = self.blocks[0].arrangement if self.blocks else None
-        norm = self.blocks[0].norms[-1][0] if arrangement else None
+        norm = next((each for each in self.blocks[0].norms[-1] if each), None) if arrangement else None
         hidden = arrangement and getattr(arrangement.w_2, "weight", None)
         # The embeddings of ALBERT and ELECTRA are narrower than their layers.
         d_model = table.tokens.weight.shape[-1] if found.w_o is None else matrix(found.w_o)[0].shape[-1]
@@ -491,7 +493,7 @@ class HookedModel(Network):
             n_decoder_layers=counts["decoder"],
             dropout=0.0,
             max_len=_longest(config, table),
-            norm="post" if arrangement and arrangement.placement == "post" else "pre",
+            norm=arrangement.placement if arrangement and arrangement.placement in ("post", "res-post") else "pre",
             positions=self._name_positions(),
             activation=_activation(arrangement),
             tie_embeddings=tied,
@@ -651,7 +653,7 @@ def _missing(place: tuple[str, int], site: Site, found: Found) -> list[str]:
     if found.w_o is None:
         lacking.append("W_O")
     if lacking:
-        notes.append(where + f"no single matrix was found for {', '.join(lacking)}.")
+        notes.append(where + f"{', '.join(lacking)} could not be read.")
     return notes
 
 

@@ -26,6 +26,7 @@ from model.trace import (
 )
 from model.tracer import Activations, Vocabulary, attentions_from, made_from, most_probable, read_activations
 
+
 def read_window(mask: Array, kind: Kind) -> int | None:
     """The sliding window that a mask, (heads, query, key), has; None: it has none.
 

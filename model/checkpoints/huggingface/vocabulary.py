@@ -200,9 +200,7 @@ class Vocabulary:
         labels = self.tokens(ids)
         if self._tokenizer and all(span or mark for span, mark in zip(spans, special, strict=True)):
             labels = [
-                label
-                if i in self._special or _BYTE.fullmatch(label[:6])
-                else self._label(i, label, whole, spans, n)
+                label if i in self._special or _BYTE.fullmatch(label[:6]) else self._label(i, label, whole, spans, n)
                 for n, (i, label) in enumerate(zip(ids, labels, strict=True))
             ]
         starts = [label.startswith("\u2581") and not mark for label, mark in zip(labels, special, strict=True)]
