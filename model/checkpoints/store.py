@@ -18,13 +18,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from model.checkpoints.checkpoint import LOGITS, OWN_LAYERS, Checkpoint
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import pick_device
 from model.checkpoints.files import CheckpointError, atomic_write, read_json_object, sha256
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
+from model.needs import Need
 from model.network.config import TransformerConfig
 from model.network.families import new_network
 from model.network.network import Network
@@ -236,7 +237,7 @@ def check_own(opened: Checkpoint, work: str) -> None:
     Raises:
         CheckpointError: it is a Hugging Face model.
     """
-    if OWN_LAYERS not in opened.features:
+    if Need.OWN_LAYERS not in opened.features:
         raise CheckpointError(
             f"{work} takes checkpoints of this project alone, and {opened.name} is a Hugging Face model. "
             f"Choose one of these: {', '.join(available_checkpoints()) or 'none is here'}."
@@ -250,7 +251,7 @@ def load_translator(name: str, device: str) -> Translator:
         CheckpointError: it cannot be opened, or does not translate.
     """
     opened = load_checkpoint(name, device)
-    if not isinstance(opened, Translator) or LOGITS not in opened.features:
+    if not isinstance(opened, Translator) or Need.LOGITS not in opened.features:
         raise CheckpointError(f"{name} is no translator: it has no encoder, decoder and output that write a target.")
     return opened
 

@@ -61,7 +61,7 @@ def open_page(file: str) -> View:
             f"Of this model only the attention weights can be read, and only from Python. {' '.join(trace.notes[:1])}"
         )
     name_files(trace.checkpoint, trace.checkpoint_hash)
-    if FOUND_MATRICES in page_of(file).needs:
+    if Need.MATRICES in page_of(file).needs:
         _check_steps(translator, trace, inputs.place)
     if trace.device != translator.device:
         st.info(
@@ -114,7 +114,7 @@ def _check_steps(translator: Translator, trace: Trace, place: Place) -> None:
 
     This project's own models compute what their pages say; of others it was found, on another text.
     """
-    if OWN_LAYERS in translator.features:
+    if Need.OWN_LAYERS in translator.features:
         return
     steps = verify_attention(translator, trace, place.kind, place.layer)
     if failing := [step for step in steps if step.name in MATRICES and not step.read]:

@@ -60,7 +60,10 @@ def say_nothing_hidden(view: View) -> None:
     if not mask:
         st.info("The tokenizer of this model has no token for a hidden word, so there is nothing to fill in.")
         return
-    st.info(f"Nothing is hidden in this text. Click a word above, or type {as_markdown(mask)} in its place.", icon=":material/info:")
+    st.info(
+        f"Nothing is hidden in this text. Click a word above, or type {as_markdown(mask)} in its place.",
+        icon=":material/info:",
+    )
 
 
 def list_candidates(trace: Trace, places: Sequence[int]) -> pd.DataFrame:

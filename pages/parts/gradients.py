@@ -23,6 +23,7 @@ from model.analysis.gradients import (
     MOST_ROWS,
     DistanceGradients,
     distance_gradients,
+    rounding_of_streams,
     stream_gradients,
     stream_steps,
 )
@@ -99,7 +100,12 @@ def show_stream(view: View) -> None:
     names = {stack: stream_steps(view.trace, stack) for stack in view.trace.streams}
     figure = stream_chart(names, norms)
     chart(figure, key="gradients-stream", alt="Norm of the gradient after each sub-layer, with and without its parts")
-    table(_factors(norms), floats="%.2g")
+    single = OWN_LAYERS not in view.translator.features
+    rounding = {
+        name: Call(rounding_of_streams, *call.args, result=read_rounding(*call.args))
+        for name, call in (calls.items() if single else ())
+    }
+    table(_factors(norms, {name: call.result for name, call in rounding.items()}), floats="%.2g")
     st.caption(
         "L = −log p of the target, the sum over its tokens, in nats; the norm is over all tokens and dimensions. Read "
         "it from right to left, as the gradient flows. Each curve is a run of its own, and so has a loss of its own: "
@@ -110,20 +116,33 @@ def show_stream(view: View) -> None:
             else "The model was trained with all its parts: this shows what becomes of its gradient without them now."
         )
         + (" This model was trained without the division by √d_k." if view.attention.undivided else "")
-        + ("" if residual else " Its sub-layers share residual connections, so that none can be removed alone."),
+        + ("" if residual else " Its sub-layers share residual connections, so that none can be removed alone.")
+        + (
+            " Computed in single precision: the last column says by which share a curve moves, at most, if one "
+            "rounding moves each number of the embeddings. Within that share a curve means nothing."
+            if single
+            else " Computed in double precision, because single precision rounds too coarsely for the curves without "
+            "residual connections."
+        ),
         help=define("nats"),
     )
     _explain_stream(view.trace.sublayers[-1])
     named = {RUN_NAMES[name]: call for name, call in calls.items()}
+    named |= {f"{RUN_NAMES[name]}_rounding": call for name, call in rounding.items()}
     export_tab(view, "gradients-layers", named, Picture("Gradient through the layers", "gradients-stream", figure))
 
 
-def _factors(norms: Mapping[str, Mapping[str, Array]]) -> pd.DataFrame:
-    """By which factor the gradient changes from a stack's last sub-layer back to its input, a line a run."""
+def _factors(norms: Mapping[str, Mapping[str, Array]], rounding: Mapping[str, Mapping[str, Array]]) -> pd.DataFrame:
+    """By which factor the gradient changes from a stack's last sub-layer back to its input, a line a run.
+
+    And the largest of `rounding_of_streams`, where it was measured.
+    """
     frame = pd.DataFrame({"run": list(norms)})
     for stack in norms["as it is"]:
         ends = [(found[stack][0], found[stack][-1]) for found in norms.values()]
         frame[f"{stack}: at the input / at the top"] = [first / last if last else np.nan for first, last in ends]
+    if rounding:
+        frame["moved by one rounding"] = [max(share.max() for share in rounding[name].values()) for name in norms]
     return frame
 
 
@@ -479,3 +498,4 @@ def _choose_weights(key: str, default: str = "trained") -> int | None:
 
 
 read_stream = shared_result("Back-propagating through the run …")(stream_gradients)
+read_rounding = shared_result("Measuring what rounding does …")(rounding_of_streams)

@@ -8,6 +8,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+from model.needs import Need
 from pages import PAGES, Page
 from pages.frame.course import Course, Step, encode
 from tests.browser.conftest import Visitor, serve
@@ -73,9 +74,9 @@ def guarded(visitor: Visitor) -> Iterator[Visitor]:
 
 
 def checkpoint_for(page: Page) -> str:
-    if "a language model" in page.needs:
+    if Need.LANGUAGE_MODEL in page.needs:
         return LANGUAGE_MODEL
-    return MASKED_MODEL if "a masked language model" in page.needs else TRANSLATOR
+    return MASKED_MODEL if Need.MASKED_MODEL in page.needs else TRANSLATOR
 
 
 def asked_for(page: Page) -> dict[str, str]:

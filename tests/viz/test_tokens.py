@@ -50,7 +50,7 @@ def test_a_text_of_several_lines_becomes_one_line_of_markdown() -> None:
 
 
 def test_a_text_for_plotly_is_no_html_and_no_template_and_keeps_its_quotation_marks() -> None:
-    text = "<b>\"it's\"</b> &amp; %{x} 3.5 % {y}"
+    text = '<b>"it\'s"</b> &amp; %{x} 3.5 % {y}'
     shown = as_plotly(text)
     assert not set(shown) & set("<>")
     assert "%{" not in shown

@@ -148,7 +148,7 @@ class ForeignLanguageModel(ForeignCheckpoint, LanguageModel):
     @property
     def features(self) -> frozenset[str]:
         """As of every language model, which one without a head is not."""
-        return super().features - (set() if self.model.writes else {"a language model"})
+        return super().features - (set() if self.model.writes else {Need.LANGUAGE_MODEL})
 
     def _write(self, prompt: Sequence[int], max_new_tokens: int, *how: Any) -> tuple[list[int], int]:
         """As of every language model; nothing, where the model has no head that writes."""

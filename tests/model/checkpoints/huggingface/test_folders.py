@@ -15,10 +15,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from model import evaluate, export, head_scores, translate
 from model.checkpoints import load_checkpoint
-from model.checkpoints.checkpoint import LOGITS
 from model.checkpoints.files import CheckpointError
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.store import MODELS_VARIABLE, offer_models, offered_models
+from model.needs import Need
 from tests.model.checkpoints.huggingface.families import _BOTH, _COMMON, _GROUPED, _T5, SOURCE, randomised
 from tests.model.checkpoints.huggingface.folders import save_family
 
@@ -86,7 +86,7 @@ def test_layers_open_without_a_head_that_is_not_for_text(name: str, tmp_path: Pa
     opened = open_model(tmp_path)
     _, _, shown, head = OTHER_HEADS[name]
     assert type(opened.model.model).__name__ == shown
-    assert (LOGITS in opened.features) == (shown == "BertForMaskedLM")
+    assert (Need.LOGITS in opened.features) == (shown == "BertForMaskedLM")
     assert not head or head in " ".join(opened.notes)
     trace = opened.trace(SOURCE)
     ids = torch.tensor([[int(i) for i in SOURCE.split()]])
