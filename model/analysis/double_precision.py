@@ -4,6 +4,7 @@ import copy
 from dataclasses import replace
 
 import torch
+from torch import nn
 
 from model.checkpoints.checkpoint import Checkpoint
 from model.network.embedding import sinusoids
@@ -14,7 +15,11 @@ def in_double_precision(checkpoint: Checkpoint) -> Checkpoint:
     """The same model in double precision, on the same device; itself if it is already."""
     if checkpoint.model.output.weight.dtype == torch.float64:
         return checkpoint
-    model = copy.deepcopy(checkpoint.model).double()
+    # The weights are doubled instead of copied first; a tied matrix stays one.
+    doubled = {
+        id(each): nn.Parameter(each.detach().double(), each.requires_grad) for each in checkpoint.model.parameters()
+    }
+    model = copy.deepcopy(checkpoint.model, doubled).double()
     config = model.config
     if config.positions == "sinusoidal":
         for embedding in model.embeddings.values():

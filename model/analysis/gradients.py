@@ -88,7 +88,10 @@ def rounding_of_streams(
     norms = _norms(opened, run)
     with editing(opened.model, {f"{EMBEDDINGS[stack]}.sum": _move_by_one_rounding for stack in trace.streams}):
         moved = _norms(opened, run)
-    return {stack: np.abs(moved[stack] / norm - 1) for stack, norm in norms.items()}
+    return {
+        stack: np.divide(np.abs(moved[stack] - norm), norm, where=norm > 0, out=np.zeros_like(norm))
+        for stack, norm in norms.items()
+    }
 
 
 def _move_by_one_rounding(x: Tensor) -> Tensor:

@@ -163,6 +163,12 @@ def test_what_one_rounding_moves_is_told_where_a_model_runs_in_single_precision(
         assert 0 < share.max() < 1e-3
 
 
+def test_a_stack_without_any_gradient_is_moved_by_nothing(translator):
+    trace = translator.trace(SOURCE, TARGET, interventions=(HeadGate(0.0, "cross"),))
+    assert not stream_gradients(translator, trace)["encoder"].any()
+    assert not rounding_of_streams(translator, trace)["encoder"].any()
+
+
 def test_a_frozen_pattern_passes_no_gradient_to_its_scores(translator):
     trace = translator.trace(SOURCE, TARGET)
     frozen = FrozenPattern.of(trace.attention("cross", 0).pattern, "cross", 0)
