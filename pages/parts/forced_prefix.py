@@ -109,9 +109,9 @@ def _show_result(view: View, trace: Trace, forced: tuple[int, ...], beam_size: i
     with st.container(border=True):
         st.html(word_diff(view.trace.translation, trace.translation))
         shown = {
-            "log p, original": signed(before, ".3f"),
+            "log p, nothing forced": signed(before, ".3f"),
             "log p, now": signed(after, ".3f"),
-            "now − original": signed(after - before, "+.3f"),
+            "now − nothing forced": signed(after - before, "+.3f"),
         }
         for place, (name, value) in zip(st.columns(3), shown.items(), strict=True):
             place.metric(name, value)
@@ -124,7 +124,7 @@ def _show_result(view: View, trace: Trace, forced: tuple[int, ...], beam_size: i
         st.caption(
             f"log p is summed over all tokens, in nats, over the whole vocabulary. The continuation was found by {how}."
             if forced
-            else "Nothing is forced yet: this is the original translation.",
+            else "Nothing is forced yet: this is the page's own target.",
             help=define("nats", "beam"),
         )
 

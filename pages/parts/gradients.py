@@ -100,7 +100,7 @@ def show_stream(view: View) -> None:
     names = {stack: stream_steps(view.trace, stack) for stack in view.trace.streams}
     figure = stream_chart(names, norms)
     chart(figure, key="gradients-stream", alt="Norm of the gradient after each sub-layer, with and without its parts")
-    single = OWN_LAYERS not in view.translator.features
+    single = Need.OWN_LAYERS not in view.translator.features
     rounding = {
         name: Call(rounding_of_streams, *call.args, result=read_rounding(*call.args))
         for name, call in (calls.items() if single else ())

@@ -274,7 +274,7 @@ def _show_pruning(view: View, calls: dict[str, Call]) -> None:
         same = "the same translation" if own.next_ids == pruned.next_ids else "a different translation"
         st.caption(
             f"Decoded again without {k} heads: {same}. Struck out with −: removed; underlined with +: added. Log p of "
-            f"the page's translation: {before:.3f} with all heads, {after:.3f} without these, {after - before:+.3f} "
+            f"the page's translation: {before:.3f} before, {after:.3f} without these, {after - before:+.3f} "
             "nats."
         )
     curve = _show_curve(view, scores, k)

@@ -72,9 +72,9 @@ def show_one_way(view: View) -> None:
     )
     sums = [f"{trace.log_probability:.3f}".replace("-", "−") for trace in (before, after)]
     st.caption(
-        f"log p of the same target: {sums[0]} nats as trained, {sums[1]} with the causal encoder. The model was "
-        "trained to read both ways, so this measures what this translator has come to rely on. A model that is "
-        "trained with a causal mask learns to do with less."
+        f"log p of the same target: {sums[0]} nats {view.model_in_words}, {sums[1]} with the causal encoder as well. "
+        "The model was trained to read both ways, so this measures what this translator has come to rely on. A model "
+        "that is trained with a causal mask learns to do with less."
     )
     if view.request.target is None:
         st.markdown("**Decoded again** by the changed model:")
