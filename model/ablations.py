@@ -16,14 +16,15 @@ import pandas as pd
 import torch
 
 from model import train
+from model.background.studies import WARMUP
 from model.checkpoints.files import atomic_write
 from model.checkpoints.store import load_checkpoint
 
 STEPS = 1200
 BASE = (
     "--preset toy --vocab-size 2000 --d-model 64 --n-heads 4 --d-ff 128 --n-encoder-layers 2 --n-decoder-layers 2 "
-    f"--max-len 64 --dropout 0.1 --label-smoothing 0.1 --steps {STEPS} --max-tokens 2048 --warmup 250 --cooldown 500 "
-    "--evaluate-every 300 --average 1 --precision bfloat16"
+    f"--max-len 64 --dropout 0.1 --label-smoothing 0.1 --steps {STEPS} --max-tokens 2048 --warmup {WARMUP} --cooldown "
+    "500 --evaluate-every 300 --average 1 --precision bfloat16"
 )
 ROWS = {
     "base": "",
