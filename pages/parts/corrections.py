@@ -28,7 +28,10 @@ def corrections() -> tuple[Correction, ...]:
 
 def show_corrections() -> None:
     """Each mistake with what is right, and where to see it."""
-    st.caption("From listings, lectures and posts that many people have read. Each with what is right, and why.")
+    st.caption(
+        "Mistakes that stand in listings, lectures and posts on the Transformer, in our words. Each with what is "
+        "right, and why."
+    )
     for each in corrections():
         with st.container(border=True, gap="xsmall"):
             st.markdown(f":orange[✗] {each.wrong}\n\n:green[✓] {each.right}")

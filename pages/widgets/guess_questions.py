@@ -217,7 +217,7 @@ def about_positions(view: View, number: int) -> Question | None:
         f"Which position's encoding is most like that of position {start}?",
         [f"position {other}" for other in others],
         cosines,
-        lambda name, value: f"{name.capitalize()}: a cosine of {value:.3f}. Neighbours differ in the fast pairs alone.",
+        lambda name, value: f"{name.capitalize()}: a cosine of {value:.3f}. Neighbours differ most in the fast pairs.",
     )
 
 
