@@ -32,7 +32,7 @@ explain(
     "**x** is a token's vector between two sub-layers, its residual stream. Each sub-layer reads it and adds its "
     f"output to it{where} The **share** is how much of that sum is new: 0 means nothing, 0.5 that the output is as "
     "long as the stream itself. The **cosines** show how far the vector has turned: 1 means not at all, 0 that it is "
-    "orthogonal.",
+    "orthogonal." + parts.DROPOUT * (Need.OWN_LAYERS in view.translator.features),
     multiplied(formula.replace("Norm", norm), view.trace.sublayers[-1].multiplier),
     "3.1",
 )

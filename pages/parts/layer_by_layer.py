@@ -140,6 +140,14 @@ PLACEMENTS = {
 """what is normalised, in words and as a formula"""
 
 
+DROPOUT = (
+    " **Dropout** acts in training alone, and in no picture here: on the output of each sub-layer, before it is added, "
+    "and on the sum of embeddings and positions (section 5.4). On the attention weights this project's models have "
+    "none."
+)
+"""of the paper, and of models of this project"""
+
+
 def norm_of_model(trace: Trace) -> tuple[str, str]:
     """Where its norms stand, a key of PLACEMENTS, and which they are: LayerNorm or RMSNorm."""
     first = next((sublayer for sublayer in trace.sublayers if sublayer.norm), trace.sublayers[0])

@@ -9,7 +9,7 @@ from model.analysis.aligned_head import best_aligned_head
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
 from model.trace import Trace
-from tests.pages.figures import figure, numbers
+from tests.pages.figures import figure, numbers, words
 
 pytest.importorskip("streamlit")
 
@@ -125,3 +125,9 @@ def test_text_that_is_too_long_is_shown_to_its_last_sentence_that_fits_and_trans
     (whole,) = [code for code in codes if "def " not in code and "import " not in code]
     (own,) = translator.translate(["Two dogs run."])
     assert whole.split() == (own + " ").split() * 60
+
+
+@pytest.mark.parametrize("page", ["translate", "temperature", "layer_by_layer"])
+def test_the_paper_is_one_click_away(page: str, open_app: Callable) -> None:
+    """A link that a person clicks; nothing is loaded from it."""
+    assert "(https://arxiv.org/abs/1706.03762)" in words(open_app(f"pages/{page}.py", source="a dog"))
