@@ -361,8 +361,8 @@ def _offer_own_translation() -> None:
 
 
 def offered_checkpoints(key: str) -> dict[str, str]:
-    """What the control `key` offers, with the name of each as visitors see it: the models of others that the app was
-    started with, every checkpoint of ours, but of the small ones of the studies the chosen one only."""
+    """What the control `key` offers, with the name of each as visitors see it: the Hugging Face models that the
+    app was started with, every checkpoint of ours, but of the small ones of the studies the chosen one only."""
     asked = st.query_params.get(key)
     if asked in offered_models():
         # A link that has the name with which the app was started.

@@ -33,8 +33,8 @@ PARTS = {
     "output": "output over the vocabulary",
 }
 OF_OTHERS = {
-    "metrics.json": "A model of others has no metrics.json; its README may say how well it does.",
-    "log.csv": "A model of others has no log.csv: how it was trained is not recorded here.",
+    "metrics.json": "A Hugging Face model has no metrics.json; its README may say how well it does.",
+    "log.csv": "A Hugging Face model has no log.csv: how it was trained is not recorded here.",
 }
 """instead of how to write these files, for models that this project did not train"""
 PAPER = "Vaswani et al. 2017, “Attention Is All You Need”, arXiv:1706.03762, Table 3"
@@ -43,7 +43,7 @@ PAPER = "Vaswani et al. 2017, “Attention Is All You Need”, arXiv:1706.03762,
 def card_of(view: View) -> Card:
     """The card of this page's checkpoint; warns if its files have changed since the model was loaded.
 
-    The folder of a model of others has no files of this project's, and names no hash.
+    The folder of a Hugging Face model has no files of this project's, and names no hash.
     """
     card = read_card(checkpoint_path(view.translator.name))
     if Need.OWN_LAYERS not in view.translator.features:
@@ -77,7 +77,7 @@ def show_summary(view: View, card: Card) -> None:
 
 
 def _weights_size(card: Card) -> int:
-    """Bytes; models of others may have several files."""
+    """Bytes; Hugging Face models may have several files."""
     return sum(size for name, size in card.files.items() if name.endswith(".safetensors"))
 
 

@@ -86,8 +86,8 @@ def show_summary(found: dict[Claim, Measurement]) -> None:
         + (
             f"in double precision the same run is within {max(doubles):.1e}."
             if doubles
-            else "a model of others is not run in double precision, because transformers computes some steps in single "
-            "precision whatever the weights are."
+            else "a Hugging Face model is not run in double precision, because transformers computes some steps in "
+            "single precision whatever the weights are."
         )
     )
 
@@ -160,8 +160,8 @@ def show_table(found: dict[Claim, Measurement]) -> None:
     st.caption(
         "Allowed 0 means bit for bit. Errors of claims 3, 4, 8a, 10 and 12 are relative to the largest number of "
         "their matrix where that is above 1, and those of angles in 17 to the largest angle. In 7 those of logits are "
-        "relative to the largest logit, and with models of others those of weights to the largest score. Those of 8b "
-        "are absolute. Claim 20 counts hexadecimal digits. "
+        "relative to the largest logit, and with Hugging Face models those of weights to the largest score. Those of "
+        "8b are absolute. Claim 20 counts hexadecimal digits. "
         "Seconds cover both precisions, on this machine."
     )
 
