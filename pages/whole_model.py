@@ -26,7 +26,8 @@ explain(
     "thick as the vector that it carries is long. The **share** of a sub-layer is ‖Sublayer(x)‖ / (‖x‖ + "
     "‖Sublayer(x)‖): 0.5 means that what it adds is as long as the stream itself. A **switch** runs the model again "
     "on the same text, without what the box adds or without its residual connection."
-    + DROPOUT * (Need.OWN_LAYERS in view.translator.features),
+    + DROPOUT
+    * (Need.OWN_LAYERS in view.translator.features),
     multiplied(parts.SUMS[view.trace.sublayers[-1].placement], view.trace.sublayers[-1].multiplier),
     "3.1",
 )

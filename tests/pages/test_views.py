@@ -109,7 +109,7 @@ def check(result: Result) -> None:
         if isinstance(picture, Form):
             go.Figure(picture.draw().to_dict())
         if not isinstance(picture, Canvas | Texts | go.Figure):
-            assert any(array.startswith(f"{name}_") for array in arrays)
+            assert any(array.startswith(name) for array in arrays)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
