@@ -15,9 +15,10 @@ from torch import Tensor
 from model.analysis.double_precision import in_double_precision
 from model.analysis.residual_stream import INPUT, step_name
 from model.cancel import check_cancelled
-from model.checkpoints.checkpoint import OWN_LAYERS, Checkpoint
+from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import editing, hook_points, recording
 from model.interventions import Intervention, applied
+from model.needs import Need
 from model.network.network import EMBEDDINGS, Network
 from model.trace import Array, SubLayer, Trace
 
@@ -113,7 +114,7 @@ def _norms(opened: Checkpoint, run: Trace) -> dict[str, Array]:
 def _precise(translator: Checkpoint, seed: int | None = None) -> Checkpoint:
     """With its own weights or with random ones, in double precision where all its steps can be."""
     opened = translator if seed is None else _untrained(translator, seed)
-    return in_double_precision(opened) if OWN_LAYERS in opened.features else opened
+    return in_double_precision(opened) if Need.OWN_LAYERS in opened.features else opened
 
 
 def _after(model: Network, sub: SubLayer) -> str:
