@@ -70,7 +70,7 @@ def study_checkpoints() -> list[str]:
 
 def offered_models() -> list[str]:
     """Models of others in transformers' format that may be opened: those that ATTENTION_EXPLORER_MODELS names."""
-    rows = csv.reader([os.environ.get(MODELS_VARIABLE, "")], skipinitialspace=True)
+    rows = csv.reader(StringIO(os.environ.get(MODELS_VARIABLE, ""), newline=""), skipinitialspace=True)
     return list(dict.fromkeys(filter(None, (name.strip() for row in rows for name in row))))
 
 
@@ -319,7 +319,7 @@ def _is_foreign(folder: Path) -> bool:
     names = set()
     with suppress(CheckpointError):
         names = read_json_object(folder / "config.json").keys()
-    if names & {"sha256", "model"}:
+    if "sha256" in names or ("model" in names and "model_type" not in names):
         return False
     beside = ("tokenizer_config.json", "generation_config.json", "model.safetensors.index.json")
     return bool(names & {"model_type", "architectures"}) or any(_is_file(folder / name) for name in beside)

@@ -1,6 +1,7 @@
 """Folders of models in transformers' format: safetensors alone, no code, nothing that does not fit in memory."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ LARGEST_SIZE = 2**31
 """larger than any size of a model"""
 MOST_LABELS = 100_000
 """transformers makes a name for each before anything else is known"""
+POSITIVE = re.compile("(^|_)(n_head|num_heads|attention_heads|key_value_heads|hidden_size|vocab_size|n_embd|d_model)$")
+"""sizes without which there is no model"""
 QUANTISED = (".qweight", ".weight_packed", ".weight_scale", ".weight_scale_inv", ".SCB", ".absmax", ".quant_map")
 """how names of tensors end that hold codes of weights, or their factors"""
 
@@ -126,6 +129,8 @@ def check_settings(folder: Path, settings: Mapping[str, Any], tensors: int) -> N
             )
         if isinstance(value, int) and "theta" not in name and not -LARGEST_SIZE <= value <= LARGEST_SIZE:
             raise CheckpointError(f"{path} describes no model: {name} is too large a number.")
+        if value < 1 and POSITIVE.search(name):
+            raise CheckpointError(f"{path} describes no model: {name} is {value}, and must be at least 1.")
         if name == "num_labels" and value > MOST_LABELS:
             raise CheckpointError(f"{path} describes no model: num_labels is {value:.4g}, and at most 100,000 can be.")
 

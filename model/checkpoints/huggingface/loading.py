@@ -82,9 +82,8 @@ def read_model(folder: Path) -> StoredModel:
         problem = _misfit(model, info)
         if not problem:
             _read_generation_settings(folder, model)
-            return StoredModel(
-                model.eval(), tuple(_notes(folder, config, files, model, sorted(info["unexpected_keys"])))
-            )
+            notes = [*_head_notes(config, model, bool(problems)), *_notes(folder, files, model, info)]
+            return StoredModel(model.eval(), tuple(notes))
         problems.append(problem)
     raise CheckpointError(f"{folder}: {problems[0]} Copy the whole folder again.")
 
@@ -251,13 +250,21 @@ def _read_generation_settings(folder: Path, model: nn.Module) -> None:
         raise CheckpointError(f"{folder / 'generation_config.json'} cannot be used: {quote(error)}.") from error
 
 
-def _notes(folder: Path, config: Any, files: Sequence[Path], model: nn.Module, left: Sequence[str]) -> list[str]:
+def _head_notes(config: Any, model: nn.Module, lacks: bool) -> list[str]:
+    """Which class is shown in place of the one that config.json names; `lacks`: because its head is not there."""
+    shown, named = type(model).__name__, _named_class(config)
+    if named in ("", shown):
+        return []
+    alone = "" if model.get_output_embeddings() else ": its layers are shown, and its head is not read"
+    if lacks and alone:
+        alone = ": its layers are shown, because the weights have no head"
+    return [f"head: config.json names {named}, which is opened as {shown}{alone}."]
+
+
+def _notes(folder: Path, files: Sequence[Path], model: nn.Module, info: Mapping[str, Any]) -> list[str]:
     """What the folder holds and the view does not use."""
-    shown, named, notes = type(model).__name__, _named_class(config), []
-    if named not in ("", shown):
-        alone = "" if model.get_output_embeddings() else ": its layers are shown, and its head is not read"
-        notes.append(f"head: config.json names {named}, which is opened as {shown}{alone}.")
-    if left:
+    shown, notes = type(model).__name__, []
+    if left := sorted(info["unexpected_keys"]):
         notes.append(f"weights: the folder also holds {_list(left)}, which {shown} has no place for: not used here.")
     if there := adapters(folder):
         notes.append(

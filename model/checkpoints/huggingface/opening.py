@@ -7,6 +7,7 @@ from pathlib import Path
 
 from torch import nn
 
+from model.cancel import cancellable
 from model.checkpoints.devices import pick_device
 from model.checkpoints.files import CheckpointError, quote
 from model.checkpoints.huggingface.files import download, find_folder, read_tokenizer, weights_hash
@@ -90,7 +91,9 @@ def _try(opened: ForeignCheckpoint) -> None:
     with suppress(ValueError):  # a sentence that a visitor sees as well
         readable = opened.fits(text) and bool(opened.tokenizer.read(text))
     if readable:
-        opened.trace(text, **({"max_new_tokens": 1} if list(stacks) == ["decoder"] else {}))
+        if not isinstance(opened, ForeignMaskedModel):
+            opened.generate(text, max_new_tokens=2)
+        opened.trace(text, text if isinstance(opened, ForeignTranslator) else None)
 
 
 def _as_tokens(ids: Sequence[int]) -> Tokens:
@@ -106,8 +109,9 @@ def open_folder(folder: Path, name: str, device: str) -> ForeignCheckpoint:
     """
     device = pick_device(device)
     try:
-        tokenizer, stored = read_tokenizer(folder), read_model(folder)
-        opened = open_model(stored.model.to(device), tokenizer, name, weights_hash(folder))
+        stored, tokenizer = read_model(folder), read_tokenizer(folder)
+        with cancellable(None):  # what a check raises says nothing about the folder
+            opened = open_model(stored.model.to(device), tokenizer, name, weights_hash(folder))
     except CheckpointError:
         raise
     except (Unreadable, WrongTokenizer) as error:

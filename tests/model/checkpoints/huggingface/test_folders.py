@@ -83,6 +83,7 @@ def refusal(folder: Path) -> str:
 @pytest.mark.parametrize("name", OTHER_HEADS)
 def test_layers_open_without_a_head_that_is_not_for_text(name: str, tmp_path: Path) -> None:
     theirs = save_other_head(tmp_path, name)
+    theirs.set_attn_implementation("eager")
     opened = open_model(tmp_path)
     _, _, shown, head = OTHER_HEADS[name]
     assert type(opened.model.model).__name__ == shown
@@ -94,9 +95,8 @@ def test_layers_open_without_a_head_that_is_not_for_text(name: str, tmp_path: Pa
         stack = getattr(theirs, theirs.base_model_prefix) if head else theirs
         last = stack(input_ids=ids, decoder_input_ids=ids) if name.startswith("Bart") else stack(input_ids=ids)
     if not name.startswith("Bart"):
-        kind = trace.kinds[-1].name
         stream = trace.streams[list(trace.streams)[-1]]
-        assert np.allclose(stream.final, last.last_hidden_state[0].numpy(), atol=1e-5), kind
+        assert np.allclose(stream.final, last.last_hidden_state[0].numpy(), atol=1e-4)
 
 
 @pytest.mark.parametrize("architectures", [None, [], [""], "BertModel", ["AnotherModel"]])
@@ -161,11 +161,12 @@ def test_a_token_that_was_added_to_the_tokenizer_alone_is_named(copy) -> None:
     for name in ("GPT-2", "BERT"):
         folder = copy(name)
         tokenizer = hf.AutoTokenizer.from_pretrained(folder)
+        tokenizer.add_tokens([f"<free {n}>" for n in range(len(tokenizer), 320)])
         tokenizer.add_tokens(["<new>"])
         tokenizer.add_special_tokens({"pad_token": "<filling>"})
         tokenizer.save_pretrained(folder)
         opened = open_model(folder)
-        with pytest.raises(ValueError, match="'<new>' as token 3"):
+        with pytest.raises(ValueError, match="'<new>' as token 320"):
             opened.trace("The <new> cat sat.")
         assert opened.trace("The cat sat.").attentions
         assert opened.model.pad < 320
