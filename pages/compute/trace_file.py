@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from model.checkpoints.chat import write_turns
 from model.checkpoints.checkpoint import Checkpoint
@@ -72,6 +73,14 @@ def open_trace_file(path: str) -> TraceFile:
     )
 
 
+def file_of(translator: Checkpoint, request: Request) -> bytes:
+    """What `trace.save()` writes of a run, for `--trace`."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "run.npz"
+        run(translator, request).save(path)
+        return path.read_bytes()
+
+
 def _requests(trace: Trace, opened: Checkpoint) -> Iterator[Request]:
     """What the sidebar can ask for that may give the tokens of the trace."""
     source, changes = trace.source, trace.interventions
@@ -94,7 +103,7 @@ def _requests(trace: Trace, opened: Checkpoint) -> Iterator[Request]:
 
 
 def _agreement(name: str, wanted: Trace, found: Trace) -> str:
-    differences, count = compare(wanted, found), len(wanted.named_arrays())
+    differences, count = compare(wanted, found), len(wanted.named_arrays() | found.named_arrays())
     start = f"This is the run in {name}, computed again on {found.device}"
     if not differences:
         return f"{start}: all {count} arrays are equal, bit for bit."
