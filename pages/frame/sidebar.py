@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from pages.compute.runs import (
     open_translator,
     run,
 )
-from pages.compute.trace_file import link_to, named_trace_file, target_of
+from pages.compute.trace_file import file_of, link_to, named_trace_file, target_of
 from pages.compute.view import KINDS, Place
 from pages.frame.changes import kept_changes
 from pages.frame.course import COURSE, DRAFT, add_step, step_of
@@ -50,6 +51,7 @@ from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers
 from pages.widgets.canvas import component
 from pages.widgets.controls import (
+    LONGEST_IN_LINK,
     choice,
     follow_default,
     keep_clicks,
@@ -59,6 +61,7 @@ from pages.widgets.controls import (
     select,
     steps,
     text_area,
+    texts_not_in_link,
     toggle,
 )
 from pages.widgets.glossary import define
@@ -75,6 +78,11 @@ KIND_HELP = (
 )
 MOST_NOTES = 3
 """of what could not be read of a model: often the same in each layer"""
+LINK = "Opens this page with your texts and settings."
+LINK_WITHOUT_TEXT = (
+    f"Opens this page with your settings, but not with your text: a link has room for {LONGEST_IN_LINK:,} characters. "
+    "After a reload the text is gone. The file of this run keeps what the model read."
+)
 IGNORED = "This page does not depend on it, unless a temperature τ acts there."
 BEGINS = "begins"
 """in the session: whether it shows its first page, by no link"""
@@ -161,10 +169,12 @@ def _sidebar(page: Page, address: str) -> Inputs:
             with where:
                 place = _place(translator, page, address, _ignored(page, tau, scope), notes)
         find_word()
-        _link_and_reset(page)
+        share = st.container()
     kept = kept_changes(translator, editing=page.path.endswith("what_if.py"))
     changes = (*(() if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)), *kept)
     request = replace(request, interventions=changes)
+    with share:
+        _link_and_reset(page, translator, request)
     return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept, effect, begins)
 
 
@@ -175,14 +185,33 @@ def _uses_more() -> bool:
     return any(value is not None and value not in first[key] for key, value in asked.items())
 
 
-def _link_and_reset(page: Page) -> None:
+def _link_and_reset(page: Page, translator: Translator | None, request: Request) -> None:
     """The address of what is on screen, with a button that copies it; and a button that resets every page."""
     link, reset = st.columns(2)
     with link.popover("Link", icon=":material/link:", width="stretch"):
-        component("share")(key="share")
+        too_long = texts_not_in_link()
+        component("share")(key="share", data={"promise": LINK_WITHOUT_TEXT if too_long else LINK})
+        if too_long and translator:
+            _offer_trace_file(translator, request)
         _offer_course(page)
     reset.button(
         "Reset", icon=":material/restart_alt:", width="stretch", on_click=reset_controls, args=((TOUR, COURSE, DRAFT),)
+    )
+
+
+def _offer_trace_file(translator: Translator, request: Request) -> None:
+    """What keeps a run whose text is too long for a link: its file, made when it is requested."""
+    fitting = replace(request, source=translator.truncate(request.source)) if request.chat is None else request
+    if fitting.target is not None:
+        fitting = replace(fitting, target=translator.truncate(fitting.target))
+    st.download_button(
+        "Save this run",
+        data=partial(file_of, translator, fitting),
+        file_name="run.npz",
+        key="save-run",
+        icon=":material/download:",
+        on_click="ignore",
+        help="The app opens it when it is started with: streamlit run app.py -- --trace run.npz",
     )
 
 
