@@ -19,6 +19,7 @@ from model import train
 from model.background.studies import WARMUP
 from model.checkpoints.files import atomic_write
 from model.checkpoints.store import load_checkpoint
+from model.command_line import run_command, whole_number
 
 STEPS = 1200
 BASE = (
@@ -52,8 +53,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--train", required=True, metavar="FILE", help="lines of source<TAB>target")
     parser.add_argument("--dev", required=True, metavar="FILE", help="the same; what every run is scored on")
     parser.add_argument("--out", type=Path, required=True, help="folder of the runs")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of each row (default: 3)")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time, each in one thread (default: 1)")
+    parser.add_argument("--seeds", type=whole_number(1), default=3, help="runs of each row (default: 3)")
+    parser.add_argument(
+        "--jobs", type=whole_number(1), default=1, help="runs at the same time, each in one thread (default: 1)"
+    )
     parser.add_argument(
         "--gather", type=Path, required=True, metavar="FOLDER", help="ablations.csv and seed 0's weights go there"
     )
@@ -112,4 +115,4 @@ def _finished(run: Path) -> bool:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from model.checkpoints.store import DEFAULT_CHECKPOINT, check_own, load_checkpoint
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
+from model.command_line import run_command
 from model.network.attention import MultiHeadAttention
 from model.network.config import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, TransformerConfig
 from model.network.encoder_decoder import Transformer
@@ -242,4 +243,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)
