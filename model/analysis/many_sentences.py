@@ -201,7 +201,7 @@ def read_heads(opened: Checkpoint) -> ManySentences:
     if not path.is_file():
         raise ValueError(f"The checkpoint {name} has no {FILE}. {again}")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
         weights, heads = content.pop("weights"), content.pop("heads")
         best = [tuple((str(text), float(score)) for text, score in entry["best"]) for entry in heads]
         found = ManySentences(

@@ -74,7 +74,7 @@ class MaskedModel(Checkpoint):
 
     def trace_ids(self, source: str, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
         """The run on a text, <mask> included, whose rows should predict the tokens `next_ids`."""
-        reads = self.tokenizer.describe(self._read(source), source)
+        reads = self.tokenizer.describe(self._read(source), self.prepare(source))
         return self._trace({"encoder": reads}, {"encoder": self.tokenizer.describe(next_ids)}, interventions)
 
     @property

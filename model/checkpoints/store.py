@@ -181,7 +181,7 @@ def save_checkpoint(folder: Path, model: Network, tokenizer: Tokenizer, weights:
         config = {"model": values, "sha256": hashes}
         with suppress(CheckpointError):  # there is no earlier version
             _read_config(folder / "config.json")
-            before = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+            before = json.loads((folder / "config.json").read_text(encoding="utf-8-sig"))
             _write_config(folder, config | {"before": {name: before[name] for name in config}})
         for name, path in staged.items():
             path.replace(folder / name)
@@ -354,7 +354,7 @@ def _find_matching(folder: Path) -> _Description:
 def _read_config(path: Path) -> list[_Description]:
     """One description, or two while the weights are being replaced."""
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(path.read_text(encoding="utf-8-sig"))
         versions = [config, config["before"]] if "before" in config else [config]
         return [_describe(version) for version in versions]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

@@ -134,7 +134,7 @@ def read_examples(folder: Path) -> Examples:
     """What examples.json in the folder holds; nothing if there is none, and `problem` says why it cannot be read."""
     path = folder / "examples.json"
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8-sig"))
         sentences = tuple(_typed(sentence, str) for sentence in found["sentences"])
         facts = _typed(found.get("about", ""), str), float(found.get("usual_nats", math.inf))
         return Examples(tuple(map(_example, found["showing"])), sentences, *facts)

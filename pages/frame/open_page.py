@@ -8,8 +8,8 @@ import streamlit as st
 from model.analysis.distributions import entropy
 from model.checkpoints.checkpoint import LONG_TRACE_TOKENS, TRACE_TOKENS
 from model.checkpoints.store import CheckpointError, available_checkpoints, offered_models, shown_name
-from model.checkpoints.tokenizer import one_line
 from model.checkpoints.translator import Translator
+from model.checkpoints.typed_text import list_changes
 from model.needs import Need
 from model.proof.steps import MATRICES, verify_attention
 from model.trace import Trace
@@ -146,18 +146,23 @@ def _fit_request(translator: Translator, typed: Request) -> tuple[Translator, Re
     """
     if typed.chat is not None:
         return _with_length(translator, translator.tokenizer.apply_chat_template(typed.prompt)), typed
-    translator = _with_length(translator, one_line(typed.source))
+    translator = _with_length(translator, typed.source)
     reads = "source" if Need.CROSS_ATTENTION in translator.features else "text"
-    request = replace(typed, source=_fit(translator, reads, typed.source))
+    request = replace(typed, source=fit_text(translator, reads, typed.source))
     if typed.target is not None:
-        request = replace(request, target=_fit(translator, "target", typed.target))
+        request = replace(request, target=fit_text(translator, "target", typed.target))
     return translator, request
 
 
-def _fit(translator: Translator, name: str, text: str) -> str:
-    """The beginning of the text that fits one run; if that is not all, the page says so, calling the text `name`."""
-    fitting = translator.truncate(text)
-    if fitting != one_line(text):
+def fit_text(translator: Translator, name: str, text: str) -> str:
+    """What the model reads of the text, its beginning where one run holds no more.
+
+    Where that is not what was typed, the page says so, calling the text `name`.
+    """
+    fitting, whole = translator.truncate(text), translator.prepare(text)
+    if changes := list_changes(text, whole):
+        st.caption(f":material/space_bar: The model does not read the {name} exactly as typed. {' '.join(changes)}")
+    if fitting != whole:
         st.info(
             f"The {name} has {len(text):,} characters; one run of the model holds {translator.token_limit:,} tokens. "
             f"This page shows its beginning, {len(fitting):,} characters, up to the end of a sentence where there is "

@@ -22,7 +22,7 @@ class Correction(Live):
 @cache
 def corrections() -> tuple[Correction, ...]:
     """All of them, in the order of the paper."""
-    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8-sig")
     return tuple(Correction(**entry) for entry in tomllib.loads(text)["correction"])
 
 

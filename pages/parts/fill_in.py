@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 import pandas as pd
 import streamlit as st
 
-from model.checkpoints.tokenizer import one_line
 from model.trace import Trace
 from pages.compute.view import View
 from pages.widgets.controls import choice, set_controls
@@ -19,7 +19,7 @@ MOST_WORDS = 60
 
 def offer_words(view: View) -> None:
     """Every word of the text as a button that hides it, or shows what it was before it was hidden."""
-    words, mask = one_line(view.source).split()[:MOST_WORDS], view.translator.tokenizer.mask_token
+    words, mask = view.source.split()[:MOST_WORDS], view.translator.tokenizer.mask_token
     if not mask:
         return
     st.session_state["fill-shown"] = tuple(words), mask
@@ -34,9 +34,9 @@ def offer_words(view: View) -> None:
 
 def hide_word(text: str, number: int, mask: str) -> str:
     """`text` with its word `number` replaced by the mask; punctuation around the word stays."""
-    words = one_line(text).split()
-    words[number] = re.sub(r"^(\W*).*?(\W*)$", lambda found: f"{found[1]}{mask}{found[2]}", words[number])
-    return " ".join(words)
+    word = next(islice(re.finditer(r"\S+", text), number, None))
+    hidden = re.sub(r"^(\W*).*?(\W*)$", lambda found: f"{found[1]}{mask}{found[2]}", word[0])
+    return text[: word.start()] + hidden + text[word.end() :]
 
 
 def _hide() -> None:

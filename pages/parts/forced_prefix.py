@@ -6,7 +6,6 @@ from functools import partial
 import streamlit as st
 
 from model.analysis import tab_arrays as tab
-from model.checkpoints.tokenizer import one_line
 from model.checkpoints.translator import Translator
 from model.generation.search import beam_search
 from model.generation.steps import Steps
@@ -160,7 +159,8 @@ def _show_alternatives(translator: Translator, trace: Trace, position: int, writ
         help="One of the most probable tokens, or any word that you type. With a hyphen before it, it continues the "
         "word before.",
     )
-    forced = (word,) if isinstance(word, int) else tuple(translator.tokenizer.encode_next(one_line(word or "")))
+    typed = "" if isinstance(word, int) else translator.prepare(word or "").strip()
+    forced = (word,) if isinstance(word, int) else tuple(translator.tokenizer.encode_next(typed))
     go.button("Force", key="prefix_force", on_click=_force, args=(stem, forced), type="primary", width="stretch")
     key = f"prefix-alternatives-{case}"
     figure = alternative_bars(names, shares, chosen, trace.logits.shape[-1])

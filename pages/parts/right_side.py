@@ -5,11 +5,11 @@ from dataclasses import replace
 import streamlit as st
 
 from model.checkpoints.store import CheckpointError
-from model.checkpoints.tokenizer import one_line
 from model.checkpoints.translator import Translator
 from pages.compute.runs import open_translator, run
 from pages.compute.view import Place, View
 from pages.frame.examples import examples_of
+from pages.frame.open_page import fit_text
 from pages.frame.sidebar import FIRST_SENTENCE, offered_checkpoints
 from pages.widgets.controls import choice, select, text_area, toggle
 from viz.tokens import as_markdown
@@ -73,12 +73,7 @@ def _sentence(view: View) -> View:
         on_change=_take_pair,
         args=(view.translator.name,),
     )
-    source = view.translator.truncate(sentence)
-    if source != one_line(sentence):
-        st.info(
-            f"The right sentence has {len(sentence):,} characters; this page shows the first {len(source):,}.",
-            icon=":material/content_cut:",
-        )
+    source = fit_text(view.translator, "right sentence", sentence)
     request = replace(view.request, source=source, target=None)
     return replace(view, request=request, trace=run(view.translator, request), source=sentence)
 

@@ -6,7 +6,6 @@ import streamlit as st
 
 from model.analysis.aligned_head import best_aligned_head
 from model.analysis.view_arrays import aligning_kind, alignment_weights
-from model.checkpoints.tokenizer import one_line
 from model.trace import Array
 from pages.compute.runs import translate
 from pages.compute.view import KINDS, View
@@ -118,9 +117,9 @@ def link_to_alignment(alignment: Alignment) -> None:
 
 def translate_long_text(view: View) -> None:
     """On request, translate a text of which the page shows only the beginning, sentence by sentence with progress."""
-    if one_line(view.source) == view.trace.source:
+    if view.translator.prepare(view.source) == view.trace.source:
         return
-    parts = tuple(one_line(part) for part in view.translator.parts(view.source))
+    parts = tuple(part.strip() for part in view.translator.parts(view.source))
     st.button(
         f"Translate all of it: {len(parts):,} sentences",
         icon=":material/translate:",

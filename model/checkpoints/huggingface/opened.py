@@ -123,6 +123,10 @@ class ForeignCheckpoint(Checkpoint):
         """As many as the tokenizer adds."""
         return max(self.tokenizer.added_tokens, 1)
 
+    def prepare(self, text: str) -> str:
+        """`text` as it was typed: what to make of it is up to the model's own tokenizer."""
+        return text
+
     def _ids(self, text: str, what: str) -> list[int]:
         super()._ids(text, what)  # raises what is wrong with the text
         if ids := self._read_all(text):
