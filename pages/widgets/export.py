@@ -194,7 +194,8 @@ def _csv(facts: dict[str, str], table: pd.DataFrame) -> bytes:
     whole = table.assign(**facts)
     texts = whole.select_dtypes(["object", "string", "category"]).columns
     whole[texts] = whole[texts].astype(object).map(_inert)
-    return whole.rename(columns=_inert).to_csv(index=False).encode("utf-8-sig")
+    # A carriage return is quoted only where it may end a line: else it would begin a row, and perhaps a formula.
+    return whole.rename(columns=_inert).to_csv(index=False, lineterminator="\r\n").encode("utf-8-sig")
 
 
 def _inert(value: Any) -> Any:
