@@ -24,7 +24,8 @@ MOVED = {"translate": "", "how_it_is_known": "verification"}
 """addresses that a reader may guess, or know from earlier versions -> today's, below the root"""
 # Inline styles, because Streamlit and Plotly write them; scripts from blobs, because that is how Streamlit loads those
 # of components. Eval, because Plotly may compile with it, and because the browser tests, which run under this policy,
-# wait by it: it opens no way to another host. The app may stand in a frame on any page (`?embed=true`), so nothing is said of its ancestors.
+# wait by it: it opens no way to another host. The app may stand in a frame on any page (`?embed=true`), so nothing is
+# said of its ancestors.
 POLICY = MappingProxyType(
     {
         "default-src": "'self'",
