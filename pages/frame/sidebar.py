@@ -245,7 +245,8 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
                 "source",
                 "Type what the user says" if message else "Type the beginning of a text",
                 "Send" if message else "Continue",
-                help=f"What the model reads and {'answers' if message else 'continues'}. Enter or the button sends it.",
+                help=f"What the model reads and {'answers' if message else 'continues'}. Enter or the button sends it; "
+                "Shift and Enter begins a new line.",
             )
             notes += filter(None, [example_menu(checkpoint)])
             # An answer is what a chat is about; elsewhere what is written is an end to the text.

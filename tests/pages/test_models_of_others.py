@@ -440,3 +440,14 @@ def test_a_text_of_a_single_token_without_a_start_token_is_shown(page, query, op
     assert not app.exception
     assert holds(app) == 3
     assert "nan" not in words(app)
+
+
+@pytest.mark.parametrize("text", ["def f(x):\n    return x", "Q: one\nA: two\n\nQ:", "  The cat sat "])
+def test_a_text_reaches_the_model_as_it_was_typed(text, models, open_model_page):
+    """The numbers on the page, and the Python under it, are those of the whole text, white space included."""
+    app = open_model_page("pages/tokens_and_embeddings.py", "GPT-2", source=text, new_tokens="0")
+    assert not app.exception
+    assert "as typed" not in words(app)
+    trace = load_checkpoint(models["GPT-2"], "cpu").trace(text)
+    assert trace.source == text
+    assert any(f"source = {text!r}" in code.value for code in app.code)
