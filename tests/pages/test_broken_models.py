@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from model.checkpoints.store import DEFAULT_CHECKPOINT, MODELS_VARIABLE, offer_models
-from pages import PAGES
+from pages import PAGES, page_of
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.model.checkpoints.huggingface.test_folders import save_other_head
 from tests.pages.test_pages import holds, said
@@ -100,15 +100,22 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {folder.name: str(folder) for folder in root.iterdir()}
 
 
-@pytest.mark.parametrize("name", ["BERT", "GPT-2", "BartForSequenceClassification", "LlamaForSequenceClassification"])
-@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.path)
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [
+        *((page.path, "BERT") for page in EVERY_PAGE),
+        *((f"pages/{page}.py", "GPT-2") for page in ("continue_text", "decoding", "what_if")),
+        *((f"pages/{page}.py", "BartForSequenceClassification") for page in ("translate", "decoding", "what_if")),
+        *((f"pages/{page}.py", "LlamaForSequenceClassification") for page in ("continue_text", "masks", "gradients")),
+    ],
+)
 def test_token_ids_are_read_on_every_page(page, name, odd, open_app, monkeypatch) -> None:
     from model.checkpoints.store import load_checkpoint
 
     monkeypatch.setenv(MODELS_VARIABLE, ",".join(odd.values()))
-    app = open_app(page.path, checkpoint=odd[name], source="5 17 42 9 30 11 8")
+    app = open_app(page, checkpoint=odd[name], source="5 17 42 9 30 11 8")
     assert not app.exception
-    missing = set(page.needs) - load_checkpoint(odd[name], "cpu").features
+    missing = set(page_of(page).needs) - load_checkpoint(odd[name], "cpu").features
     assert ("This page needs" in said(app)) == bool(missing)
     assert holds(app) == (0 if missing else 3)
 

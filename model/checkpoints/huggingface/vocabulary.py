@@ -30,7 +30,7 @@ class Vocabulary:
 
     def __init__(self, tokenizer: object | None, size: int, token_types: bool = False) -> None:
         self._tokenizer, self._size = tokenizer, size
-        self.special_ids = _special_ids(tokenizer) if tokenizer else frozenset()
+        self.special_ids = frozenset(i for i in _special_ids(tokenizer) if i < size) if tokenizer else frozenset()
         """tokens that no text consists of"""
         self._special = self.special_ids - {self.mask, self.unknown}
         """those that stand for no text: start, end, padding"""

@@ -19,7 +19,7 @@ from tests.model.checkpoints.huggingface.folders import save_family
 Damage = Callable[[Path], object]
 """changes a folder"""
 
-FAMILIES = {"GPT-2": {}, "BERT": {}, "T5": {}, "Llama, grouped": {"max_shard_size": "20KB"}}
+FAMILIES = {"GPT-2": {}, "BERT": {}, "T5": {}, "Llama, grouped": {"max_shard_size": "60KB"}}
 """with the options of `save_pretrained`: the last is written in shards"""
 JSON = (None, [], {}, 0, -1, 1.5, True, "word", "\ud83e", 10**9, 10**40, 1e308, [[1]], {"a": {"b": None}}, [None] * 3)
 """values of other types and sizes than a setting has"""

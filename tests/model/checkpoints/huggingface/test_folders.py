@@ -170,6 +170,9 @@ def test_a_token_that_was_added_to_the_tokenizer_alone_is_named(copy) -> None:
             opened.trace("The <new> cat sat.")
         assert opened.trace("The cat sat.").attentions
         assert opened.model.pad < 320
+        if name == "BERT":
+            assert opened.fill("The [MASK] sat.")
+            assert opened.trace("The [MASK] sat.").attentions
 
 
 def test_a_tokenizer_of_words_needs_no_decoder(tmp_path: Path) -> None:
