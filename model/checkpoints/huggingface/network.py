@@ -85,6 +85,9 @@ class Block:
 class HookedModel(Network):
     """Reads a transformers model through hook points at `decoder.layers.1.self_attn.pattern` and so on."""
 
+    unused: tuple[str, ...] = ()
+    """those of `notes` that are about what its folder holds besides"""
+
     def __init__(self, model: nn.Module) -> None:
         nn.Module.__init__(self)
         self.model = model.eval().requires_grad_(False)

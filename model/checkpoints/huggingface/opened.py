@@ -34,7 +34,8 @@ class ForeignCheckpoint(Checkpoint):
     @property
     def notes(self) -> tuple[str, ...]:
         """As of every checkpoint; what the folder holds and the model does not use comes first."""
-        return tuple(self.model.notes)
+        unused = self.model.unused
+        return *unused, *(note for note in self.model.notes if note not in unused)
 
     @property
     def features(self) -> frozenset[Need]:

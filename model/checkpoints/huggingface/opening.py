@@ -121,5 +121,6 @@ def open_folder(folder: Path, name: str, device: str) -> ForeignCheckpoint:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise CheckpointError(f"{name} cannot be opened: {type(error).__name__}, {quote(error)}.") from error
-    opened.model.notes[:0] = stored.notes
+    opened.model.unused = stored.notes
+    opened.model.notes += stored.notes
     return opened

@@ -131,7 +131,7 @@ def open_and_trace(folder: Path) -> str:
         return str(error)
     for text in ("A dog runs.", "5 6 7"):  # token ids, where no tokenizer is left
         with suppress(ValueError):
-            assert opened.trace(text, beam_size=1).attentions
+            assert opened.trace(text, text).attentions
             return ""
     raise AssertionError(f"{folder} opens, and no text can be read")
 
@@ -143,7 +143,7 @@ def test_a_damaged_folder_opens_or_is_refused_in_a_sentence(
     whole, numbers = folders[kind], Random(kind)
     assert open_and_trace(whole) == ""
     cases = list(damages(whole, numbers))
-    assert len(cases) >= 60
+    assert len(cases) >= 40
     for number, (what, damage) in enumerate(cases):
         folder = tmp_path / f"case{number}"
         shutil.copytree(whole, folder)
