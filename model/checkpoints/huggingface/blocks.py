@@ -57,7 +57,7 @@ def read_foreign_norm(call: ModuleCall | None) -> Norm | None:
     x, y = call.x.double().cpu().numpy(), call.y.double().cpu().numpy()
     width = x.shape[-1]
     gammas = [np.ones(width)] if weight is None else [weight.cpu().numpy(), 1 + weight.cpu().numpy()]
-    fitting = (width,), (x.shape[1], 1, width)
+    fitting = (width,), (x.shape[1], 1, width), x.shape[-2:]
     if any(gamma.shape not in fitting for gamma in gammas) or (bias is not None and bias.shape not in fitting):
         return None
     beta = None if bias is None else bias.cpu().numpy()
@@ -73,11 +73,12 @@ def read_foreign_norm(call: ModuleCall | None) -> Norm | None:
 def _learned(call: ModuleCall, name: str) -> Tensor | None:
     """The module's own parameter; of a module with a norm for each head, those of all heads, (heads, 1, width)."""
     own = getattr(call.module, name, None)
-    norms = [part for part in call.module.modules() if getattr(part, "weight", None) is not None]
+    own = own if isinstance(own, Tensor) else None
+    norms = [part for part in call.module.modules() if isinstance(getattr(part, "weight", None), Tensor)]
     if own is not None or call.x.dim() != 4 or len(norms) != call.x.shape[1]:
         return own
     parts = [getattr(part, name, None) for part in norms]
-    return None if None in parts else torch.stack(parts)[:, None]
+    return torch.stack(parts)[:, None] if all(isinstance(part, Tensor) for part in parts) else None
 
 
 def _epsilons(module: nn.Module) -> list[float]:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from model.checkpoints.huggingface.attention import PASS, Site, layer_of
 from model.checkpoints.huggingface.blocks import read_foreign_norm
+from model.checkpoints.huggingface.heads import LINEAR
 from model.checkpoints.huggingface.probe import ModuleCall, batched, close, plain_factor, same
 from model.hooks import HookPoint
 from model.trace import Array, Norm
@@ -134,7 +135,7 @@ def find_embedding(
     reading = [each for each in between if each.inputs and each.x.shape == lookup.y.shape and read_foreign_norm(each)]
     for factor in _factors(lookup.y, [each.x - rest for each in (*reading, first) if each.x.shape == rest.shape]):
         total = lookup.y * factor + rest
-        normed = next((each for each in reading if close(each.x, total)), None)
+        normed = next((each for each in reading if close(each.x, total) and _leads_to(each, first, between)), None)
         if normed or close(first.x, total):
             found.factor = factor
             break
@@ -149,6 +150,12 @@ def find_embedding(
         found.norm = read_foreign_norm(normed) if close(normed.y, first.x) else None
     _find_positions(found, added)
     return found
+
+
+def _leads_to(norm: ModuleCall, first: ModuleCall, calls: Sequence[ModuleCall]) -> bool:
+    """Whether the first layer reads what the norm gives, or one linear map of it (ALBERT)."""
+    maps = (each for each in calls if isinstance(each.module, LINEAR) and close(each.x, norm.y))
+    return close(norm.y, first.x) or any(close(each.y, first.x) for each in maps)
 
 
 def _factors(embedding: Tensor, sums: Sequence[Tensor]) -> Iterator[float]:

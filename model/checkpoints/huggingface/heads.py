@@ -12,8 +12,9 @@ from model.checkpoints.huggingface.probe import Event, ModuleCall, plain_factor,
 from model.trace import Array
 
 LINEAR = (nn.Linear, Conv1D)
-LAYOUTS = ("half", "half per pair", "interleaved", "interleaved halves", "interleaved per pair")
-"""which dimensions RoPE rotates as a pair, and how a model lists the angles: twice each, or once a pair"""
+LAYOUTS = ("half", "half per pair", "interleaved", "interleaved halves", "interleaved per pair", "half backwards")
+"""which dimensions RoPE rotates as a pair, and how a model lists the angles: twice each, or once a pair; backwards: by
+the negative angle, as nanochat does"""
 
 
 @dataclass(frozen=True)
@@ -252,6 +253,7 @@ def _layout(before: Tensor, after: Tensor, angles: tuple[Tensor, Tensor]) -> str
 def _turn(before: Tensor, angles: tuple[Tensor, Tensor], layout: str) -> Tensor | None:
     """(heads, position, width), rotated by a layout; None: the angles do not fit."""
     cos, sin = (torch.from_numpy(pair_angles(angle.cpu().numpy(), layout)).to(before) for angle in angles)
+    sin = -sin if layout.endswith("backwards") else sin
     if len(cos) != before.shape[1] or 2 * cos.shape[-1] > before.shape[-1]:
         return None
     return rotate(before, cos, sin, layout.startswith("interleaved"))

@@ -8,6 +8,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -29,7 +30,7 @@ from model.checkpoints.huggingface.attention import (
 from model.checkpoints.huggingface.blocks import Arrangement, block_of, find_arrangement, read_foreign_norm
 from model.checkpoints.huggingface.ends import FoundEmbedding, Head, find_embedding, find_head, find_norm_after
 from model.checkpoints.huggingface.heads import Found, find_parts, head_matrices, matrix
-from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall, batched, call_model, probe
+from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall, batched, call_model, close, probe
 from model.checkpoints.huggingface.steps import ForeignSteps
 from model.checkpoints.huggingface.vocabulary import number_segments
 from model.hooks import Call, HookPoint, let_calls_be_kept
@@ -360,7 +361,15 @@ class HookedModel(Network):
         """The norms of its queries and keys."""
         norms = self.parts_of(points).norms
         read = [read_foreign_norm(norms[name][1]) for name in "qk" if name in norms]
-        return tuple(read) if len(read) == 2 and all(read) else None
+        if len(read) < 2 or None in read:
+            return None
+        # Command R+ keeps its heads' factors as (heads, d_k).
+        return tuple(
+            replace(norm, gamma=norm.gamma[:, None], beta=None if norm.beta is None else norm.beta[:, None])
+            if norm.gamma.ndim == 2
+            else norm
+            for norm in read
+        )
 
     def leave_out(self, points: AttentionPoints, names: Iterable[str]) -> None:
         """Forget the matrices of these steps, q, k, v or out: the model does more there than was found."""
@@ -437,6 +446,15 @@ class HookedModel(Network):
             if block.module not in done:
                 done.add(block.module)
                 self._find_block(block, event, inner)
+        for name in self.stacks:
+            calls = [each for each in seen if isinstance(each, ModuleCall)]
+            own = [each for each in calls if (block := blocks.get(each.module)) and block.stack == name]
+            if not all(close(before.y, after.x) for before, after in pairwise(own)):
+                for block in blocks.values():
+                    block.arrangement = None if block.stack == name else block.arrangement
+                self.notes.append(
+                    f"{name}: other layers stand between those with attention; its residual stream is not shown."
+                )
         return list(blocks.values())
 
     def _find_block(self, block: Block, event: ModuleCall, inner: Sequence[Event]) -> None:

@@ -181,6 +181,7 @@ class _Reader:
             return None
         before = self._before(path, "normed" if found.norms and not found.norm_last else "pre", group)
         cos, sin = (pair_angles(self.activations[f"{path}.{name}"], found.layout) for name in ("cos", "sin"))
+        sin = -sin if found.layout.endswith("backwards") else sin
         return Rotary(*before, cos, sin, found.layout.startswith("interleaved")) if before else None
 
     def stream(self, name: StackName, label: str) -> Stream:

@@ -60,7 +60,7 @@ PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
     "Vicuna 7B 16k": ("llama", _SINGLE | {"rope_scaling": {"type": "linear", "factor": 4.0}}),
     "LongAlpaca, dynamic": (
         "llama",
-        _SINGLE | {"max_position_embeddings": 8, "rope_scaling": {"type": "dynamic", "factor": 2.0}},
+        _SINGLE | {"max_position_embeddings": 16, "rope_scaling": {"type": "dynamic", "factor": 2.0}},
     ),
     "Yarn Llama 2 7B 64k": ("llama", _SINGLE | {"rope_scaling": _YARN | {"factor": 16.0}}),
     "InternLM, biases": ("llama", _SINGLE | {"attention_bias": True, "mlp_bias": True}),
@@ -183,7 +183,10 @@ PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
         "exaone4",
         _WIDE | {"num_hidden_layers": 4, "sliding_window": 4, "sliding_window_pattern": 4, "rope_theta": 1e6},
     ),
-    "EXAONE 4.0 1.2B": ("exaone4", _GROUPED | {"sliding_window": None, "tie_word_embeddings": True}),
+    "EXAONE 4.0 1.2B": (
+        "exaone4",
+        _GROUPED | {"sliding_window": None, "layer_types": ["full_attention"] * 2, "tie_word_embeddings": True},
+    ),
     "Minitron 4B": ("nemotron", _WIDE | {"partial_rotary_factor": 0.5, "hidden_act": "relu2"}),
     "Persimmon 8B": ("persimmon", _SIZES | {"partial_rotary_factor": 0.5, "qk_layernorm": True, "hidden_act": "relu2"}),
     "GLM 4 9B": ("glm", _WIDE | {"partial_rotary_factor": 0.5, "attention_bias": True}),
@@ -200,7 +203,7 @@ PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
         | {"q_lora_rank": None, "kv_lora_rank": 8, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 8}
         | {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "first_k_dense_replace": 1},
     ),
-    "Helium 1 2B": ("helium", _WIDE | {"rms_norm_eps": 1e-8}),
+    "Helium 1 2B": ("helium", _GROUPED | {"head_dim": 8} | {"rms_norm_eps": 1e-8}),
     "AFM 4.5B": ("arcee", _WIDE | {"hidden_act": "relu2", "rope_scaling": _YARN | {"factor": 20.0}}),
     "Seed OSS 36B": ("seed_oss", _WIDE | {"attention_bias": True, "attention_out_bias": False}),
     "ERNIE 4.5 0.3B": ("ernie4_5", _WIDE | {"tie_word_embeddings": True, "rope_theta": 5e5, "use_bias": False}),
@@ -209,6 +212,10 @@ PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
     "LFM2 1.2B": (
         "lfm2",
         _GROUPED | {"num_hidden_layers": 3, "layer_types": ["conv", "full_attention", "conv"], "conv_L_cache": 3},
+    ),
+    "LFM2 2.6B": (
+        "lfm2",
+        _GROUPED | {"num_hidden_layers": 3, "layer_types": ["full_attention", "conv", "full_attention"]},
     ),
     "BERT base": ("bert", _SIZES | {"type_vocab_size": 2, "layer_norm_eps": 1e-12}),
     "RoBERTa base": ("roberta", _SIZES | {"type_vocab_size": 1, "pad_token_id": 1, "bos_token_id": 0}),
@@ -256,7 +263,8 @@ HARDEST = (
     "Hunyuan 0.5B",
     "Phi 3 mini 128k",
     "SmolLM3 3B",
-    "OPT 350M",
+    "Command R+",
+    "nanochat d20",
     "CTRL",
     "RoBERTa base",
     "NLLB 200 600M",
