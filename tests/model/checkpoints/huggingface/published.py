@@ -272,8 +272,8 @@ HARDEST = (
 """those whose every step is read, and which do most beside the plain equations"""
 
 
-def published_model(name: str) -> nn.Module:
-    """A published configuration, reduced, with random weights, the same each time."""
+def published_model(name: str, **changed: Any) -> nn.Module:
+    """A published configuration, reduced, with random weights, the same each time, and `changed` values."""
     family, values = PUBLISHED[name]
     tables = (
         modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
@@ -281,4 +281,4 @@ def published_model(name: str) -> nn.Module:
         modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     )
     found = next(table[family] for table in tables if family in table)
-    return randomised(lambda: getattr(hf, found)(CONFIG_MAPPING[family](**values)))
+    return randomised(lambda: getattr(hf, found)(CONFIG_MAPPING[family](**values | changed)))
