@@ -21,7 +21,7 @@ def test_a_causal_mask_hides_all_later_keys_and_nothing_else() -> None:
 @pytest.mark.parametrize("reach", [0, 1, 3, 5])
 def test_a_window_is_read_from_the_mask_on_both_sides_and_below_a_causal_mask(reach: int) -> None:
     both = mask_shape(np.abs(DISTANCE) <= reach)
-    below = mask_shape((DISTANCE >= 0) & (DISTANCE <= reach), causal=True)
+    below = mask_shape((DISTANCE >= 0) & (reach >= DISTANCE), causal=True)
     assert (both.reach, below.reach) == (reach, reach)
     assert (both.all_later, below.all_later) == (False, True)
     assert both.others == 2 * below.others == (np.abs(DISTANCE) > reach).sum()
