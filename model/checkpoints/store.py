@@ -82,6 +82,14 @@ def shown_name(name: str) -> str:
     return _shown_names().get(name, name)
 
 
+def shown_message(error: Exception | str) -> str:
+    """A sentence for visitors: a folder of this machine goes by its last part, as the models do in the menu."""
+    message = str(error)
+    for folder, shown in {**_shown_names(), str(checkpoint_folder()): "checkpoints"}.items():
+        message = message.replace(folder, shown)
+    return message
+
+
 def _shown_names() -> dict[str, str]:
     """By the names of `offered_models()` that are folders."""
     if not (offered := offered_models()):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path
+from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path, shown_message
 from model.trace import Trace
 from viz.tokens import word
 
@@ -144,7 +144,7 @@ def read_examples(folder: Path) -> Examples:
         problem = f"{error} is missing."
     except (OSError, ValueError, TypeError, RecursionError) as error:
         problem = str(error)
-    return Examples(problem=f"There are no example sentences: {path} cannot be read. {problem}")
+    return Examples(problem=shown_message(f"There are no example sentences: {path} cannot be read. {problem}"))
 
 
 def _example(entry: dict[str, Any]) -> Example:

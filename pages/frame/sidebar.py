@@ -21,6 +21,7 @@ from model.checkpoints.store import (
     CheckpointError,
     available_checkpoints,
     offered_models,
+    shown_message,
     shown_name,
     study_checkpoints,
 )
@@ -344,7 +345,7 @@ def _open(checkpoint: str, device: str) -> tuple[Translator | None, str]:
     try:
         return open_translator(checkpoint, device), ""
     except CheckpointError as error:
-        return None, str(error)
+        return None, shown_message(error)
 
 
 def _show_notes(translator: Translator | None) -> None:

@@ -10,7 +10,7 @@ from model.analysis.sayings import mean_evenness
 from model.background.studies import WARMUP, read_study
 from model.checkpoints.card import read_card
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
-from model.checkpoints.store import CheckpointError, checkpoint_path, shown_name
+from model.checkpoints.store import CheckpointError, checkpoint_path, shown_message, shown_name
 from model.training.loss import smoothed_shares, target_entropy
 from model.training.schedule import fit_schedule
 from pages.compute.view import View
@@ -107,7 +107,7 @@ def explain_beginning(view: View) -> Answer:
     try:
         first = open_snapshot(view.translator, steps[0]).rerun(view.trace, view.trace.interventions)
     except CheckpointError as error:
-        return Answer(str(error), False)
+        return Answer(as_markdown(shown_message(error)), False)
     before, after = mean_evenness(first), mean_evenness(view.trace)
     return Answer(
         f"After {steps[0]:,} steps a row has **{before:.0%}** of the entropy of equal weights, averaged over all "

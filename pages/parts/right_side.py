@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from model.checkpoints.store import CheckpointError
+from model.checkpoints.store import CheckpointError, shown_message
 from model.checkpoints.translator import Translator
 from pages.compute.runs import open_translator, run
 from pages.compute.view import Place, View
@@ -39,7 +39,7 @@ def choose_right(view: View, mode: str) -> View:
     try:
         return {"heads": _head, "sentences": _sentence, "checkpoints": _checkpoint}[mode](view)
     except (CheckpointError, ValueError) as error:
-        st.text(f"{error} For now both sides show the sidebar's selection.")
+        st.text(f"{shown_message(error)} For now both sides show the sidebar's selection.")
         return view
 
 
