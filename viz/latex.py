@@ -131,7 +131,7 @@ def attention_formula(step: int, head: Any) -> tuple[str, str]:
 
 def multiplied(formula: str, multiplier: float) -> str:
     """LaTeX of a sum x + Sublayer(x), whose further terms a model multiplies before it adds them."""
-    return formula if multiplier == 1 else formula.replace("+ ", f"+ {latex_number(multiplier, 4)}\\,")
+    return formula if multiplier == 1 else formula.replace("+ ", rf"+ {multiplier:.4g}\,")
 
 
 def block_equation(numbers: Mapping[str, float], dimension: int, pre: bool, norm: str) -> str:
