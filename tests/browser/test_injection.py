@@ -35,9 +35,9 @@ ACTING = """host => {
   const texts = (what, sought) => all(what).filter((node) => sought.test(node.textContent.trim()));
   return [
     ...all(`img[src*="${host}"], [style*="${host}"], link[href*="${host}"], iframe`),
-    ...texts('b, strong, em, del, code, .stMarkdownColoredText', /^[zbsx]\\d*$|^3$/),
-    ...texts('.katex annotation', /^[zx]/),
-    ...texts('.js-plotly-plot tspan[style*="bold"]', /^[zb]\\d*$/),
+    ...texts('b, strong, em, del, code, .stMarkdownColoredText', /^z\\d+$/),
+    ...texts('.katex annotation', /^z\\d|^x\\^2$/),
+    ...texts('.js-plotly-plot tspan[style*="bold"]', /^z\\d+$/),
     ...texts('[role=img][aria-label="home icon"]', /./),
   ].map((node) => node.outerHTML.slice(0, 200));
 }"""
