@@ -179,7 +179,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 summary="What a token may not attend to, why masking comes before the softmax, and what leaks "
                 "without it.",
                 look_for="In decoder self-attention the upper half of the matrix is masked, and each row's weights sum "
-                "to 1 over the remaining cells. An encoder hides nothing but padding.",
+                "to 1 over the remaining cells. The paper's encoder hides nothing but padding.",
                 needs=(
                     Need.FULL_ROWS,
                     Need.LOGITS,

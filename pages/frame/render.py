@@ -34,6 +34,8 @@ from pages.widgets.page_links import links
 from pages.widgets.proof_strip import proof_strip
 from viz.forms import Canvas, Form, Maps, Texts
 
+MOST_ROWS = 20
+"""of a table that is drawn whole; a longer one scrolls"""
 Older = Mapping[str, Callable[[Run], Any]]
 """title -> what draws a tab that is no view yet"""
 
@@ -202,7 +204,7 @@ class _Drawn:
                         st.caption(title)
                         st.text(text or "(an empty text)")
             case pd.DataFrame():
-                controls.table(picture, floats=picture.attrs.get("floats", "%.5g"))
+                controls.table(picture, floats="%.5g", height="content" if len(picture) <= MOST_ROWS else "auto")
             case _:
                 several = isinstance(picture, Maps) and len(picture.maps) > 1
                 clicks = isinstance(picture, Form) and bool(picture.sets)

@@ -136,7 +136,6 @@ def lift(run: Run, place: str | None = choice("Lift it in", _places, key="lift")
             "weight on later positions": mass.mean(axis=0),
         }
     )
-    table.attrs["floats"] = "%.4f"
     lifted = probabilities(before, *right, ("causal mask on", "causal mask lifted"))
     return Result(
         {"lift": lifted, "leak": leak, "each": table},
