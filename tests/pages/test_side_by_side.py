@@ -136,8 +136,9 @@ def test_two_checkpoints_are_compared_by_words(open_app: Callable, translator: "
     ],
     ids=["a head", "a sentence", "a checkpoint"],
 )
+@pytest.mark.usefixtures("another")
 def test_files_name_both_runs_and_the_python_makes_both_again(
-    query: dict[str, str], right: tuple[str, str], open_app: Callable, another: str, monkeypatch: pytest.MonkeyPatch
+    query: dict[str, str], right: tuple[str, str], open_app: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files: dict[str, bytes] = {}
     monkeypatch.setattr(

@@ -112,7 +112,7 @@ class SideMaps(Form):
         colours = {"coloraxis": weight_axis("weight, left and right, 0 to 1", **bar_below(*place, label_room / plot))}
         if shared is not None:
             low, high = symmetric_range(np.nan_to_num(shared.difference))
-            title = f"right − left, {low:.2g} to {high:.2g}"
+            title = f"right − left, −{high:.2g} to {high:.2g}"
             colours["coloraxis2"] = colour_axis(SIGNED, low, high, title, **bar_below(0.86, 0.26, label_room / plot))
         same_rows = all(ticks == left.ticks for _, ticks, _ in names)
         layout = grid(
