@@ -16,14 +16,16 @@ import pandas as pd
 import torch
 
 from model import train
+from model.background.studies import WARMUP
 from model.checkpoints.files import atomic_write
 from model.checkpoints.store import load_checkpoint
+from model.command_line import run_command, whole_number
 
 STEPS = 1200
 BASE = (
     "--preset toy --vocab-size 2000 --d-model 64 --n-heads 4 --d-ff 128 --n-encoder-layers 2 --n-decoder-layers 2 "
-    f"--max-len 64 --dropout 0.1 --label-smoothing 0.1 --steps {STEPS} --max-tokens 2048 --warmup 250 --cooldown 500 "
-    "--evaluate-every 300 --average 1 --precision bfloat16"
+    f"--max-len 64 --dropout 0.1 --label-smoothing 0.1 --steps {STEPS} --max-tokens 2048 --warmup {WARMUP} --cooldown "
+    "500 --evaluate-every 300 --average 1 --precision bfloat16"
 )
 ROWS = {
     "base": "",
@@ -51,8 +53,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--train", required=True, metavar="FILE", help="lines of source<TAB>target")
     parser.add_argument("--dev", required=True, metavar="FILE", help="the same; what every run is scored on")
     parser.add_argument("--out", type=Path, required=True, help="folder of the runs")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of each row (default: 3)")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time, each in one thread (default: 1)")
+    parser.add_argument("--seeds", type=whole_number(1), default=3, help="runs of each row (default: 3)")
+    parser.add_argument(
+        "--jobs", type=whole_number(1), default=1, help="runs at the same time, each in one thread (default: 1)"
+    )
     parser.add_argument(
         "--gather", type=Path, required=True, metavar="FOLDER", help="ablations.csv and seed 0's weights go there"
     )
@@ -111,4 +115,4 @@ def _finished(run: Path) -> bool:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

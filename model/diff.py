@@ -4,28 +4,33 @@
 """
 
 import argparse
-import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
 
+from model.command_line import real_number, run_command
 from model.trace import Array, Trace
 
 TOLERANCE = 1e-5
 """float32 rounding on another processor stays below"""
+ONLY_BEFORE, ONLY_AFTER, OTHER_SHAPE = "only in the first run", "only in the second run", "other shape"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Two arrays of one name that are not equal."""
+    """What differs between the arrays of one name, or between the array and none."""
 
     name: str
     largest: float
-    """absolute difference; infinite where shapes differ, or a number stands beside none"""
+    """absolute difference; infinite where there is nothing to subtract, or a number stands beside none"""
     relative: float
     """`largest` over the largest finite number of the first array"""
     where: tuple[int, ...]
-    """index of the largest difference; () where shapes differ"""
+    """index of the largest difference; () where there is nothing to subtract"""
+    reason: str
+    """why there is nothing to subtract: ONLY_BEFORE, ONLY_AFTER or OTHER_SHAPE; empty if there is"""
 
 
 def compare(before: Trace, after: Trace) -> list[Difference]:
@@ -37,7 +42,7 @@ def compare(before: Trace, after: Trace) -> list[Difference]:
 
 def _difference(name: str, before: Array | None, after: Array | None) -> Difference | None:
     if before is None or after is None or before.shape != after.shape:
-        return Difference(name, np.inf, np.inf, ())
+        return Difference(name, np.inf, np.inf, (), _why_incomparable(before, after))
     one, other = before.astype(np.float64), after.astype(np.float64)
     with np.errstate(invalid="ignore"):  # infinity minus infinity: equal, by the first condition
         apart = np.where((one == other) | (np.isnan(one) & np.isnan(other)), 0.0, np.abs(one - other))
@@ -46,7 +51,13 @@ def _difference(name: str, before: Array | None, after: Array | None) -> Differe
         return None
     largest = float(apart.max())
     scale = float(np.abs(one[np.isfinite(one)]).max(initial=0.0)) or 1.0
-    return Difference(name, largest, largest / scale, tuple(map(int, np.unravel_index(apart.argmax(), apart.shape))))
+    return Difference(
+        name, largest, largest / scale, tuple(map(int, np.unravel_index(apart.argmax(), apart.shape))), ""
+    )
+
+
+def _why_incomparable(before: Array | None, after: Array | None) -> str:
+    return ONLY_BEFORE if after is None else ONLY_AFTER if before is None else OTHER_SHAPE
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -55,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("before", help="file that trace.save() wrote")
     parser.add_argument("after")
     about = "share of the largest number of each array by which it may differ (default: %(default)g)"
-    parser.add_argument("--tolerance", type=float, default=TOLERANCE, help=about)
+    parser.add_argument("--tolerance", type=real_number(0, finite=False), default=TOLERANCE, help=about)
     parser.add_argument("--fail-on-diff", action="store_true", help="exit with 1 if anything differs by more")
     args = parser.parse_args(arguments)
     try:
@@ -68,11 +79,29 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{name}: {one!r} | {other!r}")
     found = [each for each in compare(before, after) if each.relative > args.tolerance]
     for each in found:
-        place = f"at {list(each.where)}" if each.where else "shapes differ"
-        print(f"{each.name}: {each.largest:.3g}, {each.relative:.3g} of its largest number, {place}")
-    print(f"{len(found)} of {len(before.named_arrays())} arrays differ by more than {args.tolerance:g}")
+        print(f"{each.name}: {_in_words(each, before.named_arrays(), after.named_arrays())}")
+    print(_summary(found, before.named_arrays().keys() & after.named_arrays().keys(), args.tolerance))
     return int(args.fail_on_diff and bool(found or texts))
 
 
+def _in_words(found: Difference, before: Mapping[str, Array], after: Mapping[str, Array]) -> str:
+    if found.reason == OTHER_SHAPE:
+        return f"shape {before[found.name].shape} | {after[found.name].shape}"
+    if found.reason:
+        return found.reason
+    return f"{found.largest:.3g}, {found.relative:.3g} of its largest number, at {list(found.where)}"
+
+
+def _summary(found: Sequence[Difference], shared: Set[str], tolerance: float) -> str:
+    """One sentence: how many arrays differ in what way, of those that can."""
+    counts = Counter(each.reason for each in found)
+    same_shape = len(shared) - counts[OTHER_SHAPE]
+    said = [f"{counts['']} of {same_shape} arrays of the same name and shape differ by more than {tolerance:g}"]
+    if counts[OTHER_SHAPE]:
+        said.append(f"{counts[OTHER_SHAPE]} have another shape")
+    said += [f"{counts[where]} are {where}" for where in (ONLY_BEFORE, ONLY_AFTER) if counts[where]]
+    return "; ".join(said)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run_command(main)

@@ -14,9 +14,10 @@ from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from model.checkpoints.files import atomic_write
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
-from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path, load_checkpoint
+from model.checkpoints.store import DEFAULT_CHECKPOINT, check_own, checkpoint_path, load_checkpoint
 from model.checkpoints.translator import Translator
-from model.training.data import read_lines, read_pairs
+from model.command_line import real_number, run_command, whole_number
+from model.training.data import read_lines, read_pairs, read_texts
 from model.training.tasks import predict_tokens
 from model.translate import join_lines
 
@@ -28,8 +29,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--data", type=Path, required=True, help="lines of source<TAB>target, else lines of text; plain, .gz or .xz"
     )
-    parser.add_argument("--beam-size", type=int, default=4, help="1 is greedy decoding (default: 4)")
-    parser.add_argument("--alpha", type=float, default=0.6, help="exponent of the length penalty (default: 0.6)")
+    parser.add_argument("--beam-size", type=whole_number(1), default=4, help="1 is greedy decoding (default: 4)")
+    parser.add_argument(
+        "--alpha", type=real_number(0), default=0.6, help="exponent of the length penalty (default: 0.6)"
+    )
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ... (default: auto)")
     parser.add_argument("--output", type=Path, help="also write the translations to this file")
     parser.add_argument(
@@ -42,6 +45,8 @@ def main(arguments: list[str] | None = None) -> None:
     )
     args = parser.parse_args(arguments)
     opened = load_checkpoint(args.checkpoint, args.device)
+    if not isinstance(opened, Translator):
+        check_own(opened, "The score of a text")
     scores = _translation_scores(opened, args) if isinstance(opened, Translator) else _text_scores(opened, args)
     if args.record:
         record_scores(checkpoint_path(args.checkpoint) / "metrics.json", args.record, args.beam_size, scores)
@@ -59,8 +64,10 @@ def _translation_scores(translator: Translator, args: argparse.Namespace) -> dic
 
 
 def _text_scores(opened: LanguageModel | MaskedModel, args: argparse.Namespace) -> dict[str, tuple[float, str]]:
-    lines = read_lines(args.data)
+    lines = [opened.prepare(line) for line in read_texts(args.data)]
     predictions = predict_tokens(opened.model, opened.tokenizer, lines, opened.device)
+    if not predictions.tokens:
+        raise ValueError(f"{args.data} has no line that the model can read")
     how = f"{len(lines):,} lines, {predictions.tokens:,} tokens predicted"
     if isinstance(opened, MaskedModel):
         return {"masked-token accuracy": (predictions.correct / predictions.tokens, how)}
@@ -72,7 +79,9 @@ def _bleu(translations: list[str], references: list[str], lowercased: Path | Non
     scores = {}
     if lowercased:
         metric = sacrebleu.BLEU(tokenize="none", force=True)
-        reference = lowercased.read_text(encoding="utf-8").splitlines()
+        reference = read_lines(lowercased)
+        if len(reference) != len(translations):
+            raise ValueError(f"{lowercased} has {len(reference):,} lines for {len(translations):,} pairs of --data")
         score = metric.corpus_score([like_multi30k(line) for line in translations], [reference]).score
         scores["lower-cased, normalised, tokenised BLEU"] = (score, str(metric.get_signature()))
     metric = sacrebleu.BLEU()
@@ -82,7 +91,7 @@ def _bleu(translations: list[str], references: list[str], lowercased: Path | Non
 
 def record_scores(path: Path, name: str, beam_size: int, scores: dict[str, tuple[float, str]]) -> None:
     """Add the scores of data set `name`, with beam size and signatures, to a metrics.json."""
-    metrics = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    metrics = json.loads(path.read_text(encoding="utf-8-sig")) if path.exists() else {}
     metrics[name] = {
         "beam_size": beam_size,
         "scores": {
@@ -101,4 +110,4 @@ def like_multi30k(text: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

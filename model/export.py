@@ -17,9 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
+from model.checkpoints.store import DEFAULT_CHECKPOINT, check_own, load_checkpoint
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
+from model.command_line import run_command
 from model.network.attention import MultiHeadAttention
 from model.network.config import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, TransformerConfig
 from model.network.encoder_decoder import Transformer
@@ -233,6 +234,7 @@ def main(arguments: list[str] | None = None) -> None:
         opened = load_checkpoint(args.checkpoint, "cpu")
         if not isinstance(opened, Translator):
             parser.error(f"{args.checkpoint} is no translator: both formats are for encoder-decoder models")
+        check_own(opened, "The export")
         check_exportable(opened.model.config)
         args.out.mkdir(parents=True, exist_ok=True)
         FORMATS[args.format](opened.model, opened.tokenizer, args.out)
@@ -241,4 +243,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from model.analysis.many_sentences import ManySentences, measure_heads, write_heads
 from model.analysis.silver_alignments import METHOD, silver_alignments
-from model.checkpoints.store import checkpoint_path, load_checkpoint
+from model.checkpoints.store import check_own, checkpoint_path, load_checkpoint
+from model.command_line import run_command, whole_number
 from model.needs import Need
-from model.training.data import read_lines, read_pairs
+from model.training.data import read_pairs, read_texts
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -25,13 +26,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--checkpoint", required=True, help="its name")
     parser.add_argument("--data", required=True, help="lines of source<TAB>target, for a language model plain lines")
     parser.add_argument("--of", required=True, help="what the sentences are, for the screen")
-    parser.add_argument("--sentences", type=int, default=1000, help="the first so many (default: 1000)")
+    parser.add_argument("--sentences", type=whole_number(1), default=1000, help="the first so many (default: 1000)")
     parser.add_argument("--align-with", nargs="*", default=[], help="sentence pairs from which alignments are learned")
     args = parser.parse_args(words)
     opened = load_checkpoint(args.checkpoint, "cpu")
+    check_own(opened, "The measurement of heads")
     pairs = Need.CROSS_ATTENTION in opened.features
-    texts = read_pairs([args.data]) if pairs else [(line,) for line in read_lines(args.data)]
-    texts = texts[: args.sentences]
+    texts = read_pairs([args.data]) if pairs else [(line,) for line in read_texts(args.data)]
+    texts = [tuple(map(opened.prepare, text)) for text in texts[: args.sentences]]
     links, aligned = [], ""
     if args.align_with:
         others = read_pairs(args.align_with)
@@ -45,4 +47,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -13,6 +13,7 @@ from statistics import mean
 from model.background.sizes import count_parameters
 from model.checkpoints.card import read_card
 from model.checkpoints.store import checkpoint_folder, stored_config
+from model.command_line import run_command
 
 PAGE = Path(__file__).parents[1] / "docs" / "results.md"
 FAMILIES = {"encoder_decoder": "encoder-decoder", "decoder": "decoder-only", "encoder": "encoder-only"}
@@ -143,7 +144,7 @@ def _percent(share: float) -> str:
 
 
 def _read(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -154,4 +155,4 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -193,6 +193,13 @@ class Run:
         return self.place.head
 
     @property
+    def model_in_words(self) -> str:
+        """The model that `trace` is a run of: "as trained", or with what acts in it."""
+        changed = len(self.trace.interventions) > (self.tau != 1)
+        acting = ["the sidebar's temperature"] * (self.tau != 1) + ["the changes of “What if”"] * changed
+        return f"with {' and '.join(acting)}" if acting else "as trained"
+
+    @property
     def beam_size(self) -> int:
         """Of this run's searches; 1 is greedy."""
         return self.request.beam_size

@@ -5,7 +5,7 @@ start of a piece marks the start of a word.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -22,6 +22,8 @@ from model.on_demand import MappingOnDemand, SequenceOnDemand, joined
 Array = np.ndarray
 MOST_BYTES = 8 * 2**30
 """of all arrays in a file that is loaded: a forged one can be a thousand times larger than it looks"""
+CHAIN_TOLERANCE = 5e-5
+"""largest relative error of a step in single precision"""
 _DAMAGE = (
     BadZipFile,
     ZlibError,
@@ -180,7 +182,11 @@ class Rotary:
 
 @dataclass(frozen=True)
 class QKNorm:
-    """What a norm of each query and key did to them, before any rotation."""
+    """What a norm of queries and keys did to them.
+
+    gamma is (d_k,) where all heads share it, (heads, 1, d_k) where each has its own (StableLM 2), and
+    (distinct heads * d_k,) where one norm spans the vectors of all heads (OLMo 2).
+    """
 
     q: Array
     """(heads, query, d_k): before the norm"""
@@ -188,6 +194,19 @@ class QKNorm:
     """(heads, key, d_k): before the norm"""
     q_norm: "Norm"
     k_norm: "Norm"
+    after_rotation: bool = False
+    """whether the norm follows the rotation, as in Hunyuan; else it precedes it"""
+
+    def apply(self, name: str) -> Array:
+        """The norm of `q` or `k`, (heads, position, d_k), in double precision."""
+        x, norm = getattr(self, name), getattr(self, f"{name}_norm")
+        heads, n, width = x.shape
+        if norm.gamma.ndim > 1 or norm.gamma.size == width:
+            return norm(x)
+        # Query heads share keys: each distinct one counts once in a norm that spans them all.
+        sharing = heads * width // norm.gamma.size
+        together = norm(x[::sharing].transpose(1, 0, 2).reshape(n, -1))
+        return together.reshape(n, -1, width).transpose(1, 0, 2).repeat(sharing, axis=0)
 
 
 @dataclass(frozen=True)
@@ -212,7 +231,7 @@ class Attention:
     projections: Projections | None
     """None where no single matrix makes the queries, keys or values, or reads the heads' results"""
     q: Array
-    """(heads, query, d_k): query_input W_Q + b_Q, then what `qk_norm` and `rotary` say"""
+    """(heads, query, d_k): query_input W_Q + b_Q, then what `qk_norm`, `rotary` and `query_scale` say"""
     k: Array
     """(heads, key, d_k): key_input W_K + b_K, then what `qk_norm` and `rotary` say"""
     v: Array
@@ -249,13 +268,17 @@ class Attention:
     sink: Array | None = None
     """(heads,): a logit that takes a share of each row without being a key; None: rows sum to 1"""
     window: int | None = None
-    """sliding window: the most positions that a query sees, its own included; `mask` contains it already"""
+    """sliding window, as `mask` has it: a query sees keys less than so many positions away; None: it sees all keys, or
+    those before it"""
     kv_head: tuple[int, ...] | None = None
     """(heads,): the key/value head that each query head reads; k, v, W_K and W_V are repeated accordingly"""
     rotary: Rotary | None = None
     """None: queries and keys were not rotated"""
     qk_norm: QKNorm | None = None
     """None: queries and keys were not normalised"""
+    query_scale: Array | None = None
+    """(query,): by which the model multiplied the query of each position, after rotation and norm, such as the growth
+    with the position in Ministral 3; None: by nothing"""
 
     def __post_init__(self) -> None:
         heads, (queries, keys) = len(self.q), (len(self.query_tokens), len(self.key_tokens))
@@ -267,9 +290,41 @@ class Attention:
         shapes |= {"query_input": (queries, d_model), "key_input": (keys, d_model), "out": (queries, d_model)}
         shapes |= {"bias": square} if self.bias is not None else {}
         shapes |= {"sink": (heads,)} if self.sink is not None else {}
+        shapes |= {"query_scale": (queries,)} if self.query_scale is not None else {}
         _check_shapes(
             self, shapes, f"{queries} query tokens {self.query_tokens} and {keys} key tokens {self.key_tokens}"
         )
+
+    def recompute(self, name: str, multiply: Callable[[Array, Array], Array] = np.matmul) -> list[tuple[Array, Array]]:
+        """(computed from the step before it, shown) of each step from the input to `q`, `k` or `v`, or from `z` to
+        `out`; in double precision, without what interventions change.
+
+        Args:
+            name: q, k, v or out.
+            multiply: the product of two matrices in double precision.
+
+        Raises:
+            ValueError: the matrices could not be read.
+        """
+        learned = self.projections
+        if learned is None:
+            raise ValueError(f"The matrices of {self.kind} {self.layer} could not be read.")
+        if name == "out":
+            z, w_o = (x.astype(np.float64) for x in (self.z, learned.w_o))
+            return [(multiply(z, w_o).sum(axis=0) + learned.b_o, self.out)]
+        x = self.query_input if name == "q" else self.key_input
+        w, b = getattr(learned, f"w_{name}"), getattr(learned, f"b_{name}")
+        computed, steps = multiply(x.astype(np.float64), w.astype(np.float64)) + b[:, None], []
+        parts = [] if name == "v" else [part for part in (self.qk_norm, self.rotary) if part is not None]
+        if self.qk_norm is not None and self.qk_norm.after_rotation:
+            parts.reverse()
+        for part in parts:
+            before = getattr(part, name)
+            steps.append((computed, before))
+            computed = part.apply(name) if isinstance(part, QKNorm) else part.turn(before.astype(np.float64))
+        if name == "q" and self.query_scale is not None:
+            computed = computed * self.query_scale[:, None]
+        return [*steps, (computed, getattr(self, name))]
 
     @property
     def n_heads(self) -> int:
@@ -315,6 +370,9 @@ class Embedded:
     """(position, d_model): what the first layer reads where that is not the sum, but a norm or a projection of it"""
     norm: "Norm | None" = None
     """the norm that made `normed`"""
+    rows: tuple[int, ...] | None = None
+    """(position,): which row of its table the model added at each position; negative: a row before that of position 0,
+    such as RoBERTa's of padding; None: it adds no table, or the rows could not be read"""
 
     @property
     def terms(self) -> dict[str, Array]:
@@ -333,9 +391,9 @@ class Norm:
 
     kind: Literal["LayerNorm", "RMSNorm"]
     gamma: Array
-    """(width,): learned factor of each dimension"""
+    """(width,): learned factor of each dimension; of each head's own norm (heads, 1, width)"""
     beta: Array | None
-    """(width,): learned offset; None: there is none"""
+    """the same shape: learned offset; None: there is none"""
     eps: float
 
     def __call__(self, x: Array) -> Array:
@@ -361,14 +419,16 @@ class SubLayer:
     added: Array
     """(position, d_model): x + out"""
     normed: Array
-    """(position, d_model): norm of `added` (post-norm) or of `before` (else); where there is none, `before` itself"""
+    """(position, d_model): norm of `added` (post-norm) or of `before` (else); where there is none, `before` itself,
+    which is then what the sub-layer reads"""
     after: Array
     """(position, d_model): the residual stream that goes on"""
     hidden: Array | None
     """(position, d_ff): what W_2 is applied to in a feed-forward; None elsewhere"""
-    placement: Literal["post", "pre", "sandwich", "parallel"]
+    placement: Literal["post", "pre", "sandwich", "res-post", "parallel"]
     """whether the norm follows the sum, as in the paper, or precedes the sub-layer; sandwich: another one follows the
-    sub-layer; parallel: all sub-layers of the layer read its input"""
+    sub-layer; res-post: only that one, inside the residual connection (Liu et al. 2022, Swin Transformer V2; the
+    "reordered norm" of OLMo 2); parallel: all sub-layers of the layer read its input"""
     norm: Norm | None
     """the norm that made `normed`; None: there is none"""
     z: Array | None = None
@@ -378,9 +438,12 @@ class SubLayer:
     up: Array | None = None
     """(position, d_ff): what the gate is multiplied with, x W_1"""
     result: Array | None = None
-    """(position, d_model): what the sub-layer computed, where `out` is a norm of it (sandwich)"""
+    """(position, d_model): what the sub-layer computed, where `out` is a norm of it (sandwich, res-post), or a multiple
+    """
     result_norm: Norm | None = None
     """the norm that made `out` of it"""
+    multiplier: float = 1.0
+    """by which the sub-layer's result, or its norm, is multiplied before the sum; Granite's residual multiplier"""
     layer_input: Array | None = None
     """(position, d_model): what the norm of a parallel sub-layer reads; None: `before`"""
 
@@ -638,6 +701,14 @@ class Trace:
     def _predicting(self) -> Stream:
         """The stream whose rows predict tokens: the last one."""
         return list(self.streams.values())[-1]
+
+
+def relative_error(computed: Array, shown: Array) -> float:
+    """Largest absolute difference, divided by the largest number shown where that is above 1.
+
+    Single precision keeps seven digits, so rounding grows with the numbers.
+    """
+    return float(np.abs(computed - shown).max() / max(1.0, np.abs(shown).max()))
 
 
 def probabilities(logits: Array) -> Array:

@@ -5,6 +5,7 @@ In several processes: torchrun --nproc-per-node 2 -m model.train ...
 
 import argparse
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -15,9 +16,10 @@ import torch.distributed as dist
 from tqdm import tqdm
 
 from model.checkpoints.files import atomic_write
-from model.checkpoints.store import load_checkpoint, pick_device
+from model.checkpoints.store import check_own, load_checkpoint, pick_device
 from model.checkpoints.tokenizer import Tokenizer, train_tokenizer
 from model.checkpoints.translator import Translator
+from model.command_line import real_number, run_command
 from model.network.config import PRESETS, TransformerConfig
 from model.network.families import new_network
 from model.network.network import Network
@@ -27,7 +29,11 @@ from model.training.trainer import Trainer, TrainingOptions
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Parse the command line and train, behind a progress bar."""
+    """Parse the command line and train, behind a progress bar.
+
+    Raises:
+        ValueError: the data, the checkpoint to start from or --out is at fault, or the run diverges.
+    """
     args = _parse(arguments)
     device = pick_device(args.device)
     distributed = int(os.environ.get("WORLD_SIZE", 1)) > 1
@@ -96,7 +102,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--start-from", metavar="CHECKPOINT", help="continue from its weights, configuration and vocabulary"
     )
-    parser.add_argument("--minutes", type=float, help="stop after this time; continue later with --resume")
+    parser.add_argument("--minutes", type=real_number(0), help="stop after this time; continue later with --resume")
     parser.add_argument("--resume", action="store_true", help="continue from the state in --out, if there is one")
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ... (default: auto)")
     model = parser.add_argument_group("model", "Each option replaces one value of the preset.")
@@ -109,7 +115,26 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     args = parser.parse_args(arguments)
     if not args.resume and (args.out / "state.pt").exists():
         parser.error(f"{args.out} already contains a run: add --resume to continue it, or choose another --out")
+    args.start = load_checkpoint(args.start_from, device="cpu") if args.start_from else None
+    if args.start:
+        check_own(args.start, "--start-from")
+    try:
+        _options(args), _config(args)
+    except ValueError as error:
+        # The fields of a configuration are called as the options that set them.
+        names = rf"\b({'|'.join(HELP)})\b(?= |$)"
+        parser.error(re.sub(names, lambda field: f"--{field[1].replace('_', '-')}", str(error)))
     return args
+
+
+def _options(args: argparse.Namespace) -> TrainingOptions:
+    return TrainingOptions(**{name: getattr(args, name) for name in get_type_hints(TrainingOptions)})
+
+
+def _config(args: argparse.Namespace) -> TransformerConfig:
+    changes = {name: getattr(args, name) for name in get_type_hints(TransformerConfig)}
+    config = args.start.model.config if args.start else PRESETS[args.preset]
+    return replace(config, **{name: value for name, value in changes.items() if value is not None})
 
 
 def _add_option(group: argparse._ArgumentGroup, name: str, kind: Any, default: object, text: str) -> None:
@@ -123,13 +148,9 @@ def _add_option(group: argparse._ArgumentGroup, name: str, kind: Any, default: o
 
 
 def _trainer(args: argparse.Namespace, device: str) -> Trainer:
-    options = TrainingOptions(**{name: getattr(args, name) for name in get_type_hints(TrainingOptions)})
-    changes = {name: getattr(args, name) for name in get_type_hints(TransformerConfig)}
-    start = load_checkpoint(args.start_from, device="cpu") if args.start_from else None
-    config = start.model.config if start else PRESETS[args.preset]
-    config = replace(config, **{name: value for name, value in changes.items() if value is not None})
+    options, config, start = _options(args), _config(args), args.start
     task = TASKS[config.family]
-    texts = [Text.read(name, task.paired) for name in args.train]
+    texts = [Text.read(name, config.family) for name in args.train]
     tokenizer = start.tokenizer if start else _tokenizer(args.out, sample_epoch(texts, "vocabulary"), config)
     torch.manual_seed(options.seed)
     model = new_network(config).to(device)
@@ -138,7 +159,7 @@ def _trainer(args: argparse.Namespace, device: str) -> Trainer:
             model.load_state_dict(start.model.state_dict())
         except RuntimeError as error:
             raise ValueError(f"the weights of {args.start_from} do not fit this configuration: {error}") from error
-    examples = Text.read(str(args.dev), task.paired).examples
+    examples = Text.read(str(args.dev), config.family).examples
     dev = [example for example in examples if task.encode(tokenizer, [example], config.max_len)]
     if not dev:
         raise ValueError(f"{args.dev} has no example of at most max_len = {config.max_len} tokens")
@@ -156,7 +177,10 @@ def _tokenizer(folder: Path, examples: list[Example], config: TransformerConfig)
     if not path.exists() and int(os.environ.get("RANK", 0)) == 0:
         folder.mkdir(parents=True, exist_ok=True)
         texts = (text for example in examples for text in ([example] if isinstance(example, str) else example))
-        tokenizer = train_tokenizer(texts, config.vocab_size, masked=TASKS[config.family].masked)
+        try:
+            tokenizer = train_tokenizer(texts, config.vocab_size, masked=TASKS[config.family].masked)
+        except ValueError as error:
+            raise ValueError(f"{error} Choose another --vocab-size.") from error
         with atomic_write(path) as temporary:
             temporary.write_bytes(tokenizer.serialized)
     if dist.is_initialized():
@@ -181,21 +205,20 @@ def _evaluate(model: Network, tokenizer: Tokenizer, dev: list[Example], device: 
 
 def _run(trainer: Trainer, minutes: float | None) -> None:
     """Run the trainer behind a progress bar that shows tokens per second and the time left."""
-    bar = tqdm(
+    seen, since = trainer.progress.tokens, trainer.progress.seconds
+    with tqdm(
         total=trainer.options.steps,
         initial=trainer.progress.step,
         unit="step",
         disable=None if trainer.rank == 0 else True,
-    )
-    seen, since = trainer.progress.tokens, trainer.progress.seconds
-    for progress in trainer.run(minutes):
-        seconds = max(progress.seconds - since, 1e-9)
-        bar.set_postfix_str(
-            f"{(progress.tokens - seen) / seconds:,.0f} tokens/s, epoch {progress.epoch}", refresh=False
-        )
-        bar.update()
-    bar.close()
+    ) as bar:
+        for progress in trainer.run(minutes):
+            seconds = max(progress.seconds - since, 1e-9)
+            bar.set_postfix_str(
+                f"{(progress.tokens - seen) / seconds:,.0f} tokens/s, epoch {progress.epoch}", refresh=False
+            )
+            bar.update()
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -73,7 +73,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Type a sentence in the sidebar. A Transformer translates it: at the start a small one, the "
                 "model of “Attention Is All You Need”, from English to German. Every number below is read from that "
                 "run.",
-                needs=(Need.CROSS_ATTENTION,),
+                needs=(Need.CROSS_ATTENTION, Need.LOGITS),
                 ignores=("kind", "layer", "head"),
             ),
             Page(
@@ -179,7 +179,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 summary="What a token may not attend to, why masking comes before the softmax, and what leaks "
                 "without it.",
                 look_for="In decoder self-attention the upper half of the matrix is masked, and each row's weights sum "
-                "to 1 over the remaining cells. An encoder hides nothing but padding.",
+                "to 1 over the remaining cells. The paper's encoder hides nothing but padding.",
                 needs=(
                     Need.FULL_ROWS,
                     Need.LOGITS,

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from model.checkpoints.store import shown_name
 from model.network.attention import MultiHeadAttention
 from pages.frame.changes import switch_off_link
 from pages.frame.open_page import open_page
@@ -44,7 +45,7 @@ st.caption(shapes(head))
 st.header("The arithmetic of one cell", anchor=False, help="Choose the cell here, or click on a matrix.")
 choice = choose_cell(head, number)
 with stage:
-    run = f"{view.trace.checkpoint} {view.trace.checkpoint_hash[:8]}"
+    run = f"{shown_name(view.trace.checkpoint)} {view.trace.checkpoint_hash[:8]}"
     drawn = draw_matrices(picture(number, head, choice, f"{run}, {place}, step {number + 1}: {step.title}"))
 shown = explain_step(number, head, choice)
 st.latex(shown.latex)

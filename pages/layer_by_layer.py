@@ -17,6 +17,7 @@ from pages.widgets.export import Picture, export
 from pages.widgets.proof_strip import proof_strip
 from pages.widgets.snippet import Call
 from viz.charts.layer_by_layer import path_table
+from viz.latex import multiplied
 
 view = open_page(__file__)
 shown = parts.choose(view)
@@ -31,8 +32,8 @@ explain(
     "**x** is a token's vector between two sub-layers, its residual stream. Each sub-layer reads it and adds its "
     f"output to it{where} The **share** is how much of that sum is new: 0 means nothing, 0.5 that the output is as "
     "long as the stream itself. The **cosines** show how far the vector has turned: 1 means not at all, 0 that it is "
-    "orthogonal.",
-    formula.replace("Norm", norm),
+    "orthogonal." + parts.DROPOUT * (Need.OWN_LAYERS in view.translator.features),
+    multiplied(formula.replace("Norm", norm), view.trace.sublayers[-1].multiplier),
     "3.1",
 )
 views = {

@@ -20,15 +20,15 @@ from viz.charts.model_card import COLOURS, lengths_to_plot, work_chart
 
 def show_formula(config: TransformerConfig, works: dict[str, Work], even: float) -> None:
     own = sum(work.scores + work.weighted for work in works.values())
-    width = config.n_heads * config.d_k
     split = (
         "since the heads split d_model, h cancels out."
-        if width == config.d_model
-        else f"here they are together {width} wide, so that {width} takes the place of one d in each of these terms."
+        if config.kv_heads * config.d_k == config.kv_heads * config.d_v == config.d_model
+        else f"here d_k = {config.d_k} and d_v = {config.d_v}, and h_kv = {config.kv_heads} heads of keys and values: "
+        "the first two terms become n² h (d_k + d_v) and n d (h + h_kv) (d_k + d_v)."
     )
     explain(
-        f"An encoder layer of the paper over n tokens: d = d_model = {config.d_model} in h = {config.n_heads} heads of "
-        f"width {config.d_k}; {split} {_count_layers(config)} The n² term is Q Kᵀ"
+        f"An encoder layer of the paper over n tokens: d = d_model = {config.d_model} in h = {config.n_heads} heads; "
+        f"{split} {_count_layers(config)} The n² term is Q Kᵀ"
         " and the weighted sum: with all texts equally long it exceeds projections and feed-forward layers together "
         f"beyond n = {even:,.0f}; its share of your sentence's multiply-adds is "
         f"{100 * own / sum(work.total for work in works.values()):.1f} %.",

@@ -15,6 +15,7 @@ from pages.widgets.export import Picture, export
 from pages.widgets.proof_strip import proof_strip
 from viz.charts.verification import errors_chart
 
+STEPS = "Every step of this run"
 TABS = {"Measured on this run": parts.show_table, "All twenty in plain words": parts.show_words}
 
 view = open_page(__file__)
@@ -44,7 +45,7 @@ explain(
     r"\varepsilon_{\text{single}} = 2^{-23} \approx 1.2 \cdot 10^{-7}, \qquad "
     r"\varepsilon_{\text{double}} = 2^{-52} \approx 2.2 \cdot 10^{-16}",
 )
-tabs(TABS, "claims", found)
+tabs(TABS | {STEPS: lambda _: parts.show_steps(view)}, "claims", found)
 show_code(measure_claim, in_double_precision, chain_closes, rows_sum_to_one, causality)
 export(
     view,

@@ -45,7 +45,7 @@ left, right = st.columns(2)
 with left.container(border=True, height=400, key="what-if-builder"):
     build(view, list_version())
 with right.container(border=True, height=400, key="what-if-list"):
-    show_list(changes, view.trace.src_tokens)
+    show_list(view, changes)
 show_experiments(view)
 runs = parts.compare(view, changes)
 place = parts.show_same(runs)

@@ -6,11 +6,12 @@ import streamlit as st
 from model.background import scoring_functions, table_1
 from model.background.lstm import layer_contenders
 from model.background.rivals import AdditiveAttention, RecurrentTranslator, loss_gradient
+from model.background.sizes import self_attention_layer
 from model.background.stopwatch import measure
 from model.background.table_1 import layer_costs
 from pages.frame.open_page import open_page
 from pages.parts.rivals import show_comparison, show_rivals
-from pages.parts.why_attention import show_measured, show_paths, show_scoring, widths
+from pages.parts.why_attention import show_measured, show_paths, show_scoring
 from pages.widgets.chart import chart
 from pages.widgets.controls import slider, table, tabs
 from pages.widgets.explain import explain, show_code
@@ -32,7 +33,7 @@ lengths = lengths_to_plot(n, d)
 arrays = Call(table_1.operations_by_length, lengths.tolist(), d, k, r)
 curves = dict(zip(here, arrays.result["operations"], strict=True))
 attention, matrix = (here[name].operations for name in ("Self-attention", "Recurrent"))
-whole = table_1.attention_work(n, d, *widths(config))
+whole = self_attention_layer(config, n).total
 lstm = table_1.lstm_work(n, d)
 st.markdown(
     f"Your sentence has **n = {n}** tokens, this model's layers are **d = {d}** wide. By the terms of Table 1, n² d "

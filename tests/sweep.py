@@ -1,6 +1,7 @@
 """python -m tests.sweep: open every text family that transformers has, tiny and random, and write docs/families.md.
 
-A family is opened with a configuration of the usual names; one whose sizes have other names is counted as not tried.
+A family is opened twice over: with its default configuration, made small under the usual names (one whose sizes have
+other names is counted as not tried), and with those that published models set.
 """
 
 import argparse
@@ -9,7 +10,7 @@ import gc
 import logging
 import signal
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,14 +22,15 @@ from transformers import CONFIG_MAPPING
 from transformers.models.auto import modeling_auto
 
 from model.checkpoints.huggingface import open_model
-from model.proof.checks import prove
+from model.proof.steps import MATRICES, Step, verify_steps
+from model.trace import CHAIN_TOLERANCE
 from tests.model.checkpoints.huggingface.families import SOURCE, TARGET, randomised
+from tests.model.checkpoints.huggingface.published import PUBLISHED, published_model
 
 PAGE = Path(__file__).parents[1] / "docs" / "families.md"
 SECONDS = 30
 """for one family"""
 MOST_PARAMETERS = 3_000_000
-EXACT = 1e-6
 SIZES = {
     **dict.fromkeys(("vocab_size", "vocab_size_per_layer_input"), 120),
     **dict.fromkeys(("hidden_size", "d_model", "n_embd", "embedding_size", "dim", "word_embed_proj_dim"), 32),
@@ -74,7 +76,13 @@ class Result:
     logits: float = 0.0
     """largest difference from the model's own logits"""
     chain: float = 0.0
-    """largest relative error of a step"""
+    """largest relative error of a step that was read"""
+    read: int = 0
+    """how many steps of the run were read"""
+    differing: tuple[str, ...] = ()
+    """steps that differ, with the number"""
+    unread: tuple[str, ...] = ()
+    """steps that could not be read"""
 
 
 def families() -> Iterator[tuple[str, str]]:
@@ -127,13 +135,8 @@ def _small(factory: type, config: object) -> nn.Module:
     return factory(config)
 
 
-def try_family(family: str, name: str) -> Result:
-    """Open it and hold every number against the model's own.
-
-    Raises:
-        NotTried: it could not be built.
-    """
-    model = build(family, name)
+def try_model(name: str, model: nn.Module) -> Result:
+    """Open it and hold every number against the model's own."""
     own = copy.deepcopy(model)
     own.set_attn_implementation("eager")
     opened = open_model(model)
@@ -143,93 +146,144 @@ def try_family(family: str, name: str) -> Result:
     with torch.inference_mode():
         logits = own(**dict(zip(("input_ids", "decoder_input_ids"), texts, strict=False))).logits[0].numpy()
     difference = float(np.abs(logits - trace.logits).max())
-    chain = prove(opened, trace)[1].error
+    steps = verify_steps(opened, trace)
     kind = "encoder-decoder" if len(stacks) == 2 else f"{stacks[0]}-only"
     missing = "; ".join(dict.fromkeys(note.split(": ", 1)[-1] for note in opened.notes))
     if trace.weights:
         total = len(trace.weights) + len(trace.attentions)
         missing = f"weights alone in {len(trace.weights)} of {total} attentions; {missing}"
-    return Result(family, kind, missing, difference, chain)
+    return Result(
+        name,
+        kind,
+        missing,
+        difference,
+        max(step.difference for step in steps if step.read),
+        sum(step.read for step in steps),
+        tuple(dict.fromkeys(f"{_kind_of(step)} {step.state}" for step in steps if step.difference and not step.read)),
+        tuple(dict.fromkeys(_kind_of(step) for step in steps if step.difference is None)),
+    )
+
+
+def _kind_of(step: Step) -> str:
+    """The step without the number of its layer."""
+    if step.name in (*MATRICES, "scores"):
+        return step.name
+    return step.name if step.place == step.name else f"{step.name} of {step.place.split('.')[0]}"
 
 
 def sweep(names: list[str]) -> Iterator[Result]:
-    """One result a family, or those named; each is printed as it comes."""
+    """One result a family, or those named."""
+    for family, name in families():
+        if not names or family in names:
+            yield _try(family, lambda family=family, name=name: build(family, name))
 
+
+def sweep_published(names: list[str]) -> Iterator[Result]:
+    """One result a published configuration, or those named."""
+    for name in PUBLISHED:
+        if not names or name in names:
+            yield _try(name, lambda name=name: published_model(name))
+
+
+def _try(name: str, make: Callable[[], nn.Module]) -> Result:
     def too_long(*_: object) -> None:
         raise NotTried(f"took longer than {SECONDS} s")
 
     signal.signal(signal.SIGALRM, too_long)
-    for family, name in families():
-        if names and family not in names:
-            continue
-        signal.alarm(SECONDS)
-        try:
-            result = try_family(family, name)
-        except NotTried as error:
-            result = Result(family, "", f"not tried: {error}")
-        except Exception as error:
-            result = Result(family, "", str(error).split(". ")[0].replace("\n", " ")[:160] or type(error).__name__)
-        finally:
-            signal.alarm(0)
+    signal.alarm(SECONDS)
+    try:
+        return try_model(name, make())
+    except NotTried as error:
+        return Result(name, "", f"not tried: {error}")
+    except Exception as error:
+        return Result(name, "", str(error).split(". ")[0].replace("\n", " ")[:160] or type(error).__name__)
+    finally:
+        signal.alarm(0)
         gc.collect()
-        yield result
 
 
-def page(results: list[Result]) -> str:
-    """docs/families.md."""
-    exact = [each for each in results if each.kind and each.logits == 0 and each.chain < EXACT]
-    whole = [each for each in exact if not each.missing]
-    part = [each for each in exact if each.missing]
-    off = [each for each in results if each.kind and each not in exact]
+def _sorted(results: list[Result]) -> Mapping[str, list[Result]]:
+    """By what became of their steps."""
+    opened = [each for each in results if each.kind]
+    off = [each for each in opened if each.differing or each.logits]
+    part = [each for each in opened if each.unread and each not in off]
     untried = [each for each in results if each.missing.startswith("not tried")]
-    closed = [each for each in results if not each.kind and each not in untried]
-    counts: Mapping[str, list[Result]] = {
-        "opened, every step read": whole,
-        "opened, something is missing": part,
-        "opened, but a step is off": off,
-        "not opened": closed,
+    return {
+        "opened, every step read": [each for each in opened if each not in off and each not in part],
+        "opened, some steps could not be read": part,
+        "opened, but a step differs": off,
+        "not opened": [each for each in results if not each.kind and each not in untried],
         "not tried": untried,
     }
+
+
+def page(results: list[Result], published: list[Result]) -> str:
+    """docs/families.md."""
+    counts, settings = _sorted(results), _sorted(published)
     lines = [
         "# Families of models that open",
         "",
-        "Written by `python -m tests.sweep`: every text family of transformers "
-        f"{hf.__version__}, with a tiny random model each. “Opened” means: logits equal to transformers' own bit for "
-        f"bit, and every step that is shown, computed again in double precision, within {EXACT:g} of what is shown. "
+        f"Written by `python -m tests.sweep`: every text family of transformers {hf.__version__} with its default "
+        f"configuration, and {len(published)} configurations of published models, each as a tiny random model. "
+        "“Opened” means: logits equal to transformers' own bit for bit. Each step is then computed again in double "
+        "precision, on the run itself, from what is shown before it, and has one of three states: **read** (within "
+        f"{CHAIN_TOLERANCE:g} of what the model computed, relative to the largest number of the matrix where that is "
+        "above 1), **differs by** a number, or **could not be read**; what is not read is not drawn as an equation. "
         "How to open a model: [huggingface.md](huggingface.md).",
         "",
-        "| | families |",
-        "|---|---:|",
-        *(f"| {title} | {len(found)} |" for title, found in counts.items()),
+        "| | families | published configurations |",
+        "|---|---:|---:|",
+        *(f"| {title} | {len(found)} | {len(settings[title])} |" for title, found in counts.items()),
         "",
         "## Every step read",
         "",
     ]
+    whole = counts["opened, every step read"]
     for kind in ("decoder-only", "encoder-only", "encoder-decoder"):
         names = ", ".join(each.family for each in whole if each.kind == kind)
         lines += [f"**{kind.capitalize()}:** {names}.", ""]
     for title, found in list(counts.items())[1:]:
         if found:
             lines += [f"## {title.capitalize()}", "", "| family | |", "|---|---|"]
-            for each in found:
-                numbers = f"logits {each.logits:.0e}, steps {each.chain:.0e}; " if each in off else ""
-                lines.append(f"| {each.family} | {numbers}{each.missing.replace('|', '/') or '–'} |")
+            lines += [f"| {each.family} | {_told(each)} |" for each in found]
             lines.append("")
-    return "\n".join(lines)
+    lines += [
+        "## Published configurations",
+        "",
+        "What a model's config.json sets beside the sizes: multipliers, soft caps, windows, norms, scalings of RoPE. "
+        "Sizes, windows and the lengths at which a scaling begins are reduced. The text has 13 tokens, the target 8.",
+        "",
+        "| configuration | steps read | largest error of those | other steps |",
+        "|---|---:|---:|---|",
+    ]
+    for each in published:
+        numbers = f"{each.read} | {each.chain:.0e}" if each.kind else "– | –"
+        lines.append(f"| {each.family} | {numbers} | {_told(each) if _told(each) else 'none'} |")
+    return "\n".join([*lines, ""])
+
+
+def _told(result: Result) -> str:
+    """What is not read, in words."""
+    parts = [f"logits differ by {result.logits:.0e}"] if result.logits else []
+    parts += result.differing
+    parts += [f"could not be read: {', '.join(result.unread)}"] if result.unread else []
+    parts += [result.missing] if result.missing else []
+    return "; ".join(parts).replace("|", "/").removesuffix(".")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("families", nargs="*", help="only these, and no page is written")
-    said = parser.parse_args()
+    parser.add_argument("names", nargs="*", help="only these families or configurations, and no page is written")
+    names = parser.parse_args().names
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
-    results = []
-    for result in sweep(said.families):
-        print(f"{result.family:28}{result.kind:18}{result.logits:.0e} {result.chain:.0e}  {result.missing}", flush=True)
-        results.append(result)
-    if not said.families:
-        PAGE.write_text(page(results), encoding="utf-8")
+    results, published = [], []
+    for found, each in ((results, sweep(names)), (published, sweep_published(names))):
+        for result in each:
+            print(f"{result.family:30}{result.kind:18}{result.read:4} {result.chain:.0e}  {_told(result)}", flush=True)
+            found.append(result)
+    if not names:
+        PAGE.write_text(page(results, published), encoding="utf-8")
 
 
 if __name__ == "__main__":

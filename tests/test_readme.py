@@ -7,63 +7,115 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 OPEN = """
 import json
 from streamlit.testing.v1 import AppTest
 home = AppTest.from_file("app.py", default_timeout=60).run()
-page = AppTest.from_file("app.py", default_timeout=60).switch_page("pages/largest_weights.py").run()
-figure = json.loads(page.get("plotly_chart")[0].proto.spec)
-assert not page.exception, page.exception[0].stack_trace
+masks = AppTest.from_file("app.py", default_timeout=60).switch_page("pages/masks.py")
+masks.query_params["part"] = "Rows"
+masks = masks.run().number_input(key="masks-head").set_value(1).run()
+page = AppTest.from_file("app.py", default_timeout=60).switch_page("pages/largest_weights.py")
+page.query_params["part"] = "Rows"
+page.run()
+for app in (masks, page):
+    assert not app.exception, app.exception[0].stack_trace
+figure = json.loads(masks.get("plotly_chart")[-1].proto.spec)
 print(json.dumps({"cards": [link.proto.label for link in home.get("page_link")], "title": page.title[0].value,
-                  "bars": figure["data"][0]["x"], "words": [m.value for m in page.markdown]}))
+                  "names": figure["data"][0]["y"], "words": [m.value for m in page.markdown],
+                  "captions": [c.value for c in masks.caption], "of page": [c.value for c in page.caption]}))
 """
+ENTRY = """\
+            Page(
+                path="pages/largest_weights.py",
+                title="Largest weights",
+                icon=":material/bar_chart:",
+                summary="See how concentrated each query is.",
+                look_for="A bar near 1 attends to a single key.",
+                views_module="pages.views.largest_weights",
+            ),
+"""
+ENVIRONMENT = {"PATH": "", "OMP_NUM_THREADS": "1"}
 
 
-def code_blocks() -> dict[str, str]:
-    """Path named in its first line -> the Python block of the README."""
-    blocks = re.findall(r"```python\n# ([\w/]+\.py)[^\n]*\n(.*?)```", README, re.DOTALL)
-    return dict(blocks)
+def blocks() -> dict[str, str]:
+    """Path named in its first line -> the block of code or text of the README."""
+    named = re.findall(r"```(?:python|markdown)\n(?:#|<!--) ([\w/]+\.(?:py|md))[^\n]*\n(.*?)```", README, re.DOTALL)
+    return dict(named)
 
 
-def test_the_recipe_for_a_view_works_as_printed(tmp_path: Path, saved_checkpoints: Path) -> None:
-    for name in ("pages", "viz", "model", ".streamlit"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "app.py", tmp_path)
-    blocks = code_blocks()
-    line = blocks.pop("pages/__init__.py")
-    for path, code in blocks.items():
-        assert not (tmp_path / path).exists(), "the recipe adds a view; it does not replace one"
-        (tmp_path / path).write_text(code, encoding="utf-8")
-    pages = tmp_path / "pages/__init__.py"
-    before = pages.read_text("utf-8")
-    section = re.search(r'"Background": \(\n', before)
-    assert section
-    pages.write_text(before[: section.end()] + line + before[section.end() :], encoding="utf-8")
-
-    check_rules(tmp_path, [*blocks, "pages/__init__.py"])
-    environment = {"ATTENTION_EXPLORER_CHECKPOINTS": str(saved_checkpoints), "PATH": "", "OMP_NUM_THREADS": "1"}
-    run = subprocess.run(
-        [sys.executable, "-c", OPEN], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+def run(folder: Path, *command: str, **environment: str) -> str:
+    """What a command prints in the folder; it has to succeed."""
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        env=ENVIRONMENT | environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert run.returncode == 0, run.stderr
-    shown = json.loads(run.stdout.splitlines()[-1])
-    assert shown["title"] == "Largest weights"
-    assert any("Largest weights" in card for card in shown["cards"]), "the home page has no card for the new page"
-    assert shown["bars"][0].startswith("0 ")
-    assert "A bar near 1 attends to a single key." in shown["words"]
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
-def check_rules(folder: Path, files: list[str]) -> None:
-    """What `make lint` holds, for these files."""
-    shutil.copy(ROOT / "pyproject.toml", folder)
-    scripts = Path(sys.executable).parent
-    for rule in (["ruff", "format", "--check", *files], ["ruff", "check", *files], ["lint-imports", "--no-cache"]):
-        run = subprocess.run(
-            [scripts / rule[0], *rule[1:]], cwd=folder, capture_output=True, text=True, check=False, timeout=120
-        )
-        assert run.returncode == 0, run.stdout + run.stderr
+@pytest.fixture(scope="module")
+def with_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project with the README's view as a tab of Masks, and as a page of its own."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in ("pages", "viz", "model", ".streamlit"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("app.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder)
+    recipe = blocks()
+    shutil.copy(folder / "pages/masks.py", folder / "pages/largest_weights.py")
+    insert(folder / "pages/__init__.py", r'"Background": \(\n', ENTRY)
+    view, words = recipe["pages/views/masks.py"], recipe["pages/text/masks.md"]
+    for path, added in (("pages/views/masks.py", f"\n\n{view}"), ("pages/text/masks.md", f"\n{words}")):
+        with (folder / path).open("a", encoding="utf-8") as file:
+            file.write(added)
+    imports = (folder / "pages/views/masks.py").read_text("utf-8").partition("MOST_PADS")[0]
+    (folder / "pages/views/largest_weights.py").write_text(f"{imports}\n{view}", encoding="utf-8")
+    (folder / "pages/text/largest_weights.md").write_text(words, encoding="utf-8")
+    return folder
+
+
+def insert(path: Path, place: str, text: str) -> None:
+    """Write a text after the first place that matches."""
+    before = path.read_text("utf-8")
+    match = re.search(place, before)
+    assert match, f"{path.name} has no {place}"
+    path.write_text(before[: match.end()] + text + before[match.end() :], encoding="utf-8")
+
+
+def test_the_recipe_for_a_view_works_as_printed(with_recipe: Path, saved_checkpoints: Path) -> None:
+    output = run(with_recipe, "-c", OPEN, ATTENTION_EXPLORER_CHECKPOINTS=str(saved_checkpoints))
+    page = json.loads(output.splitlines()[-1])
+    assert page["title"] == "Largest weights"
+    assert any("Largest weights" in card for card in page["cards"]), "the home page has no card for the new page"
+    assert page["names"][0].startswith("0 ")
+    assert "A bar near 1 attends to a single key." in page["words"]
+    for captions in (page["captions"], page["of page"]):
+        assert any(caption.startswith("At the median row, half of the weight lies on") for caption in captions)
+
+
+def test_the_view_of_the_recipe_is_on_the_command_line_at_once(with_recipe: Path, saved_checkpoints: Path) -> None:
+    command = "-m", "pages.views", "a dog", "--view", "masks.rows", "--set", "head=1", "--json"
+    result = json.loads(run(with_recipe, *command, ATTENTION_EXPLORER_CHECKPOINTS=str(saved_checkpoints)))
+    assert np.array(result["arrays"]["ranked"]).sum(axis=-1) == pytest.approx(1, abs=1e-5)
+    assert result["facts"]["half"] >= 1
+
+
+@pytest.mark.parametrize("rule", ["ruff format --check", "ruff check", "lint-imports --no-cache"])
+def test_the_recipe_passes_make_lint(rule: str, with_recipe: Path) -> None:
+    program, *options = rule.split()
+    files = ["pages/views/masks.py", "pages/largest_weights.py", "pages/__init__.py"] if program == "ruff" else []
+    command = [str(Path(sys.executable).parent / program), *options, *files]
+    done = subprocess.run(command, cwd=with_recipe, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_map_names_what_is_there() -> None:
@@ -83,5 +135,6 @@ def test_the_map_names_what_is_there() -> None:
 
 def test_every_relative_link_leads_somewhere() -> None:
     for document in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
-        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text("utf-8")):
+        prose = re.sub(r"```.*?```", "", document.read_text("utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", prose):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"

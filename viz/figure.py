@@ -4,7 +4,6 @@ Plotly's own classes validate each property and copy all of them twice, several 
 waits. They do so here only where somebody reads a figure in Python; the tests let them do it for every page.
 """
 
-import html
 import io
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +19,7 @@ from plotly.colors import get_colorscale
 from plotly.subplots import make_subplots
 
 from viz.theme import AXIS_OF_MAPS, GUIDE, LOOK
+from viz.tokens import as_plotly
 
 LEGEND_ABOVE = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 GROUPED_BARS = {"barmode": "group", "legend": LEGEND_ABOVE}
@@ -225,8 +225,8 @@ def text(words: str, **place: Any) -> dict:
 
 
 def escape(names: Iterable[str]) -> list[str]:
-    """Plain texts for Plotly, which reads a subset of HTML and would show an escaped quotation mark as it is."""
-    return [html.escape(name, quote=False) for name in names]
+    """Plain texts as Plotly shows them as they are."""
+    return [as_plotly(name) for name in names]
 
 
 def merge(*parts: Mapping) -> dict:

@@ -55,12 +55,15 @@ class Mark:
     width: float = 1
     at: Mapping[str, Any] = field(default_factory=dict)
     """where the text stands, in Plotly's words"""
+    name: str = ""
+    """in the legend, instead of a text beside it"""
 
     def shape(self) -> dict:
         if self.to is not None:
             return band(self.x, self.to, FAINT if self.colour == GUIDE else self.colour, self.panel)
         line = {"color": self.colour, "dash": self.dash, "width": self.width}
-        return vline(self.x, self.panel, **line) if self.y is None else hline(self.y, self.panel, **line)
+        shape = vline(self.x, self.panel, **line) if self.y is None else hline(self.y, self.panel, **line)
+        return shape | ({"name": self.name, "showlegend": True} if self.name else {})
 
     def words(self, log: bool) -> dict:
         if self.y is not None:

@@ -129,12 +129,18 @@ def attention_formula(step: int, head: Any) -> tuple[str, str]:
     )
 
 
+def multiplied(formula: str, multiplier: float) -> str:
+    """LaTeX of a sum x + Sublayer(x), whose further terms a model multiplies before it adds them."""
+    return formula if multiplier == 1 else formula.replace("+ ", rf"+ {multiplier:.4g}\,")
+
+
 def block_equation(numbers: Mapping[str, float], dimension: int, pre: bool, norm: str) -> str:
     """LaTeX of s = x + Sublayer(x), then the norm of s; with pre-norm first the norm, of x.
 
     Args:
         numbers: of the dimension, `before`, `out`, `added` and `normed`; `mean`, `std` and `gamma`; `beta` if the norm
-            has one; `layer_input`, u, if the norm reads that instead of x; `result`, if `out` is a norm of it.
+            has one; `layer_input`, u, if the norm reads that instead of x; `result`, if `out` is a norm of it. Without
+            `normed`, that norm, y to `out`, is the only one.
         dimension: its number.
         pre: whether the norm comes before the sub-layer.
         norm: LayerNorm or RMSNorm.
@@ -144,7 +150,9 @@ def block_equation(numbers: Mapping[str, float], dimension: int, pre: bool, norm
     name = rf"\mathrm{{{norm}}}"
     symbol, source = ("x", "before") if pre else ("s", "added")
     symbol, source = ("u", "layer_input") if "layer_input" in n else (symbol, source)
-    j, read = dimension, f"{name}({symbol})" if pre else "x"
+    alone = "normed" not in n
+    symbol, source = ("y", "result") if alone else (symbol, source)
+    j, read = dimension, f"{name}({symbol})" if pre and not alone else "x"
     part = rf"{name}(\mathrm{{Sublayer}}({read}))" if "result" in n else rf"\mathrm{{Sublayer}}({read})"
     residual = (
         rf"s_{{{j}}} &= x_{{{j}}} + {part}_{{{j}}} = {n['before']} + {b['out']} "
@@ -153,9 +161,11 @@ def block_equation(numbers: Mapping[str, float], dimension: int, pre: bool, norm
     centred, mean = (r" - \mu", f" - {b['mean']}") if norm == "LayerNorm" else ("", "")
     divisor = r"\sigma" if norm == "LayerNorm" else r"\mathrm{RMS}(" + symbol + ")"
     offset, beta = (rf" + \beta_{{{j}}}", f" + {b['beta']}") if "beta" in b else ("", "")
+    target = n["out" if alone else "normed"]
     normed = (
         rf"{name}({symbol})_{{{j}}} &= \gamma_{{{j}}}\,\frac{{{symbol}_{{{j}}}{centred}}}{{{divisor}}}{offset} "
-        rf"\\[6pt] &= {b['gamma']} \cdot \frac{{{n[source]}{mean}}}{{{b['std']}}}{beta} = \mathbf{{{n['normed']}}}"
+        rf"\\[6pt] &= {b['gamma']} \cdot \frac{{{n[source]}{mean}}}{{{b['std']}}}{beta} = \mathbf{{{target}}}"
     )
+    normed += r",\quad y = \mathrm{Sublayer}(x)" if alone else ""
     body = r" \\[6pt] ".join((normed, residual) if pre else (residual, normed))
     return rf"\begin{{aligned}} {body} \end{{aligned}}"

@@ -2,7 +2,6 @@
 
 import html
 import re
-import string
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
@@ -36,8 +35,29 @@ def visible(text: str) -> str:
 
 
 def as_markdown(text: str) -> str:
-    """Markdown that renders as exactly this text."""
-    return re.sub(f"([{re.escape(string.punctuation)}])", r"\\\1", text)
+    """Markdown that Streamlit renders as exactly this text, on one line: in labels, sentences and cells of tables.
+
+    Backslashes keep punctuation from meaning anything. After that Streamlit still replaces :emoji:, arrows and dashes
+    between blanks, and makes links of addresses; it does so within one node of text, and an empty one parts these.
+    """
+    parts = _REPLACED.split(re.sub(r"[ \t\n\r\f]+", " ", text))
+    return ":small[]".join(_MARKUP.sub(r"\\\g<0>", part) for part in parts)
+
+
+_MARKUP = re.compile(r"[\\`*_\[\]{}<>!$:&|~#]|(?<=:material)/|(?<=^)[-+=]|(?<=^ )[-+=]|(?<=\d)[.)](?= |$)")
+"""what begins something in Markdown: anywhere, or at the start of a line or after a number there"""
+_REPLACED = re.compile(
+    r"(?<=:)(?=[\w+-]+:)|(?<=[<>~-])(?=[>=-])|(?<=http)(?=s?://)|(?<=www)(?=\.)|(?<=[\w.+-])(?=@)", re.IGNORECASE
+)
+"""where Streamlit would replace a text, or make a link of it: inside :smile:, ->, --, >=, http://, www. and a@b"""
+
+
+def as_plotly(text: str) -> str:
+    """Text for a figure that Plotly shows as exactly this text: it reads some HTML, and %{...} in templates.
+
+    Quotation marks stay as they are, since it knows only a few entities.
+    """
+    return html.escape(text, quote=False).replace("%{", "&#37;{")
 
 
 def labels(pieces: Sequence[str]) -> list[str]:
@@ -71,7 +91,7 @@ def axis_ticks(names: Sequence[str], most: int = MOST_TICKS) -> dict:
     Plotly reads a subset of HTML in tick labels, so the names are escaped.
     """
     shown = range(0, len(names), -(-len(names) // most) if names else 1)
-    return {"tickmode": "array", "tickvals": [*shown], "ticktext": [html.escape(names[i], quote=False) for i in shown]}
+    return {"tickmode": "array", "tickvals": [*shown], "ticktext": [as_plotly(names[i]) for i in shown]}
 
 
 def token_ticks(pieces: Sequence[str]) -> dict:

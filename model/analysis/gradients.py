@@ -1,6 +1,8 @@
 """Gradients of a run's loss, -log p of its target, by back-propagation through the hook points.
 
-The graph belongs to the call: no parameter collects a gradient, and nothing stays on the model.
+The graph belongs to the call: no parameter collects a gradient, and nothing stays on the model. What is drawn as a
+curve is computed in double precision in models of this project: without residual connections or the division by
+sqrt(d_k), rounding in single precision grows from layer to layer, to a tenth of the gradient and more.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,11 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from model.analysis.double_precision import in_double_precision
 from model.analysis.residual_stream import INPUT, step_name
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import editing, hook_points, recording
 from model.interventions import Intervention, applied
+from model.needs import Need
 from model.network.network import EMBEDDINGS, Network
 from model.trace import Array, SubLayer, Trace
 
@@ -62,6 +66,8 @@ def stream_gradients(
 ) -> dict[str, Array]:
     """By stack: ||dL/dX|| of the residual stream of all tokens, (step,): at the input, then after each sub-layer.
 
+    In double precision, except in Hugging Face models; `rounding_of_streams` measures what that leaves open.
+
     Args:
         translator: any opened checkpoint.
         trace: its tokens and interventions are those of the run.
@@ -69,11 +75,46 @@ def stream_gradients(
         seed: of random weights in place of the trained ones, drawn as at the start of training; None: the trained ones.
     """
     run = replace(trace, interventions=(*trace.interventions, *changes))
-    gradients, norms = loss_gradients(translator if seed is None else _untrained(translator, seed), run), {}
-    for stack, stream in trace.streams.items():
-        paths = [f"{EMBEDDINGS[stack]}.sum", *(_after(translator.model, sub) for sub in stream.sublayers)]
-        norms[stack] = np.array([np.linalg.norm(gradients[path].astype(np.float64)) for path in paths])
+    return _norms(_precise(translator, seed), run)
+
+
+def rounding_of_streams(
+    translator: Checkpoint, trace: Trace, changes: Sequence[Intervention] = (), seed: int | None = None
+) -> dict[str, Array]:
+    """By stack: by which share `stream_gradients` change, (step,), if one rounding moves each number of the embeddings.
+
+    The roundings of the layers do as much, so a curve means nothing within this share. Arguments as there.
+    """
+    run, opened = replace(trace, interventions=(*trace.interventions, *changes)), _precise(translator, seed)
+    norms = _norms(opened, run)
+    with editing(opened.model, {f"{EMBEDDINGS[stack]}.sum": _move_by_one_rounding for stack in trace.streams}):
+        moved = _norms(opened, run)
+    return {
+        stack: np.divide(np.abs(moved[stack] - norm), norm, where=norm > 0, out=np.zeros_like(norm))
+        for stack, norm in norms.items()
+    }
+
+
+def _move_by_one_rounding(x: Tensor) -> Tensor:
+    signs = torch.randint(0, 2, x.shape, generator=torch.Generator().manual_seed(0)).to(x) * 2 - 1
+    return x * (1 + signs * torch.finfo(x.dtype).eps)
+
+
+def _norms(opened: Checkpoint, run: Trace) -> dict[str, Array]:
+    gradients, norms = loss_gradients(opened, run), {}
+    for stack, stream in run.streams.items():
+        paths = [f"{EMBEDDINGS[stack]}.sum", *(_after(opened.model, sub) for sub in stream.sublayers)]
+        # Where a model multiplies what it adds, the gradient of that is as many times the stream's.
+        multipliers = np.array([1.0, *(sub.multiplier for sub in stream.sublayers)])
+        sizes = [np.linalg.norm(gradients[path].astype(np.float64)) for path in paths]
+        norms[stack] = np.array(sizes) / np.abs(multipliers)
     return norms
+
+
+def _precise(translator: Checkpoint, seed: int | None = None) -> Checkpoint:
+    """With its own weights or with random ones, in double precision where all its steps can be."""
+    opened = translator if seed is None else _untrained(translator, seed)
+    return in_double_precision(opened) if Need.OWN_LAYERS in opened.features else opened
 
 
 def _after(model: Network, sub: SubLayer) -> str:
@@ -96,7 +137,7 @@ def gradient_times_input(translator: Checkpoint, trace: Trace, rows: Sequence[in
 
     (row, token) in nats: to first order, what log p would lose if the token's embedding were set to 0.
     """
-    found = list(_row_gradients(translator.model, trace, rows))
+    found = list(_row_gradients(_precise(translator).model, trace, rows))
     return {
         name: np.stack([(row[name] * stream.embedded.embedding.astype(np.float64)).sum(axis=-1) for row in found])
         for name, stream in trace.streams.items()
@@ -126,7 +167,7 @@ def distance_gradients(translator: Checkpoint, trace: Trace, seed: int | None = 
 
     `seed`: of random weights, as in `stream_gradients`.
     """
-    model = (translator if seed is None else _untrained(translator, seed)).model
+    model = _precise(translator, seed).model
     count = len(trace.next_ids)
     rows = np.unique(np.linspace(0, count - 1, min(count, MOST_ROWS)).round().astype(int))
     lengths = [len(stream.tokens) for stream in trace.streams.values()]

@@ -14,7 +14,6 @@ from torch.nn.functional import cross_entropy, max_pool2d, pad
 from model.analysis.many_sentences import read_heads
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import CHARACTERS_PER_TOKEN, Checkpoint
-from model.checkpoints.tokenizer import one_line
 from model.hooks import recording
 from model.needs import Need
 from model.network.attention import MultiHeadAttention
@@ -125,7 +124,7 @@ def read_ids(checkpoint: Checkpoint, text: str) -> list[int]:
     if not text.strip():
         raise ValueError("The text is empty: there is nothing to look at. Type at least one word.")
     most = most_tokens(checkpoint)
-    ids = checkpoint.tokenizer.encode(one_line(text[: CHARACTERS_PER_TOKEN * most]))
+    ids = checkpoint.tokenizer.encode(checkpoint.prepare(text[: CHARACTERS_PER_TOKEN * most]))
     if all(kind.causal for kind in checkpoint.kinds):
         return [BOS, *ids[: most - 1]]
     return [BOS, *ids[: most - 2], EOS]

@@ -16,7 +16,7 @@ from model.analysis.induction import induction_scores
 from model.analysis.silver_alignments import Links, alignment_error_rate, count_links
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.files import atomic_write
-from model.checkpoints.store import checkpoint_path
+from model.checkpoints.store import checkpoint_path, shown_name
 from model.trace import Array, Attention, Trace
 
 FILE = "heads.json"
@@ -196,20 +196,21 @@ def read_heads(opened: Checkpoint) -> ManySentences:
         ValueError: there is none, it is damaged, or it is of other weights; the sentence says what to do.
     """
     path = checkpoint_path(opened.name) / FILE
-    again = f"python -m model.head_scores --checkpoint {opened.name} … writes it."
+    name = shown_name(opened.name)
+    again = f"python -m model.head_scores --checkpoint {name} … writes it."
     if not path.is_file():
-        raise ValueError(f"The checkpoint {opened.name} has no {FILE}. {again}")
+        raise ValueError(f"The checkpoint {name} has no {FILE}. {again}")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
         weights, heads = content.pop("weights"), content.pop("heads")
         best = [tuple((str(text), float(score)) for text, score in entry["best"]) for entry in heads]
         found = ManySentences(
             **content, heads=tuple(Head(**{**entry, "best": own}) for entry, own in zip(heads, best, strict=True))
         )
     except (OSError, TypeError, KeyError, AttributeError, ValueError) as error:
-        raise ValueError(f"{FILE} of the checkpoint {opened.name} is damaged ({error}). {again}") from error
+        raise ValueError(f"{FILE} of the checkpoint {name} is damaged ({error}). {again}") from error
     if weights != opened.hash:
-        raise ValueError(f"{FILE} of the checkpoint {opened.name} was measured with other weights. {again}")
+        raise ValueError(f"{FILE} of the checkpoint {name} was measured with other weights. {again}")
     return found
 
 

@@ -105,11 +105,15 @@ def mean_cosine(vectors: Array) -> float:
 def layer_norm(sublayer: SubLayer, position: int) -> NormSteps | None:
     """The norm of a sub-layer at one token, step by step from the run's input to it.
 
-    The input is x + Sublayer(x) with post-norm, as in the paper, and x with pre-norm. None: the sub-layer has no norm.
+    The input is x + Sublayer(x) with post-norm, as in the paper, x with pre-norm, and Sublayer(x) where only what the
+    sub-layer computed is normalised. None: the sub-layer has no norm.
     """
-    if sublayer.norm is None:
+    norm, x = sublayer.norm, sublayer.norm_input
+    if sublayer.placement == "res-post":
+        norm, x = sublayer.result_norm, sublayer.result
+    if norm is None:
         return None
-    norm, x = sublayer.norm, sublayer.norm_input[position].astype(np.float64)
+    x = x[position].astype(np.float64)
     mean = x.mean() if norm.kind == "LayerNorm" else 0.0
     std = np.sqrt(((x - mean) ** 2).mean() + norm.eps)
     return NormSteps(norm.kind, norm.gamma, norm.beta, float(mean), float(std), norm(x))
@@ -159,7 +163,8 @@ def neurons(translator: Translator, sublayer: SubLayer, position: int, most: int
     top = order[written[order] > 0]
     contributions = hidden[top, None] * rows[top]
     difference = hidden.astype(np.float64) @ rows + bias - result[position]
-    logits = translator.logits_head.scale * contributions @ translator.output_matrix().astype(np.float64).T
+    factor = translator.logits_head.scale * sublayer.multiplier
+    logits = factor * contributions @ translator.output_matrix().astype(np.float64).T
     return Neurons(hidden, written, top, contributions, logits, float(np.abs(difference).max()))
 
 

@@ -225,7 +225,7 @@ def key_distances(attention: Attention) -> Array:
 
 
 def cache_bytes(trace: Trace, kind: str, most: int) -> dict[str, Array]:
-    """Bytes of the keys and values of one self-attention in all its layers, 2 L n h_kv d_k b if d_k = d_v.
+    """Bytes of the keys and values of one self-attention in all its layers, L n h_kv (d_k + d_v) b.
 
     Args:
         trace: of a run.
@@ -240,7 +240,7 @@ def cache_bytes(trace: Trace, kind: str, most: int) -> dict[str, Array]:
     first = attentions[0]
     between = own.kv_heads if 1 < own.kv_heads < own.heads else own.heads // 4
     kv_heads = np.array(sorted({own.heads, own.kv_heads, max(between, 1), 1}, reverse=True))
-    each = len(attentions) * (first.d_k * first.k.itemsize + first.v.shape[-1] * first.v.itemsize)
+    each = sum(a.d_k * a.k.itemsize + a.v.shape[-1] * a.v.itemsize for a in attentions)
     distinct = [np.unique(a.kv_head, return_index=True)[1] for a in attentions]
     run = sum(a.k[heads].nbytes + a.v[heads].nbytes for a, heads in zip(attentions, distinct, strict=True))
     here = len(first.key_tokens)

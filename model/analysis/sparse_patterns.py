@@ -129,7 +129,7 @@ def sweep_sizes(
 
 @dataclass(frozen=True)
 class Sinks:
-    """Attention to the first token of a text (Xiao et al. 2023, section 3.1)."""
+    """Attention to the first token of a text (Xiao et al. 2024, section 3.1)."""
 
     weight: Array
     """(layer, head): weight on position 0, mean over the queries after it"""
@@ -147,7 +147,7 @@ def measure_sinks(trace: Trace, kind: str) -> Sinks:
 
 
 def sink_changes(tokens: int, window: int) -> dict[str, Intervention]:
-    """What tells the first token's part in a text of so many tokens, by name (Xiao et al. 2023, Figures 1 and 3).
+    """What tells the first token's part in a text of so many tokens, by name (Xiao et al. 2024, Figures 1 and 3).
 
     The paper renumbers the positions of the keys that are left; here every token keeps its own.
 

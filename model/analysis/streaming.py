@@ -93,7 +93,8 @@ def compare(checkpoint: Checkpoint, text: str, window: int) -> Iterator[tuple[fl
 def cache_bytes(checkpoint: Checkpoint, tokens: int, width: int = 4) -> int:
     """Of the keys and values of so many tokens in all layers."""
     config = checkpoint.config
-    return 2 * sum(len(kind.layers) * kind.kv_heads for kind in checkpoint.kinds) * config.d_k * tokens * width
+    heads = sum(len(kind.layers) * kind.kv_heads for kind in checkpoint.kinds)
+    return heads * (config.d_k + config.d_v) * tokens * width
 
 
 def kept_keys(kept: Kept, n: int) -> Tensor:

@@ -81,10 +81,10 @@ def attention_products(queries: int, keys: int, d_k: int, d_v: int) -> int:
 
 
 def linear_products(positions: int, features: int, d_k: int, d_v: int, random: bool) -> int:
-    """Multiply-adds of one head of linear attention.
+    """Multiply-adds of linear attention.
 
     Args:
-        positions: queries and keys together.
+        positions: the queries of all heads, and the keys of all heads of keys and values.
         features: m.
         d_k: width of queries and keys.
         d_v: width of values.
@@ -149,10 +149,22 @@ def _tiled(size: LayerSize, n: int) -> Cost:
 
 
 def _linear(size: LayerSize, n: int, features: int) -> Cost:
-    """phi(q) and phi(k) of one position in place of scores, S and s in place of keys and values."""
-    products = size.heads * linear_products(2 * n, features, size.d_k, size.d_v, random=True)
-    state = size.heads * features * (size.d_v + 1)
-    return Cost(n * size.parameters + products, size.heads * 2 * features, state, size.parameters)
+    """phi(q) and phi(k) of one position in place of scores, S and s in place of keys and values.
+
+    Query heads that share keys and values share phi(k), S and s, too.
+    """
+    rows = size.heads + size.kv_heads
+    products = linear_products(n * rows, features, size.d_k, size.d_v, random=True)
+    state = size.kv_heads * features * (size.d_v + 1)
+    return Cost(n * size.parameters + products, rows * features, state, size.parameters)
+
+
+def even_length(sizes: Sequence[LayerSize], features: int) -> int:
+    """Tokens above which linear attention needs fewer multiply-adds than full attention, in all layers together."""
+    linear = sum(
+        linear_products(size.heads + size.kv_heads, features, size.d_k, size.d_v, random=True) for size in sizes
+    )
+    return linear // sum(size.heads * attention_products(1, 1, size.d_k, size.d_v) for size in sizes)
 
 
 def _recurrent(size: LayerSize, n: int) -> Cost:

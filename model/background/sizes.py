@@ -72,6 +72,11 @@ def multiply_adds(config: TransformerConfig, n_src: int, n_tgt: int) -> dict[str
     }
 
 
+def self_attention_layer(config: TransformerConfig, n: int) -> Work:
+    """Multiply-adds of one layer of self-attention over n tokens, with its own h, h_kv, d_k and d_v."""
+    return _attention(config, 1, n, n)
+
+
 def work_by_length(config: TransformerConfig, lengths: Sequence[int]) -> dict[str, Array]:
     """Multiply-adds of one sentence, source and target equally long, at each of the lengths.
 
@@ -101,7 +106,7 @@ def break_even(config: TransformerConfig) -> float:
 
 
 def _attention(config: TransformerConfig, layers: int, queries: int, keys: int, cross: bool = False) -> Work:
-    """The heads share d_model, h d_v = d_model, so together they cost as much as one head of width d_model."""
+    """Q and Z have h heads, K and V h_kv; Q and K are d_k wide, V and Z d_v. Cross-attention shares no heads."""
     pairs, shared = layers * config.n_heads * queries * keys, config.n_heads if cross else config.kv_heads
     width, both = config.d_model, config.d_k + config.d_v
     projections = layers * width * both * (queries * config.n_heads + keys * shared)

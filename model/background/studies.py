@@ -15,6 +15,9 @@ from model.trace import Array
 
 STUDIES = Path(__file__).parents[2] / "checkpoints" / "studies"
 
+WARMUP = 250
+"""steps, in every run of ablations.csv but no-warmup"""
+
 
 def read_study(name: str) -> pd.DataFrame:
     """The table checkpoints/studies/<name>.csv; empty if it is not there."""

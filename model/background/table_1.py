@@ -81,18 +81,10 @@ def operations_by_length(lengths: Sequence[int], d: int, k: int, r: int) -> dict
     return {"n": np.array(lengths), "operations": np.array([[cost.operations for cost in row] for row in costs]).T}
 
 
-def attention_work(n: int, d: int, width: int | None = None, shared: int | None = None) -> int:
-    """Multiply-adds of a complete multi-head self-attention layer: n^2 d each for Q K^T and pattern V, and n d^2 each
-    for the projections W_Q, W_K, W_V, W_O.
-
-    Args:
-        n: tokens.
-        d: d_model.
-        width: of all query heads together; d in the paper.
-        shared: of all heads of keys and values together, fewer where query heads share them; d in the paper.
-    """
-    width = d if width is None else width
-    return 2 * n * n * width + 2 * n * d * (width + (width if shared is None else shared))
+def attention_work(n: int, d: int) -> int:
+    """Multiply-adds of a multi-head self-attention layer of the paper: n^2 d each for Q K^T and pattern V, and n d^2
+    each for the projections W_Q, W_K, W_V, W_O. `sizes.self_attention_layer` counts those of any configuration."""
+    return 2 * n * n * d + 4 * n * d * d
 
 
 def lstm_work(n: int, d: int) -> int:

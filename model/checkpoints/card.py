@@ -53,7 +53,7 @@ def read_card(folder: Path) -> Card:
     def read(name: str, parse: Callable[[str], Any], without: str) -> Any:
         try:
             shared = name == "README.md" and folder.parent.name == "studies"
-            return parse(((folder.parent if shared else folder) / name).read_text(encoding="utf-8"))
+            return parse(((folder.parent if shared else folder) / name).read_text(encoding="utf-8-sig"))
         except FileNotFoundError:
             missing[name] = f"This checkpoint has no {name}: {without}"
         except _UNREADABLE:

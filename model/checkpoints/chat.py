@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from model.checkpoints.tokenizer import one_line
+from model.checkpoints.typed_text import one_line
 from model.trace import Turn
 
 ROLES = ("system", "user", "assistant")

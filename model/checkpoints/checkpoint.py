@@ -11,7 +11,8 @@ from typing import Literal, Self
 import numpy as np
 import torch
 
-from model.checkpoints.tokenizer import Tokenizer, one_line
+from model.checkpoints.tokenizer import Tokenizer
+from model.checkpoints.typed_text import prepare_text
 from model.generation.long_text import first_sentences
 from model.hooks import explicit_path
 from model.interventions import Intervention, applied
@@ -74,6 +75,11 @@ class Checkpoint:
     def config(self) -> TransformerConfig:
         """Sizes and choices of architecture."""
         return self.model.config
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be read, in sentences."""
+        return ()
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -254,30 +260,37 @@ class Checkpoint:
         """
         if not isinstance(text, str):
             raise ValueError("The tokenizer of this model has no chat template, so it reads no turns of a chat.")
+        typed, text, limit = text, self.prepare(text), self.token_limit
         if not text.strip():
             raise ValueError(f"The {what} is empty: there is nothing to look at. Type at least one word.")
-        limit = self.token_limit
         if len(text) > CHARACTERS_PER_TOKEN * limit:
-            raise ValueError(f"The {what} has {len(text):,} characters; at most {limit} tokens fit. Shorten it.")
+            raise ValueError(f"The {what} has {len(typed):,} characters; at most {limit} tokens fit. Shorten it.")
         ids = self.tokenizer.encode(text)
         if (count := len(ids) + self.added_tokens) > limit:
             raise ValueError(f"The {what} has {count:,} tokens; at most {limit} fit. Shorten it.")
         return ids
 
+    def prepare(self, text: str) -> str:
+        """What the model reads of a text, which is what a Trace of it has as its source."""
+        return prepare_text(text, self.config.family)
+
     def fits(self, text: str) -> bool:
         """Whether one run has room for the text."""
-        limit = self.token_limit
+        text, limit = self.prepare(text), self.token_limit
         if len(text) > CHARACTERS_PER_TOKEN * limit:
             return False
         return len(self.tokenizer.encode(text)) + self.added_tokens <= limit
 
     def truncate(self, text: str) -> str:
-        """`text` on one line if it fits a Trace, else as many of its first sentences as fit."""
-        line = one_line(text)
-        if self.fits(line):
-            return line
+        """What the model reads of `text` if that fits a Trace, else as many of its first sentences as fit."""
+        if self.fits(text):
+            return self.prepare(text)
+        words = text.lstrip()
+        indent = text[: len(text) - len(words)]
+        indent = indent if self.fits(f"{indent}x") else ""
         # Whatever comes after this many characters cannot fit, so it need not be tokenised.
-        return one_line(first_sentences(text.lstrip()[: CHARACTERS_PER_TOKEN * self.token_limit], self.fits))
+        words = words[: CHARACTERS_PER_TOKEN * self.token_limit]
+        return self.prepare(indent + first_sentences(words, lambda part: self.fits(indent + part)))
 
 
 def _matrix(linear: torch.nn.Linear) -> tuple[Array, Array]:

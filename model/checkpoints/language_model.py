@@ -56,7 +56,7 @@ class LanguageModel(Checkpoint):
         numbers = torch.Generator().manual_seed(seed)
         continued = []
         for text in texts:
-            prompt = self._read(text) if text.strip() else self._read_nothing()
+            prompt = self._read(text) if self.prepare(text).strip() else self._read_nothing()
             written, _ = self._write(prompt, max_new_tokens, sampling, numbers, interventions)
             continued.append(self.tokenizer.decode([*prompt, *written]))
         return continued
@@ -107,7 +107,7 @@ class LanguageModel(Checkpoint):
 
     def trace_ids(self, source: str, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
         """The run on a finished text given as token ids, its end token included; it begins with `source`."""
-        first = self._read(source)[0]
+        first, source = self._read(source)[0], self.prepare(source)
         reads = self.tokenizer.describe((first, *next_ids[:-1]))
         predicts = self.tokenizer.describe((first, *next_ids)).between(1, len(next_ids) + 1)
         prompt_length = sum(span is None or span[1] <= len(source) for span in reads.spans)

@@ -33,6 +33,8 @@ class MaskedModel(Checkpoint):
             ValueError: the text has no <mask>, or is too long.
         """
         ids = self._read(text)
+        if self.tokenizer.mask is None:
+            raise ValueError("The tokenizer of this model has no token for a hidden word, so nothing can be filled in.")
         masks = [position for position, token in enumerate(ids) if token == self.tokenizer.mask]
         if not masks:
             mask = self.tokenizer.mask_token
@@ -72,7 +74,7 @@ class MaskedModel(Checkpoint):
 
     def trace_ids(self, source: str, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
         """The run on a text, <mask> included, whose rows should predict the tokens `next_ids`."""
-        reads = self.tokenizer.describe(self._read(source), source)
+        reads = self.tokenizer.describe(self._read(source), self.prepare(source))
         return self._trace({"encoder": reads}, {"encoder": self.tokenizer.describe(next_ids)}, interventions)
 
     @property

@@ -1,5 +1,6 @@
 """Checkpoints: folders of data files, verified when they are opened. Nothing in them is ever executed."""
 
+import csv
 import hashlib
 import json
 import math
@@ -7,6 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,11 +20,12 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import pick_device
-from model.checkpoints.files import CheckpointError, atomic_write, sha256
+from model.checkpoints.files import CheckpointError, atomic_write, read_json_object, sha256
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
+from model.needs import Need
 from model.network.config import TransformerConfig
 from model.network.families import new_network
 from model.network.network import Network
@@ -32,7 +35,8 @@ OPENED = {"encoder_decoder": Translator, "decoder": LanguageModel, "encoder": Ma
 """by family"""
 CHECKPOINTS_VARIABLE = "ATTENTION_EXPLORER_CHECKPOINTS"
 MODELS_VARIABLE = "ATTENTION_EXPLORER_MODELS"
-"""names and folders of models of others that the person who started the app offers, separated by commas"""
+"""names and folders of models of others that the person who started the app offers, separated by commas; one that has a
+comma stands in quotes"""
 INSTALL = "pip install -r model/checkpoints/huggingface-requirements.txt"
 
 
@@ -66,8 +70,42 @@ def study_checkpoints() -> list[str]:
 
 def offered_models() -> list[str]:
     """Models of others in transformers' format that may be opened: those that ATTENTION_EXPLORER_MODELS names."""
-    names = (name.strip() for name in os.environ.get(MODELS_VARIABLE, "").split(","))
-    return list(dict.fromkeys(filter(None, names)))
+    rows = csv.reader(StringIO(os.environ.get(MODELS_VARIABLE, ""), newline=""), skipinitialspace=True)
+    return list(dict.fromkeys(filter(None, (name.strip() for row in rows for name in row))))
+
+
+def shown_name(name: str) -> str:
+    """A checkpoint's name as visitors see it: of an offered folder its last part, since the rest is the server's own.
+
+    Where several share it, the second ends in -2, the third in -3.
+    """
+    return _shown_names().get(name, name)
+
+
+def shown_message(error: Exception | str) -> str:
+    """A sentence for visitors: a folder of this machine goes by its last part, as the models do in the menu."""
+    message = str(error)
+    for folder, shown in {**_shown_names(), str(checkpoint_folder()): "checkpoints"}.items():
+        message = message.replace(folder, shown)
+    return message
+
+
+def _shown_names() -> dict[str, str]:
+    """By the names of `offered_models()` that are folders."""
+    if not (offered := offered_models()):
+        return {}
+    taken = {*available_checkpoints(), *study_checkpoints(), *(name for name in offered if not _is_folder(name))}
+    shown: dict[str, str] = {}
+    for name in filter(_is_folder, offered):
+        last = Path(name).resolve().name or "model"
+        numbered = (last, *(f"{last}-{number}" for number in range(2, len(offered) + len(taken) + 2)))
+        shown[name] = next(each for each in numbered if each not in taken)
+        taken.add(shown[name])
+    return shown
+
+
+def _is_folder(name: str) -> bool:
+    return os.path.isdir(name) or os.path.isabs(name)
 
 
 def offer_models(names: Sequence[str], download: bool = False) -> None:
@@ -80,7 +118,9 @@ def offer_models(names: Sequence[str], download: bool = False) -> None:
     Raises:
         CheckpointError: transformers is missing, or a model could not be downloaded.
     """
-    os.environ[MODELS_VARIABLE] = ",".join((*names, *offered_models()))
+    with StringIO() as line:
+        csv.writer(line, quoting=csv.QUOTE_ALL, lineterminator="").writerow((*names, *offered_models()))
+        os.environ[MODELS_VARIABLE] = line.getvalue()
     if download:
         for name in offered_models():
             _foreign(name).download(name)
@@ -93,14 +133,14 @@ def open_offered_model(name: str, device: str = "auto") -> Checkpoint:
         CheckpointError: transformers is missing, or the model is missing, too large, or cannot be read.
     """
     foreign = _foreign(name)
-    return foreign.open_folder(foreign.find_folder(name), name, pick_device(device))
+    return foreign.open_folder(foreign.find_folder(name), name, device)
 
 
 def _foreign(name: str) -> ModuleType:
     """The module that opens models of others; transformers is imported here and nowhere else."""
     try:
         from model.checkpoints.huggingface import opening
-    except ImportError as error:
+    except (ImportError, RuntimeError) as error:
         raise CheckpointError(
             f"Opening {name} needs the transformers library ({error}). Stop the app and run: {INSTALL}"
         ) from error
@@ -149,7 +189,7 @@ def save_checkpoint(folder: Path, model: Network, tokenizer: Tokenizer, weights:
         config = {"model": values, "sha256": hashes}
         with suppress(CheckpointError):  # there is no earlier version
             _read_config(folder / "config.json")
-            before = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+            before = json.loads((folder / "config.json").read_text(encoding="utf-8-sig"))
             _write_config(folder, config | {"before": {name: before[name] for name in config}})
         for name, path in staged.items():
             path.replace(folder / name)
@@ -166,7 +206,7 @@ def save_weights(path: Path, weights: Mapping[str, Tensor], dtype: torch.dtype =
 
 
 def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Translator | LanguageModel | MaskedModel:
-    """Open a checkpoint by its name or path.
+    """Open a checkpoint by its name or path, of this project's format or of Hugging Face's.
 
     Args:
         name: one of `available_checkpoints()`, `study_checkpoints()` or `offered_models()`, or a checkpoint's path.
@@ -175,14 +215,19 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     Raises:
         CheckpointError: (a ValueError) a file is missing, truncated, altered, or does not fit the others.
     """
+    name = {shown: given for given, shown in _shown_names().items()}.get(name, name)
     if name in offered_models():
         return open_offered_model(name, device)
     folder = checkpoint_path(name)
+    if _is_foreign(folder):
+        inside = checkpoint_folder().absolute() in folder.absolute().parents
+        return _foreign(name).open_folder(folder, _name_of(folder) if inside else str(name), device)
     if not _is_file(folder / "config.json"):
         found = ", ".join(available_checkpoints()) or "none"
         raise CheckpointError(
             f"no checkpoint {name!r}: {folder / 'config.json'} does not exist. "
-            f"Available in {checkpoint_folder()}: {found}. Choose one, or train one with python -m model.train."
+            f"Available in {checkpoint_folder()}: {found}. Choose one, or train one with python -m model.train; "
+            f"a model in the local Hugging Face cache opens by its name where {MODELS_VARIABLE} has it."
         )
     config, hashes = _find_matching(folder)
     tokenizer = _read_tokenizer(folder / "tokenizer.model", config)
@@ -192,6 +237,31 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     model = model.to(pick_device(device)).eval().requires_grad_(False)
     opened = OPENED[config.family]
     return opened(name=_name_of(folder), hash=hashes["model.safetensors"], model=model, tokenizer=tokenizer)
+
+
+def check_own(opened: Checkpoint, work: str) -> None:
+    """For work that needs the networks and vocabularies of this project; `work` begins the sentence.
+
+    Raises:
+        CheckpointError: it is a Hugging Face model.
+    """
+    if Need.OWN_LAYERS not in opened.features:
+        raise CheckpointError(
+            f"{work} takes checkpoints of this project alone, and {opened.name} is a Hugging Face model. "
+            f"Choose one of these: {', '.join(available_checkpoints()) or 'none is here'}."
+        )
+
+
+def load_translator(name: str, device: str) -> Translator:
+    """As `load_checkpoint`.
+
+    Raises:
+        CheckpointError: it cannot be opened, or does not translate.
+    """
+    opened = load_checkpoint(name, device)
+    if not isinstance(opened, Translator) or Need.LOGITS not in opened.features:
+        raise CheckpointError(f"{name} is no translator: it has no encoder, decoder and output that write a target.")
+    return opened
 
 
 def stored_config(name: str) -> TransformerConfig:
@@ -250,6 +320,19 @@ def _name_of(folder: Path) -> str:
     return inside.relative_to(root).as_posix() if root in inside.parents else folder.name
 
 
+def _is_foreign(folder: Path) -> bool:
+    """Whether the folder holds a model in transformers' format, whose config.json has no hashes."""
+    if not _is_file(folder / "config.json"):
+        return False
+    names = set()
+    with suppress(CheckpointError):
+        names = read_json_object(folder / "config.json").keys()
+    if "sha256" in names or ("model" in names and "model_type" not in names):
+        return False
+    beside = ("tokenizer_config.json", "generation_config.json", "model.safetensors.index.json")
+    return bool(names & {"model_type", "architectures"}) or any(_is_file(folder / name) for name in beside)
+
+
 def _is_file(path: Path) -> bool:
     """False also where permissions hide the file."""
     try:
@@ -279,7 +362,7 @@ def _find_matching(folder: Path) -> _Description:
 def _read_config(path: Path) -> list[_Description]:
     """One description, or two while the weights are being replaced."""
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(path.read_text(encoding="utf-8-sig"))
         versions = [config, config["before"]] if "before" in config else [config]
         return [_describe(version) for version in versions]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

@@ -25,14 +25,6 @@ N_SEGMENTATIONS = 32
 """Number of a word's most probable segmentations to sample from (l in Kudo 2018)."""
 
 
-def one_line(text: str) -> str:
-    """`text` with each run of white space, line breaks included, as one space, and none around it.
-
-    The models were trained on lines: to them a line break is a strange byte, and they translate it.
-    """
-    return " ".join(text.split())
-
-
 class Tokenizer:
     """Text <-> token ids; `decode(encode(text))` returns every valid Unicode string unchanged.
 
@@ -185,5 +177,16 @@ def train_tokenizer(sentences: Iterable[str], vocab_size: int, seed: int = 0, ma
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise ValueError(f"cannot learn a vocabulary of {vocab_size} pieces from this text: {error}") from error
+        raise ValueError(f"A vocabulary of {vocab_size:,} pieces {_why_not(str(error))}.") from error
     return Tokenizer(model.getvalue())
+
+
+def _why_not(error: str) -> str:
+    """What SentencePiece says in terms of its source code, in words."""
+    if most := re.search(r"value <= (\d+)", error):
+        return f"is too large for this text, from which {int(most[1]):,} can be learned at most"
+    if least := re.search(r"required_chars\. \d+ vs (\d+)", error):
+        return f"is too small for this text, which has so many characters that it needs {int(least[1]):,} at least"
+    if "sentences_.empty" in error:
+        return "cannot be learned from a text without words"
+    return f"cannot be learned from this text: the special tokens and the bytes alone are {MASK + 256}"

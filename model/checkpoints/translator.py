@@ -57,9 +57,7 @@ class Translator(Checkpoint):
         if isinstance(texts, str):
             raise ValueError("translate takes a list of sentences: write translate([sentence]) for a single one.")
         parts = [(i, part) for i, text in enumerate(texts) for part in self.parts(text)]
-        # Text that is translated in one piece keeps its surrounding space.
-        cores = [part if part == texts[i] and self.fits(part) else part.strip() for i, part in parts]
-        sources = [[*self.tokenizer.encode(core), EOS] for core in cores]
+        sources = [[*self.tokenizer.encode(self.prepare(part)), EOS] for _, part in parts]
         translated = [""] * len(parts)
         # Interventions on positions, or on means over them, must not see another sentence's padding.
         room = TOKENS_PER_BATCH // max(beam_size, 1) if _position_free(interventions) else 1
@@ -68,17 +66,16 @@ class Translator(Checkpoint):
             for j, hypothesis in zip(batch, found, strict=True):
                 translated[j] = self.tokenizer.decode(list(hypothesis.tokens))
         translations = [""] * len(texts)
-        for (i, part), core, translation in zip(parts, cores, translated, strict=True):
-            translations[i] += translation + part[len(part.rstrip()) :] * (part != core)
+        for (i, part), translation in zip(parts, translated, strict=True):
+            between = "" if part == texts[i] else part[len(part.rstrip()) :]
+            translations[i] += translation + between
         return translations
 
     def parts(self, text: str) -> list[str]:
         """What is translated in one run each: all of `text` if it fits, else its sentences; nothing if it is blank."""
-        if not text.strip():
-            return []
         if self.fits(text):
-            return [text]
-        return [part for part in split_sentences(text, self.fits) if part.strip()]
+            return [text] if self.prepare(text) else []
+        return [part for part in split_sentences(text, self.fits) if self.prepare(part)]
 
     def trace(
         self,
@@ -137,6 +134,7 @@ class Translator(Checkpoint):
 
     def trace_ids(self, source: str, tgt_out: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
         """The teacher-forced run on a finished target given as token ids, </s> included."""
+        source = self.prepare(source)
         reads = {
             "encoder": self.tokenizer.describe((*self.tokenizer.encode(source), EOS), source),
             "decoder": self.tokenizer.describe((BOS, *tgt_out[:-1])),

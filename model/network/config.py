@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal, get_args, get_type_hints
 
+Family = Literal["encoder_decoder", "decoder", "encoder"]
+"""which stacks a model has"""
+
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>")
 PAD, UNK, BOS, EOS = range(len(SPECIAL_TOKENS))
 
@@ -84,7 +87,7 @@ class TransformerConfig:
                 raise ValueError(f"{name} must be true or false, got {value!r}")
 
     @property
-    def family(self) -> Literal["encoder_decoder", "decoder", "encoder"]:
+    def family(self) -> Family:
         """Which stacks the model has."""
         if self.n_encoder_layers and self.n_decoder_layers:
             return "encoder_decoder"

@@ -19,9 +19,10 @@ def causal_mask(size: int, device: torch.device | str | None = None) -> Tensor:
 
 
 def window_mask(n_queries: int, n_keys: int, window: int, device: torch.device | str | None = None) -> Tensor:
-    """Keys less than `window` positions away (Beltagy et al. 2020, section 3.1): (1, 1, query, key).
+    """Keys less than `window` positions away: (1, 1, query, key).
 
-    The queries are the last of the positions. A window of 0 has no limit.
+    The queries are the last of the positions. A window of 0 has no limit. In Longformer (Beltagy et al. 2020, section
+    3.1) w is the whole window, half of it on either side; here it is one side, the position itself included.
     """
     near = _distances(n_queries, n_keys, device).abs() < (window or n_keys)
     return near[None, None]
@@ -43,7 +44,7 @@ def pattern_mask(
     Args:
         n_queries: new positions.
         n_keys: all positions.
-        window: keys less than this many positions away (Beltagy et al. 2020, section 3.1).
+        window: keys less than this many positions away, as in `window_mask`.
         stride: every key whose distance is a multiple of it (Child et al. 2019, section 4.3).
         global_tokens: positions that attend to all and that all attend to (Beltagy et al. 2020, section 3.1).
         block: keys in the query's own block of this many positions (Qiu et al. 2020).

@@ -15,11 +15,10 @@ from model.hooks import Edit
 from model.interventions import Reading
 from model.interventions.base import bind
 from model.network.network import EMBEDDINGS
-from model.trace import Array, Attention, Stream, SubLayer, Trace
+from model.trace import CHAIN_TOLERANCE, Array, Attention, Stream, SubLayer, Trace, relative_error
 
 WATCHING, ROWS, CHAIN = "Watching changes nothing", "Rows sum to 1", "The chain closes"
 """titles of the three checks, and of claims 2, 5 and 3"""
-CHAIN_TOLERANCE = 5e-5
 ROW_TOLERANCE = 1e-6
 
 Changes = Sequence[Mapping[str, Edit | Reading]]
@@ -39,6 +38,24 @@ class Check:
     @property
     def passed(self) -> bool:
         return self.error <= self.tolerance
+
+
+@dataclass(frozen=True)
+class Link:
+    """One step of the run: what follows from the step before it, and what is shown."""
+
+    place: str
+    """path of the attention or sub-layer, the stack, or logits"""
+    step: str
+    """what the step computes, such as q"""
+    computed: Array
+    """in double precision, from what is shown of the step before"""
+    shown: Array
+
+    @property
+    def error(self) -> float:
+        """Largest difference; relative to the largest number shown where that is above 1."""
+        return relative_error(self.computed, self.shown)
 
 
 def prove(translator: Checkpoint, trace: Trace) -> tuple[Check, ...]:
@@ -82,7 +99,7 @@ def rows_sum_to_one(trace: Trace) -> Check:
 @torch.inference_mode()
 def chain_closes(translator: Checkpoint, trace: Trace) -> Check:
     """Claim 3: each step of the run equals the same step computed in double precision from the step before it."""
-    errors = [relative_error(computed, shown) for computed, shown in _chain(translator, trace)]
+    errors = [link.error for link in chain(translator, trace)]
     return Check(
         title=CHAIN,
         explanation="From the embeddings to the logits, each step computed again in double precision from the "
@@ -93,16 +110,8 @@ def chain_closes(translator: Checkpoint, trace: Trace) -> Check:
     )
 
 
-def relative_error(computed: Array, shown: Array) -> float:
-    """Largest absolute difference, divided by the largest number shown where that is above 1.
-
-    Single precision keeps seven digits, so rounding grows with the numbers.
-    """
-    return float(np.abs(computed - shown).max() / max(1.0, np.abs(shown).max()))
-
-
-def _chain(translator: Checkpoint, trace: Trace) -> Iterator[tuple[Array, Array]]:
-    """(computed from the step before, shown) for every step of the run."""
+def chain(translator: Checkpoint, trace: Trace) -> Iterator[Link]:
+    """Every step of the run that could be read, in the order of computation."""
     model = translator.model
     changes = [intervention.edits(model) for intervention in trace.interventions]
     for stream in trace.streams.values():
@@ -112,7 +121,7 @@ def _chain(translator: Checkpoint, trace: Trace) -> Iterator[tuple[Array, Array]
     for name, stream in trace.streams.items():
         x = stream.embedded.stream
         for sublayer in stream.sublayers:
-            yield x, sublayer.before
+            yield Link(f"{name}.layers.{sublayer.layer}.{sublayer.name}", "x", x, sublayer.before)
             # An attention with its sub-layer, so that a layer of a long text is computed once.
             kind = "cross" if sublayer.name == "cross_attn" else f"{name}_self"
             if sublayer.name != "feed_forward" and (kind, sublayer.layer) in left:
@@ -123,46 +132,50 @@ def _chain(translator: Checkpoint, trace: Trace) -> Iterator[tuple[Array, Array]
             x = sublayer.after
         if stream.sublayers:
             norm = translator.norm_after(name)
-            yield x if norm is None else norm(x), stream.final
+            yield Link(name, "last norm", x if norm is None else norm(x), stream.final)
     for place in left:  # those of layers whose residual stream could not be read
         yield from _attention_chain(paths[place], changes, trace.attentions[place])
     if trace.logits.size and (logits := translator.head_in_double(stream.final)) is not None:
-        yield logits, trace.logits
+        yield Link("logits", "logits", logits, trace.logits)
 
 
-def _embedded_chain(translator: Checkpoint, changes: Changes, stream: Stream) -> Iterator[tuple[Array, Array]]:
+def attention_links(translator: Checkpoint, trace: Trace, kind: str, layer: int) -> Iterator[Link]:
+    """The steps of one attention."""
+    path, _ = translator.model.attentions()[kind, layer]
+    changes = [intervention.edits(translator.model) for intervention in trace.interventions]
+    return _attention_chain(path, changes, trace.attention(kind, layer))
+
+
+def _embedded_chain(translator: Checkpoint, changes: Changes, stream: Stream) -> Iterator[Link]:
     embedding, embedded, ids = translator.model.embeddings[stream.name], stream.embedded, list(stream.tokens.ids)
+    place = f"{stream.name} input"
     if embedding.known:
-        yield _double(embedding.tokens.weight[ids]) * embedding.scale, embedded.embedding
+        yield Link(place, "embedding", _double(embedding.tokens.weight[ids]) * embedding.scale, embedded.embedding)
     if (rows := translator.positional_rows(stream)) is not None:
         positional = rows.astype(np.float64)
-        yield _changed(changes, f"{EMBEDDINGS[stream.name]}.positional", positional), embedded.positional
-    yield embedded.embedding + embedded.positional.astype(np.float64), embedded.sum
+        edited = _changed(changes, f"{EMBEDDINGS[stream.name]}.positional", positional)
+        yield Link(place, "positions", edited, embedded.positional)
+    yield Link(place, "sum", embedded.embedding + embedded.positional.astype(np.float64), embedded.sum)
     if embedded.norm:
-        yield embedded.norm(embedded.sum), embedded.normed
+        yield Link(place, "norm", embedded.norm(embedded.sum), embedded.normed)
 
 
-def _attention_chain(path: str, changes: Changes, attention: Attention) -> Iterator[tuple[Array, Array]]:
-    learned = attention.projections
-
+def _attention_chain(path: str, changes: Changes, attention: Attention) -> Iterator[Link]:
     def changed(point: str, computed: Array) -> Array:
         return _changed(changes, f"{path}.{point}", computed, {f"{path}.mask": attention.mask})
 
-    inputs = (("q", attention.query_input), ("k", attention.key_input), ("v", attention.key_input))
-    for name, source in inputs if learned else ():
-        w, b = (getattr(learned, f"{kind}_{name}") for kind in "wb")
-        projected = _multiply(source, w) + b[:, None]
-        if attention.qk_norm and name != "v":
-            yield projected, getattr(attention.qk_norm, name)
-            projected = getattr(attention.qk_norm, f"{name}_norm")(getattr(attention.qk_norm, name))
-        if attention.rotary and name != "v":
-            yield projected, getattr(attention.rotary, name)
-            projected = attention.rotary.turn(getattr(attention.rotary, name).astype(np.float64))
-        yield changed(name, projected), getattr(attention, name)
-    yield _multiply(attention.q, attention.k.transpose(0, 2, 1)), attention.scores
-    yield changed("scaled", attention.scores.astype(np.float64) * attention.scale), attention.scaled
+    def link(point: str, computed: Array) -> Link:
+        return Link(path, point, changed(point, computed), getattr(attention, point))
+
+    for name in "qkv" if attention.projections else ():
+        *before, (computed, _) = attention.recompute(name, _multiply)
+        for pair in before:
+            yield Link(path, name, *pair)
+        yield link(name, computed)
+    yield Link(path, "scores", _multiply(attention.q, attention.k.transpose(0, 2, 1)), attention.scores)
+    yield link("scaled", attention.scores.astype(np.float64) * attention.scale)
     taus = np.ones((attention.n_heads, 1, 1), attention.temperature.dtype)
-    yield changed("temperature", taus)[:, 0, 0], attention.temperature
+    yield Link(path, "temperature", changed("temperature", taus)[:, 0, 0], attention.temperature)
     # In the run's own precision: a small tau would magnify the difference to double precision.
     minus_infinity = attention.scaled.dtype.type(-np.inf)
     masked = changed("masked", np.where(attention.mask, attention.pre_softmax, minus_infinity))
@@ -170,10 +183,11 @@ def _attention_chain(path: str, changes: Changes, attention: Attention) -> Itera
     if attention.sink is not None:
         sink = np.broadcast_to(attention.sink[:, None, None], (*masked.shape[:2], 1))
         masked = np.concatenate([masked, sink], axis=-1)
-    yield changed("pattern", softmax(masked)[..., : attention.pattern.shape[-1]]), attention.pattern
-    yield changed("z", _multiply(attention.pattern, attention.v)), attention.z
-    if learned:
-        yield changed("out", _multiply(attention.z, learned.w_o).sum(axis=0) + learned.b_o), attention.out
+    yield link("pattern", softmax(masked)[..., : attention.pattern.shape[-1]])
+    yield link("z", _multiply(attention.pattern, attention.v))
+    if attention.projections:
+        ((computed, _),) = attention.recompute("out", _multiply)
+        yield link("out", computed)
 
 
 def _changed(changes: Changes, path: str, computed: Array, earlier: Mapping[str, Array] | None = None) -> Array:
@@ -194,28 +208,36 @@ def _changed(changes: Changes, path: str, computed: Array, earlier: Mapping[str,
     return activation[0].numpy() if batched else activation.numpy()
 
 
-def _sublayer_chain(translator: Checkpoint, changes: Changes, sublayer: SubLayer) -> Iterator[tuple[Array, Array]]:
-    forward = translator.model.stacks[sublayer.stack].layers[sublayer.layer].feed_forward
+def _sublayer_chain(translator: Checkpoint, changes: Changes, sublayer: SubLayer) -> Iterator[Link]:
     path = f"{sublayer.stack}.layers.{sublayer.layer}.{sublayer.name}"
     added = sublayer.before + sublayer.out.astype(np.float64)
-    yield _changed(changes, f"{path}_residual.added", added, {f"{path}.out": sublayer.out}), sublayer.added
+    edited = _changed(changes, f"{path}_residual.added", added, {f"{path}.out": sublayer.out})
+    yield Link(path, "residual", edited, sublayer.added)
     if sublayer.norm:
-        yield sublayer.norm(sublayer.norm_input), sublayer.normed
+        yield Link(path, "norm", sublayer.norm(sublayer.norm_input), sublayer.normed)
     result = sublayer.out if sublayer.result is None else sublayer.result
-    if sublayer.result_norm:
-        yield sublayer.result_norm(result), sublayer.out
-    yield sublayer.added if sublayer.norm_first else sublayer.normed, sublayer.after
+    if sublayer.result is not None:
+        normed = sublayer.result_norm(result) if sublayer.result_norm else result.astype(np.float64)
+        yield Link(path, "norm of the result", normed * sublayer.multiplier, sublayer.out)
+    yield Link(path, "residual", sublayer.added if sublayer.norm_first else sublayer.normed, sublayer.after)
     if sublayer.hidden is not None:
-        x = sublayer.normed if sublayer.norm_first else sublayer.before
-        if sublayer.gate is not None:
-            yield sublayer.gate.astype(np.float64) * sublayer.up, sublayer.hidden
-        if hasattr(forward, "w_gate"):
-            yield forward.activation(_linear(forward.w_gate, x)).numpy(), sublayer.gate
-            yield _linear(forward.w_1, x).numpy(), sublayer.up
-        elif hasattr(forward, "w_1"):
-            yield forward.activation(_linear(forward.w_1, x)).numpy(), sublayer.hidden
+        for step, computed, shown in _hidden_steps(translator, sublayer):
+            yield Link(path, step, computed, shown)
         w_2, b_2 = translator.second_matrix(sublayer.stack, sublayer.layer)
-        yield _changed(changes, f"{path}.out", _multiply(sublayer.hidden, w_2) + b_2), result
+        yield Link(path, "W_2", _changed(changes, f"{path}.out", _multiply(sublayer.hidden, w_2) + b_2), result)
+
+
+def _hidden_steps(translator: Checkpoint, sublayer: SubLayer) -> Iterator[tuple[str, Array, Array]]:
+    """Name, computed and shown of what leads to what W_2 reads."""
+    forward = translator.model.stacks[sublayer.stack].layers[sublayer.layer].feed_forward
+    x = sublayer.normed if sublayer.norm_first else sublayer.before
+    if sublayer.gate is not None:
+        yield "gate", sublayer.gate.astype(np.float64) * sublayer.up, sublayer.hidden
+    if hasattr(forward, "w_gate"):
+        yield "activation", forward.activation(_linear(forward.w_gate, x)).numpy(), sublayer.gate
+        yield "W_1", _linear(forward.w_1, x).numpy(), sublayer.up
+    elif hasattr(forward, "w_1"):
+        yield "activation", forward.activation(_linear(forward.w_1, x)).numpy(), sublayer.hidden
 
 
 def _linear(linear: nn.Linear, x: Array) -> Tensor:

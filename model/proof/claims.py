@@ -5,17 +5,14 @@ rounding shrinks by nine digits. Tests named `test_<number>_...` hold each claim
 interventions.
 """
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
-import torch
 
+from model.analysis.double_precision import in_double_precision
 from model.checkpoints.translator import Translator
-from model.network.embedding import sinusoids
-from model.network.rotary import Rotary, rotation
 from model.proof import measures, rerun_measures
 from model.proof.checks import CHAIN, ROWS, WATCHING, chain_closes, hooks_change_nothing, rows_sum_to_one
 from model.proof.measures import Case
@@ -246,24 +243,10 @@ CLAIMS = (
 )
 
 
-def in_double_precision(translator: Translator) -> Translator:
-    """The same model in double precision, on the same device."""
-    model = copy.deepcopy(translator.model).double()
-    config = model.config
-    if config.positions == "sinusoidal":
-        for embedding in model.embeddings.values():
-            table = sinusoids(config.max_len, config.d_model, torch.float64)
-            embedding.positions = table.to(embedding.positions.device)
-    for rotary in (module for module in model.modules() if isinstance(module, Rotary)):
-        angles = rotation(torch.arange(config.max_len), config.d_k, config.rope_base)
-        rotary.cos, rotary.sin = (each.to(rotary.cos.device) for each in angles)
-    return replace(translator, model=model)
-
-
 def double_case(case: Case) -> Case:
     """The case with its run repeated in double precision, on the same tokens and with the same interventions.
 
-    A model of others is not run again.
+    A Hugging Face model is not run again.
     """
     if not case.own_layers:
         return case
@@ -283,7 +266,7 @@ def measure_claim(claim: Claim, case: Case, double: Case) -> Measurement:
     found = claim.measure(case)
     if isinstance(found, str):
         return Measurement(claim, None, None, perf_counter() - start, found)
-    # Models of others compute some steps in single precision, whatever the precision of their weights.
+    # Hugging Face models compute some steps in single precision, whatever the precision of their weights.
     double_error = claim.measure(double) if claim.double and case.own_layers else None
     return Measurement(claim, found, double_error, perf_counter() - start)
 

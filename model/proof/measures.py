@@ -139,6 +139,8 @@ def positions(case: Case) -> float | str:
     biased = [_bias_error(case, a) for a in attentions if a.bias is not None and not a.crosses]
     if errors := [*_added_positions(case), *rotated, *biased]:
         return float(np.max(errors))
+    if case.translator.config.positions != "none":
+        return "How this model encodes positions could not be read."
     return "This model adds nothing for positions, rotates nothing, and adds no bias to its scores."
 
 

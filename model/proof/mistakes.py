@@ -127,18 +127,20 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
         ),
         "no-scaling": Mistake(
             "No division by √d_k",
-            "Scores are √d_k times too large, and the softmax puts nearly all weight on one key.",
+            "Scores are √d_k times too large, so each softmax is sharper than the one that the model was trained with: "
+            "of the same scores, the key with the largest weight gets more.",
             _attention("self.scaled(scores / self.divisor)", "self.scaled(scores)"),
         ),
         "no-embedding-scale": Mistake(
             "No √d_model on the embeddings",
-            "The positional encoding is then √d_model times too loud, and drowns the words (section 3.4).",
+            "Embeddings are then √d_model times shorter than in training; where a positional encoding is added to "
+            "them, it is √d_model times too loud (section 3.4).",
             (Lines(InputEmbedding, "forward", "self.tokens(tokens) * self.scale", "self.tokens(tokens)"),),
         ),
         "zero-after-softmax": Mistake(
             "Masked after the softmax",
-            "Masked weights are set to 0, and the rest is not divided by its sum: rows sum to less than 1, and how "
-            "much less depends on the words that should be hidden.",
+            "Masked weights are set to 0, and the rest is not divided by its sum: a row lacks the share that its "
+            "masked keys had, which depends on the words that should be hidden.",
             _attention(
                 "masked.softmax(dim=-1).masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)",
                 "scaled.softmax(dim=-1).masked_fill(~mask, 0.0)",
@@ -172,10 +174,10 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
             "Training and teacher forcing never notice. Here the target is given to the cached steps.",
             (
                 Lines(
-                    Transformer,
-                    "decode_next",
-                    "self.tgt_embedding(tokens[:, None], start=position)",
-                    "self.tgt_embedding(tokens[:, None])",
+                    InputEmbedding,
+                    "forward",
+                    "self.positions[start : start + tokens.shape[1]]",
+                    "self.positions[: tokens.shape[1]]",
                 ),
             ),
             "cache",
@@ -210,9 +212,13 @@ def why_not(model: Network, name: str) -> str:
             family == "decoder",
             "A language model's pads come after every row of a text, where the causal mask hides them as well.",
         ),
-        "no-scaling": (not config.scale_scores, "This model was trained without the division."),
+        "heads-by-view": (config.n_heads == 1, "This model has a single head in a layer: there is nothing to join."),
+        "no-scaling": (config.score_divisor == 1, "This model does not divide its scores, or divides them by 1."),
         "no-embedding-scale": (not config.scale_embeddings, "This model does not multiply its embeddings."),
-        "zero-after-softmax": (family == "encoder", "An encoder masks nothing in a text that is alone."),
+        "zero-after-softmax": (
+            family == "encoder" and not config.window,
+            "An encoder without a window masks nothing in a text that is alone.",
+        ),
         "cross-reads-x": (family != "encoder_decoder", "This model has no cross-attention."),
         "positions-restart": (
             family == "encoder" or config.positions not in ("sinusoidal", "learned"),
@@ -220,7 +226,10 @@ def why_not(model: Network, name: str) -> str:
         ),
     }
     applies, reason = reasons.get(name, (False, ""))
-    return reason if applies else ""
+    if applies:
+        return reason
+    # A mistake whose lines are not in the code would run, change nothing, and look harmless.
+    return "" if lines_of(model, name) else "Its code does not have these lines."
 
 
 def lines_of(model: Network, name: str) -> tuple[Lines, ...]:
@@ -352,8 +361,14 @@ def _error(claim: Claim, case: Case) -> float | str:
 
 
 def break_model(translator: Checkpoint, name: str) -> Checkpoint:
-    """The same weights in a network with the mistake `name` in its code."""
+    """The same weights in a network with the mistake `name` in its code.
+
+    Raises:
+        ValueError: the model cannot make this mistake, for the reason of `why_not`.
+    """
     model = translator.model
+    if reason := why_not(model, name):
+        raise ValueError(f"This model cannot make this mistake. {reason}")
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     broken, classes = copy.deepcopy(model, shared), {}
     for lines in lines_of(model, name):

@@ -80,7 +80,7 @@ def _decoder_rows(activations: dict[str, Array], n: int) -> Iterator[tuple[str, 
 
 def _rows_before(activations: dict[str, Array], path: str, n: int) -> Array:
     found = activations[path]
-    # Models of others have a z in their feed-forwards, too: what the activation reads, a row for each position.
+    # Hugging Face models have a z in their feed-forwards, too: what the activation reads, a row for each position.
     if path.rsplit(".", 1)[-1] not in _PER_HEAD or ".feed_forward." in path:
         return found[:n]
     # Keys and values of cross-attention are the source's. Scores that the mask will hide may change.
@@ -102,7 +102,7 @@ def padding(case: Case) -> float | str:
     logits = found.logits_difference / max(1.0, float(np.abs(case.trace.logits).max()))
     if case.own_layers:
         return max(found.largest_difference, logits)
-    # Rounding of weights grows with the scores, which models of others, such as T5, do not always divide.
+    # Rounding of weights grows with the scores, which Hugging Face models, such as T5, do not always divide.
     loudest = max(1.0, *(float(np.abs(a.pre_softmax).max()) for a in case.trace.attentions.values()))
     return max(found.largest_difference / loudest, logits)
 

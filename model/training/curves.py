@@ -10,6 +10,7 @@ import pandas as pd
 
 from model.checkpoints.files import atomic_write
 from model.checkpoints.store import load_checkpoint
+from model.command_line import run_command
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -35,4 +36,4 @@ def read_curve(run: Path) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -1,6 +1,7 @@
 """Text to train on: reading, sampling and encoding it, and training batches."""
 
 import gzip
+import logging
 import lzma
 import random
 import re
@@ -13,8 +14,11 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.tokenizer import Tokenizer
+from model.checkpoints.typed_text import prepare_text
 from model.network.batch import pad_batch
-from model.network.config import BOS, EOS, PAD
+from model.network.config import BOS, EOS, PAD, Family
+
+logger = logging.getLogger(__name__)
 
 Pair = tuple[list[int], list[int]]
 Example = str | tuple[str, str]
@@ -28,37 +32,82 @@ token instead of <mask> (Devlin et al. 2019, section 3.1)"""
 def read_pairs(paths: Iterable[Path | str]) -> list[tuple[str, str]]:
     """All (source, target) lines of UTF-8 files, plain, `.gz` or `.xz`, one `source<TAB>target` a line.
 
+    Blank lines and pairs with an empty side are skipped; how many they are is logged as a warning.
+
     Raises:
-        ValueError: a line does not have exactly one tab, or a file is empty, not UTF-8, or a broken archive; the
-            message names file and line.
+        ValueError: a line does not have exactly one tab, or a file has no pair, is not UTF-8, or is a broken archive;
+            the message names file and line.
     """
     pairs = []
     for path in map(Path, paths):
-        for number, line in enumerate(read_lines(path), start=1):
-            fields = line.split("\t")
-            if len(fields) != 2:
+        lines = read_lines(path)
+        read = [line.split("\t") for line in lines]
+        for number, (line, fields) in enumerate(zip(lines, read, strict=True), start=1):
+            if len(fields) != 2 and not _blank(line):
                 raise ValueError(f"{path}, line {number}: expected source<TAB>target, found {len(fields)} field(s)")
-            pairs.append((fields[0], fields[1]))
+        kept = [(fields[0], fields[1]) for fields in read if len(fields) == 2 and not any(map(_blank, fields))]
+        _report_skipped(path, len(lines), len(kept), "pairs with an empty side")
+        pairs += kept
     return pairs
+
+
+def read_texts(path: Path | str) -> list[str]:
+    """The lines of a file of plain text, but blank ones; raises and warns as `read_pairs` does."""
+    lines = read_lines(path)
+    kept = [line for line in lines if not _blank(line)]
+    _report_skipped(path, len(lines), len(kept), "blank lines")
+    return kept
+
+
+def _blank(text: str) -> bool:
+    return not prepare_text(text, "encoder_decoder")
+
+
+def _report_skipped(path: Path | str, lines: int, kept: int, what: str) -> None:
+    if not kept:
+        raise ValueError(f"{path} has {lines:,} line(s), none with text: all are {what}")
+    if kept < lines:
+        logger.warning("%s: %s of %s lines skipped: %s", path, f"{lines - kept:,}", f"{lines:,}", what)
 
 
 def read_lines(path: Path | str) -> list[str]:
     """The lines of a UTF-8 file, plain, `.gz` or `.xz`; only a line feed ends one.
 
     Raises:
-        ValueError: the file is empty, not UTF-8, or a broken archive.
+        ValueError: the file is empty, not UTF-8, or a broken archive; the message names file and line.
     """
     path = Path(path)
     openers: dict[str, Callable] = {".xz": lzma.open, ".gz": gzip.open}
     try:
-        with openers.get(path.suffix, open)(path, "rt", encoding="utf-8", newline="\n") as file:
-            lines = [line.rstrip("\r\n") for line in file]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8: {error}") from error
+        with openers.get(path.suffix, open)(path, "rb") as file:
+            lines = decode_lines(file, str(path))
     except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise ValueError(f"{path} is truncated or not a {path.suffix} file: {error}") from error
     if not lines:
         raise ValueError(f"{path} is empty; expected lines of text")
+    return lines
+
+
+def decode_lines(file: Iterable[bytes], name: str) -> list[str]:
+    """UTF-8 lines without their ends, and without the mark that some editors put before the first one.
+
+    Args:
+        file: lines of bytes, each with the line feed that ends it.
+        name: of the file, for the message.
+
+    Raises:
+        ValueError: a line is not UTF-8; the message names it.
+    """
+    lines = []
+    for number, line in enumerate(file, start=1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{name}, line {number} is not UTF-8: byte 0x{line[error.start]:02X} at place {error.start + 1} of the "
+                "line cannot be read. Save the text as UTF-8."
+            ) from error
+        lines.append(text.rstrip("\r\n"))
     return lines
 
 
@@ -71,8 +120,8 @@ class Text:
     """2: twice per epoch; 0.3: a new random 30 % each epoch"""
 
     @classmethod
-    def read(cls, name: str, paired: bool = True) -> "Text":
-        """`FILE` or `FILE:WEIGHT`; `paired`: lines of source<TAB>target.
+    def read(cls, name: str, family: Family = "encoder_decoder") -> "Text":
+        """`FILE` or `FILE:WEIGHT`, as a model of the family reads it: pairs for a translator, else lines.
 
         Raises:
             ValueError: as for `read_pairs`, or the weight is not above 0.
@@ -82,7 +131,10 @@ class Text:
             path, weight = name, "1"
         if float(weight) <= 0:
             raise ValueError(f"{name}: the weight must be above 0; to leave the file out, do not name it")
-        return cls(read_pairs([path]) if paired else read_lines(path), float(weight))
+        if family != "encoder_decoder":
+            return cls([prepare_text(line, family) for line in read_texts(path)], float(weight))
+        pairs = ((prepare_text(source, family), prepare_text(target, family)) for source, target in read_pairs([path]))
+        return cls(list(pairs), float(weight))
 
 
 def sample_epoch(texts: Iterable[Text], seed: str) -> list[Example]:

@@ -8,6 +8,8 @@ import random
 from pathlib import Path
 from string import ascii_lowercase
 
+from model.command_line import run_command
+
 LONGEST = 8
 """maximum letters per line"""
 TRAIN_LINES, DEV_LINES = 20_000, 200
@@ -38,4 +40,4 @@ def reversals(count: int, seed: int) -> list[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -32,6 +32,7 @@ from model.background.rivals import (
     targets,
 )
 from model.checkpoints.store import save_weights
+from model.command_line import run_command, whole_number
 from model.training.reversal_task import reversals
 from model.training.schedule import cooldown
 
@@ -49,7 +50,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Train, measure, save."""
     parser = argparse.ArgumentParser(prog="python -m model.training.rivals", description="Three models, three seeds.")
     parser.add_argument("--out", type=Path, required=True, help="folder for the weights and results.csv")
-    parser.add_argument("--steps", type=int, default=STEPS, help="of each model")
+    parser.add_argument("--steps", type=whole_number(1), default=STEPS, help="of each model")
     args = parser.parse_args(arguments)
     args.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)  # for models this small more threads are slower
@@ -131,4 +132,4 @@ def mean_gradients(model: nn.Module, tests: Mapping[int, list[str]]) -> dict[int
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

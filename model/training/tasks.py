@@ -20,8 +20,6 @@ from model.training.loss import label_smoothed_loss
 class Task:
     """How the examples of one family become batches."""
 
-    paired: bool = False
-    """whether an example is a sentence with its translation, else a line"""
     masked: bool = False
     """whether the vocabulary needs <mask>"""
 
@@ -105,7 +103,7 @@ def predict_tokens(model: Network, tokenizer: Tokenizer, examples: Sequence[Exam
 
 
 TASKS = {
-    "encoder_decoder": Translation(paired=True),
+    "encoder_decoder": Translation(),
     "decoder": NextToken(),
     "encoder": MaskedTokens(masked=True),
 }

@@ -4,12 +4,14 @@ The state on disk is one file, replaced atomically. All randomness depends on (s
 only, so a resumed run equals the uninterrupted one, bit for bit on a CPU.
 """
 
+import copy
+import math
 import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 import torch
@@ -31,11 +33,17 @@ from model.training.tasks import TASKS
 
 SNAPSHOT_STEPS = (0, 10, 32, 100, 316, 1000, 3162, 10_000, 31_623, 100_000)
 """Half powers of ten: the steps whose weights are kept, to show how attention forms."""
+DIVERGED = 100
+"""times ln |V|, what guessing costs: a run whose loss is above that has diverged, and does not come back"""
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How to train; the defaults are the paper's where it gives them."""
+    """How to train; the defaults are the paper's where it gives them.
+
+    Raises:
+        ValueError: a field is out of its range; the sentence names the field and what it may be.
+    """
 
     steps: int = 100_000
     max_tokens: int = 4096
@@ -56,6 +64,22 @@ class TrainingOptions:
     optimizer: Literal["adam", "muon"] = "adam"
     """muon: Muon (Jordan et al. 2024) for the matrices of the layers, Adam for everything else"""
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        least = dict.fromkeys(("steps", "max_tokens", "evaluate_every", "average"), 1)
+        for name, at_least in (least | dict.fromkeys(("warmup", "cooldown", "sampling"), 0)).items():
+            if not at_least <= (value := getattr(self, name)) < math.inf:
+                raise ValueError(f"{name} must be {at_least} or more, got {value}")
+        if not 0 < self.lr_factor < math.inf:
+            raise ValueError(f"lr_factor must be above 0, got {self.lr_factor}")
+        if not 0 <= self.label_smoothing < 1:
+            raise ValueError(f"label_smoothing must lie in [0, 1), got {self.label_smoothing}")
+        if not -(2**63) <= self.seed < 2**63:
+            raise ValueError(f"seed must fit into 64 bits, got {self.seed}")
+
+
+class TrainingDiverged(ValueError):
+    """The loss or the weights are no longer finite numbers; the message says at which step, and what to do."""
 
 
 def make_optimizers(model: nn.Module, name: Literal["adam", "muon"]) -> list[torch.optim.Optimizer]:
@@ -109,16 +133,23 @@ class Trainer:
         self.device = next(model.parameters()).device.type
         self.optimizers = make_optimizers(model, options.optimizer)
         self.progress = Progress()
+        self._beginning: dict | None = None
+        """the state at step 0 until another one is saved"""
         self.rank, self.world = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
         self.parallel: nn.Module = DistributedDataParallel(model) if self.world > 1 else model
 
     def run(self, minutes: float | None = None) -> Iterator[Progress]:
-        """Train until `options.steps` or for `minutes`, yielding after each step; save when stopping."""
+        """Train until `options.steps` or for `minutes`, yielding after each step; save when stopping.
+
+        Raises:
+            TrainingDiverged: nothing was saved since the numbers were finite, so the run can be resumed from there.
+        """
         if self.progress.step >= self.options.steps:
             return
         deadline = time.monotonic() + 60 * minutes if minutes is not None else float("inf")
         if self.progress.step == 0 and self.rank == 0:
             self._snapshot()
+            self._beginning = copy.deepcopy(self._state())
         last_save = time.monotonic()
         for samples in self._batches():
             started = time.monotonic()
@@ -129,6 +160,7 @@ class Trainer:
                 self._evaluate_and_save()
                 last_save = time.monotonic()
             elif time.monotonic() - last_save > 120 and self.world == 1:
+                self._check_weights()
                 self.save()
                 last_save = time.monotonic()
             yield self.progress
@@ -167,6 +199,9 @@ class Trainer:
         totals = torch.stack([loss.detach().double(), tokens.double()])
         if self.world > 1:
             dist.all_reduce(totals)
+        loss_sum, token_sum = totals.tolist()
+        # Before the weights change: those of the last step are still as they were when the loss was finite.
+        self._check_loss(loss_sum / max(token_sum, 1), self.progress.step + 1)
         for optimizer in self.optimizers:
             optimizer.zero_grad()
         # DDP averages over processes; times their number, this is the gradient per token over all of them.
@@ -178,16 +213,37 @@ class Trainer:
             for group in optimizer.param_groups:
                 group["lr"] = rate
             optimizer.step()
-        loss_sum, token_sum = totals.tolist()
         self.progress.loss += loss_sum
         self.progress.loss_tokens += int(token_sum)
         self.progress.tokens += int(token_sum)
-        if step in SNAPSHOT_STEPS and self.rank == 0:
-            self._snapshot()
+        if step in SNAPSHOT_STEPS:
+            self._check_weights()
+            if self.rank == 0:
+                self._snapshot()
+
+    def _check_loss(self, loss: float, step: int) -> None:
+        """Raise TrainingDiverged if the loss per token, in nats, is not finite or absurd: guessing costs ln |V|."""
+        if not loss <= DIVERGED * math.log(self.model.config.vocab_size):
+            raise self._diverged(f"the loss is {loss:.3g} nats a token", step)
+
+    def _check_weights(self) -> None:
+        """Raise TrainingDiverged if a checkpoint, which is stored in half precision, could not hold the weights."""
+        if not all(parameter.detach().half().isfinite().all() for parameter in self.model.parameters()):
+            raise self._diverged("weights are not finite or too large to be stored", self.progress.step)
+
+    def _diverged(self, how: str, step: int) -> TrainingDiverged:
+        if self._beginning:
+            self._write_state(self._beginning)
+        factor = self.options.lr_factor
+        return TrainingDiverged(
+            f"Training diverged at step {step:,}: {how}. {self.folder} keeps what was last saved, with finite weights: "
+            f"go on from there with --resume and a smaller --lr-factor than {factor:g}, or with more --warmup."
+        )
 
     def _evaluate_and_save(self) -> None:
         train_loss = self.progress.loss / max(self.progress.loss_tokens, 1)
         self.progress.loss, self.progress.loss_tokens = 0.0, 0
+        self._check_weights()
         if self.rank == 0:
             self._save_for_average()
             averaged = self.averaged_weights()
@@ -201,7 +257,9 @@ class Trainer:
             }
             model = new_network(self.model.config).to(self.device).eval()
             model.load_state_dict(averaged, strict=False)
-            self._log(row | self.evaluate(model))
+            scores = self.evaluate(model)
+            self._check_loss(scores.get("dev_loss", 0.0), self.progress.step)
+            self._log(row | scores)
             save_checkpoint(self.folder, self.model, self.tokenizer, averaged)
             self.save()
         if self.world > 1:
@@ -235,11 +293,17 @@ class Trainer:
 
     def save(self) -> None:
         """Replace the state on disk: weights, the optimizers' moments and progress."""
-        state = {
+        self._write_state(self._state())
+        self._beginning = None
+
+    def _state(self) -> dict[str, Any]:
+        return {
             "progress": asdict(self.progress),
             "model": self.model.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
         }
+
+    def _write_state(self, state: dict[str, Any]) -> None:
         with atomic_write(self.folder / "state.pt") as path:
             torch.save(state, path)
 

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from model.checkpoints.chat import write_turns
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import available_devices
-from model.checkpoints.store import CheckpointError, checkpoint_with_hash
+from model.checkpoints.store import CheckpointError, checkpoint_with_hash, shown_name
 from model.diff import TOLERANCE, compare
 from model.interventions.link import encode
 from model.needs import Need
@@ -72,6 +73,14 @@ def open_trace_file(path: str) -> TraceFile:
     )
 
 
+def file_of(translator: Checkpoint, request: Request) -> bytes:
+    """What `trace.save()` writes of a run, for `--trace`."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "run.npz"
+        run(translator, request).save(path)
+        return path.read_bytes()
+
+
 def _requests(trace: Trace, opened: Checkpoint) -> Iterator[Request]:
     """What the sidebar can ask for that may give the tokens of the trace."""
     source, changes = trace.source, trace.interventions
@@ -94,7 +103,7 @@ def _requests(trace: Trace, opened: Checkpoint) -> Iterator[Request]:
 
 
 def _agreement(name: str, wanted: Trace, found: Trace) -> str:
-    differences, count = compare(wanted, found), len(wanted.named_arrays())
+    differences, count = compare(wanted, found), len(wanted.named_arrays() | found.named_arrays())
     start = f"This is the run in {name}, computed again on {found.device}"
     if not differences:
         return f"{start}: all {count} arrays are equal, bit for bit."
@@ -115,7 +124,7 @@ def target_of(file: TraceFile) -> str:
 def link_to(file: TraceFile) -> dict[str, str]:
     """The URL's parameters that ask for the run, besides the target."""
     request = file.request
-    link = {"checkpoint": file.checkpoint, "source": request.source}
+    link = {"checkpoint": shown_name(file.checkpoint), "source": request.source}
     if request.continuation:
         link["new_tokens"] = str(request.continuation.max_new_tokens)
     if request.target is not None:

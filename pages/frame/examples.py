@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path
+from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path, shown_message
 from model.trace import Trace
 from viz.tokens import word
 
@@ -71,7 +72,7 @@ class Examples:
 def examples_of(checkpoint: str) -> Examples:
     """The examples of a checkpoint; one without examples.json gets the shipped sentences, without any head."""
     folder = checkpoint_path(checkpoint)
-    if not (folder / "examples.json").exists():
+    if not os.path.exists(folder / "examples.json"):  # raises nothing where the folder may not be entered
         shipped = read_examples(SHIPPED)
         return Examples(sentences=shipped.menu)
     return read_examples(folder)
@@ -133,7 +134,7 @@ def read_examples(folder: Path) -> Examples:
     """What examples.json in the folder holds; nothing if there is none, and `problem` says why it cannot be read."""
     path = folder / "examples.json"
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8-sig"))
         sentences = tuple(_typed(sentence, str) for sentence in found["sentences"])
         facts = _typed(found.get("about", ""), str), float(found.get("usual_nats", math.inf))
         return Examples(tuple(map(_example, found["showing"])), sentences, *facts)
@@ -143,7 +144,7 @@ def read_examples(folder: Path) -> Examples:
         problem = f"{error} is missing."
     except (OSError, ValueError, TypeError, RecursionError) as error:
         problem = str(error)
-    return Examples(problem=f"There are no example sentences: {path} cannot be read. {problem}")
+    return Examples(problem=shown_message(f"There are no example sentences: {path} cannot be read. {problem}"))
 
 
 def _example(entry: dict[str, Any]) -> Example:

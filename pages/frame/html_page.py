@@ -1,13 +1,18 @@
 """What the HTML page itself brings, before anything is drawn.
 
-The style sheet, so that it holds from the first frame and nothing moves later. And, of a server that is just starting,
-Plotly: its script takes a browser more than half a second, which it has while the server imports torch.
+The style sheet, so that it holds from the first frame and nothing moves later. Of a server that is just starting,
+Plotly: its script takes a browser more than half a second, which it has while the server imports torch. And the content
+security policy, by which a browser calls no other machine, whatever a page might hold.
 """
 
+import base64
+import hashlib
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 import streamlit
 from starlette.requests import Request
@@ -17,6 +22,27 @@ STYLE = Path(__file__).with_name("style.css")
 SCRIPTS = Path(streamlit.__file__).with_name("static") / "static/js"
 MOVED = {"translate": "", "how_it_is_known": "verification"}
 """addresses that a reader may guess, or know from earlier versions -> today's, below the root"""
+# Inline styles, because Streamlit and Plotly write them; scripts from blobs, because that is how Streamlit loads those
+# of components. Eval, because Plotly may compile with it, and because the browser tests, which run under this policy,
+# wait by it: it opens no way to another host. The app may stand in a frame on any page (`?embed=true`), so nothing is
+# said of its ancestors.
+POLICY = MappingProxyType(
+    {
+        "default-src": "'self'",
+        "script-src": "'self' blob: 'unsafe-eval'",
+        "style-src": "'self' 'unsafe-inline'",
+        "img-src": "'self' data: blob:",
+        "font-src": "'self' data:",
+        "connect-src": "'self'",
+        "frame-src": "'none'",
+        "object-src": "'none'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+)
+"""Content security policy: what a page may load, and from where. docs/deploy.md explains it."""
+_HOST = re.compile(r"[\w.\-]+(:\d+)?|\[[\da-fA-F:.]+\](:\d+)?", re.ASCII)
+_INLINE_SCRIPT = re.compile(r"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script>", re.DOTALL)
 _UNUSED = (b"accept-encoding", b"if-none-match", b"if-modified-since")
 """request headers that would get a compressed answer, or none"""
 
@@ -27,10 +53,34 @@ def has_started() -> bool:
 
 
 async def complete_page(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
-    """Starlette middleware: the answer; an HTML page gets the style sheet and, while the server starts, Plotly.
+    """Starlette middleware: the answer with the policy; a page gets the style sheet, of a starting server also Plotly.
 
     The addresses in MOVED redirect to today's.
     """
+    response = await _complete(request, answer)
+    response.headers["Content-Security-Policy"] = security_policy(request.headers.get("host", ""))
+    return response
+
+
+def security_policy(host: str) -> str:
+    """POLICY as a header of the server's answers, with the inline scripts of the page by their hashes.
+
+    Args:
+        host: of the request. Some browsers do not count the page's own websocket among 'self'.
+    """
+    sockets = f" ws://{host} wss://{host}" if _HOST.fullmatch(host) else ""
+    more = {"script-src": _script_hashes(), "connect-src": sockets}
+    return "; ".join(f"{name} {sources}{more.get(name, '')}" for name, sources in POLICY.items())
+
+
+@cache
+def _script_hashes() -> str:
+    page = (SCRIPTS.parents[1] / "index.html").read_text(encoding="utf-8")
+    digests = (hashlib.sha256(script.encode()).digest() for script in _INLINE_SCRIPT.findall(page + _early_plotly()))
+    return "".join(f" 'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+
+
+async def _complete(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
     if "text/html" not in request.headers.get("accept", ""):
         return await answer(request)
     if (moved := MOVED.get(request.url.path.rpartition("/")[2])) is not None:

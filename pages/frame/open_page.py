@@ -7,17 +7,18 @@ import streamlit as st
 
 from model.analysis.distributions import entropy
 from model.checkpoints.checkpoint import LONG_TRACE_TOKENS, TRACE_TOKENS
-from model.checkpoints.store import CheckpointError, available_checkpoints, offered_models
-from model.checkpoints.tokenizer import one_line
+from model.checkpoints.store import CheckpointError, available_checkpoints, offered_models, shown_name
 from model.checkpoints.translator import Translator
+from model.checkpoints.typed_text import list_changes
 from model.needs import Need
+from model.proof.steps import MATRICES, verify_attention
 from model.trace import Trace
 from pages import Page, first_page_for, page_of
 from pages.compute.cache import on_cpu
 from pages.compute.queue import answer_move
 from pages.compute.runs import Request, compute, expected_seconds, open_translator, run
 from pages.compute.trace_file import named_trace_file, tokens_of
-from pages.compute.view import View
+from pages.compute.view import Place, View
 from pages.frame.changes import show_kept
 from pages.frame.course import show_course
 from pages.frame.menu import HOME, route, runs_as_page
@@ -29,6 +30,7 @@ from pages.widgets.glossary import define
 from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import linked_pages
 from viz.html import word_diff
+from viz.tokens import as_markdown
 
 
 def open_page(file: str) -> View:
@@ -44,7 +46,7 @@ def open_page(file: str) -> View:
     _show_header(file)
     show_kept(inputs.kept)
     for note in inputs.notes:
-        st.info(note, icon=":material/info:")
+        st.info(as_markdown(note), icon=":material/info:")
     if inputs.translator is None:
         _stop(inputs.problem)
     _check_needs(page_of(file), inputs.translator, inputs.begins)
@@ -59,6 +61,8 @@ def open_page(file: str) -> View:
             f"Of this model only the attention weights can be read, and only from Python. {' '.join(trace.notes[:1])}"
         )
     name_files(trace.checkpoint, trace.checkpoint_hash)
+    if Need.MATRICES in page_of(file).needs:
+        _check_steps(translator, trace, inputs.place)
     if trace.device != translator.device:
         st.info(
             f"{translator.device} had too little memory left: this page was computed on the CPU.",
@@ -67,7 +71,7 @@ def open_page(file: str) -> View:
         translator = on_cpu(translator)
     opened = named_trace_file()
     if opened and tokens_of(trace) == opened.tokens:
-        st.info(opened.agreement, icon=":material/draft:")
+        st.info(as_markdown(opened.agreement), icon=":material/draft:")
     _say_temperature(inputs)
     if inputs.tau != 1:
         _show_effect(inputs, run(translator, replace(request, interventions=inputs.kept)), trace)
@@ -90,16 +94,36 @@ def _check_needs(page: Page, translator: Translator, begins: bool) -> None:
     others = (name for name in available_checkpoints() if name != translator.name)
     suitable = next((name for name in others if _has_features(name, translator.device, page.needs)), None)
     with st.container(border=True):
-        st.text(f"This page needs {' and '.join(missing)}, which the checkpoint {translator.name} does not have.")
+        name = shown_name(translator.name)
+        st.text(f"This page needs {' and '.join(missing)}, which the checkpoint {name} does not have.")
         if suitable:
             st.button(
-                f"Open the checkpoint {suitable}", key="open_suitable", on_click=choose_checkpoint, args=(suitable,)
+                f"Open the checkpoint {as_markdown(suitable)}",
+                key="open_suitable",
+                on_click=choose_checkpoint,
+                args=(suitable,),
             )
         if first and linked_pages.get():
-            st.page_link(
-                linked_pages.get()[first.path], label=f"With {translator.name}: {first.title}", icon=first.icon
-            )
+            label = f"With {as_markdown(name)}: {first.title}"
+            st.page_link(linked_pages.get()[first.path], label=label, icon=first.icon)
     st.stop()
+
+
+def _check_steps(translator: Translator, trace: Trace, place: Place) -> None:
+    """End a page of matrices where, on this run, they do not give what the chosen attention computed.
+
+    This project's own models compute what their pages say; of others it was found, on another text.
+    """
+    if Need.OWN_LAYERS in translator.features:
+        return
+    steps = verify_attention(translator, trace, place.kind, place.layer)
+    if failing := [step for step in steps if step.name in MATRICES and not step.read]:
+        states = "; ".join(f"{step.name}: {step.state}" for step in failing)
+        _stop(
+            f"On this run the matrices of {place.kind} layer {place.layer} do not give what the model computed. "
+            f"{states}. Differences are relative to the largest number of the matrix. Other layers, or a shorter text, "
+            "may follow the equations; the attention weights on the other pages are the model's own."
+        )
 
 
 def _has_features(checkpoint: str, device: str, needs: tuple[str, ...]) -> bool:
@@ -122,18 +146,23 @@ def _fit_request(translator: Translator, typed: Request) -> tuple[Translator, Re
     """
     if typed.chat is not None:
         return _with_length(translator, translator.tokenizer.apply_chat_template(typed.prompt)), typed
-    translator = _with_length(translator, one_line(typed.source))
+    translator = _with_length(translator, typed.source)
     reads = "source" if Need.CROSS_ATTENTION in translator.features else "text"
-    request = replace(typed, source=_fit(translator, reads, typed.source))
+    request = replace(typed, source=fit_text(translator, reads, typed.source))
     if typed.target is not None:
-        request = replace(request, target=_fit(translator, "target", typed.target))
+        request = replace(request, target=fit_text(translator, "target", typed.target))
     return translator, request
 
 
-def _fit(translator: Translator, name: str, text: str) -> str:
-    """The beginning of the text that fits one run; if that is not all, the page says so, calling the text `name`."""
-    fitting = translator.truncate(text)
-    if fitting != one_line(text):
+def fit_text(translator: Translator, name: str, text: str) -> str:
+    """What the model reads of the text, its beginning where one run holds no more.
+
+    Where that is not what was typed, the page says so, calling the text `name`.
+    """
+    fitting, whole = translator.truncate(text), translator.prepare(text)
+    if changes := list_changes(text, whole):
+        st.caption(f":material/space_bar: The model does not read the {name} exactly as typed. {' '.join(changes)}")
+    if fitting != whole:
         st.info(
             f"The {name} has {len(text):,} characters; one run of the model holds {translator.token_limit:,} tokens. "
             f"This page shows its beginning, {len(fitting):,} characters, up to the end of a sentence where there is "

@@ -35,6 +35,8 @@ from pages.widgets.proof_strip import proof_strip
 from viz.forms import Canvas, Form, Texts
 from viz.html import word_diff
 
+MOST_ROWS = 20
+"""of a table that is drawn whole; a longer one scrolls"""
 Older = Mapping[str, Callable[[Run], Any]]
 """title -> what draws a tab that is no view yet"""
 LONG, LOW = 160, 240
@@ -209,7 +211,7 @@ class _Drawn:
                         else:
                             st.text(text or "(an empty text)")
             case pd.DataFrame():
-                controls.table(picture, floats=picture.attrs.get("floats", "%.5g"))
+                controls.table(picture, floats="%.5g", height="content" if len(picture) <= MOST_ROWS else "auto")
             case _:
                 roomy = isinstance(picture, Form) and picture.roomy
                 clicks = isinstance(picture, Form) and bool(picture.sets)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from model.checkpoints.store import (
     CheckpointError,
     available_checkpoints,
     offered_models,
+    shown_message,
+    shown_name,
     study_checkpoints,
 )
 from model.checkpoints.translator import Translator
@@ -36,7 +39,7 @@ from pages.compute.runs import (
     open_translator,
     run,
 )
-from pages.compute.trace_file import link_to, named_trace_file, target_of
+from pages.compute.trace_file import file_of, link_to, named_trace_file, target_of
 from pages.compute.view import KINDS, Place
 from pages.frame.changes import kept_changes
 from pages.frame.course import COURSE, DRAFT, add_step, step_of
@@ -49,6 +52,7 @@ from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers
 from pages.widgets.canvas import component
 from pages.widgets.controls import (
+    LONGEST_IN_LINK,
     choice,
     follow_default,
     keep_clicks,
@@ -58,11 +62,13 @@ from pages.widgets.controls import (
     select,
     steps,
     text_area,
+    texts_not_in_link,
     toggle,
 )
 from pages.widgets.glossary import define
 from pages.widgets.guess_first import SWITCH, offer_guesses
 from pages.widgets.page_links import linked_pages
+from viz.tokens import as_markdown, visible
 
 FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
 TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
@@ -70,6 +76,13 @@ SCOPES = {"head": "Head", "layer": "Layer", "everywhere": "Everywhere"}
 KIND_HELP = (
     "Which tokens look at which. Self-attention: at tokens of the same text, in the decoder only at earlier ones. "
     "Cross-attention: from the target at the source."
+)
+MOST_NOTES = 3
+"""of what could not be read of a model: often the same in each layer"""
+LINK = "Opens this page with your texts and settings."
+LINK_WITHOUT_TEXT = (
+    f"Opens this page with your settings, but not with your text: a link has room for {LONGEST_IN_LINK:,} characters. "
+    "After a reload the text is gone. The file of this run keeps what the model read."
 )
 IGNORED = "This page does not depend on it, unless a temperature τ acts there."
 BEGINS = "begins"
@@ -146,6 +159,8 @@ def _sidebar(page: Page, address: str) -> Inputs:
         with chosen:
             checkpoint, device = _checkpoint_and_device(notes)
         translator, problem = _open(checkpoint, device)
+        with chosen:
+            _show_notes(translator)
         with texts:
             request = _texts(translator, checkpoint, notes)
         with look:
@@ -155,10 +170,12 @@ def _sidebar(page: Page, address: str) -> Inputs:
             with where:
                 place = _place(translator, page, address, _ignored(page, tau, scope), notes)
         find_word()
-        _link_and_reset(page)
+        share = st.container()
     kept = kept_changes(translator, editing=page.path.endswith("what_if.py"))
     changes = (*(() if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)), *kept)
     request = replace(request, interventions=changes)
+    with share:
+        _link_and_reset(page, translator, request)
     return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept, effect, begins)
 
 
@@ -169,14 +186,33 @@ def _uses_more() -> bool:
     return any(value is not None and value not in first[key] for key, value in asked.items())
 
 
-def _link_and_reset(page: Page) -> None:
+def _link_and_reset(page: Page, translator: Translator | None, request: Request) -> None:
     """The address of what is on screen, with a button that copies it; and a button that resets every page."""
     link, reset = st.columns(2)
     with link.popover("Link", icon=":material/link:", width="stretch"):
-        component("share")(key="share")
+        too_long = texts_not_in_link()
+        component("share")(key="share", data={"promise": LINK_WITHOUT_TEXT if too_long else LINK})
+        if too_long and translator:
+            _offer_trace_file(translator, request)
         _offer_course(page)
     reset.button(
         "Reset", icon=":material/restart_alt:", width="stretch", on_click=reset_controls, args=((TOUR, COURSE, DRAFT),)
+    )
+
+
+def _offer_trace_file(translator: Translator, request: Request) -> None:
+    """What keeps a run whose text is too long for a link: its file, made when it is requested."""
+    fitting = replace(request, source=translator.truncate(request.source)) if request.chat is None else request
+    if fitting.target is not None:
+        fitting = replace(fitting, target=translator.truncate(fitting.target))
+    st.download_button(
+        "Save this run",
+        data=partial(file_of, translator, fitting),
+        file_name="run.npz",
+        key="save-run",
+        icon=":material/download:",
+        on_click="ignore",
+        help="The app opens it when it is started with: streamlit run app.py -- --trace run.npz",
     )
 
 
@@ -210,7 +246,8 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
                 "source",
                 "Type what the user says" if message else "Type the beginning of a text",
                 "Send" if message else "Continue",
-                help=f"What the model reads and {'answers' if message else 'continues'}. Enter or the button sends it.",
+                help=f"What the model reads and {'answers' if message else 'continues'}. Enter or the button sends it; "
+                "Shift and Enter begins a new line.",
             )
             notes += filter(None, [example_menu(checkpoint)])
             # An answer is what a chat is about; elsewhere what is written is an end to the text.
@@ -223,9 +260,11 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
         return Request(text, continuation=Continuation(n) if n else None, chat=chat)
     if translator and Need.MASKED_MODEL in translator.features:
         mask, fills = translator.tokenizer.mask_token, Need.LOGITS in translator.features
-        guesses = f" It guesses what is behind each `{mask}`." if fills else ""
+        fills = fills and bool(mask)
+        guesses = f" It guesses what is behind each {as_markdown(mask)}." if fills else ""
         if translator.tokenizer.separator is not None:
-            guesses += f" Two sentences: write `{translator.tokenizer.separator_token}` between them."
+            separator = as_markdown(translator.tokenizer.separator_token)
+            guesses += f" Two sentences: write {separator} between them."
         text = text_area(
             "Text, English" if own else "Text",
             FIRST_SENTENCE,
@@ -234,6 +273,10 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
             "Fill in" if fills else "Read",
             help=f"What the model reads.{guesses} Enter or the button sends it.",
         )
+        notes += filter(None, [example_menu(checkpoint)])
+        return Request(text)
+    if translator and "cross-attention" not in translator.features:
+        text = text_area("Text", FIRST_SENTENCE, "source", "Type a text", "Read", help="What the model reads.")
         notes += filter(None, [example_menu(checkpoint)])
         return Request(text)
     source = text_area(
@@ -302,7 +345,16 @@ def _open(checkpoint: str, device: str) -> tuple[Translator | None, str]:
     try:
         return open_translator(checkpoint, device), ""
     except CheckpointError as error:
-        return None, str(error)
+        return None, shown_message(error)
+
+
+def _show_notes(translator: Translator | None) -> None:
+    """What of the checkpoint is not on screen, as plain text: names in it come from the files."""
+    notes = translator.notes if translator else ()
+    for note in notes[:MOST_NOTES]:
+        st.caption(as_markdown(visible(note)))
+    if len(notes) > MOST_NOTES:
+        st.caption(f"And {len(notes) - MOST_NOTES} more: see “Verification”.")
 
 
 def _target(notes: list[str], own: bool) -> tuple[str, str | None]:
@@ -339,19 +391,25 @@ def _offer_own_translation() -> None:
             state["typed"] = run(translator, Request(translator.truncate(state["source"]))).translation
 
 
-def offered_checkpoints(key: str) -> list[str]:
-    """What the control `key` offers: the models of others that the app was started with, every checkpoint of ours, but
-    of the small ones of the studies the chosen one only."""
-    chosen = st.session_state.get(key) or st.query_params.get(key)
-    return [*offered_models(), *available_checkpoints(), *(name for name in study_checkpoints() if name == chosen)]
+def offered_checkpoints(key: str) -> dict[str, str]:
+    """What the control `key` offers, with the name of each as visitors see it: the Hugging Face models that the
+    app was started with, every checkpoint of ours, but of the small ones of the studies the chosen one only."""
+    asked = st.query_params.get(key)
+    if asked in offered_models():
+        # A link that has the name with which the app was started.
+        st.session_state.setdefault(key, asked)
+    chosen = st.session_state.get(key) or asked
+    studies = (name for name in study_checkpoints() if name == chosen)
+    return {name: shown_name(name) for name in (*offered_models(), *available_checkpoints(), *studies)}
 
 
 def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:
-    checkpoints, devices = offered_checkpoints("checkpoint") or [DEFAULT_CHECKPOINT], available_devices()
+    checkpoints = offered_checkpoints("checkpoint") or {DEFAULT_CHECKPOINT: DEFAULT_CHECKPOINT}
+    devices = available_devices()
     trained = "Which trained model runs. They differ in size and in the text they were trained on: see Model card."
     checkpoint = select("Checkpoint", checkpoints, "checkpoint", notes=notes, help=trained)
     if about := examples_of(checkpoint).about:
-        st.caption(about)
+        st.caption(as_markdown(about))
     if len(devices) > 1:
         where = "The processor that computes; the numbers differ only by rounding."
         return checkpoint, select("Runs on", devices, "device", notes=notes, help=where)

@@ -70,13 +70,14 @@ def explain_cache(view: View) -> Answer:
     place = "decoder_self", view.layer
     whole, part = trace.attention(*place), prefix.attention(*place)
     apart = max(float(np.abs(a[:, :n] - b[:, :n]).max()) for a, b in ((whole.k, part.k), (whole.v, part.v)))
-    config, steps = view.translator.config, len(trace.next_ids)
+    steps, config = len(trace.next_ids), view.translator.config
+    numbers = config.kv_heads * (config.d_k + config.d_v)
     return Answer(
         f"The decoder run on the first {n} tokens alone, and on all {steps}: the keys and values of those {n} differ "
         f"by at most **{apart:.0e}**. The mask hides what follows, so nothing that comes later can change them, and a "
         "program keeps them: the KV cache. Each step then computes one new row, not all of them: for this text "
-        f"{steps} rows in each layer, and not {steps * (steps + 1) // 2}. The cache takes 2 · {config.d_model} numbers "
-        "a token and layer.",
+        f"{steps} rows in each layer, and not {steps * (steps + 1) // 2}. The cache takes {numbers:,} numbers a token "
+        "and layer.",
         apart < 1e-3,
     )
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from model.background.sizes import self_attention_layer
 from model.interventions import ResidualOff, SublayerOff
 from model.trace import SubLayer
 from pages.compute.runs import rerun
@@ -77,17 +78,18 @@ def explain_feed_forward(view: View) -> Answer:
     _, feed_forward = _block(view)
     active = (feed_forward.hidden > 0).mean(axis=-1)
     config = view.translator.config
-    attention, network = 4 * config.d_model**2, 2 * config.d_model * config.d_ff
+    own, matrices = self_attention_layer(config, 1).weights, 3 if config.gated else 2
+    network = matrices * config.d_model * config.d_ff
     off = (*view.trace.interventions, SublayerOff("encoder", name="feed_forward"))
     lost = rerun(view.translator, view.trace, off).log_probability - view.trace.log_probability
     return Answer(
         "Attention carries values from token to token: sums of vectors times matrices. The network then works on each "
         f"token's vector by itself, and not linearly: max(0, x W₁ + b₁), {config.d_ff:,} numbers in block "
         f"{view.layer}. On average **{active.mean():.0%}** of them are above 0 ({active.min():.0%} to "
-        f"{active.max():.0%}); all others add nothing. The two matrices have 2 · {config.d_model} · {config.d_ff} = "
-        f"**{network:,}** weights, the attention of the block {attention:,}. Without the networks of all encoder "
-        f"blocks log p of the translation changes by **{signed(lost, '+.1f')}** nats.",
-        bool(active.mean() < 0.5) and network > attention and lost < 0,
+        f"{active.max():.0%}); all others add nothing. Its {matrices} matrices have {matrices} · {config.d_model} · "
+        f"{config.d_ff} = **{network:,}** weights, the attention of the block {own:,}. Without the networks of all "
+        f"encoder blocks log p of the translation changes by **{signed(lost, '+.1f')}** nats.",
+        bool(active.mean() < 0.5) and network > own and lost < 0,
     )
 
 

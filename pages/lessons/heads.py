@@ -43,13 +43,15 @@ def explain_size(view: View) -> Answer:
     """Parameters of the four matrices by number of heads, and the rank that each head has."""
     config = view.translator.config
     d, h, d_k = config.d_model, config.n_heads, config.d_k
+    if not config.kv_heads * d_k == config.kv_heads * config.d_v == d:
+        return Answer("In this model the heads do not divide d_model among them: choose a translator.", False)
     matrices = 4 * d * d
     return Answer(
         f"d_model = {d}, h = {h}, d_k = {d_k} = {d} / {h}. W_Q, W_K, W_V and W_O have {d} × {d} numbers each, "
         f"**{matrices:,}** together; with a single head of {d} dimensions it would be the same {matrices:,}. What "
         f"{h} heads give up is rank: the scores of one head depend on W_Q W_Kᵀ, a {d} × {d} matrix of rank at most "
         f"**{d_k}**. In the paper's Table 3, one head loses 0.9 BLEU against eight, and 32 heads lose 0.4.",
-        h * d_k == d,
+        True,
     )
 
 
@@ -67,10 +69,15 @@ def explain_removal(view: View) -> Answer:
     return Answer(
         f"With head {worst} of this layer off, log p of the same translation changes by {numbers[0]} nats, the most of "
         f"all {len(single)}; the {len(single)} changes, one at a time, sum to {numbers[1]}. All off at once: "
-        f"**{numbers[2]}**. Heads stand in for each other, so a head that can be removed alone is not a head that "
-        "does nothing.",
+        f"**{numbers[2]}**. {_together(together, sum(single))}",
         together < 2 * sum(single) < 0,
     )
+
+
+def _together(together: float, alone: float) -> str:
+    if together < alone:
+        return "Heads stand in for each other, so a head that can be removed alone is not a head that does nothing."
+    return "Here the heads of the layer do not stand in for each other."
 
 
 def _station(slug: str, kind: str = "encoder_self", layer: int = 1, head: int = 5, **fields: object) -> Station:
@@ -105,7 +112,7 @@ HEADS = Lesson(
             title="A head with a simple habit",
             live="map",
             do="Follow the bright cells from the second row down.",
-            look_for="They lie just below the diagonal: each token looks at the one before it.",
+            look_for="Most of them lie just below the diagonal: most tokens look at the one before them.",
             question="What is the previous token good for?",
             hints=(
                 "Which tokens of this sentence are not whole words?",
@@ -121,7 +128,7 @@ HEADS = Lesson(
             title="What several heads cost",
             live="head weights",
             do="Look at the singular values of this head, and count them.",
-            look_for="The curves end at d_k: all further singular values of the 256 × 256 matrices are 0.",
+            look_for="The curves end at d_k: all further singular values of the d_model × d_model matrices are 0.",
             question="Has a layer with eight heads more parameters than one with a single head of full width?",
             hints=(
                 "Each head projects to d_k = d_model / h dimensions.",

@@ -16,6 +16,10 @@ from pages.lessons.tokens import quote
 from viz.latex import signed
 
 BENCH = "A woman is reading a book while her son sleeps on the bench."
+MATTERS = -0.5
+"""nats: a map whose replacement by equal weights costs more than this is said to matter"""
+CLEAR = 0.6
+"""mean of the rows' largest weights above which a map is called clear"""
 MOST_REMOVED = 16
 """source tokens that are hidden, one at a time, in a long text"""
 
@@ -25,10 +29,11 @@ def explain_effect(view: View) -> Answer:
     place = {"kind": view.kind, "layer": view.layer, "head": view.head}
     sure, change = summarise(view.attention)[view.head].confidence, _change(view, (HeadGate(0.0, **place),))
     return Answer(
-        f"The largest weight of its rows is **{sure:.2f}** on average: a clear map. Switch the head off, and log p of "
-        f"the translation changes by **{signed(change, '+.2f')}** nats. A map shows where a head looks, not whether "
-        "anybody uses what it brings back. Other heads bring the same, or the layers above ignore it.",
-        sure > 0.6 and abs(change) < 0.3,
+        f"The largest weight of its rows is **{sure:.2f}** on average{': a clear map' if sure > CLEAR else ''}. Switch "
+        f"the head off, and log p of the translation changes by **{signed(change, '+.2f')}** nats. A map shows where a "
+        "head looks, not whether anybody uses what it brings back. Other heads may bring the same, or the layers "
+        "above may ignore it.",
+        sure > CLEAR and abs(change) < 0.3,
     )
 
 
@@ -46,8 +51,8 @@ def explain_sink(view: View) -> Answer:
     return Answer(
         f"**{share:.0%}** of this head's weight lies on special tokens such as </s>. But what a key brings is its "
         f"weight times the length of its value, ‖α v W_O‖ (Kobayashi et al. 2020): of that the special tokens have "
-        f"**{added:.0%}**. A row must sum to 1, so a head that finds nothing has to put its weight somewhere: on a key "
-        "whose value is small. Such a key is called a sink.",
+        f"**{added:.0%}**. A row must sum to 1, so a head that finds nothing has to put its weight somewhere. A key "
+        "that gets much of it and brings little is called a sink.",
         share > 0.15 and added < 0.8 * share,
     )
 
@@ -58,12 +63,17 @@ def explain_uniform(view: View) -> Answer:
     even, off = (_change(view, (change,)) for change in (UniformAttention(**place), HeadGate(0.0, **place)))
     return Answer(
         f"With equal weights on all keys, in this head alone, log p of the translation changes by "
-        f"**{signed(even, '+.2f')}** nats; with the head off by {signed(off, '+.2f')}. So here the map matters: the "
-        "mean of all values is no substitute for the one it looks at. This is how to find out, and it can be done with "
-        "any head: change what it says, and see whether the output follows. Agreement between a map and one's "
-        "expectation proves nothing.",
-        even < -0.5,
+        f"**{signed(even, '+.2f')}** nats; with the head off by {signed(off, '+.2f')}. {_matters(even)} "
+        "This is how to find out, and it can be done with any head: change what it says, and see whether the output "
+        "follows. Agreement between a map and one's expectation proves nothing.",
+        even < MATTERS,
     )
+
+
+def _matters(even: float) -> str:
+    if even < MATTERS:
+        return "So here the map matters: the mean of all values is no substitute for the one it looks at."
+    return "So here equal weights cost less than half a nat."
 
 
 def explain_decision(view: View) -> Answer:
@@ -222,7 +232,8 @@ HONEST = Lesson(
             live="stream",
             chosen={"layers_stack": "decoder"},
             do="Follow a token of the decoder from its input to the last layer.",
-            look_for="The cosine to the input falls step by step.",
+            look_for="At the end the cosine to the input is far below that after the first sub-layer; on the way it "
+            "may rise.",
             question="In which layer does the model know the next word?",
             hints=(
                 "The output matrix can be applied to the stream after any sub-layer.",

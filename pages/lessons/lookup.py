@@ -116,7 +116,7 @@ LOOKUP = Lesson(
             title="From lookup to mean",
             live="temperature",
             do="Drag τ all the way to the left, then all the way to the right. Release it at 1 again.",
-            look_for="On the left each row has a single bright cell; on the right all cells look alike.",
+            look_for="On the left nearly every row has a single bright cell; on the right all cells look alike.",
             question="At which end is attention a dictionary, and what is it at the other?",
             hints=(
                 "Dividing all scores by a small τ makes their differences large.",

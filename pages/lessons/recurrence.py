@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from model.background.table_1 import attention_work, lstm_work
+from model.background.sizes import self_attention_layer
+from model.background.table_1 import lstm_work
 from pages.compute.view import View
 from pages.lessons.station import Answer, Lesson, Station
 from pages.lessons.tokens import find, quote, text_cells
@@ -45,7 +46,7 @@ def explain_order(view: View) -> Answer:
 def explain_cost(view: View) -> Answer:
     """Multiply-adds of one layer: the terms of Table 1, and in full."""
     n, d = len(view.trace.src_tokens), view.translator.config.d_model
-    whole, lstm = attention_work(n, d), lstm_work(n, d)
+    whole, lstm = self_attention_layer(view.translator.config, n).total, lstm_work(n, d)
     less = "fewer" if n < d else "no fewer"
     return Answer(
         f"n = {n} and d = {d}. By the terms of Table 1, self-attention takes n² d = **{n * n * d:,}** multiply-adds, a "

@@ -8,6 +8,9 @@ from pages.lessons.lookup import PRONOUN, row_of_pronoun
 from pages.lessons.station import Answer, Lesson, Station
 from pages.lessons.tokens import quote
 
+LOOKUP_WEIGHT = 0.9
+"""on one key, from which on a row is little more than a lookup"""
+
 
 def explain_product(view: View) -> Answer:
     """The score of the row's strongest key, as a sum of d_k products."""
@@ -49,11 +52,13 @@ def explain_division(view: View) -> Answer:
     attention, head = view.attention, view.head
     found = product_statistics(attention, head)
     plain = float(attention.pattern[head].max(axis=-1).mean())
-    sharp = float(softmax_at(attention.scores[head], attention.mask[head], 1.0).max(axis=-1).mean())
+    largest = softmax_at(attention.scores[head], attention.mask[head], 1.0).max(axis=-1)
+    sharp, lookups = float(largest.mean()), int((largest > LOOKUP_WEIGHT).sum())
     return Answer(
         f"In this head the products q · k have a variance of **{found.variance:.1f}**; divided by √{attention.d_k}, "
         f"**{found.scaled_variance:.2f}**. The mean of the rows' largest weights is {plain:.2f} with the division and "
-        f"**{sharp:.2f}** without it: nearly every row would be a lookup of one key. The paper argues from "
+        f"**{sharp:.2f}** without it: {lookups} of {len(largest)} rows would put more than {LOOKUP_WEIGHT:.0%} on one "
+        "key. The paper argues from "
         f"components with mean 0 and variance 1, whose sum of {attention.d_k} products has a variance of "
         f"{attention.d_k}. These trained ones need not have that variance.",
         sharp > plain + 0.2,
@@ -61,18 +66,28 @@ def explain_division(view: View) -> Answer:
 
 
 def explain_gradient(view: View) -> Answer:
-    """The largest eigenvalue of the softmax's Jacobian, mean over the rows, with and without the division."""
+    """The largest eigenvalue of the softmax's Jacobian with and without the division, and what it means for q k."""
     attention, head = view.attention, view.head
-    taus = (1.0, 1 / attention.d_k**0.5)
+    taus = (1.0, attention.scale)
     rows = range(len(attention.query_tokens))
-    plain, sharp = np.mean([softmax_jacobian(attention, head, row, 1.0, taus).largest for row in rows], axis=0)
+    found = np.array([softmax_jacobian(attention, head, row, 1.0, taus).largest for row in rows])
+    (plain, sharp), (most, _) = found.mean(axis=0), found.max(axis=0)
     return Answer(
         "The Jacobian of the softmax is diag(p) − p pᵀ: it is 0 where one weight is 1 and all others are 0. Its "
-        f"largest eigenvalue, the mean over the {len(rows)} rows of this head, is **{plain:.3f}** as the model is and "
-        f"**{sharp:.3f}** without the division. A gradient that has to go through the softmax of this head is scaled "
-        "by at most that.",
+        "largest eigenvalue is the most by which it can scale a gradient. Over the rows of this head it is on average "
+        f"**{plain:.3f}** as the model is, {most:.3f} in the largest row, and **{sharp:.3f}** without the division. "
+        "That is at the softmax's input. On its way on to the products q · k the gradient is divided by √d_k as well: "
+        f"**{plain * attention.scale:.3f}** with the division, {sharp:.3f} without it. {_flatness(plain, sharp)} At "
+        f"q · k the bound is {'smaller' if plain * attention.scale < sharp else 'larger'} with it.",
         sharp < 0.8 * plain,
     )
+
+
+def _flatness(plain: float, sharp: float) -> str:
+    """Where the softmax is flatter, from its mean largest eigenvalue with the division and without."""
+    if sharp < plain:
+        return "So the division keeps this head's softmax away from the flat regions."
+    return "This head's softmax is in no flat region without the division either."
 
 
 def _station(slug: str, **fields: object) -> Station:
@@ -128,8 +143,8 @@ SCORES = Lesson(
             head=1,
             live="scaling",
             do="Compare the two histograms: scores as they are, and divided by √d_k.",
-            look_for="Without the division the scores spread so far that the softmax of a row is nearly all on one "
-            "key.",
+            look_for="Without the division the scores spread √d_k times as far, and each row of the softmax is "
+            "sharper.",
             question="The paper divides by √d_k and not by d_k. Where does the square root come from?",
             hints=(
                 "A sum of d_k independent products with variance 1 has which variance?",

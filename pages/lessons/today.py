@@ -56,7 +56,7 @@ def explain_sharing(view: View) -> Answer:
     """How many heads of keys and values there are, and the bytes of the cache."""
     config, n = view.translator.config, len(view.trace.row_tokens)
     layers = len({layer for _, layer in view.trace.attentions})
-    full, shared = (2 * layers * heads * config.d_k * 2 for heads in (config.n_heads, config.kv_heads))
+    full, shared = (layers * heads * (config.d_k + config.d_v) * 2 for heads in (config.n_heads, config.kv_heads))
     return Answer(
         f"{config.n_heads} query heads, **{config.kv_heads}** heads of keys and values: "
         f"{config.n_heads // config.kv_heads} queries read the same ones (grouped-query attention, Ainslie et al. "
@@ -73,12 +73,14 @@ def explain_norm(view: View) -> Answer:
     rows = np.concatenate([each.norm_input for each in sublayers]).astype(np.float64)
     mean, rms = np.abs(rows.mean(axis=-1)), np.sqrt((rows**2).mean(axis=-1))
     share = float((mean / rms).mean())
+    # Without gamma, the vector and the vector minus its mean: their cosine is std / rms.
+    alike = float((rows.std(axis=-1) / rms).min())
     return Answer(
         f"LayerNorm subtracts the mean of a vector and divides by its standard deviation; RMSNorm (Zhang and Sennrich "
         f"2019) only divides by the root mean square. In this run the mean is on average **{share:.0%}** of the root "
-        "mean square, so there is hardly anything to subtract. And it stands before the sub-layer (pre-norm): the "
-        "stream itself is never normed, which lets deep models train without a long warm-up.",
-        share < 0.2,
+        f"mean square; the two results have a cosine of at least **{alike:.3f}**. And it stands before the sub-layer "
+        "(pre-norm): the stream itself is never normed. Xiong et al. (2020) could train such models without warm-up.",
+        share < 0.2 and alike > 0.95,
     )
 
 
@@ -117,8 +119,8 @@ def explain_both_sides(view: View) -> Answer:
     return Answer(
         f"Its first guesses: {guesses}. Averaged over all heads and layers, the hidden place has **{after:.0%}** of "
         "its weight on what stands after it. A language model that reads from left to right would have to guess from "
-        "what stands before. Seeing both sides suits reading, searching and classifying (BERT, Devlin et al. 2019); "
-        "writing needs a causal model, because what follows is not there yet.",
+        "what stands before. Seeing both sides suits reading, searching and classifying (BERT, Devlin et al. 2019). A "
+        "model that writes from left to right cannot do so, because what follows is not there yet.",
         0.2 < after < 0.95,
     )
 
@@ -131,8 +133,8 @@ def _station(slug: str, source: str = BEGINNING, checkpoint: str = LANGUAGE_MODE
 TODAY = Lesson(
     "today",
     "Today's models",
-    "A language model and a masked one, trained from the same text: what is left of the paper, and what each change "
-    "since then does.",
+    "A language model and a masked one, trained on texts of the same collection: what is left of the paper, and what "
+    "each change since then does.",
     18,
     (
         _station(
@@ -204,7 +206,7 @@ TODAY = Lesson(
             title="To write is to choose",
             live="sampling",
             do="Lower the output temperature to 0.1, then raise it to 2.",
-            look_for="At 0.1 the samples are plain, and some are the same; at 2 they fall apart.",
+            look_for="At 0.1 some samples are the same; at 2 all differ, and few words fit together.",
             question="Does the model know what it is going to write?",
             hints=(
                 "What does the last layer give: a token, or a number for every token?",

@@ -56,23 +56,24 @@ def with_cell_toggled(
     return (*changes, MaskEdit(**{field: (cell,)}, **address))
 
 
-def show_list(changes: tuple[Intervention, ...], tokens: tuple[str, ...]) -> None:
+def show_list(view: View, changes: tuple[Intervention, ...]) -> None:
     """Each change in words, with buttons that move it up or remove it; undo and reset.
 
     Args:
+        view: the run without the changes; its source names the tokens that a change hides.
         changes: the list.
-        tokens: of the source, to name those that a change hides.
     """
     st.markdown("**Your changes**, in order")
     for note in st.session_state.pop(NOTES, []):
         st.text(f"Note: {note}")
     if not changes:
         st.caption(
-            "None yet: this is the model as trained. Add a change, pick an experiment, or click on a cell below."
+            f"None yet: this is the model {view.model_in_words}. Add a change, pick an experiment, or click on a cell "
+            "below."
         )
     for i, change in enumerate(changes):
         row = st.container(horizontal=True, wrap=False, vertical_alignment="center")
-        row.container(width="stretch").text(f"{i + 1}. {describe(change)}{_details(change, tokens)}")
+        row.container(width="stretch").text(f"{i + 1}. {describe(change)}{_details(change, view.trace.src_tokens)}")
         moved = (*changes[: i - 1], change, changes[i - 1], *changes[i + 1 :]) if i else changes
         _button(row, f"up_{i}", ":material/arrow_upward:", f"Move change {i + 1} up", moved, disabled=i == 0)
         rest = (*changes[:i], *changes[i + 1 :])

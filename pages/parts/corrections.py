@@ -22,13 +22,16 @@ class Correction(Live):
 @cache
 def corrections() -> tuple[Correction, ...]:
     """All of them, in the order of the paper."""
-    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8-sig")
     return tuple(Correction(**entry) for entry in tomllib.loads(text)["correction"])
 
 
 def show_corrections() -> None:
     """Each mistake with what is right, and where to see it."""
-    st.caption("From listings, lectures and posts that many people have read. Each with what is right, and why.")
+    st.caption(
+        "Mistakes that stand in listings, lectures and posts on the Transformer, in our words. Each with what is "
+        "right, and why."
+    )
     for each in corrections():
         with st.container(border=True, gap="xsmall"):
             st.markdown(f":orange[✗] {each.wrong}\n\n:green[✓] {each.right}")

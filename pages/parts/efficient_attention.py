@@ -326,7 +326,7 @@ def show_cost(view: View) -> None:
         r"\text{full:}\quad \underbrace{n\,d\,(h + h_{kv})(d_k + d_v)}_{\text{projections}} + "
         r"\underbrace{n^2\,h\,(d_k + d_v)}_{Q K^{\top},\ \text{pattern } V}",
         r"\text{linear:}\quad \allowbreak {n\,d\,(h + h_{kv})(d_k + d_v)} "
-        r"\allowbreak {{} + 2\,n\,h\,m\,(d_k + d_v + 1)}",
+        r"\allowbreak {{} + n\,(h + h_{kv})\,m\,(d_k + d_v + 1)}",
     ):
         st.latex(equation)
     sizes, attention = costs.layer_sizes(view.trace, view.kind), view.attention
@@ -397,7 +397,7 @@ def _costs_in_words(
     """Who needs less than whom at n, and from where on."""
     pairs = sum(size.heads * (size.d_k + size.d_v) for size in sizes)
     parameters = sum(size.parameters for size in sizes)
-    even = sum(costs.linear_products(2, features, s.d_k, s.d_v, random=True) * s.heads for s in sizes) // pairs
+    even = costs.even_length(sizes, features)
     full, linear = counted[costs.FULL], counted[costs.LINEAR]
     ratio = full.multiply_adds / linear.multiply_adds
     compared = f"{ratio:,.3g} times as many" if ratio >= 1 else f"{1 / ratio:,.3g} times fewer"

@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 import pandas as pd
 import streamlit as st
 
-from model.checkpoints.tokenizer import one_line
 from model.trace import Trace
 from pages.compute.view import View
 from pages.widgets.controls import choice, set_controls
-from viz.tokens import labels, visible
+from viz.tokens import as_markdown, labels, visible
 
 WORDS = "fill-words"
 MOST_WORDS = 60
@@ -19,12 +19,14 @@ MOST_WORDS = 60
 
 def offer_words(view: View) -> None:
     """Every word of the text as a button that hides it, or shows what it was before it was hidden."""
-    words, mask = one_line(view.source).split()[:MOST_WORDS], view.translator.tokenizer.mask_token
+    words, mask = view.source.split()[:MOST_WORDS], view.translator.tokenizer.mask_token
+    if not mask:
+        return
     st.session_state["fill-shown"] = tuple(words), mask
     st.pills(
-        "Hide a word with a click, or type " + mask.replace("<", "\\<"),
+        f"Hide a word with a click, or type {as_markdown(mask)}",
         range(len(words)),
-        format_func=lambda number: visible(words[number]).replace("<", "\\<"),
+        format_func=lambda number: as_markdown(visible(words[number])),
         key=WORDS,
         on_change=_hide,
     )
@@ -32,9 +34,9 @@ def offer_words(view: View) -> None:
 
 def hide_word(text: str, number: int, mask: str) -> str:
     """`text` with its word `number` replaced by the mask; punctuation around the word stays."""
-    words = one_line(text).split()
-    words[number] = re.sub(r"^(\W*).*?(\W*)$", lambda found: f"{found[1]}{mask}{found[2]}", words[number])
-    return " ".join(words)
+    word = next(islice(re.finditer(r"\S+", text), number, None))
+    hidden = re.sub(r"^(\W*).*?(\W*)$", lambda found: f"{found[1]}{mask}{found[2]}", word[0])
+    return text[: word.start()] + hidden + text[word.end() :]
 
 
 def _hide() -> None:
@@ -48,14 +50,20 @@ def _hide() -> None:
 def choose_mask(places: Sequence[int], trace: Trace) -> int:
     """The position of one hidden token."""
     filled = labels(trace.next_tokens)
-    options = {place: f"{place}: {filled[place]}" for place in places}
+    options = {place: f"{place}: {as_markdown(filled[place])}" for place in places}
     return choice("Hidden token", options, "fill_place") if len(places) > 1 else places[0]
 
 
 def say_nothing_hidden(view: View) -> None:
     """What to do where no token is hidden."""
     mask = view.translator.tokenizer.mask_token
-    st.info(f"Nothing is hidden in this text. Click a word above, or type {mask} in its place.", icon=":material/info:")
+    if not mask:
+        st.info("The tokenizer of this model has no token for a hidden word, so there is nothing to fill in.")
+        return
+    st.info(
+        f"Nothing is hidden in this text. Click a word above, or type {as_markdown(mask)} in its place.",
+        icon=":material/info:",
+    )
 
 
 def list_candidates(trace: Trace, places: Sequence[int]) -> pd.DataFrame:

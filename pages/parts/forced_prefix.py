@@ -6,7 +6,6 @@ from functools import partial
 import streamlit as st
 
 from model.analysis import tab_arrays as tab
-from model.checkpoints.tokenizer import one_line
 from model.checkpoints.translator import Translator
 from model.generation.search import beam_search
 from model.generation.steps import Steps
@@ -109,9 +108,9 @@ def _show_result(view: View, trace: Trace, forced: tuple[int, ...], beam_size: i
     with st.container(border=True):
         st.html(word_diff(view.trace.translation, trace.translation))
         shown = {
-            "log p, original": signed(before, ".3f"),
+            "log p, nothing forced": signed(before, ".3f"),
             "log p, now": signed(after, ".3f"),
-            "now − original": signed(after - before, "+.3f"),
+            "now − nothing forced": signed(after - before, "+.3f"),
         }
         for place, (name, value) in zip(st.columns(3), shown.items(), strict=True):
             place.metric(name, value)
@@ -124,7 +123,7 @@ def _show_result(view: View, trace: Trace, forced: tuple[int, ...], beam_size: i
         st.caption(
             f"log p is summed over all tokens, in nats, over the whole vocabulary. The continuation was found by {how}."
             if forced
-            else "Nothing is forced yet: this is the original translation.",
+            else "Nothing is forced yet: this is the page's own target.",
             help=define("nats", "beam"),
         )
 
@@ -160,7 +159,8 @@ def _show_alternatives(translator: Translator, trace: Trace, position: int, writ
         help="One of the most probable tokens, or any word that you type. With a hyphen before it, it continues the "
         "word before.",
     )
-    forced = (word,) if isinstance(word, int) else tuple(translator.tokenizer.encode_next(one_line(word or "")))
+    typed = "" if isinstance(word, int) else translator.prepare(word or "").strip()
+    forced = (word,) if isinstance(word, int) else tuple(translator.tokenizer.encode_next(typed))
     go.button("Force", key="prefix_force", on_click=_force, args=(stem, forced), type="primary", width="stretch")
     key = f"prefix-alternatives-{case}"
     figure = alternative_bars(names, shares, chosen, trace.logits.shape[-1])

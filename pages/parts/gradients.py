@@ -23,14 +23,16 @@ from model.analysis.gradients import (
     MOST_ROWS,
     DistanceGradients,
     distance_gradients,
+    rounding_of_streams,
     stream_gradients,
     stream_steps,
 )
 from model.analysis.softmax import softmax_jacobian
 from model.background import rivals
+from model.checkpoints.store import shown_name
 from model.interventions import Intervention, ResidualOff, Unscaled
 from model.needs import Need
-from model.trace import Array, Attention
+from model.trace import Array, Attention, SubLayer
 from pages.compute.cache import shared_result
 from pages.compute.on_request import compute_on_request, compute_with_progress
 from pages.compute.view import KINDS, View
@@ -98,7 +100,12 @@ def show_stream(view: View) -> None:
     names = {stack: stream_steps(view.trace, stack) for stack in view.trace.streams}
     figure = stream_chart(names, norms)
     chart(figure, key="gradients-stream", alt="Norm of the gradient after each sub-layer, with and without its parts")
-    table(_factors(norms), floats="%.2g")
+    single = Need.OWN_LAYERS not in view.translator.features
+    rounding = {
+        name: Call(rounding_of_streams, *call.args, result=read_rounding(*call.args))
+        for name, call in (calls.items() if single else ())
+    }
+    table(_factors(norms, {name: call.result for name, call in rounding.items()}), floats="%.2g")
     st.caption(
         "L = −log p of the target, the sum over its tokens, in nats; the norm is over all tokens and dimensions. Read "
         "it from right to left, as the gradient flows. Each curve is a run of its own, and so has a loss of its own: "
@@ -109,20 +116,33 @@ def show_stream(view: View) -> None:
             else "The model was trained with all its parts: this shows what becomes of its gradient without them now."
         )
         + (" This model was trained without the division by √d_k." if view.attention.undivided else "")
-        + ("" if residual else " Its sub-layers share residual connections, so that none can be removed alone."),
+        + ("" if residual else " Its sub-layers share residual connections, so that none can be removed alone.")
+        + (
+            " Computed in single precision: the last column says by which share a curve moves, at most, if one "
+            "rounding moves each number of the embeddings. Within that share a curve means nothing."
+            if single
+            else " Computed in double precision, because single precision rounds too coarsely for the curves without "
+            "residual connections."
+        ),
         help=define("nats"),
     )
-    _explain_stream(view.trace.sublayers[-1].placement)
+    _explain_stream(view.trace.sublayers[-1])
     named = {RUN_NAMES[name]: call for name, call in calls.items()}
+    named |= {f"{RUN_NAMES[name]}_rounding": call for name, call in rounding.items()}
     export_tab(view, "gradients-layers", named, Picture("Gradient through the layers", "gradients-stream", figure))
 
 
-def _factors(norms: Mapping[str, Mapping[str, Array]]) -> pd.DataFrame:
-    """By which factor the gradient changes from a stack's last sub-layer back to its input, a line a run."""
+def _factors(norms: Mapping[str, Mapping[str, Array]], rounding: Mapping[str, Mapping[str, Array]]) -> pd.DataFrame:
+    """By which factor the gradient changes from a stack's last sub-layer back to its input, a line a run.
+
+    And the largest of `rounding_of_streams`, where it was measured.
+    """
     frame = pd.DataFrame({"run": list(norms)})
     for stack in norms["as it is"]:
         ends = [(found[stack][0], found[stack][-1]) for found in norms.values()]
         frame[f"{stack}: at the input / at the top"] = [first / last if last else np.nan for first, last in ends]
+    if rounding:
+        frame["moved by one rounding"] = [max(share.max() for share in rounding[name].values()) for name in norms]
     return frame
 
 
@@ -130,7 +150,7 @@ def _lacks(view: View, need: str) -> bool:
     """Whether the opened model lacks what a tab needs; says so."""
     missing = need not in view.translator.features
     if missing:
-        st.text(f"This tab needs {need}, which the checkpoint {view.translator.name} does not have.")
+        st.text(f"This tab needs {need}, which the checkpoint {shown_name(view.translator.name)} does not have.")
     return missing
 
 
@@ -158,6 +178,11 @@ PLACES = {
         "identity goes through the whole stack.",
         r"J_{\mathrm{norm}'}\,J_F\,J_{\mathrm{norm}}",
     ),
+    "res-post": (
+        "This model has a norm after each sub-layer, inside the residual connection, and none before it: the identity "
+        "goes through the whole stack.",
+        r"J_{\mathrm{norm}}\,J_F",
+    ),
     "parallel": (
         "The sub-layers of one layer stand side by side in this model, on one residual connection: s counts layers, F "
         "is the sum of the sub-layers, and the identity goes through the whole stack.",
@@ -167,9 +192,10 @@ PLACES = {
 """by placement of the norm: what follows for the gradient, and the Jacobian of a sub-layer with its norms"""
 
 
-def _explain_stream(placement: str) -> None:
-    place, with_norm = PLACES[placement]
-    before = r"\,J_{\mathrm{norm}}^{\top}" if placement == "post" else ""
+def _explain_stream(last: SubLayer) -> None:
+    place, with_norm = PLACES[last.placement]
+    with_norm = with_norm if last.multiplier == 1 else rf"{last.multiplier:.4g}\,{with_norm}"
+    before = r"\,J_{\mathrm{norm}}^{\top}" if last.placement == "post" else ""
     explain(
         "The residual connection adds the identity to the Jacobian of each sub-layer: whatever the sub-layer F does, "
         "the gradient also passes unchanged. Without it the gradient is multiplied by one Jacobian after another, and "
@@ -472,3 +498,4 @@ def _choose_weights(key: str, default: str = "trained") -> int | None:
 
 
 read_stream = shared_result("Back-propagating through the run …")(stream_gradients)
+read_rounding = shared_result("Measuring what rounding does …")(rounding_of_streams)

@@ -11,7 +11,6 @@ import streamlit as st
 
 from model.analysis.head_importance import WHOLE, HeadScores, Pair, Question, find_token, head_scores, prune
 from model.analysis.head_pruning import PruningCurve, encode_pair, pruning_curve
-from model.checkpoints.tokenizer import one_line
 from model.generation.long_text import split_sentences
 from model.interventions import HeadGate
 from model.trace import Array
@@ -150,7 +149,7 @@ def _question(view: View) -> Question:
     )
     if word is None or isinstance(word, int):
         return Question(position, word)
-    found = view.translator.tokenizer.encode_next(one_line(word))
+    found = view.translator.tokenizer.encode_next(view.translator.prepare(word).strip())
     return Question(position, found[0] if found else None)
 
 
@@ -185,7 +184,7 @@ def _own_sentences(view: View) -> tuple[str, ...]:
     typed = text_area(
         "Your sentences", "", "which_sentences", "Paste several sentences, as they stand in a text", "Use"
     )
-    found = [one_line(part) for part in split_sentences(typed[:LONGEST_TEXT], lambda _: True)]
+    found = [part.strip() for part in split_sentences(typed[:LONGEST_TEXT], lambda _: True)]
     kept = dict.fromkeys(view.translator.truncate(sentence) for sentence in found if sentence)
     if len(kept) > MOST_SENTENCES or len(typed) > LONGEST_TEXT:
         st.caption(f"The first {min(MOST_SENTENCES, len(kept))} sentences are measured.")
@@ -274,7 +273,7 @@ def _show_pruning(view: View, calls: dict[str, Call]) -> None:
         same = "the same translation" if own.next_ids == pruned.next_ids else "a different translation"
         st.caption(
             f"Decoded again without {k} heads: {same}. Struck out with −: removed; underlined with +: added. Log p of "
-            f"the page's translation: {before:.3f} with all heads, {after:.3f} without these, {after - before:+.3f} "
+            f"the page's translation: {before:.3f} before, {after:.3f} without these, {after - before:+.3f} "
             "nats."
         )
     curve = _show_curve(view, scores, k)

@@ -8,6 +8,7 @@ import streamlit as st
 
 from model.analysis.head_tables import HeadTables, Look, head_tables, overview
 from model.analysis.view_arrays import table_arrays
+from model.checkpoints.store import shown_name
 from model.trace import Array, Trace
 from pages.compute.cache import shared_result
 from pages.compute.view import KINDS, View
@@ -142,7 +143,7 @@ def _overview(trace: Trace, kind: str, look: Look) -> HeadTables:
 def show_mosaic(shown: Shown) -> Drawing:
     """Draw every head of every layer in one picture; a click opens one."""
     view, trace = shown.view, shown.view.trace
-    title = f"{trace.checkpoint} {trace.checkpoint_hash[:8]}, {VALUES[shown.look.values].lower()}"
+    title = f"{shown_name(trace.checkpoint)} {trace.checkpoint_hash[:8]}, {VALUES[shown.look.values].lower()}"
     groups = [_group(view, tables) for tables in shown.groups]
     chosen = (view.kind, view.layer, shown.column)
     drawing = mosaic(groups, chosen, high=shown.high, measure=shown.called, title=title, opens=f"st-key-{OPENED}")

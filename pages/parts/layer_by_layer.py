@@ -23,7 +23,7 @@ from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
 from viz.charts.layer_by_layer import MEASURES, path_chart, similarity_map
 from viz.heatmap import row_names, vector_strips
-from viz.latex import block_equation
+from viz.latex import block_equation, multiplied
 from viz.theme import symmetric_range
 from viz.tokens import numbered
 
@@ -127,6 +127,11 @@ PLACEMENTS = {
         "; this model normalises both the input and the output of each sub-layer, unlike the paper's.",
         r"x^{(s)} = x^{(s-1)} + \mathrm{Norm}(\mathrm{Sublayer}(\mathrm{Norm}(x^{(s-1)})))",
     ),
+    "res-post": (
+        "; this model normalises the output of each sub-layer alone, before the sum (res-post-norm), unlike the "
+        "paper's.",
+        r"x^{(s)} = x^{(s-1)} + \mathrm{Norm}(\mathrm{Sublayer}(x^{(s-1)}))",
+    ),
     "parallel": (
         "; in this model both sub-layers of a layer read the same vector, the layer's input u, unlike in the paper's.",
         r"x^{(s)} = x^{(s-1)} + \mathrm{Sublayer}(\mathrm{Norm}(u))",
@@ -135,10 +140,19 @@ PLACEMENTS = {
 """what is normalised, in words and as a formula"""
 
 
+DROPOUT = (
+    " **Dropout** acts in training alone, and in no picture here: on the output of each sub-layer, before it is added, "
+    "and on the sum of embeddings and positions (section 5.4). On the attention weights this project's models have "
+    "none."
+)
+"""of the paper, and of models of this project"""
+
+
 def norm_of_model(trace: Trace) -> tuple[str, str]:
     """Where its norms stand, a key of PLACEMENTS, and which they are: LayerNorm or RMSNorm."""
     first = next((sublayer for sublayer in trace.sublayers if sublayer.norm), trace.sublayers[0])
-    return first.placement, first.norm.kind if first.norm else "Norm"
+    norm = first.norm or first.result_norm
+    return first.placement, norm.kind if norm else "Norm"
 
 
 @st.fragment
@@ -155,12 +169,13 @@ def show_inside(view: View, shown: Shown) -> None:
     name = residual_stream.step_name(sublayer)
     chart(drawn, key="layers-strips", alt=f"The token's vectors in {name}, and what its norm learned")
     if norm:
-        numbers = {name: getattr(sublayer, name)[shown.position, j] for name in ("before", "out", "added", "normed")}
+        names = ("before", "out", "added") + (("normed",) if sublayer.norm else ())
+        numbers = {name: getattr(sublayer, name)[shown.position, j] for name in names}
         numbers |= {"mean": norm.mean, "std": norm.std, "gamma": norm.gamma[j]}
         numbers |= {} if norm.beta is None else {"beta": norm.beta[j]}
-        others = {"layer_input": sublayer.layer_input, "result": sublayer.result}
+        others = {"layer_input": sublayer.layer_input, "result": sublayer.result if sublayer.result_norm else None}
         numbers |= {name: rows[shown.position, j] for name, rows in others.items() if rows is not None}
-        st.latex(block_equation(numbers, j, sublayer.norm_first, norm.kind))
+        st.latex(multiplied(block_equation(numbers, j, sublayer.norm_first, norm.kind), sublayer.multiplier))
     doubles = {name: vector.astype(np.float64) for name, vector in vectors.items()}
     table = {
         "vector": list(doubles),
@@ -172,7 +187,7 @@ def show_inside(view: View, shown: Shown) -> None:
     which = (
         f"Layer {sublayer.layer}, {sublayer.name} of the {shown.stack}. All {len(strips)} rows share one colour range."
     )
-    st.caption(f"{which} {_compare_norm(norm, sublayer.normed[shown.position])}")
+    st.caption(f"{which} {_compare_norm(norm, (sublayer.normed if sublayer.norm else sublayer.out)[shown.position])}")
     index = max(shown.step - 1, 0)
     calls = Call(tab.sublayer_arrays, view.trace, shown.stack, index, shown.position)
     export_tab(view, f"sub-layer-{shown.stack}-{index}", calls)
@@ -193,6 +208,14 @@ def _vectors(sublayer: SubLayer, position: int) -> dict[str, Array]:
     """(d_model,) each, by name, in the order of computation."""
     norm = sublayer.norm.kind if sublayer.norm else "Norm"
     x, out, added, normed = (getattr(sublayer, name)[position] for name in ("before", "out", "added", "normed"))
+    if sublayer.placement == "res-post":
+        kind = sublayer.result_norm.kind if sublayer.result_norm else "Norm"
+        first = {"x, input": x, "sub-layer": sublayer.result[position]}
+        return {**first, f"{kind}(sub-layer)": out, f"x + {kind}(…)": added}
+    if sublayer.result is not None and sublayer.result_norm is None:
+        first = {"x, input": x} | ({f"{norm}(x)": normed} if sublayer.norm else {})
+        product = f"{sublayer.multiplier:.4g} · sub-layer"
+        return {**first, "sub-layer": sublayer.result[position], product: out, f"x + {product}": added}
     if sublayer.norm is None:
         return {"x, input": x, "sub-layer": out, "x + sub-layer": added}
     if sublayer.layer_input is not None:
@@ -240,7 +263,11 @@ def show_parameters(view: View) -> None:
     table["of the model"] = [f"{value / total:.1%}" for value in table["together"]]
     controls.table(table.convert_dtypes(), floats=None)
     shared = "The embedding matrix is also the output matrix and is counted once. " if config.tie_embeddings else ""
-    learned = {"learned": "are learned", "relative bias": "are learned, as a bias for each distance"}
+    learned = {
+        "learned": "are learned",
+        "relative bias": "are learned, as a bias for each distance",
+        "unread": "could not be read",
+    }
     positions = learned.get(config.positions, "are not learned")
     sizes = f"{_describe_matrices(config)} " if Need.OWN_LAYERS in view.translator.features else ""
     st.caption(f"{shared}{sizes}Positions {positions}.")

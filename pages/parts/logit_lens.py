@@ -43,8 +43,9 @@ def show_lens(view: View, shown: Shown) -> None:
     names = shown.rows, view.translator.tokenizer.tokens(found.predicted.tolist())
     everything = lens_map(found.probability[at].T, found.rank[at].T, steps, names, shown.position)
     chart(everything, key="layers-lens-map", alt="Probability of each row's finally predicted token, by step")
-    pre, tied = view.translator.config.norm == "pre", view.translator.config.tie_embeddings
-    norm = next((sublayer.norm.kind for sublayer in view.trace.sublayers if sublayer.norm), "Norm")
+    pre, tied = view.translator.config.norm != "post", view.translator.config.tie_embeddings
+    norms = (sublayer.norm or sublayer.result_norm for sublayer in view.trace.sublayers)
+    norm = next((norm.kind for norm in norms if norm), "Norm")
     x = rf"\mathrm{{{norm}}}(x^{{(s)}})" if pre else "x^{(s)}"
     head = view.translator.logits_head
     explain(

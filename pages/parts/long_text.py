@@ -8,6 +8,7 @@ from model.analysis import long_run as long
 from model.analysis import streaming
 from model.analysis.long_run import LongRun, Opened, Place
 from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.store import shown_name
 from model.trace import Array
 from pages.compute.cache import shared_result
 from pages.compute.on_request import compute_on_request
@@ -114,7 +115,7 @@ def _whole_head(checkpoint: Checkpoint, text: str, place: Place, head: int) -> A
 
 def _show_all_heads(view: View, text: str) -> Drawing:
     run, values = _run(view.translator, text), _all_heads(view.translator, text)
-    title = f"{view.trace.checkpoint} {view.trace.checkpoint_hash[:8]}, long text of {len(run)} tokens"
+    title = f"{shown_name(view.trace.checkpoint)} {view.trace.checkpoint_hash[:8]}, long text of {len(run)} tokens"
     drawing = heads_picture(run, title, view.layer, view.head, values)
     return mosaic_picture(
         drawing, HEADS, lambda _kind, layer, head: controls.set_controls({"layer": layer, "head": head})
@@ -244,7 +245,7 @@ def _show_window(view: View, run: LongRun, opened: Opened, window: long.Span) ->
     outside = opened.before + opened.after
     st.caption(
         f"On average {outside.mean():.1%} of a query's weight lies outside these {end - start} tokens, at most "
-        f"{outside.max():.1%}, at query {names[int(outside.argmax())]}."
+        f"{outside.max():.1%}, at query {as_markdown(names[int(outside.argmax())])}."
     )
     return [Picture("Map of the window", MAP, figure), Picture("Lines of the window", LINES, drawing)]
 

@@ -12,6 +12,7 @@ from pages.widgets.controls import choice, select, set_controls, table
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
 from viz.charts.heads_and_layers import many_sentences_chart
+from viz.tokens import as_markdown
 
 CHART, BEST = "many-sentences", "many-sentences-best"
 ORDERS = {"score": "By score", "layer": "By layer"}
@@ -28,7 +29,7 @@ def show_many_sentences(view: View, here: tuple[HeadSummary, ...]) -> None:
     try:
         found = read_heads(view.translator)
     except ValueError as error:
-        st.info(str(error), icon=":material/info:")
+        st.info(as_markdown(str(error)), icon=":material/info:")
         return
     opened = found.head(view.kind, view.layer, view.head)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -74,7 +75,7 @@ def show_many_sentences(view: View, here: tuple[HeadSummary, ...]) -> None:
         _show_best(opened)
     st.caption(
         f"The type over {found.sentences:,} sentences is the first rule that the means meet; “on” is the share "
-        f"of the sentences on which the head has it. Measured with `{found.command}`."
+        f"of the sentences on which the head has it. Measured with {as_markdown(found.command)}."
     )
     export_tab(view, f"many-sentences-{view.kind}-{score}", call, table=shown)
 

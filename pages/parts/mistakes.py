@@ -45,8 +45,8 @@ def show_mistakes(view: View) -> None:
 @st.fragment
 def _show_mistake(view: View) -> None:
     st.markdown(
-        "Ten mistakes that implementations of the paper often have, made here in the running code: the weights stay "
-        "as they were trained. Other visitors, the other pages and the numbers above are not affected."
+        "Ten mistakes that are easily made when one implements the paper, made here in the running code: the weights "
+        "do not change. Other visitors, the other pages and the numbers above are not affected."
     )
     titles = {name: f"{i}. {mistake.title}" for i, (name, mistake) in enumerate(MISTAKES.items(), start=1)}
     name = select("Mistake", titles, "mistake", width=400)

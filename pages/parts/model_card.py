@@ -12,7 +12,7 @@ from model.analysis import tab_arrays as tab
 from model.background.sizes import Work, count_parameters, multiply_adds
 from model.background.table_3 import TABLE_3, rounded_millions
 from model.checkpoints.card import Card, Score, evaluate_command, read_card
-from model.checkpoints.store import CheckpointError, checkpoint_path, load_checkpoint
+from model.checkpoints.store import CheckpointError, checkpoint_path, load_checkpoint, shown_name
 from model.checkpoints.translator import Translator
 from model.needs import Need
 from model.network.config import PRESETS
@@ -33,8 +33,8 @@ PARTS = {
     "output": "output over the vocabulary",
 }
 OF_OTHERS = {
-    "metrics.json": "A model of others has no metrics.json; its README may say how well it does.",
-    "log.csv": "A model of others has no log.csv: how it was trained is not recorded here.",
+    "metrics.json": "A Hugging Face model has no metrics.json; its README may say how well it does.",
+    "log.csv": "A Hugging Face model has no log.csv: how it was trained is not recorded here.",
 }
 """instead of how to write these files, for models that this project did not train"""
 PAPER = "Vaswani et al. 2017, “Attention Is All You Need”, arXiv:1706.03762, Table 3"
@@ -43,7 +43,7 @@ PAPER = "Vaswani et al. 2017, “Attention Is All You Need”, arXiv:1706.03762,
 def card_of(view: View) -> Card:
     """The card of this page's checkpoint; warns if its files have changed since the model was loaded.
 
-    The folder of a model of others has no files of this project's, and names no hash.
+    The folder of a Hugging Face model has no files of this project's, and names no hash.
     """
     card = read_card(checkpoint_path(view.translator.name))
     if Need.OWN_LAYERS not in view.translator.features:
@@ -77,7 +77,7 @@ def show_summary(view: View, card: Card) -> None:
 
 
 def _weights_size(card: Card) -> int:
-    """Bytes; models of others may have several files."""
+    """Bytes; Hugging Face models may have several files."""
     return sum(size for name, size in card.files.items() if name.endswith(".safetensors"))
 
 
@@ -117,7 +117,7 @@ def show_configuration(view: View, card: Card) -> None:
     config, parts = view.translator.config, view.translator.parameters_by_part()
     with st.spinner("Counting the paper's models …"):
         paper = {name: _preset_parameters(name) for name in ("base", "big")}
-    configs = {view.translator.name: config} | {f"paper's {name}": PRESETS[name] for name in paper}
+    configs = {shown_name(view.translator.name): config} | {f"paper's {name}": PRESETS[name] for name in paper}
     rows = {name: {**asdict(c), "d_k": c.d_k} for name, c in configs.items()}
     left, right = st.columns(2, gap="large")
     with left:
@@ -220,12 +220,12 @@ def show_readme(card: Card) -> None:
 
 def calm_markdown(text: str) -> str:
     """A README for display inside a page: headings two levels lower, images as links so that none is fetched, without
-    the YAML that a Hugging Face one begins with."""
+    the YAML that a Hugging Face one begins with. What looks like code but may be none keeps its text, parted."""
     text = re.sub(r"(?s)\A---\n.*?\n---\n", "", text)
     pieces = re.split(r"(?ms)(^```.*?^```)", text)
     for i in range(0, len(pieces), 2):
         pieces[i] = re.sub(r"(?m)^(#{1,4} )", r"##\1", pieces[i]).replace("![", "[")
-    return "".join(pieces)
+    return "".join(pieces).replace("![", "!\u2060[")
 
 
 def _show_end_of_log(log: Sequence[Mapping[str, float]]) -> None:

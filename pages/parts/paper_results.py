@@ -56,7 +56,7 @@ def _count(operations: float | None) -> str:
 
 def _own(view: View) -> str:
     if Need.OWN_LAYERS not in view.translator.features:
-        return "It is a model of others; its authors' card says how good it is."
+        return "It is a Hugging Face model; its authors' card says how good it is."
     card = read_card(checkpoint_path(view.translator.name))
     scores = [f"{as_markdown(each.metric)} {each.value:.2f} on {as_markdown(each.dataset)}" for each in card.scores]
     if not scores:

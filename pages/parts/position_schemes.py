@@ -6,8 +6,10 @@ import streamlit as st
 from model.analysis import position_table
 from model.analysis import tab_arrays as tab
 from model.analysis.rope import rope_by_offset, rope_scores
+from model.checkpoints.store import study_checkpoints
 from model.trace import Array
 from pages.compute.view import View
+from pages.frame.open_page import choose_checkpoint
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.controls import choice, select, slider
 from pages.widgets.export import export_tab
@@ -16,6 +18,9 @@ from viz.charts.position_schemes import bias_chart, bias_map, comparison_maps, o
 from viz.charts.positional_encoding import learned_and_sinusoidal_maps
 from viz.latex import scaled_scores
 from viz.theme import symmetric_range
+
+LEARNED = "studies/learned-positions"
+"""the small translator of our own Table 3 with a learned table"""
 
 SCHEMES = {"learned": "Learned table", "rope": "RoPE", "alibi": "ALiBi"}
 NOT_TRAINED = (
@@ -73,6 +78,10 @@ def show_learned(table: Array, learned: bool) -> None:
         "**25.8**, both at perplexity 4.92 on the development set, “nearly identical results”. The authors chose the "
         "sinusoids because they may allow the model to extrapolate to sequences longer than those seen in training."
     )
+    if LEARNED in study_checkpoints():
+        label = f"Open {LEARNED}, which has a learned table"
+        icon = ":material/swap_horiz:"
+        st.button(label, key="pe-learned", icon=icon, on_click=choose_checkpoint, args=(LEARNED,))
     st.caption("Vaswani et al. 2017, section 3.5 and table 3. A checkpoint trained with a learned table shows it here.")
 
 

@@ -5,16 +5,17 @@ from dataclasses import replace
 
 import streamlit as st
 
-from model.checkpoints.store import CheckpointError
-from model.checkpoints.tokenizer import one_line
+from model.checkpoints.store import CheckpointError, shown_message
 from model.checkpoints.translator import Translator
 from pages.compute.runs import open_translator, run
 from pages.compute.view import Place, View
 from pages.frame.examples import examples_of
+from pages.frame.open_page import fit_text
 from pages.frame.sidebar import FIRST_SENTENCE, offered_checkpoints
 from pages.views import Control
 from pages.views.side_by_side import RIGHT
 from pages.widgets.controls import choice, select, text_area, toggle
+from viz.tokens import as_markdown
 
 MODES = {"heads": "Heads", "sentences": "Sentences", "checkpoints": "Checkpoints"}
 PAIRS = {
@@ -36,7 +37,7 @@ def choose_right(view: View) -> dict[Control, View]:
     try:
         return {RIGHT: {"heads": _head, "sentences": _sentence, "checkpoints": _checkpoint}[mode](view)}
     except ValueError as error:
-        st.text(f"{error} For now both sides show the sidebar's selection.")
+        st.text(f"{shown_message(error)} For now both sides show the sidebar's selection.")
         return {RIGHT: view}
 
 
@@ -67,12 +68,7 @@ def _sentence(view: View) -> View:
         on_change=_take_pair,
         args=(view.translator.name,),
     )
-    source = view.translator.truncate(sentence)
-    if source != one_line(sentence):
-        st.info(
-            f"The right sentence has {len(sentence):,} characters; this page shows the first {len(source):,}.",
-            icon=":material/content_cut:",
-        )
+    source = fit_text(view.translator, "right sentence", sentence)
     request = replace(view.request, source=source, target=None)
     return replace(view, request=request, trace=run(view.translator, request), source=sentence)
 
@@ -88,7 +84,7 @@ def _take_pair(checkpoint: str) -> None:
 
 def _checkpoint(view: View) -> View:
     offered = offered_checkpoints("side_checkpoint")
-    others = [name for name in offered if name != view.translator.name and _has_kinds(name, view)]
+    others = {name: shown for name, shown in offered.items() if name != view.translator.name and _has_kinds(name, view)}
     if not others:
         st.info(
             "There is no other checkpoint with these kinds of attention, so both sides show the sidebar's. Train one "
@@ -152,4 +148,4 @@ def _number(label: str, key: str, first: str, numbers: tuple[Sequence[int], int]
 
 def _say(notes: list[str]) -> None:
     for note in notes:
-        st.info(note.replace("side_", "right "), icon=":material/info:")
+        st.info(as_markdown(note.replace("side_", "right ")), icon=":material/info:")

@@ -265,7 +265,7 @@ def _show_none(view: View) -> Shown:
         st.info("How this model encodes positions could not be read.", icon=":material/info:")
     else:
         st.markdown(
-            "No positional encoding was found in this model: nothing is added to its embeddings for their positions, "
+            "This model has no positional encoding: nothing is added to its embeddings for their positions, "
             "no q or k is rotated, and no bias is added to the scores. "
             + (
                 "The causal mask alone tells its tokens apart by order."

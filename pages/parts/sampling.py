@@ -178,7 +178,7 @@ def show_cost(view: View, step: int) -> None:
     )
     if not config.d_ff:
         st.caption("The feed-forward layers of this model could not be read: they are not counted.")
-    _explain_cost(config, n_src)
+    _explain_cost(config, n_src, config.window or view.attention.window)
     calls = {"multiply_adds": counted}
     if measured is not None:
         for name, use_cache, seconds in (("cached", True, measured[0]), ("uncached", False, measured[1])):
@@ -187,7 +187,7 @@ def show_cost(view: View, step: int) -> None:
     export_tab(view, "cost-of-a-step", calls)
 
 
-def _explain_cost(config: TransformerConfig, n_src: int) -> None:
+def _explain_cost(config: TransformerConfig, n_src: int, window: int | None) -> None:
     why = (
         "Keys and values of earlier tokens never change, because the causal mask hides later tokens from them. So the "
         "decoder caches them and computes each step for the newest token alone"
@@ -206,15 +206,14 @@ def _explain_cost(config: TransformerConfig, n_src: int) -> None:
             rf"\text{{none:}}\quad & N\,[\,(6t+2n)\,d^2 + 2td\,(t+n) + {matrices}td\,d_{{ff}}\,] + tdV \end{{aligned}}",
         )
         return
-    window = (
-        f" The window of {config.window} positions saves nothing here: the cache holds every earlier position, and "
+    windowed = (
+        f" The window of {window} positions saves nothing here: the cache holds every earlier position, and "
         "scores outside the window are computed and then masked."
     )
     layer = rf"(d_k + d_v)\,[\,d\,(h + h_{{kv}}) + h\,t\,] + {matrices}d\,d_{{ff}}"
     explain(
         f"{why}. {sizes}, h = {config.n_heads} heads of queries and h_kv = {config.kv_heads} of keys and values, "
-        f"d_k = {config.d_k}, d_v = {config.d_v}, V = {config.vocab_size:,} tokens."
-        + (window if config.window else ""),
+        f"d_k = {config.d_k}, d_v = {config.d_v}, V = {config.vocab_size:,} tokens." + (windowed if window else ""),
         rf"\begin{{aligned}} \text{{cache:}}\quad & N\,\{{{layer}\}} + dV \\ "
         rf"\text{{none:}}\quad & tN\,\{{{layer}\}} + tdV \end{{aligned}}",
     )

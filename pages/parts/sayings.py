@@ -15,7 +15,8 @@ from model.analysis.sayings import (
     shift_positions,
     untrained_evenness,
 )
-from model.background.table_1 import recurrent, self_attention
+from model.background.sizes import self_attention_layer
+from model.background.table_1 import lstm_work, recurrent, self_attention
 from model.checkpoints.store import CheckpointError, study_checkpoints
 from model.needs import Need
 from model.trace import KIND_TITLES, Tokens
@@ -159,7 +160,7 @@ def _untrained(view: View) -> Found:
     fresh, trained = untrained_evenness(view.translator, view.trace), mean_evenness(view.trace)
     return Found(
         f"Models of this shape with random weights: {', '.join(f'{each:.1%}' for each in fresh)} of the entropy of "
-        f"equal weights, averaged over all rows of all heads. As trained: **{trained:.1%}**.",
+        f"equal weights, averaged over all rows of all heads. This model {view.model_in_words}: **{trained:.1%}**.",
         bool(fresh.min() > 0.95),
     )
 
@@ -223,12 +224,15 @@ def _sharpness(view: View) -> Steps:
 
 
 def _costs(view: View) -> Found:
-    d = view.translator.config.d_model
-    n = len(next(iter(view.trace.streams.values())).tokens)
+    config = view.translator.config
+    d, n = config.d_model, len(next(iter(view.trace.streams.values())).tokens)
     attention, recurrence = self_attention(n, d).operations, recurrent(n, d).operations
+    whole, lstm = self_attention_layer(config, n).total, lstm_work(n, d)
     return Found(
-        f"n = {n} tokens, d = {d}: n² d = **{attention:,}** operations a layer for self-attention, n d² = "
-        f"**{recurrence:,}** for recurrence. Self-attention costs more only where n > d, here beyond {d} tokens.",
+        f"By the terms of Table 1, with n = {n} tokens and d = {d}: n² d = **{attention:,}** operations a layer for "
+        f"self-attention, n d² = **{recurrence:,}** for one recurrent matrix; the first is larger where n > d. Table 1 "
+        f"leaves the projections out: with them this model's layer takes {whole:,}, {whole / recurrence:.2g} times the "
+        f"recurrent matrix, and {whole / lstm:.2g} times an LSTM of four gates ({lstm:,}).",
         attention > recurrence,
     )
 
@@ -242,9 +246,9 @@ def _place(stack: str, layer: int, name: str) -> str:
 SAYINGS: Sequence[Saying] = (
     Saying(
         "heads",
-        "“A fifth to two fifths of the heads can be removed without a loss.”",
-        "Michel et al. (2019) for a Transformer of 6 layers; Voita et al. (2019) removed 38 of 48 encoder heads after "
-        "training on",
+        "A fifth to two fifths of the heads can be removed without a loss.",
+        "Michel et al. (2019): 20% of the heads of a translation model of 6 layers, 40% of those of BERT; Voita et al. "
+        "(2019) removed 38 of 48 encoder heads while they trained on",
         "Switch off each head, then more and more together",
         _heads,
         "what_if",
@@ -253,17 +257,19 @@ SAYINGS: Sequence[Saying] = (
     ),
     Saying(
         "sublayers",
-        "“Every sub-layer matters: remove any one and the model breaks.”",
-        "Many introductions; measured for BERT and others, layers are often dispensable (Fan et al. 2020)",
+        "Every sub-layer matters: remove any one and the model breaks.",
+        "Many introductions; Fan et al. (2020) leave out layers at random in training, and can then remove half of "
+        "them",
         "Switch off each sub-layer in turn",
         _sublayers,
         "whole_model",
-        "The whole model: switch off each in turn",
+        "The whole model: each box off",
+        (("whole_tab", "Each box off"),),
         needs=(Need.STREAM, Need.LOGITS),
     ),
     Saying(
         "articles",
-        "“Function words such as articles attend broadly, content words sharply.”",
+        "Function words such as articles attend broadly, content words sharply.",
         "Blog posts on attention maps",
         "Compare the rows of the articles with the others",
         _articles,
@@ -273,17 +279,18 @@ SAYINGS: Sequence[Saying] = (
     ),
     Saying(
         "untrained",
-        "“Before training, attention is uniform.”",
+        "Before training, attention is uniform.",
         "Lectures, about a softmax of small scores",
         "Run models with random weights on this text",
         _untrained,
         "training",
         "Training: attention through training",
+        (("training", "Attention through training"),),
         needs=(Need.FULL_ROWS,),
     ),
     Saying(
         "shifted",
-        "“Sinusoids let the model extrapolate to longer sequences.”",
+        "Sinusoids let the model extrapolate to longer sequences.",
         "Vaswani et al. (2017), section 3.5: it “may allow” this",
         "Move every token to later positions",
         _shifted,
@@ -294,27 +301,29 @@ SAYINGS: Sequence[Saying] = (
     ),
     Saying(
         "alignment",
-        "“Cross-attention is word alignment.”",
+        "Cross-attention is word alignment.",
         "Said since Bahdanau et al. (2015); Koehn and Knowles (2017) found it off by a word and worse",
         "Read the alignment error rates of this checkpoint",
         _alignment,
         "heads_and_layers",
         "Heads and layers: over many sentences",
+        (("heads_part", "Over many sentences"),),
         needs=(Need.CROSS_ATTENTION,),
     ),
     Saying(
         "sharpness",
-        "“The fewer dimensions a head has, the sharper it attends.”",
+        "The fewer dimensions a head has, the sharper it attends.",
         "Blog posts on multi-head attention",
         "Run four small translators on this text",
         _sharpness,
         "training",
         "Training: our own Table 3",
+        (("training", "Ablations"),),
         needs=(Need.CROSS_ATTENTION,),
     ),
     Saying(
         "costs",
-        "“Self-attention costs more than recurrence.”",
+        "Self-attention costs more than recurrence.",
         "Said of its n²; Table 1 of the paper compares n² d with n d²",
         "Count the operations for this text",
         _costs,

@@ -11,11 +11,12 @@ from model.analysis import since_2017 as since
 from model.analysis import tab_arrays as tab
 from model.analysis.residual_stream import measure_stream
 from model.analysis.view_arrays import stream_arrays
+from model.background.attention_costs import layer_sizes
 from model.background.studies import read_study
 from model.checkpoints.store import CheckpointError, available_checkpoints, stored_config
 from model.needs import Need
 from model.network.config import TransformerConfig
-from model.trace import Attention
+from model.trace import Attention, Trace
 from pages.compute.view import View
 from pages.frame.open_page import choose_checkpoint
 from pages.widgets import controls
@@ -24,7 +25,8 @@ from pages.widgets.export import Picture, export_tab
 from pages.widgets.snippet import Call
 from viz.charts import since_2017 as charts
 from viz.charts.studies import parts_chart
-from viz.latex import number
+from viz.latex import multiplied, number
+from viz.tokens import as_markdown
 
 POSITIONS = {
     "sinusoidal": "sinusoids, added to the embeddings",
@@ -33,11 +35,13 @@ POSITIONS = {
     "alibi": "ALiBi",
     "relative bias": "a learned bias for each distance, added to the scores",
     "none": "none",
+    "unread": "could not be read",
 }
 PLACES = {
     "post": "post-norm",
     "pre": "pre-norm",
     "sandwich": "before each sub-layer, and again after it",
+    "res-post": "after each sub-layer, before the sum",
     "parallel": "before two sub-layers that stand side by side",
 }
 ACTIVATIONS = {
@@ -78,7 +82,8 @@ def _self_attention(view: View) -> Attention:
 
 
 def _norm_kind(view: View) -> str:
-    kinds = dict.fromkeys(sub.norm.kind for sub in view.trace.sublayers if sub.norm is not None)
+    norms = [norm for sub in view.trace.sublayers for norm in (sub.norm, sub.result_norm) if norm is not None]
+    kinds = dict.fromkeys(norm.kind for norm in norms)
     return " and ".join(kinds) or "none"
 
 
@@ -157,6 +162,10 @@ FORMULAS = {
         r"\text{this model, norms on both sides:}",
         r"x^{(s)} = x^{(s-1)} + \mathrm{Norm}'\big(\mathrm{Sublayer}(\mathrm{Norm}(x^{(s-1)}))\big)",
     ),
+    "res-post": (
+        r"\text{this model, norm of what is added (res-post-norm):}",
+        r"x^{(s)} = x^{(s-1)} + \mathrm{Norm}\big(\mathrm{Sublayer}(x^{(s-1)})\big)",
+    ),
     "parallel": (
         r"\text{this model, sub-layers side by side:}",
         r"x^{(l)} = x^{(l-1)} + \mathrm{Attention}\big(\mathrm{Norm}(x^{(l-1)})\big)"
@@ -168,6 +177,8 @@ PLACEMENTS = {
     "pre": "This model is pre-norm: sub-layers read a normalised copy and add to the stream itself",
     "sandwich": "This model is pre-norm, with a second norm of what each sub-layer computed: sub-layers read a "
     "normalised copy and add a normalised vector to the stream itself",
+    "res-post": "This model normalises only what each sub-layer computed, before it adds that: sub-layers read the "
+    "stream itself and add a normalised vector to it",
     "parallel": "In this model self-attention and feed-forward stand side by side: both read a normalised copy of the "
     "layer’s input and add to the stream itself",
 }
@@ -206,7 +217,7 @@ def _offer(part: str) -> None:
         except CheckpointError:
             continue
         if found:
-            label = f"Open {name}, which has it"
+            label = f"Open {as_markdown(name)}, which has it"
             st.button(label, key="open-with", icon=":material/swap_horiz:", on_click=choose_checkpoint, args=(name,))
             return
     st.caption("No checkpoint with this part is in the folder of checkpoints.")
@@ -235,7 +246,12 @@ def show_placement(view: View, token: Token) -> None:
     """Where the norm stands, and what that does to the residual stream's length."""
     placement = view.trace.streams[token.stack].sublayers[-1].placement
     lines = [r" \\ ".join(FORMULAS[name]) for name in dict.fromkeys(("post", "pre", placement))]
-    several = " Norm′ learns parameters of its own, or shares those of Norm." if len(lines) > 2 else ""
+    multiplier = view.trace.streams[token.stack].sublayers[-1].multiplier
+    if multiplier != 1:
+        formula = multiplied(FORMULAS[placement][1], multiplier)
+        lines.append(rf"\text{{this model, what is added is multiplied:}} \\ {formula}")
+    primed = r"\mathrm{Norm}'" in FORMULAS[placement][1]
+    several = " Norm′ learns parameters of its own, or shares those of Norm." if primed else ""
     _equations(
         r"\begin{gathered}" + r" \\[0.6em] ".join(lines) + r"\end{gathered}",
         sources="Vaswani et al. 2017, section 3.1; Xiong et al. 2020, “On Layer Normalization in the Transformer "
@@ -350,7 +366,7 @@ def show_sharing(view: View) -> None:
     _equations(
         r"\mathrm{head}_i = \mathrm{Attention}\big(QW^Q_i,\, KW^K_{g(i)},\, VW^V_{g(i)}\big)",
         r"g(i) = \lfloor i\, h_{kv} / h \rfloor",
-        r"\text{cache} = 2\,L\,n\,h_{kv}\,d_k \cdot 4\ \text{bytes}",
+        r"\text{cache} = L\,n\,h_{kv}\,(d_k + d_v) \cdot 4\ \text{bytes}",
         sources="Shazeer 2019, “Fast Transformer Decoding: One Write-Head is All You Need” (multi-query, h_kv = 1); "
         "Ainslie et al. 2023, “GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints” "
         "(grouped-query). In 2017: h_kv = h (Vaswani et al. 2017, section 3.2.2).",
@@ -397,15 +413,13 @@ def show_sharing(view: View) -> None:
         title="Bytes over n",
         alt="Bytes of the cached keys and values over the number of tokens, for three numbers of heads",
     )
-    layers, width = len(view.trace.kind(kind).layers), attention.d_k
     here, size = map(int, found["run"])
     what = "What a decoder keeps of the tokens so far, so that it need not compute them again at each step. "
     if kind == "encoder_self":
         what = "An encoder reads all tokens at once and keeps no cache; these are the keys and values of one pass. "
     st.caption(
-        f"{what}This run: 2 · {layers} layers · {here} tokens · {own} heads · {width} dimensions · 4 bytes = {size:,} "
-        "bytes, counted in its own arrays. The other lines are not part of this model: the same formula with other "
-        "numbers of heads."
+        f"{what}This run: {_cache_product(view.trace, kind, here)}{size:,} bytes, counted in its own arrays. The "
+        "other lines are not part of this model: the same formula with other numbers of heads."
         + (
             " Cross-attention also keeps the keys and values of the source."
             if config.family == "encoder_decoder"
@@ -413,6 +427,15 @@ def show_sharing(view: View) -> None:
         )
     )
     export_tab(view, "shared-keys", {"keys": call, "cache": cache}, sharing_picture, keys_picture, cache_picture)
+
+
+def _cache_product(trace: Trace, kind: str, tokens: int) -> str:
+    """The formula of the cache in numbers, up to its "="; empty where the layers differ in size."""
+    sizes = layer_sizes(trace, kind)
+    if len(set(sizes)) > 1:
+        return ""
+    size = sizes[0]
+    return f"{len(sizes)} layers · {tokens} tokens · {size.kv_heads} heads · ({size.d_k} + {size.d_v}) · 4 bytes = "
 
 
 def _scheme(kv_heads: int, heads: int) -> str:
@@ -492,11 +515,19 @@ def _show_twins() -> object:
     before, after = (run["dev_bits_per_byte"] for run in (old, new))
     st.caption(
         f"After {new['tokens'] / 1e6:.2f} million tokens: {before:.4f} bits per byte with the parts of 2017, "
-        f"{after:.4f} with those since, {1 - after / before:.1%} less. The twin's text, steps and batch size are the "
-        "same; its learning rates are 0.4 of everyday-lm's, because with those its loss rose again during the "
-        "warm-up. One seed each: other rates may suit the twin better."
+        f"{after:.4f} with those since, {1 - after / before:.1%} less. The twin's steps and batch size are the same; "
+        "it read the same texts in another order, without 112 of their 968,749 lines, and its learning rates are "
+        f"{_rates_of_twins(study):.2g} of everyday-lm's, because with those its loss rose again during the warm-up. "
+        "One seed each: other rates may suit the twin better."
     )
     return figure
+
+
+def _rates_of_twins(study: pd.DataFrame) -> float:
+    """The older twin's learning rate as a share of the newer one's, in the middle of the steps that both logged."""
+    old, new = (study[study["run"] == name].set_index("step")["learning_rate"] for name in TWINS)
+    both = (old / new).dropna()
+    return float(both[both > 0].median())
 
 
 def _draw_parts(study: pd.DataFrame, names: Mapping[str, str], key: str, alt: str) -> object:

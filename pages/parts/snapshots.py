@@ -10,7 +10,7 @@ from model.analysis import tab_arrays as tab
 from model.analysis.distributions import total_variation
 from model.analysis.softmax import uniform_weights
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
-from model.checkpoints.store import CheckpointError, available_checkpoints, checkpoint_path
+from model.checkpoints.store import CheckpointError, available_checkpoints, checkpoint_path, shown_name
 from model.checkpoints.translator import Translator
 from model.trace import Attention, Trace
 from pages.compute.cache import shared_result
@@ -123,8 +123,9 @@ def _say_who_has_snapshots(view: View) -> None:
     remedy = f"Choose {' or '.join(others)} as checkpoint in the sidebar: it has them." if others else ""
     with st.container(border=True):
         st.text(
-            f"{view.translator.name} ships no snapshots: the weights of earlier training steps were not saved, so "
-            f"only its final attention can be shown. {remedy} python -m model.train writes them to snapshots/."
+            f"{shown_name(view.translator.name)} ships no snapshots: the weights of earlier training steps were not "
+            f"saved, so only its final attention can be shown. {remedy} python -m model.train writes them to "
+            "snapshots/."
         )
 
 

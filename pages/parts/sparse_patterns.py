@@ -48,7 +48,8 @@ KEPT = {
     BLOCK: r"\lfloor i / b \rfloor = \lfloor j / b \rfloor",
 }
 SOURCE = {
-    WINDOW: "Beltagy et al. 2020, “Longformer”, section 3.1: keys less than w positions away.",
+    WINDOW: "Keys less than w positions away; in Beltagy et al. 2020, “Longformer”, section 3.1, w is the whole "
+    "window, half of it on each side.",
     STRIDED: "Child et al. 2019, “Generating Long Sequences with Sparse Transformers”, section 4.3, with both of its "
     "patterns in every head: the last l keys and every l-th one.",
     GLOBAL: "Beltagy et al. 2020, “Longformer”, section 3.1: a window, and tokens G that see every key and that every "
@@ -268,7 +269,7 @@ def show_sinks(view: View) -> None:
         st.info("The text has one token, so no other query sees it. Type a longer one.", icon=":material/info:")
         return
     st.caption(
-        "Xiao et al. 2023, “Efficient Streaming Language Models with Attention Sinks”: many heads put much of their "
+        "Xiao et al. 2024, “Efficient Streaming Language Models with Attention Sinks”: many heads put much of their "
         "weight on the first tokens whatever they are, and a sliding window fails once they leave it. A window that "
         "keeps them is StreamingLLM, which also renumbers positions; here every token keeps its own."
     )
@@ -285,8 +286,8 @@ def show_sinks(view: View) -> None:
     pictures.append(Picture("log p", "sink-bars", figure))
     st.markdown(_sinks_in_words(differences, window), help=define("teacher-forced", "nats"))
     st.caption(
-        f"log p of the same text as trained: {signed(plain, '.3f')} nats. Hidden: no later query attends to the token, "
-        "in any layer or head. “First token” and “first 4” are global tokens beside the window."
+        f"log p of the same text, {view.model_in_words}: {signed(plain, '.3f')} nats. Hidden: no later query "
+        "attends to the token, in any layer or head. “First token” and “first 4” are global tokens beside the window."
     )
     scored = Call(score_changes, view.translator, view.trace, tuple(changes.values()), result=scores - plain)
     export_tab(view, "attention-sinks", {"sinks": sinks, "difference": scored}, *pictures)

@@ -1,6 +1,7 @@
 """Training: our own small runs, beside the paper's table, and beside power laws."""
 
 from collections.abc import Mapping
+from math import sqrt
 from urllib.parse import urlencode
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from model.analysis import tab_arrays as tab
-from model.background.studies import Comparison, compare_with_paper, ends_of_runs, fit_power_law, read_study
+from model.background.studies import WARMUP, Comparison, compare_with_paper, ends_of_runs, fit_power_law, read_study
 from model.background.table_3 import TABLE_3
 from model.checkpoints.store import study_checkpoints
 from model.trace import Array
@@ -70,7 +71,8 @@ def show_ablations(view: View) -> None:
         "What differs from the paper besides size: base has 4 heads of 16 dimensions where the paper has 8 of 64, so "
         "16 heads are left with 4 dimensions each; and three epochs leave dropout and label smoothing little to "
         "prevent. Whether that is the reason for a difference was not tested. Without warm-up, equation 3 starts at "
-        "its highest rate, 16 times the peak of base, and the model never learns to translate.",
+        f"its highest rate, {sqrt(WARMUP):.0f} times the peak of base, and the model never learns to translate: that "
+        "rate alone may be the reason.",
         r"\mathrm{difference} = \overline{\mathrm{row}} - \overline{\mathrm{base}}",
         "6.2, Table 3",
     )
@@ -211,12 +213,13 @@ def show_scaling(view: View) -> None:
     )
     st.markdown(
         f"**Why this proves neither.** {law.n} points leave {law.n - 2} to judge the fit by, and one seed each says "
-        "nothing about chance. The smallest models consist mostly of their embedding matrix, which both papers leave "
-        "out or treat apart. No run came near the end of what it could learn, so the loss measures how fast a size "
-        "learns under one learning rate as much as what it can hold; and a law with a constant, the loss that no "
-        "size removes, would fit as well. As all runs read the same tokens, compute is proportional to size, so its "
-        "exponent is the same number and says nothing about the best split between size and data: that takes runs of "
-        "different lengths, each with its own schedule. Two cores for an hour are enough to draw the axes, not the law."
+        "nothing about chance. The smallest models consist mostly of their embedding matrix, which Kaplan et al. leave "
+        "out of N, as is done here, and Hoffmann et al. count. No run came near the end of what it could learn, so the "
+        "loss measures how fast a size learns under one learning rate as much as what it can hold; and a law with a "
+        "constant, the loss that no size removes, would fit as well. As all runs read the same tokens, compute is "
+        "proportional to size, so its exponent is the same number and says nothing about the best split between size "
+        "and data: that takes runs of different lengths, each with its own schedule. Two cores for an hour are enough "
+        "to draw the axes, not the law."
     )
     st.caption(
         "Left: the end of each run; dotted, the same line with the ends of the interval as exponent. Right: each run "

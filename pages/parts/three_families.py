@@ -16,7 +16,7 @@ from pages.widgets.snippet import Call
 from viz.charts.three_families import family_maps
 from viz.charts.what_if import log_probability_bars
 from viz.html import word_diff
-from viz.tokens import numbered
+from viz.tokens import as_markdown, numbered
 
 TITLES = {"encoder_only": "Encoder-only", "decoder_only": "Decoder-only", "prefix_lm": "Prefix LM"}
 FAMILIES = {
@@ -72,9 +72,9 @@ def show_one_way(view: View) -> None:
     )
     sums = [f"{trace.log_probability:.3f}".replace("-", "−") for trace in (before, after)]
     st.caption(
-        f"log p of the same target: {sums[0]} nats as trained, {sums[1]} with the causal encoder. The model was "
-        "trained to read both ways, so this measures what this translator has come to rely on. A model that is "
-        "trained with a causal mask learns to do with less."
+        f"log p of the same target: {sums[0]} nats {view.model_in_words}, {sums[1]} with the causal encoder as well. "
+        "The model was trained to read both ways, so this measures what this translator has come to rely on. A model "
+        "that is trained with a causal mask learns to do with less."
     )
     if view.request.target is None:
         st.markdown("**Decoded again** by the changed model:")
@@ -101,4 +101,4 @@ def offer_checkpoints(view: View) -> None:
                 st.caption("No checkpoint of this family is in the folder of checkpoints.")
             else:
                 query = urlencode({"checkpoint": found[family], "source": view.trace.source})
-                st.link_button(f"Open {found[family]}", f"{page}?{query}", icon=":material/open_in_new:")
+                st.link_button(f"Open {as_markdown(found[family])}", f"{page}?{query}", icon=":material/open_in_new:")

@@ -191,8 +191,10 @@ def describe_input(translator: Translator) -> str:
         "alibi": "attention lowers the scores of distant keys instead (ALiBi)",
         "relative bias": "attention adds a learned number to each score, by the distance of its tokens (T5)",
         "none": "this model knows no positions",
-    }[translator.config.positions]
-    return f"{scaled}no positional encoding is added: {instead}."
+    }
+    if translator.config.positions not in instead:
+        return f"{scaled}how this model encodes positions could not be read."
+    return f"{scaled}no positional encoding is added: {instead[translator.config.positions]}."
 
 
 def describe_types(translator: Translator) -> str:

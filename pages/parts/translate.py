@@ -6,7 +6,6 @@ import streamlit as st
 
 from model.analysis.aligned_head import best_aligned_head
 from model.analysis.view_arrays import aligning_kind, alignment_weights
-from model.checkpoints.tokenizer import one_line
 from model.trace import Array
 from pages.compute.runs import translate
 from pages.compute.view import KINDS, View
@@ -19,7 +18,7 @@ from pages.widgets.glossary import define
 from pages.widgets.page_links import link_with
 from viz.canvas.lines import lines
 from viz.drawing import Drawing
-from viz.tokens import labels
+from viz.tokens import as_markdown, labels
 
 ALIGNMENT_LINES = "alignment-lines"
 POSITION_CHART = "certainty"
@@ -118,9 +117,9 @@ def link_to_alignment(alignment: Alignment) -> None:
 
 def translate_long_text(view: View) -> None:
     """On request, translate a text of which the page shows only the beginning, sentence by sentence with progress."""
-    if one_line(view.source) == view.trace.source:
+    if view.translator.prepare(view.source) == view.trace.source:
         return
-    parts = tuple(one_line(part) for part in view.translator.parts(view.source))
+    parts = tuple(part.strip() for part in view.translator.parts(view.source))
     st.button(
         f"Translate all of it: {len(parts):,} sentences",
         icon=":material/translate:",
@@ -149,7 +148,7 @@ def _ask_for_all(text: str) -> None:
 def show_unfamiliar(view: View) -> None:
     """A notice on a text that the model was not trained for; it is of an unchanged run, on its own translation."""
     if not view.trace.interventions and view.request.target is None and (notice := unfamiliar(view.trace)):
-        st.caption(f":material/info: {notice}", help=define("nats"))
+        st.caption(f":material/info: {as_markdown(notice)}", help=define("nats"))
 
 
 def show_example(view: View) -> None:

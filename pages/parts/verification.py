@@ -14,10 +14,13 @@ from model.proof.claims import (
     measure_claim,
 )
 from model.proof.measures import Case
+from model.proof.steps import verify_steps
+from model.trace import CHAIN_TOLERANCE
 from pages.compute.cache import store, stored
 from pages.compute.view import View
 from pages.widgets.snippet import Call
 from viz.charts.verification import Row, errors_table
+from viz.tokens import as_markdown
 
 MEASURABLE = tuple(claim for claim in CLAIMS if claim.measure)
 WAITING = "not measured yet"
@@ -83,8 +86,8 @@ def show_summary(found: dict[Claim, Measurement]) -> None:
         + (
             f"in double precision the same run is within {max(doubles):.1e}."
             if doubles
-            else "a model of others is not run in double precision, because transformers computes some steps in single "
-            "precision whatever the weights are."
+            else "a Hugging Face model is not run in double precision, because transformers computes some steps in "
+            "single precision whatever the weights are."
         )
     )
 
@@ -101,9 +104,34 @@ def explain_gaps(view: View, found: dict[Claim, Measurement]) -> None:
     ]
     if notes := view.trace.notes:
         more = f" And {len(notes) - MOST_NOTES} more." if len(notes) > MOST_NOTES else ""
-        lines.append(f"**3** leaves out what could not be read. {' '.join(notes[:MOST_NOTES])}{more}")
+        lines.append(f"**3** leaves out what could not be read. {as_markdown(' '.join(notes[:MOST_NOTES]))}{more}")
     if lines:
         st.caption("  \n".join(lines))
+
+
+def show_steps(view: View) -> None:
+    """Each step of the run with its state: read, different, or unreadable."""
+    steps = verify_steps(view.translator, view.trace)
+    read = sum(step.read for step in steps)
+    st.markdown(
+        f"**{read} of {len(steps)} steps are read**: their equation, computed in double precision from what is shown "
+        f"before them, gives what the model computed on this run, within {CHAIN_TOLERANCE:g} of the largest number."
+    )
+    frame = pd.DataFrame(
+        {
+            "where": [step.place for step in steps],
+            "step": [step.name for step in steps],
+            "state": [step.state for step in steps],
+            "difference": [step.difference for step in steps],
+        }
+    )
+    number = st.column_config.NumberColumn(format="%.1e")
+    st.dataframe(
+        frame.sort_values("difference", ascending=False, na_position="first", kind="stable"),
+        hide_index=True,
+        column_config={"difference": number},
+        placeholder="–",
+    )
 
 
 def explain_numbering() -> None:
@@ -132,8 +160,8 @@ def show_table(found: dict[Claim, Measurement]) -> None:
     st.caption(
         "Allowed 0 means bit for bit. Errors of claims 3, 4, 8a, 10 and 12 are relative to the largest number of "
         "their matrix where that is above 1, and those of angles in 17 to the largest angle. In 7 those of logits are "
-        "relative to the largest logit, and with models of others those of weights to the largest score. Those of 8b "
-        "are absolute. Claim 20 counts hexadecimal digits. "
+        "relative to the largest logit, and with Hugging Face models those of weights to the largest score. Those of "
+        "8b are absolute. Claim 20 counts hexadecimal digits. "
         "Seconds cover both precisions, on this machine."
     )
 

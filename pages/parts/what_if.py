@@ -78,7 +78,7 @@ def show_new(view: View, runs: Comparison) -> Trace:
     new = run(translator, replace(asked, interventions=runs.after.interventions))
     changed, unchanged = new.log_probability, rerun(translator, new, plain).log_probability
     st.html(word_diff(own.translation, new.translation))
-    _numbers({"log p, plain model": unchanged, "log p, changed": changed}, changed - unchanged)
+    _numbers({"log p without the changes": unchanged, "log p with them": changed}, changed - unchanged)
     if new.next_ids == own.next_ids:
         st.caption("The same text as without the changes.")
     else:

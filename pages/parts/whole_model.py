@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from model.analysis.whole_model import SIDES, Box, box_arrays, model_boxes, switch_off_each
+from model.checkpoints.store import shown_name
 from model.interventions import Intervention, describe
 from model.interventions.link import decode, encode
 from model.needs import Need
@@ -28,7 +29,7 @@ from pages.widgets.snippet import Call
 from viz.canvas.whole_model import TITLES, Row, Switched, whole_model
 from viz.drawing import Drawing
 from viz.latex import signed
-from viz.tokens import labels
+from viz.tokens import as_markdown, labels
 
 PICTURE = "whole-model"
 AT, OFF, OPEN = "whole_at", "whole_off", "whole-open"
@@ -40,6 +41,7 @@ SUMS = {
     "post": r"\mathrm{Norm}(x + \mathrm{Sublayer}(x))",
     "pre": r"x + \mathrm{Sublayer}(\mathrm{Norm}(x))",
     "sandwich": r"x + \mathrm{Norm}'(\mathrm{Sublayer}(\mathrm{Norm}(x)))",
+    "res-post": r"x + \mathrm{Norm}(\mathrm{Sublayer}(x))",
     "parallel": r"x + \mathrm{Attention}(\mathrm{Norm}(x)) + \mathrm{FFN}(\mathrm{Norm}'(x))",
 }
 """a sub-layer, or a layer of parallel ones, by placement of the norm"""
@@ -150,7 +152,7 @@ def show_picture(shown: Shown) -> Drawing:
             {name: switches for name, switches in switched.items() if switches},
             shown.each_off or {},
         ),
-        title=f"{trace.checkpoint} {trace.checkpoint_hash[:8]}, the whole model",
+        title=f"{shown_name(trace.checkpoint)} {trace.checkpoint_hash[:8]}, the whole model",
         follows=f"st-key-{OPEN}" if opens else "",
     )
     # The callbacks run before the page does, when widgets can still be set.
@@ -257,7 +259,7 @@ def show_boxes(shown: Shown) -> None:
     )
     controls.table(table, height=420)
     chosen = [
-        f"{STACKS[stack].lower()} “{labels(shown.view.trace.streams[stack].tokens.labels)[position]}”"
+        f"{STACKS[stack].lower()} “{as_markdown(labels(shown.view.trace.streams[stack].tokens.labels)[position])}”"
         for stack, position in shown.positions.items()
     ]
     total = sum(box.parameters for box in boxes if not box.shared)

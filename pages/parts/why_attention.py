@@ -8,8 +8,9 @@ import streamlit as st
 from model.analysis.softmax import softmax_peaks
 from model.analysis.view_arrays import head_arrays
 from model.background import lstm, scoring_functions
+from model.background.sizes import self_attention_layer
 from model.background.stopwatch import Timings, exponents, growth, time_on
-from model.background.table_1 import attention_work, contiguous_layers, lstm_work, paths, windows
+from model.background.table_1 import contiguous_layers, lstm_work, paths, windows
 from model.network.config import TransformerConfig
 from model.trace import Attention
 from pages.compute.on_request import measure_on_request
@@ -18,6 +19,7 @@ from pages.widgets.chart import chart
 from pages.widgets.controls import choice, clamp, select, table
 from pages.widgets.explain import explain
 from pages.widgets.export import export_tab
+from pages.widgets.page_links import link_with
 from pages.widgets.snippet import Call
 from viz.charts.scoring_functions import cost_table, score_maps
 from viz.charts.timing import time_chart, time_table
@@ -110,13 +112,13 @@ def show_measured(view: View) -> None:
     )
     if timings:
         n = len(next(iter(view.trace.streams.values())).tokens)
-        _show_layers(timings, d, widths(view.translator.config), batch, n)
+        _show_layers(timings, view.translator.config, batch, n)
         layers = Call(lstm.layer_contenders, model, LAYER, batch)
         export_tab(view, "measured-layers", Call(time_on, layers, device, result=timings))
 
 
-def _show_layers(timings: Timings, d: int, heads: tuple[int, int], batch: int, n: int) -> None:
-    lengths = timings.lengths
+def _show_layers(timings: Timings, config: TransformerConfig, batch: int, n: int) -> None:
+    lengths, d = timings.lengths, config.d_model
     ours, theirs = (timings.seconds[name] for name in LAYERS)
     chart(
         time_chart(lengths, timings.samples, LAYERS, n),
@@ -132,9 +134,10 @@ def _show_layers(timings: Timings, d: int, heads: tuple[int, int], batch: int, n
     counted = (
         "2 n² d + 4 n d² for self-attention with its projections, 8 n d² for the four gates of the LSTM; equal at n = "
         f"2 d = {2 * d}"
-        if heads == (d, d)
-        else f"2 n² · {heads[0]} + 2 n d · {sum(heads)} for self-attention with its projections, whose query heads are "
-        f"together {heads[0]} wide and heads of keys and values {heads[1]}; 8 n d² for the four gates of the LSTM"
+        if config.kv_heads * config.d_k == config.kv_heads * config.d_v == d
+        else "n² h (d_k + d_v) + n d (h + h_kv) (d_k + d_v) for self-attention with its projections, with h = "
+        f"{config.n_heads}, h_kv = {config.kv_heads}, d_k = {config.d_k}, d_v = {config.d_v}; 8 n d² for the four "
+        "gates of the LSTM"
     )
     columns = {
         "attention: ms": ours * 1e3,
@@ -144,7 +147,7 @@ def _show_layers(timings: Timings, d: int, heads: tuple[int, int], batch: int, n
         "LSTM: steps": list(lengths),
         "attention: power": exponents(lengths, ours),
         "LSTM: power": exponents(lengths, theirs),
-        "attention: M ops": [batch * attention_work(length, d, *heads) / 1e6 for length in lengths],
+        "attention: M ops": [batch * self_attention_layer(config, length).total / 1e6 for length in lengths],
         "LSTM: M ops": [batch * lstm_work(length, d) / 1e6 for length in lengths],
     }
     table(time_table(lengths, columns))
@@ -153,11 +156,6 @@ def _show_layers(timings: Timings, d: int, heads: tuple[int, int], batch: int, n
         f"between the previous row and this one. M ops: million multiply-adds, {counted}. Measured times "
         "deviate from the counts because of sequential steps and of how well each kernel uses the hardware."
     )
-
-
-def widths(config: TransformerConfig) -> tuple[int, int]:
-    """Of all query heads of a layer together, and of all heads of keys; d_model twice in the paper."""
-    return config.n_heads * config.d_k, config.kv_heads * config.d_k
 
 
 @st.fragment
@@ -183,8 +181,10 @@ def show_scoring(view: View) -> None:
     st.caption(
         f"Head {head} of layer {view.layer}, before the mask. 1: dot product. 2: {scaling}. 3: "
         "multiplicative form with $W = W_Q W_K^\\top$, without biases. All three share one colour range. Rows are "
-        "queries, columns keys. The additive form is not drawn: it needs weights that this model does not have."
+        "queries, columns keys. The additive form needs weights that this model does not have. "
+        "An LSTM that was trained with such weights is shipped with the app."
     )
+    link_with("The weights of trained additive attention", "why_attention", why="Recurrence and attention")
     st.markdown(_identity(attention, head, found))
     explain(
         "Dot product and multiplicative scores are matrix multiplications, which hardware executes fastest; the "
@@ -242,8 +242,8 @@ def _identity(attention: Attention, head: int, found: scoring_functions.Multipli
 
 def _error_before(attention: Attention, head: int, found: scoring_functions.Multiplicative) -> float:
     """The largest difference from q k^T before norm and rotation."""
-    before = attention.qk_norm or attention.rotary
-    return float(np.abs(found.total - before.q[head].astype(np.float64) @ before.k[head].T).max())
+    linear = head_of(attention, head).linear
+    return float(np.abs(found.total - linear["Q"].astype(np.float64) @ linear["K"].T).max())
 
 
 def _show_scoring_costs(view: View, attention: Attention, head: int) -> Timings | None:

@@ -128,7 +128,8 @@ def _show_translations(texts: tuple[str, str], translations: dict[str, tuple[str
     if len(translations) > 1:
         st.caption(
             f"Beam search, beam size 4. Without positions ({off}), the two orders get {same} translation. The model "
-            "was trained with positions, so without them its German is poor as well."
+            "was trained with positions: how well it would translate without them, had it been trained so, this does "
+            "not show."
         )
     else:
         st.caption(f"Beam search, beam size 4. The model was trained {way}; the two orders get {same} translation.")

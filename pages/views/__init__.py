@@ -59,7 +59,7 @@ class Result:
         arrays: dict[str, np.ndarray] = {}
         for name, picture in self.shows.items():
             if isinstance(picture, Form):
-                arrays |= {f"{name}_{part}": np.asarray(array) for part, array in picture.arrays().items()}
+                arrays |= {f"{name}_{part}".rstrip("_"): np.asarray(array) for part, array in picture.arrays().items()}
             elif isinstance(picture, pd.DataFrame):
                 arrays |= {f"{name}_{column}": np.array(values.tolist()) for column, values in picture.items()}
         return arrays | {name: np.asarray(array) for name, array in self.numbers.items()}

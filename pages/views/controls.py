@@ -30,6 +30,12 @@ class Offer:
             return self.runs[0], self.runs[-1]
         return self.limits or (next(iter(self.options)), list(self.options)[-1])
 
+    def read(self, text: str) -> Any:
+        """The value that a text names: a number, or an option or its label; the text itself if it names none."""
+        if self.limits is not None:
+            return int(text) if text.removeprefix("-").isdecimal() else text
+        return next((value for value, label in self.options.items() if text in (str(value), label)), text)
+
     def check(self, name: str, value: Any) -> None:
         """Refuse a value that is not offered.
 

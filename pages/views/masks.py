@@ -39,7 +39,8 @@ def masks(run: Run) -> Result:
         "4  Softmax of 3: attention weights": Map(attention.pattern[head], mask, weights),
     }
     causal = next((kind for kind in run.trace.kinds if kind.causal), None)
-    facts = {"mask": mask_shape(mask, attention.crosses), "causal": causal, "tau": attention.temperature[head]}
+    shape = mask_shape(mask, attention.causal, attention.crosses)
+    facts = {"mask": shape, "causal": causal, "tau": attention.temperature[head]}
     return Result({"maps": Maps(*axes(attention), maps, across=2)}, facts)
 
 
@@ -111,7 +112,7 @@ def _places(run: Run) -> dict[str, str]:
 def lift(run: Run, place: str | None = choice("Lift it in", _places, key="lift")) -> Result:
     """The same target, teacher-forced without the causal mask."""
     if place is None:
-        return Result(facts={"causal": False, "mask": mask_shape(run.attention.mask[run.head], run.attention.crosses)})
+        return Result(facts={"causal": False, "hidden": int((~run.attention.mask[run.head]).sum())})
     before = run.trace
     change = LiftCausalMask(None if place == "all" else run.layer)
     after = run.forced(*before.interventions, change).trace
@@ -135,7 +136,6 @@ def lift(run: Run, place: str | None = choice("Lift it in", _places, key="lift")
             "weight on later positions": mass.mean(axis=0),
         }
     )
-    table.attrs["floats"] = "%.4f"
     lifted = probabilities(before, *right, ("causal mask on", "causal mask lifted"))
     return Result(
         {"lift": lifted, "leak": leak, "each": table},

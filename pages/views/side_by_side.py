@@ -10,6 +10,7 @@ import pandas as pd
 from model.analysis.distributions import entropy
 from model.analysis.two_heads import Joined, Side, align_tokens, join, largest_weight, piece_table, word_table
 from model.analysis.words import attention_words, merge
+from model.checkpoints.store import shown_name
 from model.run import Place, Run
 from model.trace import KIND_TITLES, Array
 from pages.views import Result, view
@@ -134,7 +135,7 @@ def _why_not(run: Run, right: Run, sides: _Sides) -> dict[str, Any]:
 
 
 def _title(run: Run, other: Run) -> str:
-    checkpoint = f"{run.trace.checkpoint}\n" if _by_words(run, other) else ""
+    checkpoint = f"{shown_name(run.trace.checkpoint)}\n" if _by_words(run, other) else ""
     kind = f"{KIND_TITLES[run.kind].lower()}\n" if run.kind != other.kind else ""
     return f"{checkpoint}{kind}layer {run.layer}, head {run.head}"
 
@@ -180,7 +181,6 @@ def numbers(run: Run, right: Run = RIGHT) -> Result:
             "queries × keys": [*(" × ".join(map(str, side.weights.shape)) for side in sides.tables), ""],
         }
     )
-    table.attrs["floats"] = "%.4f"
     facts = {"comparable": sides.comparable}
     if sides.comparable:
         facts |= {"distance": np.nanmean(sides.joined.distances), "furthest": _furthest(sides.joined.difference)}

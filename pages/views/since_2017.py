@@ -112,7 +112,7 @@ def _added(run: Run, token: int) -> Result:
     facts = {"rotates": False, "positions": positions, "token": token}
     if positions == "rope":
         return Result(facts=facts)
-    if positions in ("alibi", "relative bias", "none"):
+    if positions in ("alibi", "relative bias", "none", "unread"):
         return Result(facts=facts, lacks=Need.ROPE)
     terms = since.embedded_token(run.trace, run.stream.name, token)
     names = {"embedding": "embedding", "positional": "PE(pos)", "sum": "their sum"}

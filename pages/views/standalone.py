@@ -67,7 +67,7 @@ def to_json(result: Result) -> str:
             "place": vars(place),
             "values": {name: _plain(value) for name, value in result.values.items() if name in result.view.controls},
             "facts": {name: _plain(fact) for name, fact in result.facts.items()},
-            "text": list(_texts(result.blocks)),
+            "text": texts_of(result.blocks),
             "arrays": {name: _plain(array) for name, array in result.arrays().items()},
             "lacks": result.lacks,
         },
@@ -75,10 +75,10 @@ def to_json(result: Result) -> str:
     )
 
 
-def _texts(blocks: Sequence[Block]) -> Sequence[str]:
+def texts_of(blocks: Sequence[Block]) -> list[str]:
     """What all blocks say, in the order of the page."""
     return [
-        text for block in blocks for text in (block.text, *_texts(block.items if block.holds_blocks else ())) if text
+        text for block in blocks for text in (block.text, *texts_of(block.items if block.holds_blocks else ())) if text
     ]
 
 

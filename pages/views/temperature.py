@@ -55,6 +55,7 @@ def live(run: Run, row: int = ROW) -> Result:
         taus=TAUS,
         row=row,
         scope=SCOPES[run.scope],
+        changes=len(run.kept),
     )
     numbers = {"mask": mask, "score": attention.scores[head], "scaled": scaled, "weight": pattern}
     return Result({"temperature": Canvas(drawing, {"tau": TAU, "row": ROW})}, numbers=numbers)
@@ -238,7 +239,7 @@ def _variances(statistics: list[ProductStatistics], head: int, d_k: int) -> Bars
         number=".5g",
         what="head",
         dots={"if the components were independent": np.array([one.if_independent for one in statistics])},
-        marks=[Mark(y=d_k, dash="dash", width=2.5, text=f"d_k = {d_k}", at={"x": 1, "xanchor": "right"})],
+        marks=[Mark(y=d_k, dash="dash", width=2.5, name=f"d_k = {d_k}")],
     )
 
 

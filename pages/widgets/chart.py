@@ -1,11 +1,13 @@
 """Plotly figures on a page, and the names of their files."""
 
+import re
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
 import streamlit as st
 
+from model.checkpoints.store import shown_name
 from model.trace import Attention
 from viz.figure import selectable
 from viz.heatmap import row_names
@@ -17,7 +19,13 @@ RUN = "files_of"
 
 def name_files(checkpoint: str, weights: str) -> None:
     """Let the file names of all charts end in checkpoint and hash, until the next run."""
-    st.session_state[RUN] = f"{checkpoint.replace('/', '-')}-{weights[:8]}"
+    st.session_state[RUN] = run_in_file_names(checkpoint, weights)
+
+
+def run_in_file_names(checkpoint: str, weights: str) -> str:
+    """The checkpoint as visitors see it, with letters, digits, dots and hyphens alone, and the hash of its weights."""
+    name = re.sub(r"[^\w.-]+", "-", shown_name(checkpoint))
+    return f"{name}-{weights[:8]}"
 
 
 def axis_labels(attention: Attention) -> tuple[list[str], list[str]]:

@@ -20,6 +20,8 @@ ON_ITS_WAY = 0.5
 """seconds that the browser's message may take"""
 LONGEST_IN_LINK = 2_000
 """characters: a server refuses a URL of 64 kB, and one character may take nine bytes there"""
+UNLINKED = "-unlinked"
+"""in the session, behind a text's key: whether it was too long for the link"""
 SECONDS_A_STEP = 0.8
 """while steps are played"""
 
@@ -231,7 +233,7 @@ def text_area(label: str, default: str, key: str, placeholder: str, button: str,
 
     The browser sends the text when the field is left, so a press of the button needs no answer; Enter sends it too.
     """
-    state, unlinked = st.session_state, f"{key}-unlinked"
+    state, unlinked = st.session_state, f"{key}{UNLINKED}"
     fits = len(state.get(key) or "") <= LONGEST_IN_LINK
     if fits and state.get(unlinked):
         # Only a value that is set here is written to the URL again.
@@ -242,6 +244,14 @@ def text_area(label: str, default: str, key: str, placeholder: str, button: str,
     typed = st.text_area(label, default, key=key, **_keep(fits), **options) or ""
     st.button(button, key=f"{key}-send", type="primary", icon=":material/keyboard_return:")
     return typed
+
+
+def texts_not_in_link() -> list[str]:
+    """The keys of the texts that are too long for a link."""
+    state = st.session_state
+    marks = [key for key in state if isinstance(key, str) and key.endswith(UNLINKED)]
+    texts = {key.removesuffix(UNLINKED): state.get(key.removesuffix(UNLINKED)) or "" for key in marks}
+    return [key for key, typed in texts.items() if len(typed) > LONGEST_IN_LINK]
 
 
 def tabs(views: Mapping[str, Callable[..., Any]], key: str, *args: Any, default: str | None = None) -> Any:

@@ -8,6 +8,9 @@ import streamlit as st
 
 from pages.widgets.controls import box
 
+PAPER = "https://arxiv.org/abs/1706.03762"
+"""for a person to click; the app itself never asks for it"""
+
 
 def explain(text: str, latex: str | None = None, section: str | None = None) -> None:
     """A formula and its explanation.
@@ -22,7 +25,7 @@ def explain(text: str, latex: str | None = None, section: str | None = None) -> 
             st.latex(latex if r"\begin{aligned}" in latex else breakable(latex))
         st.markdown(text)
         if section:
-            st.caption(f"Vaswani et al. 2017, “Attention Is All You Need”, section {section}")
+            st.caption(f"Vaswani et al. 2017, [“Attention Is All You Need”]({PAPER}), section {section}")
 
 
 def breakable(latex: str) -> str:

@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from model.checkpoints.store import shown_name
 from pages.compute.view import View
 from pages.views import Result
 from pages.widgets.canvas import component
+from pages.widgets.chart import run_in_file_names
 from pages.widgets.controls import box
 from pages.widgets.snippet import Calls, call_arrays, notebook, snippet, view_snippet
 from viz.drawing import Drawing, standalone_html
@@ -22,6 +24,9 @@ LONGEST_SOURCE = 110
 
 MOST_ROWS = 20_000
 """of one array in a CSV"""
+
+_COMPUTED = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""with what the cells begin that a spreadsheet takes for formulas"""
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ def _offer(view: View, name: str, numbers: Numbers, pictures: tuple[Picture, ...
     for other, run in numbers.others.items():
         facts |= {f"{other}_{fact}": text for fact, text in (_facts(run) | {"head": run.place.title}).items()}
     tokens = {"src_tokens": trace.src_tokens, "tgt_tokens": trace.tgt_tokens}
-    stem = f"{name}-{trace.checkpoint.replace('/', '-')}-{trace.checkpoint_hash[:8]}"
+    stem = f"{name}-{run_in_file_names(trace.checkpoint, trace.checkpoint_hash)}"
     files = {"HTML: the pictures, to open without a network": ("html", lambda: _html(facts, name, pictures))}
     files = files if pictures else {}
     files["CSV: the table, for a spreadsheet"] = (
@@ -165,7 +170,7 @@ def _caption(view: View) -> list[str]:
     changes = f", {len(trace.interventions)} changes in the model" if trace.interventions else ""
     return [
         source if len(source) <= LONGEST_SOURCE else f"{source[:LONGEST_SOURCE]}…",
-        f"Checkpoint {trace.checkpoint}, SHA-256",
+        f"Checkpoint {shown_name(trace.checkpoint)}, SHA-256",
         trace.checkpoint_hash,
         f"In the sidebar: {view.place.title}, τ = {view.tau:g}{changes}",
     ]
@@ -180,7 +185,7 @@ def _facts(view: View) -> dict[str, str]:
     """What every file says of a run."""
     trace = view.trace
     return {
-        "checkpoint": trace.checkpoint,
+        "checkpoint": shown_name(trace.checkpoint),
         "checkpoint_sha256": trace.checkpoint_hash,
         "source": trace.source,
         "translation": trace.translation,
@@ -189,7 +194,16 @@ def _facts(view: View) -> dict[str, str]:
 
 
 def _csv(facts: dict[str, str], table: pd.DataFrame) -> bytes:
-    return table.assign(**facts).to_csv(index=False).encode()
+    """With the mark by which spreadsheets know UTF-8; a text that one would compute begins with an apostrophe."""
+    whole = table.assign(**facts)
+    texts = whole.select_dtypes(["object", "string", "category"]).columns
+    whole[texts] = whole[texts].astype(object).map(_inert)
+    # A carriage return is quoted only where it may end a line: else it would begin a row, and perhaps a formula.
+    return whole.rename(columns=_inert).to_csv(index=False, lineterminator="\r\n").encode("utf-8-sig")
+
+
+def _inert(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_COMPUTED) else value
 
 
 def _npz(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:

@@ -69,7 +69,7 @@ def questions() -> tuple[Question, ...]:
 
 
 def _read(name: str) -> dict:
-    return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8-sig"))
 
 
 def find_terms(word: str) -> list[Term]:

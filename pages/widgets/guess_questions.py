@@ -164,7 +164,8 @@ def about_doubt(view: View, number: int) -> Question | None:
 def about_hidden(view: View, number: int) -> Question | None:
     """What the model puts in the place of a hidden word."""
     tokens = view.trace.row_tokens
-    hidden = [i for i, token in enumerate(tokens) if token.strip("▁") == view.translator.tokenizer.mask_token]
+    mask = view.translator.tokenizer.mask_token
+    hidden = [i for i, token in enumerate(tokens) if mask and token.strip("▁") == mask]
     if not hidden:
         return None
     found = sorted(view.trace.candidates[hidden[number % len(hidden)]][:6], key=lambda each: each.token)
@@ -216,7 +217,7 @@ def about_positions(view: View, number: int) -> Question | None:
         f"Which position's encoding is most like that of position {start}?",
         [f"position {other}" for other in others],
         cosines,
-        lambda name, value: f"{name.capitalize()}: a cosine of {value:.3f}. Neighbours differ in the fast pairs alone.",
+        lambda name, value: f"{name.capitalize()}: a cosine of {value:.3f}. Neighbours differ most in the fast pairs.",
     )
 
 

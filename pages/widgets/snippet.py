@@ -10,8 +10,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import streamlit as st
 
 from model.analysis.view_arrays import arrays_of
+from model.checkpoints.store import shown_name
 from model.trace import Trace
 from pages.compute.view import View
 from pages.views import Result, Run
@@ -68,7 +70,7 @@ def snippet(view: View, calls: Calls, about: str) -> str:
     if continuation.get("sampling"):
         program.imports.add("from model.generation.sampling import Sampling")
     run = [
-        f"translator = load_checkpoint({trace.checkpoint!r}, {trace.device!r})",
+        f"translator = load_checkpoint({_name_to_load(trace)!r}, {trace.device!r})",
         f"assert translator.hash == {trace.checkpoint_hash!r}, 'other weights'",
         "",
         *([f"source = {trace.prompt!r}"] if isinstance(trace.prompt, str) else _tuple("source", trace.prompt)),
@@ -137,7 +139,7 @@ def _start(program: "_Program", name: str, opened: str, run: Run) -> list[str]:
     """The lines that open its model and run it; `name` and `opened` are what the program calls the two."""
     trace = run.trace
     return [
-        f"{opened} = load_checkpoint({trace.checkpoint!r}, {trace.device!r})",
+        f"{opened} = load_checkpoint({_name_to_load(trace)!r}, {trace.device!r})",
         f"assert {opened}.hash == {trace.checkpoint_hash!r}, 'other weights'",
         "",
         *_run_lines(program, name, opened, run),
@@ -240,13 +242,19 @@ class _Program:
             return self.first if trace.interventions == request.interventions else "trace"
         name, model = f"run_{len(self.names)}", "translator"
         if trace.checkpoint_hash != own.checkpoint_hash:
-            model = f"load_checkpoint({trace.checkpoint!r}, {trace.device!r})"
+            model = f"load_checkpoint({_name_to_load(trace)!r}, {trace.device!r})"
         self.find_imports((trace.interventions, trace.prompt))
         self.steps.append(f"{name} = {model}.trace_ids({trace.prompt!r}, {trace.next_ids}, {trace.interventions!r})")
         if trace.checkpoint_hash != own.checkpoint_hash:
             self.steps.append(f"assert {name}.checkpoint_hash == {trace.checkpoint_hash!r}, 'other weights'")
         self.names[id(trace)] = name
         return name
+
+
+def _name_to_load(trace: Trace) -> str:
+    """The name of its checkpoint; a folder's path is for the machine's own people, not for everybody whom it serves."""
+    own = st.get_option("server.address") in ("localhost", "127.0.0.1", "::1")
+    return trace.checkpoint if own else shown_name(trace.checkpoint)
 
 
 def _printable(text: str) -> list[str]:

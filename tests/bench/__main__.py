@@ -33,7 +33,7 @@ PARTS = {
     "pages": Part(
         "Whole pages",
         "From a move of the temperature, whose run is cached, to the page's last change, the proof strip included. In "
-        "turns with a rerun that draws nothing, in a window of its own.",
+        "turns with four heat maps of plain Streamlit that change, in a window of their own.",
         whole_pages.pages,
     ),
     "processor": Part(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ROUNDS = 3
 OF_ITS_PARTS = 1.25
 """times what a new process takes to import torch and another to draw one chart with plain Streamlit in a new window.
-Nothing that shows a model's run with Streamlit can do without either; a quarter more is a second of five."""
+Nothing that shows a run of a model with Streamlit can do without either; a quarter more is one second of four."""
 OF_ONE_CHART = 1.5
 """times what plain Streamlit takes to draw one chart in a new window, which alone is about two seconds"""
 ONE_CHART = Path(__file__).with_name("one_chart.py")

@@ -32,9 +32,10 @@ OTHERS = {"BertViz": 256, "attnview": 256}
 """tokens of the longest text that each is tried with"""
 ROUNDS = 3
 HEADS, MEMORY, BYTES = 1.25, 1500, 2.0
-"""times the run, MB and MB: the most at 2,048 tokens. Whoever has waited for the run waits about as long again."""
+"""times the run, MB and MB: the most at 2,048 tokens. Whoever has waited for the run waits about as long again for its
+picture: it has taken three quarters of the run, and that share differs by processor."""
 FRAME = 8
-"""times a bare repaint of the same canvas, each at its 95th percentile"""
+"""times a bare repaint of the same canvas, both at their 95th percentile: one frame of a screen if that takes 2 ms"""
 KEEP = "(data) => { window.picture = data; }"
 WRITE = "document.open(); document.write(window.picture); document.close();"
 FRAMES = """

@@ -23,12 +23,14 @@ ROUNDS = 20
 VISITS = 5
 """of each page"""
 PARTS = ("search", "trace", "proof", "page script", "serialising")
-SENTENCE = 5
+SENTENCE = 2.5
 """times the processor time of Hugging Face's generate, which only translates, that a new sentence may take: it is
-searched, run again with everything recorded, proved by further runs, and drawn"""
-MOVE, PAGE = 12, 20
-"""times the processor time of a rerun of plain Streamlit with one chart that another head and a whole page may take:
-where one chart takes 4 ms, a move stays below 50 ms and a page below the tenth of a second that people notice"""
+translated, run again with everything recorded, proved by further runs, and drawn. Where a translation takes 80 ms, that
+is a fifth of a second, which the reader of a new answer does not notice."""
+MOVE, PAGE = 10, 20
+"""times the processor time of a rerun of plain Streamlit with one chart that another head and a whole page may take.
+Where one chart takes 4 ms, a move takes at most 40 ms, and a page less than the tenth of a second from which on people
+notice that they wait."""
 ONE_CHART = Path(__file__).with_name("one_chart.py")
 SETTLED = 0.2
 """seconds after which the server has sent all of a page"""

@@ -1,9 +1,12 @@
 """What `make bench` says about the pictures: verdicts, sentences of a given length, exponents, what is recorded."""
 
+import json
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from model.checkpoints.translator import Translator
 from model.network.config import EOS
@@ -92,3 +95,23 @@ def test_an_unknown_part_is_refused_by_name(capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit):
         main(["--only", "views,speeed"])
     assert "speeed" in capsys.readouterr().err
+
+
+def test_each_move_of_the_four_charts_of_plain_streamlit_changes_all_their_cells() -> None:
+    app = AppTest.from_file(Path(__file__).with_name("four_charts.py"), default_timeout=60).run()
+    seen = [_cells(app), _cells(app.slider(key="move").set_value(1).run())]
+    assert np.shape(seen) == (2, 4, 20, 20)
+    assert np.not_equal(*seen).all()
+
+
+def _cells(app: AppTest) -> list:
+    assert not app.exception
+    return [json.loads(chart.proto.spec)["data"][0]["z"] for chart in app.get("plotly_chart")]
+
+
+def test_a_page_that_draws_nothing_says_its_moves_and_what_they_have_cost() -> None:
+    app = AppTest.from_file(Path(__file__).with_name("empty.py"), default_timeout=60).run()
+    app.slider(key="move").set_value(2).run()
+    moved, spent = (text.value for text in app.text)
+    assert moved == "moved 2"
+    assert float(spent.removesuffix(" s after 2 moves")) > 0

@@ -51,7 +51,7 @@ GOLDEN = 0.618
 """multiples of it, without their whole parts, fill the stretch from 0 to 1 evenly, however many there are"""
 OF_PLAIN_STREAMLIT = 1.5
 """times the processor time of a rerun of plain Streamlit without torch that a rerun that draws nothing may take on a
-server with a model and its runs in memory"""
+server with a model and its runs in memory: where the one takes 4 ms, the other has two more"""
 
 
 @dataclass

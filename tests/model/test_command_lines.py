@@ -4,12 +4,15 @@ import io
 import json
 import re
 import runpy
+import shlex
+from importlib import import_module
 
 import pytest
 
-from model import evaluate, translate
+from model import evaluate, head_scores, translate
 from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 from model.checkpoints.translator import Translator
+from model.command_line import run_command
 from tests.model.tiny import SENTENCES
 
 pytestmark = pytest.mark.usefixtures("checkpoint_folder")
@@ -36,6 +39,32 @@ def test_a_line_break_in_a_translation_does_not_break_the_line(monkeypatch, caps
     monkeypatch.setattr("sys.stdin", io.StringIO("a\nb\n"))
     translate.main(["--device", "cpu"])
     assert capsys.readouterr().out == "ein Hund da\nein Hund da\n"
+
+
+@pytest.fixture
+def type_in(monkeypatch):
+    """A function that puts bytes on standard input."""
+    return lambda data: monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data), encoding="ascii"))
+
+
+@pytest.mark.parametrize(
+    "odd", ["A\tdog.", "A\u2028dog.", "A\x85dog.", "A\rdog.", "A\vdog.", "A\fdog.", " A\u200b\0 dog.\r", "\ufeffA dog."]
+)
+def test_a_line_is_translated_as_the_app_and_the_python_face_do(type_in, capsys, odd):
+    translator = load_checkpoint(device="cpu")
+    type_in(f"{odd}\n{odd}\n".encode())
+    translate.main(["--device", "cpu"])
+    assert capsys.readouterr().out == 2 * f"{translate.join_lines(translator.translate(['A dog.'])[0])}\n"
+    assert translator.trace(odd).src_ids == translator.trace(translator.truncate(odd)).src_ids
+
+
+@pytest.mark.parametrize(("data", "line"), [(b"Caf\xe9\n", 1), (b"A dog.\n\nA caf\xe9.\n", 3), (b"A\n\xff\xfe", 2)])
+def test_bytes_that_are_no_text_are_named_with_their_line(type_in, capsys, monkeypatch, data, line):
+    type_in(data)
+    monkeypatch.setattr("sys.argv", ["translate", "--device", "cpu"])
+    with pytest.raises(SystemExit, match=f"^error: standard input, line {line} is not UTF-8: byte 0x"):
+        run_command(translate.main)
+    assert capsys.readouterr().out == ""
 
 
 def test_no_input_gives_no_output(monkeypatch, capsys):
@@ -81,6 +110,43 @@ def test_scores_can_be_kept_beside_the_checkpoint(data, checkpoint_folder):
     assert kept.keys() == {"first", "second"}
     assert kept["first"]["beam_size"] == 1
     assert kept["first"]["scores"]["BLEU"]["signature"].startswith("nrefs:1|")
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        *(("translate", f"--beam-size={size}") for size in ("0", "-1", "1.5", "four", "")),
+        *(("evaluate --data x", option) for option in ("--beam-size=0", "--alpha=nan", "--alpha=-1", "--alpha=inf")),
+        *(("head_scores --checkpoint x --data x --of x", f"--sentences={number}") for number in ("0", "-3", "all")),
+        *(("ablations --train x --dev x --out x --gather x", option) for option in ("--seeds=0", "--jobs=-1")),
+        *(("training.rivals --out x", f"--steps={steps}") for steps in ("0", "-5")),
+        *(("diff x y", f"--tolerance={share}") for share in ("-1", "nan", "small")),
+    ],
+)
+def test_a_number_out_of_its_range_is_refused_with_the_name_of_its_option(
+    command, option, capsys, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    module, *arguments = shlex.split(command)
+    with pytest.raises(SystemExit) as stopped:
+        import_module(f"model.{module}").main([*arguments, option])
+    assert stopped.value.code == 2
+    name, _, value = option.partition("=")
+    assert re.search(f"argument {name}: must be .*{re.escape(repr(value))}", capsys.readouterr().err)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_heads_of_text_that_looks_alike_are_measured_alike(data, tmp_path, checkpoint_folder):
+    odd = tmp_path / "odd.tsv"
+    odd.write_text(data.read_text(encoding="utf-8").replace(" ", "\u200b\u00a0 "), encoding="utf-8-sig")
+    found, file = [], checkpoint_folder / DEFAULT_CHECKPOINT / "heads.json"
+    try:
+        for path in (data, odd):
+            head_scores.main([f"--checkpoint={DEFAULT_CHECKPOINT}", f"--data={path}", "--of=a test", "--sentences=2"])
+            found.append(json.loads(file.read_text(encoding="utf-8"))["heads"])
+    finally:
+        file.unlink(missing_ok=True)
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("main", [translate.main, evaluate.main])

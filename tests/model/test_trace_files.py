@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -138,6 +139,37 @@ def test_the_command_fails_on_request_and_names_what_differs(before, after, tmp_
     assert "attentions.cross.0.pattern" in capsys.readouterr().out
     assert diff.main([str(one), str(other), "--fail-on-diff"]) == 1
     assert diff.main([str(one), str(other), "--fail-on-diff", "--tolerance=inf"]) == 0
+
+
+def test_runs_of_two_models_are_counted_by_what_tells_them_apart(before, translator, tmp_path, capsys):
+    """One array less, one more, one of another shape, one with another number: no count is of two kinds at once."""
+    logits = before.logits.copy()
+    logits[0, 0] += 1
+    changed = dataclasses.replace(before, logits=logits)
+    shallow = dataclasses.replace(
+        changed, attentions={key: each for key, each in before.attentions.items() if key[0] != "cross"}
+    )
+    longer = translator.trace("Two dogs play outside.", "Zwei Hunde spielen.")
+    names = {name: tmp_path / name for name in "abc"}
+    for trace, path in zip((before, shallow, longer), names.values(), strict=True):
+        trace.save(path)
+
+    def last_line(one: str, other: str) -> str:
+        diff.main([str(names[one]), str(names[other])])
+        return capsys.readouterr().out.splitlines()[-1]
+
+    arrays, gone = before.named_arrays(), before.named_arrays().keys() - shallow.named_arrays().keys()
+    shared = len(arrays) - len(gone)
+    assert gone
+    assert last_line("a", "b") == (
+        f"1 of {shared} arrays of the same name and shape differ by more than 1e-05; "
+        f"{len(gone)} are only in the first run"
+    )
+    assert last_line("b", "a").endswith(f"; {len(gone)} are only in the second run")
+    same = [name for name, array in longer.named_arrays().items() if array.shape == arrays[name].shape]
+    counts = re.fullmatch(r"(\d+) of (\d+) arrays .*; (\d+) have another shape", last_line("a", "c"))
+    assert list(map(int, counts.groups()[1:])) == [len(same), len(arrays) - len(same)]
+    assert int(counts[1]) <= len(same)
 
 
 def test_a_file_that_is_no_trace_is_refused_in_a_sentence(tmp_path, capsys):

@@ -50,7 +50,7 @@ def test_the_layers_show_the_norms_of_four_runs(opened, weights):
     assert len(curves) == 4 * len(stacks)
     for i, drawn in enumerate(curves):
         right = expected[i % 4][stacks[i // 4]]
-        assert numbers(drawn["y"]) == pytest.approx(right, rel=1e-3)
+        assert numbers(drawn["y"]) == pytest.approx(right, rel=1e-6)
     factors = app.dataframe[0].value
     assert list(factors.iloc[:, 1]) == pytest.approx([e[stacks[0]][0] / e[stacks[0]][-1] for e in expected], rel=1e-3)
 

@@ -1,6 +1,7 @@
 """The page "Layer by layer" without a browser: its figures are the run's tensors, its tabs hold at the extremes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,6 +9,9 @@ import pytest
 
 from model.analysis.logit_lens import logit_lens
 from model.analysis.residual_stream import cosines, layer_norm, measure_stream, neurons, residual_stream
+from model.network.dropout import Dropout
+from model.network.residual import Residual
+from pages.parts.layer_by_layer import DROPOUT
 from tests.pages.figures import figure, numbers, words
 
 if TYPE_CHECKING:
@@ -136,3 +140,18 @@ def test_a_forged_link_gets_a_note(open_app: Callable, value: str) -> None:
     assert not app.exception
     assert "asks for a token that is not there" in words(app)
     assert "asks for a step that is not there" in words(app)
+
+
+@pytest.mark.parametrize("page", ["layer_by_layer", "whole_model"])
+def test_the_explanation_says_where_dropout_acts(page: str, open_app: Callable) -> None:
+    app = open_app(f"pages/{page}.py", source="a dog")
+    assert DROPOUT.strip() in words(app)
+
+
+def test_dropout_acts_where_it_is_said(translator: "Translator") -> None:
+    """On each sub-layer's output and on the sums of embeddings and positions, and nowhere else."""
+    model = type(translator.model)(replace(translator.model.config, dropout=0.5))
+    places = {path.removesuffix(".dropout") for path, part in model.named_modules() if isinstance(part, Dropout)}
+    sublayers = {path for path, part in model.named_modules() if isinstance(part, Residual)}
+    assert places == sublayers | {"src_embedding", "tgt_embedding"}
+    assert not translator.model.training

@@ -7,9 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from model.ablations import ROWS
 from model.analysis.position_table import wavelengths
 from model.analysis.residual_stream import StreamMeasures, measure_stream
+from model.analysis.sayings import mean_evenness
+from model.analysis.since_2017 import compare_norms
+from model.analysis.softmax import softmax_at
+from model.background.studies import WARMUP
+from model.checkpoints.card import read_card
+from model.checkpoints.snapshots import open_snapshot, snapshot_steps
 from model.needs import Need
+from model.training.schedule import noam
 from pages import page_of
 from pages.compute.view import Place, View
 from pages.lessons import LESSONS
@@ -80,6 +88,50 @@ def path_of(view: View) -> StreamMeasures:
     return measure_stream(view.trace, "encoder")
 
 
+def scaled_of(view: View) -> np.ndarray:
+    return view.attention.scaled[view.head]
+
+
+def mask_of(view: View) -> np.ndarray:
+    return view.attention.mask[view.head]
+
+
+def share_of_previous(view: View) -> float:
+    """Of the rows from the second on, whose largest weight is on the token before them."""
+    return float(np.mean(pattern_of(view)[1:].argmax(-1) == np.arange(len(pattern_of(view)) - 1)))
+
+
+def cross_of(view: View) -> list[np.ndarray]:
+    return [pattern for (kind, _), a in view.trace.attentions.items() if kind == "cross" for pattern in a.pattern]
+
+
+def weights_on_the_end(pattern: np.ndarray) -> float:
+    return float(pattern[:, -2:].sum(axis=-1).mean())
+
+
+def decoder_cosines(view: View) -> np.ndarray:
+    """(step, token): cosine of the decoder's stream to its input."""
+    return measure_stream(view.trace, "decoder").to_start.T
+
+
+def falls_ever_more_slowly(view: View) -> bool:
+    """Whether the first quarter of the logged steps has more than half of the fall of the loss."""
+    log = [row for row in read_card(SHIPPED / view.translator.name).log if "dev_loss" in row]
+    losses = np.array([row["dev_loss"] for row in log])
+    return (losses[0] - losses[len(losses) // 4]) > 0.5 * (losses[0] - losses[-1])
+
+
+def first_choice(view: View, temperature: float) -> float:
+    """The probability of the most probable token where the model begins to write."""
+    logits = view.trace.logits[view.trace.first_written].astype(np.float64) / temperature
+    return float(1 / np.exp(logits - logits.max()).sum())
+
+
+def first_snapshot(view: View):
+    steps = snapshot_steps(SHIPPED / view.translator.name)
+    return open_snapshot(view.translator, steps[0]).rerun(view.trace, ())
+
+
 LOOK_FOR = {
     "positions.wavelengths": lambda view: (
         6 < wavelengths(view.translator.config.d_model)[0] < 7 < 64 < wavelengths(view.translator.config.d_model)[-1]
@@ -101,6 +153,28 @@ LOOK_FOR = {
         view.attention.key_tokens[pattern_of(view)[view.trace.next_tokens.index("▁Tier")].argmax()] == "▁animal"
     ),
     "decoder-block.cache": lambda view: ((pattern_of(view) > 0).sum(-1)[:2] == [1, 2]).all(),
+    "lookup.mixture": lambda view: pattern_of(view).min() > 0,
+    "lookup.limits": lambda view: (
+        np.mean(softmax_at(scaled_of(view), mask_of(view), 0.05).max(-1) > 0.8) > 0.8
+        and softmax_at(scaled_of(view), mask_of(view), 20.0).max() < 1.5 / len(view.trace.src_tokens)
+    ),
+    "lookup.direction": lambda view: pattern_of(view)[6, 4] > 3 * pattern_of(view)[4, 6],
+    "scores.division": lambda view: (
+        softmax_at(view.attention.scores[view.head], mask_of(view), 1.0).max(-1) >= pattern_of(view).max(-1) - 1e-6
+    ).all(),
+    "heads.previous": lambda view: share_of_previous(view) > 0.5,
+    "honest.effect": lambda view: np.mean(pattern_of(view).max(-1) > 0.5) > 0.8,
+    "honest.one-sentence": lambda view: share_of_previous(view) < 1,
+    "honest.sink": lambda view: np.sum(pattern_of(view)[:, -1] > 0.3) > 3,
+    "honest.received": lambda view: (
+        view.trace.src_tokens[-2:] == (".", "</s>")
+        and np.mean([weights_on_the_end(a) > 0.1 for a in cross_of(view)]) > 0.5
+    ),
+    "honest.decision": lambda view: (decoder_cosines(view)[-1] < decoder_cosines(view)[1] - 0.3).all(),
+    "training.loss": lambda view: falls_ever_more_slowly(view),
+    "training.beginning": lambda view: mean_evenness(first_snapshot(view)) > 0.9,
+    "today.sampling": lambda view: first_choice(view, 0.1) > 0.5 and first_choice(view, 2.0) < 0.1,
+    "today.norm": lambda view: compare_norms(view.trace, "decoder", 0, 2).cosine.min() > 0.95,
     "decoder-block.choice": lambda view: (
         view.trace.tgt_tokens[1:3] == ("▁Das", "▁Tier")
         and view.trace.candidates[1][0].probability > 0.9
@@ -113,6 +187,56 @@ LOOK_FOR = {
 @pytest.mark.parametrize("name", LOOK_FOR)
 def test_what_a_station_says_to_look_for_is_there(name: str) -> None:
     assert LOOK_FOR[name](own_view(station_of(name)))
+
+
+@pytest.mark.parametrize("checkpoint", ["en-de", "multi30k-tiny"])
+def test_the_decoders_cosine_to_its_input_ends_far_below_its_beginning_but_rises_on_the_way(checkpoint: str) -> None:
+    station = station_of("honest.decision")
+    cosines = decoder_cosines(view_of(checkpoint, station.source, Place(station.kind, 1, 0)))
+    assert (cosines[-1] < cosines[1] - 0.3).all()
+    assert (np.diff(cosines, axis=0) > 0).any()
+
+
+@pytest.mark.parametrize("checkpoint", ["en-de", "multi30k-tiny"])
+@pytest.mark.parametrize("head", [0, 3])
+def test_a_softmax_that_is_called_flat_or_not_is_so_in_any_head_of_any_translator(checkpoint: str, head: int) -> None:
+    """At the products q k the gradient is divided by the root of d_k once more, which turns the comparison round."""
+    place = Place("encoder_self", 1, head)
+    view = view_of(checkpoint, station_of("scores.gradient").source, place)
+    text = station_of("scores.gradient").answer(view).text
+    rows = np.stack([pattern_of(view), softmax_at(view.attention.scores[head], mask_of(view), 1.0)]).astype(float)
+    jacobians = rows[..., None] * np.eye(rows.shape[-1]) - rows[..., None] * rows[..., None, :]
+    plain, sharp = np.linalg.eigvalsh(jacobians)[..., -1].mean(axis=-1)
+    assert ("away from the flat regions" in text) is bool(sharp < plain)
+    assert ("the bound is smaller with it" in text) is bool(plain / view.attention.d_k**0.5 < sharp)
+    largest = np.linalg.eigvalsh(jacobians[0])[..., -1].max()
+    assert f"{largest:.3f} in the largest row" in text
+
+
+@pytest.mark.parametrize("checkpoint", ["en-de", "multi30k-tiny"])
+@pytest.mark.parametrize("name", ["honest.effect", "honest.uniform", "heads.removal", "scores.division"])
+@pytest.mark.parametrize("head", [0, 2])
+def test_an_answer_says_only_what_its_run_shows(name: str, head: int, checkpoint: str) -> None:
+    """Also in heads where the station's effect is not there."""
+    station = station_of(name)
+    view = view_of(checkpoint, station.source, Place(station.kind, station.layer, head))
+    answer = station.answer(view)
+    claims = {
+        "honest.effect": ("a clear map", pattern_of(view).max(-1).mean() > 0.6),
+        "honest.uniform": ("here the map matters", answer.holds),
+        "heads.removal": ("stand in for each other", not answer.text.endswith("do not stand in for each other.")),
+        "scores.division": ("nearly", False),
+    }
+    sentence, true = claims[name]
+    assert (sentence in answer.text.replace("do not stand in", "")) == bool(true)
+
+
+def test_the_run_without_warm_up_is_said_to_begin_at_a_higher_rate() -> None:
+    (row,) = [command for name, command in ROWS.items() if name == "no-warmup"]
+    assert row == "--warmup 0"
+    step_1, peak = noam(1, 64, 0), noam(WARMUP, 64, WARMUP)
+    text = station_of("training.warmup").answer(own_view(station_of("training.warmup"))).text
+    assert f"**{step_1 / peak:.0f} times**" in text
 
 
 @pytest.fixture

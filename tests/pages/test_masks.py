@@ -1,6 +1,7 @@
 """The page on masks without a browser: its figures are the run's tensors, its tabs hold at the extremes."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,7 +9,12 @@ import pytest
 
 from model.analysis.padded_batch import run_padded
 from model.analysis.softmax import future_mass
-from model.interventions import LiftCausalMask
+from model.checkpoints.huggingface import open_model
+from model.interventions import LiftCausalMask, MaskEdit
+from model.run import Run
+from pages.views.masks import lift, masks
+from pages.views.standalone import texts_of
+from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.figures import figure, numbers, words
 
 if TYPE_CHECKING:
@@ -118,3 +124,55 @@ def test_a_row_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable
     app.text_area(key="typed").set_value("Ein").run()
     assert not app.exception
     assert app.number_input(key="row").value == app.number_input(key="row").max < last
+
+
+def caption(trace, kind: str, layer: int = 0, view=masks) -> str:
+    """The page's first sentences about a head's mask."""
+    return texts_of(view(Run.of(None, trace, kind, layer)).blocks)[0]
+
+
+@pytest.mark.parametrize("name", ["ModernBERT", "BERT", "Gemma 2", "Mistral"])
+def test_the_caption_is_of_the_runs_mask_whether_or_not_a_window_hides_keys(name: str, tmp_path: Path) -> None:
+    trace = open_model(save_family(tmp_path / name, name)).trace("Two dogs run and a cat sleeps in the snow.")
+    (kind,) = trace.kinds
+    for layer in kind.layers:
+        mask = trace.attention(kind.name, layer).mask[0]
+        text = caption(trace, kind.name, layer)
+        distance = np.abs(np.subtract.outer(*[np.arange(len(mask))] * 2))
+        hidden = int((~mask).sum())
+        farthest = int(distance[mask].max())
+        assert f"**{hidden} of {mask.size} cells**" in text
+        assert ("no cell is masked" in text) == (hidden == 0)
+        assert ("The causal mask hides" in text) == kind.causal
+        assert ("positions away, a sliding window" in text) == (farthest < len(mask) - 1)
+        if farthest < len(mask) - 1:
+            assert f"at most {farthest} positions away" in text
+    if name == "ModernBERT":
+        assert {bool(trace.attention(kind.name, layer).mask.all()) for layer in kind.layers} == {True, False}
+
+
+def test_the_caption_says_that_a_change_masks_or_opens_cells(translator: "Translator") -> None:
+    def trace(change):
+        return translator.trace("a dog and a cat", TEXT, interventions=(change,))
+
+    forbidden = trace(MaskEdit(forbid=((0, 1), (2, 0)), kind="encoder_self"))
+    assert "2 cells are masked by a pattern of this model or by a change in this run" in caption(
+        forbidden, "encoder_self"
+    )
+    assert "no cell is masked" in caption(forbidden, "cross")
+    crossed = trace(MaskEdit(forbid=((0, 1),), kind="cross"))
+    assert "1 cell is masked by" in caption(crossed, "cross")
+    opened = trace(MaskEdit(allow=((0, 1),), kind="decoder_self"))
+    assert "opens some of these cells" in caption(opened, "decoder_self")
+    lifted = caption(trace(LiftCausalMask(0)), "decoder_self")
+    assert "A change in this run lifts it" in lifted
+    assert "**0 of " in lifted
+
+
+def test_a_windowed_encoder_is_not_said_to_attend_to_every_key(tmp_path: Path) -> None:
+    trace = open_model(save_family(tmp_path / "model", "ModernBERT")).trace(
+        "Two dogs run and a cat sleeps in the snow."
+    )
+    for layer in trace.kinds[0].layers:
+        every = bool(trace.attention("encoder_self", layer).mask.all())
+        assert ("may attend to all of them" in caption(trace, "encoder_self", layer, lift)) == every

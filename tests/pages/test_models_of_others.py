@@ -1,6 +1,8 @@
 """Every page with a GPT-2, a Llama and a BERT of others: checked against the model, or what it needs."""
 
+import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 from model.analysis.sayings import untrained_evenness
 from model.checkpoints.chat import write_turns
+from model.checkpoints.huggingface import opening
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from model.interventions import AttentionTemperature
 from model.trace import Turn
@@ -24,7 +27,7 @@ from tests.pages.test_pages import holds, said
 pytest.importorskip("streamlit")
 
 EVERY_PAGE = [page for pages in PAGES.values() for page in pages]
-NAMES = ("GPT-2", "BERT", "Llama, grouped", "Gemma 2", "GPT-NeoX", "gpt-oss", "ModernBERT", "T5")
+NAMES = ("GPT-2", "BERT", "Llama, grouped", "Gemma 2", "GPT-NeoX", "gpt-oss", "ModernBERT", "T5", "OLMo 2", "Granite")
 HEADLESS = "BERT without a head"
 REACTION = "CN(C)C=O.Fc1ncccc1F.O=C([O-])[O-].CC(C)S.[K+].[K+]>>CC(C)Sc1ncccc1F"
 SENTENCE = "Two dogs run through the snow. 🤖"
@@ -63,6 +66,8 @@ def test_a_page_is_checked_against_the_model_or_says_what_it_needs(page, name, m
     [
         ("GPT-2", r"x^{(s-1)} + \mathrm{Sublayer}(\mathrm{LayerNorm}(x^{(s-1)}))", r"\mathrm{LayerNorm}(x)_"),
         ("Gemma 2", r"\mathrm{RMSNorm}(\mathrm{Sublayer}(\mathrm{RMSNorm}(x", r"\mathrm{RMSNorm}(\mathrm{Sublayer}("),
+        ("OLMo 2", r"+ \mathrm{RMSNorm}(\mathrm{Sublayer}(x^{(s-1)}))", r"\mathrm{RMSNorm}(y)_"),
+        ("Granite", r"+ 0.22\,\mathrm{Sublayer}(\mathrm{RMSNorm}(x", r"+ 0.22\,\mathrm{Sublayer}("),
         ("GPT-NeoX", r"\mathrm{Sublayer}(\mathrm{LayerNorm}(u))", r"\mathrm{LayerNorm}(u)_"),
         ("ModernBERT", r"\mathrm{Sublayer}(\mathrm{LayerNorm}(x", r"\mathrm{LayerNorm}(x)_"),
     ],
@@ -134,7 +139,7 @@ def test_the_command_line_offers_models_first(models, open_app, monkeypatch):
     monkeypatch.setenv(MODELS_VARIABLE, "")
     command_line.read_arguments(["--model", models["GPT-2"], "--model", models["Llama, grouped"]])
     options = open_app("pages/masks.py").selectbox(key="checkpoint").options
-    assert list(options[:2]) == [models["GPT-2"], models["Llama, grouped"]]
+    assert list(options[:2]) == [Path(models[name]).name for name in ("GPT-2", "Llama, grouped")]
     with pytest.raises(SystemExit):
         command_line.read_arguments(["--modle", "gpt2"])
 
@@ -440,3 +445,53 @@ def test_a_text_of_a_single_token_without_a_start_token_is_shown(page, query, op
     assert not app.exception
     assert holds(app) == 3
     assert "nan" not in words(app)
+
+
+@pytest.mark.parametrize("text", ["def f(x):\n    return x", "Q: one\nA: two\n\nQ:", "  The cat sat "])
+def test_a_text_reaches_the_model_as_it_was_typed(text, models, open_model_page):
+    """The numbers on the page, and the Python under it, are those of the whole text, white space included."""
+    app = open_model_page("pages/tokens_and_embeddings.py", "GPT-2", source=text, new_tokens="0")
+    assert not app.exception
+    assert "as typed" not in words(app)
+    trace = load_checkpoint(models["GPT-2"], "cpu").trace(text)
+    assert trace.source == text
+    assert any(f"source = {text!r}" in code.value for code in app.code)
+
+
+@pytest.mark.parametrize("name", ["OLMo 2", "Granite"])
+@pytest.mark.parametrize("page", ["since_2017", "layer_by_layer", "whole_model", "gradients", "attention_step_by_step"])
+def test_norms_after_the_sublayer_and_multipliers_are_named_on_every_page_of_the_stream(name, page, open_model_page):
+    app = open_model_page(f"pages/{page}.py", name, **({"since_part": "Pre-norm"} if page == "since_2017" else {}))
+    assert not app.exception
+    assert holds(app) == 3
+    assert "Norm: none" not in said(app)
+    if name == "OLMo 2":
+        assert "on both sides" not in said(app)
+        assert "before each sub-layer, and again after it" not in said(app)
+
+
+def test_a_page_of_matrices_ends_with_the_number_where_they_do_not_give_the_run(open_app, tmp_path, monkeypatch):
+    folder = save_family(tmp_path / "clipped", "OLMo, clipped")
+    monkeypatch.setenv(MODELS_VARIABLE, str(folder))
+    app = open_app("pages/attention_step_by_step.py", checkpoint=str(folder), source=SENTENCE)
+    assert not app.exception
+    assert not any("do not give" in text.value for text in app.text)
+    # As if the probe at opening had not reached the clip, and this run does.
+    settings = json.loads((folder / "config.json").read_text())
+    clipped = tmp_path / "clipped more"
+    shutil.copytree(folder, clipped)
+    (clipped / "config.json").write_text(json.dumps(settings | {"clip_qkv": 0.3}))
+    monkeypatch.setenv(MODELS_VARIABLE, str(clipped))
+    monkeypatch.setattr(opening, "leave_out_unverified", lambda *_: None)
+    app = open_app("pages/attention_step_by_step.py", checkpoint=str(clipped), source=SENTENCE)
+    assert not app.exception
+    assert any(re.search(r"q: differs by \d", text.value) for text in app.text)
+
+
+def test_the_verification_page_lists_the_state_of_every_step(open_model_page):
+    app = open_model_page("pages/verification.py", "OLMo 2", claims="Every step of this run")
+    assert not app.exception
+    assert any("steps are read" in text.value for text in app.markdown)
+    (frame,) = (each.value for each in app.dataframe if "state" in each.value)
+    assert set(frame["state"]) == {"read"}
+    assert {"q", "pattern", "residual", "logits"} <= set(frame["step"])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from model.needs import Need
 from pages import PAGES
 from tests.pages.conftest import ROOT
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("streamlit")
 
-OTHER_FAMILIES = ("a language model", "a masked language model")
+OTHER_FAMILIES = (Need.LANGUAGE_MODEL, Need.MASKED_MODEL)
 """what no translator has; tests/pages/test_families.py opens the pages that need it"""
 ALL_PAGES = [page.path for pages in PAGES.values() for page in pages if not set(page.needs) & set(OTHER_FAMILIES)]
 WITH_NUMBERS = [path for path in ALL_PAGES if path not in ("pages/glossary.py", "pages/said_and_measured.py")]

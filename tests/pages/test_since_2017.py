@@ -22,10 +22,12 @@ from tests.pages.test_pages import holds
 pytest.importorskip("streamlit")
 
 PAGE = "pages/since_2017.py"
+CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
 TABS = ("RoPE", "RMSNorm", "Pre-norm", "SwiGLU", "Shared keys and values", "What each part buys")
 SOURCE = "A dog runs."
 CONFIGS = {
     "modern": MODERN,
+    "wide-keys": replace(MODERN, d_key=12),
     "modern-mlm": replace(MODERN, n_encoder_layers=2, n_decoder_layers=0),
     "modern-translator": replace(MODERN, n_encoder_layers=1, n_decoder_layers=1, n_kv_heads=1, activation="geglu"),
     "alibi": replace(MODERN, positions="alibi", n_kv_heads=0, norm="post", activation="gelu"),
@@ -222,11 +224,13 @@ def test_the_neurons_of_a_model_of_2017_are_the_runs(open_since: Callable, class
     assert f"{(hidden == 0).sum():,} ({(hidden == 0).mean():.1%}) are exactly 0" in words(app)
 
 
-@pytest.mark.parametrize("checkpoint", ["en-de", "modern"])
+@pytest.mark.parametrize("checkpoint", ["en-de", "modern", "wide-keys"])
 def test_heads_share_keys_as_the_run_does_and_the_bytes_are_those_of_its_arrays(
-    checkpoint: str, open_since: Callable, classic: Trace, modern: Trace
+    checkpoint: str, open_since: Callable, folder: Path
 ) -> None:
-    trace, kind = (classic, "encoder_self") if checkpoint == "en-de" else (modern, "decoder_self")
+    kind = "encoder_self" if checkpoint == "en-de" else "decoder_self"
+    written = {} if checkpoint == "en-de" else {"max_new_tokens": 12}
+    trace = load_checkpoint(str(folder / checkpoint), "cpu").trace(SOURCE, **written)
     app = open_since(checkpoint, "Shared keys and values", layer="1")
     attention = trace.attention(kind, 1)
     _, queries, _ = figure(app, "since-sharing")["data"]
@@ -241,6 +245,11 @@ def test_heads_share_keys_as_the_run_does_and_the_bytes_are_those_of_its_arrays(
     bytes_of_run = sum(x[head].nbytes for a in own for head in heads for x in (a.k, a.v))
     assert (numbers(here["x"])[0], numbers(here["y"])[0]) == (len(attention.key_tokens), bytes_of_run)
     assert f"{bytes_of_run:,} bytes, counted in its own arrays" in words(app)
+    layers, tokens, kv_heads, d_k, d_v = map(
+        int,
+        re.search(r"(\d+) layers · (\d+) tokens · (\d+) heads · \((\d+) \+ (\d+)\) · 4 bytes = ", words(app)).groups(),
+    )
+    assert layers * tokens * kv_heads * (d_k + d_v) * 4 == bytes_of_run
 
 
 def test_the_parts_are_those_of_the_tables_and_models_of_one_size_are_compared(open_since: Callable) -> None:
@@ -256,3 +265,22 @@ def test_the_parts_are_those_of_the_tables_and_models_of_one_size_are_compared(o
     old, new = (study[study["run"] == name].iloc[-1] for name in TWINS)
     assert f"{old['dev_bits_per_byte']:.4f} bits per byte with the parts of 2017" in words(app)
     assert f"{new['dev_bits_per_byte']:.4f} with those since" in words(app)
+
+
+def test_what_is_said_of_the_twin_is_in_its_logs_and_its_card(open_app: Callable) -> None:
+    app = open_app(PAGE, since="What each part buys")
+    study = read_study("twins").set_index("step")
+    old, new = (study[study["run"] == name]["learning_rate"] for name in TWINS)
+    rates = (old / new).dropna()
+    assert rates[rates > 0].median() == pytest.approx(0.4, abs=0.005)
+    shown = words(app)
+    assert "learning rates are 0.4 of everyday-lm's" in shown
+    card = (CHECKPOINTS / "everyday-lm-2017" / "README.md").read_text(encoding="utf-8")
+    lines = re.search(r"the order of the lines, and (\d+) of ([\d,]+) lines that are missing", card)
+    assert f"in another order, without {lines[1]} of their {lines[2]} lines" in shown
+
+
+def test_the_twins_card_does_not_count_the_runs_of_the_other_one() -> None:
+    """A count of another checkpoint's runs goes stale; that one's own card has it."""
+    card = (CHECKPOINTS / "everyday-lm-2017" / "README.md").read_text(encoding="utf-8")
+    assert not re.search(r"\b(two|three|four|five|\d+) training runs", card)

@@ -17,7 +17,10 @@ from model.analysis.softmax import (
     softmax_at,
     uniform_weights,
 )
-from model.interventions import AttentionTemperature
+from model.interventions import AttentionTemperature, HeadGate
+from model.run import Place, Request, Run
+from pages.views.standalone import texts_of
+from pages.views.temperature import before_and_after, divided, many
 from tests.pages.figures import figure, numbers, words
 from tests.viz.payload import decode
 
@@ -167,3 +170,33 @@ def unpack(data: bytes, attention) -> tuple[dict, dict]:
         arrays[name] = np.frombuffer(data, kind, int(np.prod(shape)), place).reshape(shape)
         place += 4 * -(-arrays[name].nbytes // 4)
     return json.loads(data[4:start]), arrays
+
+
+@pytest.mark.parametrize("scope", ["head", "layer", "everywhere"])
+@pytest.mark.parametrize("changed", [False, True])
+def test_before_is_the_same_run_at_tau_1_and_called_as_trained_only_if_nothing_else_is_changed(
+    translator: "Translator", scope: str, changed: bool
+) -> None:
+    place = Place("cross", 1, 2)
+    kept = (HeadGate(0.0, kind="encoder_self", layer=0, head=1),) if changed else ()
+    changes = (AttentionTemperature(0.3, **place.address(scope)), *kept)
+    run = Run.start(translator, Request(SOURCE, TEXT, interventions=changes), place, 0.3, scope)
+    result = before_and_after(run)
+    before, after = (translator.trace(SOURCE, TEXT, interventions=found) for found in (kept, changes))
+    assert result.arrays()["log_probability_before"] == pytest.approx(before.target_log_probabilities)
+    assert result.arrays()["log_probability_after"] == pytest.approx(after.target_log_probabilities)
+    text = "\n".join(texts_of(result.blocks))
+    assert ("as trained" in text) == (not changed)
+    assert ("the other change in the model" in text) == changed
+
+
+def test_other_changes_of_the_run_stay_in_the_runs_that_a_tab_compares(translator: "Translator") -> None:
+    gate = HeadGate(0.0, kind="encoder_self", layer=0, head=1)
+    place = Place("cross", 1, 2)
+    changes = (AttentionTemperature(3.0, **place.address()), gate)
+    run = Run.start(translator, Request(SOURCE, TEXT, interventions=changes), place, 3.0)
+    plain = translator.trace(SOURCE, TEXT, interventions=(gate,))
+    assert divided(run).arrays()["log_probability_before"] == pytest.approx(plain.target_log_probabilities)
+    table = many(run).shows["runs-table"]
+    line = table[table["τ"] == "1"]["ln probability of the plain output"]
+    assert line.item() == pytest.approx(plain.target_log_probabilities.sum())

@@ -1,17 +1,23 @@
 """Home: each number of its figures is an element of the run's tensors."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from model.analysis.aligned_head import best_aligned_head
+from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
 from model.trace import Trace
-from tests.pages.figures import figure, numbers
+from tests.pages.figures import figure, numbers, words
 
 pytest.importorskip("streamlit")
+from pages.compute.runs import Request
+from pages.compute.trace_file import file_of
+from pages.frame.sidebar import LINK, LINK_WITHOUT_TEXT
+from pages.widgets.controls import LONGEST_IN_LINK
 
 SENTENCE = "a dog and a cat"
 
@@ -125,3 +131,30 @@ def test_text_that_is_too_long_is_shown_to_its_last_sentence_that_fits_and_trans
     (whole,) = [code for code in codes if "def " not in code and "import " not in code]
     (own,) = translator.translate(["Two dogs run."])
     assert whole.split() == (own + " ").split() * 60
+
+
+@pytest.mark.parametrize("page", ["translate", "temperature", "layer_by_layer"])
+def test_the_paper_is_one_click_away(page: str, open_app: Callable) -> None:
+    """A link that a person clicks; nothing is loaded from it."""
+    assert "(https://arxiv.org/abs/1706.03762)" in words(open_app(f"pages/{page}.py", source="a dog"))
+
+
+def test_the_page_says_what_it_does_not_read_as_typed(open_app: Callable) -> None:
+    assert "as typed" not in words(open_app(source=f"{SENTENCE}\n"))
+    assert "single spaces" in words(open_app(source=SENTENCE.replace(" ", "\n", 1)))
+    assert "SOFT HYPHEN" in words(open_app(source=f"\u00ad{SENTENCE}"))
+
+
+def test_a_text_too_long_for_a_link_is_offered_as_the_file_of_its_run(open_app: Callable, tmp_path: Path) -> None:
+    def promise(app: object) -> str:
+        return " ".join(str(component.proto) for component in app.sidebar.get("bidi_component"))
+
+    app = open_app(source=SENTENCE)
+    assert LINK in promise(app)
+    assert not app.sidebar.get("download_button")
+    app.text_area(key="source").set_value("A dog runs. " * (LONGEST_IN_LINK // 10)).run()
+    assert LINK_WITHOUT_TEXT in promise(app)
+    assert app.sidebar.get("download_button")
+    translator = load_checkpoint(device="cpu")
+    (tmp_path / "run.npz").write_bytes(file_of(translator, Request(SENTENCE, beam_size=1)))
+    assert Trace.load(tmp_path / "run.npz").src_ids == translator.trace(SENTENCE, beam_size=1).src_ids

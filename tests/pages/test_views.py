@@ -25,11 +25,12 @@ from model.run import Place, Request, Run
 from model.trace import Trace
 from pages import PAGES
 from pages.compute.cache import key_of
+from pages.frame import render
 from pages.views import Result, View, words
 from pages.views.standalone import to_html, to_json
 from pages.views.words import pictures
 from tests.model.checkpoints.huggingface.folders import save_family
-from viz.forms import Canvas, Form, Texts
+from viz.forms import Canvas, Form, Map, Maps, Texts
 
 ROOT = Path(__file__).parents[2]
 VIEWS = [view for pages in PAGES.values() for page in pages for view in page.views]
@@ -109,7 +110,7 @@ def check(result: Result) -> None:
         if isinstance(picture, Form):
             go.Figure(picture.draw().to_dict())
         if not isinstance(picture, Canvas | Texts | go.Figure):
-            assert any(array.startswith(f"{name}_") for array in arrays)
+            assert any(array.startswith(name) for array in arrays)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -222,6 +223,21 @@ def test_a_place_that_is_not_in_the_trace_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=r"there are|has heads 0 to"):
         Run.of(None, runs("lm")[0].trace, kind, layer, head)
+
+
+@pytest.mark.parametrize(("cell", "row"), [((2, 0), 2), ((0, 3), 0)])
+def test_a_click_on_a_cell_sets_the_control_that_the_form_names(
+    cell: tuple[int, int], row: int, runs: Callable[[str], list[Run]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view, values = next(view for view in VIEWS if view.name == "orders"), {}
+    monkeypatch.setattr(render, "clicked_point", lambda key: {"customdata": [*cell, "0.5"]} if key == "map" else None)
+    monkeypatch.setattr(render, "set_controls", values.update)
+    form = Maps(["a"] * 3, ["b"] * 4, {"": Map(np.ones((3, 4)))}, sets={"row": view.controls["row"]})
+    drawn = render._Drawn(runs("lm")[0], view, {})
+    drawn._take_click("map", form)
+    assert values == {"row": row}
+    drawn._take_click("another", form)
+    assert values == {"row": row}
 
 
 def test_every_section_of_a_text_is_a_view_and_every_view_has_one() -> None:

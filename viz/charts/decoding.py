@@ -10,7 +10,7 @@ from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, p
 from viz.figure import GROUPED_BARS, LEGEND_ABOVE, curve, escape, figure
 from viz.heatmap import slanted_room
 from viz.theme import DECODER, ENCODER, FONT, GUIDE, OKABE_ITO
-from viz.tokens import labels, text_width, token_ticks
+from viz.tokens import as_plotly, labels, text_width, token_ticks
 
 Array = np.ndarray
 
@@ -56,7 +56,7 @@ def key_weight_bars(weights: Array, key_tokens: Sequence[str], title: str, *, cr
     return figure(
         [position_bars(labels(key_tokens), weights, "attention weight", {"color": colour}, what=what)],
         height=STEP_HEIGHT,
-        title={"text": html.escape(title, quote=False), "font": {"size": 13}},
+        title={"text": as_plotly(title), "font": {"size": 13}},
         margin={"t": 50, "b": 54 + slanted_room(labels(key_tokens), 72)},
         xaxis=token_ticks(key_tokens) | {"title": f"{what} token (key)", "tickangle": -60},
         yaxis={"title": "attention weight, 0 to 1", "range": [0, 1]},

@@ -1,6 +1,5 @@
 """Figures of attention heads: names of rows and columns, one head as a heat map, all heads as a table."""
 
-import html
 import re
 from collections.abc import Mapping, Sequence
 
@@ -15,6 +14,7 @@ from viz.tokens import (
     PREDICTS,
     SPECIAL,
     WORD_START,
+    as_plotly,
     axis_ticks,
     brief_row,
     labels,
@@ -83,7 +83,7 @@ def head_map(
     decoder = all(PREDICTS in row for row in rows)
     return figure(
         map_traces(
-            (rows, keys), (values, mask), f"{html.escape(quantity)} <b>%{{z:.7g}}</b>", {"coloraxis": "coloraxis"}
+            (rows, keys), (values, mask), f"{as_plotly(quantity)} <b>%{{z:.7g}}</b>", {"coloraxis": "coloraxis"}
         ),
         height=MAP_HEIGHT,
         margin=margin | {"autoexpand": False},

@@ -3,7 +3,6 @@
 Columns are steps: the stack's input, then each sub-layer in the order of computation.
 """
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from viz.figure import INVISIBLE, NO_GRID, TITLE_LEFT, bar, curve, escape, figur
 from viz.figure import band as shaded_band
 from viz.heatmap import cells_height, colours
 from viz.theme import CHOSEN, OKABE_ITO, SIGNED, WEIGHTS
-from viz.tokens import axis_ticks, labels
+from viz.tokens import as_plotly, axis_ticks, labels
 
 Array = np.ndarray
 
@@ -84,7 +83,7 @@ def path_chart(
     turned = min(float(np.nanmin(mine[name])) for name in ("to_start", "to_previous")) < -0.2
     # A legend's own title makes room for itself where a narrow window wraps the entries.
     legend = {"orientation": "h", "x": 0, "yanchor": "bottom"}
-    token = html.escape(rows[position], quote=False)
+    token = as_plotly(rows[position])
     return figure(
         [
             lengths,

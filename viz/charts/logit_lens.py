@@ -1,6 +1,5 @@
 """Figures of Logit lens: the next token as read from every sub-layer, and the neurons of a feed-forward layer."""
 
-import html
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +9,7 @@ import plotly.graph_objects as go
 from viz.figure import LEGEND_ABOVE, NO_GRID, TITLE_LEFT, bar, curve, escape, figure, frame, grid, heatmap, scatter
 from viz.heatmap import cells_height, colours
 from viz.theme import CHOSEN, OKABE_ITO, WEIGHTS
-from viz.tokens import axis_ticks, labels
+from viz.tokens import as_plotly, axis_ticks, labels
 
 Array = np.ndarray
 
@@ -120,7 +119,7 @@ def lens_map(
     """
     rows, predicted = names
     finally_ = labels(predicted)
-    hover = [f"{html.escape(row)}<br>finally: {html.escape(name)}" for row, name in zip(rows, finally_, strict=True)]
+    hover = [f"{as_plotly(row)}<br>finally: {as_plotly(name)}" for row, name in zip(rows, finally_, strict=True)]
     return figure(
         [
             heatmap(

@@ -1,6 +1,5 @@
 """Figures of Is attention an explanation?: how swapped weights move the output, and weights against value zeroing."""
 
-import html
 from collections.abc import Sequence
 from math import log
 
@@ -11,7 +10,7 @@ import plotly.graph_objects as go
 from viz.bars import position_chart
 from viz.figure import figure, scatter
 from viz.theme import CHOSEN, GUIDE, OKABE_ITO, VALUE
-from viz.tokens import labels
+from viz.tokens import as_plotly, labels
 
 Array = np.ndarray
 
@@ -36,7 +35,7 @@ def swap_scatter(
     return figure(
         [_head_points(weights_moved, output_moved, chosen)],
         height=420,
-        title={"text": html.escape(title), "font": {"size": 14}},
+        title={"text": as_plotly(title), "font": {"size": 14}},
         xaxis=axis | {"title": f"attention weights moved: {name}, {span}"},
         yaxis=axis | {"title": f"output moved: {name}, {span}"},
         shapes=[diagonal | {"line": {"color": GUIDE, "dash": "dot", "width": 1}}],

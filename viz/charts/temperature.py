@@ -20,7 +20,8 @@ def live_weights(
         names: of the queries and of the keys, plain text.
         notes: additions to the names of the queries where there is room, what a decoder row predicts; or empty.
         cells: `mask`, bool; `scaled`, scores / sqrt(d_k); `pattern`, the run's weights; (query, key) each.
-        header: title; temperature, of the run; taus, those offered for a run; row, the chosen query; scope, in words.
+        header: title; temperature, of the run; taus, those offered for a run; row, the chosen query; scope, in words;
+            changes, how many others are at work in the run.
     """
     queries = Axis("query", "queries", len(names[0]), tuple(names[0]), tuple(notes))
     keys = Axis("key", "keys", len(names[1]), tuple(names[1]))

@@ -1,6 +1,5 @@
 """Figures of Tokens and embeddings (paper, sections 3.4, 3.5): vectors of one token, lengths, neighbours, the sum."""
 
-import html
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,7 +10,7 @@ from viz.charts.positional_encoding import PARTS
 from viz.figure import LEGEND_ABOVE, figure
 from viz.heatmap import vector_strips
 from viz.theme import OKABE_ITO
-from viz.tokens import labels, token_ticks, visible
+from viz.tokens import as_plotly, labels, token_ticks, visible
 
 Array = np.ndarray
 
@@ -37,7 +36,7 @@ def sum_strips(
         titles: of the rows, by the same names, from `sum_titles`.
     """
     vectors = {title: rows[part] for part, title in titles.items()}
-    return vector_strips(vectors, dimension, limits, f"dimension of the token “{html.escape(name)}”", 300)
+    return vector_strips(vectors, dimension, limits, f"dimension of the token “{as_plotly(name)}”", 300)
 
 
 def length_bars(
@@ -80,7 +79,7 @@ def neighbour_bars(neighbours: Sequence, hue: str) -> go.Figure:
     """
     values = np.array([n.cosine for n in neighbours])
     names = [
-        html.escape(visible(n.token) + f" ({UNUSUAL[n.kind]})" if n.kind in UNUSUAL else label)
+        as_plotly(visible(n.token) + f" ({UNUSUAL[n.kind]})" if n.kind in UNUSUAL else label)
         for n, label in zip(neighbours, labels([n.token for n in neighbours]), strict=True)
     ]
     marker = {"color": hue, "pattern": {"shape": ["/" if n.kind in UNUSUAL else "" for n in neighbours]}}

@@ -1,6 +1,5 @@
 """Figures of the home page: the probability of each written token, its alternatives, and the cross-attention map."""
 
-import html
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +9,7 @@ import plotly.graph_objects as go
 from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, position_bars, with_rest
 from viz.figure import NO_GRID, escape, figure, heatmap
 from viz.theme import DECODER, GUIDE, WEIGHTS, flat_bar
-from viz.tokens import axis_ticks, brief_row, labels, text_width, token_ticks
+from viz.tokens import as_plotly, axis_ticks, brief_row, labels, text_width, token_ticks
 
 Array = np.ndarray
 
@@ -86,7 +85,7 @@ def alignment_map(weights: Array, key_tokens: Sequence[str], rows: Sequence[str]
         crosses: whether the keys are the source; else they are the text itself.
     """
     keys = escape(labels(key_tokens))
-    hover = np.array([[f"{html.escape(row)}<br>attends to {key}" for key in keys] for row in rows])
+    hover = np.array([[f"{as_plotly(row)}<br>attends to {key}" for key in keys] for row in rows])
     # Above the map stand the names of the keys.
     bar = flat_bar("attention weight, 0 to 1") | {"y": 0.0, "yanchor": "top", "tickvals": [0, 0.5, 1]}
     names = [*map(brief_row, rows)]

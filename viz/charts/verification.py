@@ -1,6 +1,5 @@
 """Figure of Verification: the error of each claim about a run, in single and in double precision."""
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ import plotly.graph_objects as go
 
 from viz.figure import figure, scatter, text, vline
 from viz.theme import GUIDE, OKABE_ITO
+from viz.tokens import as_plotly
 
 ZERO = 1e-19
 """Where 0 stands on the logarithmic axis."""
@@ -79,7 +79,7 @@ def errors_chart(rows: Sequence[Row]) -> go.Figure:
         shapes=[vline(float(digits)) for digits, _, _ in precisions],
         annotations=[
             *(
-                text(f"<i>{html.escape(row.note, quote=False)}</i>", x=-12, y=name, font={"color": GUIDE, "size": 12})
+                text(f"<i>{as_plotly(row.note)}</i>", x=-12, y=name, font={"color": GUIDE, "size": 12})
                 for row, name in zip(rows, names, strict=True)
                 if row.note
             ),

@@ -8,8 +8,8 @@ from viz import tokens
 from viz.canvas.matrices import Array, Axis
 
 PROJECTIONS = ("Q", "K", "V")
-AFTER_PROJECTION = {"qk_norm": "normalise", "rotary": "rotate"}
-"""what a model may do to queries and keys, in this order"""
+AFTER_PROJECTION = {"qk_norm": "normalise", "rotary": "rotate", "query_scale": "multiply by a factor of the position"}
+"""what a model may do to queries and keys, in this order or with the first two the other way round"""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Head:
     projected: dict[str, Array]
     """by Q, K, V: (position, width); `linear`, after what the model then does to queries and keys"""
     then: str
-    """what it does to them: "", "normalise", "rotate", or "normalise, rotate" (RoPE)"""
+    """what it does to them: "", "normalise", "rotate", "normalise, rotate" (RoPE) and so on"""
     scores: Array
     """(query, key) = Q K^T"""
     scaled: Array
@@ -147,7 +147,7 @@ def head_of(attention: Any, index: int, row_notes: tuple[str, ...] = ()) -> Head
         biases={name: getattr(learned, f"b_{name.lower()}")[index] for name in PROJECTIONS},
         learns_biases=learned.biases,
         linear={name: _linear(attention, name.lower())[index] for name in PROJECTIONS},
-        then=", ".join(word for part, word in AFTER_PROJECTION.items() if _has(attention, part)),
+        then=", ".join(AFTER_PROJECTION[part] for part in _after_projection(attention)),
         projected={name: getattr(attention, name.lower())[index] for name in PROJECTIONS},
         scores=attention.scores[index],
         scaled=attention.scaled[index],
@@ -173,7 +173,17 @@ def _has(attention: Any, part: str) -> bool:
 
 def _linear(attention: Any, name: str) -> Array:
     """(heads, position, width): what the learned matrix of q, k or v gives, before any norm and rotation."""
-    for part in AFTER_PROJECTION:
-        if name != "v" and _has(attention, part):
-            return getattr(getattr(attention, part), name)
-    return getattr(attention, name)
+    first, *_ = (*_after_projection(attention), "")
+    if name == "v" or not first or (first == "query_scale" and name == "k"):
+        return getattr(attention, name)
+    if first == "query_scale":
+        return attention.q / attention.query_scale[:, None]
+    return getattr(getattr(attention, first), name)
+
+
+def _after_projection(attention: Any) -> list[str]:
+    """Keys of AFTER_PROJECTION: what this model does to queries and keys, in its order."""
+    parts = [part for part in AFTER_PROJECTION if _has(attention, part)]
+    if _has(attention, "qk_norm") and getattr(attention.qk_norm, "after_rotation", False):
+        parts.sort(key=lambda part: part != "rotary")
+    return parts

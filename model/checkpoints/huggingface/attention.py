@@ -22,7 +22,22 @@ class AttentionPoints(nn.Module):
     """The hook points of one attention, named as in `model.network.attention`, and the numbers of its formula."""
 
     NAMES = (
-        *("query_input", "key_input", "q_pre", "k_pre", "q_normed", "k_normed", "cos", "sin", "q", "k", "v", "mask"),
+        *(
+            "query_input",
+            "key_input",
+            "q_pre",
+            "k_pre",
+            "q_normed",
+            "k_normed",
+            "q_turned",
+            "k_turned",
+            "cos",
+            "sin",
+            "q",
+            "k",
+            "v",
+            "mask",
+        ),
         *("scores", "scaled", "bias", "masked", "temperature", "pattern", "z", "out"),
     )
 
@@ -33,7 +48,6 @@ class AttentionPoints(nn.Module):
         self.n_heads, self.n_kv_heads, self.d_k = call.query.shape[1], call.key.shape[1], call.query.shape[-1]
         self.divisor = 1 / call.scale
         self.softcap: float | None = call.options.get("softcap")
-        self.window: int | None = call.options.get("sliding_window") or getattr(call.module, "sliding_window", None)
         sink = call.options.get("s_aux")
         self.sink: Array | None = None if sink is None else sink.detach().cpu().numpy()
         self.error = 0.0

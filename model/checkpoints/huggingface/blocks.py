@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from model.checkpoints.huggingface.heads import LINEAR
@@ -32,11 +33,13 @@ class Arrangement:
     """The sub-layers of one layer and the norms around them."""
 
     placement: str
-    """post, pre, sandwich or parallel"""
+    """post, pre, sandwich, res-post or parallel"""
     norms: list[ModuleCall | None]
     """of each sub-layer: the norm before it, or after its sum (post); None: there is none"""
     after_norms: list[ModuleCall | None]
-    """sandwich: the norm of what each sub-layer computed"""
+    """sandwich and res-post: the norm of what each sub-layer computed"""
+    multipliers: list[float]
+    """by which what each sub-layer computed, or its norm, is multiplied before it is added"""
     w_2: nn.Module
     """whose output the feed-forward adds: its last linear map, or a mixture of experts"""
     gate: Gate | None
@@ -50,11 +53,12 @@ def read_foreign_norm(call: ModuleCall | None) -> Norm | None:
     """Which formula a module's numbers follow: LayerNorm or RMSNorm, with its weight or 1 + weight; None: neither."""
     if call is None or not call.inputs or call.x.shape != call.y.shape:
         return None
-    weight, bias = getattr(call.module, "weight", None), getattr(call.module, "bias", None)
+    weight, bias = (_learned(call, name) for name in ("weight", "bias"))
     x, y = call.x.double().cpu().numpy(), call.y.double().cpu().numpy()
     width = x.shape[-1]
     gammas = [np.ones(width)] if weight is None else [weight.cpu().numpy(), 1 + weight.cpu().numpy()]
-    if any(gamma.shape != (width,) for gamma in gammas) or (bias is not None and bias.shape != (width,)):
+    fitting = (width,), (x.shape[1], 1, width), x.shape[-2:]
+    if any(gamma.shape not in fitting for gamma in gammas) or (bias is not None and bias.shape not in fitting):
         return None
     beta = None if bias is None else bias.cpu().numpy()
     for eps in _epsilons(call.module):
@@ -66,10 +70,26 @@ def read_foreign_norm(call: ModuleCall | None) -> Norm | None:
     return None
 
 
+def _learned(call: ModuleCall, name: str) -> Tensor | None:
+    """The module's own parameter; of a module with a norm for each head, those of all heads, (heads, 1, width)."""
+    own = getattr(call.module, name, None)
+    own = own if isinstance(own, Tensor) else None
+    norms = [part for part in call.module.modules() if isinstance(getattr(part, "weight", None), Tensor)]
+    if own is not None or call.x.dim() != 4 or len(norms) != call.x.shape[1]:
+        return own
+    parts = [getattr(part, name, None) for part in norms]
+    return torch.stack(parts)[:, None] if all(isinstance(part, Tensor) for part in parts) else None
+
+
 def _epsilons(module: nn.Module) -> list[float]:
     """Small numbers that the module holds, one of them added before its root."""
-    held = {float(each) for each in vars(module).values() if isinstance(each, float) and 0 < each <= 1e-2}
+    held = {each for part in module.modules() for each in held_numbers(part) if 0 < each <= 1e-2}
     return sorted(held | {1e-5, 1e-6, 1e-12}, key=lambda eps: eps not in held)
+
+
+def held_numbers(module: nn.Module) -> list[float]:
+    """The numbers that a module keeps beside its parameters."""
+    return [float(each) for each in vars(module).values() if isinstance(each, float)]
 
 
 def block_of(model: nn.Module, attention: nn.Module) -> nn.Module | None:
@@ -98,7 +118,7 @@ def find_arrangement(
     norms = [each for each in wide if read_foreign_norm(each)]
     others = [each for each in reversed(wide) if each.module not in own and each not in norms]
     for down in sorted(others, key=lambda each: not isinstance(each.module, LINEAR)):
-        found = _arrange(block.x, block.y, [*(each.y for each in attended), down.y], norms)
+        found = _arrange(block, [*(each.y for each in attended), down.y], norms)
         if found:
             gate = _find_gate(calls, down)
             activated = next((each.y for each in calls if gate and each.module is gate.gate), None)
@@ -109,30 +129,49 @@ def find_arrangement(
 
 
 def _arrange(
-    x: Tensor, end: Tensor, parts: Sequence[Tensor], norms: Sequence[ModuleCall]
-) -> tuple[str, list[ModuleCall | None], list[ModuleCall | None]] | None:
-    """Placement, the norm of each sub-layer and the norm of its result, that lead from x to `end`."""
+    block: ModuleCall, parts: Sequence[Tensor], norms: Sequence[ModuleCall]
+) -> tuple[str, list[ModuleCall | None], list[ModuleCall | None], list[float]] | None:
+    """Placement, the norm of each sub-layer, the norm of its result, and what multiplies that, which lead from the
+    layer's input to its output."""
 
     def norm_of(stream: Tensor) -> ModuleCall | None:
         return next((each for each in norms if close(each.x, stream)), None)
 
+    x, end = block.x, block.y
     none: list[ModuleCall | None] = [None] * len(parts)
+    ones = [1.0] * len(parts)
     after = [norm_of(part) for part in parts]
-    if all(after) and close(x + sum(each.y for each in after), end):
-        return "sandwich", list(_before(x, [each.y for each in after], norm_of)), after
-    if close(x + sum(parts), end):
+    if all(after) and (factors := _multipliers(block, [each.y for each in after])):
+        added = [each.y * factor for each, factor in zip(after, factors, strict=True)]
+        before = list(_before(x, added, norm_of))
+        return ("sandwich" if any(before) else "res-post"), before, after, factors
+    if factors := _multipliers(block, parts):
         reads = [each for each in norms if close(each.x, x)]
-        before = list(_before(x, parts, norm_of))
+        before = list(_before(x, [part * factor for part, factor in zip(parts, factors, strict=True)], norm_of))
         if None in before[1:] and reads:  # all sub-layers read the layer's input
-            return "parallel", [reads[min(i, len(reads) - 1)] for i in range(len(parts))], none
-        return "pre", before, none
+            return "parallel", [reads[min(i, len(reads) - 1)] for i in range(len(parts))], none, factors
+        return "pre", before, none, factors
     used, stream = [], x
     for part in parts:
         if (norm := norm_of(stream + part)) is None:
             return None
         used.append(norm)
         stream = norm.y
-    return ("post", used, none) if close(stream, end) else None
+    return ("post", used, none, ones) if close(stream, end) else None
+
+
+def _multipliers(block: ModuleCall, parts: Sequence[Tensor]) -> list[float] | None:
+    """Numbers by which the parts are multiplied so that, added to a layer's input, they give its output; None: there
+    are none."""
+    if close(block.x + sum(parts), block.y):
+        return [1.0] * len(parts)
+    columns = torch.stack([part.flatten() for part in parts], dim=-1).double()
+    wanted = (block.y - block.x).flatten().double()
+    measured = torch.linalg.lstsq(columns, wanted[:, None]).solution[:, 0].tolist()
+    kept = held_numbers(block.module)
+    exact = [next((each for each in kept if each and abs(found / each - 1) < 1e-4), found) for found in measured]
+    total = block.x + sum(part * factor for part, factor in zip(parts, exact, strict=True))
+    return exact if 0.0 not in exact and close(total, block.y) else None
 
 
 def _before(x: Tensor, parts: Sequence[Tensor], norm_of) -> Iterator[ModuleCall | None]:

@@ -1,19 +1,21 @@
 """What a stack reads and what follows its last layer: embeddings, positions and the head, found by arithmetic."""
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from model.checkpoints.huggingface.attention import PASS, Site, layer_of
 from model.checkpoints.huggingface.blocks import read_foreign_norm
+from model.checkpoints.huggingface.heads import LINEAR
 from model.checkpoints.huggingface.probe import ModuleCall, batched, close, plain_factor, same
 from model.hooks import HookPoint
-from model.trace import Norm
+from model.trace import Array, Norm
 
 
 class FoundEmbedding(nn.Module):
@@ -30,8 +32,12 @@ class FoundEmbedding(nn.Module):
         """the other part"""
         self.table: nn.Module | None = None
         """makes what is added for the positions"""
-        self.positions: Tensor | None = None
-        """(max_len, width): what is added"""
+        self.rows: Tensor | None = None
+        """(row, width): all that the table holds, the constant part of what is added included"""
+        self.first_row = 0
+        """which of them is added at position 0 of a text without padding"""
+        self.moving = False
+        """whether something is added that differs from position to position, be its table found or not"""
         self.types: Tensor | None = None
         """(token types, width): what is added for each besides the row of type 0, which `positions` contains"""
         self.norm_module: nn.Module | None = None
@@ -40,6 +46,25 @@ class FoundEmbedding(nn.Module):
         self.known = True
         """whether embedding + positions, and perhaps a norm, is all that the first layer reads"""
         self.embedding, self.sum, self.entering = HookPoint(), HookPoint(), HookPoint()
+
+    @property
+    def positions(self) -> Tensor | None:
+        """(max_len, width): what is added at each position of a text without padding; None: nothing that was found."""
+        return None if self.rows is None else self.rows[self.first_row :]
+
+    def find_rows(self, added: Array) -> tuple[int, ...] | None:
+        """Which of `positions` a run added, (position, width); a row before the first of them is negative.
+
+        None: one of them is no row of the table.
+        """
+        if self.rows is None or self.rows.shape[1] != added.shape[1]:
+            return None
+        # The nearest row by the scalar product, as a matrix of all differences would be large.
+        table, wanted = self.rows.double().cpu(), torch.from_numpy(added.astype(np.float64))
+        nearest = ((table**2).sum(-1) - 2 * wanted @ table.T).argmin(dim=-1)
+        if not close(table[nearest], wanted):
+            return None
+        return tuple((nearest - self.first_row).tolist())
 
     @property
     def learned(self) -> bool:
@@ -90,9 +115,13 @@ class Head:
 
 
 def find_embedding(
-    tokens: nn.Embedding, first: ModuleCall | None, calls: Sequence[ModuleCall], inside: set[nn.Module]
+    tokens: nn.Embedding,
+    first: ModuleCall | None,
+    calls: Sequence[ModuleCall],
+    inside: set[nn.Module],
+    holders: Iterable[nn.Module],
 ) -> FoundEmbedding:
-    """What the layer `first` reads; `inside`: all modules of this stack's layers."""
+    """What the layer `first` reads; `inside`: all modules of this stack's layers; `holders`: of the model."""
     found = FoundEmbedding(tokens)
     before = calls[: next((i for i, each in enumerate(calls) if each.module in inside), len(calls))]
     lookups = [i for i, each in enumerate(before) if getattr(each.module, "weight", None) is tokens.weight]
@@ -102,16 +131,17 @@ def find_embedding(
     lookup, between = before[lookups[-1]], before[lookups[-1] + 1 :]
     found.lookup = lookup.module
     added = [each for each in between if _is_addend(each, lookup)]
-    for factor in (1.0, lookup.out.shape[-1] ** 0.5):
-        total = lookup.y * factor + sum(batched(each.out) for each in added)
-        normed = next(
-            (each for each in between if each.inputs and close(each.x, total) and read_foreign_norm(each)), None
-        )
+    rest = sum((batched(each.out) for each in added), torch.zeros_like(lookup.y))
+    reading = [each for each in between if each.inputs and each.x.shape == lookup.y.shape and read_foreign_norm(each)]
+    for factor in _factors(lookup.y, [each.x - rest for each in (*reading, first) if each.x.shape == rest.shape]):
+        total = lookup.y * factor + rest
+        normed = next((each for each in reading if close(each.x, total) and _leads_to(each, first, between)), None)
         if normed or close(first.x, total):
             found.factor = factor
             break
     else:
         found.known = False
+        _find_bare_table(found, lookup, first, holders)
         return found
     measured = found.factor * float(lookup.out.norm() / tokens.weight[lookup.inputs[0].flatten()].norm())
     found.scale = plain_factor(measured, lookup.out.shape[-1])
@@ -122,21 +152,62 @@ def find_embedding(
     return found
 
 
+def _leads_to(norm: ModuleCall, first: ModuleCall, calls: Sequence[ModuleCall]) -> bool:
+    """Whether the first layer reads what the norm gives, or one linear map of it (ALBERT)."""
+    maps = (each for each in calls if isinstance(each.module, LINEAR) and close(each.x, norm.y))
+    return close(norm.y, first.x) or any(close(each.y, first.x) for each in maps)
+
+
+def _factors(embedding: Tensor, sums: Sequence[Tensor]) -> Iterator[float]:
+    """By which a model may multiply its embeddings: 1, sqrt(width), and what gives one of the sums."""
+    yield from (1.0, embedding.shape[-1] ** 0.5)
+    for each in sums:
+        yield plain_factor(float((embedding * each).sum() / (embedding**2).sum()), embedding.shape[-1])
+
+
+def _find_bare_table(
+    found: FoundEmbedding, lookup: ModuleCall, first: ModuleCall, holders: Iterable[nn.Module]
+) -> None:
+    """A table that is added without a module of its own, such as CTRL's sines."""
+    if first.x.shape != lookup.y.shape:
+        return
+    for factor in (1.0, lookup.out.shape[-1] ** 0.5):
+        rest = (first.x - lookup.y * factor)[0]
+        for held in (each for module in holders for each in _matrices(module, rest.shape[1])):
+            if len(held) >= len(rest) and close(held[: len(rest)].to(rest), rest):
+                found.factor, found.rows = factor, held.detach()
+                found.known = found.moving = True
+                weights = found.tokens.weight[lookup.inputs[0].flatten()]
+                measured = factor * float(lookup.out.norm() / weights.norm())
+                found.scale = plain_factor(measured, lookup.out.shape[-1])
+                return
+
+
+def _matrices(module: nn.Module, width: int) -> Iterator[Tensor]:
+    """Those of this width that a module itself holds."""
+    own = (*module.parameters(recurse=False), *module.buffers(recurse=False))
+    for held in (*own, *(each for each in vars(module).values() if isinstance(each, Tensor))):
+        if held.dim() == 2 and held.shape[1] == width:
+            yield held
+
+
 def _find_positions(found: FoundEmbedding, added: Sequence[ModuleCall]) -> None:
     parts = [batched(each.out)[0] for each in added]
     moving = [i for i, part in enumerate(parts) if not torch.equal(part[0], part[1])]
+    found.moving = bool(moving)
     if len(moving) != 1:
         return
     (i,) = moving
-    found.table, found.positions = added[i].module, _rows_from(added[i].module, parts[i])
+    found.table = added[i].module
+    if (table := _table_of(added[i].module, parts[i])) is None:
+        return
+    found.rows, found.first_row = table
     constant = [part[0] for j, part in enumerate(parts) if j != i]
     tables = [added[j] for j in range(len(parts)) if j != i and isinstance(added[j].module, nn.Embedding)]
-    if found.positions is None:
-        return
     if constant:  # token types: the same at every position of one text
         if len(tables) == 1 and not tables[0].inputs[0].any():
             found.types = tables[0].module.weight.detach() - constant[0]
-        found.positions = found.positions.double() + sum(constant)
+        found.rows = found.rows.double() + sum(constant)
     else:
         found.positional = HookPoint()
 
@@ -148,18 +219,19 @@ def _is_addend(call: ModuleCall, lookup: ModuleCall) -> bool:
 
 def _is_table(call: ModuleCall) -> bool:
     """Whether its output is made of rows of a matrix that it holds."""
-    return _rows_from(call.module, batched(call.out)[0]) is not None or (
+    return _table_of(call.module, batched(call.out)[0]) is not None or (
         isinstance(call.module, nn.Embedding) and call.inputs[0].dtype == torch.int64
     )
 
 
-def _rows_from(module: nn.Module, rows: Tensor) -> Tensor | None:
-    """The module's table from the row on that is added at position 0; None if it has no such table."""
-    for held in (*module.parameters(), *module.buffers(), *(v for v in vars(module).values() if isinstance(v, Tensor))):
-        if held.dim() == 2 and held.shape[1] == rows.shape[1] and len(held) >= len(rows):
-            start = next((i for i in range(min(8, len(held))) if torch.equal(held[i : i + len(rows)], rows)), None)
+def _table_of(module: nn.Module, rows: Tensor) -> tuple[Tensor, int] | None:
+    """The module's table, and which row of it is added at position 0; None if it has no such table."""
+    for part in module.modules():
+        for held in _matrices(part, rows.shape[1]):
+            last = min(8, len(held) - len(rows) + 1)
+            start = next((i for i in range(last) if torch.equal(held[i : i + len(rows)], rows)), None)
             if start is not None:
-                return held.detach()[start:]
+                return held.detach(), start
     return None
 
 

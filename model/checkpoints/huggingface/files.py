@@ -1,32 +1,36 @@
 """Folders of models in transformers' format: safetensors alone, no code, nothing that does not fit in memory."""
 
 import hashlib
-import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from safetensors import SafetensorError, safe_open
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoModelForCausalLM,
-    AutoModelForMaskedLM,
-    AutoModelForSeq2SeqLM,
-    AutoTokenizer,
-)
+from torch import Tensor
+from transformers import AutoTokenizer
+from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
 
 from model.checkpoints.devices import available_memory
-from model.checkpoints.files import CheckpointError, sha256
+from model.checkpoints.files import CheckpointError, quote, read_json_object, sha256
 
 FILES = ("*.safetensors", "*.json", "*.txt", "*.model", "*.spm", "*.jinja")
 """what is downloaded: weights, configuration, tokenizer"""
 VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "*.model", "*.spm", "*.tiktoken", "vocab*.bpe")
-HEADS = (AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoModelForMaskedLM)
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARE_OF_MEMORY = 0.5
 """of the available memory, that the weights may take"""
+LARGEST_SIZE = 2**31
+"""larger than any size of a model"""
+MOST_LABELS = 100_000
+"""transformers makes a name for each before anything else is known"""
+POSITIVE = re.compile("(^|_)(n_head|num_heads|attention_heads|key_value_heads|hidden_size|vocab_size|n_embd|d_model)$")
+"""sizes without which there is no model"""
+QUANTISED = (".qweight", ".weight_packed", ".weight_scale", ".weight_scale_inv", ".SCB", ".absmax", ".quant_map")
+"""how names of tensors end that hold codes of weights, or their factors"""
 
 
 def find_folder(name: str) -> Path:
@@ -60,121 +64,165 @@ def download(name: str) -> Path:
         raise CheckpointError(f"{name} could not be downloaded: {error}") from error
 
 
-def read_model(folder: Path) -> torch.nn.Module:
-    """The model of a folder in single precision, after everything about it has been checked.
-
-    Raises:
-        CheckpointError: a file is missing or damaged, the family is unknown, or the model is too large.
-    """
-    config = _read_config(folder)
-    files = _weight_files(folder)
-    shapes = _shapes(files)
-    factory = _factory(config)
-    _check_size(folder, config, factory, shapes)
-    try:
-        model, info = factory.from_pretrained(
-            folder,
-            config=config,
-            dtype=torch.float32,
-            use_safetensors=True,
-            local_files_only=True,
-            trust_remote_code=False,
-            attn_implementation="eager",
-            output_loading_info=True,
-        )
-    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
-        raise CheckpointError(f"{folder} cannot be opened: {error}") from error
-    missing = sorted(info["missing_keys"]) + sorted(str(each) for each in info["mismatched_keys"])
-    if missing:
-        raise CheckpointError(
-            f"{folder}: the weights lack {len(missing)} tensors of {type(model).__name__}, {missing[0]} among them; "
-            "they would be random numbers."
-        )
-    return model.eval()
-
-
 def read_tokenizer(folder: Path) -> Any:
     """The tokenizer of a folder; None if it has no file of one.
 
     Raises:
         CheckpointError: its files cannot be read.
     """
-    if not any(True for pattern in VOCABULARIES for _ in folder.glob(pattern)):
+    files = any(True for pattern in VOCABULARIES for _ in folder.glob(pattern))
+    if not files and not _needs_no_vocabulary(folder):
         return None
+    there = [name for name in TOKENIZER_FILES if (folder / name).is_file()]
+    for name in there:
+        read_json_object(folder / name)
     try:
         return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:
-        raise CheckpointError(f"{folder}: its tokenizer cannot be read ({error}).") from error
+        named = " and ".join(there) or "its files"
+        raise CheckpointError(f"{folder}: its tokenizer cannot be read from {named} ({quote(error)}).") from error
+
+
+def _needs_no_vocabulary(folder: Path) -> bool:
+    """Whether the folder names a tokenizer that reads bytes or characters and so has no file of its pieces (ByT5)."""
+    path = folder / "tokenizer_config.json"
+    named = read_json_object(path).get("tokenizer_class") if path.is_file() else None
+    known = tokenizer_class_from_name(named) if isinstance(named, str) else None
+    return known is not None and not getattr(known, "vocab_files_names", True)
 
 
 def weights_hash(folder: Path) -> str:
     """SHA-256 of the weights' file; of several, that of their hashes, one after the other."""
-    hashes = [sha256(path) for path in _weight_files(folder)]
+    hashes = [sha256(path) for path in weight_files(folder)]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
-def parameters_hash(model: torch.nn.Module) -> str:
-    """SHA-256 of all parameters of a model that was not read from a folder."""
-    found = hashlib.sha256()
-    for name, parameter in model.named_parameters():
-        found.update(name.encode())
-        found.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    return found.hexdigest()
+def read_settings(folder: Path) -> dict[str, Any]:
+    """config.json as it is written.
 
-
-def _read_config(folder: Path) -> Any:
+    Raises:
+        CheckpointError: it is missing, or no JSON object.
+    """
     if not (folder / "config.json").is_file():
+        if adapters(folder):
+            raise CheckpointError(
+                f"{folder} holds an adapter ({adapters(folder)[0]}) without its base model. Merge the two with peft "
+                "(merge_and_unload), write them with save_pretrained, and open that folder."
+            )
         raise CheckpointError(f"{folder} has no config.json: it is no model in transformers' format.")
-    try:
-        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:
-        raise CheckpointError(f"{folder / 'config.json'} cannot be used: {error}") from error
+    return read_json_object(folder / "config.json")
 
 
-def _weight_files(folder: Path) -> list[Path]:
-    files = sorted(folder.glob("model*.safetensors"))
-    if not files:
+def check_settings(folder: Path, settings: Mapping[str, Any], tensors: int) -> None:
+    """Before transformers reads them: nothing that it would need another library, or all memory, for."""
+    path = folder / "config.json"
+    for name, value in _each_setting(settings):
+        if name in ("quantization_config", "compression_config") and value is not None:
+            method = value.get("quant_method") if isinstance(value, dict) else None
+            raise quantised(folder, f"by {method}" if isinstance(method, str) else f"config.json has {name}")
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            continue
+        if name.endswith(("layers", "n_layer")) and value > tensors:
+            raise CheckpointError(
+                f"{folder}: the weights have {tensors} tensors, fewer than the model has layers ({name} is {value:.4g} "
+                "in config.json)."
+            )
+        if isinstance(value, int) and "theta" not in name and not -LARGEST_SIZE <= value <= LARGEST_SIZE:
+            raise CheckpointError(f"{path} describes no model: {name} is too large a number.")
+        if value < 1 and POSITIVE.search(name):
+            raise CheckpointError(f"{path} describes no model: {name} is {value}, and must be at least 1.")
+        if name == "num_labels" and value > MOST_LABELS:
+            raise CheckpointError(f"{path} describes no model: num_labels is {value:.4g}, and at most 100,000 can be.")
+
+
+def check_memory(folder: Path, parameters: int) -> None:
+    """Raise CheckpointError if so many parameters would not fit the memory."""
+    free = available_memory()
+    if 4 * parameters > SHARE_OF_MEMORY * free:
+        raise CheckpointError(
+            f"{folder} has {parameters:,} parameters, {4 * parameters / 1e9:.1f} GB in single precision; of the "
+            f"{free / 1e9:.1f} GB of memory that are free, at most half may be used. Choose a smaller model."
+        )
+
+
+def _each_setting(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Each setting with its name, those of configurations inside, such as `text_config`, too."""
+    for name, value in settings.items():
+        yield name, value
+        if isinstance(value, dict):
+            yield from _each_setting(value)
+
+
+def quantised(folder: Path, how: str) -> CheckpointError:
+    return CheckpointError(
+        f"{folder} is quantised ({how}): its matrices are stored as codes, which this app does not decode. "
+        "Open the original weights, in 16 or 32 bits."
+    )
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The files that transformers reads the weights from: the one that config.json names, or model.safetensors, or
+    those that an index names."""
+    named = read_settings(folder).get("transformers_weights") or WEIGHTS
+    if not isinstance(named, str):
+        raise CheckpointError(f"{folder / 'config.json'}: transformers_weights is no name of a file.")
+    first = _inside(folder, named, "config.json")
+    if named == WEIGHTS and not first.is_file() and (folder / INDEX).is_file():
+        first = folder / INDEX
+    if not first.is_file():
         other = "; .bin files are not opened, because they can run code" if any(folder.glob("*.bin")) else ""
-        raise CheckpointError(f"{folder} has no model.safetensors{other}. Write the folder with save_pretrained.")
+        raise CheckpointError(f"{folder} has no {named}{other}. Write the folder with save_pretrained.")
+    if not first.name.endswith(".index.json"):
+        return [first]
+    shards = read_json_object(first).get("weight_map")
+    if not isinstance(shards, dict) or not shards or not all(isinstance(name, str) for name in shards.values()):
+        raise CheckpointError(f"{first} is no index of weights: weight_map must give the file of each tensor.")
+    files = [_inside(folder, name, first.name) for name in sorted(set(shards.values()))]
+    for path in files:
+        if not path.is_file():
+            raise CheckpointError(
+                f"{folder} has no {path.name}, which {first.name} names. Copy the whole folder again."
+            )
     return files
 
 
-def _shapes(files: list[Path]) -> list[tuple[int, ...]]:
+def _inside(folder: Path, name: str, source: str) -> Path:
+    """The file of that name in the folder; nothing elsewhere is read."""
+    if Path(name).is_absolute() or ".." in Path(name).parts or not name.endswith((".safetensors", ".index.json")):
+        raise CheckpointError(f"{folder}: {source} names {name!r}, which is no safetensors file in this folder.")
+    return folder / name
+
+
+def shapes_of(files: Iterable[Path]) -> dict[str, tuple[int, ...]]:
     """Of every tensor, from the files' headers."""
-    shapes = []
+    shapes = {}
     for path in files:
         try:
             with safe_open(path, framework="pt") as file:
-                shapes += [tuple(file.get_slice(name).get_shape()) for name in file.keys()]  # noqa: SIM118 - no mapping
+                shapes |= {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
         except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"{path} is not a valid safetensors file ({error}).") from error
+            raise CheckpointError(
+                f"{path} is not a valid safetensors file ({quote(error)}). Copy it again, or download it again."
+            ) from error
     return shapes
 
 
-def _factory(config: Any) -> type:
-    """The Auto class that makes the class which the configuration names, or the first that knows the family."""
-    named = (getattr(config, "architectures", None) or [""])[0]
-    known = [head for head in (*HEADS, AutoModel) if type(config) in head._model_mapping]
-    if not known:
-        raise CheckpointError(f"transformers has no text model for the family {config.model_type!r}.")
-    return next((head for head in known if head._model_mapping[type(config)].__name__ == named), known[0])
+def read_weights(files: Iterable[Path]) -> dict[str, Tensor]:
+    """Every tensor by its name; the numbers stay in the files until they are used."""
+    weights = {}
+    for path in files:
+        with safe_open(path, framework="pt") as file:
+            weights |= {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    return weights
 
 
-def _check_size(folder: Path, config: Any, factory: type, shapes: list[tuple[int, ...]]) -> None:
-    """Before memory is allocated: the configuration must fit the file, and the weights must fit the memory."""
-    found = sum(math.prod(shape) for shape in shapes)
-    if getattr(config, "num_hidden_layers", 0) > len(shapes):
-        raise CheckpointError(f"{folder}: the weights have {len(shapes)} tensors, fewer than the model has layers.")
-    try:
-        with torch.device("meta"):
-            wanted = sum(parameter.numel() for parameter in factory.from_config(config).parameters())
-    except (RuntimeError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{folder / 'config.json'} describes no model: {error}") from error
-    if wanted > 2 * found + 2**16:
-        raise CheckpointError(f"{folder}: the weights hold {found:,} numbers, the configuration asks for {wanted:,}.")
-    free = available_memory()
-    if 4 * wanted > SHARE_OF_MEMORY * free:
-        raise CheckpointError(
-            f"{folder} has {wanted:,} parameters, {4 * wanted / 1e9:.1f} GB in single precision; of the "
-            f"{free / 1e9:.1f} GB of memory that are free, at most half may be used. Choose a smaller model."
-        )
+def adapters(folder: Path) -> list[str]:
+    """Names of the files of an adapter (LoRA and others): changes of weights that are kept beside them."""
+    return sorted(path.name for pattern in ("adapter_config.json", "adapter_model*.*") for path in folder.glob(pattern))
+
+
+def other_weights(folder: Path, files: Iterable[Path]) -> list[str]:
+    """Names of the safetensors files, in the folder and in those inside, that hold other weights than `files`."""
+    known = {path.name for path in files} | set(adapters(folder))
+    inside = sorted(path for pattern in ("*.safetensors", "*/*.safetensors") for path in folder.glob(pattern))
+    return [path.relative_to(folder).as_posix() for path in inside if path.name not in known or path.parent != folder]

@@ -1,7 +1,7 @@
 """Where an attention's queries, keys and values come from: found by comparing numbers, never by names."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -12,8 +12,9 @@ from model.checkpoints.huggingface.probe import Event, ModuleCall, plain_factor,
 from model.trace import Array
 
 LINEAR = (nn.Linear, Conv1D)
-LAYOUTS = ("half", "half per pair", "interleaved", "interleaved halves", "interleaved per pair")
-"""which dimensions RoPE rotates as a pair, and how a model lists the angles: twice each, or once a pair"""
+LAYOUTS = ("half", "half per pair", "interleaved", "interleaved halves", "interleaved per pair", "half backwards")
+"""which dimensions RoPE rotates as a pair, and how a model lists the angles: twice each, or once a pair; backwards: by
+the negative angle, as nanochat does"""
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,28 @@ class Found:
     projections: dict[str, Heads]
     """q, k, v: the linear maps"""
     norms: dict[str, tuple[Heads, ModuleCall]]
-    """q, k: a norm between the projection and the rotation, and its call"""
+    """q, k: a norm after the projection, and its call"""
     rotated: tuple[str, ...]
     """which of q and k were rotated"""
     layout: str
     """one of LAYOUTS: "half" rotates i and i + r / 2 as a pair, "interleaved" 2 i and 2 i + 1"""
     w_o: nn.Module | None
+    norm_last: bool = False
+    """whether the norms follow the rotation"""
+    varies: bool = False
+    """whether queries are multiplied by a number of their own at each position"""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The call whose output is a head's vectors, but for a factor, and a rotation by a layout."""
+
+    heads: Heads
+    call: ModuleCall
+    layout: str | None = None
+    """None: they were not rotated"""
+    varies: bool = False
+    """whether the factor differs from position to position"""
 
 
 def find_parts(call: AttentionCall, earlier: Sequence[Event], later: Sequence[Event], seen: Sequence[Event]) -> Found:
@@ -58,31 +75,23 @@ def find_parts(call: AttentionCall, earlier: Sequence[Event], later: Sequence[Ev
     angles = _angles(call, seen)
     projections: dict[str, Heads] = {}
     norms: dict[str, tuple[Heads, ModuleCall]] = {}
-    rotated, layout = [], "half"
-    for name, x in (("q", call.query), ("k", call.key), ("v", call.value)):
-        heads, source = _first(outputs, x, torch.equal)
-        if heads is None and name != "v":
-            heads, source = _first(linear, x, _same_direction)
-            if heads:
-                factor = plain_factor(float(x.norm() / heads.cut(source.out).norm()), x.shape[-1])
-                heads = Heads(heads.module, heads.blocks, heads.width, heads.heads_first, factor)
-        if heads is None and name != "v" and angles:
-            for each in outputs:
-                if (heads := _heads(each, x, _same_lengths)) and (how := _layout(heads.cut(each.out)[0], x[0], angles)):
-                    layout, source = how, each
-                    rotated.append(name)
-                    break
-                heads = None
-        if heads and name != "v" and not isinstance(heads.module, LINEAR):
-            raw = source.inputs[0]
-            raw = raw if heads.heads_first else raw.reshape(*source.out.shape[:2], -1, heads.width).transpose(1, 2)
-            norms[name] = heads, source
-            weight = getattr(source.module, "weight", None)
-            # A norm of all heads together is no norm of each.
-            each_alone = weight is None or weight.numel() == heads.width
-            heads = _first(linear, raw, torch.equal)[0] if each_alone else None
-        if heads and isinstance(heads.module, LINEAR):
-            projections[name] = heads
+    layouts, norm_last, varies = {}, False, False
+    for name, x in (("q", call.query), ("k", call.key)):
+        found = _find_source(outputs, linear, x, angles)
+        layout = found and found.layout
+        varies |= name == "q" and bool(found and found.varies)
+        if found and not isinstance(found.call.module, LINEAR):
+            norms[name] = found.heads, found.call
+            raw = _as_heads(found.heads, found.call.inputs[0])
+            found = _find_source(linear, linear, raw, None if layout else angles) if raw is not None else None
+            if found and found.layout:
+                layout, norm_last = found.layout, True
+        if found and isinstance(found.call.module, LINEAR):
+            projections[name] = found.heads
+        if layout:
+            layouts[name] = layout
+    if value := _first(linear, call.value, torch.equal):
+        projections["v"] = value.heads
     z = call.out.flatten(2)
     w_o = next(
         (
@@ -92,7 +101,35 @@ def find_parts(call: AttentionCall, earlier: Sequence[Event], later: Sequence[Ev
         ),
         None,
     )
-    return Found(projections, norms, tuple(rotated), layout, w_o)
+    return Found(projections, norms, tuple(layouts), next(iter(layouts.values()), "half"), w_o, norm_last, varies)
+
+
+def _find_source(
+    outputs: Sequence[ModuleCall],
+    linear: Sequence[ModuleCall],
+    x: Tensor,
+    angles: tuple[Tensor, Tensor] | None,
+) -> Source | None:
+    """Which of the outputs became x, (1, heads, position, width)."""
+    if found := _first(outputs, x, torch.equal):
+        return found
+    if found := _first(linear, x, _same_direction):
+        heads, call = found.heads, found.call
+        factor = plain_factor(float(x.norm() / heads.cut(call.out).norm()), x.shape[-1])
+        return Source(replace(heads, factor=factor), call)
+    for each in outputs if angles else ():
+        if (heads := _heads(each, x, _same_lengths)) and (how := _layout(heads.cut(each.out)[0], x[0], angles)):
+            return Source(heads, each, how)
+    # A model may multiply what it has rotated, too; by another factor at each position in Ministral 3.
+    return next((found for each in outputs if (found := _multiplied(each, x, angles))), None)
+
+
+def _as_heads(heads: Heads, raw: Tensor) -> Tensor | None:
+    """What a norm of heads read, (1, heads, position, width); None: it is not shaped as what the norm gave."""
+    try:
+        return replace(heads, factor=1.0).cut(raw)
+    except (RuntimeError, IndexError):
+        return None
 
 
 def matrix(module: nn.Module) -> tuple[Tensor, Tensor | None]:
@@ -130,19 +167,53 @@ def pair_angles(cos: Array, layout: str) -> Array:
     return cos[:, ::2] if layout == "interleaved" else cos[:, :half]
 
 
-def _first(outputs: Sequence[ModuleCall], x: Tensor, alike: Callable) -> tuple[Heads | None, ModuleCall | None]:
-    return next(((heads, each) for each in outputs if (heads := _heads(each, x, alike))), (None, None))
+def _first(outputs: Sequence[ModuleCall], x: Tensor, alike: Callable) -> Source | None:
+    return next((Source(heads, each) for each in outputs if (heads := _heads(each, x, alike))), None)
+
+
+def _multiplied(call: ModuleCall, x: Tensor, angles: tuple[Tensor, Tensor] | None) -> Source | None:
+    """Whether each row of x, (1, heads, position, width), is a multiple of what the module gave there, rotated or not.
+
+    Where the multiple is the same everywhere, it is the factor of the heads.
+    """
+    n, width = x.shape[2:]
+    for heads_first in (False, True):
+        parts = _parts(call.out, n, width, heads_first)
+        for layout in (None, *(LAYOUTS if angles else ())) if parts is not None else ():
+            turned = parts if layout is None else _turn(parts, angles, layout)
+            if turned is None:
+                continue
+            alike = torch.einsum("bnw,hnw->bhn", _unit(turned), _unit(x[0])).amin(-1)
+            best, blocks = alike.max(dim=0)
+            if bool((best > 1 - 1e-6).all()):
+                multiples = x[0].norm(dim=-1) / turned[blocks].norm(dim=-1).clamp(min=1e-30)
+                factor = float(multiples.mean())
+                varies = not torch.allclose(multiples / factor, torch.ones_like(multiples))
+                factor = 1.0 if varies else plain_factor(factor, width)
+                heads = Heads(call.module, tuple(blocks.tolist()), width, heads_first, factor)
+                return Source(heads, call, layout, varies)
+    return None
+
+
+def _unit(x: Tensor) -> Tensor:
+    return nn.functional.normalize(x, dim=-1)
+
+
+def _parts(out: Tensor, n: int, width: int, heads_first: bool) -> Tensor | None:
+    """A module's output, (1, ...), as blocks (block, position, width); None: its shape does not allow it."""
+    if heads_first:
+        return out[0] if out.dim() == 4 and out.shape[2:] == (n, width) else None
+    if out.shape[1] != n or out.numel() % (n * width):
+        return None
+    return out.reshape(n, -1, width).transpose(0, 1)
 
 
 def _heads(call: ModuleCall, x: Tensor, alike: Callable[[Tensor, Tensor], bool]) -> Heads | None:
     """Whether the heads of x, (1, heads, position, width), are parts of a module's output, by the measure `alike`."""
     n, width = x.shape[2:]
     for heads_first in (False, True):
-        if heads_first and (call.out.dim() != 4 or call.out.shape[2:] != (n, width)):
+        if (parts := _parts(call.out, n, width, heads_first)) is None:
             continue
-        if not heads_first and (call.out.shape[1] != n or call.out.numel() % (n * width)):
-            continue
-        parts = call.out[0] if heads_first else call.out.reshape(n, -1, width).transpose(0, 1)
         blocks = [next((i for i, part in enumerate(parts) if alike(part, head)), None) for head in x[0]]
         if None not in blocks:
             return Heads(call.module, tuple(blocks), width, heads_first)
@@ -172,15 +243,20 @@ def _angles(call: AttentionCall, seen: Sequence[Event]) -> tuple[Tensor, Tensor]
 
 def _layout(before: Tensor, after: Tensor, angles: tuple[Tensor, Tensor]) -> str | None:
     """The layout that turns `before` into `after`, (heads, position, width), by these angles."""
-    if len(angles[0]) != before.shape[1]:
-        return None
     for layout in LAYOUTS:
-        cos, sin = (torch.from_numpy(pair_angles(angle.cpu().numpy(), layout)).to(before) for angle in angles)
-        if 2 * cos.shape[-1] <= before.shape[-1] and torch.allclose(
-            rotate(before, cos, sin, layout.startswith("interleaved")), after, atol=1e-4, rtol=1e-4
-        ):
+        turned = _turn(before, angles, layout)
+        if turned is not None and torch.allclose(turned, after, atol=1e-4, rtol=1e-4):
             return layout
     return None
+
+
+def _turn(before: Tensor, angles: tuple[Tensor, Tensor], layout: str) -> Tensor | None:
+    """(heads, position, width), rotated by a layout; None: the angles do not fit."""
+    cos, sin = (torch.from_numpy(pair_angles(angle.cpu().numpy(), layout)).to(before) for angle in angles)
+    sin = -sin if layout.endswith("backwards") else sin
+    if len(cos) != before.shape[1] or 2 * cos.shape[-1] > before.shape[-1]:
+        return None
+    return rotate(before, cos, sin, layout.startswith("interleaved"))
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:

@@ -5,9 +5,10 @@ arguments, not closures, so that a copy of the model has hooks of its own.
 """
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -23,11 +24,13 @@ from model.checkpoints.huggingface.attention import (
     compute,
     compute_here,
     layer_of,
+    score_bias,
+    visible,
 )
 from model.checkpoints.huggingface.blocks import Arrangement, block_of, find_arrangement, read_foreign_norm
 from model.checkpoints.huggingface.ends import FoundEmbedding, Head, find_embedding, find_head, find_norm_after
 from model.checkpoints.huggingface.heads import Found, find_parts, head_matrices, matrix
-from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall, batched, call_model, probe
+from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall, batched, call_model, close, probe
 from model.checkpoints.huggingface.steps import ForeignSteps
 from model.checkpoints.huggingface.vocabulary import number_segments
 from model.hooks import Call, HookPoint, let_calls_be_kept
@@ -83,6 +86,9 @@ class Block:
 class HookedModel(Network):
     """Reads a transformers model through hook points at `decoder.layers.1.self_attn.pattern` and so on."""
 
+    unused: tuple[str, ...] = ()
+    """those of `notes` that are about what its folder holds besides"""
+
     def __init__(self, model: nn.Module) -> None:
         nn.Module.__init__(self)
         self.model = model.eval().requires_grad_(False)
@@ -108,7 +114,8 @@ class HookedModel(Network):
         for name in self.stacks:
             inside = {part for block in self.blocks_of(name) for part in block.module.modules()}
             first = next((each for each in modules if each.module in self._own_blocks(name)), None)
-            setattr(self, EMBEDDINGS[name], find_embedding(model.get_input_embeddings(), first, modules, inside))
+            tokens = model.get_input_embeddings()
+            setattr(self, EMBEDDINGS[name], find_embedding(tokens, first, modules, inside, list(model.modules())))
             if not getattr(self, EMBEDDINGS[name]).known:
                 self.notes.append(
                     f"{name}: its input is not embedding + positions; what remains is shown as positions."
@@ -119,6 +126,8 @@ class HookedModel(Network):
             norm = last and find_norm_after(last, modules)
             self.final_norms[name] = read_foreign_norm(norm) if norm else None
             getattr(self, name).final_norm = norm.module if norm else nn.Identity()
+        self.writes = logits is not None and logits.dim() == 3
+        """whether it gives each token of the vocabulary a probability"""
         self.head: Head = find_head(model, last, modules, logits)
         if self.head.unknown:
             self.notes.append("logits: how they follow from the last layer was not found; there is no logit lens.")
@@ -137,23 +146,49 @@ class HookedModel(Network):
     @property
     def start(self) -> int:
         """Id of what a decoder that attends to an encoder reads first."""
-        return self._generation_setting("decoder_start_token_id", "bos_token_id", "pad_token_id") or 0
+        return next(iter(self._tokens("decoder_start_token_id", "bos_token_id", "pad_token_id")), 0)
 
     @property
     def forced_start(self) -> int | None:
         """Id of what every text that a decoder with an encoder writes begins with; None: of anything."""
-        return self._generation_setting("forced_bos_token_id") if "encoder" in self.stacks else None
+        return next(iter(self._tokens("forced_bos_token_id")), None) if "encoder" in self.stacks else None
 
     @property
     def barred(self) -> list[int]:
         """Ids of the tokens that the model is not to write, such as Marian's padding."""
         words = self._generation_setting("bad_words_ids") or []
-        return [word[0] for word in words if len(word) == 1]
+        return self._known([word[0] for word in words if isinstance(word, list) and len(word) == 1])
 
     def find_ends(self, end: int | None) -> frozenset[int]:
         """Ids of the tokens that end a text: the tokenizer's `end`, and those of the settings, such as a turn's end."""
-        found = self._generation_setting("eos_token_id")
-        return frozenset({end, *(found if isinstance(found, list) else [found])} - {None})
+        return frozenset({end, *self._tokens("eos_token_id")} - {None})
+
+    def check_start(self) -> None:
+        """Whether what the settings want a decoder with an encoder to begin with can be read.
+
+        Raises:
+            Unreadable: the model has no such token.
+        """
+        for name in ("decoder_start_token_id", "forced_bos_token_id") if len(self.stacks) > 1 else ():
+            token = self._generation_setting(name)
+            if token is not None and not self._tokens(name):
+                raise Unreadable(
+                    f"{name} is {token!r} in its settings, which is no token of the model: they are 0 to "
+                    f"{self._vocabulary - 1:,}. Correct it in generation_config.json or config.json."
+                )
+
+    def _tokens(self, *names: str) -> list[int]:
+        """The ids in the first of these settings that is made."""
+        found = self._generation_setting(*names)
+        return self._known(found if isinstance(found, list) else [found])
+
+    def _known(self, ids: Sequence[Any]) -> list[int]:
+        """Those that are tokens of the model: settings may name others, such as padding that was never trained."""
+        return [i for i in ids if type(i) is int and 0 <= i < self._vocabulary]
+
+    @property
+    def _vocabulary(self) -> int:
+        return self.model.config.get_text_config().vocab_size
 
     def _generation_setting(self, *names: str) -> Any:
         """The first of these settings that is made, in the generation's configuration or in the model's."""
@@ -222,9 +257,14 @@ class HookedModel(Network):
         """As of every network.
 
         Raises:
-            ValueError: the layer could not be read, or its sub-layers share one residual connection.
+            ValueError: the layer could not be read, its sub-layers share one residual connection, or the model
+                multiplies what it adds there.
         """
         block, i = self._find_sublayer(path)
+        if (multiplier := block.arrangement.multipliers[i]) != 1:
+            raise ValueError(
+                f"{path}: the model multiplies what it adds by {multiplier:.4g}; so it cannot be taken off"
+            )
         if block.arrangement.placement == "parallel":
             raise ValueError(f"{path} shares its residual connection with the other sub-layer of its layer")
         if i and block.arrangement.placement != "post" and block.arrangement.norms[i] is None:
@@ -321,7 +361,24 @@ class HookedModel(Network):
         """The norms of its queries and keys."""
         norms = self.parts_of(points).norms
         read = [read_foreign_norm(norms[name][1]) for name in "qk" if name in norms]
-        return tuple(read) if len(read) == 2 and all(read) else None
+        if len(read) < 2 or None in read:
+            return None
+        # Command R+ keeps its heads' factors as (heads, d_k).
+        return tuple(
+            replace(norm, gamma=norm.gamma[:, None], beta=None if norm.beta is None else norm.beta[:, None])
+            if norm.gamma.ndim == 2
+            else norm
+            for norm in read
+        )
+
+    def leave_out(self, points: AttentionPoints, names: Iterable[str]) -> None:
+        """Forget the matrices of these steps, q, k, v or out: the model does more there than was found."""
+        site = next(site for site in self.sites.values() if points in site.points)
+        found = self.found[site]
+        kept = {name: heads for name, heads in found.projections.items() if name not in names}
+        self.found[site] = replace(found, projections=kept, w_o=None if "out" in names else found.w_o)
+        self._projections.clear()
+        self.config = replace(self.config, positions=self._name_positions())
 
     def blocks_of(self, stack: str) -> list[Block]:
         """The layers of a stack, in order."""
@@ -335,6 +392,7 @@ class HookedModel(Network):
         encoder = set(self.model.get_encoder().modules()) if both else set()
         causal = all(_is_causal(call) for call in calls)
         self._points: dict[tuple[str, int], AttentionPoints] = {}
+        self._biased = False
         self.sites: dict[nn.Module, Site] = {}
         for call in calls:
             if not both:
@@ -346,6 +404,7 @@ class HookedModel(Network):
             layer = sum(name == kind for name, _ in self._points)
             points = self._points[kind, layer] = AttentionPoints(call)
             out, weights = compute(points, call)
+            self._biased |= score_bias(call, visible(call.mask, weights)) is not None
             points.error = max(float((out - call.out).abs().max()), float((weights - call.weights).abs().max()))
             site = self.sites.setdefault(call.module, Site([]))
             site.points.append(points)
@@ -387,6 +446,15 @@ class HookedModel(Network):
             if block.module not in done:
                 done.add(block.module)
                 self._find_block(block, event, inner)
+        for name in self.stacks:
+            calls = [each for each in seen if isinstance(each, ModuleCall)]
+            own = [each for each in calls if (block := blocks.get(each.module)) and block.stack == name]
+            if not all(close(before.y, after.x) for before, after in pairwise(own)):
+                for block in blocks.values():
+                    block.arrangement = None if block.stack == name else block.arrangement
+                self.notes.append(
+                    f"{name}: other layers stand between those with attention; its residual stream is not shown."
+                )
         return list(blocks.values())
 
     def _find_block(self, block: Block, event: ModuleCall, inner: Sequence[Event]) -> None:
@@ -428,13 +496,10 @@ class HookedModel(Network):
         config, found = self.model.config.get_text_config(), self.found[self.sites[call.module]]
         table = self.embeddings[next(iter(self.stacks))]
         arrangement = self.blocks[0].arrangement if self.blocks else None
-        norm = self.blocks[0].norms[-1][0] if arrangement else None
+        norm = next((each for each in self.blocks[0].norms[-1] if each), None) if arrangement else None
         hidden = arrangement and getattr(arrangement.w_2, "weight", None)
         # The embeddings of ALBERT and ELECTRA are narrower than their layers.
         d_model = table.tokens.weight.shape[-1] if found.w_o is None else matrix(found.w_o)[0].shape[-1]
-        bias = call.options.get("position_bias") is not None
-        added = "learned" if table.positions is None or table.learned else "sinusoidal"
-        absolute = added if table.table is not None else "relative bias" if bias else "none"
         counts = {stack: len(getattr(self, stack).layers) if hasattr(self, stack) else 0 for stack in EMBEDDINGS}
         tied = table.tokens is not None and getattr(self.output, "weight", None) is table.tokens.weight
         return ForeignConfig(
@@ -449,16 +514,29 @@ class HookedModel(Network):
             n_decoder_layers=counts["decoder"],
             dropout=0.0,
             max_len=_longest(config, table),
-            norm="post" if arrangement and arrangement.placement == "post" else "pre",
-            positions="rope" if found.rotated else absolute,
+            norm=arrangement.placement if arrangement and arrangement.placement in ("post", "res-post") else "pre",
+            positions=self._name_positions(),
             activation=_activation(arrangement),
             tie_embeddings=tied,
             norm_function="rms_norm" if norm and norm.kind == "RMSNorm" else "layer_norm",
             biases=found.w_o is not None and found.w_o.bias is not None,
             qk_norm=bool(found.norms),
-            window=next((points.window or 0 for points in self._points.values()), 0),
             scale_embeddings=table.scale != 1,
         )
+
+    def _name_positions(self) -> str:
+        """How the model encodes positions; "none" only where every step was found and none of them depends on them."""
+        tables = list(self.embeddings.values())
+        if any(found.rotated for found in self.found.values()):
+            return "rope"
+        if added := next((table for table in tables if table.rows is not None), None):
+            return "learned" if added.learned else "sinusoidal"
+        if self._biased:
+            return "relative bias"
+        whole = all({"q", "k"} <= found.projections.keys() for found in self.found.values())
+        whole &= all(table.known and not table.moving for table in tables) and self.layers_run_alone
+        whole &= len(self.blocks) >= (getattr(self.model.config.get_text_config(), "num_hidden_layers", 0) or 0)
+        return "none" if whole and all(block.arrangement for block in self.blocks) else "unread"
 
     # --- hooks ---
 
@@ -550,6 +628,9 @@ def _attach_site(module: nn.Module, site: Site, found: Found) -> None:
             _after(heads.module, partial(_call_point, site, f"{name}_pre", heads.cut), edits=False)
     for name, (heads, _) in found.norms.items():
         _after(heads.module, partial(_call_point, site, f"{name}_normed", heads.cut), edits=False)
+        if found.norm_last:
+            read = partial(_read_turned, partial(_call_point, site, f"{name}_turned", heads.cut))
+            heads.module.register_forward_pre_hook(read)
     if found.rotated:
         module.register_forward_pre_hook(partial(_read_angles, site), with_kwargs=True)
 
@@ -593,7 +674,7 @@ def _missing(place: tuple[str, int], site: Site, found: Found) -> list[str]:
     if found.w_o is None:
         lacking.append("W_O")
     if lacking:
-        notes.append(where + f"no single matrix was found for {', '.join(lacking)}.")
+        notes.append(where + f"{', '.join(lacking)} could not be read.")
     return notes
 
 
@@ -646,6 +727,10 @@ def _call_point(site: Site, name: str, x: Tensor | Callable, *rest: Tensor) -> T
 
 def _read_input(site: Site, name: str, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]) -> None:
     getattr(site.points[layer_of(site)], name)(batched(args[0] if args else next(iter(keywords.values()))))
+
+
+def _read_turned(point: Callable[[Tensor], Tensor], _module: nn.Module, args: tuple) -> None:
+    point(args[0])
 
 
 def _read_stream(place: _Place, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,8 +33,9 @@ class ForeignCheckpoint(Checkpoint):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What could not be read, in sentences."""
-        return tuple(self.model.notes)
+        """As of every checkpoint; what the folder holds and the model does not use comes first."""
+        unused = self.model.unused
+        return *unused, *(note for note in self.model.notes if note not in unused)
 
     @property
     def features(self) -> frozenset[Need]:
@@ -60,9 +62,13 @@ class ForeignCheckpoint(Checkpoint):
             return head(stream if head.final_norm is None else head.final_norm(stream))[0].cpu().numpy()
 
     def positional_rows(self, stream: Stream) -> Array | None:
-        """As of every checkpoint; BERT and others add a row for each token's type with its position."""
-        rows, segments = super().positional_rows(stream), stream.tokens.segments
-        if rows is None or segments is None:
+        """The rows of the model's table that the run added; BERT and others add one for each token's type with it."""
+        found, segments = self.model.embeddings[stream.name], stream.tokens.segments
+        if found.rows is None:
+            return None
+        numbers = stream.embedded.rows or range(len(stream.tokens))
+        rows = found.rows[[number + found.first_row for number in numbers]].cpu().numpy()
+        if segments is None:
             return rows
         return rows + self.model.embeddings[stream.name].types[list(segments)].double().cpu().numpy()
 
@@ -118,9 +124,15 @@ class ForeignCheckpoint(Checkpoint):
         """As many as the tokenizer adds."""
         return max(self.tokenizer.added_tokens, 1)
 
+    def prepare(self, text: str) -> str:
+        """`text` as it was typed: what to make of it is up to the model's own tokenizer."""
+        return text
+
     def _ids(self, text: str, what: str) -> list[int]:
         super()._ids(text, what)  # raises what is wrong with the text
-        return self._read_all(text)
+        if ids := self._read_all(text):
+            return ids
+        raise ValueError(f"The {what} has no token that this model knows: type other words.")
 
     def _read_all(self, text: str) -> list[int]:
         return self.tokenizer.read(text)
@@ -137,6 +149,15 @@ class ForeignCheckpoint(Checkpoint):
 @dataclass(frozen=True)
 class ForeignLanguageModel(ForeignCheckpoint, LanguageModel):
     """A decoder-only model. A text begins with a start token where the tokenizer adds one."""
+
+    @property
+    def features(self) -> frozenset[str]:
+        """As of every language model, which one without a head is not."""
+        return super().features - (set() if self.model.writes else {Need.LANGUAGE_MODEL})
+
+    def _write(self, prompt: Sequence[int], max_new_tokens: int, *how: Any) -> tuple[list[int], int]:
+        """As of every language model; nothing, where the model has no head that writes."""
+        return super()._write(prompt, max_new_tokens if self.model.writes else 0, *how)
 
     @property
     def _end(self) -> int:
@@ -255,6 +276,9 @@ class ForeignTranslator(ForeignCheckpoint, Translator):
         found = []
         for source in sources:
             tokens = self._search(source, beam_size, alpha, interventions, prefix, len(source) + 50)
+            if not self.model.writes:
+                found.append(hypothesis(tokens, 0.0, alpha))
+                continue
             with torch.inference_mode(), applied(self.model, interventions):
                 logits = self.model(*self._tensors(source, (self.model.start, *tokens[:-1])))[0]
             scores = logits.log_softmax(-1)[torch.arange(len(tokens)), tokens]
@@ -271,8 +295,10 @@ class ForeignTranslator(ForeignCheckpoint, Translator):
         prefix: Sequence[int],
         most: int,
     ) -> list[int]:
-        """Target tokens, found by transformers' own search."""
+        """Target tokens, found by transformers' own search; of a model without a head, the source's."""
         check_cancelled()
+        if not self.model.writes:
+            return [*prefix, *source[len(prefix) :]]
         ids, target = self._tensors(source, (self.model.start, *prefix))
         room = max(min(most, self.token_limit) - len(prefix), 1)
         with applied(self.model, interventions):

@@ -1,20 +1,17 @@
 """From a transformers model and tokenizer, or a folder, to an opened checkpoint."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from inspect import signature
 from pathlib import Path
 
 from torch import nn
 
+from model.cancel import cancellable
 from model.checkpoints.devices import pick_device
-from model.checkpoints.files import CheckpointError
-from model.checkpoints.huggingface.files import (
-    download,
-    find_folder,
-    parameters_hash,
-    read_model,
-    read_tokenizer,
-    weights_hash,
-)
+from model.checkpoints.files import CheckpointError, quote
+from model.checkpoints.huggingface.files import download, find_folder, read_tokenizer, weights_hash
+from model.checkpoints.huggingface.loading import parameters_hash, read_model
 from model.checkpoints.huggingface.network import HookedModel, Unreadable
 from model.checkpoints.huggingface.opened import (
     ForeignCheckpoint,
@@ -22,11 +19,17 @@ from model.checkpoints.huggingface.opened import (
     ForeignMaskedModel,
     ForeignTranslator,
 )
+from model.checkpoints.huggingface.probe import probe_ids
 from model.checkpoints.huggingface.reader import read_trace
+from model.checkpoints.huggingface.steps import obeyed_settings
+from model.checkpoints.huggingface.verifying import leave_out_unverified
 from model.checkpoints.huggingface.vocabulary import Vocabulary, WrongTokenizer, check_tokenizer
 from model.trace import Tokens
 
 __all__ = ["download", "find_folder", "open_folder", "open_model"]
+
+TEXT, IDS = "A dog runs.", "0 1 2"
+"""what a model reads when it is opened, without a tokenizer the latter"""
 
 
 def open_model(
@@ -51,6 +54,8 @@ def open_model(
     if tokenizer is not None:
         check_tokenizer(tokenizer, vocabulary)
     hooked = HookedModel(model)
+    if settings := getattr(model, "generation_config", None):
+        model.generation_config = obeyed_settings(settings)
     opened = {
         ("encoder",): ForeignMaskedModel,
         ("decoder",): ForeignLanguageModel,
@@ -60,23 +65,40 @@ def open_model(
     types = list(hooked.stacks) == ["encoder"] and hooked.embeddings["encoder"].types is not None
     words = Vocabulary(tokenizer, vocabulary, types and "token_type_ids" in signature(model.forward).parameters)
     hooked.separator, hooked.pad, hooked.ends = words.separator, words.pad, hooked.find_ends(words.end)
+    hooked.check_start()
     found = opened(name or type(model).__name__, sha256, hooked, words)
     _try(found)
     return found
 
 
 def _try(opened: ForeignCheckpoint) -> None:
-    """Read one run, so that a model whose parts do not fit together is refused when it is opened.
+    """Read one run, and a text, so that a model whose parts do not fit together is refused when it is opened.
+
+    Nothing is shown of a step whose numbers do not follow.
 
     Raises:
         Unreadable: its run does not give a Trace.
     """
-    tokens = Tokens("", (0, 1, 2), ("0", "1", "2"), (False,) * 3, ((0, 0),) * 3, (0, 1, 2))
-    stacks = dict.fromkeys(opened.model.stacks, tokens)
+    texts = zip(opened.model.stacks, probe_ids(opened.model.model), strict=True)
+    stacks = {name: _as_tokens(ids) for name, ids in texts}
+    last = list(stacks)[-1]
     try:
-        read_trace(opened.model, opened.tokenizer, ("", ""), stacks, {list(stacks)[-1]: tokens})
-    except (ValueError, KeyError, RuntimeError, TypeError) as error:
-        raise Unreadable(f"{opened.name} computes in a way that cannot be read: {error}") from error
+        trace = read_trace(opened.model, opened.tokenizer, ("", ""), stacks, {last: stacks[last]})
+    except (ValueError, LookupError, RuntimeError, TypeError) as error:
+        raise Unreadable(f"its run cannot be read: {quote(error)}.") from error
+    leave_out_unverified(opened.model, trace)
+    text, readable = TEXT if opened.tokenizer.reads_text else IDS, False
+    with suppress(ValueError):  # a sentence that a visitor sees as well
+        readable = opened.fits(text) and bool(opened.tokenizer.read(text))
+    if readable:
+        if not isinstance(opened, ForeignMaskedModel):
+            opened.generate(text, max_new_tokens=2)
+        opened.trace(text, text if isinstance(opened, ForeignTranslator) else None)
+
+
+def _as_tokens(ids: Sequence[int]) -> Tokens:
+    n = len(ids)
+    return Tokens("", tuple(ids), tuple(map(str, ids)), (False,) * n, ((0, 0),) * n, tuple(range(n)))
 
 
 def open_folder(folder: Path, name: str, device: str) -> ForeignCheckpoint:
@@ -85,8 +107,20 @@ def open_folder(folder: Path, name: str, device: str) -> ForeignCheckpoint:
     Raises:
         CheckpointError: a file is missing or damaged, the model is too large, or its attention cannot be read.
     """
-    tokenizer, model = read_tokenizer(folder), read_model(folder).to(pick_device(device))
+    device = pick_device(device)
     try:
-        return open_model(model, tokenizer, name, weights_hash(folder))
+        stored, tokenizer = read_model(folder), read_tokenizer(folder)
+        with cancellable(None):  # what a check raises says nothing about the folder
+            opened = open_model(stored.model.to(device), tokenizer, name, weights_hash(folder))
+    except CheckpointError:
+        raise
     except (Unreadable, WrongTokenizer) as error:
         raise CheckpointError(f"{name}: {error}") from error
+    except BaseException as error:
+        # Files of others can make transformers raise anything; tokenizers, written in Rust, panics.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise CheckpointError(f"{name} cannot be opened: {type(error).__name__}, {quote(error)}.") from error
+    opened.model.unused = stored.notes
+    opened.model.notes += stored.notes
+    return opened

@@ -58,16 +58,18 @@ def plain_factor(factor: float, width: int) -> float:
     return next((each for each in (1.0, width**0.5, width**-0.5) if abs(factor / each - 1) < 1e-5), factor)
 
 
+def probe_ids(model: nn.Module) -> list[list[int]]:
+    """Random token ids of the probe's texts, the encoder's first."""
+    numbers, vocabulary = torch.Generator().manual_seed(0), model.config.get_text_config().vocab_size
+    lengths = (SOURCE_TOKENS, TARGET_TOKENS) if model.config.is_encoder_decoder else (SOURCE_TOKENS,)
+    low = min(5, vocabulary - 1)
+    return [torch.randint(low, vocabulary, (length,), generator=numbers).tolist() for length in lengths]
+
+
 @torch.inference_mode()
 def probe(model: nn.Module) -> tuple[list[Event], Tensor | None]:
     """The calls of one run, in the order in which they returned, and the logits (None: the model has none)."""
-    numbers, vocabulary = torch.Generator().manual_seed(0), model.config.get_text_config().vocab_size
-    low = min(5, vocabulary - 1)
-
-    def ids(length: int) -> Tensor:
-        return torch.randint(low, vocabulary, (1, length), generator=numbers).to(model.device)
-
-    texts = [ids(SOURCE_TOKENS)] + ([ids(TARGET_TOKENS)] if model.config.is_encoder_decoder else [])
+    texts = [torch.tensor([ids], device=model.device) for ids in probe_ids(model)]
     run = Pass(seen=[])
     hook = _write_down(run.seen)
     handles = [

@@ -1,8 +1,10 @@
 """A Trace of a model of others, from the activations of one run."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
+
+import numpy as np
 
 from model.checkpoints.huggingface.attention import AttentionPoints
 from model.checkpoints.huggingface.heads import pair_angles
@@ -24,6 +26,48 @@ from model.trace import (
 )
 from model.tracer import Activations, Vocabulary, attentions_from, made_from, most_probable, read_activations
 
+
+def read_window(mask: Array, kind: Kind) -> int | None:
+    """The sliding window that a mask, (heads, query, key), has; None: it has none.
+
+    A window that is wider than the text hides nothing, so it is not seen.
+    """
+    if kind.crosses:
+        return None
+    n = mask.shape[-1]
+    distance = np.arange(mask.shape[-2])[:, None] - np.arange(n)
+    seen = np.abs(distance)[mask.any(axis=0)]
+    window = int(seen.max(initial=0)) + 1
+    inside = np.abs(distance) < window
+    inside &= (distance >= 0) if kind.causal else True
+    return window if window < n and (mask == inside).all() else None
+
+
+def _query_scale(attention: Attention, varies: bool) -> Array | None:
+    """(query,): one number by which every head's query of a position was multiplied at last; None: none fits, or 1.
+
+    A query that is neither normalised nor rotated is compared with x W_Q only where the probe saw that it `varies`.
+    """
+    norm, rotary, shown = attention.qk_norm, attention.rotary, attention.q
+    if rotary is not None and not (norm and norm.after_rotation):
+        computed = rotary.turn(rotary.q)
+    elif norm is not None:
+        computed = norm.apply("q")
+    elif varies:
+        ((computed, _),) = attention.recompute("q")
+    else:
+        return None
+    if np.allclose(computed, shown, rtol=1e-5, atol=1e-5 * np.abs(shown).max()):
+        return None
+    scale = (computed * shown).sum(axis=(0, 2)) / np.maximum((computed**2).sum(axis=(0, 2)), 1e-30)
+    fits = np.allclose(computed * scale[:, None], shown, rtol=1e-4, atol=1e-5 * np.abs(shown).max())
+    return scale if fits else None
+
+
+def _repeat(x: Array | None, group: int) -> Array | None:
+    return None if x is None else x.repeat(group, axis=0)
+
+
 LABELS = {"encoder": "Source", "decoder": "Target"}
 
 
@@ -41,6 +85,7 @@ def read_trace(
     labels = LABELS if len(reads) > 1 else dict.fromkeys(reads, "Text")
     kinds = {kind.name: kind for kind in model.kinds}
     exact = {points for site in model.sites.values() if site.exact for points in site.points}
+    reader.edited.update(path for change in interventions for path in change.edits(model))
     logits = activations["logits"]
     places = {place: path for place, (path, _) in model.attentions().items()}
     whole = {place: path for place, (path, points) in model.attentions().items() if points in exact}
@@ -68,6 +113,8 @@ class _Reader:
     activations: Activations
     reads: Mapping[StackName, Tokens]
     predicts: Mapping[StackName, Tokens]
+    edited: set[str] = field(default_factory=set)
+    """hook points that interventions of the run edit"""
 
     def attention(self, kind: Kind, layer: int) -> Attention:
         path, points = self.model.attentions()[kind.name, layer]
@@ -75,7 +122,7 @@ class _Reader:
         inputs, bias = self._inputs(path, kind), self.activations.get(f"{path}.bias")
         names = ("q", "k", "v", "scores", "scaled", "mask", "pattern", "z", "out")
         group = points.n_heads // points.n_kv_heads
-        return Attention(
+        read = Attention(
             kind=kind.name,
             layer=layer,
             query_tokens=queries.labels,
@@ -94,12 +141,15 @@ class _Reader:
             # T5 gives its cross-attention a bias that is 0 everywhere.
             bias=bias if bias is not None and bias.any() else None,
             sink=points.sink,
-            window=points.window,
+            window=read_window(self.activations[f"{path}.mask"], kind),
             kv_head=tuple(head // group for head in range(points.n_heads)),
             qk_norm=self._qk_norm(path, points, group),
             rotary=self._rotary(path, points, group),
             **{name: self.activations[f"{path}.{name}"] for name in names},
         )
+        scaled = read.projections is not None and f"{path}.q" not in self.edited
+        varies = self.model.parts_of(points).varies
+        return replace(read, query_scale=_query_scale(read, varies)) if scaled else read
 
     def _inputs(self, path: str, kind: Kind) -> tuple[Array, Array]:
         """What W_Q and what W_K and W_V are applied to; where they were not found, the attention's output stands in."""
@@ -116,16 +166,22 @@ class _Reader:
         return None if q is None or k is None else (q, k.repeat(group, axis=0) if group > 1 else k)
 
     def _qk_norm(self, path: str, points: AttentionPoints, group: int) -> QKNorm | None:
-        norms = self.model.qk_norms(points)
-        before = self._before(path, "pre", group)
-        return QKNorm(*before, *norms) if norms and before else None
+        norms, last = self.model.qk_norms(points), self.model.parts_of(points).norm_last
+        before = self._before(path, "turned" if last else "pre", group)
+        if not norms or not before:
+            return None
+        q_norm, k_norm = norms
+        if k_norm.gamma.ndim > 1:
+            k_norm = replace(k_norm, gamma=_repeat(k_norm.gamma, group), beta=_repeat(k_norm.beta, group))
+        return QKNorm(*before, q_norm, k_norm, last)
 
     def _rotary(self, path: str, points: AttentionPoints, group: int) -> Rotary | None:
         found = self.model.parts_of(points)
         if not found.rotated:
             return None
-        before = self._before(path, "normed" if found.norms else "pre", group)
+        before = self._before(path, "normed" if found.norms and not found.norm_last else "pre", group)
         cos, sin = (pair_angles(self.activations[f"{path}.{name}"], found.layout) for name in ("cos", "sin"))
+        sin = -sin if found.layout.endswith("backwards") else sin
         return Rotary(*before, cos, sin, found.layout.startswith("interleaved")) if before else None
 
     def stream(self, name: StackName, label: str) -> Stream:
@@ -151,7 +207,12 @@ class _Reader:
             embedding = embedding if embedding.shape == total.shape else total
         normed = None if found.norm_module is None else entering
         norm = found.norm if normed is not None and normed.shape == total.shape else None
-        return Embedded(embedding, self._positional(path, embedding, total), total, normed, norm)
+        positional = self._positional(path, embedding, total)
+        tokens = self.reads[name]
+        types = None if found.types is None or tokens.segments is None else found.types[list(tokens.segments)]
+        added = positional if types is None else positional - types.double().cpu().numpy()
+        rows = None if f"{path}.positional" in self.edited else found.find_rows(added)
+        return Embedded(embedding, positional, total, normed, norm, rows)
 
     def _positional(self, path: str, embedding: Array, total: Array) -> Array:
         """What was added; what was added besides positions, such as a token type, is part of it."""
@@ -173,9 +234,11 @@ class _Reader:
     def _layer(self, block: Block, number: int) -> Iterator[SubLayer]:
         path, placement = f"{block.stack}.layers.{number}", block.arrangement.placement
         x = begin = self.activations[f"{path}.self_attn_residual.before"]
-        for name, (norm, result_norm) in zip(block.names, block.norms, strict=True):
+        multipliers = block.arrangement.multipliers
+        for name, (norm, result_norm), multiplier in zip(block.names, block.norms, multipliers, strict=True):
             result = self.activations[f"{path}.{name}.out"]
             out = self.activations.get(f"{path}.{name}_residual.contribution", result)
+            out = out if multiplier == 1 else out * out.dtype.type(multiplier)
             added = x + out
             normed = self.activations.get(f"{path}.{name}_residual.normed", begin if placement == "parallel" else x)
             after = normed if placement == "post" else added
@@ -192,8 +255,9 @@ class _Reader:
                 after=after,
                 placement=placement,
                 norm=norm,
-                result=result if placement == "sandwich" else None,
+                result=result if placement in ("sandwich", "res-post") or multiplier != 1 else None,
                 result_norm=result_norm,
+                multiplier=multiplier,
                 layer_input=begin if placement == "parallel" else None,
                 **self._inside(f"{path}.{name}"),
             )

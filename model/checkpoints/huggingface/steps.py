@@ -6,11 +6,24 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache, EncoderDecoderCache
+from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig
 
 from model.cancel import check_cancelled
 from model.checkpoints.huggingface.probe import call_model
 from model.generation.steps import Steps
+
+OBEYED = (
+    *("decoder_start_token_id", "bos_token_id", "eos_token_id", "pad_token_id"),
+    *("forced_bos_token_id", "forced_eos_token_id", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens"),
+    *("no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "repetition_penalty", "early_stopping"),
+)
+"""settings of transformers' own search that say what a text may consist of"""
+
+
+def obeyed_settings(settings: GenerationConfig) -> GenerationConfig:
+    """The same without what a page decides, such as how many beams, or what returns other things than one text."""
+    made = {name: getattr(settings, name, None) for name in OBEYED}
+    return GenerationConfig(**{name: value for name, value in made.items() if value is not None})
 
 
 class ForeignSteps(Steps):

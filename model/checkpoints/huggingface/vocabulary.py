@@ -6,7 +6,7 @@ as its bytes, <0xF0>.
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
@@ -30,15 +30,19 @@ class Vocabulary:
 
     def __init__(self, tokenizer: object | None, size: int, token_types: bool = False) -> None:
         self._tokenizer, self._size = tokenizer, size
-        self.special_ids = _special_ids(tokenizer) if tokenizer else frozenset()
+        self.special_ids = frozenset(i for i in _special_ids(tokenizer) if i < size) if tokenizer else frozenset()
         """tokens that no text consists of"""
         self._special = self.special_ids - {self.mask, self.unknown}
         """those that stand for no text: start, end, padding"""
         self._spelling = _spelling(tokenizer) if tokenizer else ""
+        self._bytes = {"ByteLevel": _BYTES, "Bytes": _CHARACTERS}.get(self._spelling, {})
+        """what characters of pieces stand for, where they stand for bytes"""
         self.separator = _separator(tokenizer) if tokenizer and token_types else None
         """id of the token between two texts, where the model has `token_types` and the tokenizer numbers them so"""
         self.added_tokens = len(self.read("")) if tokenizer else 0
         """special tokens that `read` adds to a text"""
+        self.reads_text = tokenizer is not None
+        """whether a text is words, not token ids"""
         self.chats = bool(self._spelling) and getattr(tokenizer, "is_fast", False) and has_chat_template(tokenizer)
         """whether the turns of a chat can be written as in the chats that the model was trained on"""
 
@@ -48,23 +52,24 @@ class Vocabulary:
     @property
     def mask(self) -> int | None:
         """Id of the token that stands for a hidden one; None: there is none."""
-        return getattr(self._tokenizer, "mask_token_id", None)
+        return self._id_of("mask")
 
     @property
     def mask_token(self) -> str:
-        return self._tokenizer.mask_token
+        """What to type for a hidden token; empty where there is none."""
+        return "" if self.mask is None else self._tokenizer.mask_token
 
     @property
     def unknown(self) -> int | None:
         """Id of what stands for characters that the vocabulary lacks; None: it lacks none, or has no token of its own
         for them."""
-        unknown = getattr(self._tokenizer, "unk_token_id", None)
+        unknown = self._id_of("unk")
         return None if unknown in (self.start, self.end) else unknown
 
     @property
     def pad(self) -> int:
         """Id of what fills up a batch; any token will do where there is none of its own, because it is masked."""
-        known = (getattr(self._tokenizer, f"{name}_token_id", None) for name in ("pad", "eos"))
+        known = (self._id_of("pad"), self._id_of("eos"))
         return next((token for token in known if token is not None), 0)
 
     @property
@@ -75,33 +80,50 @@ class Vocabulary:
     @property
     def start(self) -> int | None:
         """Id of the start token."""
-        return getattr(self._tokenizer, "bos_token_id", None)
+        return self._id_of("bos")
 
     @property
     def end(self) -> int | None:
         """Id of the end token."""
-        return getattr(self._tokenizer, "eos_token_id", None)
+        return self._id_of("eos")
+
+    def _id_of(self, name: str) -> int | None:
+        """Id of a special token; None where there is none, or the model has no embedding for it."""
+        token = getattr(self._tokenizer, f"{name}_token_id", None)
+        return token if token is not None and 0 <= token < self._size else None
 
     def read(self, text: str, target: bool = False) -> list[int]:
         """Token ids with the special tokens that the tokenizer adds; `target`: in the language of the output.
 
         Raises:
-            ValueError: there is no tokenizer, and the text is not token ids.
+            ValueError: there is no tokenizer, and the text is not token ids; or the model does not know a token.
         """
         if self._tokenizer is None:
             return _ids_in(text, self._size)
-        return list(self._tokenizer(text_target=text if target else None, text=None if target else text)["input_ids"])
+        texts = {"text": None, "text_target": text} if target else {"text": text}
+        return self._check_ids(self._tokenizer(**texts)["input_ids"])
 
     def encode(self, text: str) -> list[int]:
-        """Token ids without special tokens."""
+        """Token ids without special tokens; raises as `read` does."""
         if self._tokenizer is None:
             return _ids_in(text, self._size)
-        return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+        return self._check_ids(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _check_ids(self, ids: Sequence[int]) -> list[int]:
+        """The ids, all of which have an embedding; tokens may have been added to the tokenizer alone."""
+        for i in ids:
+            if not 0 <= i < self._size:
+                token = self._tokenizer.convert_ids_to_tokens(int(i))
+                raise ValueError(
+                    f"The tokenizer writes {token!r} as token {i:,}, but the model has embeddings of the tokens 0 to "
+                    f"{self._size - 1:,} alone: leave it out of the text, or resize the model's embeddings and train."
+                )
+        return list(ids)
 
     def encode_next(self, text: str) -> list[int]:
         """Token ids of `text` after other text: "cat" begins a word, "-s" continues the last one."""
         continues = text.startswith("-") and text != "-"
-        if self._spelling == "ByteLevel":
+        if self._bytes:
             return self.encode(text[1:] if continues else f" {text}")
         return self.encode(text[1:] if continues else text)
 
@@ -109,7 +131,7 @@ class Vocabulary:
         """The text of `ids`, without special tokens."""
         if self._tokenizer is None:
             return " ".join(map(str, ids))
-        if self._spelling == "ByteLevel":
+        if self._bytes:
             return _join_bytes(self._pieces(ids))[0]
         text = self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text.rstrip(_REPLACEMENT)
@@ -117,7 +139,10 @@ class Vocabulary:
     def _pieces(self, ids: Iterable[int]) -> list[bytes]:
         """Of a byte-level vocabulary: the bytes of each token; none of special ones."""
         pieces = self._tokenizer.convert_ids_to_tokens(list(ids))
-        return [b"" if i in self._special else _bytes_of(str(piece)) for i, piece in zip(ids, pieces, strict=True)]
+        return [
+            b"" if i in self._special or piece is None else _bytes_of(str(piece), self._bytes)
+            for i, piece in zip(ids, pieces, strict=True)
+        ]
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """How each token alone is written, as its own spelling marks words."""
@@ -126,9 +151,21 @@ class Vocabulary:
             return [f"\u2581{i}" for i in ids]
         pieces = self._tokenizer.convert_ids_to_tokens(ids)
         return [
-            str(piece) if i in self.special_ids or piece is None else _written(piece, self._spelling)
+            f"<{i}>" if piece is None else str(piece) if i in self.special_ids else self._write(piece)
             for i, piece in zip(ids, pieces, strict=True)
         ]
+
+    def _write(self, piece: str) -> str:
+        """How a piece is shown where nothing is known of its text."""
+        if self._spelling == "WordPiece":
+            return piece[2:] if piece.startswith("##") else f"\u2581{piece}"
+        if not all(character in self._bytes for character in piece):
+            return piece
+        data = _bytes_of(piece, self._bytes)
+        try:
+            return data.decode("utf-8").replace(" ", "\u2581")
+        except UnicodeDecodeError:
+            return "".join(f"<0x{byte:02X}>" for byte in data)
 
     def apply_chat_template(self, turns: Sequence[Turn]) -> str:
         """The text that a chat model reads: the turns in its template, up to where the assistant's answer begins.
@@ -141,6 +178,7 @@ class Vocabulary:
     def describe_chat(self, turns: Sequence[Turn]) -> Tokens:
         """The tokens of what `apply_chat_template` gives, each with its role; raises as it does."""
         chat = self._fill_in(turns)
+        self.encode(chat.text)  # raises what is wrong with the text
         found = self._tokenizer(chat.text, add_special_tokens=False, return_offsets_mapping=True)
         spans = [tuple(span) for span in found["offset_mapping"]]
         tokens = self._label_all(list(found["input_ids"]), chat.text, spans)
@@ -162,9 +200,7 @@ class Vocabulary:
         labels = self.tokens(ids)
         if self._tokenizer and all(span or mark for span, mark in zip(spans, special, strict=True)):
             labels = [
-                label
-                if i in self._special or _BYTE.fullmatch(label[:6])
-                else _label(whole, spans, n, label, named=i in self.special_ids)
+                label if i in self._special or _BYTE.fullmatch(label[:6]) else self._label(i, label, whole, spans, n)
                 for n, (i, label) in enumerate(zip(ids, labels, strict=True))
             ]
         starts = [label.startswith("\u2581") and not mark for label, mark in zip(labels, special, strict=True)]
@@ -173,13 +209,20 @@ class Vocabulary:
         segments = segments and tuple(segments)
         return Tokens(whole, tuple(ids), tuple(labels), special, tuple(spans), tuple(words), segments)
 
+    def _label(self, i: int, piece: str, text: str, spans: Sequence[tuple[int, int] | None], n: int) -> str:
+        """The token `i`, number n of the text: as its piece is spelled, or by the characters that it covers."""
+        if self._spelling == "Metaspace" and i not in self.special_ids:
+            # Offsets do not tell "▁" and "a" apart from "▁a"; the piece does.
+            return _spell(piece, first=not any(spans[:n]))
+        return _label(text, spans, n, piece, named=i in self.special_ids)
+
     def _spans(self, ids: Sequence[int], text: str, special: Sequence[bool]) -> list[tuple[int, int] | None]:
         """Characters of `text` that each token covers: the tokenizer's offsets, else how far its decoding has grown."""
         if self._tokenizer is None:
             ends = list(accumulate(len(str(i)) + 1 for i in ids))
             return [(end - len(str(i)) - 1, end - 1) for i, end in zip(ids, ends, strict=True)]
         ordinary = [i for i, mark in zip(ids, special, strict=True) if not mark]
-        if self._spelling == "ByteLevel":
+        if self._bytes:
             joined, places = _join_bytes(self._pieces(ids))
             if joined == text:
                 return [None if mark else place for place, mark in zip(places, special, strict=True)]
@@ -255,6 +298,13 @@ def _label(text: str, spans: Sequence[tuple[int, int] | None], i: int, piece: st
     return f"\u2581{shown}" if begins else shown
 
 
+def _spell(piece: str, first: bool) -> str:
+    """A Metaspace piece, whose U+2581 starts a word; the first one of a text starts one anyway."""
+    marked = piece if piece.startswith("▁") or not first else f"▁{piece}"
+    word = marked.strip("▁")
+    return marked.replace(word, word.replace("▁", " ")) if word else marked
+
+
 def _ids_in(text: str, size: int) -> list[int]:
     try:
         ids = [int(word) for word in text.split()]
@@ -268,12 +318,15 @@ def _ids_in(text: str, size: int) -> list[int]:
 
 
 def _spelling(tokenizer: object) -> str:
-    """How the tokenizer marks words, by what undoes it: ByteLevel (Ġthe), WordPiece (##ing) or Metaspace (▁the)."""
+    """How the tokenizer marks words, by what undoes it: ByteLevel (Ġthe), WordPiece (##ing) or Metaspace (▁the); or
+    Bytes, where each is a token (ByT5)."""
     if (backend := getattr(tokenizer, "backend_tokenizer", None)) is not None:
         decoder = json.loads(backend.to_str()).get("decoder") or {}
-        kinds = {each["type"] for each in (decoder, *decoder.get("decoders", ()))}
+        kinds = {each.get("type") for each in (decoder, *decoder.get("decoders", ()))}
         return next((kind for kind in ("ByteLevel", "WordPiece") if kind in kinds), "Metaspace")
     vocabulary = tokenizer.get_vocab()
+    if vocabulary.keys() >= _CHARACTERS.keys():
+        return "Bytes"
     return "ByteLevel" if "Ġthe" in vocabulary else "WordPiece" if "##s" in vocabulary else "Metaspace"
 
 
@@ -285,12 +338,14 @@ def _byte_characters() -> dict[str, int]:
 
 
 _BYTES = _byte_characters()
+_CHARACTERS = {chr(byte): byte for byte in range(256)}
+"""those that stand for bytes where each byte is a token"""
 
 
-def _bytes_of(piece: str) -> bytes:
+def _bytes_of(piece: str, known: Mapping[str, int]) -> bytes:
     """A token that is no piece of bytes, such as one added later, is its text."""
-    known = all(character in _BYTES for character in piece)
-    return bytes(_BYTES[character] for character in piece) if known else piece.encode()
+    spelled = all(character in known for character in piece)
+    return bytes(known[character] for character in piece) if spelled else piece.encode()
 
 
 def _join_bytes(pieces: Sequence[bytes]) -> tuple[str, list[tuple[int, int]]]:
@@ -312,15 +367,3 @@ def _join_bytes(pieces: Sequence[bytes]) -> tuple[str, list[tuple[int, int]]]:
         (places[end - len(piece)][0], places[max(end - 1, 0)][1]) if piece else (places[end][0],) * 2
         for piece, end in zip(pieces, ends, strict=True)
     ]
-
-
-def _written(piece: str, spelling: str) -> str:
-    if spelling == "WordPiece":
-        return piece[2:] if piece.startswith("##") else f"\u2581{piece}"
-    if spelling != "ByteLevel" or not all(character in _BYTES for character in piece):
-        return piece
-    data = _bytes_of(piece)
-    try:
-        return data.decode("utf-8").replace(" ", "\u2581")
-    except UnicodeDecodeError:
-        return "".join(f"<0x{byte:02X}>" for byte in data)

@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 import torch
 
+from model.analysis.double_precision import in_double_precision
 from model.analysis.gradients import (
     distance_gradients,
     gradient_times_input,
     loss_gradients,
+    rounding_of_streams,
     stream_gradients,
     stream_steps,
 )
 from model.analysis.softmax import softmax, softmax_jacobian
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
+from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
 from model.hooks import editing, hook_points
 from model.interventions import (
@@ -32,7 +35,9 @@ from model.interventions import (
     applied,
 )
 from model.network.config import TransformerConfig
+from model.network.network import EMBEDDINGS
 from tests.model.checkpoints.test_language_model import MODERN
+from tests.model.checkpoints.test_shipped import FOLDER
 from tests.model.tiny import random_model
 
 SOURCE, TARGET = "Two dogs play", "Zwei Hunde rennen"
@@ -124,6 +129,44 @@ def test_nothing_stays_on_the_model_and_16_threads_get_what_each_gets_alone(tran
     assert len({found.loss for found in alone}) == 16
     assert all(parameter.grad is None for parameter in translator.model.parameters())
     assert not any(point.observed for point in hook_points(translator.model).values())
+
+
+RUNS = {"as it is": (), "no residual": (ResidualOff(),), "neither": (ResidualOff(), Unscaled())}
+
+
+@pytest.mark.parametrize("changes", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("name", ["multi30k-tiny", "everyday-lm-2017"])
+def test_curves_of_trained_weights_are_far_more_exact_than_what_one_rounding_of_single_precision_moves(name, changes):
+    """Without residual connections, one rounding of the embeddings grows to a tenth of the gradient."""
+    opened = load_checkpoint(str(FOLDER / name), "cpu")
+    trace = opened.trace("A dog runs through the snow.")
+    assert max(share.max() for share in rounding_of_streams(opened, trace, changes).values()) < 1e-6
+    curves = stream_gradients(opened, trace, changes)
+    double = in_double_precision(opened)
+    assert double.model.output.weight.dtype == torch.float64
+    exact = loss_gradients(double, replace(trace, interventions=changes))
+    for stack, norms in curves.items():
+        assert norms[0] == pytest.approx(np.linalg.norm(exact[f"{EMBEDDINGS[stack]}.sum"]), rel=1e-9)
+
+
+def test_what_one_rounding_moves_is_told_where_a_model_runs_in_single_precision():
+    pytest.importorskip("transformers")
+    from tests.model.checkpoints.huggingface.test_families import opened as foreign
+
+    model = foreign("GPT-2")
+    trace = model.trace("7 30 11 5 90")
+    assert model.model.output.weight.dtype == torch.float32
+    found = rounding_of_streams(model, trace)
+    assert list(found) == list(trace.streams)
+    for stack, share in found.items():
+        assert share.shape == stream_gradients(model, trace)[stack].shape
+        assert 0 < share.max() < 1e-3
+
+
+def test_a_stack_without_any_gradient_is_moved_by_nothing(translator):
+    trace = translator.trace(SOURCE, TARGET, interventions=(HeadGate(0.0, "cross"),))
+    assert not stream_gradients(translator, trace)["encoder"].any()
+    assert not rounding_of_streams(translator, trace)["encoder"].any()
 
 
 def test_a_frozen_pattern_passes_no_gradient_to_its_scores(translator):

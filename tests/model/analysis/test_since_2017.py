@@ -143,6 +143,16 @@ def test_the_bytes_of_the_run_are_counted_in_its_arrays_and_lie_on_the_models_li
     assert old["bytes"][0, old["n"] == old["run"][0]] == old["run"][1]
 
 
+@pytest.mark.parametrize(("d_key", "kv_heads"), [(12, 2), (4, 1), (16, 4)])
+def test_the_bytes_of_keys_and_values_of_other_widths_lie_on_the_models_line(d_key, kv_heads, tokenizer):
+    config = replace(MODERN, vocab_size=len(tokenizer), d_key=d_key, n_kv_heads=kv_heads)
+    trace = LanguageModel("random", "0" * 64, random_model(config), tokenizer).trace(TEXT)
+    found = cache_bytes(trace, "decoder_self", 64)
+    mine = found["kv_heads"] == kv_heads
+    assert found["bytes"][mine, found["n"] == found["run"][0]] == found["run"][1]
+    assert found["run"][1] == 2 * found["run"][0] * kv_heads * (d_key + 8) * 4
+
+
 def test_what_is_embedded_is_the_streams(classic):
     found = embedded_token(classic, "decoder", 1)
     assert np.array_equal(found["positional"], classic.tgt_embedded.positional[1])

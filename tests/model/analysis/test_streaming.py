@@ -9,6 +9,7 @@ import torch
 from model.analysis.streaming import SINKS, Kept, cache_bytes, compare, kept_keys, strategies, stream, why_no_streaming
 from model.network.rotary import rotate
 from tests.model.analysis.test_long_run import TEXT, opened
+from tests.model.checkpoints.test_language_model import opened as language_model
 
 WINDOW = 9
 KEPT = strategies(WINDOW + SINKS)
@@ -81,10 +82,14 @@ def test_each_query_sees_as_many_keys_as_the_cache_has_room_for() -> None:
         assert kept_keys(kept, 40)[20:].sum(-1).unique().tolist() == [WINDOW + SINKS]
 
 
-def test_cache_bytes_are_those_of_keys_and_values() -> None:
-    checkpoint = opened("language model")
-    config = checkpoint.config
-    assert cache_bytes(checkpoint, 10) == 4 * 10 * 2 * config.n_decoder_layers * config.kv_heads * config.d_k
+@pytest.mark.parametrize(("d_key", "kv_heads"), [(0, 4), (12, 2), (4, 1)])
+def test_cache_bytes_are_those_of_keys_and_values(d_key: int, kv_heads: int, tokenizer) -> None:
+    """In the arrays of a run, also where heads are shared and keys are wider or narrower than values."""
+    checkpoint = language_model(tokenizer, d_key=d_key, n_kv_heads=kv_heads)
+    attentions = checkpoint.trace("Two dogs run.").attentions.values()
+    n = len(next(iter(attentions)).key_tokens)
+    kept = sum(len(set(a.kv_head)) * (a.k[0].nbytes + a.v[0].nbytes) for a in attentions)
+    assert cache_bytes(checkpoint, n) == kept
 
 
 @pytest.mark.parametrize("family", ["masked language model", "no positions", "sinusoids"])

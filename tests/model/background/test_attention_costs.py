@@ -11,6 +11,7 @@ from model.analysis.linear_attention import elu_features, kernel_weights
 from model.analysis.since_2017 import cache_bytes
 from model.background import attention_costs as costs
 from model.background.attention_costs import LayerSize, attention_contenders, attention_costs, cost_over_n, layer_sizes
+from model.background.sizes import self_attention_layer
 from model.background.table_1 import attention_work, lstm_work
 from model.checkpoints.language_model import LanguageModel
 from model.trace import Trace
@@ -18,6 +19,8 @@ from tests.model.checkpoints.test_language_model import MODERN
 from tests.model.tiny import random_model
 
 SIZE = LayerSize(d_model=48, heads=6, kv_heads=6, d_k=8, d_v=8)
+SHARED = LayerSize(d_model=48, heads=6, kv_heads=2, d_k=10, d_v=7)
+"""no two of its sizes are equal, so that none can stand in another's place"""
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +92,51 @@ def test_counts_agree_with_table_1() -> None:
         found = attention_costs([SIZE], n, 4, 4)
         assert found[costs.FULL].multiply_adds == attention_work(n, SIZE.d_model)
         assert found[costs.LSTM].multiply_adds == lstm_work(n, SIZE.d_model)
+
+
+@pytest.mark.parametrize("size", [SIZE, SHARED, replace(SHARED, kv_heads=1), replace(SHARED, d_k=4, d_v=12)])
+def test_linear_attention_is_counted_as_torch_makes_it_with_the_heads_that_share(size: LayerSize) -> None:
+    """S and s are those of a head of keys and values, and every query head that shares it reads the same."""
+    n, m = 9, 5
+    numbers = torch.Generator().manual_seed(0)
+
+    def draw(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=numbers)
+
+    q, k, v = draw(size.heads, n, size.d_k), draw(size.kv_heads, n, size.d_k), draw(size.kv_heads, n, size.d_v)
+    omega = draw(m, size.d_k)
+    with FlopCounterMode(display=False) as counter:
+        phi_q, phi_k = (x @ omega.T for x in (q, k))
+        state = phi_k.mT @ torch.cat([v, torch.ones(size.kv_heads, n, 1)], dim=-1)  # S and s
+        phi_q @ state.repeat_interleave(size.heads // size.kv_heads, dim=0)
+    found = attention_costs([size], n, 4, m)[costs.LINEAR]
+    assert 2 * (found.multiply_adds - n * size.parameters) == counter.get_total_flops()
+    assert found.cache == state.numel()
+    assert found.scores == (phi_q.numel() + phi_k.numel()) / n
+
+
+@pytest.mark.parametrize("sizes", [[SIZE], [SHARED], [SHARED, replace(SHARED, d_k=4, d_v=12)]])
+def test_linear_attention_needs_fewer_products_right_above_the_even_length(sizes: list[LayerSize]) -> None:
+    even = costs.even_length(sizes, 64)
+    for n, fewer in ((even, False), (even + 1, True)):
+        found = attention_costs(sizes, n, 4, 64)
+        assert (found[costs.LINEAR].multiply_adds < found[costs.FULL].multiply_adds) is fewer
+
+
+def test_the_shipped_language_model_shares_keys_in_its_counts() -> None:
+    """Two heads of keys and values for eight of queries, 40 wide: its state is a quarter of that of eight."""
+    sizes = [LayerSize(d_model=320, heads=8, kv_heads=2, d_k=40, d_v=40)] * 6
+    linear = attention_costs(sizes, 100, 256, 256)[costs.LINEAR]
+    assert 4 * linear.cache == 503_808
+    assert costs.even_length(sizes, 256) == 324
+
+
+@pytest.mark.parametrize(("d_key", "kv_heads"), [(0, 4), (12, 2), (4, 1)])
+def test_a_layer_of_a_configuration_is_counted_as_its_arrays_are(d_key: int, kv_heads: int) -> None:
+    config = replace(MODERN, vocab_size=50, d_key=d_key, n_kv_heads=kv_heads)
+    size = LayerSize(config.d_model, config.n_heads, kv_heads, config.d_k, config.d_v)
+    for n in (1, 7, 100):
+        assert self_attention_layer(config, n).total == attention_costs([size], n, 4, 4)[costs.FULL].multiply_adds
 
 
 def test_each_method_grows_as_it_should() -> None:

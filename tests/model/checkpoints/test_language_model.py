@@ -64,6 +64,16 @@ def test_a_row_predicts_the_token_that_follows_and_the_last_one_the_end(language
     assert language_model.log_probability(TEXT) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("text", ["Two dogs\n  run.", "\tTwo\n\ndogs ", "Two  dogs\u2028run. "])
+def test_white_space_is_text_and_invisible_characters_are_not(language_model, text):
+    assert language_model.truncate(text) == text
+    for typed in (text, text.replace("dogs", "do\u00adgs\u200b")):
+        trace = language_model.trace(typed)
+        assert trace.next_ids == (*language_model.tokenizer.encode(text), EOS)
+        assert trace.source == text
+        assert language_model.continue_text([typed], max_new_tokens=0) == [text]
+
+
 @pytest.mark.parametrize("cut", [1, 8, 12, len(TEXT)])
 def test_a_given_continuation_is_read_as_one_text_wherever_it_is_cut(language_model, cut):
     """The pieces of the whole text, not of its two parts; what was given ends at the last piece inside it."""

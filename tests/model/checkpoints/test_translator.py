@@ -21,7 +21,7 @@ def test_translations_come_in_the_order_of_the_texts_and_blank_text_stays_blank(
     assert found == [translator.translate([text], beam_size=2)[0] for text in texts]
 
 
-@pytest.mark.parametrize("texts", [[], [""], ["  ", "\n"]])
+@pytest.mark.parametrize("texts", [[], [""], ["  ", "\n", "\u00ad\0"]])
 def test_nothing_to_translate_gives_nothing(translator, texts):
     assert translator.translate(texts) == [""] * len(texts)
 
@@ -33,7 +33,7 @@ def test_many_sentences_are_decoded_in_several_batches_to_the_same_effect(transl
     assert translator.translate(texts, 1) == together
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n\t "])
+@pytest.mark.parametrize("text", ["", " ", "\n\t ", "\ufeff\u200b \0"])
 def test_blank_text_has_nothing_to_trace(translator, text):
     with pytest.raises(ValueError, match=r"The source is empty.* Type at least one word\."):
         translator.trace(text)
@@ -42,7 +42,7 @@ def test_blank_text_has_nothing_to_trace(translator, text):
 
 
 def test_text_that_is_too_long_is_answered_with_limit_and_length(translator, tokenizer):
-    text = "Two dogs. " * 40
+    text = "Two dogs." + " Two dogs." * 39
     length, limit = len(tokenizer.encode(text)) + 1, 128
     with pytest.raises(ValueError, match=f"The source has {length} tokens; at most {limit} fit. Shorten it."):
         translator.trace(text)
@@ -107,10 +107,24 @@ def test_a_trace_can_hold_the_leading_sentences_of_any_text(translator):
         assert translator.trace(shown, target="Zwei").source == shown
 
 
+@pytest.mark.parametrize("text", ["Cafe\u0301 \u200bdogs", "\ufeffCaf\u00e9\tdogs", "Caf\u00e9\u00ad dogs\n"])
+def test_texts_that_look_alike_are_read_alike_however_they_come(translator, text):
+    seen = "Caf\u00e9 dogs"
+    traced = translator.trace(text, text)
+    assert (traced.source, traced.src_ids) == (seen, translator.trace(seen, seen).src_ids)
+    assert traced.tgt_ids == translator.trace(seen, seen).tgt_ids
+    assert translator.rerun(traced, ()).src_ids == traced.src_ids
+    assert translator.truncate(text) == seen
+    assert translator.translate([text], 1) == translator.translate([seen], 1)
+    assert translator.continue_from(text, (), 1) == translator.continue_from(seen, (), 1)
+
+
 def test_line_breaks_tabs_and_runs_of_blanks_never_reach_the_model(translator):
     ids = translator.trace("Two dogs run.", "Zwei Hunde").src_ids
     for text in ("Two dogs run.\n", "\tTwo\r\ndogs   run. ", "Two\u00a0dogs\u2028run."):
         assert translator.trace(translator.truncate(text), "Zwei Hunde").src_ids == ids
+        assert translator.trace(text, "Zwei\nHunde").src_ids == ids
+        assert translator.translate([text], 1) == translator.translate(["Two dogs run."], 1)
     assert translator.truncate(" \n\t") == ""
 
 
@@ -143,7 +157,7 @@ def test_interventions_reach_decoding_and_capture(translator):
     assert (changed.attention("cross", 0).temperature == 20).all()
 
 
-@pytest.mark.parametrize("text", ["语 \U0001f469\u200d\U0001f4bb \ud800", "\0", "<s></s><pad>", "\u2581\ufdd0"])
+@pytest.mark.parametrize("text", ["语 \U0001f469\u200d\U0001f4bb \ud800", "<s></s><pad>", "\u2581\ufdd0"])
 def test_any_text_can_be_traced(translator, text):
     trace = translator.trace(text, target=text)
     assert trace.source == text

@@ -3,14 +3,21 @@
 import dataclasses
 import math
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import numpy as np
 import pytest
 import torch
 
+from model.analysis.softmax import softmax
+from model.checkpoints.language_model import LanguageModel
+from model.checkpoints.masked_model import MaskedModel
+from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
 from model.generation.search import greedy
 from model.hooks import editing, explicit_path
 from model.interventions import HeadGate, Unscaled
+from model.network.config import TransformerConfig
 from model.network.encoder_decoder import Transformer
 from model.proof.claims import CLAIMS
 from model.proof.mistakes import (
@@ -19,12 +26,15 @@ from model.proof.mistakes import (
     break_model,
     check_mistake,
     code_around,
+    lines_of,
     run_mistake,
     verdict_arrays,
     why_not,
 )
+from tests.model.checkpoints.test_shipped import FOLDER, NAMES
 from tests.model.proof.test_claims_of_families import case_of
 from tests.model.strategies import assert_bit_equal
+from tests.model.tiny import random_model
 
 SOURCE, TARGET = "Two dogs play in the snow.", "Zwei Hunde rennen."
 ALWAYS = {"no-padding-mask": {"7"}, "no-scaling": {"3"}, "no-embedding-scale": {"3"}, "transposed-mask": {"6", "8a"}}
@@ -169,3 +179,85 @@ def test_a_model_of_one_stack_makes_the_mistakes_that_its_code_has(family, token
             assert not claim.measure(broken) <= claim.tolerance, name
         broken = run_mistake(opened, run, name, f"{family}_self", 1)
         assert broken.log_p != run.log_probability
+
+
+LAYERS = {Translator: (2, 2), LanguageModel: (0, 2), MaskedModel: (2, 0)}
+PARTS = {
+    "as in the paper": {},
+    "learned positions, pre-norm": {"positions": "learned", "norm": "pre"},
+    "RoPE, shared keys and values, d_k is not d_v": {"positions": "rope", "n_kv_heads": 2, "d_key": 12},
+    "ALiBi": {"positions": "alibi", "scale_embeddings": False},
+    "no positions, a window": {"positions": "none", "window": 3},
+    "no division, RMSNorm": {"scale_scores": False, "norm_function": "rms_norm", "norm": "pre"},
+    "a single head": {"n_heads": 1},
+}
+
+
+def random_checkpoint(family, tokenizer, **parts):
+    encoder, decoder = LAYERS[family]
+    sizes = {"d_model": 32, "n_heads": 4, "d_ff": 48, "max_len": 64, "vocab_size": len(tokenizer)} | parts
+    config = TransformerConfig(n_encoder_layers=encoder, n_decoder_layers=decoder, **sizes)
+    return family("random", "0" * 64, random_model(config), tokenizer)
+
+
+def check_every_mistake_acts(opened):
+    """Offered: log p of the target, or a weight, moves far beyond rounding. Not offered: it is refused."""
+    run = opened.trace(SOURCE, TARGET if isinstance(opened, Translator) else None)
+    for name in MISTAKES:
+        if why_not(opened.model, name):
+            with pytest.raises(ValueError, match="cannot make this mistake"):
+                break_model(opened, name)
+            continue
+        kind, layer = run.kinds[-1], run.kinds[-1].layers[-1]
+        found, weights = run_mistake(opened, run, name, kind.name, layer), run.attention(kind.name, layer).pattern
+        moved = abs(found.log_p - run.log_probability)
+        if found.pattern.shape == weights.shape:
+            moved = max(moved, np.abs(found.pattern - weights).max())
+        assert not moved < 1e-3, (opened.name, name)
+
+
+@pytest.mark.parametrize(("family", "parts"), list(product(LAYERS, PARTS)), ids=lambda x: getattr(x, "__name__", x))
+def test_each_mistake_that_a_family_is_offered_acts(family, parts, tokenizer):
+    check_every_mistake_acts(random_checkpoint(family, tokenizer, **PARTS[parts]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_mistake_that_a_shipped_checkpoint_is_offered_acts(name):
+    check_every_mistake_acts(load_checkpoint(str(FOLDER / name), device="cpu"))
+
+
+@pytest.mark.parametrize("family", [Translator, LanguageModel])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_cached_steps_without_positions_give_what_every_token_at_position_0_gives(family, positions, tokenizer):
+    """Against a run at once whose every row has the encoding of position 0."""
+    opened = random_checkpoint(family, tokenizer, positions=positions)
+    run = opened.trace(SOURCE)
+    first = {"tgt_embedding.positional": lambda encoding: encoding[:1].expand_as(encoding)}
+    with editing(opened.model, first):
+        expected = opened.rerun(run, ())
+    found = run_mistake(opened, run, "positions-restart", "decoder_self", 1)
+    assert found.log_p == pytest.approx(expected.log_probability, abs=1e-3)
+    np.testing.assert_allclose(found.pattern, expected.attention("decoder_self", 1).pattern, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_mistakes_say_of_scores_embeddings_and_sums_holds_on_trained_weights(name):
+    opened = load_checkpoint(str(FOLDER / name), device="cpu")
+    run = opened.trace(SOURCE, TARGET if isinstance(opened, Translator) else None)
+    kind, layer = next(iter(opened.model.attentions()))
+    trained = run.attention(kind, layer)
+    unscaled = run_mistake(opened, run, "no-scaling", kind, layer)
+    assert (unscaled.pattern.max(axis=-1) >= trained.pattern.max(axis=-1) - 1e-6).all()
+    for stack, stream in run.streams.items():
+        added = stream.embedded
+        if lines_of(opened.model, "no-embedding-scale") and not why_not(opened.model, "no-embedding-scale"):
+            twin = break_model(opened, "no-embedding-scale").rerun(run, ()).streams[stack].embedded
+            width = added.embedding.shape[-1]
+            np.testing.assert_allclose(twin.embedding * math.sqrt(width), added.embedding, rtol=1e-5, atol=1e-6)
+            assert np.array_equal(twin.positional, added.positional)
+    causal = next((each.name for each in run.kinds if each.causal), None)
+    if causal:
+        sums = run_mistake(opened, run, "zero-after-softmax", causal, 0).pattern.sum(axis=-1)
+        attention = run.attention(causal, 0)
+        hidden = np.where(attention.mask, 0, softmax(attention.scaled)).sum(axis=-1)
+        np.testing.assert_allclose(sums, 1 - hidden, atol=1e-5)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from model.network.batch import token_batches
 from model.network.config import BOS, EOS, PAD
-from model.training.data import Batch, Text, encode_pairs, read_pairs, sample_epoch
+from model.training.data import Batch, Text, encode_pairs, read_pairs, read_texts, sample_epoch
 from tests.model.strategies import few
 from tests.model.tiny import SENTENCES
 
@@ -46,9 +46,11 @@ def test_only_a_line_feed_ends_a_line(tmp_path):
     [
         ("a.tsv", b"A dog.\tEin Hund.\nno tab\n", "line 2: expected source<TAB>target, found 1 field"),
         ("a.tsv", b"a\tb\tc\n", "line 1: expected source<TAB>target, found 3 field"),
-        ("a.tsv", b"A dog.\tEin Hund.\n\n", "line 2: expected source<TAB>target, found 1 field"),
+        ("a.tsv", b"A dog.\tEin Hund.\n\nno tab", "line 3: expected source<TAB>target, found 1 field"),
+        ("a.tsv", b"\n \t\n\tEin Hund.\n", "has 3 line(s), none with text"),
+        ("a.tsv", b"\xef\xbb\xbfA dog.\tEin Hund.\nA caf\xe9.\tEin Caf\xc3\xa9.\n", "line 2 is not UTF-8: byte 0xE9"),
         ("a.tsv", b"", "is empty"),
-        ("a.tsv", b"\xff\xfe\t\n", "is not UTF-8"),
+        ("a.tsv", b"\xff\xfe\t\n", "line 1 is not UTF-8: byte 0xFF"),
         ("a.tsv.gz", b"not gzip", "is truncated or not a .gz file"),
         ("a.tsv.gz", gzip.compress(TEXT.encode() * 50, mtime=0)[:-20], "is truncated or not a .gz file"),
         ("a.tsv.xz", b"not xz", "is truncated or not a .xz file"),
@@ -61,6 +63,39 @@ def test_a_broken_file_gets_a_sentence_that_names_the_place(tmp_path, name, cont
     with pytest.raises(ValueError, match=re.escape(sentence)) as error:
         read_pairs([path])
     assert str(path) in str(error.value)
+
+
+def test_the_mark_at_the_start_of_a_file_is_no_part_of_its_text(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text(TEXT, encoding="utf-8-sig")
+    assert read_pairs([path]) == PAIRS
+    assert read_texts(path)[0].startswith("A dog.")
+
+
+@pytest.mark.parametrize(
+    "empty", ["", "  ", "A dog.\t", "\tEin Hund.", "\t", "\u200b\tEin Hund.", "A dog.\t\u00ad \ufeff"]
+)
+def test_pairs_with_an_empty_side_are_skipped_and_counted(tmp_path, capsys, empty):
+    path = tmp_path / "pairs.tsv"
+    first, second = TEXT.splitlines()
+    path.write_text("\n".join([first, empty, second, empty]) + "\n", encoding="utf-8")
+    assert read_pairs([path]) == PAIRS
+    assert f"{path}: 2 of 4 lines skipped" in capsys.readouterr().err
+
+
+def test_blank_lines_of_a_plain_text_are_skipped_and_counted(tmp_path, capsys):
+    path = tmp_path / "lines.txt"
+    path.write_text("One.\n\n \t\n\u200b\n  Two.\n", encoding="utf-8")
+    assert read_texts(path) == ["One.", "  Two."]
+    assert f"{path}: 3 of 5 lines skipped" in capsys.readouterr().err
+
+
+def test_a_text_is_learned_as_it_is_read_later(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("Cafe\u0301 \u00a0au lait\tMilch\u00adkaffee\n", encoding="utf-8")
+    assert Text.read(str(path)).examples == [("Caf\u00e9 au lait", "Milchkaffee")]
+    (line,) = Text.read(str(path), "decoder").examples
+    assert line == "Caf\u00e9 \u00a0au lait\tMilchkaffee"
 
 
 def test_a_missing_file_is_named(tmp_path):

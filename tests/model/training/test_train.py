@@ -13,13 +13,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from model import train
 from model.checkpoints.store import load_checkpoint
 from model.network.batch import token_batches
 from model.network.config import TransformerConfig
 from model.training.data import encode_pairs, read_pairs
-from model.training.trainer import TrainingOptions
+from model.training.trainer import TrainingDiverged, TrainingOptions
 from tests.model.tiny import SENTENCES
 from tests.model.training.test_trainer import assert_same_files
 
@@ -82,6 +83,60 @@ def test_a_run_killed_outright_and_resumed_ends_as_the_uninterrupted_one(command
     for number, moments in one["optimizers"][0]["state"].items():
         for name, tensor in moments.items():
             assert torch.equal(tensor, other["optimizers"][0]["state"][number][name]), (number, name)
+
+
+@pytest.mark.parametrize("factor", ["1e9", "1e20", "1e38"])
+def test_a_run_that_diverges_stops_with_the_step_and_goes_on_from_the_last_finite_weights(command, tmp_path, factor):
+    """Once at its beginning, and once after it has saved a state."""
+    folder = tmp_path / "run"
+
+    def finite() -> bool:
+        files = [load_file(path) for path in folder.rglob("*.safetensors")]
+        states = [torch.load(folder / "state.pt", weights_only=True)["model"]]
+        return all(tensor.isfinite().all() for weights in [*files, *states] for tensor in weights.values())
+
+    for steps, start in ((4, 0), (8, 4)):
+        with pytest.raises(TrainingDiverged, match=r"diverged at step \d+: .* smaller --lr-factor"):
+            train.main([*command("run", steps=8, evaluate_every=4, lr_factor=factor), "--resume"])
+        assert finite()
+        assert torch.load(folder / "state.pt", weights_only=True)["progress"]["step"] == start
+        train.main([*command("run", steps=steps, evaluate_every=4, lr_factor=1), "--resume"])
+        assert finite()
+    assert pd.read_csv(folder / "log.csv")["step"].tolist() == [4, 8]
+    assert load_checkpoint(str(folder), "cpu").translate(["A dog."], 1)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("steps", value) for value in ("-5", "0", "many")),
+        *(("evaluate_every", value) for value in ("0", "-1")),
+        *(("minutes", value) for value in ("-1", "nan", "inf")),
+        *(("max_tokens", value) for value in ("0", "-7")),
+        *(("dropout", value) for value in ("2", "1", "-0.1", "nan")),
+        *(("seed", value) for value in ("one", "1.5", str(2**70))),
+        *(("lr_factor", value) for value in ("0", "-1", "nan", "inf")),
+        *(("label_smoothing", value) for value in ("1", "nan")),
+        *(("vocab_size", "0"), ("warmup", "-1"), ("cooldown", "-1"), ("average", "0"), ("sampling", "-0.5")),
+        *(("n_heads", "5"), ("max_len", "0"), ("d_model", "63"), ("window", "-1")),
+    ],
+)
+def test_an_option_out_of_its_range_is_refused_by_its_name(command, capsys, tmp_path, option, value):
+    with pytest.raises(SystemExit) as stopped:
+        train.main(command("out", **{option: value}))
+    assert stopped.value.code == 2
+    sentence = capsys.readouterr().err.splitlines()[-1]
+    assert f"--{option.replace('_', '-')}" in sentence
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("size", "why"), [(9999, "too large for this text"), (280, "too small for"), (1, "alone are 260")]
+)
+def test_a_vocabulary_that_a_text_cannot_give_is_refused_in_words(command, size, why):
+    with pytest.raises(ValueError, match=rf"^A vocabulary of {size:,} pieces .*{why}.*--vocab-size") as refused:
+        train.main(command("out", vocab_size=size))
+    assert ".cc" not in str(refused.value)
 
 
 def test_two_processes_hold_the_same_weights_and_learn_what_one_learns(command, tmp_path):

@@ -1,5 +1,7 @@
 """The HTML page: its style sheet, and the script that it loads early."""
 
+import base64
+import hashlib
 import re
 
 import pytest
@@ -11,7 +13,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from pages.frame import html_page
-from pages.frame.html_page import SCRIPTS, STYLE, complete_page
+from pages.frame.html_page import POLICY, SCRIPTS, STYLE, complete_page, security_policy
 
 PAGE = "<html><head></head><body></body></html>"
 
@@ -49,3 +51,29 @@ def test_another_address_of_a_page_leads_to_its_own_and_keeps_what_it_asks_for(t
         found = client.get(f"{folder}{tried}?source=A%20dog&head=1", headers={"accept": "text/html"})
         assert found.url.path == f"{folder}{right}"
         assert dict(found.url.params) == {"source": "A dog", "head": "1"}
+
+
+@pytest.mark.parametrize("path", ["/", "/text", "/missing", "/translate"])
+@pytest.mark.parametrize("accept", ["text/html", "*/*"])
+def test_every_answer_has_the_content_security_policy(path: str, accept: str) -> None:
+    routes = [Route("/", lambda _: HTMLResponse(PAGE)), Route("/text", lambda _: PlainTextResponse(PAGE))]
+    client = TestClient(Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=complete_page)]))
+    answer = client.get(path, headers={"accept": accept}, follow_redirects=False)
+    assert answer.headers["content-security-policy"] == security_policy("testserver")
+
+
+def test_the_policy_names_no_other_host_and_no_host_can_add_to_it() -> None:
+    for host in ("explorer.example:8501", "[::1]:8501", "", "a; img-src *", "a b", "a,b", "*"):
+        policy = dict(part.split(" ", 1) for part in security_policy(host).split("; "))
+        assert policy.keys() == POLICY.keys()
+        assert policy["img-src"] == "'self' data: blob:"
+        assert policy["connect-src"].split()[1:] in ([], [f"ws://{host}", f"wss://{host}"])
+        assert "'unsafe-inline'" not in policy["script-src"]
+
+
+def test_the_policy_allows_the_inline_scripts_of_the_page_and_no_other() -> None:
+    served = (SCRIPTS.parents[1] / "index.html").read_text("utf-8") + html_page._early_plotly()
+    inline = [script for script in re.findall(r"<script[^>]*>([^<]*)</script>", served) if script.strip()]
+    hashes = {base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in inline}
+    assert len(hashes) == 2
+    assert set(re.findall(r"'sha256-([^']+)'", security_policy(""))) == hashes

@@ -22,7 +22,9 @@ def joined(ids) -> str:
 
 def numbers_shown(app) -> list[str]:
     return [
-        metric.value for metric in app.metric if metric.label in ("log p, original", "log p, now", "now − original")
+        metric.value
+        for metric in app.metric
+        if metric.label in ("log p, nothing forced", "log p, now", "now − nothing forced")
     ]
 
 

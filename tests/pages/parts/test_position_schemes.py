@@ -9,6 +9,7 @@ import pytest
 from model.analysis.rope import rope_by_offset, rope_scores
 from model.analysis.word_order import SIDES, reorder, run_both_orders, shuffle_words, translate_both_orders
 from model.network.masks import alibi_bias
+from tests.model.checkpoints.test_shipped import FOLDER
 from tests.pages.figures import figure, numbers, words
 
 if TYPE_CHECKING:
@@ -126,3 +127,12 @@ def test_one_word_and_a_hundred_tokens(shown: Callable, part: str, source: str) 
     for scheme in ("RoPE", "ALiBi"):
         app = shown(source=source, target="Greedy", part=part, pe_scheme=scheme)
         assert sum("holds" in element.value for element in app.markdown) == 3
+
+
+def test_the_shipped_learned_table_is_one_click_away(shown: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(FOLDER))
+    app = shown(part=SCHEMES, pe_scheme="Learned table", checkpoint="multi30k-tiny", target="Greedy")
+    assert "no learned table to draw" in words(app)
+    app.button(key="pe-learned").click().run()
+    assert not app.exception
+    assert "this table was learned" in words(app)

@@ -1,5 +1,6 @@
 """What a page gives away: its pictures, its numbers, and the Python that computes them again."""
 
+import csv
 import html
 import io
 import json
@@ -13,8 +14,9 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from model.checkpoints.store import MODELS_VARIABLE
-from tests.model.checkpoints.huggingface.folders import save_chat_model
+from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint, offer_models
+from pages.widgets.export import _csv
+from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family
 from tests.pages.figures import figure, numbers, tabs_of
 from tests.pages.test_pages import WITH_NUMBERS
 from viz.drawing import Drawing
@@ -387,3 +389,72 @@ def test_every_tab_about_rope_exports_the_numbers_that_it_draws(
         exported = np.concatenate([read(content) for name, content in files.items() if name.endswith(ending)])
         assert len(drawn)
         assert share_among(drawn, exported) > 0.9, ending
+
+
+def test_a_csv_is_for_spreadsheets_its_letters_are_read_and_no_text_is_computed() -> None:
+    texts = ["=1+1", "+1", "-t", "@SUM(A1)", "\t=1", "\r=1", "Männer", "5-3", ""]
+    table = pd.DataFrame({"token": texts, "=column": range(len(texts)), "number": -np.arange(len(texts), dtype=float)})
+    written = _csv({"source": "=typed"}, table.assign(kind=pd.Categorical(texts), mixed=[-1, *texts[1:]]))
+    assert written.startswith("\ufeff".encode())
+    rows = list(csv.DictReader(io.StringIO(written.decode("utf-8-sig"), newline="")))
+    marked = [f"'{text}" for text in texts[:6]] + texts[6:]
+    assert [row["token"] for row in rows] == [row["kind"] for row in rows] == marked
+    assert [row["mixed"] for row in rows] == ["-1", *marked[1:]]
+    assert {row["source"] for row in rows} == {"'=typed"}
+    assert [float(row["number"]) for row in rows] == table["number"].tolist(), "a number stays a number"
+    assert [int(row["'=column"]) for row in rows] == list(range(len(texts)))
+
+
+@pytest.mark.parametrize("page", ["attention_step_by_step", "heads_and_layers", "side_by_side", "model_card"])
+def test_visitors_see_the_last_part_of_a_models_path_and_links_and_files_have_it(
+    page: str, open_app: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]
+) -> None:
+    paths = [str(save_family(tmp_path / folder / "a model", "GPT-2")) for folder in ("secret", "hidden")]
+    monkeypatch.setenv(MODELS_VARIABLE, ",".join(paths))
+    monkeypatch.setattr("pages.widgets.snippet.st.get_option", lambda _: "0.0.0.0")
+    app = open_app(f"pages/{page}.py", checkpoint="a model-2", source="Two dogs run.", new_tokens="3")
+    assert not app.exception
+    assert app.selectbox(key="checkpoint").value == paths[1]
+    assert list(app.selectbox(key="checkpoint").options[:2]) == ["a model", "a model-2"]
+    assert app.query_params["checkpoint"] == "a model-2"
+    protos = (getattr(node, "proto", None) for node in app._tree)
+    shown = b" ".join(proto.SerializeToString() for proto in protos if hasattr(proto, "SerializeToString"))
+    assert b"a model-2" in shown
+    assert str(tmp_path).encode() not in shown
+    assert files
+    assert all(re.fullmatch(r"[\w.-]+-a-model-2-[0-9a-f]{8}\.\w+", name) for name in files)
+    for name, content in files.items():
+        assert str(tmp_path).encode() not in content, name
+        if name.endswith(".npz"):
+            arrays = np.load(io.BytesIO(content))
+            assert not any(str(tmp_path) in str(arrays[key]) for key in arrays if arrays[key].dtype.kind == "U")
+
+
+def test_a_link_with_the_path_that_the_app_was_started_with_opens_the_model(
+    open_app: Callable, others: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MODELS_VARIABLE, others["GPT-2"])
+    app = open_app("pages/masks.py", checkpoint=others["GPT-2"])
+    assert not app.exception
+    assert app.selectbox(key="checkpoint").value == others["GPT-2"]
+    assert load_checkpoint(Path(others["GPT-2"]).name, "cpu").hash == load_checkpoint(others["GPT-2"], "cpu").hash
+
+
+@pytest.mark.parametrize(("page", "name"), [("masks", "GPT-2"), ("heads_and_layers", "BERT"), ("translate", "BART")])
+def test_the_python_of_a_hugging_face_folder_runs_where_no_app_offers_it(
+    page: str, name: str, open_app: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]
+) -> None:
+    folder = str(save_family(tmp_path / "my model, v2", name))
+    monkeypatch.setenv(MODELS_VARIABLE, "")
+    offer_models([folder])
+    app = open_app(f"pages/{page}.py", checkpoint=folder, source="Two dogs run.", new_tokens="4")
+    assert not app.exception
+    monkeypatch.delenv(MODELS_VARIABLE)
+    programs = programs_of(app)
+    assert programs
+    for title, program in programs.items():
+        assert folder in program
+        (file,) = [file for file in files if file.startswith(f"{title}-") and file.endswith(".npz")]
+        assert_equal_to_file(program, files[file])
+    cells = [content for file, content in files.items() if file.endswith(".ipynb")]
+    assert all(folder in json.loads(content)["cells"][2]["source"] for content in cells)

@@ -46,6 +46,15 @@ FAMILIES: dict[str, tuple[str, str, dict]] = {
     "Qwen3": ("Qwen3ForCausalLM", "Qwen3Config", _WIDE),
     "Gemma 2": ("Gemma2ForCausalLM", "Gemma2Config", _GEMMA),
     "Gemma 3": ("Gemma3ForCausalLM", "Gemma3TextConfig", _GEMMA),
+    "OLMo 2": ("Olmo2ForCausalLM", "Olmo2Config", _GROUPED),
+    "Granite": (
+        "GraniteForCausalLM",
+        "GraniteConfig",
+        _GROUPED
+        | {"embedding_multiplier": 12.0, "attention_multiplier": 0.125, "residual_multiplier": 0.22}
+        | {"logits_scaling": 8.0},
+    ),
+    "OLMo, clipped": ("OlmoForCausalLM", "OlmoConfig", _COMMON | {"clip_qkv": 1e4}),
     "GPT-NeoX": ("GPTNeoXForCausalLM", "GPTNeoXConfig", _COMMON),
     "Phi": ("PhiForCausalLM", "PhiConfig", _COMMON),
     "Phi-3": ("Phi3ForCausalLM", "Phi3Config", _GROUPED),

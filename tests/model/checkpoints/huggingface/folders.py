@@ -62,10 +62,11 @@ def word_piece_tokenizer() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **dict(zip(names, special, strict=True)))
 
 
-def save_family(folder: Path, name: str, head: bool = True) -> Path:
+def save_family(folder: Path, name: str, head: bool = True, **options: str) -> Path:
     """Write the tiny model of a family, with a fitting vocabulary, as `save_pretrained` does.
 
-    Without `head` it gives vectors, as models of whole sentences do, and no logits.
+    Without `head` it gives vectors, as models of whole sentences do, and no logits; `options` are those of
+    `save_pretrained`.
     """
     model = tiny_model(name, vocab_size=VOCABULARY)
     model = model if head else randomised(lambda: AutoModel.from_config(model.config))
@@ -74,7 +75,7 @@ def save_family(folder: Path, name: str, head: bool = True) -> Path:
     else:
         tokenizer = byte_level_tokenizer("" if name == "GPT-2" else "<s>")
     model.config.bos_token_id, model.config.eos_token_id = tokenizer.bos_token_id, tokenizer.eos_token_id
-    model.save_pretrained(folder)
+    model.save_pretrained(folder, **options)
     tokenizer.save_pretrained(folder)
     return folder
 

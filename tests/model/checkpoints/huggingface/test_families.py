@@ -1,4 +1,4 @@
-"""Models of others are read as they compute: 24 families, bit for bit, with every step repeated."""
+"""Models of others are read as they compute: 27 families, bit for bit, with every step repeated."""
 
 import copy
 from dataclasses import replace

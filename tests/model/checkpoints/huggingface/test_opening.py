@@ -61,6 +61,14 @@ def test_tokens_are_pieces_of_the_text_and_never_broken_characters(gpt2: Path, l
     assert "".join(robot) == "<0xF0><0x9F><0xA4><0x96>"
 
 
+@pytest.mark.parametrize("text", ["def f(x):\n    return x", "Q: one\nA: two\n\nQ:", " cafe\u0301\t\u00adan \n"])
+def test_a_text_is_read_as_it_was_typed(gpt2: Path, text: str) -> None:
+    opened = open_model(gpt2)
+    trace = opened.trace(opened.truncate(text))
+    assert trace.source == text
+    assert list(trace.tgt_ids) == opened.tokenizer.read(text)
+
+
 def test_a_text_is_continued_and_masks_are_filled(gpt2: Path, bert: Path) -> None:
     opened = open_model(gpt2)
     trace = opened.trace("A dog", max_new_tokens=4)

@@ -7,10 +7,11 @@ class View {
     this.address.setAttribute("aria-label", "Link to this view");
     this.copy = element("button", "", "Copy link");
     this.copy.addEventListener("click", () => this.copyAddress());
-    root.append(element("p", "", "Opens this page with exactly these inputs."), this.address, this.copy);
+    this.promise = element("p", "promise");
+    root.append(this.promise, this.address, this.copy);
     // Widgets write their values into the address after the page has run. A browser without this event shows the address
     // as it was when the box was opened; the button always copies the current one.
-    this.onChange = () => this.update();
+    this.onChange = () => this.showAddress();
     window.navigation?.addEventListener("currententrychange", this.onChange);
   }
 
@@ -18,14 +19,19 @@ class View {
     window.navigation?.removeEventListener("currententrychange", this.onChange);
   }
 
-  update() {
+  update({ data }) {
+    this.promise.textContent = data.promise;
+    this.showAddress();
+  }
+
+  showAddress() {
     if (this.address.textContent === location.href) return;
     this.address.textContent = location.href;
     this.copy.textContent = "Copy link";
   }
 
   async copyAddress() {
-    this.update();
+    this.showAddress();
     try {
       await navigator.clipboard.writeText(location.href);
       this.copy.textContent = "Copied ✓";

@@ -11,7 +11,12 @@ export default function mount(component) {
   view.update(component);
   // Text on a canvas that was drawn before the page's font had loaded is drawn again.
   if (document.fonts.status === "loading") document.fonts.ready.then(() => view.draw?.());
+  // So is a picture that goes on paper, where the theme is light.
+  const paper = matchMedia("print");
+  const redraw = () => view.draw?.();
+  paper.addEventListener("change", redraw);
   return () => {
+    paper.removeEventListener("change", redraw);
     view.close?.();
     views.delete(parentElement);
   };

@@ -174,11 +174,12 @@ class View extends Picture {
   }
 
   describe() {
-    const { temperature, scope } = this.header;
+    const { temperature, scope, changes } = this.header;
     this.slider.value = Math.log10(this.tau);
     this.output.textContent = `τ = ${this.tauText}`;
     this.root.classList.toggle("again", this.again);
-    this.badge.textContent = this.again ? "redrawn" : temperature === 1 ? "the run, as trained" : "rerun";
+    const plain = changes ? "the run, with other changes" : "the run, as trained";
+    this.badge.textContent = this.again ? "redrawn" : temperature === 1 ? plain : "rerun";
     const scores = `the scores of the run${temperature === 1 ? "" : ` with τ = ${temperature}`}`;
     if (!this.again) {
       const ran = `The model ran with τ = ${temperature} in ${scope}; these are the weights of that run.`;

@@ -1,0 +1,281 @@
+"""The model of a folder: its class follows from the weights, and transformers fills them in.
+
+It is given tensors and no folder, so it finds no adapter, no pickle and no code there.
+"""
+
+import copy
+import hashlib
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    AutoModelForTextEncoding,
+)
+
+from model.checkpoints.files import CheckpointError, quote, read_json_object
+from model.checkpoints.huggingface.files import (
+    QUANTISED,
+    adapters,
+    check_memory,
+    check_settings,
+    other_weights,
+    quantised,
+    read_settings,
+    read_weights,
+    shapes_of,
+    weight_files,
+)
+
+HEADS = (AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoModelForMaskedLM)
+STACKS = (AutoModel, AutoModelForTextEncoding)
+"""layers without a head: of the whole model, or of an encoder alone"""
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+MOST_NAMES = 4
+"""of tensors or files in one sentence"""
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A model as its folder holds it."""
+
+    model: nn.Module
+    """in single precision and evaluation mode"""
+    notes: tuple[str, ...]
+    """what the folder holds and the model does not use, in sentences"""
+
+
+def read_model(folder: Path) -> StoredModel:
+    """The model of a folder, after everything about it has been checked.
+
+    Where the weights lack the head that the configuration names, the layers open alone.
+
+    Raises:
+        CheckpointError: a file is missing or damaged, the family is unknown, the weights are quantised or not finite,
+            or the model is too large.
+    """
+    settings, files = read_settings(folder), weight_files(folder)
+    shapes = shapes_of(files)
+    check_settings(folder, settings, len(shapes))
+    config = _read_config(folder)
+    empty = _empty_models(folder, config, shapes)
+    empty = _check_size(folder, empty, sum(map(math.prod, shapes.values())))
+    weights, problems, claimed = read_weights(files), [], set()
+    _check_numbers(folder, weights, empty)
+    for each in empty:
+        own, there = _plain_names(each, each.state_dict()), _plain_names(each, weights)
+        if (there - own) & claimed:  # a part of a class before is there, so that class is damaged
+            continue
+        claimed |= own
+        model, info = _fill(folder, type(each), config, weights)
+        problem = _misfit(model, info)
+        if not problem:
+            _read_generation_settings(folder, model)
+            notes = [*_head_notes(config, model, bool(problems)), *_notes(folder, files, model, info)]
+            return StoredModel(model.eval(), tuple(notes))
+        problems.append(problem)
+    raise CheckpointError(f"{folder}: {problems[0]} Copy the whole folder again.")
+
+
+def parameters_hash(model: nn.Module) -> str:
+    """SHA-256 of all parameters of a model that was not read from a folder."""
+    found = hashlib.sha256()
+    for name, parameter in model.named_parameters():
+        found.update(name.encode())
+        found.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()
+
+
+def _read_config(folder: Path) -> Any:
+    try:
+        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:
+        raise CheckpointError(f"{folder / 'config.json'} cannot be used: {quote(error)}.") from error
+
+
+def _empty_models(folder: Path, config: Any, names: Mapping[str, Any]) -> list[nn.Module]:
+    """A model without memory of each class that may fit the weights, the one that fits them best first.
+
+    The class that the configuration names comes first of all, if it has a head for text or none. Of the others those
+    come first that lack least of what they need, and leave least of what there is.
+    """
+    mappings = [auto._model_mapping for auto in (*HEADS, *STACKS) if type(config) in auto._model_mapping]
+    classes = list(dict.fromkeys(mapping[type(config)] for mapping in mappings))
+    if not classes:
+        raise CheckpointError(f"{folder}: transformers has no text model for the family {config.model_type!r}.")
+    stacks = [auto._model_mapping.get(type(config), None) for auto in STACKS]
+    named = _named_class(config)
+    other_head = named not in ("", *(each.__name__ for each in classes))
+    found, problem = [], None
+    for number, each in enumerate(classes):
+        try:
+            with torch.device("meta"):
+                model = each(copy.deepcopy(config), **_options(each, names))
+        except Exception as error:
+            problem = error
+            continue
+        writes = each.__name__.endswith(("CausalLM", "LMHeadModel"))
+        preferred = (each in stacks) != other_head, writes != bool(getattr(config, "is_decoder", False)), number
+        found.append((each.__name__ != named, *_compare_names(model, names), *preferred, model))
+    if not found:
+        raise CheckpointError(f"{folder / 'config.json'} describes no model: {quote(problem)}.") from problem
+    return [model for *_, model in sorted(found, key=lambda each: each[:-1])]
+
+
+def _named_class(config: Any) -> str:
+    named = getattr(config, "architectures", None) or [""]
+    return named[0] if isinstance(named, list) and isinstance(named[0], str) else ""
+
+
+def _options(factory: type, names: Mapping[str, Any]) -> dict[str, bool]:
+    """No view reads a pooler, which some heads do without, so it may be missing."""
+    pools = "add_pooling_layer" in signature(factory.__init__).parameters
+    return {"add_pooling_layer": False} if pools and not any("pooler." in name for name in names) else {}
+
+
+def _compare_names(model: nn.Module, names: Mapping[str, Any]) -> tuple[int, int]:
+    """How many tensors the weights lack of the model, and how many of theirs it leaves, by the names alone."""
+    tied = (getattr(model, "all_tied_weights_keys", None) or {}).keys()
+    wanted, there = _plain_names(model, model.state_dict().keys() - tied), _plain_names(model, names)
+    return len(wanted - there), len(there - wanted)
+
+
+def _plain_names(model: nn.Module, names: Iterable[str]) -> set[str]:
+    """Without the stack's name, which a model without a head has not, and with today's names of a norm's weights."""
+    today = {"gamma": "weight", "beta": "bias"}
+    parts = (name.removeprefix(f"{model.base_model_prefix}.").rpartition(".") for name in names)
+    return {f"{module}.{today.get(last, last)}" for module, _, last in parts}
+
+
+def _check_size(folder: Path, models: Sequence[nn.Module], found: int) -> list[nn.Module]:
+    """The models that the file may hold: `found` numbers. Before memory is allocated.
+
+    Raises:
+        CheckpointError: there is none, or the weights would not fit the memory.
+    """
+    sizes = {model: sum(parameter.numel() for parameter in model.parameters()) for model in models}
+    fitting = [model for model, wanted in sizes.items() if wanted <= 2 * found + 2**16]
+    if not fitting:
+        raise CheckpointError(
+            f"{folder}: the weights hold {found:,} numbers, the configuration asks for {sizes[models[0]]:,}. "
+            "Copy the whole folder again."
+        )
+    check_memory(folder, max(sizes[model] for model in fitting))
+    return fitting
+
+
+def _check_numbers(folder: Path, weights: Mapping[str, Tensor], models: Sequence[nn.Module]) -> None:
+    """Weights are finite floats; what other versions of a class kept besides, such as a mask, may be anything."""
+    ignored = {pattern for model in models for pattern in model._keys_to_ignore_on_load_unexpected or ()}
+    parameters = {name for model in models for name in _plain_names(model, dict(model.named_parameters()))}
+    for name, tensor in weights.items():
+        if name.endswith(QUANTISED):
+            raise quantised(folder, f"it has {name}")
+        learned = any(_plain_names(model, [name]) <= parameters for model in models)
+        if not learned and any(re.search(pattern, name) for pattern in ignored):
+            continue
+        if tensor.dtype not in DTYPES and (learned or tensor.is_floating_point()):
+            kind = str(tensor.dtype).removeprefix("torch.")
+            raise CheckpointError(
+                f"{folder}: {name} is stored as {kind}, not as floats of 16 to 64 bits: the weights are quantised or "
+                "damaged. Open the original weights."
+            )
+        if tensor.dtype in DTYPES and not tensor.float().isfinite().all():
+            raise CheckpointError(
+                f"{folder}: the weights have values in {name} that are not finite numbers. Copy the folder again, or "
+                "take weights from before they appeared."
+            )
+
+
+def _misfit(model: nn.Module, info: Mapping[str, Any]) -> str:
+    """What the weights lack of the model, in a sentence; empty where they lack nothing."""
+    if lacking := sorted(info["missing_keys"]):
+        return (
+            f"the weights lack {len(lacking)} tensors of {type(model).__name__}, {lacking[0]} among them; they would "
+            "be random numbers."
+        )
+    for name, found, wanted in sorted(info["mismatched_keys"], key=str):
+        return f"the weights have {name} of shape {tuple(found)}, but config.json requires {tuple(wanted)}."
+    return ""
+
+
+def _fill(folder: Path, factory: type, config: Any, weights: Mapping[str, Tensor]) -> tuple[nn.Module, dict[str, Any]]:
+    try:
+        return factory.from_pretrained(
+            None,
+            config=config,
+            state_dict=dict(weights),
+            dtype=torch.float32,
+            local_files_only=True,
+            trust_remote_code=False,
+            attn_implementation="eager",
+            ignore_mismatched_sizes=True,  # which is refused in a sentence of ours
+            output_loading_info=True,
+            **_options(factory, weights),
+        )
+    except Exception as error:
+        raise CheckpointError(f"{folder} cannot be opened: {quote(error)}.") from error
+
+
+def _read_generation_settings(folder: Path, model: nn.Module) -> None:
+    """As `from_pretrained` reads them from a folder, which has not read one here."""
+    nowhere = dict.fromkeys(("cache_dir", "proxies", "token", "revision"))
+    if (folder / "generation_config.json").is_file():
+        read_json_object(folder / "generation_config.json")
+    try:
+        if model.can_generate():
+            model.adjust_generation_fn(
+                None,
+                False,
+                None,
+                str(folder),
+                force_download=False,
+                local_files_only=True,
+                subfolder="",
+                trust_remote_code=False,
+                **nowhere,
+            )
+    except Exception as error:
+        raise CheckpointError(f"{folder / 'generation_config.json'} cannot be used: {quote(error)}.") from error
+
+
+def _head_notes(config: Any, model: nn.Module, lacks: bool) -> list[str]:
+    """Which class is shown in place of the one that config.json names; `lacks`: because its head is not there."""
+    shown, named = type(model).__name__, _named_class(config)
+    if named in ("", shown):
+        return []
+    alone = "" if model.get_output_embeddings() else ": its layers are shown, and its head is not read"
+    if lacks and alone:
+        alone = ": its layers are shown, because the weights have no head"
+    return [f"head: config.json names {named}, which is opened as {shown}{alone}."]
+
+
+def _notes(folder: Path, files: Sequence[Path], model: nn.Module, info: Mapping[str, Any]) -> list[str]:
+    """What the folder holds and the view does not use."""
+    shown, notes = type(model).__name__, []
+    if left := sorted(info["unexpected_keys"]):
+        notes.append(f"weights: the folder also holds {_list(left)}, which {shown} has no place for: not used here.")
+    if there := adapters(folder):
+        notes.append(
+            f"adapter: {_list(there)} in the folder changes the weights, and is not applied: the base model is shown. "
+            "To see both, merge them with peft (merge_and_unload) and open what save_pretrained writes."
+        )
+    if others := other_weights(folder, files):
+        notes.append(f"weights: the folder also holds {_list(others)}, which the view does not read.")
+    return notes
+
+
+def _list(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,28 @@
+"""Whether what was found gives what the model computes: each step of the probe's run, computed again."""
+
+from collections.abc import Iterator
+
+from model.checkpoints.huggingface.network import HookedModel
+from model.trace import CHAIN_TOLERANCE, Attention, Trace, relative_error
+
+STEPS = ("q", "k", "v", "out")
+
+
+def leave_out_unverified(model: HookedModel, trace: Trace) -> None:
+    """Forget the matrices that do not give a run's queries, keys, values or output, and note by how much they fail."""
+    for place, attention in trace.attentions.items():
+        path, points = model.attentions()[place]
+        if failing := dict(_failing(attention)):
+            model.leave_out(points, failing)
+            said = ", ".join(f"{name} by {error:.2g}" for name, error in failing.items())
+            model.notes.append(
+                f"{path}: what the matrices give differs from the model's own numbers ({said}, relative to the largest "
+                "number); what the model does there could not be read."
+            )
+
+
+def _failing(attention: Attention) -> Iterator[tuple[str, float]]:
+    for name in STEPS if attention.projections is not None else ():
+        error = max(relative_error(*step) for step in attention.recompute(name))
+        if not error <= CHAIN_TOLERANCE:
+            yield name, error

@@ -1,0 +1,240 @@
+"""Published configurations are read step by step; what cannot be read is said, what differs is told by a number."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+from model.analysis.gradients import stream_gradients
+from model.checkpoints.checkpoint import FOUND_MATRICES
+from model.checkpoints.huggingface import open_model
+from model.checkpoints.huggingface.opened import ForeignCheckpoint
+from model.checkpoints.huggingface.vocabulary import Vocabulary
+from model.interventions import PositionsOff, ValueZeroing
+from model.proof.checks import prove
+from model.proof.steps import verify_attention, verify_steps
+from model.trace import Trace
+from tests.model.checkpoints.huggingface.families import SOURCE, TARGET
+from tests.model.checkpoints.huggingface.published import HARDEST, PUBLISHED, published_model
+
+NEIGHBOURS = {
+    "StableLM, parallel or not": ("StableLM 2 12B", {"use_parallel_residual": False}),
+    "StableLM, all heads": ("StableLM 2 12B", {"num_key_value_heads": 4, "partial_rotary_factor": 1.0}),
+    "Granite, MoE": ("Granite 3.0 3B A800M", {}),
+    "OLMo 2, shared keys": ("OLMo 2 7B", {"num_key_value_heads": 1}),
+}
+
+
+@lru_cache
+def opened(name: str) -> ForeignCheckpoint:
+    return open_model(published_model(name))
+
+
+@lru_cache
+def traced(name: str) -> Trace:
+    return opened(name).trace(SOURCE, TARGET if len(opened(name).model.stacks) == 2 else None)
+
+
+@pytest.mark.parametrize("name", HARDEST)
+def test_every_step_of_a_published_configuration_is_read(name: str) -> None:
+    assert not opened(name).notes
+    assert all(step.read for step in verify_steps(opened(name), traced(name)))
+    assert [check.passed for check in prove(opened(name), traced(name))] == [True] * 3
+
+
+@pytest.mark.parametrize("name", NEIGHBOURS)
+def test_a_neighbour_of_it_is_read_too(name: str) -> None:
+    base, changed = NEIGHBOURS[name]
+    family, _ = PUBLISHED[base]
+    model = open_model(published_model(base, **changed))
+    assert family == model.model.model.config.model_type
+    assert all(step.read for step in verify_steps(model, model.trace(SOURCE)))
+
+
+@pytest.mark.parametrize("name", ["OLMo 7B 0424", "DeepSeek V2 Lite"])
+def test_queries_that_no_matrix_gives_are_not_shown_as_its_product(name: str) -> None:
+    steps = {step.name: step for step in verify_attention(opened(name), traced(name), "decoder_self", 0)}
+    assert traced(name).attention("decoder_self", 0).projections is None
+    assert steps["q"].state == "could not be read"
+    assert steps["pattern"].read
+    assert FOUND_MATRICES not in opened(name).features
+    assert any("could not be read" in note for note in opened(name).notes)
+    assert prove(opened(name), traced(name))[1].passed
+
+
+def test_what_holds_on_the_probe_and_not_on_the_run_differs_by_a_number() -> None:
+    """A clip that the probe does not reach: found at opening, and no product on a text that reaches it."""
+    model = open_model(published_model("OLMo 7B 0424", clip_qkv=1e4))
+    assert not model.notes
+    for layer in model.model.model.model.layers:
+        layer.self_attn.config.clip_qkv = 0.5
+    steps = {step.name: step for step in verify_attention(model, model.trace(SOURCE), "decoder_self", 1)}
+    assert not steps["q"].read
+    assert steps["q"].state.startswith("differs by ")
+    assert steps["q"].difference > 0.1
+    assert steps["z"].read
+
+
+def test_a_change_of_the_model_is_part_of_the_steps() -> None:
+    model = opened("OLMo 2 7B")
+    trace = model.trace(SOURCE, interventions=(ValueZeroing((3,), "decoder_self", 1),))
+    assert all(step.read for step in verify_attention(model, trace, "decoder_self", 1))
+
+
+def test_a_query_scale_that_begins_after_the_probe_is_read_from_the_run() -> None:
+    values = PUBLISHED["Ministral 3 3B"][1]["rope_parameters"]
+    late = open_model(
+        published_model("Ministral 3 3B", rope_parameters=values | {"original_max_position_embeddings": 12})
+    )
+    scales = late.trace(SOURCE).attention("decoder_self", 0).query_scale
+    assert scales[:12] == pytest.approx(np.ones(12), rel=1e-4)
+    assert scales[12] == pytest.approx(1 + 0.1 * np.log(2), rel=1e-4)
+    early = traced("Ministral 3 3B").attention("decoder_self", 1).query_scale
+    assert early == pytest.approx(1 + 0.1 * np.log1p(np.arange(13) // 4), rel=1e-4)
+    assert traced("Llama 2 7B").attention("decoder_self", 0).query_scale is None
+
+
+@pytest.mark.parametrize(
+    ("name", "windows"),
+    [
+        ("EXAONE 4.0 32B", [4, 4, 4, None]),
+        ("Gemma 2 2B", [4, None]),
+        ("Qwen2 7B, windowed", [None, 4]),
+        ("ModernBERT base", [None, 4, 4, None]),
+        ("Mistral 7B v0.3", [None, None]),
+    ],
+)
+def test_a_window_is_that_of_the_mask(name: str, windows: list[int | None]) -> None:
+    assert [attention.window for attention in traced(name).attentions.values()] == windows
+
+
+@pytest.mark.parametrize(
+    ("name", "placement"),
+    [
+        ("OLMo 2 7B", "res-post"),
+        ("EXAONE 4.0 1.2B", "res-post"),
+        ("Gemma 2 2B", "sandwich"),
+        ("GLM 4 0414", "sandwich"),
+        ("Granite 3.1 2B", "pre"),
+        ("Command R", "parallel"),
+        ("StableLM 2 12B", "parallel"),
+        ("BERT base", "post"),
+    ],
+)
+def test_the_place_of_the_norms_follows_from_the_sums(name: str, placement: str) -> None:
+    for sublayer in traced(name).sublayers:
+        assert sublayer.placement == placement
+        assert (sublayer.norm is None) == (placement == "res-post")
+        assert (sublayer.result_norm is not None) == (placement in ("sandwich", "res-post"))
+        assert sublayer.added == pytest.approx(sublayer.before + sublayer.out, abs=1e-5)
+
+
+def test_multipliers_are_the_configurations_and_the_gradient_is_that_of_the_stream() -> None:
+    model, trace = opened("Granite 3.1 2B"), traced("Granite 3.1 2B")
+    assert {sublayer.multiplier for sublayer in trace.sublayers} == {0.22}
+    assert model.embedding_scale == pytest.approx(12)
+    last = trace.sublayers[-1]
+    assert last.out == pytest.approx(last.result * 0.22, rel=1e-5)
+    # The stream after the last sub-layer is what the final norm reads.
+    norms = stream_gradients(model, trace)["decoder"]
+    double = last.after.astype(np.float64)
+    stream = torch.from_numpy(double).requires_grad_()
+    assert norms[-1] == pytest.approx(_gradient_norm(model, trace, stream), rel=1e-3)
+
+
+def _gradient_norm(model: ForeignCheckpoint, trace: Trace, stream: torch.Tensor) -> float:
+    norm = model.norm_after("decoder")
+    normed = torch.from_numpy(norm.gamma).double() * stream / (stream**2).mean(-1, keepdim=True).add(norm.eps).sqrt()
+    logits = model.model.head.in_double()(normed)
+    loss = -logits.log_softmax(-1)[torch.arange(len(trace.next_ids)), list(trace.next_ids)].sum()
+    return float(torch.autograd.grad(loss, stream)[0].norm())
+
+
+@pytest.mark.parametrize(
+    ("name", "positions"),
+    [
+        ("SmolLM3 3B", "rope"),
+        ("CTRL", "sinusoidal"),
+        ("DeepSeek V2 Lite", "unread"),
+        ("LFM2 1.2B", "rope"),
+        ("T5 small", "relative bias"),
+        ("GPT-2", "learned"),
+    ],
+)
+def test_positions_that_were_not_found_are_not_said_to_be_absent(name: str, positions: str) -> None:
+    assert opened(name).config.positions == positions
+
+
+def test_a_model_whose_first_layer_does_not_rotate_rotates_and_one_without_any_does_not() -> None:
+    late = open_model(published_model("SmolLM3 3B", no_rope_layers=[0, 1, 0, 1]))
+    never = open_model(published_model("SmolLM3 3B", no_rope_layers=[0, 0, 0, 0]))
+    assert (late.config.positions, never.config.positions) == ("rope", "none")
+    rotated = [attention.rotary is not None for attention in late.trace(SOURCE).attentions.values()]
+    assert rotated == [False, True, False, True]
+
+
+@pytest.mark.parametrize("name", ["RoBERTa base", "XLM-RoBERTa base", "NLLB 200 600M"])
+def test_a_typed_pad_gets_the_row_that_the_model_adds(name: str) -> None:
+    model = opened(name)
+    text = "7 30 1 5 90 1 1 8"
+    trace = model.trace(text, TARGET if len(model.model.stacks) == 2 else None)
+    stream = next(iter(trace.streams.values()))
+    assert stream.embedded.rows == (0, 1, -1, 2, 3, -1, -1, 4)
+    assert all(step.read for step in verify_steps(model, trace))
+
+
+@pytest.mark.parametrize("name", ["BERT base", "GPT-2", "OPT 125M"])
+def test_without_padding_of_its_own_the_rows_count_from_0(name: str) -> None:
+    stream = next(iter(traced(name).streams.values()))
+    assert stream.embedded.rows == tuple(range(len(stream.tokens)))
+
+
+def test_positions_that_are_switched_off_have_no_rows() -> None:
+    trace = opened("OPT 125M").trace(SOURCE, interventions=(PositionsOff(),))
+    assert trace.streams["decoder"].embedded.rows is None
+    assert prove(opened("OPT 125M"), trace)[1].passed
+
+
+def test_a_wrong_row_is_noticed() -> None:
+    trace = traced("RoBERTa base")
+    stream = trace.streams["encoder"]
+    lie = replace(stream, embedded=replace(stream.embedded, rows=tuple(range(1, len(stream.tokens) + 1))))
+    steps = verify_steps(opened("RoBERTa base"), replace(trace, streams={"encoder": lie}))
+    assert [step.name for step in steps if not step.read] == ["positions"]
+
+
+@lru_cache
+def metaspace_vocabulary(split: bool) -> Vocabulary:
+    """As XLM-R's (`split`) or T5's: U+2581 alone is a piece, so that a word can be two."""
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    pieces = ["▁", "▁this", "▁is", "a", "▁test", "i", "s", "t", "e", "."]
+    tokenizer = Tokenizer(models.Unigram([(piece, -1.0) for piece in special + pieces], unk_id=3))
+    metaspace = pre_tokenizers.Metaspace()
+    tokenizer.pre_tokenizer = (
+        pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace]) if split else metaspace
+    )
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 2)])
+    names = ("bos_token", "pad_token", "eos_token", "unk_token", "mask_token")
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **dict(zip(names, special, strict=True)))
+    return Vocabulary(fast, len(special + pieces))
+
+
+@pytest.mark.parametrize("split", [True, False])
+@pytest.mark.parametrize(
+    ("text", "labels", "words"),
+    [
+        ("this is a test", ("▁this", "▁is", "▁", "a", "▁test"), (0, 1, 2, 2, 3)),
+        ("a test", ("▁", "a", "▁test"), (0, 0, 1)),
+        ("this a. is", ("▁this", "▁", "a", ".", "▁is"), (0, 1, 1, 1, 2)),
+    ],
+)
+def test_a_label_is_the_piece_and_a_word_is_counted_once(split, text, labels, words) -> None:
+    vocabulary = metaspace_vocabulary(split)
+    tokens = vocabulary.describe(vocabulary.read(text), text)
+    assert tokens.labels == (*labels, "</s>")
+    assert tokens.words == (*words, None)
