@@ -277,6 +277,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/side_by_side.py",
+                views_module="pages.views.side_by_side",
                 title="Side by side",
                 icon=":material/compare:",
                 summary="Compare two heads, two sentences or two models on one colour scale, with their difference.",

@@ -1,6 +1,7 @@
 """Rules of the code that neither ruff nor import-linter can hold: what happens on import, where state lives."""
 
 import ast
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -129,3 +130,21 @@ def test_these_rules_notice_violations() -> None:
     assert charts_without_a_name("chart(a, alt='b')\nchart(c)") == [2]
     assert violations([ROOT / "app.py"], lambda text: text[:3]) == {"app.py": '"""'}
     assert all((MODEL, VIZ, PAGES, COMPONENTS))
+
+
+def keys_drawn() -> set[str]:
+    """What pages call their elements: in quotes in their code, or page and picture in the text of a view."""
+    quoted = {
+        key
+        for path in [ROOT / "app.py", *PAGES, *COMPONENTS]
+        for key in re.findall(r'(?<=")[\w-]+(?=")', path.read_text("utf-8"))
+    }
+    texts = {path.stem: path.read_text("utf-8") for path in ROOT.glob("pages/text/*.md")}
+    named = {f"{page}-{name}" for page, text in texts.items() for name in re.findall(r"!\[[^\]]*\]\(([\w-]+)", text)}
+    return quoted | named | {f"roomy-{name}" for name in named}
+
+
+def test_the_style_sheet_is_about_elements_that_are_drawn() -> None:
+    styled = set(re.findall(r"\.st-key-([\w-]+)", (ROOT / "pages/frame/style.css").read_text("utf-8")))
+    assert styled
+    assert not styled - keys_drawn()

@@ -83,6 +83,11 @@ class Form:
     sets: Mapping[str, Any] = field(default_factory=dict)
     """what a click chooses (a name of `clicked`) -> the control that it sets"""
 
+    @property
+    def roomy(self) -> bool:
+        """Whether it keeps its width on a phone, and scrolls."""
+        return False
+
     def clicked(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """What a click on a point of Plotly's chooses, by name."""
         return {"place": point["point_index"]}
@@ -161,6 +166,11 @@ class Maps(Form):
     """how many stand beside each other; None: all"""
     axes: tuple[str, str] = ("query", "key")
     """what rows and columns are"""
+
+    @property
+    def roomy(self) -> bool:
+        """Several maps need the width."""
+        return len(self.maps) > 1
 
     def clicked(self, point: Mapping[str, Any]) -> dict[str, int]:
         """The row and the column of a cell."""
@@ -451,6 +461,13 @@ class Texts:
     """Texts side by side as plain text, because they may quote what a person typed; title -> text."""
 
     texts: Mapping[str, str]
+    compared: bool = False
+    """whether words are marked that the first one lacks, or that it has and the others do not"""
+
+    @property
+    def first(self) -> str:
+        """The one with which the others are compared."""
+        return next(iter(self.texts.values()))
 
 
 def stretches(flags: Array) -> list[tuple[int, int]]:

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from model.analysis.distributions import entropy
 from model.analysis.head_tables import Look, head_tables
 from model.analysis.residual_stream import measure_stream, residual_stream
-from model.analysis.two_heads import Pair, join, piece_table, word_table
 from model.checkpoints.card import read_card
 from model.checkpoints.masked_model import MaskedModel
-from model.checkpoints.store import checkpoint_path, shown_name
+from model.checkpoints.store import checkpoint_path
 from model.checkpoints.translator import Translator
 from model.trace import Array, Attention, Trace
 
@@ -77,44 +75,6 @@ def table_arrays(trace: Trace, kind: str, look: Look, layer: int, head: int) -> 
         "key_names": np.array(["".join(attention.key_tokens[i] for i in group) for group in tables.keys]),
         "opened": tables.values[layer, head],
     }
-
-
-Head = tuple[str, int, int]
-"""kind, layer and head"""
-
-
-def side_arrays(
-    left: Trace, left_head: Head, right: Trace, right_head: Head, by_words: bool, subtract: bool
-) -> dict[str, Array]:
-    """Two heads, and their difference with the positions that it pairs; -1 means none.
-
-    Args:
-        left: the run of the first head.
-        left_head: in that run.
-        right: the run of the second head.
-        right_head: in that run.
-        by_words: merge pieces into words.
-        subtract: also give the difference.
-    """
-    arrays, sides = {}, []
-    for name, trace, (kind, layer, head) in (("left", left, left_head), ("right", right, right_head)):
-        side = (word_table if by_words else piece_table)(trace.attention(kind, layer), head)
-        sides.append(side)
-        arrays |= {name: side.weights, f"{name}_mask": side.mask}
-        arrays |= {f"{name}_queries": np.array(side.queries), f"{name}_keys": np.array(side.keys)}
-        arrays |= {f"{name}_mean_entropy": entropy(side.weights).mean()}
-        arrays |= {f"{name}_source": np.array(trace.source), f"{name}_translation": np.array(trace.translation)}
-        arrays |= {f"{name}_head": np.array(f"{kind} layer {layer} head {head}")}
-        arrays |= {f"{name}_checkpoint": np.array(f"{shown_name(trace.checkpoint)} {trace.checkpoint_hash}")}
-    if subtract:
-        joined = join(*sides)
-        arrays |= {"joined_rows": _pairs(joined.rows), "joined_keys": _pairs(joined.keys)}
-        arrays |= {"difference": joined.difference, "distances": joined.distances}
-    return arrays
-
-
-def _pairs(pairs: Sequence[Pair]) -> Array:
-    return np.array([[-1 if i is None else i for i in pair] for pair in pairs])
 
 
 def position_arrays(translator: Translator, trace: Trace, side: str) -> dict[str, Array]:

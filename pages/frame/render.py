@@ -32,18 +32,21 @@ from pages.widgets.export import Picture, export_view
 from pages.widgets.glossary import define
 from pages.widgets.page_links import links
 from pages.widgets.proof_strip import proof_strip
-from viz.forms import Canvas, Form, Maps, Texts
+from viz.forms import Canvas, Form, Texts
+from viz.html import word_diff
 from viz.tokens import as_markdown
 
 MOST_ROWS = 20
 """of a table that is drawn whole; a longer one scrolls"""
 Older = Mapping[str, Callable[[Run], Any]]
 """title -> what draws a tab that is no view yet"""
+LONG, LOW = 160, 240
+"""characters from which on a text scrolls, and pixels of its box"""
 
 
 def show_page(
     file: str,
-    top: Callable[[Run], Any] | None = None,
+    top: Callable[[Run], Mapping[Control, Any] | None] | None = None,
     older: Older = MappingProxyType({}),
     code: Sequence[Callable] = (),
 ) -> None:
@@ -51,15 +54,15 @@ def show_page(
 
     Args:
         file: the page's `__file__`.
-        top: draws what stands above all and is no view: widgets that build something.
+        top: draws what stands above all and is no view: widgets that build something. Returns the controls that it has
+            set.
         older: its tabs that are no views yet; they come last.
         code: what computes what is no view.
     """
     run, page = open_page(file), page_of(file)
-    if top:
-        top(run)
     views = page.views
-    chosen: dict[Control, Any] = {}
+    chosen = dict((top and top(run)) or {})
+    others = [value for value in chosen.values() if isinstance(value, Run)]
     above = [_Drawn(run, view, chosen).draw() for view in views if view.above]
     offered = [view for view in views if not view.above and not view.missing(run)]
     for view, name in _shared(offered, chosen):
@@ -71,7 +74,7 @@ def show_page(
     show_code(*dict.fromkeys([*(item for view in views for item in view.code), *code]))
     for drawn in above:
         drawn.export("Export")
-    proof_strip(run)
+    proof_strip(run, *others)
 
 
 def show_tab(run: Run, view: View, chosen: dict[Control, Any]) -> None:
@@ -200,17 +203,21 @@ class _Drawn:
                     **{f"on_{event}_change": partial(self._take, key, event, picture) for event in picture.sets},
                 )
             case Texts():
+                height = LOW if max(map(len, picture.texts.values())) > LONG else "stretch"
                 for column, (title, text) in zip(st.columns(len(picture.texts)), picture.texts.items(), strict=True):
-                    with column.container(border=True):
+                    with column.container(border=True, height=height):
                         st.caption(title)
-                        st.text(text or "(an empty text)")
+                        if picture.compared:
+                            st.html(word_diff(picture.first, text))
+                        else:
+                            st.text(text or "(an empty text)")
             case pd.DataFrame():
                 controls.table(picture, floats="%.5g", height="content" if len(picture) <= MOST_ROWS else "auto")
             case _:
-                several = isinstance(picture, Maps) and len(picture.maps) > 1
+                roomy = isinstance(picture, Form) and picture.roomy
                 clicks = isinstance(picture, Form) and bool(picture.sets)
                 on_click = partial(self._take_click, key, picture) if clicks else "ignore"
-                chart(self.contents[name], key=key, alt=alt, roomy=several, on_select=on_click)
+                chart(self.contents[name], key=key, alt=alt, roomy=roomy, on_select=on_click)
 
     def _take(self, key: str, event: str, picture: Canvas) -> None:
         """Before the page runs again: set a control to what a move in a picture of our own chose."""
@@ -264,6 +271,8 @@ def _draw_control(control: Control, key: str, offer: Offer, place: Any) -> Any:
             return controls.slider(offer.label, offer.limits, offer.start, key, **common)
         case "choice":
             return controls.choice(offer.label, offer.options, key, default=offer.start, **common)
+        case "run":
+            return offer.start
     return controls.select(offer.label, offer.options, key, default=offer.start, **common)
 
 

@@ -1,5 +1,6 @@
 """Side by side: the choice of the right side, another head, another sentence or another checkpoint."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
@@ -11,6 +12,8 @@ from pages.compute.view import Place, View
 from pages.frame.examples import examples_of
 from pages.frame.open_page import fit_text
 from pages.frame.sidebar import FIRST_SENTENCE, offered_checkpoints
+from pages.views import Control
+from pages.views.side_by_side import RIGHT
 from pages.widgets.controls import choice, select, text_area, toggle
 from viz.tokens import as_markdown
 
@@ -26,21 +29,16 @@ PAIRS = {
 SENTENCE = "side_sentence"
 
 
-def choose_mode() -> str:
-    """Choose what differs between the two sides."""
+def choose_right(view: View) -> dict[Control, View]:
+    """The right side; if it is not available, say why, and take the left one."""
     notes: list[str] = []
     mode = choice("Compare two", MODES, "side_mode", notes=notes)
     _say(notes)
-    return mode
-
-
-def choose_right(view: View, mode: str) -> View:
-    """The right side; if it is not available, say why and return the left one."""
     try:
-        return {"heads": _head, "sentences": _sentence, "checkpoints": _checkpoint}[mode](view)
-    except (CheckpointError, ValueError) as error:
+        return {RIGHT: {"heads": _head, "sentences": _sentence, "checkpoints": _checkpoint}[mode](view)}
+    except ValueError as error:
         st.text(f"{shown_message(error)} For now both sides show the sidebar's selection.")
-        return view
+        return {RIGHT: view}
 
 
 def _head(view: View) -> View:
@@ -51,12 +49,9 @@ def _head(view: View) -> View:
         kind = view.kind if chosen == "same" else chosen
         layers, heads = _layers_and_heads(view.translator, kind)
         layer = _number("Layer, right", "side_layer", "same", (layers, view.layer), notes)
-        head = _number("Head, right", "side_head", "next", (heads, (view.head + 1) % heads), notes)
+        head = _number("Head, right", "side_head", "next", (heads, (view.head + 1) % len(heads)), notes)
     _say(notes)
-    place = Place(kind, layer, head)
-    if place == view.place:
-        st.info("Both sides show the same head: choose another one for the right.", icon=":material/info:")
-    return replace(view, place=place)
+    return replace(view, place=Place(kind, layer, head))
 
 
 def _sentence(view: View) -> View:
@@ -112,7 +107,7 @@ def _checkpoint(view: View) -> View:
     target = view.trace.written if forced or view.request.target is not None else None
     request = replace(view.request, target=target)
     place = Place(view.kind, layer, head)
-    return replace(view, translator=translator, request=request, trace=run(translator, request), place=place)
+    return replace(view, checkpoint=translator, request=request, trace=run(translator, request), place=place)
 
 
 def _has_kinds(checkpoint: str, view: View) -> bool:
@@ -124,30 +119,31 @@ def _has_kinds(checkpoint: str, view: View) -> bool:
     return {kind.name for kind in other.kinds} == {kind.name for kind in view.translator.kinds}
 
 
-def _layers_and_heads(translator: Translator, name: str) -> tuple[int, int]:
-    """How many layers the kind of attention called `name` has, and how many heads in each."""
+def _layers_and_heads(translator: Translator, name: str) -> tuple[Sequence[int], Sequence[int]]:
+    """Numbers of the layers that have the kind of attention called `name`, and of the heads in each."""
     kind = next(kind for kind in translator.kinds if kind.name == name)
-    return len(kind.layers), kind.heads
+    return kind.layers, range(kind.heads)
 
 
-def _number(label: str, key: str, first: str, numbers: tuple[int, int], notes: list[str]) -> int:
+def _number(label: str, key: str, first: str, numbers: tuple[Sequence[int], int], notes: list[str]) -> int:
     """A layer or a head.
 
     Args:
         label: above it.
         key: of the widget.
         first: what stands for the left's own, or the one after it.
-        numbers: how many there are, and what `first` means.
-        notes: what a link asks for in vain is added here.
+        numbers: those that there are, and what `first` means.
+        notes: gets a sentence where a number that was asked for is not there.
     """
-    count, meant = numbers
-    chosen = choice(label, {first: first.capitalize()} | {i: str(i) for i in range(count)}, key, notes=notes)
+    offered, meant = numbers
+    chosen = choice(label, {first: first.capitalize()} | {i: str(i) for i in offered}, key, notes=notes)
     if chosen != first:
         return int(chosen)
-    if meant >= count:
+    nearest = min(offered, key=lambda number: abs(number - meant))
+    if nearest != meant:
         what = label.split(",")[0].lower()
-        notes.append(f"There is no {what} {meant} on the right, which has {count}: you see {what} {count - 1} instead.")
-    return min(meant, count - 1)
+        notes.append(f"There is no {what} {meant} on the right; it shows {what} {nearest} instead.")
+    return nearest
 
 
 def _say(notes: list[str]) -> None:

@@ -20,10 +20,14 @@ class Offer:
     """values and their labels"""
     limits: tuple[float, float] | None = None
     """the smallest and the largest value, where there are no options"""
+    runs: tuple[Run, ...] = ()
+    """examples, where any run may be chosen"""
 
     @property
     def ends(self) -> tuple[Any, Any]:
         """The first and the last value."""
+        if self.runs:
+            return self.runs[0], self.runs[-1]
         return self.limits or (next(iter(self.options)), list(self.options)[-1])
 
     def read(self, text: str) -> Any:
@@ -38,6 +42,10 @@ class Offer:
         Raises:
             ValueError: the sentence says what is offered.
         """
+        if self.runs:
+            if not isinstance(value, Run):
+                raise ValueError(f"{name} is a Run, not {value!r}.")
+            return
         if self.limits is None and value not in self.options:
             raise ValueError(f"{name} is one of {', '.join(map(repr, self.options))}, not {value!r}.")
         if self.limits is not None and not (
@@ -66,7 +74,7 @@ class Control:
     in_link: bool = True
     help: str | None = None
     look: str = "menu"
-    """menu, choice, number or slider"""
+    """menu, choice, number or slider; run: widgets of the page make it, and no view draws it"""
 
     def offer(self, run: Run, chosen: Mapping[str, Any]) -> Offer | None:
         """What it offers; None: nothing."""
@@ -77,6 +85,8 @@ class Control:
             low, high = limits
             start = low if start is None else min(max(start, low), high)
             return Offer(label.format(low, high), start, limits=limits) if low <= high else None
+        if self.look == "run":
+            return Offer(label, options[0], {}, runs=tuple(options))
         options = options if isinstance(options, Mapping) else {value: str(value) for value in options}
         return Offer(label, next(iter(options)) if start is None else start, options) if options else None
 
@@ -114,6 +124,11 @@ def number(label: Any, limits: Any, start: Any = None, **more: Any) -> Any:
 def slider(label: Any, limits: Any, start: Any = None, **more: Any) -> Any:
     """An integer on a slider."""
     return Control(label, start, limits=limits, look="slider", **more)
+
+
+def another_run(label: str, examples: Callable[[Run], Sequence[Run]]) -> Any:
+    """A second run, which widgets of the page make; without them the first example."""
+    return Control(label, options=examples, look="run")
 
 
 def row(**more: Any) -> Any:

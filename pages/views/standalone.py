@@ -10,10 +10,11 @@ import pandas as pd
 from latex2mathml.converter import convert
 from markdown_it import MarkdownIt
 
-from pages.views import Result
+from pages.views import Result, Run
 from pages.views.words import Block
 from viz.drawing import Drawing, figure_html, html_page, mounting_scripts, plotly_script
 from viz.forms import Canvas, Form, Texts
+from viz.html import word_diff
 from viz.notebook import FIT, framed
 
 STYLE = """<style>
@@ -42,9 +43,13 @@ def to_html(title: str, results: Sequence[Result], more: str = "") -> str:
     """
     drawings: dict[int, Drawing] = {}
     body = "".join(_section(result, drawings) for result in results)
-    trace = results[0].run.trace
-    foot = f"{trace.source} → {trace.translation} · checkpoint {trace.checkpoint}, SHA-256 {trace.checkpoint_hash}"
-    footer = f"<footer dir='auto'>{html.escape(foot)}</footer>"
+    others = (value for result in results for value in result.values.values() if isinstance(value, Run))
+    traces = {id(run.trace): run.trace for run in (results[0].run, *others)}
+    feet = (
+        f"{t.source} → {t.translation} · checkpoint {t.checkpoint}, SHA-256 {t.checkpoint_hash}"
+        for t in traces.values()
+    )
+    footer = "".join(f"<footer dir='auto'>{html.escape(foot)}</footer>" for foot in feet)
     return html_page(title, f"{body}{footer}{mounting_scripts(drawings)}{more}", f"{plotly_script()}{STYLE}")
 
 
@@ -60,7 +65,7 @@ def to_json(result: Result) -> str:
             "source": trace.source,
             "interventions": [repr(change) for change in trace.interventions],
             "place": vars(place),
-            "values": {name: value for name, value in result.values.items() if name in result.view.controls},
+            "values": {name: _plain(value) for name, value in result.values.items() if name in result.view.controls},
             "facts": {name: _plain(fact) for name, fact in result.facts.items()},
             "text": texts_of(result.blocks),
             "arrays": {name: _plain(array) for name, array in result.arrays().items()},
@@ -90,6 +95,9 @@ def _plain(value: Any) -> Any:
             return {str(name): _plain(part) for name, part in value.items()}
         case list() | tuple():
             return [_plain(part) for part in value]
+        case Run():
+            trace = value.trace
+            return {"checkpoint": trace.checkpoint, "source": trace.source, "place": vars(value.place)}
     return _plain(vars(value)) if hasattr(value, "__dict__") else str(value)
 
 
@@ -123,6 +131,10 @@ def _beside(count: int, parts: str) -> str:
     return f'<div class="beside" style="grid-template-columns: repeat({count}, minmax(0, 1fr))">{parts}</div>'
 
 
+def _text(picture: Texts, text: str) -> str:
+    return word_diff(picture.first, text) if picture.compared else f"<p dir='auto'>{html.escape(text)}</p>"
+
+
 def _picture(picture: Any, alt: str, drawings: dict[int, Drawing]) -> str:
     match picture:
         case Canvas():
@@ -130,8 +142,10 @@ def _picture(picture: Any, alt: str, drawings: dict[int, Drawing]) -> str:
             drawings[number] = picture.drawing
             return f'<div id="picture-{number}" role="img" aria-label="{html.escape(alt)}"></div>'
         case Texts():
-            pairs = ((html.escape(title), html.escape(text)) for title, text in picture.texts.items())
-            boxes = (f'<div class="box"><p class="caption">{a}</p><p dir="auto">{b}</p></div>' for a, b in pairs)
+            boxes = (
+                f'<div class="box"><p class="caption">{html.escape(title)}</p>{_text(picture, text)}</div>'
+                for title, text in picture.texts.items()
+            )
             return _beside(len(picture.texts), "".join(boxes))
         case pd.DataFrame():
             return f'<div class="scrolls">{picture.to_html(index=False, float_format="%.5g", border=0)}</div>'

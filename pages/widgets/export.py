@@ -1,8 +1,8 @@
 """Downloads of exactly what a page shows; each file names the checkpoint and its hash."""
 
 import io
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -75,6 +75,8 @@ class Numbers:
     table: Callable[[], pd.DataFrame]
     program: Callable[[str], str]
     """of the comment at its top"""
+    others: Mapping[str, View] = field(default_factory=dict)
+    """further runs that they come from, by name"""
 
 
 def export_view(result: Result, pictures: tuple[Picture, ...], label: str) -> None:
@@ -86,7 +88,8 @@ def export_view(result: Result, pictures: tuple[Picture, ...], label: str) -> No
         label: of the box.
     """
     view, run = result.view, result.run
-    numbers = Numbers(result.arrays, result.table, lambda about: view_snippet(result, about))
+    others = {name: value for name, value in result.values.items() if isinstance(value, View)}
+    numbers = Numbers(result.arrays, result.table, lambda about: view_snippet(result, about), others)
     key = f"{label.replace(' ', '-').lower()}-{view.name}"
     box(
         label,
@@ -102,7 +105,9 @@ def export_view(result: Result, pictures: tuple[Picture, ...], label: str) -> No
 
 def _offer(view: View, name: str, numbers: Numbers, pictures: tuple[Picture, ...]) -> None:
     # The files are made when they are requested; by then the address is gone.
-    facts, trace = _facts(view), view.trace
+    facts, trace = _facts(view) | {"view": _link()}, view.trace
+    for other, run in numbers.others.items():
+        facts |= {f"{other}_{fact}": text for fact, text in (_facts(run) | {"head": run.place.title}).items()}
     tokens = {"src_tokens": trace.src_tokens, "tgt_tokens": trace.tgt_tokens}
     stem = f"{name}-{run_in_file_names(trace.checkpoint, trace.checkpoint_hash)}"
     files = {"HTML: the pictures, to open without a network": ("html", lambda: _html(facts, name, pictures))}
@@ -177,7 +182,7 @@ def _link() -> str:
 
 
 def _facts(view: View) -> dict[str, str]:
-    """What every file says of its run."""
+    """What every file says of a run."""
     trace = view.trace
     return {
         "checkpoint": shown_name(trace.checkpoint),
@@ -185,7 +190,6 @@ def _facts(view: View) -> dict[str, str]:
         "source": trace.source,
         "translation": trace.translation,
         "interventions": "; ".join(map(repr, trace.interventions)) or "none",
-        "view": _link(),
     }
 
 

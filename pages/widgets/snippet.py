@@ -16,7 +16,7 @@ from model.analysis.view_arrays import arrays_of
 from model.checkpoints.store import shown_name
 from model.trace import Trace
 from pages.compute.view import View
-from pages.views import Result
+from pages.views import Result, Run
 
 
 class Call:
@@ -108,29 +108,24 @@ def view_snippet(result: Result, about: str) -> str:
         about: which view this is; its lines become comments at the top.
     """
     run, view = result.run, result.view
-    trace, request = run.trace, replace(run.request, source=run.trace.source)
     program = _Program(run, "")
     program.imports = {
         "from model.checkpoints import load_checkpoint",
         "from model.run import Place, Request, Run",
         f"from {view.function.__module__} import {view.name}",
     }
-    program.find_imports(
-        (trace.interventions, request.continuation, request.continuation and request.continuation.sampling)
-    )
-    changed = trace.interventions != request.interventions
-    values = "".join(f", {name}={value!r}" for name, value in result.values.items() if name in view.controls)
+    steps, values = _start(program, "run", "opened", run), ""
+    for name, value in result.values.items():
+        if isinstance(value, Run):
+            steps += ["", *_start_other(program, name, value)]
+        if name in view.controls:
+            values += f", {name}={name if isinstance(value, Run) else repr(value)}"
     return "\n".join(
         [
             *(f"# {line}" for line in _printable(about)),
             *sorted(program.imports),
             "",
-            f"opened = load_checkpoint({trace.checkpoint!r}, {trace.device!r})",
-            f"assert opened.hash == {trace.checkpoint_hash!r}, 'other weights'",
-            "",
-            f"request = {request!r}",
-            f"run = Run.start(opened, request, {run.place!r}, {run.tau!r}, {run.scope!r})",
-            *([f"run = run.forced(*{trace.interventions!r})"] if changed else []),
+            *steps,
             "",
             f"result = {view.name}(run{values})",
             "arrays = result.arrays()",
@@ -138,6 +133,41 @@ def view_snippet(result: Result, about: str) -> str:
             "",
         ]
     )
+
+
+def _start(program: "_Program", name: str, opened: str, run: Run) -> list[str]:
+    """The lines that open its model and run it; `name` and `opened` are what the program calls the two."""
+    trace = run.trace
+    return [
+        f"{opened} = load_checkpoint({_name_to_load(trace)!r}, {trace.device!r})",
+        f"assert {opened}.hash == {trace.checkpoint_hash!r}, 'other weights'",
+        "",
+        *_run_lines(program, name, opened, run),
+    ]
+
+
+def _start_other(program: "_Program", name: str, run: Run) -> list[str]:
+    """The lines that make a further run: of the same trace, of the same model, or of another one."""
+    first = program.view
+    if run.trace is first.trace:
+        program.imports.add("from dataclasses import replace")
+        return [f"{name} = replace(run, place={run.place!r})"]
+    if run.trace.checkpoint_hash == first.trace.checkpoint_hash:
+        return _run_lines(program, name, "opened", run)
+    return _start(program, name, f"{name}_opened", run)
+
+
+def _run_lines(program: "_Program", name: str, opened: str, run: Run) -> list[str]:
+    trace, request = run.trace, replace(run.request, source=run.trace.source)
+    program.find_imports(
+        (trace.interventions, request.continuation, request.continuation and request.continuation.sampling)
+    )
+    changed = trace.interventions != request.interventions
+    return [
+        f"request = {request!r}",
+        f"{name} = Run.start({opened}, request, {run.place!r}, {run.tau!r}, {run.scope!r})",
+        *([f"{name} = {name}.forced(*{trace.interventions!r})"] if changed else []),
+    ]
 
 
 def notebook(program: str, name: str, facts: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor
 
 HERE = {"source": "a dog and a cat", "target": "Greedy", "layer": "1", "head": "2"}
-MAPS = ".st-key-side-maps .js-plotly-plot"
+MAPS = ".st-key-side_by_side-maps .js-plotly-plot"
 READ = """plot => ['x', 'x2', 'x3'].map(axis => plot._fullData
     .filter(trace => trace.xaxis === axis && trace.coloraxis)
     .map(trace => Array.from(trace.z, row => Array.from(row, value => Number.isFinite(value) ? value : null)))
@@ -49,7 +49,7 @@ def test_a_cell_under_the_pointer_tells_both_weights_and_another_sentence_is_typ
     visitor.page.get_by_role("button", name="Run it").click()
     visitor.page.wait_for_function("location.search.includes('side_sentence=a+dog+and+a+ball')")
     # The address changes before the run begins.
-    visitor.page.get_by_text("missing on one side").first.wait_for()
+    visitor.page.get_by_text("that only one side has").first.wait_for()
     visitor.settle()
     sides = [
         piece_table(translator.trace(text, beam_size=1).attention("encoder_self", 1), 2)

@@ -1,5 +1,6 @@
 """The page "Side by side" without a browser: both sides and their difference are the runs' tensors."""
 
+import io
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from model.analysis.two_heads import join, piece_table, word_table
 from tests.pages.figures import figure, numbers, words
 from tests.pages.test_pages import holds
+from tests.pages.widgets.test_export import assert_equal_to_file, programs_of
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -39,7 +41,7 @@ def another(checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def maps(app) -> list[np.ndarray]:
     """Left, right and, where there is one, the difference: what has a colour; minus infinity elsewhere."""
     found: dict[str, list[np.ndarray]] = {}
-    for heat in figure(app, "side-maps")["data"]:
+    for heat in figure(app, "side_by_side-maps")["data"]:
         if "coloraxis" in heat:
             found.setdefault(heat.get("xaxis", "x"), []).append(numbers(heat["z"]))
     return [np.nanmax([np.where(np.isnan(z), -np.inf, z) for z in parts], axis=0) for parts in found.values()]
@@ -54,7 +56,7 @@ def test_two_heads_of_one_run(open_app: Callable, translator: "Translator") -> N
     assert np.array_equal(left, one)
     assert np.array_equal(right, other)
     assert np.array_equal(difference, other - one)
-    bars = numbers(figure(app, "side-rows")["data"][0]["y"])
+    bars = numbers(figure(app, "side_by_side-rows")["data"][0]["y"])
     assert bars == pytest.approx(np.abs(other.astype(float) - one).sum(axis=1) / 2, abs=1e-6)
     assert holds(app) == 3
 
@@ -67,17 +69,14 @@ def test_heads_of_two_kinds_have_no_difference_and_the_page_says_why(open_app: C
 
 
 def test_the_table_of_two_kinds_holds_one_side_after_the_other(translator: "Translator") -> None:
-    from pages.compute.runs import Request
-    from pages.compute.view import Place, View
-    from pages.parts.side_by_side import compare_sides, table
+    from model.run import Run
+    from pages.views.side_by_side import maps
 
     trace = translator.trace(SOURCE, TEXT)
-    views = [
-        View(translator, Request(SOURCE, TEXT), trace, Place(kind, 0, 0), SOURCE) for kind in ("cross", "decoder_self")
-    ]
-    found = table(compare_sides(*views, "heads"))
+    left, right = (Run.of(translator, trace, kind) for kind in ("cross", "decoder_self"))
+    table = maps(left, right=right).shows["maps"].table()
     for side, kind in (("left", "cross"), ("right", "decoder_self")):
-        assert np.array_equal(found[found.side == side]["value"], trace.attention(kind, 0).pattern[0].ravel())
+        assert np.array_equal(table[table.side == side]["value"], trace.attention(kind, 0).pattern[0].ravel())
 
 
 def test_two_sentences_are_aligned_by_their_tokens(open_app: Callable, translator: "Translator") -> None:
@@ -93,7 +92,7 @@ def test_two_sentences_are_aligned_by_their_tokens(open_app: Callable, translato
     assert np.array_equal(left, sides[0].weights)
     assert np.array_equal(right, sides[1].weights)
     assert np.array_equal(difference, np.where(np.isnan(joined.difference), -np.inf, joined.difference))
-    assert "missing on one side" in words(app)
+    assert "that only one side has" in words(app)
     assert "checked on both runs" in words(app)
     assert holds(app) == 3
 
@@ -126,6 +125,57 @@ def test_two_checkpoints_are_compared_by_words(open_app: Callable, translator: "
     assert np.array_equal(left, sides[0].weights.astype(np.float32))
     assert np.array_equal(right, sides[1].weights.astype(np.float32))
     assert difference == pytest.approx(sides[1].weights - sides[0].weights, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("query", "right"),
+    [
+        ({"side_kind": "Encoder self-attention"}, (SOURCE, "en-de")),
+        ({"side_mode": "Sentences", "side_sentence": "a ball's \\", "tau": "2"}, ("a ball's \\", "en-de")),
+        ({"side_mode": "Checkpoints"}, (SOURCE, "other")),
+    ],
+    ids=["a head", "a sentence", "a checkpoint"],
+)
+@pytest.mark.usefixtures("another")
+def test_files_name_both_runs_and_the_python_makes_both_again(
+    query: dict[str, str], right: tuple[str, str], open_app: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files: dict[str, bytes] = {}
+    monkeypatch.setattr(
+        "streamlit.download_button", lambda _label, data, file_name, **_: files.update({file_name: data()})
+    )
+    app = open_app(PAGE, **HERE, **query)
+    assert not app.exception
+    programs = programs_of(app)
+    assert [name.split("-")[1] for name in programs] == ["queries", "maps"] or query.get("side_kind")
+    for title, program in programs.items():
+        (name,) = [name for name in files if name.startswith(f"{title}-") and name.endswith(".npz")]
+        assert_equal_to_file(program, files[name])
+        with np.load(io.BytesIO(files[name])) as file:
+            assert (str(file["right_source"]), str(file["right_checkpoint"])) == right
+
+
+def test_a_right_side_that_is_no_run_is_refused(translator: "Translator") -> None:
+    from model.run import Run
+    from pages.views.side_by_side import numbers
+
+    run = Run.of(translator, translator.trace(SOURCE, TEXT))
+    with pytest.raises(ValueError, match="right is a Run"):
+        numbers(run, right="another sentence")
+
+
+def test_a_model_whose_layers_are_not_all_of_one_kind_offers_those_that_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from pages.parts import right_side
+
+    offered: list = []
+    monkeypatch.setattr(right_side, "choice", lambda _label, options, *_, **__: (offered.append(options), "same")[1])
+    for meant, shown, notes in ((3, 3, 0), (0, 1, 1), (9, 7, 1)):
+        told: list[str] = []
+        assert right_side._number("Layer, right", "side_layer", "same", ((1, 3, 7), meant), told) == shown
+        assert len(told) == notes
+    assert list(offered[0]) == ["same", 1, 3, 7]
 
 
 def test_two_models_that_write_other_words_are_compared_once_one_is_forced(open_app: Callable, another: str) -> None:

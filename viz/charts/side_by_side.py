@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
-from viz.bars import position_bars
-from viz.figure import NO_GRID, escape, figure, grid, heatmap, merge, suffix
+from viz.figure import NO_GRID, StableFigure, escape, figure, grid, heatmap, merge, suffix
+from viz.forms import Form
 from viz.heatmap import (
     CLEAR,
     MASKED,
@@ -25,7 +24,7 @@ from viz.heatmap import (
     slanted_room,
     weight_axis,
 )
-from viz.theme import OKABE_ITO, SIGNED, symmetric_range
+from viz.theme import SIGNED, symmetric_range
 from viz.tokens import MOST_TICKS, axis_ticks
 
 Array = np.ndarray
@@ -63,6 +62,8 @@ class Shared:
     keys: Sequence[Pair]
     difference: Array
     """(row, key) right − left; NaN where a side lacks the cell"""
+    distances: Array
+    """(row,) total variation distance of the two sides' weights, 0 to 1; NaN where a side lacks the row"""
 
 
 @dataclass(frozen=True)
@@ -78,55 +79,93 @@ class _Layer:
     """(row, key, n): further numbers in the hover text"""
 
 
-def side_maps(left: Panel, right: Panel, shared: Shared | None, titles: tuple[str, str]) -> go.Figure:
-    """Left, right, and right − left if they can be compared; hovering a cell shows both weights and the difference.
+@dataclass(frozen=True, kw_only=True)
+class SideMaps(Form):
+    """Left, right, and right − left if they can be compared; hovering a cell shows both weights and the difference."""
 
-    Args:
-        left: one side.
-        right: the other side.
-        shared: how they correspond; None where no cell can be compared.
-        titles: of the two sides, plain text in one or two lines.
-    """
-    names = [(panel.rows, panel.ticks, panel.keys) for panel in (left, right)]
-    layers = [_side_layers(left, right, shared, side) for side in (0, 1)]
-    if shared is not None:
-        rows, ticks = (
-            paired_names(shared.rows, *both) for both in ((left.rows, right.rows), (left.ticks, right.ticks))
+    left: Panel
+    right: Panel
+    shared: Shared | None
+    """how they correspond; None where no cell can be compared"""
+    titles: tuple[str, str]
+    """of the two sides, plain text in one or two lines"""
+
+    @property
+    def roomy(self) -> bool:
+        """Three maps need the width."""
+        return True
+
+    def draw(self) -> StableFigure:
+        """The two or three maps."""
+        left, right, shared = self.left, self.right, self.shared
+        names = [(panel.rows, panel.ticks, panel.keys) for panel in (left, right)]
+        layers = [_side_layers(left, right, shared, side) for side in (0, 1)]
+        if shared is not None:
+            rows, ticks = (
+                paired_names(shared.rows, *both) for both in ((left.rows, right.rows), (left.ticks, right.ticks))
+            )
+            names.append((rows, ticks, paired_names(shared.keys, left.keys, right.keys)))
+            layers.append(_difference_layers(left, right, shared))
+        plot = max(cells_height(max(len(rows) for rows, _, _ in names), 560, 22), 220)
+        label_room = max(slanted_room([tick[:LONGEST_TICK] for tick in keys]) for _, _, keys in names)
+        place = (0.33, 0.4) if shared else (0.5, 0.5)
+        colours = {"coloraxis": weight_axis("weight, left and right, 0 to 1", **bar_below(*place, label_room / plot))}
+        if shared is not None:
+            low, high = symmetric_range(np.nan_to_num(shared.difference))
+            title = f"right − left, −{high:.2g} to {high:.2g}"
+            colours["coloraxis2"] = colour_axis(SIGNED, low, high, title, **bar_below(0.86, 0.26, label_room / plot))
+        same_rows = all(ticks == left.ticks for _, ticks, _ in names)
+        layout = grid(
+            1,
+            len(names),
+            [*(title.replace("\n", "<br>") for title in escape(self.titles)), "Right − left"][: len(names)],
+            {"font": {"size": 13}},
+            horizontal_spacing=0.03 if same_rows else 0.13,
+            xaxis={"tickangle": -60},
+            yaxis=NO_GRID | {"autorange": "reversed"},
         )
-        names.append((rows, ticks, paired_names(shared.keys, left.keys, right.keys)))
-        layers.append(_difference_layers(left, right, shared))
-    plot = max(cells_height(max(len(rows) for rows, _, _ in names), 560, 22), 220)
-    label_room = max(slanted_room([tick[:LONGEST_TICK] for tick in keys]) for _, _, keys in names)
-    place = (0.33, 0.4) if shared else (0.5, 0.5)
-    colours = {"coloraxis": weight_axis("weight, left and right, 0 to 1", **bar_below(*place, label_room / plot))}
-    if shared is not None:
-        low, high = symmetric_range(np.nan_to_num(shared.difference))
-        title = f"right − left, {low:.2g} to {high:.2g}"
-        colours["coloraxis2"] = colour_axis(SIGNED, low, high, title, **bar_below(0.86, 0.26, label_room / plot))
-    same_rows = all(ticks == left.ticks for _, ticks, _ in names)
-    layout = grid(
-        1,
-        len(names),
-        [*(title.replace("\n", "<br>") for title in escape(titles)), "Right − left"][: len(names)],
-        {"font": {"size": 13}},
-        horizontal_spacing=0.03 if same_rows else 0.13,
-        xaxis={"tickangle": -60},
-        yaxis=NO_GRID | {"autorange": "reversed"},
-    )
-    traces, images = [], []
-    for panel, ((rows, ticks, keys), of_panel) in enumerate(zip(names, layers, strict=True), start=1):
-        visible = [layer for layer in of_panel if layer.cells.any()]
-        traces += [_layer_map(panel, rows, keys, layer) for layer in visible]
-        images += [hatching(panel)] if any(layer.values is None for layer in visible) else []
-        # Between the maps there is room only for what a decoder row reads; the hover text has all of it.
-        labels = ticks if panel == 1 else [tick.split(ARROW)[0] for tick in ticks]
-        yaxis = _short_ticks(labels, LONGEST_TICK if panel == 1 else LONGEST_BETWEEN)
-        hidden = {"showticklabels": False, "ticks": ""} if panel > 1 and same_rows else {}
-        axes = {f"xaxis{suffix(panel)}": _short_ticks(keys, most=MOST_KEYS), f"yaxis{suffix(panel)}": yaxis | hidden}
-        layout = merge(layout, axes)
-    height = plot + TOP + label_room + FOOT
-    margin = {"t": TOP, "b": label_room + FOOT, "r": 10}
-    return figure(traces, layout, colours, height=height, margin=margin, images=images, dragmode="zoom")
+        traces, images = [], []
+        for panel, ((rows, ticks, keys), of_panel) in enumerate(zip(names, layers, strict=True), start=1):
+            visible = [layer for layer in of_panel if layer.cells.any()]
+            traces += [_layer_map(panel, rows, keys, layer) for layer in visible]
+            images += [hatching(panel)] if any(layer.values is None for layer in visible) else []
+            # Between the maps there is room only for what a decoder row reads; the hover text has all of it.
+            labels = ticks if panel == 1 else [tick.split(ARROW)[0] for tick in ticks]
+            yaxis = short_ticks(labels, LONGEST_TICK if panel == 1 else LONGEST_BETWEEN)
+            hidden = {"showticklabels": False, "ticks": ""} if panel > 1 and same_rows else {}
+            axes = {f"xaxis{suffix(panel)}": short_ticks(keys, most=MOST_KEYS), f"yaxis{suffix(panel)}": yaxis | hidden}
+            layout = merge(layout, axes)
+        height = plot + TOP + label_room + FOOT
+        margin = {"t": TOP, "b": label_room + FOOT, "r": 10}
+        return figure(traces, layout, colours, height=height, margin=margin, images=images, dragmode="zoom")
+
+    def arrays(self) -> dict[str, Array]:
+        arrays: dict[str, Array] = {}
+        for name, side in (("left", self.left), ("right", self.right)):
+            arrays |= {name: side.weights, f"{name}_mask": side.mask}
+            arrays |= {f"{name}_queries": np.array(side.rows), f"{name}_keys": np.array(side.keys)}
+        if self.shared is None:
+            return arrays
+        pairs = {"joined_rows": _positions(self.shared.rows), "joined_keys": _positions(self.shared.keys)}
+        return arrays | pairs | {"difference": self.shared.difference, "distances": self.shared.distances}
+
+    def table(self) -> pd.DataFrame:
+        """One line for each cell of either side, queries first; blank where a side has no such cell."""
+        sides = {"left": self.left, "right": self.right}
+        if self.shared is None:
+            tables = {
+                name: cells_table(side.rows, side.keys, {"visible": side.mask, "value": side.weights})
+                for name, side in sides.items()
+            }
+            return pd.concat(tables, names=["side", "cell"]).reset_index("side").reset_index(drop=True)
+        rows, keys, distances = self.shared.rows, self.shared.keys, self.shared.distances
+        return cells_table(
+            paired_names(rows, self.left.rows, self.right.rows),
+            paired_names(keys, self.left.keys, self.right.keys),
+            {name: _on_shared_axes(side.weights, self.shared, at) for at, (name, side) in enumerate(sides.items())}
+            | {"difference": self.shared.difference}
+            | {"total variation distance of the query": np.repeat(distances[:, None], len(keys), axis=1)},
+        )
 
 
 def paired_names(pairs: Sequence[Pair], left: Sequence[str], right: Sequence[str]) -> list[str]:
@@ -206,44 +245,11 @@ def _layer_map(panel: int, rows: Sequence[str], keys: Sequence[str], layer: _Lay
     )
 
 
-def _short_ticks(names: Sequence[str], longest: int = LONGEST_TICK, most: int = MOST_TICKS) -> dict:
+def short_ticks(names: Sequence[str], longest: int = LONGEST_TICK, most: int = MOST_TICKS) -> dict:
     """Tick labels of at most `longest` characters."""
     return axis_ticks([name if len(name) <= longest else f"{name[: longest - 1]}…" for name in names], most)
 
 
-def distance_bars(rows: Sequence[str], ticks: Sequence[str], distances: Array) -> go.Figure:
-    """The distance between the two sides' weights for each query; a query that one side lacks has no bar.
-
-    Args:
-        rows: names of the queries of both sides, plain text.
-        ticks: the same, shorter.
-        distances: (row,) total variation distance, 0 to 1, NaN where there is none.
-    """
-    return figure(
-        [position_bars(rows, distances, "total variation distance", {"color": OKABE_ITO[0]}, what="row", number=".7g")],
-        height=300,
-        margin={"b": 54 + slanted_room([tick[:LONGEST_TICK] for tick in ticks], 72)},
-        xaxis=_short_ticks(ticks) | {"title": "query", "tickangle": -60},
-        yaxis={"title": "distance, 0 to 1", "range": [0, 1.02], "showgrid": True, "zeroline": True},
-    )
-
-
-def side_table(shared: Shared, left: Panel, right: Panel, distances: Array) -> pd.DataFrame:
-    """One line for each cell of either side, queries first; blank where a side has no such cell.
-
-    Args:
-        shared: the rows and keys of both sides.
-        left: its weights.
-        right: its weights.
-        distances: (row,) total variation distance of the two sides, which each line of a row repeats.
-    """
-    return cells_table(
-        paired_names(shared.rows, left.rows, right.rows),
-        paired_names(shared.keys, left.keys, right.keys),
-        {
-            "left": _on_shared_axes(left.weights, shared, 0),
-            "right": _on_shared_axes(right.weights, shared, 1),
-            "difference": shared.difference,
-            "total variation distance of the query": np.repeat(distances[:, None], len(shared.keys), axis=1),
-        },
-    )
+def _positions(pairs: Sequence[Pair]) -> Array:
+    """(pair, 2): -1 where a side lacks it."""
+    return np.array([[-1 if at is None else at for at in pair] for pair in pairs], dtype=int).reshape(-1, 2)

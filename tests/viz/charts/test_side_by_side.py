@@ -6,7 +6,7 @@ import pytest
 from model.analysis.two_heads import Side, join, piece_table
 from model.checkpoints.translator import Translator
 from model.trace import Trace
-from viz.charts.side_by_side import Panel, Shared, distance_bars, paired_names, side_maps, side_table
+from viz.charts.side_by_side import Panel, Shared, SideMaps, paired_names
 from viz.heatmap import MOST_TICKS, row_names
 from viz.tokens import numbered
 
@@ -19,9 +19,12 @@ def drawn_from(trace: Trace, kind: str, head: int) -> tuple[Panel, Side]:
 
 
 def compared(left: tuple[Panel, Side], right: tuple[Panel, Side]) -> tuple:
-    joined = join(left[1], right[1])
-    shared = Shared(joined.rows, joined.keys, joined.difference)
-    return side_maps(left[0], right[0], shared, ("one", "<b>two</b>")), shared
+    shared = Shared(**vars(join(left[1], right[1])))
+    return drawn(left[0], right[0], shared), shared
+
+
+def drawn(left: Panel, right: Panel, shared: Shared | None, titles: tuple[str, str] = ("one", "<b>two</b>")):
+    return SideMaps(left=left, right=right, shared=shared, titles=titles).draw()
 
 
 def column(figure, number: int) -> np.ndarray:
@@ -75,7 +78,7 @@ def test_cells_that_one_sentence_lacks_are_blank_hatched_and_say_so(translator: 
 
 def test_where_nothing_can_be_compared_there_is_no_third_map(trace: Trace) -> None:
     left, right = drawn_from(trace, "cross", 0), drawn_from(trace, "encoder_self", 0)
-    figure = side_maps(left[0], right[0], None, ("one", "two"))
+    figure = drawn(left[0], right[0], None)
     assert {heat.xaxis for heat in figure.data} == {"x", "x2"}
 
 
@@ -84,19 +87,21 @@ def test_text_is_no_markup_and_labels_are_few() -> None:
     weights = np.full((100, 100), 0.01)
     panel = Panel(names, names, names, weights, np.ones_like(weights, dtype=bool))
     pairs = [(i, i) for i in range(100)]
-    figure = side_maps(panel, panel, Shared(pairs, pairs, weights - weights), ("<i>", "<i>"))
+    figure = drawn(panel, panel, Shared(pairs, pairs, weights - weights, np.zeros(100)), ("<i>", "<i>"))
     assert "<b>" not in "".join([*figure.data[0].x, *figure.data[0].y, *figure.layout.yaxis.ticktext])
     assert figure.layout.annotations[0].text == "&lt;i&gt;"
     assert len(figure.layout.yaxis.ticktext) <= MOST_TICKS
 
 
-def test_bars_and_table_hold_the_numbers_that_they_get() -> None:
+def test_arrays_and_table_hold_the_numbers_that_they_get() -> None:
     panels = [Panel(["0 a", "1 b"], ["0 a", "1 b"], ["0 c"], np.array([[1.0], [1.0]]), np.ones((2, 1), dtype=bool))] * 2
     rows = [(0, 0), (1, None), (None, 1)]
-    shared = Shared(rows, [(0, 0)], np.array([[0.0], [np.nan], [np.nan]]))
-    table = side_table(shared, *panels, np.array([0.25, np.nan, np.nan]))
+    shared = Shared(rows, [(0, 0)], np.array([[0.0], [np.nan], [np.nan]]), np.array([0.25, np.nan, np.nan]))
+    maps = SideMaps(left=panels[0], right=panels[1], shared=shared, titles=("one", "two"))
+    table, arrays = maps.table(), maps.arrays()
     assert list(table["query"]) == ["0 a", "− 1 b", "+ 1 b"] == paired_names(rows, panels[0].rows, panels[1].rows)
     assert table["left"].isna().tolist() == [False, False, True]
     assert table["total variation distance of the query"].tolist()[0] == 0.25
-    bars = distance_bars(["0 a"], ["0 a"], np.array([0.25])).data[0]
-    assert list(bars.y) == [0.25]
+    assert arrays["joined_rows"].tolist() == [[0, 0], [1, -1], [-1, 1]]
+    assert arrays["right"] is panels[1].weights
+    assert arrays["difference"] is shared.difference

@@ -1,0 +1,194 @@
+"""Side by side: two heads, two sentences or two checkpoints on one colour scale, with the difference."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from model.analysis.distributions import entropy
+from model.analysis.two_heads import Joined, Side, align_tokens, join, largest_weight, piece_table, word_table
+from model.analysis.words import attention_words, merge
+from model.checkpoints.store import shown_name
+from model.run import Place, Run
+from model.trace import KIND_TITLES, Array
+from pages.views import Result, view
+from pages.views.controls import another_run
+from pages.views.names import axes
+from viz.charts.heads_and_layers import decoder_names, group_texts, word_names
+from viz.charts.side_by_side import ARROW, LONGEST_TICK, Panel, Shared, SideMaps, paired_names, short_ticks
+from viz.forms import Bars, Texts
+from viz.heatmap import slanted_room
+from viz.tokens import labels
+
+MOST_NAMED = 12
+"""tokens in one line"""
+
+
+def _examples(run: Run) -> list[Run]:
+    """Two heads of the same run: the next one of the layer, and the first one of the model's last kind."""
+    kind, heads = run.trace.kinds[-1], run.attention.n_heads
+    places = Place(run.kind, run.layer, (run.head + 1) % heads), Place(kind.name, kind.layers[0], 0)
+    return [replace(run, place=place) for place in places]
+
+
+RIGHT = another_run("Right side", _examples)
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Left and right, and which of their cells correspond."""
+
+    tables: tuple[Side, Side]
+    panels: tuple[Panel, Panel]
+    joined: Joined | None
+    """None: `obstacle` says why"""
+    obstacle: str
+    """kinds, source or output: what differs, so that no cells can be subtracted"""
+
+    @property
+    def queries(self) -> list[str]:
+        """Names of the queries of both sides."""
+        left, right = self.panels
+        return paired_names(self.joined.rows, left.rows, right.rows)
+
+    @property
+    def keys(self) -> list[str]:
+        """Names of the keys of both sides."""
+        left, right = self.panels
+        return paired_names(self.joined.keys, left.keys, right.keys)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the two sides share a query."""
+        return self.joined is not None and not np.isnan(self.joined.distances).all()
+
+
+def _by_words(run: Run, right: Run) -> bool:
+    """Two checkpoints are compared by whole words, because their tokenizers split them differently."""
+    one, other = run.trace, right.trace
+    return (one.checkpoint, one.checkpoint_hash) != (other.checkpoint, other.checkpoint_hash)
+
+
+def _pair(run: Run, right: Run) -> _Sides:
+    by_words = _by_words(run, right)
+    cut = word_table if by_words else piece_table
+    tables = cut(run.attention, run.head), cut(right.attention, right.head)
+    panels = _panel(run, tables[0], by_words), _panel(right, tables[1], by_words)
+    obstacle = _obstacle(run, right, tables)
+    return _Sides(tables, panels, None if obstacle else join(*tables), obstacle)
+
+
+def _obstacle(run: Run, right: Run, tables: tuple[Side, Side]) -> str:
+    left, other = tables
+    if run.kind != right.kind:
+        return "kinds"
+    if not _by_words(run, right) or (left.queries, left.keys) == (other.queries, other.keys):
+        return ""
+    return "source" if left.keys != other.keys and run.trace.kind(run.kind).keys == "encoder" else "output"
+
+
+def _panel(run: Run, side: Side, by_words: bool) -> Panel:
+    attention = run.attention
+    read, following = attention.query_tokens, attention.predicts.labels if attention.predicts else ()
+    if not by_words:
+        rows, keys = axes(attention)
+        short = [labels(tokens) for tokens in (read, following)] if following else []
+    else:
+        queries, columns = attention_words(attention)
+        keys = word_names(attention.key_tokens, columns)
+        rows = decoder_names(read, following, queries) if following else word_names(read, queries)
+        short = [group_texts(tokens, queries) for tokens in (read, following)] if following else []
+    ticks = [f"{i} {a}{ARROW}{b}" for i, (a, b) in enumerate(zip(*short, strict=True))] if short else rows
+    return Panel(rows, ticks, keys, side.weights, side.mask)
+
+
+@view("Side by side", code=(align_tokens, join, word_table, merge), above=True)
+def maps(run: Run, right: Run = RIGHT) -> Result:
+    """The weights of both heads, and the difference in the cells that they have in common."""
+    sides, one_run = _pair(run, right), right.trace is run.trace
+    titles = (f"Left: {_title(run, right)}", f"Right: {_title(right, run)}")
+    shared = Shared(**vars(sides.joined)) if sides.joined else None
+    (left, other), shows = sides.panels, {}
+    if not one_run:
+        inputs = {"Left: input": run.trace.source, "Right: input": right.trace.source}
+        outputs = {"Left: output": run.trace.translation, "Right: output": right.trace.translation}
+        shows = {"inputs": Texts(inputs, compared=True), "outputs": Texts(outputs, compared=True)}
+    shows["maps"] = SideMaps(left=left, right=other, shared=shared, titles=titles)
+    facts = {
+        "one_run": one_run,
+        "one_head": one_run and right.place == run.place,
+        "same_output": run.trace.translation == right.trace.translation,
+        "decodes": any(side.attention.predicts for side in (run, right)),
+        "by_words": _by_words(run, right),
+        **_why_not(run, right, sides),
+        "queries": _named(sides.joined.rows, sides.queries) if sides.joined else "",
+        "keys": _named(sides.joined.keys, sides.keys) if sides.joined else "",
+    }
+    return Result(shows, facts)
+
+
+def _why_not(run: Run, right: Run, sides: _Sides) -> dict[str, Any]:
+    """Facts about what makes the two sides incomparable."""
+    return {"obstacle": sides.obstacle, "kinds": [KIND_TITLES[side.kind].lower() for side in (run, right)]}
+
+
+def _title(run: Run, other: Run) -> str:
+    checkpoint = f"{shown_name(run.trace.checkpoint)}\n" if _by_words(run, other) else ""
+    kind = f"{KIND_TITLES[run.kind].lower()}\n" if run.kind != other.kind else ""
+    return f"{checkpoint}{kind}layer {run.layer}, head {run.head}"
+
+
+def _named(pairs: Sequence[tuple[int | None, int | None]], names: list[str]) -> str:
+    """Those that only one side has, in one line."""
+    alone = [name for pair, name in zip(pairs, names, strict=True) if None in pair]
+    more = [f"and {len(alone) - MOST_NAMED} more"] if len(alone) > MOST_NAMED else []
+    return ", ".join(alone[:MOST_NAMED] + more)
+
+
+@view("Query by query", code=(join,))
+def queries(run: Run, right: Run = RIGHT) -> Result:
+    """How far the weights of the two sides are apart, for each query."""
+    sides = _pair(run, right)
+    if not sides.comparable:
+        return Result(facts={"comparable": False} | _why_not(run, right, sides))
+    distances, names = sides.joined.distances, sides.queries
+    ticks = paired_names(sides.joined.rows, *(panel.ticks for panel in sides.panels))
+    axis = short_ticks(ticks) | {"title": "query", "tickangle": -60}
+    room = {"b": 54 + slanted_room([tick[:LONGEST_TICK] for tick in ticks], 72)}
+    titles = "query", "total variation distance"
+    bars = Bars(names, {titles[1]: distances}, titles, (0, 1.02), what="query", layout={"xaxis": axis, "margin": room})
+    row = int(np.nanargmax(distances))
+    return Result({"rows": bars}, {"obstacle": "", "comparable": True, "largest": distances[row], "row": names[row]})
+
+
+@view("In numbers", code=(entropy, largest_weight))
+def numbers(run: Run, right: Run = RIGHT) -> Result:
+    """How spread out the weights of each side are, and how far the sides are apart."""
+    sides = _pair(run, right)
+    spread = [float(entropy(side.weights).mean()) for side in sides.tables]
+    places = [largest_weight(side) for side in sides.tables]
+    weights = [float(side.weights[place]) for side, place in zip(sides.tables, places, strict=True)]
+    named = list(zip(sides.panels, places, strict=True))
+    table = pd.DataFrame(
+        {
+            "": ["left", "right", "right − left"],
+            "mean entropy of a row, bits": [*spread, spread[1] - spread[0]],
+            "largest weight": [*weights, weights[1] - weights[0]],
+            "of query": [*(panel.rows[row] for panel, (row, _) in named), ""],
+            "on key": [*(panel.keys[key] for panel, (_, key) in named), ""],
+            "queries × keys": [*(" × ".join(map(str, side.weights.shape)) for side in sides.tables), ""],
+        }
+    )
+    facts = {"comparable": sides.comparable}
+    if sides.comparable:
+        facts |= {"distance": np.nanmean(sides.joined.distances), "furthest": _furthest(sides.joined.difference)}
+    return Result({"measures": table}, facts)
+
+
+def _furthest(difference: Array) -> float | None:
+    """The largest difference of a cell, with its sign; None where the sides share no cell."""
+    if np.isnan(difference).all():
+        return None
+    return float(difference.ravel()[np.nanargmax(np.abs(difference))])
