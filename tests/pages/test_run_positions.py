@@ -126,7 +126,7 @@ def test_a_bias_is_drawn_and_counted_once(open_case: Callable, family: str) -> N
 @pytest.mark.parametrize("family", LAYERS)
 def test_a_model_without_positions_says_so(open_case: Callable, family: str) -> None:
     app, _, _, a = open_case("none", family)
-    assert "No positional encoding was found" in words(app)
+    assert "This model has no positional encoding" in words(app)
     drawn = next(h for h in figure(app, "pe-none")["data"] if "masked" not in h["hovertemplate"])
     np.testing.assert_allclose(
         numbers(drawn["z"]), np.where(a.mask[HEAD], a.pattern[HEAD], np.nan), rtol=1e-5, atol=1e-6
