@@ -109,6 +109,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/heads_and_layers.py",
+                views_module="pages.views.heads_and_layers",
+                tabs_key="heads_part",
                 title="Heads and layers",
                 icon=":material/grid_view:",
                 summary="See every head of every layer at once, open one, and measure what it does.",

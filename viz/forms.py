@@ -82,6 +82,8 @@ class Form:
     """what is particular to one picture, in Plotly's words"""
     sets: Mapping[str, Any] = field(default_factory=dict)
     """what a click chooses (a name of `clicked`) -> the control that it sets"""
+    chooses: Sequence[Mapping[str, Any]] = ()
+    """what a click on each place chooses besides the place, by name"""
 
     @property
     def roomy(self) -> bool:
@@ -90,7 +92,8 @@ class Form:
 
     def clicked(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """What a click on a point of Plotly's chooses, by name."""
-        return {"place": point["point_index"]}
+        place = point["point_index"]
+        return {"place": place} | dict(self.chooses[place] if self.chooses else {})
 
     def draw(self) -> StableFigure:
         """The figure."""
@@ -424,7 +427,9 @@ class Lines(Form):
         if line.between:
             low, high = (np.abs(end - line.y) for end in line.between)
             more["error_y"] = {"type": "data", "symmetric": False, "array": high, "arrayminus": low}
-        hover = f"{f'{self.of} %{{customdata}}<br>' if line.names is not None else ''}{self.titles[0]} %{{x:.5g}}<br>"
+        named = bool(len(self.ticks)) and isinstance(self.ticks[0], str)
+        hover = f"{self.of} %{{customdata}}<br>" if line.names is not None else ""
+        hover += "" if named else f"{self.titles[0]} %{{x:.5g}}<br>"
         hover += f"{name} <b>%{{y:{self.number}}}</b>"
         if line.names is not None:
             more["customdata"] = line.names
@@ -450,10 +455,34 @@ class Lines(Form):
 
 @dataclass(frozen=True)
 class Canvas:
-    """A picture of our own, and the controls that a move in it sets: event -> control."""
+    """A picture of our own, and the controls that a move in it sets."""
 
     drawing: Drawing
     sets: Mapping[str, Any] = field(default_factory=dict)
+    """event -> control, or for an event of several values: name of the value -> control"""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with explained columns, of which a click on a row sets controls."""
+
+    frame: pd.DataFrame
+    floats: str = "%.5g"
+    """format of numbers"""
+    formats: Mapping[str, str] = field(default_factory=dict)
+    """that of single columns, such as "percent" """
+    helps: Mapping[str, str] = field(default_factory=dict)
+    """what a column holds, by its title"""
+    pinned: Sequence[str] = ()
+    """columns that stay in view"""
+    most_rows: int = 50
+    """shown without scrolling"""
+    ticked: int | None = None
+    """the row that is chosen already"""
+    chooses: Sequence[Mapping[str, Any]] = ()
+    """what a click on each row chooses, by name"""
+    sets: Mapping[str, Any] = field(default_factory=dict)
+    """such a name -> the control that it sets"""
 
 
 @dataclass(frozen=True)

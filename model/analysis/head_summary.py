@@ -11,7 +11,7 @@ import numpy as np
 
 from model.analysis.distributions import entropy
 from model.analysis.words import is_punctuation
-from model.trace import Array, Attention
+from model.trace import Array, Attention, Trace
 
 POSITIONAL = 0.5
 """Smallest share of a head's weight on one relative position that makes it positional. Voita et al. (2019, section
@@ -65,6 +65,11 @@ class HeadSummary:
 def summarise(attention: Attention) -> tuple[HeadSummary, ...]:
     """Numbers and type of each head of one attention."""
     return tuple(name_type(_measure(attention, head)) for head in range(attention.n_heads))
+
+
+def summarise_kind(trace: Trace, kind: str) -> tuple[HeadSummary, ...]:
+    """Numbers and type of each head of one kind of attention, layer by layer."""
+    return tuple(head for layer in trace.kind(kind).layers for head in summarise(trace.attention(kind, layer)))
 
 
 def distances(crosses: bool, queries: int, keys: int) -> Array:

@@ -7,7 +7,6 @@ import numpy as np
 
 from model.analysis import position_table, vocabulary
 from model.analysis.distributions import total_variation
-from model.analysis.head_summary import HeadSummary, summarise
 from model.analysis.residual_stream import Neurons, cosines, layer_norm, mean_cosine, neurons, residual_stream
 from model.analysis.rope import rope_scores
 from model.analysis.softmax import (
@@ -26,14 +25,6 @@ from model.network.config import TransformerConfig
 from model.network.masks import alibi_bias, alibi_slopes
 from model.trace import Array, Attention, Embedded, SubLayer, Trace
 from model.training.loss import cross_entropies, smoothed_shares
-
-
-def summary_arrays(trace: Trace, kind: str) -> dict[str, Array]:
-    """The table of all heads of a kind: an array a column; NaN where a head has no such number."""
-    layers = sorted(layer for name, layer in trace.attentions if name == kind)
-    heads = [head for layer in layers for head in summarise(trace.attention(kind, layer))]
-    columns = {name: [getattr(head, name) for head in heads] for name in HeadSummary.__annotations__}
-    return {n: np.array([np.nan if value is None else value for value in column]) for n, column in columns.items()}
 
 
 def target_arrays(before: Trace, after: Trace) -> dict[str, Array]:

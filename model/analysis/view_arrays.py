@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from model.analysis.head_tables import Look, head_tables
 from model.analysis.residual_stream import measure_stream, residual_stream
 from model.checkpoints.card import read_card
 from model.checkpoints.masked_model import MaskedModel
@@ -64,17 +63,6 @@ def stream_arrays(trace: Trace, stack: str, measures: Sequence[str]) -> dict[str
     """The residual stream of the encoder or decoder, and measures of it by name."""
     found = measure_stream(trace, stack)
     return {"stream": residual_stream(trace, stack), **{name: getattr(found, name) for name in measures}}
-
-
-def table_arrays(trace: Trace, kind: str, look: Look, layer: int, head: int) -> dict[str, Array]:
-    """The tables of all heads of a kind, the one that is opened, and the tokens of its rows and columns."""
-    tables, attention = head_tables(trace, kind, look), trace.attention(kind, layer)
-    return {
-        **{name: getattr(tables, name) for name in ("values", "mask", "removed")},
-        "query_names": np.array(["".join(attention.query_tokens[i] for i in group) for group in tables.queries]),
-        "key_names": np.array(["".join(attention.key_tokens[i] for i in group) for group in tables.keys]),
-        "opened": tables.values[layer, head],
-    }
 
 
 def position_arrays(translator: Translator, trace: Trace, side: str) -> dict[str, Array]:

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import repeat
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pandas as pd
 import streamlit as st
@@ -30,9 +31,9 @@ from pages.widgets.controls import set_controls, tabs
 from pages.widgets.explain import breakable, show_code
 from pages.widgets.export import Picture, export_view
 from pages.widgets.glossary import define
-from pages.widgets.page_links import links
+from pages.widgets.page_links import link_with
 from pages.widgets.proof_strip import proof_strip
-from viz.forms import Canvas, Form, Texts
+from viz.forms import Canvas, Form, Table, Texts
 from viz.html import word_diff
 from viz.tokens import as_markdown
 
@@ -42,6 +43,8 @@ Older = Mapping[str, Callable[[Run], Any]]
 """title -> what draws a tab that is no view yet"""
 LONG, LOW = 160, 240
 """characters from which on a text scrolls, and pixels of its box"""
+MOST_COLUMNS = 3
+"""of controls; more of them flow from line to line"""
 
 
 def show_page(
@@ -88,9 +91,16 @@ def show_tab(run: Run, view: View, chosen: dict[Control, Any]) -> None:
     _Drawn(run, view, chosen).draw().export("Export this tab")
 
 
-def show_view(run: Run, view: View) -> None:
-    """Draw one view alone, as a station of a lesson does."""
-    _Drawn(run, view, {}).draw()
+def show_view(run: Run, view: View, only: str = "", chosen: Mapping[Control, Any] = MappingProxyType({})) -> None:
+    """Draw one view alone, as a station of a lesson does.
+
+    Args:
+        run: what it shows.
+        view: one of any page.
+        only: the name of a picture that is drawn without the text and the others; empty: all is drawn.
+        chosen: values of controls that are not drawn.
+    """
+    _Drawn(run, view, dict(chosen), only).draw()
 
 
 def _shared(views: Sequence[View], chosen: Mapping[Control, Any]) -> list[tuple[View, str]]:
@@ -105,8 +115,8 @@ def _shared(views: Sequence[View], chosen: Mapping[Control, Any]) -> list[tuple[
 class _Drawn:
     """A view on its page."""
 
-    def __init__(self, run: Run, view: View, chosen: dict[Control, Any]) -> None:
-        self.run, self.view, self.chosen = run, view, chosen
+    def __init__(self, run: Run, view: View, chosen: dict[Control, Any], only: str = "") -> None:
+        self.run, self.view, self.chosen, self.only = run, view, chosen, only
         self.values: dict[str, Any] = {}
         self.result = Result()
         self.contents: dict[str, Any] = {}
@@ -122,11 +132,14 @@ class _Drawn:
                 self.values[OUTCOME] = _on_request(self.run, self.view.on_request, self.values)
         self.result = self.view(self.run, **self.values)
         self.contents = {name: _content(picture) for name, picture in self.result.shows.items()}
-        kinds = [block.kind for block in self.result.blocks]
+        blocks = self.result.blocks
+        if self.only:
+            blocks = [Block("shows", items=(one,)) for one in pictures(blocks) if one[0] == self.only]
+        kinds = [block.kind for block in blocks]
         split = kinds.index("controls") if "controls" in kinds else 0
         with before:
-            self._draw_blocks(self.result.blocks[:split])
-        self._draw_blocks(self.result.blocks[split:])
+            self._draw_blocks(blocks[:split])
+        self._draw_blocks(blocks[split:])
         return self
 
     def export(self, label: str) -> None:
@@ -141,7 +154,9 @@ class _Drawn:
         export_view(self.result, tuple(drawable), label)
 
     def _draw_controls(self, count: int) -> None:
-        places = iter(st.columns(count)) if count > 1 else repeat(st)
+        places = iter(st.columns(count)) if 1 < count <= MOST_COLUMNS else repeat(st)
+        if count > MOST_COLUMNS:
+            places = repeat(st.container(horizontal=True, vertical_alignment="bottom", gap="small"))
         for name, control in self.view.controls.items():
             place = st if control in self.chosen or not control.offer(self.run, self.values) else next(places)
             self.values[name] = _choose(self.run, self.view, name, self.chosen, self.values, place)
@@ -177,7 +192,8 @@ class _Drawn:
         st.button(block.text, key="set-" + "-".join(values), type="primary", on_click=set_controls, args=(values,))
 
     def _link(self, block: Block) -> None:
-        links(**{block.items[0]: block.text})
+        name, _, query = block.items[0].partition("?")
+        link_with(block.text, name, **dict(parse_qsl(query)))
 
     def _box(self, block: Block) -> None:
         with st.container(border=True):
@@ -212,7 +228,10 @@ class _Drawn:
                         else:
                             st.text(text or "(an empty text)")
             case pd.DataFrame():
-                controls.table(picture, floats="%.5g", height="content" if len(picture) <= MOST_ROWS else "auto")
+                height = "content" if len(picture) <= MOST_ROWS else "auto"
+                controls.table(picture, floats=picture.attrs.get("floats", "%.5g"), height=height)
+            case Table():
+                controls.explained_table(picture, key, alt, partial(self._take_row, key, picture))
             case _:
                 roomy = isinstance(picture, Form) and picture.roomy
                 clicks = isinstance(picture, Form) and bool(picture.sets)
@@ -221,9 +240,16 @@ class _Drawn:
 
     def _take(self, key: str, event: str, picture: Canvas) -> None:
         """Before the page runs again: set a control to what a move in a picture of our own chose."""
-        value = controls.value_of(key).get(event)
+        value, control = controls.value_of(key).get(event), picture.sets[event]
         if value is not None:
-            self._set({picture.sets[event]: value})
+            several = isinstance(control, Mapping)
+            self._set({one: value[name] for name, one in control.items()} if several else {control: value})
+
+    def _take_row(self, key: str, table: Table) -> None:
+        """The same for a click on a row of a table."""
+        rows = controls.value_of(key)["selection"]["rows"]
+        if rows and rows[0] < len(table.chooses):
+            self._set({control: table.chooses[rows[0]][name] for name, control in table.sets.items()})
 
     def _take_click(self, key: str, picture: Form) -> None:
         """The same for a click on a point of a chart."""
@@ -246,7 +272,7 @@ def _content(picture: Any) -> Any:
             return picture.draw()
         case Canvas():
             return picture.drawing
-        case Texts() | pd.DataFrame():
+        case Texts() | Table() | pd.DataFrame():
             return None
     return picture
 
@@ -269,6 +295,8 @@ def _draw_control(control: Control, key: str, offer: Offer, place: Any) -> Any:
             return controls.number(offer.label, offer.limits, offer.start, key, width=240, **common)
         case "slider":
             return controls.slider(offer.label, offer.limits, offer.start, key, **common)
+        case "toggle":
+            return controls.toggle(offer.label, key, place=place, width="content", help=control.help)
         case "choice":
             return controls.choice(offer.label, offer.options, key, default=offer.start, **common)
         case "run":

@@ -13,7 +13,6 @@ from pages.frame.stations import open_list, open_station
 from pages.lessons import LESSONS
 from pages.lessons.station import Answer, Lesson, Station
 from pages.parts import (
-    heads_and_layers,
     layer_by_layer,
     positional_encoding,
     sampling,
@@ -24,12 +23,11 @@ from pages.parts import (
 )
 from pages.parts.decoding import choose_step
 from pages.parts.gradients import show_jacobian, show_stream
-from pages.parts.head_weights import show_weights
 from pages.parts.model_card import card_of
 from pages.parts.rivals import show_rivals
 from pages.parts.word_order import show_order
+from pages.views import heads_and_layers, temperature
 from pages.views import since_2017 as modern
-from pages.views import temperature
 from pages.widgets.canvas import component, draw
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.page_links import link_with
@@ -203,10 +201,6 @@ def _show_step(view: View, step: int) -> None:
     draw(drawing, "learn-matrices")
 
 
-def _show_mosaic(view: View) -> None:
-    heads_and_layers.show_mosaic(heads_and_layers.choose_look(view))
-
-
 def _show_rotation(view: View) -> None:
     positional_encoding.show_rotation(view, "source", view.translator.positional_encoding("source"))
 
@@ -240,8 +234,10 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
         "values": lambda view: _show_step(view, 5),
         "scaling": partial(show_view, view=temperature.divided),
         "jacobian": show_jacobian,
-        "mosaic": _show_mosaic,
-        "head weights": show_weights,
+        "mosaic": partial(
+            show_view, view=heads_and_layers.heads, only="mosaic", chosen={heads_and_layers.LINES: "head"}
+        ),
+        "head weights": partial(show_view, view=heads_and_layers.weights),
         "temperature": partial(show_view, view=temperature.live),
         "recurrence": show_rivals,
         "sum": _show_sum,

@@ -13,7 +13,6 @@ from model.trace import Array
 from pages.compute.cache import shared_result
 from pages.compute.on_request import compute_on_request
 from pages.compute.view import KINDS, View
-from pages.parts.heads_and_layers import numbered_spans
 from pages.widgets import controls
 from pages.widgets.canvas import draw, mosaic_picture
 from pages.widgets.chart import chart
@@ -23,7 +22,7 @@ from pages.widgets.snippet import Call
 from viz.canvas.lines import lines
 from viz.canvas.long_map import Look, long_map
 from viz.canvas.mosaic import Group, mosaic
-from viz.charts.heads_and_layers import group_texts, head_map
+from viz.charts.heads_and_layers import group_texts, head_map, numbered_spans
 from viz.charts.long_text import bits_chart
 from viz.drawing import Drawing
 from viz.tokens import as_markdown, labels

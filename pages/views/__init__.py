@@ -22,7 +22,7 @@ from model.run import Run
 from model.trace import Trace
 from pages.views.controls import Control, Offer
 from pages.views.words import Block, blocks_of
-from viz.forms import Canvas, Form, Texts
+from viz.forms import Canvas, Form, Table, Texts
 
 OUTCOME = "outcome"
 """the parameter of a view that gets what its work on request returned"""
@@ -34,7 +34,7 @@ MOST_ROWS = 20_000
 class Result:
     """What there is to see and to say; every part has a name, by which the text puts it in its place."""
 
-    shows: Mapping[str, Form | Canvas | Texts | pd.DataFrame | Any] = field(default_factory=dict)
+    shows: Mapping[str, Form | Canvas | Texts | Table | pd.DataFrame | Any] = field(default_factory=dict)
     """pictures and tables; where none of the forms fits, a Plotly figure"""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """for the text"""
@@ -60,8 +60,9 @@ class Result:
         for name, picture in self.shows.items():
             if isinstance(picture, Form):
                 arrays |= {f"{name}_{part}".rstrip("_"): np.asarray(array) for part, array in picture.arrays().items()}
-            elif isinstance(picture, pd.DataFrame):
-                arrays |= {f"{name}_{column}": np.array(values.tolist()) for column, values in picture.items()}
+            elif isinstance(picture, pd.DataFrame | Table):
+                frame = _table(picture)
+                arrays |= {f"{name}_{column}": np.array(values.tolist()) for column, values in frame.items()}
         return arrays | {name: np.asarray(array) for name, array in self.numbers.items()}
 
     def table(self) -> pd.DataFrame:
@@ -83,7 +84,12 @@ class Result:
 
 
 def _table(picture: Any) -> pd.DataFrame | None:
-    return picture.table() if isinstance(picture, Form) else picture if isinstance(picture, pd.DataFrame) else None
+    match picture:
+        case Form():
+            return picture.table()
+        case Table():
+            return picture.frame
+    return picture if isinstance(picture, pd.DataFrame) else None
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class Control:
     in_link: bool = True
     help: str | None = None
     look: str = "menu"
-    """menu, choice, number or slider; run: widgets of the page make it, and no view draws it"""
+    """menu, choice, number, slider or toggle; run: widgets of the page make it, and no view draws it"""
 
     def offer(self, run: Run, chosen: Mapping[str, Any]) -> Offer | None:
         """What it offers; None: nothing."""
@@ -131,6 +131,14 @@ def another_run(label: str, examples: Callable[[Run], Sequence[Run]]) -> Any:
     return Control(label, options=examples, look="run")
 
 
+SWITCH = {False: "no", True: "yes"}
+
+
+def toggle(label: Any, options: Any = SWITCH, **more: Any) -> Any:
+    """A switch, off at first."""
+    return Control(label, False, options, look="toggle", **more)
+
+
 def row(**more: Any) -> Any:
     """A query of the chosen attention, the middle one at first."""
     return number("Row (query), {0} to {1}", _rows, lambda run: _rows(run)[1] // 2, **more)
@@ -141,4 +149,8 @@ def _rows(run: Run) -> tuple[int, int]:
 
 
 TAU = choice("τ", TAUS, 1.0, key="tau")
-"""the sidebar's temperature, which pictures may set; no view draws it"""
+KIND = choice("Attention", lambda run: {kind.name: kind.title for kind in run.trace.kinds}, key="kind")
+LAYER = number("Layer", lambda run: (0, max(run.trace.kind(run.kind).layers)), key="layer")
+HEAD = number("Head", lambda run: (0, run.attention.n_heads - 1), key="head")
+SOURCE = menu("Text", lambda run: {run.source: run.source}, key="source")
+"""the sidebar's temperature, head and text, which pictures may set; no view draws them"""

@@ -12,6 +12,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from viz.forms import Table
+
 DEFAULTS = "defaults"
 """in the session: the default of each control drawn so far, by key"""
 CLICKED, SHOWN = "clicked", "clicks shown at"
@@ -24,6 +26,8 @@ UNLINKED = "-unlinked"
 """in the session, behind a text's key: whether it was too long for the link"""
 SECONDS_A_STEP = 0.8
 """while steps are played"""
+ROW_HEIGHT, PINNED_WIDTH = 35, 120
+"""of a table, in pixels"""
 
 Options = Mapping[Any, str] | Sequence[Any]
 """values with the label of each, or values that are their own labels"""
@@ -304,6 +308,34 @@ def table(frame: pd.DataFrame, *, floats: str | None = "%.3g", height: int | str
     formats |= dict.fromkeys(frame.select_dtypes("integer"), "localized")
     config = {name: st.column_config.NumberColumn(format=form) for name, form in formats.items()}
     st.dataframe(frame, hide_index=True, height=height, column_config=config | columns, placeholder="")
+
+
+def explained_table(table: Table, key: str, alt: str, on_select: Callable[[], None]) -> None:
+    """A table with explained columns; where its rows choose something, a click ticks one.
+
+    Args:
+        table: what it holds.
+        key: unique on the page.
+        alt: what it shows, for screen readers.
+        on_select: called when a row is ticked, before the page runs again.
+    """
+    config = {}
+    for name, values in table.frame.items():
+        pinned = {"pinned": True, "width": PINNED_WIDTH} if name in table.pinned else {}
+        common = {"help": table.helps.get(name)} | pinned
+        if values.dtype.kind == "f":
+            config[name] = st.column_config.NumberColumn(format=table.formats.get(name, table.floats), **common)
+        else:
+            config[name] = st.column_config.Column(**common)
+    options: dict[str, Any] = {}
+    if table.sets:
+        options = {"key": key, "on_select": on_select, "selection_mode": "single-row"}
+    if table.ticked is not None:
+        # However it was chosen, its row is ticked. All three keys: without one, Streamlit sees a click in each run.
+        st.session_state[key] = {"selection": {"rows": [table.ticked], "columns": [], "cells": []}}
+        options["selection_mode"] = "single-row-required"
+    height = "content" if len(table.frame) <= table.most_rows else ROW_HEIGHT * (table.most_rows + 1)
+    st.dataframe(table.frame, hide_index=True, height=height, column_config=config, alt=alt, placeholder="", **options)
 
 
 def follow_default(key: str, default: Any) -> None:

@@ -11,22 +11,22 @@ from typing import Any
 
 import streamlit as st
 
-from model.analysis.head_tables import Look
+from model.analysis.head_tables import Look, head_tables
 from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.interventions import AttentionTemperature
 from pages.compute.runs import Request, open_translator, rerun, run
 from pages.compute.view import Place, View
 from pages.frame.html_page import STYLE
-from pages.parts import heads_and_layers
 from pages.parts.attention_step_by_step import draw_matrices
+from pages.views import heads_and_layers
+from pages.views.names import axes
 from pages.views.temperature import live, one_row
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
 from tests.bench.empty import draw_nothing, redraw
 from tests.bench.sentences import text_of
-from viz.canvas.lines import lines
-from viz.canvas.mosaic import mosaic
 from viz.charts.heads_and_layers import head_map
+from viz.drawing import Drawing
 from viz.steps.head import Choice, head_of
 from viz.steps.steps import STEPS, picture
 
@@ -59,15 +59,15 @@ def _nothing(_view: View, moved: int) -> None:
 
 
 def _mosaic(view: View, _moved: int) -> None:
-    heads_and_layers.show_mosaic(_shown(view, every=True))
+    draw(_mosaic_of(view, every=True), "mosaic")
 
 
 def _one_kind(view: View, _moved: int) -> None:
-    heads_and_layers.show_mosaic(_shown(view))
+    draw(_mosaic_of(view), "mosaic")
 
 
-def _shown(view: View, every: bool = False) -> heads_and_layers.Shown:
-    return heads_and_layers._shown(view, Look("weights", False, False, False), every)
+def _mosaic_of(view: View, every: bool = False) -> Drawing:
+    return heads_and_layers._mosaic(view, heads_and_layers._groups(view, Look(), every), HEAD, high=1.0)
 
 
 def _bytes(view: View, moved: int) -> None:
@@ -83,19 +83,19 @@ def _first_byte() -> Any:
 
 
 def _mosaic_size(view: View) -> int:
-    return len(mosaic([heads_and_layers._group(view, tables) for tables in _shown(view, every=True).groups]).data)
+    return len(_mosaic_of(view, every=True).data)
 
 
 def _lines(view: View, _moved: int) -> None:
-    names = heads_and_layers.plain_labels(view, _shown(view).tables)
     with st.columns(COLUMNS)[1]:
-        draw(lines(view.attention.pattern[:8], *names, allowed=view.attention.mask[:8]), "lines")
+        tables, first = head_tables(view.trace, view.kind, Look(), [LAYER]), list(range(8))
+        draw(heads_and_layers._lines(view, tables, first, first, 1.0, "lines"), "lines")
 
 
 def _map(view: View, _moved: int) -> None:
-    shown = _shown(view)
     with st.columns(COLUMNS)[0]:
-        chart(head_map(shown.rows, shown.keys, shown.values, shown.mask, shown.called), key="map", alt="One head")
+        weights, mask = view.attention.pattern[HEAD], view.attention.mask[HEAD]
+        chart(head_map(*axes(view.attention), weights, mask, "attention weight"), key="map", alt="One head")
 
 
 def _temperature(view: View, _moved: int) -> None:

@@ -8,7 +8,7 @@ import pytest
 from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor, query
 
-MAP = ".st-key-heads-map .js-plotly-plot"
+MAP = ".st-key-heads_and_layers-map .js-plotly-plot"
 SENTENCE = {"source": "a dog and a cat", "target": "Typed", "typed": "Ein Hund mit einer Katze."}
 VALUES = "plot => Array.from(plot._fullData[0].z, row => Array.from(row, x => Number.isNaN(x) ? null : x))"
 
@@ -37,7 +37,7 @@ def test_a_head_is_opened_by_row_by_keys_of_the_mosaic_and_by_shift_and_an_arrow
     asked = SENTENCE | {"heads_lines": "All heads of the layer"}
     visitor.visit(page(server, **asked))
     assert query(visitor) == asked
-    table = visitor.page.locator(".st-key-heads-table .dvn-scroller").first
+    table = visitor.page.locator(".st-key-heads_and_layers-table .dvn-scroller").first
     table.scroll_into_view_if_needed()
     table.click(position={"x": 18, "y": 36 + 35 * 3 + 17})
     wait_for_query(visitor, "head", "3")

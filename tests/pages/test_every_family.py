@@ -109,7 +109,7 @@ def test_every_head_in_the_mosaic_the_lines_and_the_map(family: Family) -> None:
     header, take = unpack(canvas(app, "lines"))
     lines = take("<f4", (len(header["heads"]), len(header["queries"]), len(header["keys"])))
     equal(lines, np.where(family.attention.mask, family.attention.pattern, np.nan)[header["heads"]])
-    equal(next(maps(app, "heads-map")), masked(family.attention, family.attention.pattern))
+    equal(next(maps(app, "heads_and_layers-map")), masked(family.attention, family.attention.pattern))
 
 
 def test_each_of_the_seven_steps(family: Family) -> None:

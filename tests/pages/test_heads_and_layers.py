@@ -1,6 +1,7 @@
 """The page on heads without a browser: its map is the run's tensor in every look, its words say what was left out."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,10 @@ from model.analysis.head_summary import summarise
 from model.analysis.head_tables import Look, head_tables, norm_weighted, rollout
 from model.analysis.head_weights import weight_arrays
 from model.analysis.many_sentences import SCORES, score_arrays
+from model.checkpoints.store import CHECKPOINTS_VARIABLE, load_checkpoint
+from model.run import Run
+from pages.views.heads_and_layers import all_heads, heads, many
+from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.figures import figure, numbers, words
 from viz.tokens import labels
 
@@ -33,7 +38,7 @@ def trace(translator: "Translator") -> "Trace":
 
 
 def drawn(app) -> np.ndarray:
-    return numbers(figure(app, "heads-map")["data"][0]["z"])
+    return numbers(figure(app, "heads_and_layers-map")["data"][0]["z"])
 
 
 def seen(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -57,7 +62,7 @@ def test_norms_words_and_hiding_are_the_models_tables(open_app: Callable, trace:
     attention = trace.attention(kind, 1)
     assert np.array_equal(drawn(app), seen(norm_weighted(attention)[2], attention.mask[2]), equal_nan=True)
     largest = head_tables(trace, kind, Look("norms")).values.max()
-    assert figure(app, "heads-map")["layout"]["coloraxis"]["cmax"] == pytest.approx(largest)
+    assert figure(app, "heads_and_layers-map")["layout"]["coloraxis"]["cmax"] == pytest.approx(largest)
     app.toggle(key="heads_words").set_value(True).run()
     app.toggle(key="heads_hide").set_value(True).run()
     app.toggle(key="heads_again").set_value(True).run()
@@ -119,11 +124,66 @@ def test_the_table_is_of_all_heads_and_the_rules_are_written_out(open_app: Calla
     assert {head.type.split()[-1] for head in found} <= set(words(app).replace("*", "").replace(":", "").split())
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_table_has_a_row_a_head_and_only_numbers_that_there_are(trace: "Trace", kind: str) -> None:
+    run = Run.of(None, trace, kind, 1, 2)
+    summaries = [head for layer in (0, 1) for head in summarise(trace.attention(kind, layer))]
+    removed = head_tables(trace, kind, Look(hide=True)).removed.reshape(len(summaries), -1)
+    picture = all_heads(run, hide=True).shows["table"]
+    table, places = picture.frame, [(head.layer, head.head) for head in summaries]
+    assert list(zip(table["layer"], table["head"], strict=True)) == places
+    assert list(table["entropy (bits)"]) == [head.entropy for head in summaries]
+    assert list(table["rule"]) == [head.rule for head in summaries]
+    assert list(table["hidden"]) == pytest.approx(list(removed.mean(axis=1)))
+    assert list(table["hidden, most"]) == pytest.approx(list(removed.max(axis=1)))
+    assert ("previous" in table) == (kind != "cross")
+    assert "hidden" not in all_heads(run).shows["table"].frame
+    assert [tuple(chosen.values()) for chosen in picture.chooses] == places
+    assert places[picture.ticked] == (1, 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", ["score", "layer"])
+def test_a_click_on_a_mark_opens_its_head_and_one_on_a_sentence_runs_it(
+    translator: "Translator",
+    trace: "Trace",
+    kind: str,
+    order: str,
+    saved_checkpoints: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(saved_checkpoints))
+    shows = many(Run.of(translator, trace, kind, 1, 2), order=order).shows
+    scores, table, best = (shows[name] for name in ("scores", "table", "best"))
+    for place, row in enumerate(table.frame.itertuples()):
+        assert scores.clicked({"point_index": place}) == {"place": place, "layer": row.layer, "head": row.head}
+    (opened,) = scores.marks
+    assert scores.chooses[opened.x] == {"layer": 1, "head": 2}
+    assert [chosen["source"] for chosen in best.chooses] == list(best.frame.iloc[:, 1])
+
+
+def test_a_language_model_is_not_said_to_read_a_source_where_rollout_is_refused(open_family: Callable) -> None:
+    lm = words(open_family(PAGE, checkpoint="lm", source="Two dogs", new_tokens="3", heads_values="Rollout"))
+    assert "Rollout is drawn for encoder self-attention only" in lm
+    assert "cross-attention" not in lm.partition("Rollout is drawn")[2].partition("shown instead")[0]
+
+
+@pytest.mark.parametrize("name", ["BERT", "ModernBERT"])
+def test_hidden_special_tokens_are_named_as_the_model_names_them(name: str, tmp_path: Path) -> None:
+    opened = load_checkpoint(save_family(tmp_path / name, name), "cpu")
+    trace = opened.trace("Two dogs run.")
+    special = trace.attention("encoder_self", 0).key_special
+    names = {token for token, hides in zip(trace.src_tokens, special, strict=True) if hides}
+    facts = heads(Run.of(opened, trace), hide=True).facts
+    assert names
+    assert set(facts["hidden"]) == names
+
+
 def test_the_ticked_row_is_the_chosen_head(open_app: Callable) -> None:
     app = open_app(PAGE, **SENTENCE, layer="1", head="2")
     for head in (2, 3):
         app.segmented_control(key="head").set_value(head).run()
-        row = app.dataframe[0].value.iloc[app.session_state["heads-table"]["selection"]["rows"][0]]
+        row = app.dataframe[0].value.iloc[app.session_state["heads_and_layers-table"]["selection"]["rows"][0]]
         assert (row["layer"], row["head"]) == (1, head)
 
 
@@ -152,7 +212,7 @@ def test_the_weights_of_the_head_are_drawn_and_read_as_a_dictionary(
     app = open_app(PAGE, **SENTENCE, kind=KINDS[kind], layer="1", head="2", heads_part="Weights of the head")
     assert not app.exception
     found = weight_arrays(translator, trace, kind, 1, 2)
-    for drawn_line, key in zip(figure(app, "head-singular-values")["data"], ("qk", "ov"), strict=True):
+    for drawn_line, key in zip(figure(app, "heads_and_layers-values")["data"], ("qk", "ov"), strict=True):
         assert numbers(drawn_line["y"]) == pytest.approx(found[key])
     assert "Of d_model = 32 singular values at most d_k = 8" in words(app)
     if kind == "encoder_self":
@@ -163,7 +223,7 @@ def test_the_weights_of_the_head_are_drawn_and_read_as_a_dictionary(
     best = labels(translator.tokenizer.tokens(found["run_ids"][:, 0]))
     for cell, piece, logit in zip(table.iloc[:, 2], best, found["run_logits"][:, 0], strict=True):
         assert cell.startswith(f"{piece} ({logit:.2g})")
-    assert f"Copy score {found['copy_score']:.3f}" in words(app)
+    assert f"Copy score {found['copy_score']:.3f}".replace("-", "−") in words(app)
 
 
 @pytest.mark.parametrize(("kind", "score"), [("cross", "distance"), ("cross", "copy"), ("cross", "errors")])
@@ -174,15 +234,15 @@ def test_any_score_sorts_the_heads_and_names_the_opened_one(
     app = open_app(PAGE, **SENTENCE, kind=KINDS[kind], **query)
     assert not app.exception
     found = score_arrays(translator, trace, kind, score)
-    lines = figure(app, "many-sentences")["data"]
+    lines = figure(app, "heads_and_layers-scores")["data"]
     mean = numbers(lines[0]["y"])
     assert list(mean) == pytest.approx(sorted(found["mean"], reverse=score != "errors"))
     own = found["mean"][(found["layer"] == 1) & (found["head"] == 2)][0]
     place = 1 + int((mean[mean != own] < own if score == "errors" else mean[mean != own] > own).sum())
-    assert f"**{own:.3f}**" in words(app)
+    assert f"**{own:.3f}**".replace("-", "−") in words(app)
     assert f"number {place} of 8" in words(app)
     if score == "distance":
-        by_name = dict(zip(lines[1]["x"], numbers(lines[1]["y"]), strict=True))
+        by_name = dict(zip(lines[1]["customdata"], numbers(lines[1]["y"]), strict=True))
         here = {f"{layer}.{head}": value for layer, head, value in zip(*map(found.get, PLACED), strict=True)}
         assert by_name == pytest.approx(here)
         assert "8 sentences" in words(app)
@@ -191,8 +251,8 @@ def test_any_score_sorts_the_heads_and_names_the_opened_one(
         assert len(lines) == 1, "no score of this sentence"
     assert ("**silver**, not gold" in words(app)) == (score == "errors")
     app.segmented_control(key="many_order").set_value("layer").run()
-    *_, layers = figure(app, "many-sentences")["data"]
-    assert layers["x"] == [f"{layer}.{head}" for layer in (0, 1) for head in range(4)]
+    *_, layers = figure(app, "heads_and_layers-scores")["data"]
+    assert layers["customdata"] == [f"{layer}.{head}" for layer in (0, 1) for head in range(4)]
     assert numbers(layers["y"]) == pytest.approx(found["layer_mean"])
 
 

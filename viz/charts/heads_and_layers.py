@@ -1,15 +1,14 @@
 """Figures of attention heads: names of rows and columns, one head as a heat map, all heads as a table."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 
-from viz.figure import LEGEND_ABOVE, NO_GRID, curve, figure, scatter
+from viz.figure import NO_GRID, figure
 from viz.heatmap import hatching, map_traces
-from viz.theme import OKABE_ITO, WEIGHTS, flat_bar
+from viz.theme import WEIGHTS, flat_bar
 from viz.tokens import (
     PREDICTS,
     SPECIAL,
@@ -47,6 +46,11 @@ def group_texts(tokens: Sequence[str], groups: Groups) -> list[str]:
     """The text of each group: the label of a single piece, or the pieces joined."""
     single = labels(tokens)
     return [single[group[0]] if len(group) == 1 else _join([tokens[i] for i in group]) for group in groups]
+
+
+def numbered_spans(texts: Sequence[str], size: int) -> list[str]:
+    """Names of rows that were taken together, such as "28 and the 3 after: the dog runs through"."""
+    return [f"{number * size} and the {size - 1} after: {text}" for number, text in enumerate(texts)]
 
 
 def _join(pieces: Sequence[str]) -> str:
@@ -103,87 +107,3 @@ def _shorten(texts: Sequence[str]) -> list[str]:
     """ "3 Küche → ." for a decoder row, and cut to fit beside the map; the hover text has all of it."""
     brief = map(brief_row, texts)
     return [text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in brief]
-
-
-def summary_table(summaries: Sequence, removed: Array | None = None) -> pd.DataFrame:
-    """One row for each head; shares are 0 to 1, columns that no head of this attention has are left out.
-
-    Args:
-        summaries: model.analysis.head_summary.HeadSummary, or anything with its fields.
-        removed: (head, query), the weight of each row that fell on hidden tokens.
-    """
-    fields = ("layer", "head", "type", "entropy", "confidence", "distance", "previous", "same", "next", "special")
-    fields += ("punctuation",)
-    table = pd.DataFrame({field: [getattr(s, field) for s in summaries] for field in fields})
-    table = table.rename(columns={"entropy": "entropy (bits)"}).dropna(axis="columns", how="all")
-    if removed is not None:
-        table["hidden"], table["hidden, most"] = removed.mean(axis=-1), removed.max(axis=-1)
-    return table.assign(rule=[s.rule for s in summaries])
-
-
-def many_sentences_chart(
-    names: Sequence[str],
-    scores: Mapping[str, Array],
-    chosen: int,
-    measure: str,
-    over: str,
-    by_layer: bool = False,
-) -> go.Figure:
-    """One score of every head: its mean with one standard deviation, and this sentence's.
-
-    Args:
-        names: of the heads, in the order of the axis.
-        scores: (head,) each: mean, spread, here and layer_mean; all NaN: there is no spread, or no score of a sentence.
-        chosen: number of the opened head.
-        measure: name of the score.
-        over: what the mean is over.
-        by_layer: whether the heads are in the order of layers; then a line shows each layer's mean.
-    """
-    has_spread, has_here = (not np.isnan(scores[name]).all() for name in ("spread", "here"))
-    bars = {"error_y": {"type": "data", "array": scores["spread"], "thickness": 1.5, "width": 0}} if has_spread else {}
-    sizes = [13 if number == chosen else 8 for number in range(len(names))]
-    marks = [(f"{over}, ± one standard deviation" if has_spread else over, "mean", OKABE_ITO[0], "circle", bars)]
-    marks += [("this sentence", "here", OKABE_ITO[5], "diamond-open", {})] if has_here else []
-    traces = [
-        scatter(
-            x=list(names),
-            y=scores[column],
-            name=name,
-            mode="markers",
-            marker={"color": colour, "symbol": symbol, "size": sizes},
-            hover=f"head %{{x}}<br>{name}: <b>%{{y:.3f}}</b>",
-            **more,
-        )
-        for name, column, colour, symbol, more in marks
-    ]
-    if by_layer:
-        name, line = "mean of the layer's heads", {"color": OKABE_ITO[3], "width": 2, "shape": "hvh"}
-        traces.append(
-            scatter(x=list(names), y=scores["layer_mean"], name=name, mode="lines", line=line, hover="%{y:.3f}")
-        )
-    return figure(
-        traces,
-        height=360,
-        showlegend=True,
-        legend=LEGEND_ABOVE,
-        xaxis={"title": "layer.head" + ("" if by_layer else ", sorted"), "type": "category", "tickangle": -60},
-        yaxis={"title": measure},
-    )
-
-
-def singular_values_chart(values: Mapping[str, Array]) -> go.Figure:
-    """The singular values of several products of matrices, the largest first; by the names of the products."""
-    looks = zip((OKABE_ITO[0], OKABE_ITO[5]), ("circle", "diamond-open"), strict=True)
-    traces = [
-        curve(
-            np.arange(1, len(each) + 1), each, name, colour, symbol=symbol, hover=f"{name}, %{{x}}: <b>%{{y:.4g}}</b>"
-        )
-        for (name, each), (colour, symbol) in zip(values.items(), looks, strict=True)
-    ]
-    return figure(
-        traces,
-        height=320,
-        legend=LEGEND_ABOVE,
-        xaxis={"title": "singular values, the largest first"},
-        yaxis={"title": "singular value", "rangemode": "tozero"},
-    )

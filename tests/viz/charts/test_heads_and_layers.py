@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from model.analysis.head_summary import summarise
 from model.analysis.head_tables import Look, head_tables
 from model.trace import Trace
-from viz.charts.heads_and_layers import MAP_HEIGHT, decoder_names, group_texts, head_map, summary_table, word_names
+from viz.charts.heads_and_layers import MAP_HEIGHT, decoder_names, group_texts, head_map, word_names
 from viz.heatmap import cells_table
 
 KINDS = ("encoder_self", "decoder_self", "cross")
@@ -66,20 +65,6 @@ def test_a_decoder_row_says_what_it_reads_and_what_it_predicts() -> None:
         "0 reads <s> Kü, predicts Küche",
         "1 reads -che, predicts </s>",
     ]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_table_has_a_row_a_head_and_only_numbers_that_there_are(trace: Trace, kind: str) -> None:
-    found = [head for layer in (0, 1) for head in summarise(trace.attention(kind, layer))]
-    removed = head_tables(trace, kind, Look(hide=True)).removed.reshape(len(found), -1)
-    table = summary_table(found, removed)
-    assert list(zip(table["layer"], table["head"], strict=True)) == [(head.layer, head.head) for head in found]
-    assert list(table["entropy (bits)"]) == [head.entropy for head in found]
-    assert list(table["rule"]) == [head.rule for head in found]
-    assert list(table["hidden"]) == pytest.approx(list(removed.mean(axis=1)))
-    assert list(table["hidden, most"]) == pytest.approx(list(removed.max(axis=1)))
-    assert ("previous" in table) == (kind != "cross")
-    assert "hidden" not in summary_table(found)
 
 
 def test_cells_list_queries_first(trace: Trace) -> None:
