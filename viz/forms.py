@@ -178,14 +178,14 @@ class Maps(Form):
         return {"row": int(row), "column": int(column)}
 
     def draw(self) -> StableFigure:
-        scales = list(dict.fromkeys(each.scale for each in self.maps.values() if each.scale != VISIBLE))
+        scales = list(dict.fromkeys(one.scale for one in self.maps.values() if one.scale != VISIBLE))
         axes = {scale: f"coloraxis{suffix(number)}" for number, scale in enumerate(scales, start=1)}
         lines = -(-len(self.maps) // (self.across or len(self.maps)))
-        widest = max((each.columns or self.columns for each in self.maps.values()), key=len)
+        widest = max((one.columns or self.columns for one in self.maps.values()), key=len)
         traces, layout = map_grid(
             self.rows,
             self.columns,
-            [each.panel(title, axes) for title, each in self.maps.items()],
+            [one.panel(title, axes) for title, one in self.maps.items()],
             columns=self.across,
             axes=self.axes,
             **{"horizontal_spacing": 0.03} | ({"vertical_spacing": 0.2} if lines > 1 else {}),
@@ -213,12 +213,11 @@ class Maps(Form):
 
     def _points(self) -> Iterator[dict]:
         """An invisible point on each cell where a click sets something: Plotly reports clicks on points only."""
-        for panel, each in enumerate(self.maps.values() if self.sets else (), start=1):
-            rows, columns = escape(self.rows), escape(each.columns or self.columns)
-            cells = list(np.ndindex(each.values.shape))
+        for panel, one in enumerate(self.maps.values() if self.sets else (), start=1):
+            rows, columns = escape(self.rows), escape(one.columns or self.columns)
+            cells = list(np.ndindex(one.values.shape))
             texts = [
-                f"{each.what} <b>{each.values[c]:.7g}</b>" if each.mask is None or each.mask[c] else "masked"
-                for c in cells
+                f"{one.what} <b>{one.values[c]:.7g}</b>" if one.mask is None or one.mask[c] else "masked" for c in cells
             ]
             yield scatter(
                 panel=panel,
@@ -238,9 +237,9 @@ class Maps(Form):
         )
 
     def arrays(self) -> dict[str, Array]:
-        shown = {title: each for title, each in self.maps.items() if each.scale != VISIBLE}
-        masks = [each.mask for each in self.maps.values() if each.mask is not None]
-        return {_name(title): each.values for title, each in shown.items()} | ({"mask": masks[-1]} if masks else {})
+        values = {title: one for title, one in self.maps.items() if one.scale != VISIBLE}
+        masks = [one.mask for one in self.maps.values() if one.mask is not None]
+        return {_name(title): one.values for title, one in values.items()} | ({"mask": masks[-1]} if masks else {})
 
     def table(self) -> pd.DataFrame | None:
         arrays = self.arrays()

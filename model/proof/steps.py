@@ -4,7 +4,7 @@ A step is read where its equation, computed in double precision from what is sho
 computed on this very run.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -57,6 +57,12 @@ def verify_attention(checkpoint: Checkpoint, trace: Trace, kind: str, layer: int
     found = _states(attention_links(checkpoint, trace, kind, layer))
     known = {step.name for step in found}
     return (*found, *(Step(path, name, None) for name in MATRICES if name not in known))
+
+
+def states_in_words(steps: Sequence[Step]) -> str:
+    """One line: "all read", or each other state with its steps."""
+    others = [f"{step.name}: {step.state}" for step in steps if not step.read]
+    return "; ".join(others) or "all read"
 
 
 def _states(links: Iterable[Link]) -> list[Step]:

@@ -11,7 +11,7 @@ from model.checkpoints.store import CheckpointError, available_checkpoints, offe
 from model.checkpoints.translator import Translator
 from model.checkpoints.typed_text import list_changes
 from model.needs import Need
-from model.proof.steps import MATRICES, verify_attention
+from model.proof.steps import MATRICES, states_in_words, verify_attention
 from model.trace import Trace
 from pages import Page, first_page_for, page_of
 from pages.compute.cache import on_cpu
@@ -118,11 +118,10 @@ def _check_steps(translator: Translator, trace: Trace, place: Place) -> None:
         return
     steps = verify_attention(translator, trace, place.kind, place.layer)
     if failing := [step for step in steps if step.name in MATRICES and not step.read]:
-        states = "; ".join(f"{step.name}: {step.state}" for step in failing)
         _stop(
             f"On this run the matrices of {place.kind} layer {place.layer} do not give what the model computed. "
-            f"{states}. Differences are relative to the largest number of the matrix. Other layers, or a shorter text, "
-            "may follow the equations; the attention weights on the other pages are the model's own."
+            f"{states_in_words(failing)}. Differences are relative to the largest number of the matrix. Other layers, "
+            "or a shorter text, may follow the equations; the attention weights on the other pages are the model's own."
         )
 
 

@@ -34,6 +34,7 @@ from pages.widgets.page_links import links
 from pages.widgets.proof_strip import proof_strip
 from viz.forms import Canvas, Form, Texts
 from viz.html import word_diff
+from viz.tokens import as_markdown
 
 MOST_ROWS = 20
 """of a table that is drawn whole; a longer one scrolls"""
@@ -303,7 +304,7 @@ def _offer_model(need: Need) -> None:
         except CheckpointError:
             continue
         if need in parts:
-            label = f"Open {name}, which has it"
+            label = f"Open {as_markdown(name)}, which has it"
             st.button(label, key="open-with", icon=":material/swap_horiz:", on_click=choose_checkpoint, args=(name,))
             return
     st.caption("No checkpoint with this part is in the folder of checkpoints.")

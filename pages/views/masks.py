@@ -138,7 +138,7 @@ def lift(run: Run, place: str | None = choice("Lift it in", _places, key="lift")
     )
     lifted = probabilities(before, *right, ("causal mask on", "causal mask lifted"))
     return Result(
-        {"lift": lifted, "leak": leak, "each": table},
+        {"lift": lifted, "leak": leak, "rows": table},
         {
             "causal": True,
             "rose": int((right[1] > right[0]).sum()),

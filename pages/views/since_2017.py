@@ -60,22 +60,22 @@ def rope(run: Run, token: int = TOKEN, key: int | None = KEY, pair: int | None =
     attention = run.attention
     if attention.rotary is None:
         return _added(run, token)
-    found, rotary, pair = since.rotate_pairs(attention, run.head, token, key), attention.rotary, pair or 0
-    half = len(found.frequency)
+    rotation, rotary, pair = since.rotate_pairs(attention, run.head, token, key), attention.rotary, pair or 0
+    half = len(rotation.frequency)
     dimensions = (2 * pair, 2 * pair + 1) if rotary.interleaved else (pair, pair + half)
     rows, keys = axes(attention)
-    score, theta = float(attention.scores[run.head, token, key]), found.frequency[pair]
+    score, theta = float(attention.scores[run.head, token, key]), rotation.frequency[pair]
     products = {
         f"{when} the rotation: {signed(p.sum(), '.4g')} in all": p
-        for when, p in zip(("before", "after"), found.products, strict=True)
+        for when, p in zip(("before", "after"), rotation.products, strict=True)
     }
     hatched = {"color": GUIDE, "pattern": {"shape": "/"}}
     chosen = Mark(x=pair - 0.5, to=pair + 0.5)
-    ends, plain, here = [found.offsets[0], found.offsets[-1]], found.unrotated_score, key - token
+    ends, plain, here = [rotation.offsets[0], rotation.offsets[-1]], rotation.unrotated_score, key - token
     offsets = {
-        "rotated": Line(found.offsets, found.scores, symbol="circle", width=1.5, size=4),
+        "rotated": Line(rotation.offsets, rotation.scores, symbol="circle", width=1.5, size=4),
         f"in your sentence: offset {signed(here, '+d')}": Line(
-            [here], found.scores[found.offsets == here], CHOSEN, "circle-open", "", size=14
+            [here], rotation.scores[rotation.offsets == here], CHOSEN, "circle-open", "", size=14
         ),
         f"not rotated: {signed(plain, '.4g')}": Line(ends, [plain, plain], GUIDE, dash="dot", width=1.5),
     }
@@ -83,7 +83,7 @@ def rope(run: Run, token: int = TOKEN, key: int | None = KEY, pair: int | None =
     return Result(
         {
             "plane": rotation_plane(
-                found.q[:, pair], found.k[:, pair], found.angle[:, pair], (rows[token], keys[key]), dimensions
+                rotation.q[:, pair], rotation.k[:, pair], rotation.angle[:, pair], (rows[token], keys[key]), dimensions
             ),
             "pairs": Bars(
                 np.arange(half), products, places, None, (hatched, OWN), what="pair", height=430, marks=[chosen]
@@ -92,17 +92,17 @@ def rope(run: Run, token: int = TOKEN, key: int | None = KEY, pair: int | None =
         },
         {
             "rotates": True,
-            "base": since.rotation_base(found.frequency, 2 * half),
+            "base": since.rotation_base(rotation.frequency, 2 * half),
             "half": half,
             "pair": pair,
             "dimensions": dimensions,
             "turns": [(what, at, theta, at * theta) for what, at in (("the query", token), ("the key", key))],
-            "lengthened": None if np.isclose(found.factor, 1, rtol=1e-4) else found.factor,
+            "lengthened": None if np.isclose(rotation.factor, 1, rtol=1e-4) else rotation.factor,
             "rest": rotary.q.shape[-1] - 2 * half,
             "score": score,
-            "off": abs(found.score - score),
+            "off": abs(rotation.score - score),
         },
-        {name: getattr(found, name) for name in ("frequency", "angle", "q", "k", "products")},
+        {name: getattr(rotation, name) for name in ("frequency", "angle", "q", "k", "products")},
     )
 
 
@@ -135,25 +135,29 @@ def norms(run: Run, token: int = TOKEN, norm: int | None = NORM) -> Result:
         return Result(facts={"own": None})
     sublayers = since.normed_sublayers(run.trace, run.stream.name)
     own, steps = sublayers[norm].norm, [step_name(sublayer) for sublayer in sublayers]
-    found = since.compare_norms(run.trace, run.stream.name, norm, token)
+    compared = since.compare_norms(run.trace, run.stream.name, norm, token)
     other = {"LayerNorm": "RMSNorm", "RMSNorm": "LayerNorm"}[own.kind]
-    results, numbers = {"LayerNorm": found.layer_norm, "RMSNorm": found.rms_norm}, np.arange(len(found.x))
+    results, numbers = {"LayerNorm": compared.layer_norm, "RMSNorm": compared.rms_norm}, np.arange(len(compared.x))
     points = {
-        f"{other} of the same vector": Line(found.x, results[other], OTHER, "diamond-open", "", size=11, names=numbers),
-        f"{own.kind}, this model": Line(found.x, results[own.kind], OWN, "circle", "", size=6, names=numbers),
+        f"{other} of the same vector": Line(
+            compared.x, results[other], OTHER, "diamond-open", "", size=11, names=numbers
+        ),
+        f"{own.kind}, this model": Line(compared.x, results[own.kind], OWN, "circle", "", size=6, names=numbers),
     }
-    x, low = np.arange(len(steps)), float(found.cosine.min())
+    x, low = np.arange(len(steps)), float(compared.cosine.min())
     room = 0.1 * (1 - low) + 1e-6
     cosines = {
-        "all tokens": Line(x, found.cosine[:, token], between=(found.cosine.min(axis=1), found.cosine.max(axis=1))),
-        "this token": Line(x, found.cosine[:, token], OWN, "circle", names=steps),
+        "all tokens": Line(
+            x, compared.cosine[:, token], between=(compared.cosine.min(axis=1), compared.cosine.max(axis=1))
+        ),
+        "this token": Line(x, compared.cosine[:, token], OWN, "circle", names=steps),
     }
     zero = {"xaxis": {"zeroline": True}, "yaxis": {"zeroline": True}}
     table = pd.DataFrame(
         {
             "": ["subtracts", "divides by", "result’s length"],
-            "LayerNorm": [found.mean, found.std, np.linalg.norm(found.layer_norm)],
-            "RMSNorm": [0.0, found.rms, np.linalg.norm(found.rms_norm)],
+            "LayerNorm": [compared.mean, compared.std, np.linalg.norm(compared.layer_norm)],
+            "RMSNorm": [0.0, compared.rms, np.linalg.norm(compared.rms_norm)],
         }
     )
     return Result(
@@ -163,7 +167,7 @@ def norms(run: Run, token: int = TOKEN, norm: int | None = NORM) -> Result:
                 ("component of x, as the norm reads it", "after the norm, before γ"),
                 of="dimension",
                 height=430,
-                marks=[Mark(x=found.mean, text="mean μ")],
+                marks=[Mark(x=compared.mean, text="mean μ")],
                 layout=zero,
             ),
             "norm-cosines": Lines(
@@ -181,9 +185,9 @@ def norms(run: Run, token: int = TOKEN, norm: int | None = NORM) -> Result:
             "own": own.kind,
             "other": other,
             "learns_beta": own.beta is not None,
-            "cosine": found.cosine[norm, token],
-            "share": abs(found.mean) / found.rms,
-            "off": np.abs(own(found.x) - found.normed).max(),
+            "cosine": compared.cosine[norm, token],
+            "share": abs(compared.mean) / compared.rms,
+            "off": np.abs(own(compared.x) - compared.normed).max(),
         },
         lacks=Need.RMS_NORM if sublayers[0].norm.kind == "LayerNorm" else None,
     )

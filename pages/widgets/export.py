@@ -11,6 +11,8 @@ import pandas as pd
 import streamlit as st
 
 from model.checkpoints.store import shown_name
+from model.needs import Need
+from model.proof.steps import states_in_words, verify_attention
 from pages.compute.view import View
 from pages.views import Result
 from pages.widgets.canvas import component
@@ -183,13 +185,18 @@ def _link() -> str:
 
 def _facts(view: View) -> dict[str, str]:
     """What every file says of a run."""
-    trace = view.trace
+    trace, place = view.trace, view.place
+    steps = {}
+    if view.opened and Need.OWN_LAYERS not in view.opened.features:
+        states = verify_attention(view.opened, trace, place.kind, place.layer)
+        steps = {"steps_of_this_attention": states_in_words(states)}
     return {
         "checkpoint": shown_name(trace.checkpoint),
         "checkpoint_sha256": trace.checkpoint_hash,
         "source": trace.source,
         "translation": trace.translation,
         "interventions": "; ".join(map(repr, trace.interventions)) or "none",
+        **steps,
     }
 
 

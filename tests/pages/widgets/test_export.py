@@ -456,5 +456,6 @@ def test_the_python_of_a_hugging_face_folder_runs_where_no_app_offers_it(
         assert folder in program
         (file,) = [file for file in files if file.startswith(f"{title}-") and file.endswith(".npz")]
         assert_equal_to_file(program, files[file])
+        assert str(np.load(io.BytesIO(files[file]))["steps_of_this_attention"]) == "all read"
     cells = [content for file, content in files.items() if file.endswith(".ipynb")]
     assert all(folder in json.loads(content)["cells"][2]["source"] for content in cells)
