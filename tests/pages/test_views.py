@@ -21,7 +21,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, MODELS_VARIABLE, load_checkpoint
 from model.interventions import AttentionTemperature, HeadGate
 from model.needs import Need
-from model.run import Place, Request, Run
+from model.run import Place, Request, Run, decode
 from model.trace import Trace
 from pages import PAGES
 from pages.compute.cache import key_of
@@ -93,6 +93,9 @@ def results(view: View, runs: list[Run]) -> Iterator[Result]:
     for run in runs:
         for chosen in view.extremes(run):
             yield view(run, **chosen, **({"outcome": None} if view.on_request else {}))
+        for name in (name for name, offer in view.offers(run).items() if offer.runs):
+            other = run.compute(decode, run.opened, replace(run.request, source="A small dog runs."))
+            yield view(run, **{name: replace(run, trace=other)})
     if view.on_request and not view.on_request.alone:
         yield view(runs[0])
 

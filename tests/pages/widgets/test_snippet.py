@@ -68,7 +68,7 @@ def test_the_program_computes_the_numbers_of_any_sentence(
     except ValueError:
         return
     found = result_of(program_of(trace, asked, f"of {source}"))
-    assert (found["source"], found["target"]) == (source, target)
+    assert (found["source"], found["target"]) == (trace.prompt, target)
     for name in ("pattern", "scores"):
         np.testing.assert_array_equal(found["arrays"][name], getattr(trace.attention("cross", 1), name)[2])
 
