@@ -357,6 +357,7 @@ def _score_chart(scores: pd.DataFrame, chosen: int, score: str, by_layer: bool) 
         ticks=names,
         of="head",
         marks=[Mark(x=chosen, text="opened")],
+        layout={"xaxis": {"range": [-0.7, len(names) - 0.3]}},
         chooses=[{"layer": int(one.layer), "head": int(one.head)} for one in scores.itertuples()],
         sets={"layer": LAYER, "head": HEAD},
     )

@@ -11,7 +11,7 @@ from model.analysis.head_summary import summarise
 from model.analysis.head_tables import Look, head_tables, norm_weighted, rollout
 from model.analysis.head_weights import weight_arrays
 from model.analysis.many_sentences import SCORES, score_arrays
-from model.checkpoints.store import CHECKPOINTS_VARIABLE, load_checkpoint
+from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 from model.run import Run
 from pages.views.heads_and_layers import all_heads, heads, many
 from tests.model.checkpoints.huggingface.folders import save_family
@@ -145,14 +145,9 @@ def test_the_table_has_a_row_a_head_and_only_numbers_that_there_are(trace: "Trac
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("order", ["score", "layer"])
 def test_a_click_on_a_mark_opens_its_head_and_one_on_a_sentence_runs_it(
-    translator: "Translator",
-    trace: "Trace",
-    kind: str,
-    order: str,
-    saved_checkpoints: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    trace: "Trace", kind: str, order: str, checkpoint_folder: Path
 ) -> None:
-    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(saved_checkpoints))
+    translator = load_checkpoint(str(checkpoint_folder / DEFAULT_CHECKPOINT), "cpu")
     shows = many(Run.of(translator, trace, kind, 1, 2), order=order).shows
     scores, table, best = (shows[name] for name in ("scores", "table", "best"))
     for place, row in enumerate(table.frame.itertuples()):
