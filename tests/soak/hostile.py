@@ -187,7 +187,10 @@ def _check_sentence(translator: Translator, error: ValueError, source: str, targ
     """The documented refusals: blank, or too long; as a sentence that says what to do."""
     said = str(error)
     texts = [text for text in (source, target) if text is not None]
-    blank = any(not text.strip() for text in texts) and "is empty: there is nothing to look at. Type at least" in said
+    blank = (
+        any(not translator.prepare(text).strip() for text in texts)
+        and "is empty: there is nothing to look at. Type at least" in said
+    )
     # A person's text is put on one line first; what the model refuses is the text as it is.
     long = any(not translator.fits(text) for text in texts) and said.endswith("fit. Shorten it.")
     if not (blank or long) or type(error) is not ValueError:
