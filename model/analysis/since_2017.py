@@ -123,20 +123,37 @@ class NormPair:
     """(norm, position): between LayerNorm and RMSNorm at every norm of the stack's layers"""
 
 
-def normed_sublayers(trace: Trace, stack: str) -> list[SubLayer]:
-    """Those of a stack that have a norm before them, or after their sum."""
-    return [sublayer for sublayer in trace.streams[stack].sublayers if sublayer.norm is not None]
+@dataclass(frozen=True)
+class NormStep:
+    """The norm of one sub-layer in a run."""
+
+    sublayer: SubLayer
+    norm: Norm
+    read: Array
+    """(position, d_model): what the norm is applied to"""
+    normed: Array
+    """(position, d_model): what it gives"""
+
+
+def norm_steps(trace: Trace, stack: str) -> list[NormStep]:
+    """The norm of each sub-layer that has one: of the stream, or of what the sub-layer computed where that is all."""
+    steps = []
+    for sublayer in trace.streams[stack].sublayers:
+        if sublayer.norm is not None:
+            steps.append(NormStep(sublayer, sublayer.norm, sublayer.norm_input, sublayer.normed))
+        elif sublayer.result_norm is not None:
+            normed = sublayer.out / sublayer.multiplier
+            steps.append(NormStep(sublayer, sublayer.result_norm, sublayer.result, normed))
+    return steps
 
 
 def compare_norms(trace: Trace, stack: str, index: int, position: int) -> NormPair:
-    """Both norms of what one of `normed_sublayers` normalises at a token, and their cosine at all others."""
-    sublayers = normed_sublayers(trace, stack)
+    """Both norms of what one of `norm_steps` reads at a token, and their cosine at all others."""
+    steps = norm_steps(trace, stack)
     layer_norm, rms_norm = (
-        [Norm(kind, np.ones(1), None, sublayer.norm.eps)(sublayer.norm_input) for sublayer in sublayers]
-        for kind in ("LayerNorm", "RMSNorm")
+        [Norm(kind, np.ones(1), None, step.norm.eps)(step.read) for step in steps] for kind in ("LayerNorm", "RMSNorm")
     )
-    sublayer = sublayers[index]
-    x, eps = sublayer.norm_input[position].astype(np.float64), sublayer.norm.eps
+    x, eps = steps[index].read[position].astype(np.float64), steps[index].norm.eps
     return NormPair(
         x=x,
         mean=float(x.mean()),
@@ -144,7 +161,7 @@ def compare_norms(trace: Trace, stack: str, index: int, position: int) -> NormPa
         rms=float(np.sqrt((x**2).mean() + eps)),
         layer_norm=layer_norm[index][position],
         rms_norm=rms_norm[index][position],
-        normed=sublayer.normed[position],
+        normed=steps[index].normed[position],
         cosine=np.stack([_cosine(*pair) for pair in zip(layer_norm, rms_norm, strict=True)]),
     )
 

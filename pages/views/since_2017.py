@@ -121,7 +121,7 @@ def _added(run: Run, token: int) -> Result:
 
 
 def _norms(run: Run) -> dict[int, str]:
-    sublayers = since.normed_sublayers(run.trace, run.stream.name)
+    sublayers = [step.sublayer for step in since.norm_steps(run.trace, run.stream.name)]
     return {i: SUBLAYERS[s.name] for i, s in enumerate(sublayers) if s.layer == run.layer}
 
 
@@ -133,8 +133,8 @@ def norms(run: Run, token: int = TOKEN, norm: int | None = NORM) -> Result:
     """LayerNorm and RMSNorm of one vector of this run; one of them is the model's own."""
     if norm is None:
         return Result(facts={"own": None})
-    sublayers = since.normed_sublayers(run.trace, run.stream.name)
-    own, steps = sublayers[norm].norm, [step_name(sublayer) for sublayer in sublayers]
+    found = since.norm_steps(run.trace, run.stream.name)
+    own, steps = found[norm].norm, [step_name(step.sublayer) for step in found]
     compared = since.compare_norms(run.trace, run.stream.name, norm, token)
     other = {"LayerNorm": "RMSNorm", "RMSNorm": "LayerNorm"}[own.kind]
     results, numbers = {"LayerNorm": compared.layer_norm, "RMSNorm": compared.rms_norm}, np.arange(len(compared.x))
@@ -189,5 +189,5 @@ def norms(run: Run, token: int = TOKEN, norm: int | None = NORM) -> Result:
             "share": abs(compared.mean) / compared.rms,
             "off": np.abs(own(compared.x) - compared.normed).max(),
         },
-        lacks=Need.RMS_NORM if sublayers[0].norm.kind == "LayerNorm" else None,
+        lacks=Need.RMS_NORM if found[0].norm.kind == "LayerNorm" else None,
     )

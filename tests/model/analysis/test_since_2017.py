@@ -14,7 +14,7 @@ from model.analysis.since_2017 import (
     compare_norms,
     embedded_token,
     key_distances,
-    normed_sublayers,
+    norm_steps,
     rotate_pairs,
     rotation_base,
 )
@@ -191,7 +191,7 @@ def test_no_base_is_stated_for_angles_that_follow_none():
 def test_the_neurons_and_norms_of_models_of_others_are_the_runs(name):
     trace, model = traced(name), opened(name)
     for stack, stream in trace.streams.items():
-        normed = normed_sublayers(trace, stack)
+        normed = norm_steps(trace, stack)
         found = compare_norms(trace, stack, len(normed) - 1, 2)
         assert normed[-1].norm(found.x) == pytest.approx(found.normed, rel=1e-4, abs=1e-5)
         own = found.layer_norm if normed[-1].norm.kind == "LayerNorm" else found.rms_norm
