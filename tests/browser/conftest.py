@@ -295,7 +295,7 @@ def visitor(browser: "Browser", used_windows: list["Page"]) -> Iterator[Visitor]
         if page.url.startswith("http"):
             page.evaluate("localStorage.clear(), sessionStorage.clear()")
         page.goto("about:blank")
-        page.emulate_media(color_scheme="light")
+        page.emulate_media(media="screen", color_scheme="light")
         page.set_viewport_size(VIEWPORT)
         visitor.leave()
     except BaseException:

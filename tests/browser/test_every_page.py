@@ -128,6 +128,29 @@ def test_a_page_survives_its_extremes_and_is_for_everybody(
     check_phone(visitor)
 
 
+PICTURES = ".stPlotlyChart, [data-testid=stBidiComponentRegular], [data-testid=stBidiComponentIsolated]"
+BREAKS = """(nodes) => nodes.filter((node) => node.checkVisibility() && node.getBoundingClientRect().height > 150)
+  .map((node) => [node, ...Array.from({ length: 4 }, () => (node = node.parentElement))])
+  .map((around) => around.some((each) => getComputedStyle(each).breakInside === 'avoid'))"""
+
+
+@pytest.mark.parametrize("name", ["masks", "whole_model"])
+def test_on_paper_a_dark_page_is_light_and_whole_pictures_are_all_there_is(
+    name: str, server: str, visitor: Visitor
+) -> None:
+    """A picture of Plotly's and one of our own: without the menu, the sidebar, and page breaks inside."""
+    visitor.page.emulate_media(color_scheme="dark")
+    visitor.visit(f"{server}/{name}?source=a+dog")
+    visitor.page.emulate_media(media="print", color_scheme="dark")
+    visitor.page.wait_for_function("getComputedStyle(document.querySelector('.stApp > *')).colorScheme === 'light'")
+    assert brightness(visitor) > 200
+    for hidden in ("stSidebar", "stHeader"):
+        assert not any(each.is_visible() for each in visitor.page.get_by_test_id(hidden).all())
+    kept_whole = visitor.page.get_by_test_id("stMain").locator(PICTURES).evaluate_all(BREAKS)
+    assert kept_whole
+    assert all(kept_whole)
+
+
 def test_hostile_text_that_is_typed_stays_text_and_goes_along_to_other_pages(server: str, visitor: Visitor) -> None:
     visitor.visit(f"{server}/?{urlencode({'target': 'Typed', 'typed': 'Ein'})}")
     type_both(visitor, SOURCE, TARGET)
