@@ -14,10 +14,11 @@ from model.proof.claims import (
     measure_claim,
 )
 from model.proof.measures import Case
-from model.proof.steps import verify_steps
+from model.proof.steps import READ, step_arrays
 from model.trace import CHAIN_TOLERANCE
 from pages.compute.cache import store, stored
 from pages.compute.view import View
+from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
 from viz.charts.verification import Row, errors_table
 from viz.tokens import as_markdown
@@ -111,19 +112,12 @@ def explain_gaps(view: View, found: dict[Claim, Measurement]) -> None:
 
 def show_steps(view: View) -> None:
     """Each step of the run with its state: read, different, or unreadable."""
-    steps = verify_steps(view.translator, view.trace)
-    read = sum(step.read for step in steps)
+    call = Call(step_arrays, view.translator, view.trace)
+    frame = pd.DataFrame(call.result).rename(columns={"place": "where"})
+    read = (frame["state"] == READ).sum()
     st.markdown(
-        f"**{read} of {len(steps)} steps are read**: their equation, computed in double precision from what is shown "
+        f"**{read} of {len(frame)} steps are read**: their equation, computed in double precision from what is shown "
         f"before them, gives what the model computed on this run, within {CHAIN_TOLERANCE:g} of the largest number."
-    )
-    frame = pd.DataFrame(
-        {
-            "where": [step.place for step in steps],
-            "step": [step.name for step in steps],
-            "state": [step.state for step in steps],
-            "difference": [step.difference for step in steps],
-        }
     )
     number = st.column_config.NumberColumn(format="%.1e")
     st.dataframe(
@@ -132,6 +126,7 @@ def show_steps(view: View) -> None:
         column_config={"difference": number},
         placeholder="–",
     )
+    export_tab(view, "verification-steps", call)
 
 
 def explain_numbering() -> None:

@@ -18,6 +18,8 @@ OBEYED = (
     *("no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "repetition_penalty", "early_stopping"),
 )
 """settings of transformers' own search that say what a text may consist of"""
+ATTENTIONS = {"full_attention", "sliding_attention", "chunked_attention"}
+"""kinds of layers in a configuration whose cache holds keys and values alone"""
 
 
 def obeyed_settings(settings: GenerationConfig) -> GenerationConfig:
@@ -53,7 +55,7 @@ class ForeignSteps(Steps):
         if "encoder" in model.stacks:
             self._source, self.prefixes = given, torch.full_like(given[:, :1], model.start)
         # A cache without windows: what a window leaves out is masked, so every key keeps its place.
-        if use_cache:
+        if use_cache and _remembers_keys_alone(model.model.config):
             both = self._source is not None
             self._cache = EncoderDecoderCache(DynamicCache(), DynamicCache()) if both else DynamicCache()
         self._n_given = self.prefixes.shape[1]
@@ -95,3 +97,8 @@ class ForeignSteps(Steps):
             if self._cache is not None:
                 self._cache.reorder_cache(rows)
         self.prefixes = torch.cat([self.prefixes, tokens[:, None].to(self.prefixes.device)], dim=1)
+
+
+def _remembers_keys_alone(config: Any) -> bool:
+    """Whether every layer is an attention, of which the cache holds keys and values; convolutions keep other states."""
+    return set(getattr(config.get_text_config(decoder=True), "layer_types", None) or ()) <= ATTENTIONS

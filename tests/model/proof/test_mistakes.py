@@ -195,7 +195,7 @@ PARTS = {
 
 def random_checkpoint(family, tokenizer, **parts):
     encoder, decoder = LAYERS[family]
-    sizes = {"d_model": 32, "n_heads": 4, "d_ff": 48, "max_len": 64, "vocab_size": len(tokenizer)} | parts
+    sizes = {"d_model": 32, "n_heads": 4, "d_ff": 48, "max_len": 32, "vocab_size": len(tokenizer)} | parts
     config = TransformerConfig(n_encoder_layers=encoder, n_decoder_layers=decoder, **sizes)
     return family("random", "0" * 64, random_model(config), tokenizer)
 

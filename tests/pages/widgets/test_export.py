@@ -230,7 +230,7 @@ TABS = {
         *("Scores", "Configuration", "This sentence's work", "Is attention an explanation?"),
         *("The paper's Table 3", "Data, terms, limits"),
     ),
-    "verification": ("claims", "Measured on this run", "All twenty in plain words"),
+    "verification": ("claims", "Measured on this run", "All twenty in plain words", "Every step of this run"),
 }
 """by page, the query parameter of its tabs and their titles"""
 NO_NUMBERS = {

@@ -10,11 +10,11 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from model.analysis.gradients import stream_gradients
-from model.checkpoints.checkpoint import FOUND_MATRICES
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.huggingface.opened import ForeignCheckpoint
 from model.checkpoints.huggingface.vocabulary import Vocabulary
 from model.interventions import PositionsOff, ValueZeroing
+from model.needs import Need
 from model.proof.checks import prove
 from model.proof.steps import verify_attention, verify_steps
 from model.trace import Trace
@@ -61,7 +61,7 @@ def test_queries_that_no_matrix_gives_are_not_shown_as_its_product(name: str) ->
     assert traced(name).attention("decoder_self", 0).projections is None
     assert steps["q"].state == "could not be read"
     assert steps["pattern"].read
-    assert FOUND_MATRICES not in opened(name).features
+    assert Need.MATRICES not in opened(name).features
     assert any("could not be read" in note for note in opened(name).notes)
     assert prove(opened(name), traced(name))[1].passed
 
