@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
+from model.checkpoints.typed_text import prepare_text
 from model.interventions import (
     SUBLAYERS,
     AttentionTemperature,
@@ -77,10 +78,10 @@ def configs(draw: st.DrawFn) -> TransformerConfig:
 
 
 def sentences(side: int) -> st.SearchStrategy[str]:
-    """One to five words of the source (0) or target (1) language, in any order, or any short text at all."""
+    """One to five words of the source (0) or target (1) language, in any order, or any short text, as it is read."""
     words = sorted({word for pair in SENTENCES for word in pair[side].split()})
     listed = st.lists(st.sampled_from(words), min_size=1, max_size=5).map(" ".join)
-    return listed | st.text(min_size=1, max_size=6).filter(str.strip)
+    return listed | st.text(min_size=1, max_size=6).map(lambda text: prepare_text(text, "encoder_decoder")).filter(bool)
 
 
 @st.composite
