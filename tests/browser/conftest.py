@@ -176,6 +176,12 @@ class Visitor:
         self.page.goto(address)
         self.settle()
 
+    def change_scheme(self, scheme: str) -> None:
+        """Make the open page light or dark, and wait until all its pictures are drawn again."""
+        self.page.emulate_media(color_scheme=scheme)
+        self.page.wait_for_function(f"getComputedStyle(document.querySelector('.stApp')).colorScheme === '{scheme}'")
+        self.settle()
+
     def settle(self) -> None:
         """Wait until the page has run to its end and everything is drawn; fails with what the page says instead."""
         from playwright.sync_api import TimeoutError as TooLong

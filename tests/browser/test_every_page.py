@@ -81,11 +81,6 @@ def reset(visitor: Visitor) -> None:
     visitor.settle()
 
 
-def change_scheme(visitor: Visitor, scheme: str) -> None:
-    visitor.page.emulate_media(color_scheme=scheme)
-    visitor.page.wait_for_function(f"getComputedStyle(document.querySelector('.stApp')).colorScheme === '{scheme}'")
-
-
 def brightness(visitor: Visitor) -> float:
     """Of the app's background, 0 to 255."""
     background = visitor.page.locator("[data-testid=stApp]").evaluate("app => getComputedStyle(app).backgroundColor")
@@ -119,7 +114,7 @@ def test_a_page_survives_its_extremes_and_is_for_everybody(
     # Menu and sidebar are the same on every page.
     check_keyboard(visitor, "[data-testid=stMain]" if path(page) else "a:has-text('Skip to main content')")
     assert complaints(visitor) == []
-    change_scheme(visitor, schemes[1])
+    visitor.change_scheme(schemes[1])
     assert (brightness(visitor) > 200) == (schemes[1] == "light")
     assert complaints(visitor, runOnly=["color-contrast"]) == []
     check_charts_have_names(visitor)

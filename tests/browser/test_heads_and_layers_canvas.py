@@ -190,8 +190,11 @@ def test_a_head_is_chosen_by_click_in_the_light_and_by_key_in_the_dark(server: s
     marks.click(position=cell_place(layout, 0, 1, 3, (0.5, 0.5)))
     wait_for_choice(visitor, "encoder_self", 1, 3)
     assert outlined(visitor, "chosen") == pytest.approx(tile_of(layout, 0, 1, 3), abs=0.5)
-    visitor.page.emulate_media(color_scheme="dark")
-    for key in ("ArrowDown", "ArrowLeft", "ArrowLeft", "Enter"):
+    for key in ("ArrowDown", "ArrowLeft"):
+        marks.press(key)
+    visitor.change_scheme("dark")
+    assert outlined(visitor, "focused") == pytest.approx(tile_of(layout, 1, 0, 2), abs=0.5)
+    for key in ("ArrowLeft", "Enter"):
         marks.press(key)
     wait_for_choice(visitor, "decoder_self", 0, 1)
     assert outlined(visitor, "chosen") == pytest.approx(tile_of(layout, 1, 0, 1), abs=0.5)

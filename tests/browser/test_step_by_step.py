@@ -156,13 +156,14 @@ def check_chain(visitor: Visitor, attention: Attention) -> None:
 
 
 def check_keys(visitor: Visitor, attention: Attention) -> None:
-    """Arrow keys find a cell, its number is said, and Enter chooses it and keeps the focus."""
+    """Arrow keys find a cell, its number is said, and in the dark Enter chooses it and keeps the focus."""
     weights, said = visitor.page.locator("canvas[data-symbol=weights]"), visitor.page.locator(".matrices .spoken")
     visitor.page.locator("canvas[data-symbol=masked]").press("PageDown")
     weights.press("ArrowLeft")
     symbol, value, query, key = said.text_content().split(", ", 3)
     assert (symbol, query[:7], key[:5]) == ("weights", "query 2", "predi") or key.startswith("key 2")
     assert float(value.replace("−", "-")) == pytest.approx(attention.pattern[1, 2, 2], rel=1e-5)
+    visitor.change_scheme("dark")
     weights.press("Enter")
     visitor.page.wait_for_function("location.search.includes('cell=2-2-4-5')")
     visitor.settle()

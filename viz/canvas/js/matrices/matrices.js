@@ -33,13 +33,16 @@ class View extends Picture {
     this.send = setTriggerValue;
     this.header = unpackMatrices(data);
     this.step = this.pending.afterAnswer(this.header.step);
-    this.chosen = this.header.chosen;
+    const { chosen } = this.header;
+    // Another theme, or a run that chose nothing else, leaves whoever moves by keys where they are.
+    const same = JSON.stringify(chosen) === JSON.stringify(this.chosen);
+    this.chosen = chosen;
     this.tables = lookupTables(this.header.scales);
     this.redraw.show(this.header);
-    const { focused } = this.cursor;
+    const [{ focused }, cell] = [this.cursor, same ? this.cursor.cell : null];
     this.build();
     this.draw();
-    if (focused) this.cursor.matrix.marks.focus({ preventScroll: true });
+    if (focused) this.cursor.resume(cell);
   }
 
   zoomTo(zoom) {

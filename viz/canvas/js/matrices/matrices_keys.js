@@ -57,6 +57,12 @@ class Cursor {
     return [chosen[rows.name] ?? 0, chosen[columns.name] ?? 0];
   }
 
+  // Takes the focus in a matrix that was built again, at this cell; null: where the choice is.
+  resume(cell) {
+    this.cell = cell;
+    this.matrix.marks.focus({ preventScroll: true });
+  }
+
   leave() {
     this.cell = null;
     this.view.point(null, null);

@@ -40,10 +40,13 @@ class View extends Picture {
       group.codes = take(Uint16Array, group.layers * group.heads * group.queries.length * group.keys.length);
     }
     [this.header, this.groups, this.unit] = [header, header.groups, header.unit];
+    const [before, focused] = [this.chosen, this.focused];
     const [kind, layer, head] = header.chosen || [];
-    const group = this.groups.find((each) => each.kind === kind);
-    this.chosen = group && layer < group.layers && head < group.heads ? { group, layer, head } : null;
-    [this.focused, this.hovered, this.tip.hidden] = [null, null, true];
+    this.chosen = this.find({ kind, layer, head });
+    // Another theme, or a run that chose nothing else, leaves whoever moves by keys where they are.
+    const same = before && this.chosen && nameOf(before) === nameOf(this.chosen);
+    this.focused = same && focused ? this.find({ ...focused, kind: focused.group.kind }) : null;
+    [this.hovered, this.tip.hidden] = [null, true];
     this.table = lookupTable(header.scale);
     const kinds = this.groups.map(
       ({ title, layers, heads, queries, keys }) =>
@@ -54,7 +57,13 @@ class View extends Picture {
     this.draw();
     if (this.opening) setTimeout(() => this.showOpened(), 300);
     this.opening = false;
-    if (this.root.getRootNode().activeElement === this.marks) this.focus(this.startingPlace());
+    if (this.root.getRootNode().activeElement === this.marks) this.focus(this.focused || this.startingPlace());
+  }
+
+  // The place of a head in what is drawn now; null if it is not there.
+  find({ kind, layer, head }) {
+    const group = this.groups.find((each) => each.kind === kind);
+    return group && layer < group.layers && head < group.heads ? { group, layer, head } : null;
   }
 
   draw() {
