@@ -1,5 +1,6 @@
 # make run     opens the app in the browser; PORT=8502 make run: on another port
-# make test    runs every test; ARGS="tests/viz -k heads" make test: some of them
+# make test    runs every test; ARGS="tests/viz -k heads" make test: some of them;
+#              ARGS="tests/bench tests/soak" make test: those of the two programs below
 # make lint    formatter, linter and import rules; make format applies the first two
 # make bench   measures speed and writes docs/speed.md; ARGS="--only views,peers" make bench: some parts
 #              (speed, views, pages, processor, peers, recording, growth, long, coldstart); DATA=pairs.tsv,

@@ -9,6 +9,7 @@ import pytest
 
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT
 from tests.bench import long_text, views
+from tests.browser.conftest import browser as browser
 from viz.canvas.long_map import Look, long_map
 
 if TYPE_CHECKING:
