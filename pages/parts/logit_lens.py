@@ -10,7 +10,7 @@ from model.trace import Array, SubLayer
 from pages.compute.cache import shared_result
 from pages.compute.view import View
 from pages.parts.layer_by_layer import Shown
-from pages.parts.since_2017 import BASES
+from pages.views.since_2017 import BASES
 from pages.widgets.chart import chart
 from pages.widgets.controls import slider, toggle
 from pages.widgets.explain import explain

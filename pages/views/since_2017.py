@@ -1,25 +1,81 @@
-"""Since 2017: the parts that replaced the paper's, on the numbers of this run. Two tabs are views so far."""
+"""Since 2017: the parts that replaced the paper's, on the numbers of this run, and what each of them buys."""
+
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
 from model.analysis import since_2017 as since
-from model.analysis.residual_stream import step_name
+from model.analysis.residual_stream import measure_stream, residual_stream, step_name
+from model.analysis.tab_arrays import study_arrays
+from model.background.attention_costs import layer_sizes
+from model.background.studies import read_study
+from model.needs import parts_of
+from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
 from model.network.rotary import Rotary
 from model.run import Run
+from model.trace import Attention
 from pages.views import Need, Result, view
 from pages.views.controls import choice, menu, slider
 from pages.views.names import axes
-from viz.charts.since_2017 import rotation_plane
-from viz.forms import Bars, Line, Lines, Mark, Strips
+from viz.charts import since_2017 as charts
+from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Strips
 from viz.heatmap import row_names
 from viz.latex import signed
-from viz.theme import CHOSEN, GUIDE, OKABE_ITO
+from viz.theme import CHOSEN, GUIDE, OKABE_ITO, WEIGHTS
 
 OWN, OTHER = OKABE_ITO[0], OKABE_ITO[5]
 """the model's own part, and the one beside it"""
 SUBLAYERS = {"self_attn": "self-attention", "cross_attn": "cross-attention", "feed_forward": "feed-forward"}
+BASES = {"swiglu": "silu", "geglu": "gelu", "geglu, by tanh": "gelu, by tanh"}
+"""what a gated feed-forward applies to its gate"""
+CURVES = {
+    "relu": "max(0, z)",
+    "gelu": "GELU(z) = z Φ(z)",
+    "gelu, by tanh": "GELU(z), Φ approximated by tanh",
+    "silu": "Swish(z) = z σ(z)",
+}
+STUDY = {
+    "part-2017": "2017",
+    "part-pre_norm": "pre-norm",
+    "part-rms_norm": "RMSNorm",
+    "part-rope": "RoPE",
+    "part-swiglu": "SwiGLU",
+    "part-gqa": "grouped queries",
+    "part-modern": "all of them",
+}
+"""by the names in since_2017.csv; the first is what the others are compared with"""
+TWINS = {"everyday-lm-2017": "parts of 2017", "everyday-lm": "parts since"}
+"""by the names in twins.csv; the first is what the other is compared with"""
+SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star")
+
+
+@view("Since 2017", above=True)
+def overview(run: Run) -> Result:
+    """The five parts of 2017, what most models have in their place, and what this model has."""
+    config, rotary = run.opened.config, _self_attention(run).rotary
+    norms = [norm for sub in run.trace.sublayers for norm in (sub.norm, sub.result_norm) if norm is not None]
+    rotated = None if rotary is None else (2 * rotary.cos.shape[-1], rotary.q.shape[-1])
+    return Result(
+        facts={
+            "has": sorted(part.name for part in parts_of(config)),
+            "positions": config.positions if rotary is None else "rope",
+            "partly": rotated if rotated and rotated[0] < rotated[1] else None,
+            "norms": list(dict.fromkeys(norm.kind for norm in norms)),
+            "placement": run.trace.sublayers[-1].placement,
+            "activation": config.activation if config.d_ff else None,
+            "heads": config.n_heads,
+            "kv_heads": config.kv_heads,
+        }
+    )
+
+
+def _self_attention(run: Run) -> Attention:
+    """Of the chosen layer, or of the stack that cross-attention's queries come from."""
+    if not run.attention.crosses:
+        return run.attention
+    return run.trace.attention(f"{run.trace.kind(run.kind).queries}_self", run.layer)
 
 
 def _tokens(run: Run) -> dict[int, str]:
@@ -82,7 +138,7 @@ def rope(run: Run, token: int = TOKEN, key: int | None = KEY, pair: int | None =
     places = ("pair i, fastest rotation first", "its part of q · k")
     return Result(
         {
-            "plane": rotation_plane(
+            "plane": charts.rotation_plane(
                 rotation.q[:, pair], rotation.k[:, pair], rotation.angle[:, pair], (rows[token], keys[key]), dimensions
             ),
             "pairs": Bars(
@@ -133,8 +189,8 @@ def norms(run: Run, token: int = TOKEN, norm: int | None = NORM) -> Result:
     """LayerNorm and RMSNorm of one vector of this run; one of them is the model's own."""
     if norm is None:
         return Result(facts={"own": None})
-    found = since.norm_steps(run.trace, run.stream.name)
-    own, steps = found[norm].norm, [step_name(step.sublayer) for step in found]
+    steps = since.norm_steps(run.trace, run.stream.name)
+    own, names = steps[norm].norm, [step_name(step.sublayer) for step in steps]
     compared = since.compare_norms(run.trace, run.stream.name, norm, token)
     other = {"LayerNorm": "RMSNorm", "RMSNorm": "LayerNorm"}[own.kind]
     results, numbers = {"LayerNorm": compared.layer_norm, "RMSNorm": compared.rms_norm}, np.arange(len(compared.x))
@@ -144,13 +200,13 @@ def norms(run: Run, token: int = TOKEN, norm: int | None = NORM) -> Result:
         ),
         f"{own.kind}, this model": Line(compared.x, results[own.kind], OWN, "circle", "", size=6, names=numbers),
     }
-    x, low = np.arange(len(steps)), float(compared.cosine.min())
+    x, low = np.arange(len(names)), float(compared.cosine.min())
     room = 0.1 * (1 - low) + 1e-6
     cosines = {
         "all tokens": Line(
             x, compared.cosine[:, token], between=(compared.cosine.min(axis=1), compared.cosine.max(axis=1))
         ),
-        "this token": Line(x, compared.cosine[:, token], OWN, "circle", names=steps),
+        "this token": Line(x, compared.cosine[:, token], OWN, "circle", names=names),
     }
     zero = {"xaxis": {"zeroline": True}, "yaxis": {"zeroline": True}}
     table = pd.DataFrame(
@@ -173,7 +229,7 @@ def norms(run: Run, token: int = TOKEN, norm: int | None = NORM) -> Result:
             "norm-cosines": Lines(
                 cosines,
                 ("norm of layer and sub-layer", "cosine of both results"),
-                ticks=steps,
+                ticks=names,
                 of="norm of",
                 height=430,
                 marks=[Mark(x=norm)],
@@ -189,5 +245,184 @@ def norms(run: Run, token: int = TOKEN, norm: int | None = NORM) -> Result:
             "share": abs(compared.mean) / compared.rms,
             "off": np.abs(own(compared.x) - compared.normed).max(),
         },
-        lacks=Need.RMS_NORM if found[0].norm.kind == "LayerNorm" else None,
+        lacks=Need.RMS_NORM if steps[0].norm.kind == "LayerNorm" else None,
+    )
+
+
+@view("Pre-norm", code=(measure_stream,))
+def placement(run: Run, token: int = TOKEN) -> Result:
+    """Where the norm stands, and the length of the residual stream after every sub-layer."""
+    stack, last = run.stream.name, run.stream.sublayers[-1]
+    measured, post = measure_stream(run.trace, stack), last.placement == "post"
+    lengths = measured.norm[token]
+    return Result(
+        {
+            "stream": charts.stream_chart(
+                measured.norm, measured.added, measured.share, measured.steps, token, last.placement == "post"
+            )
+        },
+        {
+            "placement": last.placement,
+            "multiplier": last.multiplier,
+            "ends": (lengths[0], lengths[-1]),
+            "last_norm": run.opened.norm_after(stack) is not None,
+        },
+        {"stream": residual_stream(run.trace, stack)}
+        | {name: getattr(measured, name) for name in ("norm", "added", "share")},
+        lacks=Need.PRE_NORM if post else None,
+    )
+
+
+@view("SwiGLU", code=(FeedForward, since.activations))
+def gate(run: Run, token: int = TOKEN) -> Result:
+    """The neurons of one feed-forward at one token: activation, gate times up, and the largest products."""
+    config = run.opened.config
+    try:
+        neurons = since.activations(run.opened, run.trace, run.stream.name, run.layer, token)
+    except LookupError:
+        return Result(facts={"size": 0})
+    z, activated, up, top = neurons.z, neurons.activated, neurons.up, neurons.top
+    base = BASES.get(config.activation, config.activation.removeprefix("gated "))
+    names = (
+        CURVES.get(base, "act(z), through the neurons"),
+        f"the largest {'activations' if up is None else 'products'}",
+    )
+    shows = {"activation": charts.activation_chart(neurons.curve, z, activated, top, names)}
+    columns = {"neuron": top, "z": z[top], "act(z)": activated[top]}
+    if up is not None:
+        shows["gate"] = charts.gate_chart(activated, up, top)
+        columns |= {"up": up[top], "act(z) × up": neurons.hidden[top]}
+    return Result(
+        shows | {"largest": pd.DataFrame(columns)},
+        {
+            "activation": config.activation,
+            "smooth": base in ("silu", "gelu", "gelu, by tanh"),
+            "multiplies": up is not None,
+            "size": len(neurons.hidden),
+            "zeros": int((neurons.hidden == 0).sum()),
+            "rings": len(top),
+            "computed": Need.OWN_LAYERS in run.opened.features,
+            "error": neurons.error,
+        },
+        {name: array for name, array in vars(neurons).items() if array is not None},
+        lacks=None if config.gated else Need.SWIGLU,
+    )
+
+
+@view("Shared keys and values", code=(since.key_distances, since.cache_bytes))
+def sharing(run: Run) -> Result:
+    """Which query heads read the same keys and values, and the bytes that this saves."""
+    attention, config = run.attention, run.opened.config
+    distances = since.key_distances(attention)
+    end = float(distances.max()) or 1.0
+    scale = Scale(0, end, WEIGHTS, f"largest<br>difference<br>0 to {end:.3g}")
+    heads, axis = [str(head) for head in range(attention.n_heads)], {"title": "query head", "constrain": "domain"}
+    kind = run.kind if not attention.crosses else f"{run.trace.kind(run.kind).queries}_self"
+    cache, sizes = since.cache_bytes(run.trace, kind, config.max_len), layer_sizes(run.trace, kind)
+    tokens, count = cache["run"].tolist()
+    return Result(
+        {
+            "sharing": charts.sharing_chart(attention.kv_head, run.head),
+            "keys": Maps(
+                heads,
+                heads,
+                {"": Map(distances, scale=scale, what="largest difference of the keys")},
+                axes=("query head", "query head"),
+                layout={"height": 380, "xaxis": axis | {"tickangle": 0}, "yaxis": axis | {"scaleanchor": "x"}},
+            ),
+            "cache": _cache_lines(cache, run.trace.kind(kind).kv_heads, config.n_heads),
+        },
+        {
+            "kv_heads": len(set(attention.kv_head)),
+            "group": min(map(attention.kv_head.count, attention.kv_head)),
+            "caches": kind != "encoder_self",
+            "translates": config.family == "encoder_decoder",
+            "layers": len(sizes),
+            "size": sizes[0] if len(set(sizes)) == 1 else None,
+            "tokens": tokens,
+            "bytes": count,
+        },
+        {"kv_head": attention.kv_head},
+        lacks=Need.SHARED_KEYS if config.kv_heads == config.n_heads else None,
+    )
+
+
+def _cache_lines(cache: Mapping[str, np.ndarray], own: int, heads: int) -> Lines:
+    """Bytes over the number of tokens for several numbers of heads; the model's own is drawn broad."""
+    looks = iter(((OKABE_ITO[5], "dash"), (OKABE_ITO[2], "dot"), (OKABE_ITO[1], "dashdot")))
+    lines, (tokens, count) = {}, cache["run"].tolist()
+    for kv_heads, values in zip(cache["kv_heads"].tolist(), cache["bytes"], strict=True):
+        scheme = {heads: "multi-head", 1: "multi-query"}.get(kv_heads, "grouped-query")
+        name = f"{scheme}: {kv_heads} of keys and values"
+        if kv_heads == own:
+            lines[f"{name} (this model)"] = Line(cache["n"], values, OWN, width=4)
+        else:
+            colour, dash = next(looks)
+            lines[name] = Line(cache["n"], values, colour, dash=dash)
+    here = f"this run: n = {tokens}, {count:,} bytes"
+    lines[here] = Line([tokens], [count], OKABE_ITO[3], "circle-open", "", size=13)
+    zero = {"rangemode": "tozero"}
+    return Lines(
+        lines,
+        ("n, tokens read so far", "bytes"),
+        number=",",
+        height=420,
+        layout={"margin": {"t": 90}, "xaxis": zero | {"showgrid": True}, "yaxis": zero | {"exponentformat": "SI"}},
+    )
+
+
+@view("What each part buys", code=(read_study,))
+def bought(_: Run) -> Result:
+    """What each part that came after 2017 buys a small language model, one replaced at a time, and all at once."""
+    parts, twins = ({name: study[study["run"] == name] for name in names} for study, names in _studies())
+    ends = [run.iloc[-1] for run in parts.values()]
+    bits = [end["dev_bits_per_byte"] for end in ends]
+    table = pd.DataFrame(
+        {
+            "changed": list(STUDY.values()),
+            "bits/byte": bits,
+            "vs. 2017": [signed(one / bits[0] - 1, "+.2%") for one in bits],
+            "parameters": [int(end["parameters"]) for end in ends],
+        }
+    )
+    table.attrs["floats"] = "%.4f"
+    old, new = twins.values()
+    rates = (old.set_index("step")["learning_rate"] / new.set_index("step")["learning_rate"]).dropna()
+    return Result(
+        {"parts": _curves(parts, STUDY), "table": table, "twins": _curves(twins, TWINS)},
+        {
+            "base": dict(ends[0]),
+            "old": dict(old.iloc[-1]),
+            "new": dict(new.iloc[-1]),
+            "rates": rates[rates > 0].median(),
+        },
+        {f"{name}_{column}": array for name in ("since_2017", "twins") for column, array in study_arrays(name).items()},
+    )
+
+
+def _studies() -> list[tuple[pd.DataFrame, Mapping[str, str]]]:
+    return [(read_study("since_2017"), STUDY), (read_study("twins"), TWINS)]
+
+
+def _curves(runs: Mapping[str, pd.DataFrame], names: Mapping[str, str]) -> Lines:
+    """Bits per byte over the tokens read; the first run is drawn broad and grey, and the steep beginning is cut off."""
+    looks = zip((GUIDE, *OKABE_ITO), SYMBOLS, (4, *[2] * len(SYMBOLS)), strict=False)
+    lines = {
+        names[name]: Line(
+            run["tokens"].to_numpy() / 1e6, run["dev_bits_per_byte"].to_numpy(), colour, symbol, width=width
+        )
+        for (name, run), (colour, symbol, width) in zip(runs.items(), looks, strict=False)
+    }
+    later = np.concatenate([line.y[len(line.y) // 4 :] for line in lines.values()])
+    margin = 0.05 * np.ptp(later)
+    return Lines(
+        lines,
+        ("millions of tokens read", "bits per byte"),
+        number=".4f",
+        height=520,
+        layout={
+            "xaxis": {"showgrid": True},
+            "yaxis": {"range": [later.min() - margin, later.max() + margin]},
+            "legend": {"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0},
+        },
     )

@@ -329,13 +329,13 @@ def test_the_parts_since_2017_are_those_of_the_model(family: Family) -> None:
     sublayer = next(
         s for s in trace.streams[stack].sublayers if s.layer == family.attention.layer and s.hidden is not None
     )
-    _, neurons, *_ = figure(apps["SwiGLU"], "since-activation")["data"]
+    _, neurons, *_ = figure(apps["SwiGLU"], "since_2017-activation")["data"]
     activated = sublayer.hidden if sublayer.gate is None else sublayer.gate
     drawn = numbers(neurons["y"])
     rows = [row for row in activated if len(row) == len(drawn) and np.allclose(row, drawn, rtol=1e-5, atol=1e-6)]
     assert len(rows) == 1
     measured = measure_stream(trace, stack)
-    lengths = [numbers(line["y"]) for line in figure(apps["Pre-norm"], "since-stream")["data"]]
+    lengths = [numbers(line["y"]) for line in figure(apps["Pre-norm"], "since_2017-stream")["data"]]
     assert any(len(y) == len(measured.steps) and np.allclose(y, measured.norm[position], rtol=1e-4) for y in lengths)
     if family.attention.rotary is not None:
         text = words(apps["RoPE"])

@@ -20,7 +20,7 @@ from model.proof.claims import CLAIMS
 from model.proof.mistakes import MISTAKES
 from pages.parts.corrections import corrections
 from pages.parts.sayings import SAYINGS, VERDICTS, WIDTHS
-from pages.parts.since_2017 import STUDY
+from pages.views.since_2017 import STUDY
 from pages.widgets.glossary import define
 from tests.model.checkpoints.test_shipped import FOLDER as SHIPPED
 from tests.pages.figures import words
@@ -148,13 +148,11 @@ def test_the_papers_operations_are_time_times_speed() -> None:
 
 
 def test_numbers_that_are_written_as_words_are_those_of_the_lists() -> None:
-    sources = {
-        page: (PAGES / page).read_text(encoding="utf-8") for page in ("parts/mistakes.py", "parts/since_2017.py")
-    }
+    sources = {page: (PAGES / page).read_text(encoding="utf-8") for page in ("parts/mistakes.py", "text/since_2017.md")}
     assert len(MISTAKES) == 10
     assert "Ten mistakes" in sources["parts/mistakes.py"]
     assert len(STUDY) == 7
-    assert "Seven language models" in sources["parts/since_2017.py"]
+    assert "Seven language models" in sources["text/since_2017.md"]
     assert len({claim.number for claim in CLAIMS}) == 20
     assert define("claims").startswith("Twenty statements")
     assert len(WIDTHS) == 4

@@ -13,7 +13,7 @@ from model.background.studies import read_study
 from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.network.config import TransformerConfig
 from model.trace import Trace
-from pages.parts.since_2017 import STUDY, TWINS
+from pages.views.since_2017 import STUDY, TWINS
 from tests.model.checkpoints.test_language_model import MODERN
 from tests.model.tiny import random_model
 from tests.pages.figures import figure, numbers, words
@@ -103,7 +103,7 @@ def test_the_button_opens_a_model_with_the_part_on_the_same_tab(open_since: Call
     app.button(key="open-with").click().run()
     assert not app.exception
     assert app.selectbox(key="checkpoint").value == "modern"
-    assert "gate" in drawn_axes(app, "since-gate")
+    assert "gate" in drawn_axes(app, "since_2017-gate")
 
 
 def drawn_axes(app: Any, key: str) -> str:
@@ -191,7 +191,7 @@ def test_the_lengths_are_those_of_the_stream(
     app = open_since(checkpoint, "Pre-norm", kind=kind)
     app.selectbox(key="since_token").set_value(1).run()
     stream = trace.streams["decoder"]
-    lines = drawn(app, "since-stream")
+    lines = drawn(app, "since_2017-stream")
     vectors = [stream.embedded.sum, *(sublayer.after for sublayer in stream.sublayers)]
     assert numbers(lines["‖x‖, this token"]["y"]) == pytest.approx([np.linalg.norm(x[1]) for x in vectors], rel=1e-5)
     name = "‖x + Sublayer(x)‖, before the norm"
@@ -205,7 +205,7 @@ def test_gate_and_up_are_the_runs(open_since: Callable, modern: Trace) -> None:
     app = open_since("modern", "SwiGLU", layer="1")
     app.selectbox(key="since_token").set_value(4).run()
     sublayer = modern.sublayers[3]
-    points, rings = figure(app, "since-gate")["data"]
+    points, rings = figure(app, "since_2017-gate")["data"]
     assert numbers(points["x"]) == pytest.approx(sublayer.gate[4])
     assert numbers(points["y"]) == pytest.approx(sublayer.up[4])
     assert numbers(points["marker"]["color"]) == pytest.approx(sublayer.hidden[4], abs=1e-6)
@@ -219,7 +219,7 @@ def test_the_neurons_of_a_model_of_2017_are_the_runs(open_since: Callable, class
     app = open_since("en-de", "SwiGLU", layer="0")
     app.selectbox(key="since_token").set_value(1).run()
     hidden = classic.streams["encoder"].sublayers[1].hidden[1]
-    points = drawn(app, "since-activation")["neurons of this token"]
+    points = drawn(app, "since_2017-activation")["neurons of this token"]
     assert numbers(points["y"]) == pytest.approx(hidden)
     assert f"{(hidden == 0).sum():,} ({(hidden == 0).mean():.1%}) are exactly 0" in words(app)
 
@@ -233,13 +233,13 @@ def test_heads_share_keys_as_the_run_does_and_the_bytes_are_those_of_its_arrays(
     trace = load_checkpoint(str(folder / checkpoint), "cpu").trace(SOURCE, **written)
     app = open_since(checkpoint, "Shared keys and values", layer="1")
     attention = trace.attention(kind, 1)
-    _, queries, _ = figure(app, "since-sharing")["data"]
+    _, queries, _ = figure(app, "since_2017-sharing")["data"]
     assert tuple(numbers(queries["customdata"])) == attention.kv_head
-    (distances,) = figure(app, "since-keys")["data"]
+    (distances,) = figure(app, "since_2017-keys")["data"]
     same = np.array([[np.array_equal(a, b) for a in attention.k] for b in attention.k])
     assert np.array_equal(numbers(distances["z"]) == 0, same)
     assert np.array_equal(same, np.equal.outer(attention.kv_head, attention.kv_head))
-    here = figure(app, "since-cache")["data"][-1]
+    here = figure(app, "since_2017-cache")["data"][-1]
     heads = sorted({attention.kv_head.index(kv) for kv in attention.kv_head})
     own = [trace.attention(kind, layer) for layer in (0, 1)]
     bytes_of_run = sum(x[head].nbytes for a in own for head in heads for x in (a.k, a.v))
@@ -247,7 +247,9 @@ def test_heads_share_keys_as_the_run_does_and_the_bytes_are_those_of_its_arrays(
     assert f"{bytes_of_run:,} bytes, counted in its own arrays" in words(app)
     layers, tokens, kv_heads, d_k, d_v = map(
         int,
-        re.search(r"(\d+) layers · (\d+) tokens · (\d+) heads · \((\d+) \+ (\d+)\) · 4 bytes = ", words(app)).groups(),
+        re.search(
+            r"(\d+) layers? · (\d+) tokens? · (\d+) heads? · \((\d+) \+ (\d+)\) · 4 bytes = ", words(app)
+        ).groups(),
     )
     assert layers * tokens * kv_heads * (d_k + d_v) * 4 == bytes_of_run
 
@@ -256,9 +258,9 @@ def test_the_parts_are_those_of_the_tables_and_models_of_one_size_are_compared(o
     app = open_since("en-de", "What each part buys")
     for key, table, runs, apart in (("parts", "since_2017", STUDY, 0.01), ("twins", "twins", TWINS, 0.05)):
         study = read_study(table)
-        for trace, name in zip(figure(app, key)["data"], runs, strict=True):
+        for trace, name in zip(figure(app, f"since_2017-{key}")["data"], runs, strict=True):
             run = study[study["run"] == name]
-            assert numbers(trace["x"]).astype(float) == pytest.approx(run["tokens"])
+            assert numbers(trace["x"]).astype(float) == pytest.approx(run["tokens"] / 1e6)
             assert numbers(trace["y"]).astype(float) == pytest.approx(run["dev_bits_per_byte"])
         assert study["parameters"].max() < (1 + apart) * study["parameters"].min()
         assert study.groupby("run")["tokens"].max().nunique() == 1

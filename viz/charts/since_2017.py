@@ -1,6 +1,6 @@
-"""Figures of Since 2017: rotated pairs, two norms, the residual stream's length, gated neurons, shared keys."""
+"""Figures of Since 2017 that are no form: a rotated pair, the length of the residual stream, neurons, shared heads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,12 +12,10 @@ from viz.figure import (
     escape,
     figure,
     grid,
-    heatmap,
     hline,
     scatter,
 )
-from viz.heatmap import colours
-from viz.theme import CHOSEN, GUIDE, KEY, OKABE_ITO, QUERY, SIGNED, WEIGHTS, flat_bar
+from viz.theme import CHOSEN, GUIDE, KEY, OKABE_ITO, QUERY, SIGNED, flat_bar
 from viz.tokens import axis_ticks
 
 Array = np.ndarray
@@ -196,7 +194,7 @@ def gate_chart(gate: Array, up: Array, top: Array) -> go.Figure:
         top: (k,), the neurons to emphasise, largest first.
     """
     product = gate * up
-    end = float(np.abs(product[top]).min()) or 1.0
+    end = float(min(np.abs(product[top]), default=0)) or 1.0
     ticks = {"tickvals": [-end, 0, end], "ticktext": [f"≤ −{end:.3g}", "0", f"≥ {end:.3g}"]}
     hover = "neuron %{customdata}<br>gate <b>%{x:.7g}</b><br>up <b>%{y:.7g}</b>"
     marker = {"color": product, "coloraxis": "coloraxis", "size": 8, "line": {"width": 0.5, "color": GUIDE}}
@@ -289,71 +287,4 @@ def sharing_chart(kv_head: Sequence[int], head: int) -> go.Figure:
         margin={"t": 10, "b": 10},
         xaxis={"visible": False, "range": [-0.7, len(heads) - 0.3]},
         yaxis=NO_GRID | {"tickvals": [0, 1], "ticktext": ["keys and<br>values", "queries"], "range": [-0.5, 1.5]},
-    )
-
-
-def key_distance_map(distances: Array) -> go.Figure:
-    """The largest difference between the keys of each two query heads.
-
-    Args:
-        distances: (head, head).
-    """
-    end = float(distances.max()) or 1.0
-    heads = [str(head) for head in range(len(distances))]
-    axis = {"type": "category", "constrain": "domain", "title": "query head"}
-    return figure(
-        [
-            heatmap(
-                z=np.ascontiguousarray(distances, np.float32),
-                x=heads,
-                y=heads,
-                xgap=1,
-                ygap=1,
-                hover="keys of heads %{y} and %{x}<br>largest difference <b>%{z:.7g}</b>",
-                **colours(
-                    WEIGHTS,
-                    0,
-                    end,
-                    f"largest<br>difference<br>0 to {end:.3g}",
-                    tickvals=[0, end / 2, end],
-                    tickformat=".3~g",
-                ),
-            )
-        ],
-        height=380,
-        xaxis=axis,
-        yaxis=axis | NO_GRID | {"autorange": "reversed", "scaleanchor": "x"},
-    )
-
-
-def cache_chart(n: Array, sizes: Mapping[str, Array], own: str, run: tuple[int, int]) -> go.Figure:
-    """Bytes of the keys and values over the number of tokens.
-
-    Args:
-        n: (length,)
-        sizes: name -> (length,), in bytes.
-        own: the name of the model's own scheme, drawn broad.
-        run: n of this run, and its bytes.
-    """
-    colours_left, dashes = iter((OKABE_ITO[5], OKABE_ITO[2], OKABE_ITO[1])), iter(("dash", "dot", "dashdot"))
-    lines = []
-    for name, values in sizes.items():
-        colour, dash, width = (OWN, "solid", 4) if name == own else (next(colours_left), next(dashes), 2)
-        hover = f"n = %{{x}}: <b>%{{y:,}}</b> bytes<br>{name}"
-        lines.append(curve(n, values, name, colour, dash=dash, width=width, hover=hover))
-    here = scatter(
-        x=[run[0]],
-        y=[run[1]],
-        mode="markers",
-        name=f"this run: n = {run[0]}, {run[1]:,} bytes",
-        marker={"size": 13, "symbol": "circle-open", "color": OKABE_ITO[3], "line": {"width": 3}},
-        hover="n = %{x}: <b>%{y:,}</b> bytes of this run",
-    )
-    return figure(
-        [*lines, here],
-        height=420,
-        legend=LEGEND_ABOVE,
-        margin={"t": 90},
-        xaxis={"title": "n, tokens read so far", "rangemode": "tozero", "showgrid": True},
-        yaxis={"title": "bytes", "rangemode": "tozero", "exponentformat": "SI"},
     )

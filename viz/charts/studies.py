@@ -131,31 +131,3 @@ def scaling_chart(
         margin={"t": 80},
         legend=LEGEND_ABOVE,
     )
-
-
-def parts_chart(curves: Mapping[str, tuple[Array, Array]]) -> go.Figure:
-    """Bits per byte over the tokens read; the first curve, which the others are compared with, is drawn broad."""
-    symbols = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star")
-    hover = "<b>%{y:.4f}</b> bits per byte<br>%{x:.3s} tokens<br>"
-    traces = [
-        curve(
-            x,
-            y,
-            name,
-            GUIDE if n == 0 else OKABE_ITO[(n - 1) % len(OKABE_ITO)],
-            symbol=symbols[n % len(symbols)],
-            width=4 if n == 0 else 2,
-            hover=hover + name,
-        )
-        for n, (name, (x, y)) in enumerate(curves.items())
-    ]
-    later = [y[len(y) // 4 :] for _, y in curves.values()]
-    lowest, highest = min(y.min() for y in later), max(y.max() for y in later)
-    margin = 0.05 * (highest - lowest)
-    return figure(
-        traces,
-        xaxis={"title": "tokens read", "showgrid": True},
-        yaxis={"title": "bits per byte", "range": [lowest - margin, highest + margin]},
-        height=520,
-        legend={"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0},
-    )

@@ -60,27 +60,17 @@ def test_the_colour_of_a_neuron_is_its_product_in_one_range_that_the_bar_states(
     assert axis.colorbar.ticktext == (f"≤ −{end:.3g}", "0", f"≥ {end:.3g}")
 
 
+def test_a_token_without_an_active_neuron_has_no_rings() -> None:
+    none = np.array([], dtype=int)
+    points, rings = charts.gate_chart(np.zeros(12), X, none).data
+    assert not np.any(points.marker.color)
+    assert not len(rings.x)
+    assert len(charts.activation_chart(np.stack([X, X]), X, X, none, ("line", "the largest")).data[1].x) == 12
+
+
 def test_each_query_head_has_a_line_to_its_own_keys() -> None:
     lines, queries, shared = charts.sharing_chart((0, 0, 1, 1), 2).data
     x = np.array(lines.x, float).reshape(4, 3)[:, :2]
     assert x.tolist() == [[0, 0.5], [1, 0.5], [2, 2.5], [3, 2.5]]
     assert list(queries.customdata) == [0, 0, 1, 1]
     assert list(shared.text) == ["0", "1"]
-
-
-def test_the_differences_of_the_keys_have_one_stated_range() -> None:
-    distances = np.array([[0, 4.0], [4, 0]])
-    (drawn,) = charts.key_distance_map(distances).data
-    assert np.array_equal(drawn.z, distances)
-    assert (drawn.zmin, drawn.zmax) == (0, 4)
-    assert "0 to 4" in drawn.colorbar.title.text
-
-
-def test_the_models_own_cache_is_drawn_broad_and_the_run_is_marked() -> None:
-    n = np.array([0, 5, 10])
-    sizes = {"eight": 8 * n, "two (this model)": 2 * n, "one": n}
-    *lines, here = charts.cache_chart(n, sizes, "two (this model)", (5, 10)).data
-    assert {line.name: line.line.width for line in lines} == {"eight": 2, "two (this model)": 4, "one": 2}
-    for line, values in zip(lines, sizes.values(), strict=True):
-        assert np.array_equal(line.y, values)
-    assert (list(here.x), list(here.y)) == ([5], [10])
