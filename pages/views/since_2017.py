@@ -49,6 +49,7 @@ STUDY = {
 TWINS = {"everyday-lm-2017": "parts of 2017", "everyday-lm": "parts since"}
 """by the names in twins.csv; the first is what the other is compared with"""
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star")
+"""of the runs of a study"""
 
 
 @view("Since 2017", above=True)
@@ -253,22 +254,17 @@ def norms(run: Run, token: int = TOKEN, norm: int | None = NORM) -> Result:
 def placement(run: Run, token: int = TOKEN) -> Result:
     """Where the norm stands, and the length of the residual stream after every sub-layer."""
     stack, last = run.stream.name, run.stream.sublayers[-1]
-    measured, post = measure_stream(run.trace, stack), last.placement == "post"
-    lengths = measured.norm[token]
+    stream, post = measure_stream(run.trace, stack), last.placement == "post"
     return Result(
-        {
-            "stream": charts.stream_chart(
-                measured.norm, measured.added, measured.share, measured.steps, token, last.placement == "post"
-            )
-        },
+        {"stream": charts.stream_chart(stream.norm, stream.added, stream.share, stream.steps, token, post)},
         {
             "placement": last.placement,
             "multiplier": last.multiplier,
-            "ends": (lengths[0], lengths[-1]),
+            "ends": (stream.norm[token, 0], stream.norm[token, -1]),
             "last_norm": run.opened.norm_after(stack) is not None,
         },
         {"stream": residual_stream(run.trace, stack)}
-        | {name: getattr(measured, name) for name in ("norm", "added", "share")},
+        | {name: getattr(stream, name) for name in ("norm", "added", "share")},
         lacks=Need.PRE_NORM if post else None,
     )
 
@@ -372,14 +368,14 @@ def _cache_lines(cache: Mapping[str, np.ndarray], own: int, heads: int) -> Lines
 
 
 @view("What each part buys", code=(read_study,))
-def bought(_: Run) -> Result:
+def study(_: Run) -> Result:
     """What each part that came after 2017 buys a small language model, one replaced at a time, and all at once."""
-    parts, twins = ({name: study[study["run"] == name] for name in names} for study, names in _studies())
+    parts, twins = _read_runs("since_2017", STUDY), _read_runs("twins", TWINS)
     ends = [run.iloc[-1] for run in parts.values()]
     bits = [end["dev_bits_per_byte"] for end in ends]
     table = pd.DataFrame(
         {
-            "changed": list(STUDY.values()),
+            "changed": list(parts),
             "bits/byte": bits,
             "vs. 2017": [signed(one / bits[0] - 1, "+.2%") for one in bits],
             "parameters": [int(end["parameters"]) for end in ends],
@@ -389,7 +385,7 @@ def bought(_: Run) -> Result:
     old, new = twins.values()
     rates = (old.set_index("step")["learning_rate"] / new.set_index("step")["learning_rate"]).dropna()
     return Result(
-        {"parts": _curves(parts, STUDY), "table": table, "twins": _curves(twins, TWINS)},
+        {"parts": _curves(parts), "table": table, "twins": _curves(twins)},
         {
             "base": dict(ends[0]),
             "old": dict(old.iloc[-1]),
@@ -400,18 +396,18 @@ def bought(_: Run) -> Result:
     )
 
 
-def _studies() -> list[tuple[pd.DataFrame, Mapping[str, str]]]:
-    return [(read_study("since_2017"), STUDY), (read_study("twins"), TWINS)]
+def _read_runs(table: str, names: Mapping[str, str]) -> dict[str, pd.DataFrame]:
+    """The lines of each run of a study, by its name on screen."""
+    lines = read_study(table)
+    return {label: lines[lines["run"] == name] for name, label in names.items()}
 
 
-def _curves(runs: Mapping[str, pd.DataFrame], names: Mapping[str, str]) -> Lines:
+def _curves(runs: Mapping[str, pd.DataFrame]) -> Lines:
     """Bits per byte over the tokens read; the first run is drawn broad and grey, and the steep beginning is cut off."""
-    looks = zip((GUIDE, *OKABE_ITO), SYMBOLS, (4, *[2] * len(SYMBOLS)), strict=False)
+    colours, widths = (GUIDE, *OKABE_ITO), (4, *[2] * len(SYMBOLS))
     lines = {
-        names[name]: Line(
-            run["tokens"].to_numpy() / 1e6, run["dev_bits_per_byte"].to_numpy(), colour, symbol, width=width
-        )
-        for (name, run), (colour, symbol, width) in zip(runs.items(), looks, strict=False)
+        name: Line(run["tokens"].to_numpy() / 1e6, run["dev_bits_per_byte"].to_numpy(), colour, symbol, width=width)
+        for (name, run), colour, symbol, width in zip(runs.items(), colours, SYMBOLS, widths, strict=False)
     }
     later = np.concatenate([line.y[len(line.y) // 4 :] for line in lines.values()])
     margin = 0.05 * np.ptp(later)
