@@ -313,6 +313,7 @@ def sharing(run: Run) -> Result:
     end = float(distances.max()) or 1.0
     scale = Scale(0, end, WEIGHTS, f"largest<br>difference<br>0 to {end:.3g}")
     heads, axis = [str(head) for head in range(attention.n_heads)], {"title": "query head", "constrain": "domain"}
+    square = {"xaxis": axis | {"tickangle": 0}, "yaxis": axis | {"scaleanchor": "x"}}
     kind = run.kind if not attention.crosses else f"{run.trace.kind(run.kind).queries}_self"
     cache, sizes = since.cache_bytes(run.trace, kind, config.max_len), layer_sizes(run.trace, kind)
     tokens, count = cache["run"].tolist()
@@ -324,7 +325,7 @@ def sharing(run: Run) -> Result:
                 heads,
                 {"": Map(distances, scale=scale, what="largest difference of the keys")},
                 axes=("query head", "query head"),
-                layout={"height": 380, "xaxis": axis | {"tickangle": 0}, "yaxis": axis | {"scaleanchor": "x"}},
+                layout=square | {"height": 380, "margin": {"r": 90}},
             ),
             "cache": _cache_lines(cache, run.trace.kind(kind).kv_heads, config.n_heads),
         },
@@ -416,9 +417,5 @@ def _curves(runs: Mapping[str, pd.DataFrame]) -> Lines:
         ("millions of tokens read", "bits per byte"),
         number=".4f",
         height=520,
-        layout={
-            "xaxis": {"showgrid": True},
-            "yaxis": {"range": [later.min() - margin, later.max() + margin]},
-            "legend": {"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0},
-        },
+        layout={"xaxis": {"showgrid": True}, "yaxis": {"range": [later.min() - margin, later.max() + margin]}},
     )
