@@ -34,6 +34,8 @@ class Page:
     """the module of its views, if it has any"""
     tabs_key: str = "part"
     """of its open tab in the link"""
+    first_tab: str = ""
+    """title of the tab that is open at first; empty: the first one"""
 
     @property
     def name(self) -> str:
@@ -256,6 +258,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/decoding.py",
+                views_module="pages.views.decoding",
+                first_tab="Beam",
                 title="Decoding",
                 icon=":material/account_tree:",
                 summary="How a translation or a continuation is generated token by token: greedy decoding, the beam "

@@ -432,7 +432,7 @@ class Lines(Form):
         hover += "" if named else f"{self.titles[0]} %{{x:.5g}}<br>"
         hover += f"{name} <b>%{{y:{self.number}}}</b>"
         if line.names is not None:
-            more["customdata"] = line.names
+            more["customdata"] = escape(map(str, line.names))
         hollow = {"line": {"width": 3}} if line.symbol.endswith("open") and line.size > 12 else {}
         marker = {"symbol": line.symbol, "size": line.size, "color": line.colour} | hollow
         if not line.dash:
@@ -460,6 +460,8 @@ class Canvas:
     drawing: Drawing
     sets: Mapping[str, Any] = field(default_factory=dict)
     """event -> control, or for an event of several values: name of the value -> control"""
+    saves: bool = True
+    """whether its script can save it as a file"""
 
 
 @dataclass(frozen=True)

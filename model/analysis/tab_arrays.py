@@ -20,7 +20,6 @@ from model.checkpoints.card import read_card
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.snapshots import open_snapshot
 from model.checkpoints.store import checkpoint_path
-from model.generation.step_cost import cached_step, uncached_step
 from model.network.config import TransformerConfig
 from model.network.masks import alibi_bias, alibi_slopes
 from model.trace import Array, Attention, Embedded, SubLayer, Trace
@@ -157,12 +156,6 @@ def snapshot_pattern(translator: Checkpoint, trace: Trace, step: int | None, kin
     if step is not None:
         trace = open_snapshot(translator, step).rerun(trace, trace.interventions)
     return {"snapshot_pattern": trace.attention(kind, layer).pattern, "log_probability": trace.target_log_probabilities}
-
-
-def step_costs(config: TransformerConfig, n_src: int, steps: int) -> dict[str, Array]:
-    """Multiply-adds of the steps 1 to `steps`, with the cache and without it."""
-    counts = {"cached": cached_step, "uncached": uncached_step}
-    return {name: np.array([count(config, n_src, t) for t in range(1, steps + 1)]) for name, count in counts.items()}
 
 
 def neighbour_arrays(translator: Checkpoint, side: str, token_id: int) -> dict[str, Array]:

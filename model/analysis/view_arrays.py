@@ -49,16 +49,6 @@ def fill_arrays(opened: MaskedModel, trace: Trace) -> dict[str, Array]:
     return {"positions": np.array(places, dtype=int), "filled": ids, "probabilities": trace.probabilities[places]}
 
 
-def step_arrays(trace: Trace, row: int, layer: int, head: int | None) -> dict[str, Array]:
-    """Probabilities of the whole vocabulary in one row of the decoder, the `alignment_weights`, and all logits."""
-    weights = alignment_weights(trace, layer, head)
-    return {
-        "probabilities": trace.probabilities[row],
-        f"{aligning_kind(trace)}_weights": weights,
-        "logits": trace.logits,
-    }
-
-
 def stream_arrays(trace: Trace, stack: str, measures: Sequence[str]) -> dict[str, Array]:
     """The residual stream of the encoder or decoder, and measures of it by name."""
     found = measure_stream(trace, stack)

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 
 from model.background.sizes import multiply_adds
@@ -63,9 +62,3 @@ def time_steps(
         steps.extend(best)
         started = time.perf_counter()
     return tuple(tokens), tuple(seconds)
-
-
-def fastest_steps(model: Network, source: Sequence[int], n_steps: int, use_cache: bool, repetitions: int) -> np.ndarray:
-    """(step,): milliseconds that each step took in the fastest of several repetitions; other arguments as above."""
-    runs = [time_steps(model, source, n_steps, use_cache)[1] for _ in range(repetitions)]
-    return 1000 * np.array(runs).min(axis=0)

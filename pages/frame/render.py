@@ -73,8 +73,8 @@ def show_page(
     titles = {view.title: partial(show_tab, run, view, chosen) for view in offered}
     titles |= {title: partial(show, run) for title, show in older.items()}
     if titles:
-        tabs(titles, page.tabs_key)
-    show_code(*dict.fromkeys([*(item for view in views for item in view.code), *code]))
+        tabs(titles, page.tabs_key, default=page.first_tab or None)
+    show_code(*dict.fromkeys([*(item for view in views for item in view.code_of(run)), *code]))
     for drawn in above:
         drawn.export("Export")
     proof_strip(run, *others)
@@ -101,6 +101,17 @@ def show_view(run: Run, view: View, only: str = "", chosen: Mapping[Control, Any
         chosen: values of controls that are not drawn.
     """
     _Drawn(run, view, dict(chosen), only).draw()
+
+
+def choose(run: Run, control: Control, place: Any = st) -> Any:
+    """The value of a control of views that hand-written widgets draw.
+
+    Args:
+        run: what is on the page.
+        control: one with a key, that does not depend on others.
+        place: a column or container; the page itself if not given.
+    """
+    return _draw_control(control, control.key, control.offer(run, {}), place)
 
 
 def _shared(views: Sequence[View], chosen: Mapping[Control, Any]) -> list[tuple[View, str]]:
@@ -188,7 +199,8 @@ class _Drawn:
         """They are there already."""
 
     def _button(self, block: Block) -> None:
-        (values,) = block.items
+        own = {self.view.key(name): control for name, control in self.view.controls.items()}
+        values = {key: own[key].take(value) if key in own else value for key, value in block.items[0].items()}
         st.button(block.text, key="set-" + "-".join(values), type="primary", on_click=set_controls, args=(values,))
 
     def _link(self, block: Block) -> None:
@@ -271,7 +283,7 @@ def _content(picture: Any) -> Any:
         case Form():
             return picture.draw()
         case Canvas():
-            return picture.drawing
+            return picture.drawing if picture.saves else None
         case Texts() | Table() | pd.DataFrame():
             return None
     return picture
@@ -289,14 +301,16 @@ def _choose(
 
 
 def _draw_control(control: Control, key: str, offer: Offer, place: Any) -> Any:
-    common = {"place": place, "in_link": control.in_link} | ({"help": control.help} if control.help else {})
+    common = {"place": place, "in_link": control.in_link} | ({"help": offer.help} if offer.help else {})
+    if offer.limits and control.in_link:
+        controls.say_if_outside(offer.label, offer.limits, offer.start, key)
     match control.look:
         case "number":
             return controls.number(offer.label, offer.limits, offer.start, key, width=240, **common)
         case "slider":
-            return controls.slider(offer.label, offer.limits, offer.start, key, **common)
+            return controls.slider(offer.label, offer.limits, offer.start, key, step=control.step, **common)
         case "toggle":
-            return controls.toggle(offer.label, key, place=place, width="content", help=control.help)
+            return controls.toggle(offer.label, key, place=place, width="content", help=offer.help)
         case "choice":
             return controls.choice(offer.label, offer.options, key, default=offer.start, **common)
         case "run":

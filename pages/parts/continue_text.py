@@ -6,11 +6,13 @@ from dataclasses import replace
 import streamlit as st
 
 from model.checkpoints.chat import whole_characters, write_turns
+from model.generation.sampling import Sampling
 from model.trace import Trace, Turn
 from pages.compute.runs import run
 from pages.compute.view import View
-from pages.parts.sampling import choose_sampling
-from pages.widgets.controls import choice
+from pages.frame.render import choose
+from pages.views.decoding import LARGEST_SEED, SEED, TEMPERATURE, TOP_K, TOP_P
+from pages.widgets.controls import choice, value_of
 from pages.widgets.glossary import define
 from viz import html
 
@@ -32,10 +34,23 @@ def choose_continuation(view: View) -> View:
     way = choice("The model writes", WAYS, "writing")
     if view.request.continuation is None or way == "greedy":
         return view
-    sampling, seed = choose_sampling(view.trace.logits.shape[-1])
+    sampling, seed = _choose_sampling(view)
     continuation = replace(view.request.continuation, sampling=sampling, seed=seed)
     request = replace(view.request, continuation=continuation)
     return replace(view, request=request, trace=run(view.translator, request))
+
+
+def _choose_sampling(view: View) -> tuple[Sampling, int]:
+    """Temperature, top-k, top-p and the seed, as on Decoding."""
+    *places, last = st.columns([3, 2, 3, 2, 2], vertical_alignment="bottom")
+    controls = zip((TEMPERATURE, TOP_K, TOP_P, SEED), places, strict=True)
+    *how, seed = [choose(view, control, place) for control, place in controls]
+    last.button("Sample again", icon=":material/casino:", on_click=_next_seed, width="stretch")
+    return Sampling(*how), seed
+
+
+def _next_seed() -> None:
+    st.session_state[SEED.key] = ((value_of(SEED.key) or 0) + 1) % (LARGEST_SEED + 1)
 
 
 def show_chat(turns: Sequence[Turn], answer: str) -> None:

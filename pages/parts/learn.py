@@ -15,17 +15,15 @@ from pages.lessons.station import Answer, Lesson, Station
 from pages.parts import (
     layer_by_layer,
     positional_encoding,
-    sampling,
     snapshots,
     training,
     whole_model,
 )
-from pages.parts.decoding import choose_step
 from pages.parts.gradients import show_jacobian, show_stream
 from pages.parts.model_card import card_of
 from pages.parts.rivals import show_rivals
 from pages.parts.word_order import show_order
-from pages.views import heads_and_layers, temperature
+from pages.views import decoding, heads_and_layers, temperature
 from pages.views import since_2017 as modern
 from pages.widgets.canvas import component, draw
 from pages.widgets.chart import axis_labels, chart
@@ -251,7 +249,7 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
         "norms": partial(show_view, view=modern.norms),
         "sharing": partial(show_view, view=modern.sharing),
         "gradient": show_stream,
-        "sampling": lambda view: sampling.show_sampling(view, choose_step(view)),
+        "sampling": partial(show_view, view=decoding.samples),
         "stream": lambda view: layer_by_layer.show_path(layer_by_layer.choose(view)),
         "whole model": lambda view: whole_model.show_picture(whole_model.choose(view)),
     }

@@ -1,19 +1,16 @@
 """The home page: which cross-attention weights it draws, which position it looks at, and long texts."""
 
-from dataclasses import dataclass
-
 import streamlit as st
 
-from model.analysis.aligned_head import best_aligned_head
-from model.analysis.view_arrays import aligning_kind, alignment_weights
-from model.trace import Array
 from pages.compute.runs import translate
 from pages.compute.view import KINDS, View
 from pages.frame.examples import Example, examples_of, largest_weight, unfamiliar
+from pages.frame.render import choose
 from pages.frame.sidebar import SEE
+from pages.views.names import ALIGNMENT, Alignment, align
 from pages.widgets.canvas import draw
 from pages.widgets.chart import clicked_point
-from pages.widgets.controls import choice, number
+from pages.widgets.controls import number
 from pages.widgets.glossary import define
 from pages.widgets.page_links import link_with
 from viz.canvas.lines import lines
@@ -26,19 +23,6 @@ POSITION_CHART = "certainty"
 SENTENCES_AT_ONCE = 16
 MANY = 200
 """from this many sentences on, a long text is translated greedily"""
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """Attention weights that are read as an alignment of target and source tokens, or of a text with itself."""
-
-    weights: Array
-    """(query, key)"""
-    what: str
-    """they are, in words"""
-    layer: int
-    head: int | None
-    """None: the mean of the layer's heads"""
 
 
 def choose_clicked_position() -> None:
@@ -69,27 +53,7 @@ def choose_position(rows: list[str]) -> int:
 
 def choose_alignment(view: View) -> Alignment:
     """One head's weights, of cross-attention the best-aligned one's at first, or a mean over a layer's heads."""
-    kind, explained = view.trace.kind(aligning_kind(view.trace)), None
-    heads, last = kind.heads, kind.layers[-1]
-    layer = min(view.layer, last)
-    places = {"head": (layer, view.head), "layer": (layer, None), "last": (last, None)}
-    names = {
-        "head": f"Sidebar: layer {layer}, head {view.head}",
-        "layer": f"Layer {layer}, mean of its {heads} heads",
-        "last": f"Layer {last}, mean of its {heads} heads",
-    }
-    if kind.crosses:
-        _, best = best_aligned_head(view.trace)
-        places, names = {"best": (last, best), **places}, {"best": f"Layer {last}, head {best}", **names}
-        explained = (
-            "The first choice is the best-aligned head of the last layer: the one in which each target token has its "
-            "weight on one source token, and each source token gets it from some target token."
-        )
-    which = choice(f"{kind.title} weights", names, "alignment", help=explained, in_link=False)
-    layer, head = places[which]
-    which_heads = f"mean of its {heads} heads" if head is None else f"head {head}"
-    what = f"Attention weights of {kind.title.lower()}, layer {layer}, {which_heads}"
-    return Alignment(alignment_weights(view.trace, layer, head), what, layer, head)
+    return align(view, choose(view, ALIGNMENT))
 
 
 def draw_alignment_lines(view: View, alignment: Alignment) -> Drawing:

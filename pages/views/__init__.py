@@ -114,8 +114,8 @@ class View:
 
     title: str
     function: Callable[..., Result]
-    code: Sequence[Callable] = ()
-    """what computes it, for “Show the code”"""
+    code: Sequence[Callable] | Callable[[Run], Sequence[Callable]] = ()
+    """what computes it, for “Show the code”; a function of the run where it depends on the model"""
     above: bool = False
     """whether it stands above the page's tabs; else it is one of them"""
     needs: tuple[Need, ...] = ()
@@ -168,6 +168,10 @@ class View:
             values[OUTCOME] = chosen[OUTCOME] if OUTCOME in chosen else _last(call(self.on_request.work, run, values))
         return replace(self.function(run, **values), view=self, run=run, values=values)
 
+    def code_of(self, run: Run) -> Sequence[Callable]:
+        """What computes it, of this model."""
+        return self.code(run) if callable(self.code) else self.code
+
     def missing(self, run: Run) -> list[Need]:
         """What it needs and the opened model lacks; nothing where a trace is all that is known of the model."""
         return [need for need in self.needs if run.checkpoint and need not in run.checkpoint.features]
@@ -190,7 +194,7 @@ class View:
             yield from ({name: value} for value in offer.ends)
 
 
-def view(title: str, code: Sequence[Callable] = (), **more: Any) -> Callable[[Callable[..., Result]], View]:
+def view(title: str, code: Any = (), **more: Any) -> Callable[[Callable[..., Result]], View]:
     """Decorator: the function is a view."""
     return lambda function: View(title, function, code, **more)
 

@@ -22,6 +22,7 @@ class Offer:
     """the smallest and the largest value, where there are no options"""
     runs: tuple[Run, ...] = ()
     """examples, where any run may be chosen"""
+    help: str | None = None
 
     @property
     def ends(self) -> tuple[Any, Any]:
@@ -33,7 +34,10 @@ class Offer:
     def read(self, text: str) -> Any:
         """The value that a text names: a number, or an option or its label; the text itself if it names none."""
         if self.limits is not None:
-            return int(text) if text.removeprefix("-").isdecimal() else text
+            try:
+                return type(self.start)(text)
+            except ValueError:
+                return text
         return next((value for value, label in self.options.items() if text in (str(value), label)), text)
 
     def check(self, name: str, value: Any) -> None:
@@ -58,9 +62,9 @@ class Offer:
 class Control:
     """A value that a person chooses: the default of a view's parameter.
 
-    Label, start, options and limits may be functions of the run and of values chosen before, which they name as their
-    parameters. A control that offers nothing is not drawn, and its value is None. The same object in several views is
-    one control.
+    Label, start, options, limits and help may be functions of the run and of values chosen before, which they name as
+    their parameters. A control that offers nothing is not drawn, and its value is None. The same object in several
+    views is one control.
     """
 
     label: str | Callable
@@ -72,28 +76,31 @@ class Control:
     key: str = ""
     """of the session and the link, where an older link has another than page-parameter"""
     in_link: bool = True
-    help: str | None = None
+    help: str | Callable | None = None
+    step: float = 1
+    """between two numbers of a slider; a float: its numbers are floats"""
     look: str = "menu"
     """menu, choice, number, slider or toggle; run: widgets of the page make it, and no view draws it"""
 
     def offer(self, run: Run, chosen: Mapping[str, Any]) -> Offer | None:
         """What it offers; None: nothing."""
-        label, start, options, limits = (
-            _evaluate(part, run, chosen) for part in (self.label, self.start, self.options, self.limits)
+        label, start, options, limits, explained = (
+            _evaluate(part, run, chosen) for part in (self.label, self.start, self.options, self.limits, self.help)
         )
         if limits is not None:
             low, high = limits
             start = low if start is None else min(max(start, low), high)
-            return Offer(label.format(low, high), start, limits=limits) if low <= high else None
+            return Offer(label.format(low, high), start, limits=limits, help=explained) if low <= high else None
         if self.look == "run":
             return Offer(label, options[0], {}, runs=tuple(options))
         options = options if isinstance(options, Mapping) else {value: str(value) for value in options}
-        return Offer(label, next(iter(options)) if start is None else start, options) if options else None
+        start = next(iter(options), None) if start is None else start
+        return Offer(label, start, options, help=explained) if options else None
 
     def take(self, value: Any) -> Any:
-        """What a move in a picture chooses: an integer, an option, or the nearest option on a logarithmic scale."""
+        """What a move in a picture chooses: a number, an option, or the nearest option on a logarithmic scale."""
         if self.limits is not None:
-            return int(value)
+            return type(self.step)(value)
         if callable(self.options) or value in self.options:
             return value
         return min(self.options, key=lambda option: abs(math.log(option / float(value))))
@@ -122,7 +129,7 @@ def number(label: Any, limits: Any, start: Any = None, **more: Any) -> Any:
 
 
 def slider(label: Any, limits: Any, start: Any = None, **more: Any) -> Any:
-    """An integer on a slider."""
+    """A number on a slider, an integer unless its `step` is a float."""
     return Control(label, start, limits=limits, look="slider", **more)
 
 

@@ -354,6 +354,20 @@ def clamp(key: str, limits: tuple[float, float]) -> None:
         st.session_state[key] = min(max(value, limits[0]), limits[1])
 
 
+def say_if_outside(label: str, limits: tuple[float, float], default: float, key: str) -> None:
+    """Before its control is drawn: a note where the link asks for a number that it does not offer."""
+    asked = st.query_params.get(key)
+    if key in st.session_state or asked is None:
+        return
+    try:
+        offered = limits[0] <= type(default)(asked) <= limits[1]
+    except ValueError:
+        offered = False
+    if not offered:
+        text = f"The link asks for a number that “{label}” does not offer; showing {default:g} instead."
+        st.info(text, icon=":material/info:")
+
+
 def replace_missing(key: str, options: Options, default: Any, notes: list[str] | None = None) -> None:
     """Before its control is drawn: a value that is not among the options becomes the default.
 

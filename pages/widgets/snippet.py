@@ -16,7 +16,7 @@ from model.analysis.view_arrays import arrays_of
 from model.checkpoints.store import shown_name
 from model.trace import Trace
 from pages.compute.view import View
-from pages.views import Result, Run
+from pages.views import OUTCOME, Result, Run
 
 
 class Call:
@@ -120,6 +120,8 @@ def view_snippet(result: Result, about: str) -> str:
             steps += ["", *_start_other(program, name, value)]
         if name in view.controls:
             values += f", {name}={name if isinstance(value, Run) else repr(value)}"
+        if name == OUTCOME and value is None:
+            values += f", {OUTCOME}=None"  # or the program would do the work that was not requested
     return "\n".join(
         [
             *(f"# {line}" for line in _printable(about)),

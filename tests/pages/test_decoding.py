@@ -140,7 +140,7 @@ def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str, source: st
 def test_a_step_that_is_not_there_falls_back_with_a_note(open_app: Callable, asked: str) -> None:
     app = typed(open_app, part="Greedy", **{"decoding-step": asked})
     assert app.slider(key="decoding-step").value == 0
-    assert "The link asks for a step that is not there" in words(app)
+    assert "The link asks for a number that “Step, 0 to" in words(app)
 
 
 def test_a_shorter_translation_has_its_last_step(open_app: Callable) -> None:

@@ -27,6 +27,7 @@ from pages import PAGES
 from pages.compute.cache import key_of
 from pages.frame import render
 from pages.views import Result, View, words
+from pages.views.controls import slider
 from pages.views.standalone import to_html, to_json
 from pages.views.words import pictures
 from tests.model.checkpoints.huggingface.folders import save_family
@@ -222,6 +223,13 @@ def test_a_value_that_is_not_offered_is_refused_with_what_is(
     view = next(view for view in VIEWS if view.name == "orders")
     with pytest.raises((ValueError, TypeError), match=error):
         view(runs("lm")[0], **chosen)
+
+
+def test_a_slider_of_fractions_reads_and_takes_fractions_and_one_of_integers_integers() -> None:
+    fractions, integers = slider("α", (0.0, 2.0), 0.6, step=0.1), slider("Step", (0, 3))
+    assert [fractions.offer(None, {}).read(text) for text in ("1.5", "2", "x")] == [1.5, 2.0, "x"]
+    assert [integers.offer(None, {}).read(text) for text in ("3", "-1", "1.5")] == [3, -1, "1.5"]
+    assert (fractions.take("0.3"), integers.take("2")) == (0.3, 2)
 
 
 @pytest.mark.parametrize(("kind", "layer", "head"), [("cross", 0, 0), ("decoder_self", 9, 0), ("decoder_self", 0, -1)])

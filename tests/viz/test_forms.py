@@ -57,6 +57,8 @@ def test_names_never_become_markup_and_long_axes_get_few_ticks() -> None:
     bars = Bars(names, {"a": np.ones(100)}, ("key", "weight")).draw()
     assert "<" not in bars.data[0].customdata[0][0]
     assert len(bars.layout.xaxis.tickvals) <= 30
+    curve = Lines({"a": Line(range(100), np.ones(100), names=names)}, ("step", "log p"), of="token").draw()
+    assert all("<" not in name for name in curve.data[0].customdata)
 
 
 def test_a_map_that_sets_something_has_a_point_on_each_cell_that_says_its_row_and_column() -> None:

@@ -18,6 +18,7 @@ def tree_picture(
     pieces: Sequence[str],
     scores: Sequence[float],
     paths: tuple[Sequence[int], Sequence[int]],
+    ranked: Sequence[int],
     step: int,
     start: str,
 ) -> Drawing:
@@ -29,6 +30,7 @@ def tree_picture(
         pieces: the token of each node.
         scores: log-probability / length penalty of each node's prefix.
         paths: node indices of the best hypothesis, and of the chosen one.
+        ranked: node indices of the last tokens of all hypotheses, best score first; a click on one sends its rank.
         step: the column to scroll to.
         start: the token that the search starts after.
     """
@@ -49,6 +51,7 @@ def tree_picture(
         ],
         "winner": list(winner),
         "chosen": list(chosen),
+        "ranked": list(ranked),
         "step": step,
         "start": labels([start])[0],
         "colour": DECODER,

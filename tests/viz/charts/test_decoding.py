@@ -8,14 +8,7 @@ import pytest
 from model.generation.beam_tree import beam_tree
 from model.network.config import EOS
 from viz.canvas.beam_tree import hypotheses_table, tree_picture
-from viz.charts.decoding import (
-    key_weight_bars,
-    prefix_chart,
-    progress_line,
-    sampling_bars,
-    step_cost_chart,
-    temperature_bars,
-)
+from viz.charts.decoding import progress_line, sampling_bars, temperature_bars
 
 EVIL = "\u2581<img src=x>"
 
@@ -36,30 +29,6 @@ def test_the_line_has_the_prompt_first_and_counts_steps_after_it() -> None:
     assert 'title="step 1: chosen at this step"' in line
     assert 'aria-label="The continuation at step 1"' in line
     assert "<img" not in line
-
-
-def test_source_weights_are_the_row() -> None:
-    weights = np.array([0.25, 0.75])
-    figure = key_weight_bars(weights, (EVIL, "</s>"), "Layer 0 <b>")
-    assert np.array_equal(figure.data[0].y, weights)
-    assert tuple(figure.layout.yaxis.range) == (0, 1)
-    assert "<img" not in figure.data[0].customdata[0]
-    assert "<b>" not in figure.layout.title.text
-    assert figure.layout.xaxis.title.text == "source token (key)"
-    assert key_weight_bars(weights, (EVIL, "</s>"), "", crosses=False).layout.xaxis.title.text == "text token (key)"
-
-
-def test_a_hundred_source_tokens_have_at_most_thirty_labels() -> None:
-    figure = key_weight_bars(np.full(100, 0.01), ["a"] * 100, "")
-    assert len(figure.layout.xaxis.tickvals) <= 30
-
-
-def test_the_race_has_a_line_each() -> None:
-    totals = np.array([-0.1, -0.4])
-    figure = prefix_chart({"greedy": (("a", EVIL), totals), "beam 4": (("a",), totals[:1])})
-    assert [list(line.y) for line in figure.data] == [[-0.1, -0.4], [-0.1]]
-    assert figure.data[0].line.dash != figure.data[1].line.dash, "colour alone tells nothing"
-    assert "<img" not in figure.data[0].customdata[1]
 
 
 def test_bars_before_and_after_state_the_rest_and_what_was_cut() -> None:
@@ -83,19 +52,12 @@ def test_three_ways_share_one_axis_and_state_the_rest() -> None:
         assert list(bar.x[:2]) == list(values)
 
 
-def test_costs_are_drawn_over_their_lengths_from_zero() -> None:
-    lengths = np.arange(1, 4)
-    figure = step_cost_chart(lengths, lengths * 2, lengths * 5, "ms", "ms")
-    assert [list(line.y) for line in figure.data] == [[5, 10, 15], [2, 4, 6]]
-    assert figure.layout.yaxis.rangemode == "tozero"
-
-
 def test_the_payload_is_the_tree(translator) -> None:
     tree = beam_tree(translator.model, [*translator.tokenizer.encode("a dog"), EOS], 2)
     pieces = translator.tokenizer.tokens([node.token for node in tree.nodes])
     scores = [node.log_probability / 2 for node in tree.nodes]
     paths = tree.path(tree.ends[0]), tree.path(tree.ends[1])
-    payload = tree_picture(tree.nodes, pieces, scores, paths, 3, "<s>").data
+    payload = tree_picture(tree.nodes, pieces, scores, paths, tree.ends, 3, "<s>").data
     for drawn, node, score in zip(payload["nodes"], tree.nodes, scores, strict=True):
         assert (drawn["step"], drawn["rank"], drawn["parent"], drawn["fate"]) == (
             node.step,
@@ -107,11 +69,12 @@ def test_the_payload_is_the_tree(translator) -> None:
         assert drawn["score"] == score
     assert payload["winner"] == list(paths[0])
     assert payload["chosen"] == list(paths[1])
+    assert payload["ranked"] == list(tree.ends)
 
 
 def test_a_payload_writes_invisible_characters_out() -> None:
     node = SimpleNamespace(step=0, rank=0, parent=-1, token_log_probability=-1, log_probability=-1, fate="kept")
-    payload = tree_picture([node], ["\u202ex"], [-1.0], ([0], [0]), 0, "\u202ez").data
+    payload = tree_picture([node], ["\u202ex"], [-1.0], ([0], [0]), [0], 0, "\u202ez").data
     assert payload["nodes"][0]["label"] == "-U+202Ex"
     assert payload["start"] == "-U+202Ez"
 

@@ -145,7 +145,7 @@ class View {
   choose(id) {
     this.pinned = id;
     this.trace(id);
-    if (this.data.nodes[id].fate === "finished") this.send("pick", id);
+    if (this.data.nodes[id].fate === "finished") this.send("pick", this.data.ranked.indexOf(id));
   }
 
   // Traces the pinned prefix or the chosen sentence while nothing is under the pointer.
