@@ -6,6 +6,7 @@ A translator gets BLEU, a language model bits per byte, a masked language model 
 import argparse
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import sacrebleu
@@ -20,6 +21,9 @@ from model.command_line import real_number, run_command, whole_number
 from model.training.data import read_lines, read_pairs, read_texts
 from model.training.tasks import predict_tokens
 from model.translate import join_lines
+
+ENDS = (".", "!", "?", "…")
+"""marks that end a sentence"""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -43,6 +47,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--record", metavar="SET", help="save the scores under this name in the checkpoint's metrics.json"
     )
+    parser.add_argument(
+        "--answers",
+        action="store_true",
+        help="targets list all acceptable translations, separated by ' | ': print those not accepted, and the share",
+    )
     args = parser.parse_args(arguments)
     opened = load_checkpoint(args.checkpoint, args.device)
     if not isinstance(opened, Translator):
@@ -60,7 +69,36 @@ def _translation_scores(translator: Translator, args: argparse.Namespace) -> dic
     translations = [join_lines(text) for text in translator.translate(sources, args.beam_size, args.alpha)]
     if args.output:
         args.output.write_text("".join(f"{line}\n" for line in translations), encoding="utf-8")
+    if args.answers:
+        return _accepted_share(pairs, translations)
     return _bleu(translations, [target for _, target in pairs], args.lowercased_reference)
+
+
+def _accepted_share(pairs: list[tuple[str, str]], translations: list[str]) -> dict[str, tuple[float, str]]:
+    """Print each translation that is not accepted; label -> (share of the others, their number)."""
+    rejected = [
+        (source, translation)
+        for (source, answers), translation in zip(pairs, translations, strict=True)
+        if not is_accepted(source, translation, answers.split(" | "))
+    ]
+    for source, translation in rejected:
+        print(f"{source} -> {translation}")
+    accepted = len(pairs) - len(rejected)
+    return {"accepted": (accepted / len(pairs), f"{accepted} of {len(pairs)}")}
+
+
+def is_accepted(source: str, translation: str, answers: Sequence[str]) -> bool:
+    """Whether the translation is one of the answers, letter by letter.
+
+    Two differences do not count: a capital at the beginning where the answer has a small letter, and one mark at the
+    end if the source ends without one. A small letter for a capital is wrong: German nouns and sentences begin with one.
+    """
+    unended = not source.endswith(ENDS)
+
+    def fold(text: str) -> str:
+        return text[:-1] if unended and text.endswith(ENDS) else text
+
+    return any(fold(translation) in (answer, answer[:1].upper() + answer[1:]) for answer in map(fold, answers))
 
 
 def _text_scores(opened: LanguageModel | MaskedModel, args: argparse.Namespace) -> dict[str, tuple[float, str]]:
