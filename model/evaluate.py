@@ -91,7 +91,7 @@ def is_accepted(source: str, translation: str, answers: Sequence[str]) -> bool:
     """Whether the translation is one of the answers, letter by letter.
 
     Two differences do not count: a capital at the beginning where the answer has a small letter, and one mark at the
-    end if the source ends without one. A small letter for a capital is wrong: German nouns and sentences begin with one.
+    end if the source ends without one. A small letter for a capital is wrong: it begins German nouns and sentences.
     """
     unended = not source.endswith(ENDS)
 
