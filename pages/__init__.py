@@ -221,6 +221,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/gradients.py",
+                views_module="pages.views.gradients",
                 title="Gradients",
                 icon=":material/undo:",
                 summary="How the loss flows back through the model: with and without residual connections and √d_k, "

@@ -391,7 +391,7 @@ class Lines(Form):
     titles: tuple[str, str]
     number: str = ".7g"
     log: str = ""
-    """which axes are logarithmic: "", "x" or "xy" """
+    """which axes are logarithmic: "", "x", "y" or "xy" """
     ticks: Sequence[float] | Sequence[str] = ()
     """marked on the x axis; names stand at 0, 1, 2 ..."""
     of: str = ""

@@ -4,7 +4,7 @@ The referee removes tokens in the order of each measure and watches log p of the
 section III) delete the most relevant first; insertion begins without all of them (Petsiuk et al. 2018).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -72,6 +72,8 @@ class Verdict:
     """(row, measure, measure): Spearman's rank correlation; NaN where a measure is the same for all tokens"""
     done: float
     """share of the rows, 0 to 1"""
+    measures: Mapping[str, Array]
+    """by MEASURES, (row, token): how much each token mattered, as of `measure_tokens`"""
 
     @property
     def deletion(self) -> Array:
@@ -100,8 +102,8 @@ def judge(
     kind, rows, count = explained_kind(translator), list(rows), len(MEASURES)
     log_p = np.full((len(rows), count + RANDOM_ORDERS, 2, len(SHARES)), np.nan)
     agreement = np.full((len(rows), count, count), np.nan)
-    for measures in measure_tokens(translator, trace, layer, rows):  # noqa: B007 - the last one is the result
-        yield Verdict(log_p[:, : count + 1], agreement, 0.0)
+    for measures in measure_tokens(translator, trace, layer, rows):
+        yield Verdict(log_p[:, : count + 1], agreement, 0.0, measures)
     for i, row in enumerate(rows):
         n, numbers = count_tokens(kind, trace, row), np.random.default_rng(row)
         own = [values[i, :n] for values in measures.values()]
@@ -112,7 +114,8 @@ def judge(
             log_p[i, j] = _removal_curves(translator, trace, row, order, removal)
             means = log_p[:, count:].mean(axis=1, keepdims=True)
             done = (i + (j + 1) / len(orders)) / len(rows)
-            yield Verdict(np.concatenate([log_p[:, :count], means], axis=1), agreement.copy(), done)
+            curves = np.concatenate([log_p[:, :count], means], axis=1)
+            yield Verdict(curves, agreement.copy(), done, measures)
 
 
 def _removal_curves(translator: Checkpoint, trace: Trace, row: int, order: Array, removal: Removal) -> Array:

@@ -74,6 +74,9 @@ def show_page(
     titles |= {title: partial(show, run) for title, show in older.items()}
     if titles:
         tabs(titles, page.tabs_key, default=page.first_tab or None)
+    for view in views:
+        if missing := view.missing(run):
+            st.caption(f"The tab “{view.title}” needs {' and '.join(missing)}, which this model does not have.")
     show_code(*dict.fromkeys([*(item for view in views for item in view.code_of(run)), *code]))
     for drawn in above:
         drawn.export("Export")
@@ -313,15 +316,20 @@ def _draw_control(control: Control, key: str, offer: Offer, place: Any) -> Any:
             return controls.toggle(offer.label, key, place=place, width="content", help=offer.help)
         case "choice":
             return controls.choice(offer.label, offer.options, key, default=offer.start, **common)
+        case "steps":
+            return controls.steps(offer.label, offer.options, key, default=offer.start, **common)
         case "run":
             return offer.start
     return controls.select(offer.label, offer.options, key, default=offer.start, **common)
 
 
 def _on_request(run: Run, request: OnRequest, values: Mapping[str, Any]) -> Any:
-    """The result of work that the button has started; None before."""
+    """The result of work that the button has started, or that needs none; None before."""
     case = (request.key, *call(request.case, run, values))
-    start, place, outcome = pressed(request.label, request.key, request.icon), st.empty(), stored(*case)
+    outcome = stored(*case)
+    at_once = request.at_once is not None and call(request.at_once, run, values)
+    start = outcome is None if at_once else pressed(request.label, request.key, request.icon)
+    place = st.empty()
     if not start:
         return outcome
     with model_queue().exclusive(request.alone) if request.alone else nullcontext(True) as free:

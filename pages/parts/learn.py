@@ -19,11 +19,10 @@ from pages.parts import (
     training,
     whole_model,
 )
-from pages.parts.gradients import show_jacobian, show_stream
 from pages.parts.model_card import card_of
 from pages.parts.rivals import show_rivals
 from pages.parts.word_order import show_order
-from pages.views import decoding, heads_and_layers, temperature
+from pages.views import decoding, gradients, heads_and_layers, temperature
 from pages.views import since_2017 as modern
 from pages.widgets.canvas import component, draw
 from pages.widgets.chart import axis_labels, chart
@@ -230,7 +229,7 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
         "softmax": lambda view: _show_step(view, 4),
         "values": lambda view: _show_step(view, 5),
         "scaling": partial(show_view, view=temperature.divided),
-        "jacobian": show_jacobian,
+        "jacobian": partial(show_view, view=gradients.jacobian),
         "mosaic": partial(
             show_view, view=heads_and_layers.heads, only="mosaic", chosen={heads_and_layers.LINES: "head"}
         ),
@@ -248,7 +247,7 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
         "rope": partial(show_view, view=modern.rope),
         "norms": partial(show_view, view=modern.norms),
         "sharing": partial(show_view, view=modern.sharing),
-        "gradient": show_stream,
+        "gradient": partial(show_view, view=gradients.layers),
         "sampling": partial(show_view, view=decoding.samples),
         "stream": lambda view: layer_by_layer.show_path(layer_by_layer.choose(view)),
         "whole model": lambda view: whole_model.show_picture(whole_model.choose(view)),

@@ -20,6 +20,7 @@ from model.background.rivals import (
 )
 from pages.compute.cache import shared_result
 from pages.compute.view import View
+from pages.views.names import RIVALS as TITLES
 from pages.widgets.chart import chart
 from pages.widgets.controls import select, stepper, table, text
 from pages.widgets.explain import explain
@@ -31,7 +32,6 @@ from viz.heatmap import row_names
 from viz.theme import symmetric_range
 from viz.tokens import numbered
 
-TITLES = {FIXED: "LSTM, one fixed vector", ADDITIVE: "LSTM, additive attention", TRANSFORMER: "Transformer"}
 DEFAULT, LONGEST = "sequence", TESTED_LENGTHS[-1]
 LENGTHS = f"{TRAINED_LENGTHS[0]} to {TRAINED_LENGTHS[-1]} letters"
 

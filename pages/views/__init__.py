@@ -106,6 +106,8 @@ class OnRequest:
     alone: str = ""
     """a name that is shared by work of which two would disturb each other"""
     icon: str = ":material/timer:"
+    at_once: Callable[..., bool] | None = None
+    """of the same as `work`: whether that is short enough to start without the button; None: it never is"""
 
 
 @dataclass(frozen=True, eq=False)

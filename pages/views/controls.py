@@ -80,7 +80,7 @@ class Control:
     step: float = 1
     """between two numbers of a slider; a float: its numbers are floats"""
     look: str = "menu"
-    """menu, choice, number, slider or toggle; run: widgets of the page make it, and no view draws it"""
+    """menu, choice, steps, number, slider or toggle; run: widgets of the page make it, and no view draws it"""
 
     def offer(self, run: Run, chosen: Mapping[str, Any]) -> Offer | None:
         """What it offers; None: nothing."""
@@ -121,6 +121,11 @@ def menu(label: Any, options: Any, start: Any = None, **more: Any) -> Any:
 def choice(label: Any, options: Any, start: Any = None, **more: Any) -> Any:
     """One of a few options side by side."""
     return Control(label, start, options, look="choice", **more)
+
+
+def steps(label: Any, options: Any, start: Any = None, **more: Any) -> Any:
+    """One of the options on a slider."""
+    return Control(label, start, options, look="steps", **more)
 
 
 def number(label: Any, limits: Any, start: Any = None, **more: Any) -> Any:

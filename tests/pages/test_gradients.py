@@ -43,14 +43,12 @@ def test_the_layers_show_the_norms_of_four_runs(opened, weights):
     app = open_page(gradients_weights=weights)
     assert not app.exception
     seed = None if weights == "as trained" else 0
-    curves = figure(app, "gradients-stream")["data"]
     runs = ((), (ResidualOff(),), (Unscaled(),), (ResidualOff(), Unscaled()))
     expected = [stream_gradients(translator, trace, changes, seed) for changes in runs]
     stacks = list(trace.streams)
-    assert len(curves) == 4 * len(stacks)
-    for i, drawn in enumerate(curves):
-        right = expected[i % 4][stacks[i // 4]]
-        assert numbers(drawn["y"]) == pytest.approx(right, rel=1e-6)
+    for stack in stacks:
+        for drawn, right in zip(figure(app, f"gradients-{stack}")["data"], expected, strict=True):
+            assert numbers(drawn["y"]) == pytest.approx(right[stack], rel=1e-6)
     factors = app.dataframe[0].value
     assert list(factors.iloc[:, 1]) == pytest.approx([e[stacks[0]][0] / e[stacks[0]][-1] for e in expected], rel=1e-3)
 
@@ -87,15 +85,15 @@ def test_the_gradient_over_distance_stands_beside_the_small_models(opened, weigh
     _, values = rivals.by_seed(
         rivals.read_results(), rivals.GRADIENT_AFTER if trained else rivals.GRADIENT_BEFORE, rivals.FIXED
     )
-    drawn = figure(app, "gradients-rivals")["data"][1]
+    drawn = figure(app, "gradients-rivals")["data"][0]
     assert numbers(drawn["y"]) == pytest.approx(values.mean(axis=0))
     slope = np.exp(np.polyfit(found.distance, np.log(found.norm), 1)[0])
-    assert f"This model: a factor of **{slope:.3g}** a step" in words(app)
+    assert app.dataframe[0].value["factor a step"][0] == pytest.approx(slope)
 
 
 @pytest.mark.parametrize("removal", ["embedding", "attention"])
 @pytest.mark.usefixtures("fresh_caches")
-def test_measures_and_curves_are_the_models_and_all_rows_wait_for_the_button(opened, removal):
+def test_measures_and_curves_are_the_models_of_one_row_at_once_and_of_all_rows_at_a_button(opened, removal):
     translator, trace, open_page = opened
     app = open_page(part="Does attention explain?", layer="1")
     app.segmented_control(key="gradients_removal").set_value(removal).run()
@@ -107,21 +105,23 @@ def test_measures_and_curves_are_the_models_and_all_rows_wait_for_the_button(ope
     for drawn, name in zip(figure(app, "gradients-measures")["data"], MEASURES, strict=True):
         right = measures[name][0, :seen]
         assert numbers(drawn["y"]) == pytest.approx(right / right.sum(), abs=1e-3)
-    check_verdict(app, "gradients-removal", *judge(translator, trace, 1, [2], removal))
-    assert len(app.get("plotly_chart")) == 2, "the other rows wait"
-    app.button(key="gradients_all").click().run()
+    check_verdict(app, *judge(translator, trace, 1, [2], removal))
+    app.segmented_control(key="gradients_over").set_value("all").run()
+    assert not app.get("plotly_chart"), "all rows wait"
+    app.button(key="gradients_measure").click().run()
     assert not app.exception
-    every = range(len(trace.next_ids))
-    check_verdict(app, "gradients-removal-all", *judge(translator, trace, 1, every, removal))
+    check_verdict(app, *judge(translator, trace, 1, range(len(trace.next_ids)), removal))
+    drawn = figure(app, "gradients-measures")["data"][1]
+    weights = measures["weights"][0, :seen]
+    assert numbers(drawn["y"]) == pytest.approx(weights / weights.sum(), abs=1e-3), "those of the chosen row"
 
 
-def check_verdict(app, key, *verdicts):
+def check_verdict(app, *verdicts):
     verdict = verdicts[-1]
-    curves = figure(app, key)["data"]
-    assert len(curves) == 2 * (len(MEASURES) + 1)
-    for i, drawn in enumerate(curves):
-        assert numbers(drawn["y"]) == pytest.approx(verdict.log_p.mean(axis=0)[i % 5, i // 5], abs=1e-3)
-    frame = app.dataframe[0 if key == "gradients-removal" else 1].value
+    for side, key in enumerate(("gradients-deletion", "gradients-insertion")):
+        for drawn, log_p in zip(figure(app, key)["data"], verdict.log_p.mean(axis=0)[:, side], strict=True):
+            assert numbers(drawn["y"]) == pytest.approx(log_p, abs=1e-3)
+    (frame,) = (table.value for table in app.dataframe)
     assert list(frame["deletion: log p lost"]) == pytest.approx(verdict.deletion.mean(axis=0), abs=1e-3)
     assert list(frame["insertion: log p gained"]) == pytest.approx(verdict.insertion.mean(axis=0), abs=1e-3)
     gradient = frame["ρ with gradient"].to_numpy()[:4]
@@ -131,7 +131,7 @@ def check_verdict(app, key, *verdicts):
 def test_a_closed_tab_computes_nothing(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
     for name in ("distance_gradients", "judge", "softmax_jacobian"):
-        monkeypatch.setattr(f"pages.parts.gradients.{name}", lambda *_, name=name: called.append(name))
+        monkeypatch.setattr(f"pages.views.gradients.{name}", lambda *_, name=name: called.append(name))
     app = open_app(PAGE, source=SOURCE)
     assert not app.exception
     assert not called

@@ -14,6 +14,7 @@ from model.checkpoints.chat import write_turns
 from model.checkpoints.huggingface import opening
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from model.interventions import AttentionTemperature
+from model.needs import Need
 from model.trace import Turn
 from pages import PAGES
 from pages.compute.trace_file import TRACE_VARIABLE, link_to, open_trace_file
@@ -21,7 +22,7 @@ from pages.frame import command_line
 from pages.parts.sayings import SAYINGS
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family, save_marian
 from tests.model.checkpoints.huggingface.rxnmapper import FOLDER as RXNMAPPER
-from tests.pages.figures import figure, numbers, words
+from tests.pages.figures import figure, numbers, tabs_of, words
 from tests.pages.test_pages import holds, said
 
 pytest.importorskip("streamlit")
@@ -445,6 +446,26 @@ def test_a_text_of_a_single_token_without_a_start_token_is_shown(page, query, op
     assert not app.exception
     assert holds(app) == 3
     assert "nan" not in words(app)
+
+
+@pytest.mark.parametrize(("name", "lacks"), [("gpt-oss", "Through the softmax"), ("GPT-2", ""), ("Granite", "")])
+def test_a_tab_that_the_model_cannot_fill_is_named_with_what_it_needs(name, lacks, open_model_page):
+    app = open_model_page("pages/gradients.py", name)
+    assert not app.exception
+    missing = [caption.value for caption in app.caption if caption.value.startswith("The tab")]
+    assert len(missing) == bool(lacks)
+    assert all(lacks in each and Need.FULL_ROWS in each for each in missing)
+    assert ("Through the softmax" in tabs_of(app)[1]) == (not lacks)
+
+
+@pytest.mark.parametrize(("name", "undone"), [("Granite", "divided by 8"), ("GPT-2", "divided by √d_k")])
+def test_scores_are_divided_by_the_root_of_d_k_only_where_the_model_does_that(name, undone, open_model_page):
+    """Granite multiplies its scores by 0.125, which is 1/√d_k for no width of its heads here."""
+    app = open_model_page("pages/gradients.py", name, part="Through the softmax")
+    assert not app.exception
+    assert f"not {undone}" in words(app)
+    names = {shape.get("name") for shape in figure(app, "gradients-jacobian-size")["layout"]["shapes"]}
+    assert f"not {undone}" in names
 
 
 @pytest.mark.parametrize("text", ["def f(x):\n    return x", "Q: one\nA: two\n\nQ:", "  The cat sat "])

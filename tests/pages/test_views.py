@@ -255,6 +255,13 @@ def test_a_click_on_a_cell_sets_the_control_that_the_form_names(
     assert values == {"row": row}
 
 
+@pytest.mark.parametrize("token", ["->", "http://a.b", ":smile:", "a*b_c", r"\n", ":small[]"])
+def test_a_fact_in_plain_text_stands_as_it_was_typed(token: str) -> None:
+    lines = words._engine().from_string("```\nRow {{ token }}\n```\n").render(token=token).splitlines()
+    (block,) = words._blocks(iter(lines))
+    assert (block.kind, block.text) == ("plain", f"Row {token}")
+
+
 def test_every_section_of_a_text_is_a_view_and_every_view_has_one() -> None:
     for page in (page for pages in PAGES.values() for page in pages if page.views_module):
         assert list(words._sections(page.name)) == [view.title for view in page.views]

@@ -98,6 +98,7 @@ def test_the_order_of_a_curve_is_that_of_its_measure(tokenizer):
     n = len(trace.src_ids)
     first = next(i for i, share in enumerate(SHARES) if round(share * n) == 1)
     *_, measures = measure_tokens(translator, trace, 1, [3])
+    assert all(np.array_equal(verdict.measures[name], values) for name, values in measures.items())
     for number, values in enumerate(measures.values()):
         present = np.arange(n)[None] == values[0].argmax()
         alone = _log_p(translator, trace, 3, present, "embedding")

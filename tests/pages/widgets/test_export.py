@@ -244,7 +244,6 @@ BUTTONS = {
     "Which heads matter": ("which_go", "which_curve"),
     "Many temperatures": ("temperature-run-many",),
     "Broken on purpose": ("mistake_check",),
-    "Does attention explain?": ("gradients_all",),
     "Is attention an explanation?": ("explain_head", "explain_kind", "explain_zero"),
 }
 SETTINGS = {

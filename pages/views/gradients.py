@@ -1,0 +1,378 @@
+"""Gradients: how the loss flows back through the run, and whether attention explains what was predicted."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from model.analysis.attributions import (
+    MEASURES,
+    RANDOM_ORDERS,
+    SHARES,
+    Verdict,
+    count_tokens,
+    explained_kind,
+    judge,
+    measure_tokens,
+)
+from model.analysis.gradients import (
+    MOST_ROWS,
+    DistanceGradients,
+    distance_gradients,
+    gradient_times_input,
+    loss_gradients,
+    rounding_of_streams,
+    stream_gradients,
+    stream_steps,
+)
+from model.analysis.softmax import softmax_jacobian
+from model.background import rivals
+from model.checkpoints.checkpoint import Checkpoint
+from model.interventions import ResidualOff, Unscaled
+from model.run import TAUS, Run
+from model.trace import Array, Trace
+from pages.views import Need, OnRequest, Result, view
+from pages.views.controls import choice, menu, row, steps
+from pages.views.names import RIVALS, axes
+from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale
+from viz.heatmap import signed_axis
+from viz.theme import CHOSEN, OKABE_ITO
+from viz.tokens import decoder_rows, labels
+
+WEIGHTS = {"trained": "as trained", "random": "random, before training"}
+SEED = 0
+"""of the random weights"""
+CURVE = np.logspace(-2, 2, 61)
+NAMES = {
+    "gradient": "|gradient × input|",
+    "weights": "attention weights",
+    "norms": "norm-weighted attention",
+    "zeroing": "value zeroing",
+}
+RANDOM = "random order"
+MOST_TOKENS = 100
+"""of a run whose tokens are removed without a button"""
+COLOURS = (*OKABE_ITO[:4], "#999999")
+STYLES = [
+    {"colour": colour, "dash": dash, "symbol": symbol}
+    for colour, dash, symbol in zip(
+        COLOURS,
+        ("solid", "dash", "dot", "dashdot", "dot"),
+        ("circle", "square", "diamond", "x", "cross"),
+        strict=True,
+    )
+]
+"""of the runs, and of the measures with random orders last"""
+HATCHES = ("", "/", "x", ".")
+
+
+def _seed(weights: str) -> int | None:
+    """Of the random weights; None for the trained ones."""
+    return SEED if weights == "random" else None
+
+
+@view("Through the layers", code=(loss_gradients, stream_gradients), needs=(Need.STREAM,))
+def layers(run: Run, weights: str = choice("Weights", WEIGHTS, key="gradients_weights")) -> Result:
+    """Norm of the gradient after each sub-layer, with and without residual connections and the division."""
+    opened, trace, seed = run.opened, run.trace, _seed(weights)
+    residual, divides = _removes_residual(opened), run.attention.scale != 1
+    changes = {"as it is": ()}
+    changes |= {"no residual connections": (ResidualOff(),)} if residual else {}
+    changes |= {"no division by √d_k": (Unscaled(),)} if divides else {}
+    changes |= {"neither": (ResidualOff(), Unscaled())} if residual and divides else {}
+    norms = {name: run.compute(stream_gradients, opened, trace, change, seed) for name, change in changes.items()}
+    rounding = {}
+    if Need.OWN_LAYERS not in opened.features:
+        rounding = {name: run.compute(rounding_of_streams, opened, trace, c, seed) for name, c in changes.items()}
+    last = trace.sublayers[-1]
+    return Result(
+        {stack: _stream(trace, stack, norms) for stack in trace.streams} | {"factors": _factors(norms, rounding)},
+        {
+            "stacks": list(trace.streams),
+            "seed": seed,
+            "residual": residual,
+            "single": bool(rounding),
+            "placement": last.placement,
+            "multiplier": last.multiplier,
+        },
+        {
+            f"{stack}_{name}_rounding".replace(" ", "_"): shares
+            for name, by_stack in rounding.items()
+            for stack, shares in by_stack.items()
+        },
+    )
+
+
+def _removes_residual(opened: Checkpoint) -> bool:
+    """Whether each sub-layer of the model has a residual connection of its own."""
+    try:
+        ResidualOff().edits(opened.model)
+    except ValueError:
+        return False
+    return True
+
+
+def _stream(trace: Trace, stack: str, norms: Mapping[str, Mapping[str, Array]]) -> Lines:
+    """Norm of the gradient along one stack's residual stream, a curve a run; the loss is at the right end."""
+    names = stream_steps(trace, stack)
+    curves = {name: of_run[stack] for name, of_run in norms.items()}
+    places = np.arange(len(names))
+    lines = {
+        name: Line(places, values, **style, names=names)
+        for (name, values), style in zip(curves.items(), STYLES, strict=False)
+    }
+    layout = {"xaxis": {"tickangle": -45}, "yaxis": _log_axis(np.stack(list(curves.values())))}
+    titles = ("sub-layer", "norm of ∂L/∂x (log)")
+    return Lines(lines, titles, ".4g", "y", ticks=names, of="after", layout=layout)
+
+
+def _log_axis(values: Array) -> dict:
+    """A logarithmic axis, with ticks between the powers of ten only where there are few of these."""
+    some = values[values > 0]
+    wide = some.size and some.max() > 100 * some.min()
+    return {"exponentformat": "power"} | ({"nticks": 5} if wide else {"dtick": "D2", "minorloglabels": "complete"})
+
+
+def _factors(norms: Mapping[str, Mapping[str, Array]], rounding: Mapping[str, Mapping[str, Array]]) -> pd.DataFrame:
+    """By which factor the gradient changes from a stack's last sub-layer back to its input, a line a run.
+
+    And the largest of `rounding_of_streams`, where it was measured.
+    """
+    table = pd.DataFrame({"run": list(norms)})
+    for stack in norms["as it is"]:
+        ends = [(of_run[stack][0], of_run[stack][-1]) for of_run in norms.values()]
+        table[f"{stack}: at the input / at the top"] = [first / last if last else np.nan for first, last in ends]
+    if rounding:
+        table["moved by one rounding"] = [max(share.max() for share in rounding[name].values()) for name in norms]
+    table.attrs["floats"] = "%.2g"
+    return table
+
+
+@view("Through the softmax", code=(softmax_jacobian,), needs=(Need.FULL_ROWS,))
+def jacobian(
+    run: Run,
+    row: int = row(key="gradients_row"),
+    tau: float = steps("Temperature τ", {tau: f"{tau:g}" for tau in TAUS}, 1.0, key="gradients_tau"),
+) -> Result:
+    """How the chosen row's weights respond to its scores, and how that depends on temperature."""
+    attention, scale = run.attention, run.attention.scale
+    rows, keys = axes(attention)
+    divides = scale != 1 and attention.reads_scaled
+    taus = [*CURVE.tolist(), tau, *([scale] if divides else [])]
+    found, count = softmax_jacobian(attention, run.head, row, tau, taus), len(CURVE)
+    root = math.isclose(scale, attention.d_k**-0.5, rel_tol=1e-4)
+    undone = "not divided by √d_k" if root else f"not divided by {1 / scale:.4g}"
+    marks = {tau: (f"chosen: τ = {tau:g}", CHOSEN)} | ({scale: (undone, OKABE_ITO[2])} if divides else {})
+    curves = {"largest eigenvalue": found.largest[:count], "Frobenius norm": found.frobenius[:count]}
+    scale_of_colours = Scale.signed(found.matrix)
+    return Result(
+        {
+            "jacobian": Maps(
+                keys,
+                keys,
+                {"": Map(found.matrix.astype(np.float32), scale=scale_of_colours, what="derivative")},
+                axes=("weight on", "score of"),
+                layout={
+                    "coloraxis": signed_axis((scale_of_colours.low, scale_of_colours.high)),
+                    "margin": {"r": 10},
+                    "xaxis": {"title": "score that changes"},
+                    "yaxis": {"title": "weight that answers"},
+                },
+            ),
+            "jacobian-size": Lines(
+                {
+                    name: Line(CURVE, values, style["colour"], dash=style["dash"])
+                    for (name, values), style in zip(curves.items(), STYLES, strict=False)
+                },
+                ("temperature τ (logarithmic)", "size of diag(p) − p pᵀ"),
+                ".5g",
+                "x",
+                (0.01, 0.1, 1, 10, 100),
+                height=400,
+                marks=[
+                    Mark(x=at, colour=colour, dash="solid", width=1.5, name=name)
+                    for at, (name, colour) in marks.items()
+                ],
+                layout={"yaxis": {"rangemode": "tozero"}},
+            ),
+        },
+        {
+            "row": rows[row],
+            "tau": tau,
+            "divides": divides,
+            "root": root,
+            "largest": np.abs(found.matrix).max(),
+            "sizes": list(zip(found.largest[count:], found.frobenius[count:], strict=True)),
+        },
+    )
+
+
+@view("Over distance", code=(distance_gradients,))
+def distance(run: Run, weights: str = choice("Weights", WEIGHTS, "random", key="gradients_distance_weights")) -> Result:
+    """The gradient over distance: this model on its text, three small models on the letters task."""
+    found = run.compute(_distance, run.opened, run.trace, _seed(weights))
+    measure = rivals.GRADIENT_AFTER if weights == "trained" else rivals.GRADIENT_BEFORE
+    results = run.compute(rivals.read_results)
+    of_seeds = {title: rivals.by_seed(results, measure, name) for name, title in RIVALS.items()}
+    means = {title: (at, values.mean(axis=0)) for title, (at, values) in of_seeds.items()}
+    line = Line(found.distance, found.norm, symbol="circle", names=found.pairs)
+    looks = zip((OKABE_ITO[0], OKABE_ITO[2], OKABE_ITO[5]), ("square", "diamond", "circle"), strict=True)
+    letters = {
+        title: Line(at, mean, colour, symbol, between=(of_seeds[title][1].min(axis=0), of_seeds[title][1].max(axis=0)))
+        for (title, (at, mean)), (colour, symbol) in zip(means.items(), looks, strict=True)
+    }
+    titles = ("steps between reading and predicting", "norm (log)")
+    rows = len(run.trace.next_ids)
+    return Result(
+        {
+            "distance": Lines(
+                {"this model": line},
+                titles,
+                ".4g",
+                "y",
+                of="pairs:",
+                height=380,
+                layout={"yaxis": _log_axis(found.norm)},
+            ),
+            "rivals": Lines(
+                letters, titles, ".4g", "y", height=380, layout={"yaxis": {"exponentformat": "power", "dtick": 1}}
+            ),
+            "factors": _slopes({"this model": (found.distance, found.norm)} | means),
+        },
+        {"rows": rows, "counted": min(rows, MOST_ROWS)},
+        {"pairs": found.pairs} | {f"{name}_each_seed": of_seeds[title][1] for name, title in RIVALS.items()},
+    )
+
+
+def _distance(opened: Checkpoint, trace: Trace, seed: int | None) -> DistanceGradients:
+    *_, found = distance_gradients(opened, trace, seed)
+    return found
+
+
+def _slopes(curves: Mapping[str, tuple[Array, Array]]) -> pd.DataFrame:
+    """The factor a step of an exponential that is fitted to each curve, which is (distance,) and its norms."""
+    fitted = []
+    for name, (at, norms) in curves.items():
+        seen = norms > 0
+        if seen.sum() > 1:
+            factor = math.exp(np.polyfit(at[seen], np.log(norms[seen]), 1)[0])
+            fitted.append((name, factor, at[seen][0], at[seen][-1]))
+    table = pd.DataFrame(fitted, columns=["model", "factor a step", "from distance", "to distance"])
+    table.attrs["floats"] = "%.3g"
+    return table
+
+
+def _predictions(run: Run) -> dict[int, str]:
+    rows = decoder_rows(run.trace.row_tokens, run.trace.next_tokens)
+    return {number: f"{number} {row}" for number, row in enumerate(rows)}
+
+
+PREDICTED = menu("The row that", _predictions, lambda run: len(run.trace.next_ids) // 2, key="gradients_at")
+REMOVAL = choice(
+    "A token is removed by",
+    {"embedding": "its embedding set to 0", "attention": "hidden from attention"},
+    key="gradients_removal",
+)
+OVER = choice("Tokens are removed for", {"row": "this row", "all": "all rows"}, key="gradients_over")
+
+
+def _layer(run: Run) -> int:
+    """The chosen one; the last one where the explained attention has none of this number."""
+    kind = explained_kind(run.opened)
+    return run.layer if run.layer in kind.layers else kind.layers[-1]
+
+
+def _rows(run: Run, row: int, over: str) -> list[int]:
+    return list(range(len(run.trace.next_ids))) if over == "all" else [row]
+
+
+def _judge(run: Run, row: int, removal: str, over: str) -> Iterator[tuple[float, Verdict]]:
+    for verdict in judge(run.opened, run.trace, _layer(run), _rows(run, row, over), removal):
+        yield verdict.done, verdict
+
+
+def _is_short(run: Run, over: str) -> bool:
+    return over == "row" and sum(len(stream.tokens) for stream in run.trace.streams.values()) <= MOST_TOKENS
+
+
+MEASURE = OnRequest(
+    "Measure and remove tokens",
+    "gradients_measure",
+    _judge,
+    lambda run, row, removal, over: (run.trace, _layer(run), _rows(run, row, over), removal),
+    icon=":material/play_arrow:",
+    at_once=_is_short,
+)
+
+
+@view(
+    "Does attention explain?",
+    code=(gradient_times_input, measure_tokens, judge),
+    needs=(Need.MATRICES,),
+    on_request=MEASURE,
+)
+def explanation(
+    run: Run, row: int = PREDICTED, removal: str = REMOVAL, over: str = OVER, outcome: Verdict | None = None
+) -> Result:
+    """Four measures of what each token mattered for one prediction, and tokens removed in their order."""
+    trace, kind, rows = run.trace, explained_kind(run.opened), _rows(run, row, over)
+    facts = {"done": outcome is not None, "over": over, "rows": len(rows), "removal": removal}
+    if outcome is None:
+        return Result(facts=facts)
+    count = count_tokens(kind, trace, row)
+    tokens = labels(trace.streams[kind.keys].tokens.labels[:count])
+    measured = {name: values[rows.index(row), :count] for name, values in outcome.measures.items()}
+    shares = {NAMES[name]: values / values.sum() if values.sum() else values for name, values in measured.items()}
+    markers = [{"color": c, "pattern": {"shape": hatch}} for c, hatch in zip(COLOURS, HATCHES, strict=False)]
+    curves, orders = outcome.log_p.mean(axis=0), [*NAMES.values(), RANDOM]
+    best = [orders[int(gain.mean(axis=0).argmax())] for gain in (outcome.deletion, outcome.insertion)]
+    return Result(
+        {
+            "measures": Bars(tokens, shares, ("token read", "share"), colours=markers, number=".4f", what="token"),
+            "deletion": _removal(curves, 0, orders, "share of the tokens deleted: lower is better"),
+            "insertion": _removal(curves, 1, orders, "share of the tokens put back: higher is better"),
+            "verdict": _verdict(outcome, orders),
+        },
+        facts
+        | {
+            "kind": kind.title,
+            "layer": _layer(run),
+            "deep": len(kind.layers) > 1,
+            "best": best,
+            "random_orders": RANDOM_ORDERS,
+        },
+        {f"measured_{name}": values for name, values in measured.items()}
+        | {name: getattr(outcome, name) for name in ("log_p", "agreement")},
+    )
+
+
+def _removal(curves: Array, side: int, names: Sequence[str], title: str) -> Lines:
+    """Log p of the predicted tokens over the share of the tokens that are removed or put back, in one range for both.
+
+    Args:
+        curves: (order, 2, share) in nats, as in `Verdict`.
+        side: 0: deletion, 1: insertion.
+        names: of the orders.
+        title: of the x axis.
+    """
+    lines = {
+        name: Line(SHARES, values, **style) for name, values, style in zip(names, curves[:, side], STYLES, strict=True)
+    }
+    low = min(float(curves.min()), -1e-3)
+    layout = {"yaxis": {"range": [1.05 * low, -0.05 * low]}}
+    return Lines(lines, (title, "log p, nats"), ".4f", height=400, marks=[Mark(y=0)], layout=layout)
+
+
+def _verdict(verdict: Verdict, names: Sequence[str]) -> pd.DataFrame:
+    """A line an order: how good it is, and Spearman's rank correlation with the other measures; means over the rows."""
+    defined = np.isfinite(verdict.agreement)
+    agreement = np.where(defined, verdict.agreement, 0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
+    agreement = np.where(defined.any(axis=0), agreement, np.nan)
+    table = pd.DataFrame({"ordered by": names})
+    table["deletion: log p lost"] = verdict.deletion.mean(axis=0)
+    table["insertion: log p gained"] = verdict.insertion.mean(axis=0)
+    for name, column in zip(MEASURES, agreement.T, strict=True):
+        table[f"ρ with {name}"] = np.append(column, np.nan)
+    table.attrs["floats"] = "%.3f"
+    return table
