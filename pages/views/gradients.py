@@ -31,7 +31,7 @@ from model.background import rivals
 from model.checkpoints.checkpoint import Checkpoint
 from model.interventions import ResidualOff, Unscaled
 from model.run import TAUS, Run
-from model.trace import Array, Trace
+from model.trace import Array, Attention, Trace
 from pages.views import Need, OnRequest, Result, view
 from pages.views.controls import choice, menu, row, steps
 from pages.views.names import RIVALS, axes
@@ -79,7 +79,7 @@ def layers(run: Run, weights: str = choice("Weights", WEIGHTS, key="gradients_we
     residual, divides = _removes_residual(opened), run.attention.scale != 1
     changes = {"as it is": ()}
     changes |= {"no residual connections": (ResidualOff(),)} if residual else {}
-    changes |= {"no division by √d_k": (Unscaled(),)} if divides else {}
+    changes |= {_undone(run.attention): (Unscaled(),)} if divides else {}
     changes |= {"neither": (ResidualOff(), Unscaled())} if residual and divides else {}
     norms = {name: run.compute(stream_gradients, opened, trace, change, seed) for name, change in changes.items()}
     rounding = {}
@@ -102,6 +102,15 @@ def layers(run: Run, weights: str = choice("Weights", WEIGHTS, key="gradients_we
             for stack, shares in by_stack.items()
         },
     )
+
+
+def _undone(attention: Attention) -> str:
+    """A run without the factor that this model gives its scores, in words."""
+    return f"not divided by {'√d_k' if _divides_by_root(attention) else format(1 / attention.scale, '.4g')}"
+
+
+def _divides_by_root(attention: Attention) -> bool:
+    return math.isclose(attention.scale, attention.d_k**-0.5, rel_tol=1e-4)
 
 
 def _removes_residual(opened: Checkpoint) -> bool:
@@ -161,9 +170,8 @@ def jacobian(
     divides = scale != 1 and attention.reads_scaled
     taus = [*CURVE.tolist(), tau, *([scale] if divides else [])]
     found, count = softmax_jacobian(attention, run.head, row, tau, taus), len(CURVE)
-    root = math.isclose(scale, attention.d_k**-0.5, rel_tol=1e-4)
-    undone = "not divided by √d_k" if root else f"not divided by {1 / scale:.4g}"
-    marks = {tau: (f"chosen: τ = {tau:g}", CHOSEN)} | ({scale: (undone, OKABE_ITO[2])} if divides else {})
+    marks = {tau: (f"chosen: τ = {tau:g}", CHOSEN)}
+    marks |= {scale: (_undone(attention), OKABE_ITO[2])} if divides else {}
     curves = {"largest eigenvalue": found.largest[:count], "Frobenius norm": found.frobenius[:count]}
     scale_of_colours = Scale.signed(found.matrix)
     return Result(
@@ -201,7 +209,7 @@ def jacobian(
             "row": rows[row],
             "tau": tau,
             "divides": divides,
-            "root": root,
+            "root": _divides_by_root(attention),
             "largest": np.abs(found.matrix).max(),
             "sizes": list(zip(found.largest[count:], found.frobenius[count:], strict=True)),
         },

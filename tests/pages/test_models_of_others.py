@@ -466,6 +466,8 @@ def test_scores_are_divided_by_the_root_of_d_k_only_where_the_model_does_that(na
     assert f"not {undone}" in words(app)
     names = {shape.get("name") for shape in figure(app, "gradients-jacobian-size")["layout"]["shapes"]}
     assert f"not {undone}" in names
+    curves = figure(open_model_page("pages/gradients.py", name), "gradients-decoder")["data"]
+    assert f"not {undone}" in [curve["name"] for curve in curves]
 
 
 @pytest.mark.parametrize("text", ["def f(x):\n    return x", "Q: one\nA: two\n\nQ:", "  The cat sat "])
