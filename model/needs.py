@@ -21,6 +21,7 @@ class Need(StrEnum):
     LOGITS = "probabilities of tokens, from an output that could be read"
     OWN_LAYERS = "layers of this project's own code"
     ADDED_POSITIONS = "a positional encoding that is added to the embeddings"
+    LEARNED_POSITIONS = "a learned table of positions"
     ADDED_TYPES = "embeddings of token types that are added with the positions"
     ROPE = "rotary positions (RoPE)"
     RMS_NORM = "RMSNorm"
@@ -30,8 +31,9 @@ class Need(StrEnum):
 
 
 def parts_of(config: "TransformerConfig") -> frozenset[Need]:
-    """The parts of after 2017 that a model of this configuration has."""
+    """The parts that a model of this configuration has instead of the paper's."""
     has = {
+        Need.LEARNED_POSITIONS: config.positions == "learned",
         Need.ROPE: config.positions == "rope",
         Need.RMS_NORM: config.norm_function == "rms_norm",
         Need.PRE_NORM: config.norm == "pre",

@@ -169,6 +169,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/positional_encoding.py",
+                views_module="pages.views.positional_encoding",
                 title="Positional encoding",
                 icon=":material/waves:",
                 summary="How a model that reads all tokens at once knows their order.",

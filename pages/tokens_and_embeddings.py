@@ -7,6 +7,7 @@ from model.checkpoints.tokenizer import Tokenizer
 from model.network.embedding import InputEmbedding
 from pages.frame.open_page import open_page
 from pages.parts import tokens_and_embeddings as parts
+from pages.views.names import input_titles
 from pages.widgets.canvas import token_chips
 from pages.widgets.chart import chart
 from pages.widgets.controls import tabs
@@ -29,7 +30,7 @@ token_chips(
 )
 
 limits = symmetric_range(*shown.embedded.terms.values())
-titles = parts.titles_of(view.translator, shown.embedded)
+titles = input_titles(view.translator, shown.embedded)
 figure = sum_strips(parts.rows_of(shown), describe_piece(shown.piece), shown.dimension, limits, titles)
 st.caption(
     f"The token's {config.d_model} numbers in its embedding, its positional encoding and their sum. Colours run from "

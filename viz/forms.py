@@ -242,7 +242,7 @@ class Maps(Form):
     def arrays(self) -> dict[str, Array]:
         values = {title: one for title, one in self.maps.items() if one.scale != VISIBLE}
         masks = [one.mask for one in self.maps.values() if one.mask is not None]
-        return {_name(title): one.values for title, one in values.items()} | ({"mask": masks[-1]} if masks else {})
+        return {array_name(title): one.values for title, one in values.items()} | ({"mask": masks[-1]} if masks else {})
 
     def table(self) -> pd.DataFrame | None:
         arrays = self.arrays()
@@ -268,7 +268,7 @@ class Strips(Form):
         return heat.vector_strips(self.vectors, None, symmetric_range(*self.vectors.values()), self.title, self.height)
 
     def arrays(self) -> dict[str, Array]:
-        return {_name(name): vector for name, vector in self.vectors.items()}
+        return {array_name(name): vector for name, vector in self.vectors.items()}
 
 
 @dataclass(frozen=True)
@@ -355,7 +355,7 @@ class Bars(Form):
 
     def arrays(self) -> dict[str, Array]:
         places = {"place": self.names} if isinstance(self.names, np.ndarray) else {}
-        return places | {_name(title): values for title, values in {**self.series, **self.dots}.items()}
+        return places | {array_name(title): values for title, values in {**self.series, **self.dots}.items()}
 
     def table(self) -> pd.DataFrame | None:
         return pd.DataFrame({self.titles[0]: list(self.names)} | self.arrays())
@@ -450,7 +450,7 @@ class Lines(Form):
             for name, line in self.lines.items()
             if line.between
         }
-        return {f"{_name(n)}_{axis}": np.asarray(v) for n, axes in parts.items() for axis, v in axes.items()}
+        return {f"{array_name(n)}_{axis}": np.asarray(v) for n, axes in parts.items() for axis, v in axes.items()}
 
 
 @dataclass(frozen=True)
@@ -507,7 +507,7 @@ def stretches(flags: Array) -> list[tuple[int, int]]:
     return [(int(start), int(end) - 1) for start, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def _name(title: str) -> str:
+def array_name(title: str) -> str:
     """A title as the name of an array: its words, without markup, joined by underscores."""
     words = "".join(c if c.isalnum() or c in "τ·√" else " " for c in title.partition(":")[0].replace("<br>", " "))
     return "_".join(words.lower().split())

@@ -5,13 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from model.analysis import position_table, vocabulary
+from model.analysis import vocabulary
 from model.analysis.distributions import total_variation
 from model.analysis.residual_stream import Neurons, cosines, layer_norm, mean_cosine, neurons, residual_stream
-from model.analysis.rope import rope_scores
-from model.analysis.softmax import (
-    mask_orders,
-)
 from model.analysis.two_runs import TopTokens, top_tokens
 from model.background.sizes import count_parameters
 from model.background.studies import read_study
@@ -21,8 +17,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.snapshots import open_snapshot
 from model.checkpoints.store import checkpoint_path
 from model.network.config import TransformerConfig
-from model.network.masks import alibi_bias, alibi_slopes
-from model.trace import Array, Attention, Embedded, SubLayer, Trace
+from model.trace import Array, Embedded, SubLayer, Trace
 from model.training.loss import cross_entropies, smoothed_shares
 
 
@@ -96,47 +91,6 @@ def parameter_arrays(translator: Checkpoint) -> dict[str, Any]:
     blocks = translator.parameters_by_block()
     layers = {f"{stack}_{layer}": block for (stack, layer), block in blocks.items()}
     return {"part": translator.parameters_by_part(), **layers}
-
-
-def wave_arrays(translator: Checkpoint, side: str) -> dict[str, Array]:
-    """Wavelength of each pair of dimensions, by the formula and measured in the model's own table."""
-    table = translator.positional_encoding(side)
-    formula = position_table.wavelengths(table.shape[1])
-    return {"formula": formula, "measured": position_table.wavelengths_in(table), "table": table}
-
-
-def distance_arrays(translator: Checkpoint, side: str, cosine: bool) -> dict[str, Array]:
-    """Similarity of every two positions, and its smallest and largest value at each distance."""
-    similarity = position_table.similarity(translator.positional_encoding(side), cosine=cosine)
-    lowest, highest = position_table.similarity_by_offset(similarity)
-    return {"similarity": similarity, "lowest": lowest, "highest": highest}
-
-
-def rotation_arrays(translator: Checkpoint, side: str, k: int) -> dict[str, Array]:
-    """The blocks of M_k, and the encodings that it predicts k positions later."""
-    table = translator.positional_encoding(side)
-    return {"blocks": position_table.rotation_blocks(table, k), "predicted": position_table.rotate(table, k)}
-
-
-def rope_arrays(attention: Attention, head: int) -> dict[str, Array]:
-    """Scores and weights of one head, before and after its q and k are rotated by their positions."""
-    rotated = rope_scores(attention.q[head], attention.k[head])
-    return _other_scores(attention, head, rotated, rotated * attention.scale)
-
-
-def alibi_arrays(attention: Attention, head: int) -> dict[str, Array]:
-    """Scaled scores and weights of one head, without and with the bias; the bias, and the slopes of all heads."""
-    scaled = attention.pre_softmax[head]
-    slopes, biases = alibi_slopes(attention.n_heads).numpy(), alibi_bias(attention.n_heads, *scaled.shape)
-    bias = biases[0, head].numpy()
-    others = _other_scores(attention, head, scaled + bias, scaled + bias)
-    return {"bias": bias, "slopes": slopes, "scaled": scaled, **others}
-
-
-def _other_scores(attention: Attention, head: int, scores: Array, pre_softmax: Array) -> dict[str, Array]:
-    weights = mask_orders(pre_softmax, attention.mask[head], float(attention.temperature[head])).before
-    plain = {"scores": attention.scores[head], "pattern": attention.pattern[head]}
-    return {**plain, "scores_after": scores, "pattern_after": weights}
 
 
 def smoothing_arrays(trace: Trace, position: int, epsilon: float) -> dict[str, Any]:

@@ -55,13 +55,6 @@ def stream_arrays(trace: Trace, stack: str, measures: Sequence[str]) -> dict[str
     return {"stream": residual_stream(trace, stack), **{name: getattr(found, name) for name in measures}}
 
 
-def position_arrays(translator: Translator, trace: Trace, side: str) -> dict[str, Array]:
-    """The table of positions, and embedding, positional encoding and sum of the "source" or "target" tokens."""
-    embedded = trace.streams["encoder" if side == "source" else "decoder"].embedded
-    arrays = {f"{side}_{name}": array for name, array in embedded.terms.items()}
-    return {"positional_encoding": translator.positional_encoding(side), **arrays}
-
-
 def training_arrays(translator: Translator, trace: Trace) -> dict[str, Array]:
     """The run's logits, and the columns of the checkpoint's log; NaN for empty cells."""
     log = read_card(checkpoint_path(translator.name)).log

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 import pandas as pd
 import streamlit as st
 
-from model.checkpoints.store import CheckpointError, available_checkpoints, stored_config
+from model.checkpoints.store import CheckpointError, available_checkpoints, stored_config, study_checkpoints
 from model.needs import Need, parts_of
 from model.run import Run
 from pages import page_of
@@ -43,6 +43,8 @@ Older = Mapping[str, Callable[[Run], Any]]
 """title -> what draws a tab that is no view yet"""
 LONG, LOW = 160, 240
 """characters from which on a text scrolls, and pixels of its box"""
+LONGEST_LINE = 900
+"""characters that a line of text takes"""
 MOST_COLUMNS = 3
 """of controls; more of them flow from line to line"""
 
@@ -318,6 +320,13 @@ def _draw_control(control: Control, key: str, offer: Offer, place: Any) -> Any:
             return controls.choice(offer.label, offer.options, key, default=offer.start, **common)
         case "steps":
             return controls.steps(offer.label, offer.options, key, default=offer.start, **common)
+        case "several":
+            return controls.several(offer.label, offer.options, offer.start, key, max_selections=offer.most, **common)
+        case "text":
+            example = f"such as {offer.examples[-1]}"
+            return controls.text(
+                offer.label, key, default=offer.start, place=place, placeholder=example, max_chars=LONGEST_LINE
+            )
         case "run":
             return offer.start
     return controls.select(offer.label, offer.options, key, default=offer.start, **common)
@@ -348,7 +357,7 @@ def _on_request(run: Run, request: OnRequest, values: Mapping[str, Any]) -> Any:
 
 def _offer_model(need: Need) -> None:
     """A button that opens a checkpoint with a part that the opened model lacks, on the same tab."""
-    for name in available_checkpoints():
+    for name in (*available_checkpoints(), *study_checkpoints()):
         try:
             parts = parts_of(stored_config(name))
         except CheckpointError:

@@ -14,22 +14,19 @@ from pages.lessons import LESSONS
 from pages.lessons.station import Answer, Lesson, Station
 from pages.parts import (
     layer_by_layer,
-    positional_encoding,
     snapshots,
     training,
     whole_model,
 )
 from pages.parts.model_card import card_of
 from pages.parts.rivals import show_rivals
-from pages.parts.word_order import show_order
-from pages.views import decoding, gradients, heads_and_layers, temperature
+from pages.views import decoding, gradients, heads_and_layers, positional_encoding, temperature
 from pages.views import since_2017 as modern
 from pages.widgets.canvas import component, draw
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.page_links import link_with
 from viz.charts.heads_and_layers import head_map
 from viz.charts.model_card import lengths_to_plot
-from viz.charts.positional_encoding import sum_maps
 from viz.charts.why_attention import operations_chart
 from viz.steps.head import Choice, head_of
 from viz.steps.steps import picture
@@ -174,12 +171,6 @@ def _show_map(view: View) -> None:
     st.caption(f"{view.place.title}. Rows are queries, columns keys.")
 
 
-def _show_sum(view: View) -> None:
-    embedded, tokens = view.trace.src_embedded, view.trace.src_tokens
-    figure = sum_maps(embedded.embedding, embedded.positional, embedded.sum, tokens)
-    chart(figure, key="learn-sum", alt="Heat maps of the sentence: embedding, positional encoding, and their sum")
-
-
 def _show_costs(view: View) -> None:
     n, d = len(view.trace.src_tokens), view.translator.config.d_model
     here = layer_costs(n, d, 3, 8)
@@ -197,15 +188,6 @@ def _show_step(view: View, step: int) -> None:
     draw(drawing, "learn-matrices")
 
 
-def _show_rotation(view: View) -> None:
-    positional_encoding.show_rotation(view, "source", view.translator.positional_encoding("source"))
-
-
-def _show_wavelengths(view: View) -> None:
-    encoding = view.translator.positional_encoding("source")
-    positional_encoding.show_wavelengths(view, "source", encoding, min(64, len(encoding)))
-
-
 def _show_curves(view: View) -> None:
     card = card_of(view)
     training.show_curves(card, training.log_table(card), view.translator.config.d_model)
@@ -220,6 +202,7 @@ def _show_snapshots(view: View) -> None:
     snapshots.show_snapshots(view, int(log["step"].max()) if "step" in log else None)
 
 
+OF_SOURCE = {positional_encoding.SIDE: "source"}
 VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
     {
         "map": _show_map,
@@ -236,10 +219,12 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
         "head weights": partial(show_view, view=heads_and_layers.weights),
         "temperature": partial(show_view, view=temperature.live),
         "recurrence": show_rivals,
-        "sum": _show_sum,
-        "rotation": _show_rotation,
-        "wavelengths": _show_wavelengths,
-        "order": show_order,
+        "sum": partial(show_view, view=positional_encoding.sentence, only="sum", chosen=OF_SOURCE),
+        "rotation": partial(show_view, view=positional_encoding.table_rotation, chosen=OF_SOURCE),
+        "wavelengths": partial(
+            show_view, view=positional_encoding.wavelengths, chosen={**OF_SOURCE, positional_encoding.POSITIONS: 64}
+        ),
+        "order": partial(show_view, view=positional_encoding.order),
         "curves": _show_curves,
         "schedule": _show_schedule,
         "smoothing": training.show_smoothing,

@@ -12,12 +12,13 @@ from model.checkpoints.translator import Translator
 from model.needs import Need
 from model.trace import Array, Embedded
 from pages.compute.view import View
+from pages.views.names import input_titles
 from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import choice, number
 from pages.widgets.export import export_tab
 from pages.widgets.snippet import Call
 from viz import theme
-from viz.charts.positional_encoding import sum_maps, sum_titles
+from viz.charts.positional_encoding import sum_maps
 from viz.charts.tokens_and_embeddings import length_bars, neighbour_bars, sum_equation
 from viz.html import describe_piece, piece_table
 from viz.latex import signed
@@ -114,7 +115,7 @@ def show_neighbours(view: View, shown: Shown) -> None:
 
 def show_lengths(view: View, shown: Shown) -> None:
     lengths = vocabulary.lengths(shown.embedded)
-    bars = length_bars(lengths, shown.tokens, shown.position, titles_of(view.translator, shown.embedded))
+    bars = length_bars(lengths, shown.tokens, shown.position, input_titles(view.translator, shown.embedded))
     chart(
         bars,
         key=LENGTH_CHART,
@@ -136,7 +137,7 @@ def show_lengths(view: View, shown: Shown) -> None:
 
 
 def show_all(view: View, shown: Shown, limits: tuple[float, float]) -> None:
-    maps = sum_maps(*shown.embedded.terms.values(), shown.tokens, titles_of(view.translator, shown.embedded))
+    maps = sum_maps(*shown.embedded.terms.values(), shown.tokens, input_titles(view.translator, shown.embedded))
     chart(maps, key="tokens-all", alt="Heat maps of all tokens: embedding, position, input")
     st.caption(
         f"One row per token, one column per dimension; all three share one colour range, {signed(limits[0])} to "
@@ -157,15 +158,6 @@ def show_table(shown: Shown) -> None:
 def rows_of(shown: Shown) -> dict[str, Array]:
     """(d_model,) each: the chosen token's embedding, positional encoding and sum."""
     return {name: array[shown.position] for name, array in shown.embedded.terms.items()}
-
-
-def titles_of(translator: Translator, embedded: Embedded) -> dict[str, str]:
-    """What the model's embedding, what is added to it, and the sum are called in the charts."""
-    scale, width = translator.embedding_scale, embedded.embedding.shape[-1]
-    factor = "√d_model" if np.isclose(scale, width**0.5) else "" if scale == 1 else f"{scale:.4g}"
-    added = "position and type" if Need.ADDED_TYPES in translator.features else "positional encoding"
-    added = added if embedded.positional.any() else "no positional encoding"
-    return sum_titles(factor, added, embedded.norm is not None)
 
 
 def input_formula(translator: Translator) -> str:

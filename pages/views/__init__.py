@@ -93,6 +93,18 @@ def _table(picture: Any) -> pd.DataFrame | None:
 
 
 @dataclass(frozen=True)
+class Part:
+    """What a view needs that only a run tells, as the features of its model do not."""
+
+    name: str
+    """as in the sentence “This needs …” """
+    is_in: Callable[[Run], bool]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
 class OnRequest:
     """Work that a button starts; the view's parameter `outcome` gets its result, None before that."""
 
@@ -120,8 +132,8 @@ class View:
     """what computes it, for “Show the code”; a function of the run where it depends on the model"""
     above: bool = False
     """whether it stands above the page's tabs; else it is one of them"""
-    needs: tuple[Need, ...] = ()
-    """of the opened model; without them the tab is not offered"""
+    needs: tuple[Need | Part, ...] = ()
+    """of the opened model and of the run; without them the tab is not offered"""
     on_request: OnRequest | None = None
 
     @cached_property
@@ -159,7 +171,9 @@ class View:
         if unknown := set(chosen) - {*self.controls, OUTCOME}:
             raise TypeError(f"{self.name} has no control {unknown.pop()}; it has {', '.join(self.controls) or 'none'}")
         if missing := self.missing(run):
-            raise ValueError(f"{self.title} needs {' and '.join(missing)}, which {run.trace.checkpoint} does not have.")
+            raise ValueError(
+                f"{self.title} needs {' and '.join(map(str, missing))}, which {run.trace.checkpoint} does not have."
+            )
         values: dict[str, Any] = {}
         for name, control in self.controls.items():
             offer = control.offer(run, values)
@@ -174,9 +188,10 @@ class View:
         """What computes it, of this model."""
         return self.code(run) if callable(self.code) else self.code
 
-    def missing(self, run: Run) -> list[Need]:
-        """What it needs and the opened model lacks; nothing where a trace is all that is known of the model."""
-        return [need for need in self.needs if run.checkpoint and need not in run.checkpoint.features]
+    def missing(self, run: Run) -> list[Need | Part]:
+        """What it needs and there is not; no feature of a model of which a trace is all that is known."""
+        features = run.checkpoint.features if run.checkpoint else self.needs
+        return [n for n in self.needs if not (n.is_in(run) if isinstance(n, Part) else n in features)]
 
     def offers(self, run: Run, chosen: Collection[Control] = ()) -> dict[str, Offer]:
         """What its controls offer at first, by name, but for those that are `chosen` already and those without any."""
@@ -218,4 +233,17 @@ def _last(steps: Iterator[tuple[float, Any]]) -> Any:
     return outcome
 
 
-__all__ = ["Canvas", "Control", "Need", "Offer", "OnRequest", "Result", "Run", "View", "call", "view", "views_of"]
+__all__ = [
+    "Canvas",
+    "Control",
+    "Need",
+    "Offer",
+    "OnRequest",
+    "Part",
+    "Result",
+    "Run",
+    "View",
+    "call",
+    "view",
+    "views_of",
+]

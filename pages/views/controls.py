@@ -20,24 +20,34 @@ class Offer:
     """values and their labels"""
     limits: tuple[float, float] | None = None
     """the smallest and the largest value, where there are no options"""
-    runs: tuple[Run, ...] = ()
-    """examples, where any run may be chosen"""
     help: str | None = None
+    most: int = 0
+    """how many options may be chosen together, where the value is a list of them"""
+    examples: tuple[Any, ...] = ()
+    """where any run, or any text, may be chosen"""
 
     @property
     def ends(self) -> tuple[Any, Any]:
         """The first and the last value."""
-        if self.runs:
-            return self.runs[0], self.runs[-1]
+        if self.examples:
+            return self.examples[0], self.examples[-1]
+        if self.most:
+            return [], list(self.options)[: self.most]
         return self.limits or (next(iter(self.options)), list(self.options)[-1])
 
     def read(self, text: str) -> Any:
-        """The value that a text names: a number, or an option or its label; the text itself if it names none."""
+        """The value that a text names: a number, or an option or its label; the text itself if it names none.
+
+        Several options are separated by commas.
+        """
         if self.limits is not None:
             try:
                 return type(self.start)(text)
             except ValueError:
                 return text
+        return [self._option(part.strip()) for part in text.split(",") if part] if self.most else self._option(text)
+
+    def _option(self, text: str) -> Any:
         return next((value for value, label in self.options.items() if text in (str(value), label)), text)
 
     def check(self, name: str, value: Any) -> None:
@@ -46,9 +56,14 @@ class Offer:
         Raises:
             ValueError: the sentence says what is offered.
         """
-        if self.runs:
-            if not isinstance(value, Run):
-                raise ValueError(f"{name} is a Run, not {value!r}.")
+        if self.examples:
+            if not isinstance(value, kind := type(self.examples[0])):
+                raise ValueError(f"{name} is a {kind.__name__}, not {value!r}.")
+            return
+        if self.most:
+            if not isinstance(value, list) or len(value) > self.most or not {*value} <= {*self.options}:
+                options = ", ".join(map(repr, self.options))
+                raise ValueError(f"{name} is a list of at most {self.most} of {options}, not {value!r}.")
             return
         if self.limits is None and value not in self.options:
             raise ValueError(f"{name} is one of {', '.join(map(repr, self.options))}, not {value!r}.")
@@ -80,7 +95,10 @@ class Control:
     step: float = 1
     """between two numbers of a slider; a float: its numbers are floats"""
     look: str = "menu"
-    """menu, choice, steps, number, slider or toggle; run: widgets of the page make it, and no view draws it"""
+    """menu, choice, steps, number, slider, toggle, several or text; run: widgets of the page make it, and no view draws
+    it"""
+    most: int = 0
+    """of several: how many options may be chosen together"""
 
     def offer(self, run: Run, chosen: Mapping[str, Any]) -> Offer | None:
         """What it offers; None: nothing."""
@@ -91,17 +109,17 @@ class Control:
             low, high = limits
             start = low if start is None else min(max(start, low), high)
             return Offer(label.format(low, high), start, limits=limits, help=explained) if low <= high else None
-        if self.look == "run":
-            return Offer(label, options[0], {}, runs=tuple(options))
+        if self.look in ("run", "text"):
+            return Offer(label, options[0], {}, examples=tuple(options), help=explained) if options else None
         options = options if isinstance(options, Mapping) else {value: str(value) for value in options}
         start = next(iter(options), None) if start is None else start
-        return Offer(label, start, options, help=explained) if options else None
+        return Offer(label, start, options, help=explained, most=self.most) if options else None
 
     def take(self, value: Any) -> Any:
         """What a move in a picture chooses: a number, an option, or the nearest option on a logarithmic scale."""
         if self.limits is not None:
             return type(self.step)(value)
-        if callable(self.options) or value in self.options:
+        if self.look == "text" or callable(self.options) or value in self.options:
             return value
         return min(self.options, key=lambda option: abs(math.log(option / float(value))))
 
@@ -141,6 +159,16 @@ def slider(label: Any, limits: Any, start: Any = None, **more: Any) -> Any:
 def another_run(label: str, examples: Callable[[Run], Sequence[Run]]) -> Any:
     """A second run, which widgets of the page make; without them the first example."""
     return Control(label, options=examples, look="run")
+
+
+def several(label: Any, options: Any, start: Any, most: int, **more: Any) -> Any:
+    """A list of at most `most` options."""
+    return Control(label, start, options, look="several", most=most, **more)
+
+
+def text(label: Any, examples: Any, **more: Any) -> Any:
+    """A line of text; it is at first as the first example, and the last one stands in an empty field."""
+    return Control(label, options=examples, look="text", **more)
 
 
 SWITCH = {False: "no", True: "yes"}

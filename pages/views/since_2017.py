@@ -18,12 +18,12 @@ from model.run import Run
 from model.trace import Attention
 from pages.views import Need, Result, view
 from pages.views.controls import choice, menu, slider
-from pages.views.names import axes
+from pages.views.names import axes, score_by_offset
 from viz.charts import since_2017 as charts
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Strips
 from viz.heatmap import row_names
 from viz.latex import signed
-from viz.theme import CHOSEN, GUIDE, OKABE_ITO, WEIGHTS
+from viz.theme import GUIDE, OKABE_ITO, WEIGHTS
 
 OWN, OTHER = OKABE_ITO[0], OKABE_ITO[5]
 """the model's own part, and the one beside it"""
@@ -128,14 +128,6 @@ def rope(run: Run, token: int = TOKEN, key: int | None = KEY, pair: int | None =
     }
     hatched = {"color": GUIDE, "pattern": {"shape": "/"}}
     chosen = Mark(x=pair - 0.5, to=pair + 0.5)
-    ends, plain, here = [rotation.offsets[0], rotation.offsets[-1]], rotation.unrotated_score, key - token
-    offsets = {
-        "rotated": Line(rotation.offsets, rotation.scores, symbol="circle", width=1.5, size=4),
-        f"in your sentence: offset {signed(here, '+d')}": Line(
-            [here], rotation.scores[rotation.offsets == here], CHOSEN, "circle-open", "", size=14
-        ),
-        f"not rotated: {signed(plain, '.4g')}": Line(ends, [plain, plain], GUIDE, dash="dot", width=1.5),
-    }
     places = ("pair i, fastest rotation first", "its part of q · k")
     return Result(
         {
@@ -145,7 +137,7 @@ def rope(run: Run, token: int = TOKEN, key: int | None = KEY, pair: int | None =
             "pairs": Bars(
                 np.arange(half), products, places, None, (hatched, OWN), what="pair", height=430, marks=[chosen]
             ),
-            "offsets": Lines(offsets, ("offset n − m, key minus query", "score q · k"), height=320),
+            "offsets": score_by_offset(rotation.offsets, rotation.scores, rotation.unrotated_score, key - token),
         },
         {
             "rotates": True,

@@ -2,7 +2,7 @@
 
 A section `# Title` is the text of the view of this title, in the order of the page. What Markdown calls an image,
 `![What it shows](name "Title")`, is the picture or table of that name; two in a paragraph stand side by side. `> ` is a
-caption, `> [!NOTE]` a note, `$$` a formula, `[label](?key=value)` alone a button that sets a control, `[label](page)`
+caption, `> [!NOTE]` a note, `$$` a formula, `[label](?key=value)` alone a button that sets controls, `[label](page)`
 alone a link to a page, `[?](glossary:word, word)` at the end of a paragraph its tooltip. `::: box` to `:::` is a frame,
 `::: offer` a frame with a button that opens a model which has what this one lacks, `::: controls` the place of the
 controls, if it is not the top.
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template, Undefined
 from markupsafe import Markup
@@ -156,7 +157,7 @@ def _paragraph(lines: list[str]) -> Iterator[Block]:
         note = quoted.startswith("[!NOTE]")
         yield Block("note" if note else "caption", quoted.removeprefix("[!NOTE]").strip(), terms=named)
     elif link and link[2].startswith("?"):
-        yield Block("button", link[1], (dict(pair.split("=") for pair in link[2][1:].split("&")),))
+        yield Block("button", link[1], (dict(parse_qsl(link[2][1:], keep_blank_values=True)),))
     elif link:
         yield Block("link", link[1], (link[2],))
     else:

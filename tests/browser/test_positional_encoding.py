@@ -8,7 +8,7 @@ from model.analysis.word_order import reorder, run_both_orders
 from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor, query
 
-TABLE = ".st-key-pe-table .js-plotly-plot"
+TABLE = ".st-key-positional_encoding-table .js-plotly-plot"
 SHAPE = "plot => { const z = plot._fullData[0].z; return [z.length, z[0].length]; }"
 
 
@@ -33,12 +33,12 @@ def draws(visitor: Visitor, key: str) -> bool:
 
 
 TABS = {
-    "Your sentence": ["pe-sum"],
-    "Wavelengths": ["pe-wavelengths", "pe-waves"],
-    "Distance": ["pe-similarity", "pe-similarity-curve"],
-    "Learned, RoPE, ALiBi": ["pe-rope", "pe-rope-offsets"],
-    "Word order": ["pe-moved", "pe-order-weights"],
-    "Rotation": ["pe-clocks", "pe-blocks"],
+    "Your sentence": ["positional_encoding-sum"],
+    "Wavelengths": ["positional_encoding-wavelengths", "positional_encoding-waves"],
+    "Distance": ["positional_encoding-similarity", "positional_encoding-similarity-curve"],
+    "Learned, RoPE, ALiBi": ["positional_encoding-rope", "positional_encoding-rope-offsets"],
+    "Word order": ["positional_encoding-moved", "positional_encoding-order-weights"],
+    "Rotation": ["positional_encoding-clocks", "positional_encoding-blocks"],
 }
 
 
@@ -78,11 +78,13 @@ def test_a_link_opens_an_order_and_the_bars_are_its_run(server: str, visitor: Vi
     asked |= {"positions": "100", "side": "Target"}
     visitor.visit(page(server, **asked))
     wait_for_shape(visitor, 100, 32)
-    assert draws(visitor, "pe-moved")
+    assert draws(visitor, "positional_encoding-moved")
     assert visitor.page.get_by_text("get the same translation").count() == 1
     trace = translator.trace("a dog and a cat", beam_size=1)
     run = run_both_orders(translator, trace, reorder(trace.src_tokens, (4, 1, 2, 3, 0)), (), ("encoder_self", 0))
-    bars = visitor.page.locator(".st-key-pe-moved .js-plotly-plot").evaluate("plot => Array.from(plot._fullData[0].y)")
+    bars = visitor.page.locator(".st-key-positional_encoding-moved .js-plotly-plot").evaluate(
+        "plot => Array.from(plot._fullData[0].y)"
+    )
     assert bars == pytest.approx(list(run.moved), rel=1e-4, abs=1e-5)
     assert query(visitor) == asked
     visitor.page.get_by_role("button", name="Shuffle").click()

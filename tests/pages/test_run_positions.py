@@ -62,6 +62,11 @@ def open_case(open_app: Callable, folder: Path, monkeypatch: pytest.MonkeyPatch)
     return open_case
 
 
+def traces(app, name: str) -> list[dict]:
+    """The traces of one picture of the page."""
+    return figure(app, f"positional_encoding-{name}")["data"]
+
+
 def tab_names(app) -> list[str]:
     return [tab.label for tab in app.main.tabs]
 
@@ -80,13 +85,13 @@ def test_schemes_offer_only_what_applies(open_case: Callable) -> None:
 @pytest.mark.parametrize("family", LAYERS)
 def test_angles_and_rotated_vectors_are_the_runs(open_case: Callable, family: str) -> None:
     app, _, trace, a = open_case("rope", family, positions="40")
-    drawn = numbers(figure(app, "pe-angles")["data"][0]["z"])
+    drawn = numbers(traces(app, "angles")[0]["z"])
     used = a.rotary.cos.shape[0]
     assert drawn.shape == (40, a.d_k // 2)
     np.testing.assert_allclose(drawn[:used], a.rotary.cos, rtol=1e-6)
     theta = 1e4 ** (-np.arange(0, a.d_k, 2) / a.d_k)
     np.testing.assert_allclose(drawn, np.cos(np.arange(40)[:, None] * theta), atol=1e-4)
-    maps = [numbers(heat["z"]) for heat in figure(app, "pe-rotated")["data"]]
+    maps = [numbers(heat["z"]) for heat in traces(app, "rotated")]
     for found, values in zip(maps, (a.rotary.q, a.q, a.rotary.k, a.k), strict=True):
         np.testing.assert_allclose(found, values[HEAD], rtol=1e-6)
     assert rotated_head(trace, a.kind, 1, HEAD).rotation_error < 1e-5 * np.abs(a.q).max()
@@ -97,7 +102,7 @@ def test_a_rotated_score_depends_on_the_distance_only(open_case: Callable, famil
     app, _, _, a = open_case("rope", family, part="Distance")
     size = float(np.abs(a.scores[HEAD]).max())
     np.testing.assert_allclose(shifted_scores(a, HEAD, 300), a.scores[HEAD], atol=1e-4 * size)
-    curve = figure(app, "pe-rotary-offsets")["data"][0]
+    curve = traces(app, "rotary-offsets")[0]
     last = len(a.query_tokens) - 1
     here = numbers(curve["x"]) == 1 - last
     assert numbers(curve["y"])[here][0] == pytest.approx(a.scores[HEAD, last, 1], abs=1e-5 * size)
@@ -108,11 +113,11 @@ def test_a_rotated_score_depends_on_the_distance_only(open_case: Callable, famil
 @pytest.mark.parametrize("family", LAYERS)
 def test_a_bias_is_drawn_and_counted_once(open_case: Callable, family: str) -> None:
     app, _, trace, a = open_case("alibi", family)
-    lines = figure(app, "pe-bias")["data"]
+    lines = traces(app, "bias")
     for slope, line in zip(alibi_slopes(a.n_heads).numpy(), lines, strict=True):
         np.testing.assert_allclose(numbers(line["y"]), -slope * np.abs(numbers(line["x"])), rtol=1e-5)
     mask = a.mask[HEAD]
-    drawn = [numbers(h["z"]) for h in figure(app, "pe-bias-scores")["data"] if "masked" not in h["hovertemplate"]]
+    drawn = [numbers(h["z"]) for h in traces(app, "bias-scores") if "masked" not in h["hovertemplate"]]
     expected = (a.scaled[HEAD], a.scaled[HEAD] + a.bias[HEAD], a.pattern[HEAD])
     for found, values in zip((drawn[0], drawn[1], drawn[3]), expected, strict=True):
         np.testing.assert_allclose(found, np.where(mask, values, np.nan), rtol=1e-5, atol=1e-6)
@@ -127,7 +132,7 @@ def test_a_bias_is_drawn_and_counted_once(open_case: Callable, family: str) -> N
 def test_a_model_without_positions_says_so(open_case: Callable, family: str) -> None:
     app, _, _, a = open_case("none", family)
     assert "This model has no positional encoding" in words(app)
-    drawn = next(h for h in figure(app, "pe-none")["data"] if "masked" not in h["hovertemplate"])
+    drawn = next(h for h in traces(app, "weights") if "masked" not in h["hovertemplate"])
     np.testing.assert_allclose(
         numbers(drawn["z"]), np.where(a.mask[HEAD], a.pattern[HEAD], np.nan), rtol=1e-5, atol=1e-6
     )
@@ -136,7 +141,7 @@ def test_a_model_without_positions_says_so(open_case: Callable, family: str) -> 
 def test_only_a_masked_model_without_positions_ignores_the_order(open_case: Callable) -> None:
     for scheme in ("none", "rope", "alibi", "learned"):
         app, opened, trace, _ = open_case(scheme, "mlm", part="Word order")
-        change = numbers(figure(app, "pe-order")["data"][0]["y"])
+        change = numbers(traces(app, "order")[0]["y"])
         found = reorder_words(opened, trace, 1)
         np.testing.assert_allclose(change, found.logits_change, rtol=1e-5, atol=1e-6)
         assert sorted(found.order) == list(range(len(found.order))) != list(found.order)
@@ -148,7 +153,7 @@ def test_only_a_masked_model_without_positions_ignores_the_order(open_case: Call
 @pytest.mark.parametrize("family", ["lm", "mlm"])
 def test_a_learned_table_of_one_stack_is_drawn(open_case: Callable, family: str) -> None:
     app, opened, _, _ = open_case("learned", family, positions="20")
-    drawn = numbers(figure(app, "pe-table")["data"][0]["z"])
+    drawn = numbers(traces(app, "table")[0]["z"])
     np.testing.assert_allclose(drawn, opened.positional_encoding()[:20], rtol=1e-6)
 
 
@@ -162,16 +167,16 @@ def test_models_of_transformers(name: str, open_app: Callable, tmp_path: Path, f
     opened = load_checkpoint(path, "cpu")
     table = opened.positional_encoding()
     if table is not None:
-        drawn = numbers(figure(app, "pe-table")["data"][0]["z"])
+        drawn = numbers(traces(app, "table")[0]["z"])
         np.testing.assert_allclose(drawn, table[: len(drawn)], rtol=1e-6)
         return
     trace = opened.trace(SOURCE, max_new_tokens=4) if name != "T5" else opened.trace(SOURCE)
     a = trace.attentions[trace.kinds[0].name, 0]
     if a.rotary is None:
-        lines = figure(app, "pe-bias")["data"]
+        lines = traces(app, "bias")
         np.testing.assert_allclose(numbers(lines[HEAD]["y"]), biased_head(trace, a.kind, 0, HEAD).highest[HEAD])
         return
-    drawn = numbers(figure(app, "pe-angles")["data"][0]["z"])
+    drawn = numbers(traces(app, "angles")[0]["z"])
     np.testing.assert_allclose(drawn[: len(a.rotary.cos)], a.rotary.cos, rtol=1e-6)
     found = rotate_pairs(a, HEAD, 2, 1)
     assert found.scores[found.offsets == -1][0] == pytest.approx(a.scores[HEAD, 2, 1], rel=1e-4, abs=1e-5)
@@ -183,7 +188,7 @@ def test_a_translator_that_adds_no_positions_is_run_in_both_orders(open_case: Ca
     trace = opened.trace("Two dogs run", "Zwei Hunde.")
     permutation = reorder(trace.src_tokens, (2, 1, 0))
     expected = run_both_orders(opened, trace, permutation, (), (trace.kinds[0].name, 1))
-    own, other = (numbers(heat["z"]) for heat in figure(app, "pe-order-weights")["data"] if heat["type"] == "heatmap")
+    own, other = (numbers(heat["z"]) for heat in traces(app, "order-weights") if heat["type"] == "heatmap")
     np.testing.assert_allclose(own, expected.weights[0][HEAD], rtol=1e-5)
     back = np.argsort(permutation)
     np.testing.assert_allclose(other, expected.weights[1][HEAD][back][:, back], rtol=1e-5)

@@ -94,7 +94,7 @@ def results(view: View, runs: list[Run]) -> Iterator[Result]:
     for run in runs:
         for chosen in view.extremes(run):
             yield view(run, **chosen, **({"outcome": None} if view.on_request else {}))
-        for name in (name for name, offer in view.offers(run).items() if offer.runs):
+        for name in (name for name, offer in view.offers(run).items() if isinstance(offer.start, Run)):
             other = run.compute(decode, run.opened, replace(run.request, source="A small dog runs."))
             yield view(run, **{name: replace(run, trace=other)})
     if view.on_request and not view.on_request.alone:

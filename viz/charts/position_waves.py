@@ -1,4 +1,4 @@
-"""Curves of the positional encoding (paper, section 3.5): wavelengths, waves, similarity over distance, rotations.
+"""Pictures of the sinusoids (paper, section 3.5) that no form has: waves, pairs as clocks, and their rotations.
 
 An `encoding` is (position, d_model), dimension 2i a sine and 2i+1 the cosine of pair i, as the model adds it.
 """
@@ -7,57 +7,14 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 
 from viz.charts.positional_encoding import dimension_name, positions_text
-from viz.figure import LEGEND_ABOVE, NO_GRID, curve, figure, heatmap, hline, scatter, text
+from viz.figure import LEGEND_ABOVE, NO_GRID, curve, figure, heatmap, scatter, text
 from viz.heatmap import colours
 from viz.theme import GUIDE, OKABE_ITO, SIGNED
 
 Array = np.ndarray
-
-BAND = "rgba(140,140,140,0.4)"
-
-
-def wavelength_chart(measured: Array, formula: Array, max_len: int, chosen: Sequence[int]) -> go.Figure:
-    """The wavelength of each pair of dimensions, in positions, on a logarithmic axis.
-
-    Args:
-        measured: (pair,) in the model's table.
-        formula: (pair,) by the paper's formula.
-        max_len: rows of the table.
-        chosen: dimensions whose pairs are marked in their colours.
-    """
-    dots = {"mode": "markers", "hover": "pair %{x}: <b>%{y:,.7g}</b> positions"}
-    pairs = np.arange(len(formula))
-    traces = [
-        curve(pairs, formula, "formula", GUIDE, width=1.5),
-        scatter(x=pairs, y=measured, marker={"size": 5, "color": GUIDE}, name="the model's table", **dots),
-    ]
-    for dimension, colour in zip(chosen, OKABE_ITO, strict=False):
-        pair = dimension // 2
-        marker = {"size": 12, "color": colour, "line": {"color": "white", "width": 1}}
-        traces.append(scatter(x=[pair], y=measured[[pair]], marker=marker, showlegend=False, **dots))
-    levels = {2 * math.pi: "2π", 2 * math.pi * 10_000: "10000 · 2π", max_len: f"length of the table: {max_len}"}
-    place = {"x": 0.01, "xref": "x domain", "xanchor": "left", "yanchor": "bottom", "font": {"size": 12}}
-    return figure(
-        traces,
-        height=380,
-        legend=LEGEND_ABOVE,
-        xaxis={"title": "pair i (dimensions 2i and 2i+1)"},
-        yaxis={
-            "title": "wavelength, positions (log)",
-            "type": "log",
-            "range": [0.6, 5.1],
-            "dtick": 1,
-            "exponentformat": "none",
-            "tickformat": ",",
-            "zeroline": False,
-        },
-        shapes=[hline(level) for level in levels],
-        annotations=[text(words, y=math.log10(level), **place) for level, words in levels.items()],
-    )
 
 
 def wave_chart(encoding: Array, wavelengths: Array, dimensions: Sequence[int]) -> go.Figure:
@@ -85,40 +42,6 @@ def wave_chart(encoding: Array, wavelengths: Array, dimensions: Sequence[int]) -
         legend=LEGEND_ABOVE | {"title": "dimension "},
         xaxis={"title": "position"},
         yaxis={"title": "value in the table"},
-    )
-
-
-def similarity_curve(similarities: Array, extremes: tuple[Array, Array], position: int, name: str) -> go.Figure:
-    """The similarity of one position to all others over the offset k, in the range of all positions at that distance.
-
-    Args:
-        similarities: (position, position).
-        extremes: (distance,) lowest and highest similarity of any two positions.
-        position: whose row to show.
-        name: the measure.
-    """
-    row = similarities[position]
-    offsets = np.arange(len(row)) - position
-    lowest, highest = (values[abs(offsets)] for values in extremes)
-    # Wide edges, so that the band is visible around the curve where lowest and highest are equal.
-    edge = {"mode": "lines", "line": {"width": 5, "color": BAND}, "x": offsets}
-    return figure(
-        [
-            scatter(y=highest, showlegend=False, **edge),
-            scatter(y=lowest, fill="tonexty", fillcolor=BAND, name="lowest to highest of all positions", **edge),
-            curve(
-                offsets,
-                row,
-                f"position {position}",
-                OKABE_ITO[0],
-                width=1.5,
-                hover=f"<b>%{{y:.7g}}</b><br>positions {position} and {position} %{{x:+d}}",
-            ),
-        ],
-        height=440,
-        legend=LEGEND_ABOVE,
-        xaxis={"title": "offset k"},
-        yaxis={"title": name},
     )
 
 
@@ -182,11 +105,6 @@ def _hands(name: str, row: Array, sines: Array, centres: Array, colour: str) -> 
     )
 
 
-def evenly_spaced_pairs(n_pairs: int, count: int = 6) -> list[int]:
-    """At most `count` pairs from the first to the last."""
-    return sorted({round(at) for at in np.linspace(0, n_pairs - 1, min(count, n_pairs))})
-
-
 def block_map(blocks: Array, pairs: Sequence[int], k: int) -> go.Figure:
     """M_k for some pairs of dimensions: their 2x2 blocks with their numbers; blank elsewhere, where M_k is 0.
 
@@ -221,26 +139,6 @@ def block_map(blocks: Array, pairs: Sequence[int], k: int) -> go.Figure:
             "tickangle": -60,
         },
         yaxis=NO_GRID | {"title": "dimension of PE(pos + k)", "type": "category", "autorange": "reversed"},
-    )
-
-
-def block_table(pairs: Sequence[int], wavelengths: Array, k: int, errors: Array) -> pd.DataFrame:
-    """One line for each pair: its rotation by M_k, and the largest error of PE(pos + k) = M_k PE(pos).
-
-    Args:
-        pairs: the pairs.
-        wavelengths: (pair,) of all pairs.
-        k: the offset.
-        errors: (pair,) of all pairs, the largest over all positions.
-    """
-    turns = k / wavelengths[list(pairs)]
-    return pd.DataFrame(
-        {
-            "pair": list(pairs),
-            "wavelength": [positions_text(wavelengths[pair]) for pair in pairs],
-            "rotation": [f"{360 * turn:,.4g}°" for turn in turns],
-            "largest error": [f"{errors[pair]:.1e}" for pair in pairs],
-        }
     )
 
 

@@ -1,15 +1,18 @@
-"""Heat maps of the positional encoding (paper, section 3.5): the table, its sum with the embedding, similarities.
+"""Positions as maps (paper, section 3.5): one row for each position, or for each token, and the names of dimensions.
 
 An `encoding` is (position, d_model), dimension 2i a sine and 2i+1 the cosine of pair i, as the model adds it.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 
-from viz.figure import NO_GRID, TITLE_LEFT, escape, figure, grid, heatmap, hline, merge, panels, text
+from viz.figure import NO_GRID, TITLE_LEFT, StableFigure, escape, figure, grid, heatmap, merge, panels
+from viz.forms import Form, Mark, array_name
 from viz.heatmap import signed_axis
 from viz.theme import symmetric_range
 from viz.tokens import axis_ticks, numbered
@@ -45,53 +48,99 @@ def positions_text(wavelength: float) -> str:
     return f"{wavelength:,.{2 if wavelength < 100 else 0}f}"
 
 
-def table_map(
-    encoding: Array, wavelengths: Array | None, sentence_length: int, limits: tuple[float, float] = (-1, 1)
-) -> go.Figure:
-    """The table itself, a row for each position, with a line below the rows that the sentence uses.
-
-    Args:
-        encoding: the rows and columns to show.
-        wavelengths: (pair,) of the whole table; None for a learned one.
-        sentence_length: number of rows that the sentence uses.
-        limits: colour range, stated on the colour bar.
-    """
-    positions, dimensions = encoding.shape
-    hover = f"{VALUE}position %{{y}}, %{{x}}"
-    lines, notes = [], []
-    if sentence_length < positions:
-        lines = [hline(sentence_length - 0.5, color="black", width=1.5, dash="dash")]
-        used = f"↑ your sentence: positions 0 to {sentence_length - 1}" if sentence_length > 1 else "↑ your sentence"
-        place = {"x": 1, "xref": "x domain", "xanchor": "right", "y": sentence_length - 0.5, "yanchor": "top"}
-        look = {"bgcolor": "rgba(255,255,255,0.85)", "font": {"color": "#222", "size": 12}}
-        notes = [text(used, **place, **look)]
-    return figure(
-        [_map(encoding, hover, x=dimension_formulas(dimensions, wavelengths))],
-        height=530,
-        coloraxis=signed_axis(limits),
-        xaxis=axis_ticks([str(j) for j in range(dimensions)], MOST_TICKS) | {"title": "dimension"},
-        yaxis=NO_GRID | {"title": "position", "autorange": "reversed"},
-        shapes=lines,
-        annotations=notes,
-    )
+def end_of_text(length: int, rows: int, whose: str) -> list[Mark]:
+    """The line below the rows of a text, in a map of `rows` positions; none where the text has them all."""
+    if length >= rows:
+        return []
+    used = f"↑ {whose}: positions 0 to {length - 1}" if length > 1 else f"↑ {whose}"
+    place = {"x": 1, "xref": "x domain", "xanchor": "right", "yanchor": "top"}
+    look = {"bgcolor": "rgba(255,255,255,0.85)", "font": {"color": "#222", "size": 12}}
+    return [Mark(y=length - 0.5, text=used, colour="black", dash="dash", width=1.5, at=place | look)]
 
 
-def similarity_map(similarities: Array, name: str, limit: float) -> go.Figure:
-    """The similarity of each pair of positions.
+@dataclass(frozen=True, kw_only=True)
+class PositionMap(Form):
+    """Numbers of each position, a row each, the first one on top."""
 
-    Args:
-        similarities: (position, position).
-        name: the measure.
-        limit: its largest possible magnitude.
-    """
-    square = {"title": "position", "constrain": "domain"}
-    return figure(
-        [_map(similarities, f"{VALUE}{name} of positions %{{y}} and %{{x}}")],
-        height=440,
-        coloraxis=signed_axis((-limit, limit)),
-        xaxis=square,
-        yaxis=square | NO_GRID | {"autorange": "reversed", "scaleanchor": "x"},
-    )
+    values: Array
+    """(position, column)"""
+    limits: tuple[float, float]
+    """of the colours, stated on the colour bar"""
+    title: str
+    """of the columns"""
+    what: str = ""
+    """what a value is, for the hover text"""
+    columns: Sequence[str] | None = None
+    """names for the table"""
+    explained: Sequence[str] | None = None
+    """what each column is, for the hover text, where it is not a position"""
+    height: int = 530
+
+    def draw(self) -> StableFigure:
+        columns, ticks, square = {}, {"constrain": "domain"}, {"constrain": "domain", "scaleanchor": "x"}
+        place = "of positions %{y} and %{x}"
+        if self.explained is not None:
+            columns, square, place = {"x": self.explained}, {}, "at position %{y}, %{x}"
+            ticks = axis_ticks([str(i) for i in range(len(self.explained))], MOST_TICKS)
+        hover = VALUE + f"{self.what} {place}".removeprefix(" at ")
+        return figure(
+            [_map(self.values, hover, **columns)],
+            {"coloraxis": signed_axis(self.limits), "xaxis": ticks | {"title": self.title}},
+            {"yaxis": NO_GRID | square | {"title": "position", "autorange": "reversed"}},
+            self._marked(),
+            self.layout,
+            height=self.height,
+        )
+
+    def arrays(self) -> dict[str, Array]:
+        return {"": self.values}
+
+    def table(self) -> pd.DataFrame:
+        return pd.DataFrame(self.values, columns=self.columns).rename_axis("position").reset_index()
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackedMaps(Form):
+    """Maps of one shape in one colour range, one below the other, so that their columns are aligned."""
+
+    maps: Mapping[str, Array]
+    """title -> (row, dimension)"""
+    tokens: Sequence[str] | None = None
+    """pieces, the rows; None: the rows are positions"""
+
+    def draw(self) -> StableFigure:
+        rows, tokens = len(next(iter(self.maps.values()))), self.tokens
+        row = "position" if tokens is None else "token"
+        names = None if tokens is None else escape(numbered(tokens))
+        room = min(max(17 * rows, 60), 320)
+        height = len(self.maps) * (room + GAP) + 60
+        yaxis = NO_GRID | {"autorange": "reversed", "title": row}
+        if tokens is not None:
+            yaxis |= axis_ticks(numbered(tokens), min(30, room // 15))
+        return figure(
+            [
+                _map(values, f"{VALUE}{title}<br>{row} %{{y}}, dimension %{{x}}", y=names, panel=panel)
+                for panel, (title, values) in enumerate(self.maps.items(), start=1)
+            ],
+            grid(
+                len(self.maps),
+                1,
+                list(self.maps),
+                TITLE_LEFT,
+                shared_xaxes=True,
+                vertical_spacing=GAP / height,
+                yaxis=yaxis,
+            ),
+            panels("xaxis", [len(self.maps)], {"title": "dimension"}),
+            self.layout,
+            height=height + 60,
+            # The colour bar lies above the title of the first map.
+            coloraxis=merge(signed_axis(symmetric_range(*self.maps.values())), {"colorbar": {"y": 1 + 24 / height}}),
+            margin={"t": 100},
+        )
+
+    def arrays(self) -> dict[str, Array]:
+        return {array_name(title): values for title, values in self.maps.items()}
 
 
 def sum_titles(factor: str, added: str, normed: bool) -> dict[str, str]:
@@ -125,36 +174,8 @@ def sum_maps(
         tokens: names of the rows.
         titles: from `sum_titles`.
     """
-    return stacked_maps(dict(zip(titles.values(), (embedding, positional, total), strict=True)), tokens)
-
-
-def learned_and_sinusoidal_maps(learned: Array, sinusoidal: Array) -> go.Figure:
-    """A learned table above the paper's sinusoids, in one colour range."""
-    return stacked_maps({"learned by this model": learned, "sinusoids of the paper": sinusoidal}, None)
-
-
-def stacked_maps(maps: Mapping[str, Array], tokens: Sequence[str] | None) -> go.Figure:
-    """Maps of one shape in one colour range, one below the other, so that their columns are aligned."""
-    rows = len(next(iter(maps.values())))
-    row = "position" if tokens is None else "token"
-    names = None if tokens is None else escape(numbered(tokens))
-    each = min(max(17 * rows, 60), 320)
-    height = len(maps) * (each + GAP) + 60
-    yaxis = NO_GRID | {"autorange": "reversed", "title": row}
-    if tokens is not None:
-        yaxis |= axis_ticks(numbered(tokens), min(30, each // 15))
-    return figure(
-        [
-            _map(values, f"{VALUE}{title}<br>{row} %{{y}}, dimension %{{x}}", y=names, panel=panel)
-            for panel, (title, values) in enumerate(maps.items(), start=1)
-        ],
-        grid(len(maps), 1, list(maps), TITLE_LEFT, shared_xaxes=True, vertical_spacing=GAP / height, yaxis=yaxis),
-        panels("xaxis", [len(maps)], {"title": "dimension"}),
-        height=height + 60,
-        # The colour bar lies above the title of the first map.
-        coloraxis=merge(signed_axis(symmetric_range(*maps.values())), {"colorbar": {"y": 1 + 24 / height}}),
-        margin={"t": 100},
-    )
+    maps = dict(zip(titles.values(), (embedding, positional, total), strict=True))
+    return StackedMaps(maps=maps, tokens=tokens).draw()
 
 
 def _map(values: Array, hover: str, **properties: object) -> dict:

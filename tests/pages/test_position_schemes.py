@@ -33,8 +33,13 @@ def shown(open_app: Callable) -> Callable:
     return open_page
 
 
-def drawn(app, key: str) -> list[np.ndarray]:
-    return [numbers(heat["z"]) for heat in figure(app, key)["data"] if "masked" not in heat["hovertemplate"]]
+def traces(app, name: str) -> list[dict]:
+    """The traces of one picture of the page."""
+    return figure(app, f"positional_encoding-{name}")["data"]
+
+
+def drawn(app, name: str) -> list[np.ndarray]:
+    return [numbers(heat["z"]) for heat in traces(app, name) if "masked" not in heat["hovertemplate"]]
 
 
 def softmax(scaled: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -51,9 +56,9 @@ def test_rope_is_drawn_from_the_heads_own_queries_and_keys(
     mask, q, k = attention.mask[2], attention.q[2], attention.k[2]
     rotated = rope_scores(q, k)
     expected = (attention.scores[2], rotated, attention.pattern[2], softmax(rotated / attention.d_k**0.5, mask))
-    for found, values in zip(drawn(app, "pe-rope"), expected, strict=True):
+    for found, values in zip(drawn(app, "rope"), expected, strict=True):
         assert found == pytest.approx(np.where(mask, values, np.nan), abs=1e-5, nan_ok=True)
-    curve = figure(app, "pe-rope-offsets")["data"][0]
+    curve = traces(app, "rope-offsets")[0]
     assert numbers(curve["y"]) == pytest.approx(rope_by_offset(q[0], k[1], numbers(curve["x"])))
     app.slider(key="pe_shift").set_value(512).run()
     assert "with all positions of queries and keys shifted by 512" in words(app)
@@ -65,9 +70,9 @@ def test_alibi_adds_its_bias_to_the_heads_own_scaled_scores(shown: Callable, tra
     mask, scaled = attention.mask[1], attention.scaled[1]
     bias = alibi_bias(4, *scaled.shape)[0, 1].numpy()
     expected = (scaled, scaled + bias, attention.pattern[1], softmax(scaled + bias, mask))
-    for found, values in zip(drawn(app, "pe-alibi"), expected, strict=True):
+    for found, values in zip(drawn(app, "alibi"), expected, strict=True):
         assert found == pytest.approx(np.where(mask, values, np.nan), abs=1e-5, nan_ok=True)
-    assert drawn(app, "pe-alibi-bias")[0] == pytest.approx(np.where(mask, bias, np.nan), nan_ok=True)
+    assert drawn(app, "alibi-bias")[0] == pytest.approx(np.where(mask, bias, np.nan), nan_ok=True)
 
 
 @pytest.mark.parametrize("scheme", ["RoPE", "ALiBi"])
@@ -89,9 +94,9 @@ def test_both_orders_are_real_runs(shown: Callable, translator: "Translator", ki
     trace = translator.trace(SOURCE, TEXT)
     permutation = reorder(trace.src_tokens, (4, 1, 2, 3, 0))
     runs = [run_both_orders(translator, trace, permutation, sides, (kind, 1)) for sides in ((), SIDES[side])]
-    for bar, run in zip(figure(app, "pe-moved")["data"], runs, strict=True):
+    for bar, run in zip(traces(app, "moved"), runs, strict=True):
         assert numbers(bar["y"]) == pytest.approx(run.moved, abs=1e-6)
-    own, other, off_own, off_other = drawn(app, "pe-order-weights")
+    own, other, off_own, off_other = drawn(app, "order-weights")
     assert np.nan_to_num(own) == pytest.approx(runs[0].weights[0][3], abs=1e-6)
     assert np.nan_to_num(off_own) == pytest.approx(np.nan_to_num(off_other), abs=1e-5)
     assert np.abs(np.nan_to_num(own) - np.nan_to_num(other)).max() > 1e-3
@@ -103,13 +108,13 @@ def test_both_orders_are_real_runs(shown: Callable, translator: "Translator", ki
 
 def test_shuffling_takes_the_next_seed_and_a_typed_order_goes_first(shown: Callable, translator: "Translator") -> None:
     app = shown(part=ORDER, pe_order="0 1 2 4 3")
-    app.button(key="pe_shuffle").click().run()
+    app.button(key="set-pe_seed-pe_order").click().run()
     assert not app.exception
     assert (app.number_input(key="pe_seed").value, app.text_input(key="pe_order").value) == (2, "")
     trace = translator.trace(SOURCE, TEXT)
     run = run_both_orders(translator, trace, reorder(trace.src_tokens, shuffle_words(5, 2)), (), ("encoder_self", 0))
-    assert numbers(figure(app, "pe-moved")["data"][0]["y"]) == pytest.approx(run.moved, abs=1e-6)
-    app.button(key="pe_example").click().run()
+    assert numbers(traces(app, "moved")[0]["y"]) == pytest.approx(run.moved, abs=1e-6)
+    app.button(key="set-source-pe_order").click().run()
     assert app.text_area(key="source").value == "The dog bites the man."
     assert any(text.value == "The man bites the dog." for text in app.text)
 
@@ -118,7 +123,7 @@ def test_shuffling_takes_the_next_seed_and_a_typed_order_goes_first(shown: Calla
 def test_an_order_that_is_none_falls_back_to_a_shuffle(shown: Callable, order: str) -> None:
     app = shown(part=ORDER, pe_order=order)
     assert "showing a random order instead" in words(app)
-    assert figure(app, "pe-moved")["data"]
+    assert traces(app, "moved")
 
 
 @pytest.mark.parametrize("part", [SCHEMES, ORDER])
@@ -133,6 +138,6 @@ def test_the_shipped_learned_table_is_one_click_away(shown: Callable, monkeypatc
     monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(FOLDER))
     app = shown(part=SCHEMES, pe_scheme="Learned table", checkpoint="multi30k-tiny", target="Greedy")
     assert "no learned table to draw" in words(app)
-    app.button(key="pe-learned").click().run()
+    app.button(key="open-with").click().run()
     assert not app.exception
     assert "this table was learned" in words(app)
