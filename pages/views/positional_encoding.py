@@ -38,6 +38,7 @@ from viz.charts.positional_encoding import (
     positions_text,
 )
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Texts
+from viz.latex import error_text
 from viz.theme import GUIDE, OKABE_ITO, symmetric_range
 from viz.tokens import numbered, visible, word
 
@@ -67,8 +68,7 @@ def _scheme(run: Run) -> str:
 
 def _follows_formula(run: Run) -> bool:
     """Whether its table is one of sines and cosines in the paper's order of dimensions."""
-    config = run.opened.config
-    return Need.ADDED_POSITIONS in run.opened.features and config.positions != "learned"
+    return Need.ADDED_POSITIONS in run.opened.features and run.opened.config.positions == "sinusoidal"
 
 
 def _can_reorder(run: Run) -> bool:
@@ -204,10 +204,6 @@ def _head_lines(x: Array, biases: Iterable[Array], head: int) -> dict[str, Line]
     }
 
 
-LEGEND = {"orientation": "v", "x": 1.02, "xanchor": "left", "y": 1, "yanchor": "top"}
-"""beside the picture, where there may be a name for each of many heads"""
-
-
 def _biases(run: Run) -> Result:
     """What each head adds to its scores at each offset."""
     attention, head = _place(run, "bias")
@@ -216,7 +212,7 @@ def _biases(run: Run) -> Result:
         _head_lines(biased.offsets, biased.highest, head),
         ("offset, key minus query", "added to the scaled score"),
         height=420,
-        layout={"legend": LEGEND, "yaxis": {"zeroline": False}},
+        layout={"yaxis": {"zeroline": False}},
     )
     slopes = biased.slopes
     facts = {
@@ -476,7 +472,7 @@ def _pairs(run: Run) -> int:
     return len(_waves(run)) // 2
 
 
-def evenly_spaced_pairs(pairs: int, count: int = 6) -> list[int]:
+def _evenly_spaced(pairs: int, count: int = 6) -> list[int]:
     """At most `count` pairs from the first to the last."""
     return sorted({round(at) for at in np.linspace(0, pairs - 1, min(count, pairs))})
 
@@ -487,7 +483,7 @@ PAIR = slider("Pair i", lambda run: (0, _pairs(run) - 1), lambda run: _pairs(run
 PAIRS = several(
     "Pairs of dimensions to draw as well",
     lambda run: range(_pairs(run)),
-    lambda run: evenly_spaced_pairs(_pairs(run)),
+    lambda run: _evenly_spaced(_pairs(run)),
     7,
     key="pe_pairs",
 )
@@ -652,7 +648,7 @@ def _with_alibi(run: Run) -> tuple[dict, dict, dict]:
         _head_lines(steps, -slopes[:, None] * steps, head),
         ("distance |i − j|", "added to the scaled score"),
         height=340,
-        layout={"legend": LEGEND, "yaxis": {"zeroline": False}},
+        layout={"yaxis": {"zeroline": False}},
     )
     bias_map = Maps(*axes(attention), {"": Map(bias, mask, scale, "bias")})
     shows = {"alibi": maps, "alibi-bias": bias_map, "alibi-heads": lines}
@@ -733,9 +729,10 @@ def _both_orders(run: Run, permutation: tuple[int, ...], left_out: str | None, f
     }
     errors = {"encoder output of the same token": "memory_error", "cross-attention outputs": "cross_error"}
     errors |= {"logits": "logits_error"}
-    table = {way: [getattr(pair, name) for name in errors.values()] for way, pair in runs.items()}
+    numbers = {name: np.array([getattr(pair, name) for pair in runs.values()]) for name in errors.values()}
+    written = {WITH: "{:.3g}".format, WITHOUT: error_text}
+    table = {way: [written[way](numbers[name][i]) for name in errors.values()] for i, way in enumerate(runs)}
     shows["checks"] = pd.DataFrame({"largest difference": list(errors)} | table)
-    shows["checks"].attrs["floats"] = "%.2g"
     if WITH in runs:
         shows["moved"] = _moved(run.trace.src_tokens, runs)
     shows["order-weights"] = _order_weights(run, runs, permutation)
@@ -750,7 +747,8 @@ def _both_orders(run: Run, permutation: tuple[int, ...], left_out: str | None, f
             "off": OFF[left_out].lower() if left_out else "",
             "source_free": run.trace.kind(run.kind).keys == "decoder" and run.layer == 0,
         },
-        {f"{name}_{i}": memory for i, name in enumerate(titles) for memory in [runs[way].memory[i]]},
+        numbers
+        | {f"memory_{name}": np.stack([pair.memory[i] for pair in runs.values()]) for i, name in enumerate(titles)},
     )
 
 

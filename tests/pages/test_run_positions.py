@@ -14,10 +14,13 @@ from model.checkpoints.store import CHECKPOINTS_VARIABLE, MODELS_VARIABLE, load_
 from model.checkpoints.tokenizer import train_tokenizer
 from model.network.config import TransformerConfig
 from model.network.masks import alibi_slopes
+from model.run import Run
+from pages.views import views_of
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.model.checkpoints.test_language_model import MODERN
 from tests.model.tiny import SENTENCES, random_model
 from tests.pages.figures import figure, numbers, words
+from tests.pages.test_views import check
 
 pytest.importorskip("streamlit")
 
@@ -80,6 +83,20 @@ def test_schemes_offer_only_what_applies(open_case: Callable) -> None:
         assert ("Your sentence" in offered) == (scheme in {"learned", "sinusoidal"})
         assert ("Rotation" in offered) == (scheme == "sinusoidal")
         assert "Word order" in offered
+
+
+@pytest.mark.parametrize(("scheme", "family"), [case for case in CASES if case[0] in ("alibi", "none")])
+def test_every_tab_says_and_shows_all_without_a_table_or_a_rotation(
+    scheme: str, family: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(folder))
+    opened = load_checkpoint(f"{scheme}-{family}", "cpu")
+    trace = opened.trace(SOURCE, "Zwei Hunde." if family == "translator" else None)
+    for kind in trace.kinds:
+        run = Run.of(opened, trace, kind.name, 1, HEAD)
+        for view in (view for view in views_of("pages.views.positional_encoding") if not view.missing(run)):
+            for chosen in view.extremes(run):
+                check(view(run, **chosen), by_plotly=False)
 
 
 @pytest.mark.parametrize("family", LAYERS)

@@ -26,7 +26,7 @@ from model.trace import Trace
 from pages import PAGES
 from pages.compute.cache import key_of
 from pages.frame import render
-from pages.views import Result, View, words
+from pages.views import Control, Result, View, controls, words
 from pages.views.controls import slider
 from pages.views.standalone import to_html, to_json
 from pages.views.words import pictures
@@ -230,6 +230,27 @@ def test_a_slider_of_fractions_reads_and_takes_fractions_and_one_of_integers_int
     assert [fractions.offer(None, {}).read(text) for text in ("1.5", "2", "x")] == [1.5, 2.0, "x"]
     assert [integers.offer(None, {}).read(text) for text in ("3", "-1", "1.5")] == [3, -1, "1.5"]
     assert (fractions.take("0.3"), integers.take("2")) == (0.3, 2)
+
+
+@pytest.mark.parametrize(
+    ("offer", "values", "refused"),
+    [
+        (controls.several("Pairs", range(4), [0], 2), {"": [], "3": [3], "1, 3": [1, 3]}, [1, [4], [0, 1, 2]]),
+        (controls.text("Order", ("", "1 0")), {}, [None, 3]),
+    ],
+)
+def test_several_options_and_texts_are_read_and_checked(
+    offer: Control, values: dict[str, Any], refused: list[Any]
+) -> None:
+    offered = offer.offer(None, {})
+    for written, value in values.items():
+        assert offered.read(written) == value
+        offered.check("pairs", value)
+    for end in (offered.start, *offered.ends):
+        offered.check("pairs", end)
+    for value in refused:
+        with pytest.raises(ValueError, match="pairs is a"):
+            offered.check("pairs", value)
 
 
 @pytest.mark.parametrize(("kind", "layer", "head"), [("cross", 0, 0), ("decoder_self", 9, 0), ("decoder_self", 0, -1)])
