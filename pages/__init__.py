@@ -211,6 +211,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/layer_by_layer.py",
+                views_module="pages.views.layer_by_layer",
+                tabs_key="layers_tab",
                 title="Layer by layer",
                 icon=":material/layers:",
                 summary="Follow one token's residual stream through every sub-layer: what is added, what the norm "

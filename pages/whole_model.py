@@ -8,7 +8,6 @@ from model.network.layers import DecoderLayer, EncoderLayer
 from model.network.residual import Residual
 from pages.frame.open_page import open_page
 from pages.parts import whole_model as parts
-from pages.parts.layer_by_layer import DROPOUT
 from pages.widgets.controls import tabs
 from pages.widgets.explain import explain, show_code
 from pages.widgets.export import Picture, export
@@ -26,7 +25,7 @@ explain(
     "thick as the vector that it carries is long. The **share** of a sub-layer is ‖Sublayer(x)‖ / (‖x‖ + "
     "‖Sublayer(x)‖): 0.5 means that what it adds is as long as the stream itself. A **switch** runs the model again "
     "on the same text, without what the box adds or without its residual connection."
-    + DROPOUT
+    + parts.DROPOUT
     * (Need.OWN_LAYERS in view.translator.features),
     multiplied(parts.SUMS[view.trace.sublayers[-1].placement], view.trace.sublayers[-1].multiplier),
     "3.1",

@@ -263,9 +263,12 @@ class Strips(Form):
 
     vectors: Mapping[str, Array]
     title: str = "dimension"
+    dimension: int | None = None
+    """the one to frame"""
 
     def draw(self) -> StableFigure:
-        return heat.vector_strips(self.vectors, None, symmetric_range(*self.vectors.values()), self.title, self.height)
+        limits = symmetric_range(*self.vectors.values())
+        return heat.vector_strips(self.vectors, self.dimension, limits, self.title, self.height)
 
     def arrays(self) -> dict[str, Array]:
         return {array_name(name): vector for name, vector in self.vectors.items()}

@@ -102,6 +102,11 @@ def mean_cosine(vectors: Array) -> float:
     return float((similarities.sum() - np.trace(similarities)) / (n * (n - 1))) if n > 1 else float("nan")
 
 
+def mean_cosines(trace: Trace, stack: str) -> Array:
+    """(step,): `mean_cosine` of the tokens of a stack at its input and after each sub-layer."""
+    return np.array([mean_cosine(x) for x in residual_stream(trace, stack)])
+
+
 def layer_norm(sublayer: SubLayer, position: int) -> NormSteps | None:
     """The norm of a sub-layer at one token, step by step from the run's input to it.
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from model.analysis import vocabulary
 from model.analysis.distributions import total_variation
-from model.analysis.residual_stream import Neurons, cosines, layer_norm, mean_cosine, neurons, residual_stream
 from model.analysis.two_runs import TopTokens, top_tokens
 from model.background.sizes import count_parameters
 from model.background.studies import read_study
@@ -60,37 +59,12 @@ def candidate_changes(before: Trace, after: Trace, position: int) -> TopTokens:
     )
 
 
-def sublayer_arrays(trace: Trace, stack: str, index: int, position: int) -> dict[str, Any]:
-    """The vectors of one token in one sub-layer, and mean, deviation, gamma and beta of its norm."""
-    sublayer = trace.streams[stack].sublayers[index]
-    vectors = {name: getattr(sublayer, name)[position] for name in ("before", "out", "added", "normed")}
-    return {**vectors, "norm": layer_norm(sublayer, position)}
-
-
 def feed_forward(trace: Trace, stack: str, layer: int) -> SubLayer:
     """The feed-forward sub-layer of a layer."""
     found = (s for s in trace.streams[stack].sublayers if s.hidden is not None and s.layer == layer)
     if (sublayer := next(found, None)) is None:
         raise LookupError(f"The inside of the feed-forward of layer {layer} was not found.")
     return sublayer
-
-
-def token_neurons(translator: Checkpoint, trace: Trace, stack: str, layer: int, position: int, most: int) -> Neurons:
-    """What the neurons of one feed-forward write at one token."""
-    return neurons(translator, feed_forward(trace, stack, layer), position, most)
-
-
-def similarity_arrays(trace: Trace, stack: str, step: int) -> dict[str, Any]:
-    """Cosines of all tokens at one step, and the mean cosine of two different tokens at every step."""
-    stream = residual_stream(trace, stack)
-    return {"cosines": cosines(stream[step]), "mean_cosine": [mean_cosine(x) for x in stream]}
-
-
-def parameter_arrays(translator: Checkpoint) -> dict[str, Any]:
-    """How many parameters each part and each layer learns."""
-    blocks = translator.parameters_by_block()
-    layers = {f"{stack}_{layer}": block for (stack, layer), block in blocks.items()}
-    return {"part": translator.parameters_by_part(), **layers}
 
 
 def smoothing_arrays(trace: Trace, position: int, epsilon: float) -> dict[str, Any]:

@@ -329,7 +329,18 @@ def _draw_control(control: Control, key: str, offer: Offer, place: Any) -> Any:
             )
         case "run":
             return offer.start
-    return controls.select(offer.label, offer.options, key, default=offer.start, **common)
+    return _draw_menu(key, offer, common)
+
+
+def _draw_menu(key: str, offer: Offer, common: Mapping[str, Any]) -> Any:
+    """A menu; a number that it no longer has becomes its last, and a link that asks for what it lacks gets a note."""
+    if list(offer.options) == list(range(len(offer.options))):
+        controls.clamp(key, (0, len(offer.options) - 1))
+    linked, notes = key not in st.session_state, []
+    value = controls.select(offer.label, offer.options, key, default=offer.start, notes=notes, **common)
+    for note in notes if linked else ():
+        st.info(as_markdown(note.replace(key, offer.label.lower())), icon=":material/info:")
+    return value
 
 
 def _on_request(run: Run, request: OnRequest, values: Mapping[str, Any]) -> Any:

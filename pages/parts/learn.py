@@ -13,14 +13,13 @@ from pages.frame.stations import open_list, open_station
 from pages.lessons import LESSONS
 from pages.lessons.station import Answer, Lesson, Station
 from pages.parts import (
-    layer_by_layer,
     snapshots,
     training,
     whole_model,
 )
 from pages.parts.model_card import card_of
 from pages.parts.rivals import show_rivals
-from pages.views import decoding, gradients, heads_and_layers, positional_encoding, temperature
+from pages.views import decoding, gradients, heads_and_layers, layer_by_layer, positional_encoding, temperature
 from pages.views import since_2017 as modern
 from pages.widgets.canvas import component, draw
 from pages.widgets.chart import axis_labels, chart
@@ -234,7 +233,7 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
         "sharing": partial(show_view, view=modern.sharing),
         "gradient": partial(show_view, view=gradients.layers),
         "sampling": partial(show_view, view=decoding.samples),
-        "stream": lambda view: layer_by_layer.show_path(layer_by_layer.choose(view)),
+        "stream": partial(show_view, view=layer_by_layer.path, only="path"),
         "whole model": lambda view: whole_model.show_picture(whole_model.choose(view)),
     }
 )

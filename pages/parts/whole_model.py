@@ -45,6 +45,12 @@ SUMS = {
     "parallel": r"x + \mathrm{Attention}(\mathrm{Norm}(x)) + \mathrm{FFN}(\mathrm{Norm}'(x))",
 }
 """a sub-layer, or a layer of parallel ones, by placement of the norm"""
+DROPOUT = (
+    " **Dropout** acts in training alone, and in no picture here: on the output of each sub-layer, before it is added, "
+    "and on the sum of embeddings and positions (section 5.4). On the attention weights this project's models have "
+    "none."
+)
+"""of the paper, and of models of this project"""
 
 boxes_of = shared_result()(model_boxes)
 

@@ -8,12 +8,12 @@ from model.analysis.residual_stream import measure_stream
 from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor, query
 
-CHART = ".st-key-layers-path .js-plotly-plot"
+CHART = ".st-key-layer_by_layer-path .js-plotly-plot"
 TABS = {
-    "Inside one sub-layer": ["layers-strips"],
-    "Logit lens": ["layers-lens", "layers-lens-curves", "layers-lens-map"],
-    "Neurons": ["layers-neurons"],
-    "Similarity": ["layers-similarity"],
+    "Inside one sub-layer": ["layer_by_layer-strips"],
+    "Logit lens": ["layer_by_layer-lens", "layers-lens-curves", "layers-lens-map"],
+    "Neurons": ["layer_by_layer-neurons"],
+    "Similarity": ["layer_by_layer-similarity"],
 }
 
 
@@ -36,7 +36,7 @@ def test_a_click_on_a_cell_chooses_its_token_and_step_and_every_tab_draws(
     asked = {"source": "a dog", "target": "Typed", "typed": "Ein Hund.", "layers_step": "1 cross_attn"}
     visitor.visit(page(server, **asked))
     assert query(visitor) == asked
-    assert draws(visitor, "layers-path")
+    assert draws(visitor, "layer_by_layer-path")
     trace = translator.trace(asked["source"], asked["typed"])
     cells = visitor.page.locator(f"{CHART} .nsewdrag[data-subplot=x3y3]")
     cells.scroll_into_view_if_needed()

@@ -144,9 +144,9 @@ def test_the_residual_stream_and_the_input(family: Family) -> None:
     app = family.open_page("layer_by_layer", layers_stack=stream.name.title())
     measured = measure_stream(family.trace, stream.name)
     names = ("out", "added", "norm", "share", "to_start", "to_previous")
-    for drawn, name in zip(figure(app, "layers-path")["data"][: len(names)], names, strict=True):
+    for drawn, name in zip(figure(app, "layer_by_layer-path")["data"][: len(names)], names, strict=True):
         equal(numbers(drawn["y"]).astype(float), getattr(measured, name)[1])
-    (strips,) = figure(app, "layers-strips")["data"]
+    (strips,) = figure(app, "layer_by_layer-strips")["data"]
     last = stream.sublayers[-1]
     order = ("before", "normed", "out", "after") if last.norm_first else ("before", "out", "added", "normed")
     order = (*order[:2], "result", "out") if last.placement == "sandwich" else order

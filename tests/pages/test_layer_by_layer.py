@@ -11,7 +11,7 @@ from model.analysis.logit_lens import logit_lens
 from model.analysis.residual_stream import cosines, layer_norm, measure_stream, neurons, residual_stream
 from model.network.dropout import Dropout
 from model.network.residual import Residual
-from pages.parts.layer_by_layer import DROPOUT
+from pages.parts.whole_model import DROPOUT
 from tests.pages.figures import figure, numbers, words
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def test_the_path_shows_the_chosen_tokens_measures_and_everybodys_map(
     choose(app, 3, 2)
     assert not app.exception
     expected = measure_stream(translator.trace(SOURCE, TEXT), stack)
-    out, added, norm, share, start, previous, cells, points = figure(app, "layers-path")["data"]
+    out, added, norm, share, start, previous, cells, points = figure(app, "layer_by_layer-path")["data"]
     for drawn, name in ((out, "out"), (added, "added"), (norm, "norm")):
         assert np.array_equal(numbers(drawn["y"]).astype(float), getattr(expected, name)[3], equal_nan=True)
     for drawn, name in ((share, "share"), (start, "to_start"), (previous, "to_previous")):
@@ -54,7 +54,7 @@ def test_one_sublayer_shows_the_four_vectors_and_its_norm(open_app: Callable, tr
     assert not app.exception
     sublayer = translator.trace(SOURCE, TEXT).streams["decoder"].sublayers[4]
     norm = layer_norm(sublayer, 2)
-    drawn = figure(app, "layers-strips")
+    drawn = figure(app, "layer_by_layer-strips")
     (strips,), colours = drawn["data"], drawn["layout"]["coloraxis"]
     vectors = [getattr(sublayer, name)[2] for name in ("before", "out", "added", "normed")]
     assert np.array_equal(numbers(strips["z"]), [*vectors, norm.gamma, norm.beta])
@@ -70,16 +70,16 @@ def test_the_lens_shows_what_every_step_would_say(open_app: Callable, translator
     assert not app.exception
     trace = translator.trace(SOURCE, TEXT)
     expected = logit_lens(translator, trace)
-    (grid,) = figure(app, "layers-lens")["data"]
+    (grid,) = figure(app, "layer_by_layer-lens")["data"]
     assert np.array_equal(numbers(grid["z"]), expected.probabilities[:, 2].astype(np.float32))
     probability, rank = (numbers(line["y"]) for line in figure(app, "layers-lens-curves")["data"])
     assert np.array_equal(probability, expected.probability[:, 2])
     assert np.array_equal(rank, expected.rank[:, 2])
-    (cells,) = figure(app, "layers-lens-map")["data"]
+    (cells,) = figure(app, "layer_by_layer-lens-map")["data"]
     assert np.array_equal(numbers(cells["z"]), expected.probability.T.astype(np.float32))
     assert "differ by at most 0." in words(app)
     app.toggle(key="layers_every").set_value(False).run()
-    assert len(figure(app, "layers-lens")["data"][0]["y"]) == 1 + translator.model.config.n_decoder_layers
+    assert len(figure(app, "layer_by_layer-lens")["data"][0]["y"]) == 1 + translator.model.config.n_decoder_layers
 
 
 @pytest.mark.parametrize("stack", ["encoder", "decoder"])
@@ -90,7 +90,7 @@ def test_neurons_are_those_of_the_chosen_layer(open_app: Callable, translator: "
     trace = translator.trace(SOURCE, TEXT)
     sublayer = next(s for s in trace.streams[stack].sublayers if s.layer == 0 and s.name == "feed_forward")
     expected = neurons(translator, sublayer, 1, 10)
-    bars, top = figure(app, "layers-neurons")["data"]
+    bars, top = figure(app, "layer_by_layer-neurons")["data"]
     assert np.array_equal(numbers(bars["y"]), sublayer.hidden[1])
     assert np.array_equal(numbers(top["x"]), expected.top)
     table = app.dataframe[0].value
@@ -105,7 +105,9 @@ def test_similarity_is_that_of_the_chosen_step(open_app: Callable, translator: "
     app = choose(open_app(PAGE, **TYPED, layers_tab=TABS[3], layers_stack="Encoder"), 0, 3)
     assert not app.exception
     expected = cosines(residual_stream(translator.trace(SOURCE, TEXT), "encoder")[3])
-    assert np.array_equal(numbers(figure(app, "layers-similarity")["data"][0]["z"]), expected.astype(np.float32))
+    assert np.array_equal(
+        numbers(figure(app, "layer_by_layer-similarity")["data"][0]["z"]), expected.astype(np.float32)
+    )
 
 
 def test_the_blocks_add_up_to_the_model(open_app: Callable, translator: "Translator") -> None:

@@ -402,7 +402,7 @@ def test_the_lens_of_an_encoder_alone_ends_with_its_own_logits(models, open_mode
     app = open_model_page("pages/layer_by_layer.py", "BERT", layers_tab="Logit lens")
     assert "The output matrix reads only the decoder" not in words(app)
     opened = load_checkpoint(models["BERT"], "cpu")
-    last = numbers(figure(app, "layers-lens-map")["data"][0]["z"])[:, -1].astype(float)
+    last = numbers(figure(app, "layer_by_layer-lens-map")["data"][0]["z"])[:, -1].astype(float)
     np.testing.assert_allclose(last, opened.trace(SENTENCE).probabilities.max(axis=-1), atol=1e-6)
 
 

@@ -5,13 +5,27 @@ Columns are steps: the stack's input, then each sub-layer in the order of comput
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import pandas as pd
-import plotly.graph_objects as go
 
-from viz.figure import INVISIBLE, NO_GRID, TITLE_LEFT, bar, curve, escape, figure, frame, grid, heatmap, scatter, vline
+from viz.figure import (
+    INVISIBLE,
+    NO_GRID,
+    TITLE_LEFT,
+    StableFigure,
+    bar,
+    curve,
+    escape,
+    figure,
+    frame,
+    grid,
+    heatmap,
+    scatter,
+    vline,
+)
 from viz.figure import band as shaded_band
+from viz.forms import Form
 from viz.heatmap import cells_height, colours
 from viz.theme import CHOSEN, OKABE_ITO, SIGNED, WEIGHTS
 from viz.tokens import as_plotly, axis_ticks, labels
@@ -25,7 +39,7 @@ CHART, GAP, FOOT, HEAD = 130, 84, 95, 84
 
 @dataclass(frozen=True)
 class Measure:
-    """What the map of all tokens can show, by its name in `model.analysis.residual_stream.Path`."""
+    """What the map of all tokens can show, by its name in `model.analysis.residual_stream.StreamMeasures`."""
 
     title: str
     definition: str
@@ -42,81 +56,92 @@ MEASURES: Mapping[str, Measure] = {
 }
 
 
-def path_chart(
-    measures: Mapping[str, Array],
-    steps: Sequence[str],
-    names: tuple[Sequence[str], Sequence[str]],
-    chosen: tuple[int, int],
-    shown: str,
-) -> go.Figure:
+@dataclass(frozen=True, kw_only=True)
+class StreamPath(Form):
     """Three panels: lengths of the chosen token, its share and cosines, and one measure of all tokens as a heat map.
 
-    Every point and cell has (token, step) as its custom data, so that a click can choose it.
-
-    Args:
-        measures: (position, step) each: those of MEASURES, and "added".
-        steps: names of the columns.
-        names: of the tokens, plain text and unique, for hover texts; and their pieces, for the tick labels.
-        chosen: token and step to mark.
-        shown: the measure of the map.
+    A click on a point or a cell chooses its token and step.
     """
-    rows, tokens = names
-    position, step = chosen
-    cells = cells_height(len(rows), 420)
-    plot = 2 * CHART + cells + 2 * GAP
-    mine = {name: values[position] for name, values in measures.items()}
-    columns = {"x": np.arange(len(steps)), "customdata": [[position, i, name] for i, name in enumerate(steps)]}
-    lengths = bar(
-        y=mine["out"],
-        name="‖Sublayer(x)‖",
-        marker={"color": OKABE_ITO[1]},
-        hover="‖Sublayer(x)‖ <b>%{y:.7g}</b><br>%{customdata[2]}",
-        **columns,
-    )
-    lines = (
-        (1, mine["added"], "‖x + Sublayer(x)‖", OKABE_ITO[3], "dot", "diamond"),
-        (1, mine["norm"], "‖x‖ after the step", OKABE_ITO[0], "solid", "circle"),
-        (2, mine["share"], "share", OKABE_ITO[1], "dash", "square"),
-        (2, mine["to_start"], "cosine to input", OKABE_ITO[2], "solid", "circle"),
-        (2, mine["to_previous"], "cosine to previous step", OKABE_ITO[4], "dot", "diamond"),
-    )
-    turned = min(float(np.nanmin(mine[name])) for name in ("to_start", "to_previous")) < -0.2
-    # A legend's own title makes room for itself where a narrow window wraps the entries.
-    legend = {"orientation": "h", "x": 0, "yanchor": "bottom"}
-    token = as_plotly(rows[position])
-    return figure(
-        [
-            lengths,
-            *(_line(*line, columns) for line in lines),
-            *_map_traces(shown, measures[shown], steps, rows, cells / plot),
-        ],
-        grid(
-            3,
-            titles=("", "", f"<b>All tokens</b>: {MEASURES[shown].definition}"),
-            title_style=TITLE_LEFT | {"yshift": 2},
-            shared_xaxes=True,
-            vertical_spacing=GAP / plot,
-            row_heights=[CHART, CHART, cells],
-            xaxis=axis_ticks(steps, len(steps)) | {"tickangle": -45, "range": [-0.5, len(steps) - 0.5]},
-        ),
-        height=plot + FOOT + HEAD,
-        yaxis={"rangemode": "tozero"},
-        yaxis2={"range": [-1.08 if turned else -0.25, 1.08], "tickvals": [-1, -0.5, 0, 0.5, 1]},
-        yaxis3=axis_ticks([f"{i} {name}" for i, name in enumerate(labels(tokens))])
-        | NO_GRID
-        | {"range": [len(rows) - 0.5, -0.5]},
-        legend=legend | {"y": 1, "title": {"text": f"<b>Lengths</b>, token {token}", "font": {"size": 14}}},
-        legend2=legend
-        | {
-            "y": 1 - (CHART + GAP) / plot,
-            "font": {"size": 12},
-            "title": {"text": f"<b>Share and cosines</b>, token {token}", "side": "top", "font": {"size": 14}},
-        },
-        margin={"t": HEAD, "b": FOOT, "l": 90, "r": 92},
-        hoverdistance=200,
-        bargap=0.45,
-        shapes=_marks(steps, position, step),
-    )
+
+    measures: Mapping[str, Array]
+    """(position, step) each: those of MEASURES, and "added" """
+    steps: Sequence[str]
+    """names of the columns"""
+    rows: Sequence[str]
+    """names of the tokens, plain text and unique, for the hover text"""
+    tokens: Sequence[str]
+    """their pieces, for the tick labels"""
+    chosen: tuple[int, int]
+    """token and step to mark"""
+    shown: str
+    """the measure of the map"""
+
+    def clicked(self, point: Mapping[str, Any]) -> dict[str, int]:
+        """The token and the step of a point or a cell."""
+        token, step, *_ = point["customdata"]
+        return {"token": token, "step": step}
+
+    def arrays(self) -> dict[str, Array]:
+        return dict(self.measures)
+
+    def draw(self) -> StableFigure:
+        rows, steps, shown = self.rows, self.steps, self.shown
+        position, step = self.chosen
+        cells = cells_height(len(rows), 420)
+        plot = 2 * CHART + cells + 2 * GAP
+        mine = {name: values[position] for name, values in self.measures.items()}
+        columns = {"x": np.arange(len(steps)), "customdata": [[position, i, name] for i, name in enumerate(steps)]}
+        lengths = bar(
+            y=mine["out"],
+            name="‖Sublayer(x)‖",
+            marker={"color": OKABE_ITO[1]},
+            hover="‖Sublayer(x)‖ <b>%{y:.7g}</b><br>%{customdata[2]}",
+            **columns,
+        )
+        lines = (
+            (1, mine["added"], "‖x + Sublayer(x)‖", OKABE_ITO[3], "dot", "diamond"),
+            (1, mine["norm"], "‖x‖ after the step", OKABE_ITO[0], "solid", "circle"),
+            (2, mine["share"], "share", OKABE_ITO[1], "dash", "square"),
+            (2, mine["to_start"], "cosine to input", OKABE_ITO[2], "solid", "circle"),
+            (2, mine["to_previous"], "cosine to previous step", OKABE_ITO[4], "dot", "diamond"),
+        )
+        turned = min(float(np.nanmin(mine[name])) for name in ("to_start", "to_previous")) < -0.2
+        # A legend's own title makes room for itself where a narrow window wraps the entries.
+        legend = {"orientation": "h", "x": 0, "yanchor": "bottom"}
+        token = as_plotly(rows[position])
+        return figure(
+            [
+                lengths,
+                *(_line(*line, columns) for line in lines),
+                *_map_traces(shown, self.measures[shown], steps, rows, cells / plot),
+            ],
+            grid(
+                3,
+                titles=("", "", f"<b>All tokens</b>: {MEASURES[shown].definition}"),
+                title_style=TITLE_LEFT | {"yshift": 2},
+                shared_xaxes=True,
+                vertical_spacing=GAP / plot,
+                row_heights=[CHART, CHART, cells],
+                xaxis=axis_ticks(steps, len(steps)) | {"tickangle": -45, "range": [-0.5, len(steps) - 0.5]},
+            ),
+            height=plot + FOOT + HEAD,
+            yaxis={"rangemode": "tozero"},
+            yaxis2={"range": [-1.08 if turned else -0.25, 1.08], "tickvals": [-1, -0.5, 0, 0.5, 1]},
+            yaxis3=axis_ticks([f"{i} {name}" for i, name in enumerate(labels(self.tokens))])
+            | NO_GRID
+            | {"range": [len(rows) - 0.5, -0.5]},
+            legend=legend | {"y": 1, "title": {"text": f"<b>Lengths</b>, token {token}", "font": {"size": 14}}},
+            legend2=legend
+            | {
+                "y": 1 - (CHART + GAP) / plot,
+                "font": {"size": 12},
+                "title": {"text": f"<b>Share and cosines</b>, token {token}", "side": "top", "font": {"size": 14}},
+            },
+            margin={"t": HEAD, "b": FOOT, "l": 90, "r": 92},
+            hoverdistance=200,
+            bargap=0.45,
+            shapes=_marks(steps, position, step),
+        )
 
 
 def _line(
@@ -176,34 +201,3 @@ def _marks(steps: Sequence[str], position: int, step: int) -> list[dict]:
         frame((0, len(steps) - 1), (position, position), CHOSEN, 2, panel=3),
         frame((step, step), (position, position), CHOSEN, 3, panel=3),
     ]
-
-
-def path_table(measures: Mapping[str, Array], steps: Sequence[str], rows: Sequence[str]) -> pd.DataFrame:
-    """One line for each token and step, tokens first; empty where a step has no such number."""
-    table = {"token": np.repeat(np.array(rows, dtype=object), len(steps)), "step": [*steps] * len(rows)}
-    return pd.DataFrame(table | {name: values.ravel() for name, values in measures.items()})
-
-
-def similarity_map(similarities: Array, rows: Sequence[str]) -> go.Figure:
-    """The cosine of each pair of tokens, −1 to 1.
-
-    Args:
-        similarities: (position, position).
-        rows: names of the tokens, plain text and unique.
-    """
-    names = escape(rows)
-    axis = axis_ticks(rows) | {"type": "category", "constrain": "domain"}
-    return figure(
-        [
-            heatmap(
-                z=np.ascontiguousarray(similarities, dtype=np.float32),
-                x=names,
-                y=names,
-                **colours(SIGNED, -1, 1, "cosine<br>−1 to 1", tickvals=[-1, -0.5, 0, 0.5, 1]),
-                hover="cosine <b>%{z:.7g}</b><br>%{y}<br>and %{x}",
-            )
-        ],
-        height=200 + cells_height(len(names), 480, 22),
-        xaxis=axis | {"tickangle": -60},
-        yaxis=axis | {"showgrid": False, "autorange": "reversed", "scaleanchor": "x"},
-    )
