@@ -337,7 +337,11 @@ def similarity(run: Run, stack: str = STACK, step: int = STEP) -> Result:
     tokens, steps = numbered(run.trace.streams[stack].tokens.labels), _measured(run, stack).steps
     means = run.compute(residual_stream.mean_cosines, run.trace, stack)
     values = residual_stream.cosines(residual_stream.residual_stream(run.trace, stack)[step])
-    square = {"xaxis": {"constrain": "domain"}, "yaxis": {"scaleanchor": "x", "constrain": "domain"}}
+    square = {
+        "xaxis": {"constrain": "domain"},
+        "yaxis": {"scaleanchor": "x", "constrain": "domain"},
+        "margin": {"r": 92},
+    }
     facts = {"many": len(tokens) > 1, "step": steps[step], "here": means[step], "means": means}
     if len(tokens) > 1:
         facts |= {"highest": steps[int(means.argmax())], "lowest": steps[int(means.argmin())]}

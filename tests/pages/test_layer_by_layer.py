@@ -11,7 +11,9 @@ from model.analysis.logit_lens import logit_lens
 from model.analysis.residual_stream import cosines, layer_norm, measure_stream, neurons, residual_stream
 from model.network.dropout import Dropout
 from model.network.residual import Residual
+from model.run import Run
 from pages.parts.whole_model import DROPOUT
+from pages.views import layer_by_layer
 from tests.pages.figures import figure, numbers, words
 
 if TYPE_CHECKING:
@@ -72,7 +74,9 @@ def test_the_lens_shows_what_every_step_would_say(open_app: Callable, translator
     expected = logit_lens(translator, trace)
     (grid,) = figure(app, "layer_by_layer-lens")["data"]
     assert np.array_equal(numbers(grid["z"]), expected.probabilities[:, 2].astype(np.float32))
-    probability, rank = (numbers(line["y"]) for line in figure(app, "layers-lens-curves")["data"])
+    probability, rank = (
+        numbers(figure(app, f"layer_by_layer-{name}")["data"][0]["y"]) for name in ("probability", "rank")
+    )
     assert np.array_equal(probability, expected.probability[:, 2])
     assert np.array_equal(rank, expected.rank[:, 2])
     (cells,) = figure(app, "layer_by_layer-lens-map")["data"]
@@ -99,6 +103,23 @@ def test_neurons_are_those_of_the_chosen_layer(open_app: Callable, translator: "
     if stack == "decoder":
         predicted = trace.logits[1].argmax()
         assert list(table["for what is predicted"]) == pytest.approx(list(expected.logits[:, predicted]))
+
+
+@pytest.mark.parametrize("change", [{"hidden": None}, {"name": "experts"}, {"out": np.zeros((9, 5))}])
+def test_neurons_that_could_not_be_read_are_not_drawn(translator: "Translator", change: dict) -> None:
+    """In the chosen layer; in the others they are."""
+    trace = translator.trace(SOURCE, TEXT)
+    stream = trace.streams["decoder"]
+    sublayers = [
+        replace(one, **change) if (one.layer, one.name) == (1, "feed_forward") else one for one in stream.sublayers
+    ]
+    trace = replace(trace, streams={**trace.streams, "decoder": replace(stream, sublayers=sublayers)})
+    run = Run.of(translator, trace)
+    unread = layer_by_layer.neurons(run, step=5)
+    assert not unread.arrays()
+    assert unread.values["most"] is None
+    assert "could not be read" in unread.blocks[0].text
+    assert len(layer_by_layer.neurons(run, step=2).arrays()["hidden"]) == translator.config.d_ff
 
 
 def test_similarity_is_that_of_the_chosen_step(open_app: Callable, translator: "Translator") -> None:

@@ -380,6 +380,7 @@ FORMULAS = [
         ["b_2", "max"],
     ),
     ("Gemma 2", "layer_by_layer", {"layers_tab": "Logit lens"}, [r"30\tanh"], []),
+    ("OLMo 2", "layer_by_layer", {"layers_tab": "Logit lens"}, [r"\mathrm{RMSNorm}(x^{(s)})\,W_{out}"], []),
     ("Gemma 2", "attention_step_by_step", {"step": "4"}, [r"50\tanh\Big("], ["b_Q", "b_O"]),
     ("T5", "temperature", {}, [r"q_i \cdot k_j + b_{ij}"], ["sqrt"]),
     ("BERT", "layer_by_layer", {"layers_tab": "Logit lens"}, [r"f(x^{(s)})\,W_{out}^{\top} + b_{out}"], []),

@@ -1,7 +1,6 @@
 """Forms: what is drawn is what the record holds, masked cells have no colour, and a click says which place it is."""
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 
 from viz.forms import VISIBLE, Bars, Line, Lines, Map, Maps, Mark, Scale, Strips, stretches
@@ -119,10 +118,15 @@ def test_marks_stand_where_they_say_also_on_a_logarithmic_axis() -> None:
     assert [note.x for note in figure.layout.annotations] == [1, 0]  # an annotation is placed by its logarithm
 
 
-def test_strips_share_one_range() -> None:
-    form = Strips({"x": RNG.standard_normal(6), "y": 3 * RNG.standard_normal(6)})
-    assert isinstance(form.draw(), go.Figure)
-    assert list(form.arrays()) == ["x", "y"]
+def test_strips_share_one_range_that_the_bar_states_and_frame_the_dimension() -> None:
+    vectors = {"x": np.array([0.5, -3.0]), "y": np.array([1.0, 2.0])}
+    form = Strips(vectors, dimension=1)
+    figure = form.draw()
+    assert np.array_equal(figure.data[0].z, np.stack([*form.arrays().values()]))
+    assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (-3, 3)
+    assert figure.layout.coloraxis.colorbar.ticktext == ("−3", "0", "3")
+    assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (0.5, 1.5)
+    assert not Strips(vectors).draw().layout.shapes
 
 
 def test_a_table_lists_rows_first_and_every_array_of_the_maps() -> None:

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from viz.latex import attention_formula, error_text, scaled_scores, signed
+from viz.latex import attention_formula, block_equation, error_text, scaled_scores, signed
 
 
 def a_head(scale: float, softcap: float | None = None, bias: bool = False, **more: object) -> SimpleNamespace:
@@ -45,3 +45,13 @@ def test_the_formula_of_a_head_leaves_out_a_division_that_the_model_leaves_out(s
 def test_numbers_have_a_true_minus_sign_and_rounding_has_two_digits() -> None:
     assert (signed(-4.5), signed(0.25, "+.3f"), signed(-0.25, "+.3f")) == ("−4.5", "+0.250", "−0.250")
     assert (error_text(1.234e-7), error_text(0.0)) == ("1.2e-07", "0")
+
+
+def test_the_equation_works_out_the_dimension_in_the_order_of_the_norm() -> None:
+    numbers = {"before": 1.0, "out": -0.5, "added": 0.5, "normed": 2.25}
+    numbers |= {"mean": 0.25, "std": 0.125, "gamma": 1.0, "beta": 0.25}
+    post, pre = (block_equation(numbers, 3, before, "LayerNorm") for before in (False, True))
+    assert post.index("s_{3} &=") < post.index("LayerNorm}(s)")
+    assert pre.index("LayerNorm}(x)_{3} &=") < pre.index("s_{3} &=")
+    assert r"\frac{0.500000 - 0.250000}{0.125000}" in post
+    assert r"\mathbf{2.25000}" in post
