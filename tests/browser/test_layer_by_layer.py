@@ -11,7 +11,12 @@ from tests.browser.conftest import Visitor, query
 CHART = ".st-key-layer_by_layer-path .js-plotly-plot"
 TABS = {
     "Inside one sub-layer": ["layer_by_layer-strips"],
-    "Logit lens": ["layer_by_layer-lens", "layer_by_layer-probability", "layer_by_layer-rank", "layer_by_layer-lens-map"],
+    "Logit lens": [
+        "layer_by_layer-lens",
+        "layer_by_layer-probability",
+        "layer_by_layer-rank",
+        "layer_by_layer-lens-map",
+    ],
     "Neurons": ["layer_by_layer-neurons"],
     "Similarity": ["layer_by_layer-similarity"],
 }
