@@ -339,7 +339,7 @@ def _draw_menu(key: str, offer: Offer, common: Mapping[str, Any]) -> Any:
     linked, notes = key not in st.session_state, []
     value = controls.select(offer.label, offer.options, key, default=offer.start, notes=notes, **common)
     for note in notes if linked else ():
-        st.info(as_markdown(note.replace(key, offer.label.lower())), icon=":material/info:")
+        st.info(as_markdown(note.replace(key, offer.label.lower(), 1)), icon=":material/info:")
     return value
 
 
