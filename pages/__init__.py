@@ -160,6 +160,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/tokens_and_embeddings.py",
+                views_module="pages.views.tokens_and_embeddings",
+                tabs_key="tokens_tab",
                 title="Tokens and embeddings",
                 icon=":material/token:",
                 summary="Split a sentence into tokens, see the vector behind each, and find its nearest neighbours.",

@@ -71,6 +71,11 @@ def sources(component: str) -> tuple[str, str]:
     return script, style
 
 
+def can_be_saved(component: str) -> bool:
+    """Whether its script saves the picture as PNG and SVG; that of tokens as buttons does not."""
+    return "save-picture" in sources(component)[0]
+
+
 def _collect(file: Path, files: list[Path]) -> None:
     """Append the files that `file` needs, and then `file`, unless they are there already."""
     if file in files:

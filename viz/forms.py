@@ -312,6 +312,7 @@ class Bars(Form):
                 marker=marker if isinstance(marker, Mapping) else {"color": marker},
                 **self._hover(title, named),
                 **({"width": places[1] - places[0]} if self.mode == "overlay" else {}),
+                **(UNDIMMED if self.sets else {}),
             )
             for number, ((title, values), marker) in enumerate(zip(self.series.items(), colours, strict=False), start=1)
         ]
@@ -364,6 +365,8 @@ class Bars(Form):
         return pd.DataFrame({self.titles[0]: list(self.names)} | self.arrays())
 
 
+UNDIMMED = {"unselected": {"marker": {"opacity": 1}}}
+"""what a click does not choose looks as before; the picture itself shows what is chosen"""
 DIAMOND = {"symbol": "diamond", "size": 10, "color": GUIDE, "line": {"width": 1.5, "color": "#FFFFFF"}}
 
 

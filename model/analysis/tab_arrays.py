@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from model.analysis import vocabulary
 from model.analysis.distributions import total_variation
 from model.analysis.two_runs import TopTokens, top_tokens
 from model.background.sizes import count_parameters
@@ -86,20 +85,9 @@ def snapshot_pattern(translator: Checkpoint, trace: Trace, step: int | None, kin
     return {"snapshot_pattern": trace.attention(kind, layer).pattern, "log_probability": trace.target_log_probabilities}
 
 
-def neighbour_arrays(translator: Checkpoint, side: str, token_id: int) -> dict[str, Array]:
-    """Tokens, ids and cosines of the nearest neighbours of one token."""
-    nearest = vocabulary.neighbours(translator.tokenizer, vocabulary.cosines(translator, side, token_id), token_id)
-    return {name: np.array([getattr(one, name) for one in nearest]) for name in ("token", "id", "cosine")}
-
-
 def embedded_arrays(trace: Trace, side: str) -> Embedded:
     """Embedding, positional encoding and sum of the "source" or "target" tokens."""
     return trace.streams["encoder" if side == "source" else "decoder"].embedded
-
-
-def length_arrays(trace: Trace, side: str) -> dict[str, Array]:
-    """Their lengths."""
-    return vocabulary.lengths(embedded_arrays(trace, side))
 
 
 def card_arrays(translator: Checkpoint) -> dict[str, Any]:

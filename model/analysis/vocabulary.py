@@ -14,7 +14,7 @@ import torch
 from model.analysis.words import WORD_START
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
-from model.trace import Array, Embedded, Tokens, Trace
+from model.trace import Array, Embedded, Tokens
 
 Side = Literal["source", "target"]
 Kind = Literal["text", "byte", "special", "unknown"]
@@ -114,18 +114,6 @@ def cosines(translator: Translator, side: Side, token_id: int) -> Array:
     matrix = torch.from_numpy(translator.embedding_matrix(side).astype(np.float64))
     lengths = matrix.norm(dim=-1).clamp(min=torch.finfo(matrix.dtype).tiny)
     return (matrix @ matrix[token_id] / lengths / lengths[token_id]).clamp(-1, 1).numpy()
-
-
-def embedding_arrays(translator: Translator, trace: Trace, side: Side, position: int) -> dict[str, Array]:
-    """One side's ids, their rows of E, the input's parts, and the cosines of the token at `position`, for an export."""
-    ids, embedded = (trace.src_ids, trace.src_embedded) if side == "source" else (trace.tgt_ids, trace.tgt_embedded)
-    return {
-        f"{side}_ids": np.array(ids),
-        "embedding_rows": embedding_rows(translator, side, ids),
-        **{f"{side}_{name}": array for name, array in embedded.terms.items()},
-        "chosen_position": np.array(position),
-        "cosines_with_chosen": cosines(translator, side, ids[position]),
-    }
 
 
 def neighbours(tokenizer: Tokenizer, similarities: Array, token_id: int, most: int = 10) -> tuple[Neighbour, ...]:

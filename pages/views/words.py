@@ -147,7 +147,7 @@ def _paragraph(lines: list[str]) -> Iterator[Block]:
     elif text.startswith("$$"):
         yield Block("formula", " ".join(text.strip("$").split("\n")).strip())
     elif text.startswith("```"):
-        yield Block("plain", re.sub(r"\\(\W)|:small\[\]", r"\1", "\n".join(text.split("\n")[1:-1])))
+        yield Block("plain", re.sub(r"\\([\W_])|:small\[\]", r"\1", "\n".join(text.split("\n")[1:-1])))
     elif images := _IMAGE.findall(text):
         if rest := _IMAGE.sub("", text).strip():
             raise ValueError(f"Pictures stand in a paragraph of their own, without: {rest}")

@@ -19,7 +19,7 @@ from pages.widgets.canvas import component
 from pages.widgets.chart import run_in_file_names
 from pages.widgets.controls import box
 from pages.widgets.snippet import Calls, call_arrays, notebook, snippet, view_snippet
-from viz.drawing import Drawing, standalone_html
+from viz.drawing import Drawing, can_be_saved, standalone_html
 
 LONGEST_SOURCE = 110
 """characters of the source under a saved picture"""
@@ -159,10 +159,14 @@ def _save_buttons(view: View, stem: str, pictures: tuple[Picture, ...]) -> None:
             "component": picture.content.component if isinstance(picture.content, Drawing) else "",
             "file": stem if number == 0 else f"{picture.key}-{stem}",
         }
-        for number, picture in enumerate(pictures)
+        for number, picture in enumerate(filter(_can_be_saved, pictures))
     ]
     data = {"targets": targets, "caption": _caption(view)}
     component("save")(key=f"save-{stem}", data=data)
+
+
+def _can_be_saved(picture: Picture) -> bool:
+    return not isinstance(picture.content, Drawing) or can_be_saved(picture.content.component)
 
 
 def _caption(view: View) -> list[str]:

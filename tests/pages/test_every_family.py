@@ -151,7 +151,7 @@ def test_the_residual_stream_and_the_input(family: Family) -> None:
     order = ("before", "normed", "out", "after") if last.norm_first else ("before", "out", "added", "normed")
     order = (*order[:2], "result", "out") if last.placement == "sandwich" else order
     equal(numbers(strips["z"])[:4], [getattr(last, name)[1] for name in order])
-    (strips,) = figure(family.open_page("tokens_and_embeddings"), "tokens-strips")["data"]
+    (strips,) = figure(family.open_page("tokens_and_embeddings"), "tokens_and_embeddings-strips")["data"]
     first = next(iter(family.trace.streams.values()))
     equal(numbers(strips["z"]), [term[0] for term in first.embedded.terms.values()])
 

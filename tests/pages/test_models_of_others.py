@@ -324,7 +324,7 @@ def test_the_file_of_a_chat_is_asked_for_as_a_chat(models, open_app, tmp_path, m
 def test_what_is_added_to_an_embedding_is_called_what_it_is(name, rows, open_model_page):
     app = open_model_page("pages/tokens_and_embeddings.py", name, tokens_position="2", tokens_dimension="3")
     assert not app.exception
-    assert list(figure(app, "tokens-strips")["data"][0]["y"]) == rows
+    assert list(figure(app, "tokens_and_embeddings-strips")["data"][0]["y"]) == rows
     (equation,) = [latex.value for latex in app.latex if r"\begin{aligned} x_{3}" in latex.value]
     assert (r"\cdot\sqrt{32}" in equation) == (name == "Marian")
     assert ("(P + T)" in equation) == (name == "BERT")

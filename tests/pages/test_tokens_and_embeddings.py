@@ -4,10 +4,14 @@ import json
 from collections.abc import Callable
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
 from model.analysis.vocabulary import cosines, embedding_rows, lengths, neighbours
 from model.checkpoints.translator import Translator
+from model.run import Run
+from pages.views.tokens_and_embeddings import lengths as lengths_view
+from pages.views.tokens_and_embeddings import tokens
 from tests.pages.figures import figure, numbers
 
 pytest.importorskip("streamlit")
@@ -31,7 +35,7 @@ def test_strips_and_arithmetic_are_the_chosen_token_s(open_app: Callable, transl
         app.number_input(key="tokens_position").set_value(position)
         app.number_input(key="tokens_dimension").set_value(dimension).run()
         assert not app.exception
-        z = numbers(figure(app, "tokens-strips")["data"][0]["z"])
+        z = numbers(figure(app, "tokens_and_embeddings-strips")["data"][0]["z"])
         for drawn, name in zip(z, ("embedding", "positional", "sum"), strict=True):
             assert np.array_equal(drawn, getattr(embedded, name)[position])
         weight = embedding_rows(translator, side, [ids[position]])[0, dimension]
@@ -46,18 +50,43 @@ def test_neighbours_lengths_and_maps_are_the_model_s(open_app: Callable, transla
     app = open_app(PAGE, source=SENTENCE)
     app.number_input(key="tokens_position").set_value(1).run()
     found = neighbours(translator.tokenizer, cosines(translator, "source", trace.src_ids[1]), trace.src_ids[1])
-    drawn = figure(app, "tokens-neighbours")["data"][0]
+    drawn = figure(app, "tokens_and_embeddings-neighbours")["data"][0]
     assert np.array_equal(numbers(drawn["x"]), [neighbour.cosine for neighbour in found])
-    bars = figure(tab(app, "Lengths"), "tokens-lengths")["data"]
+    bars = figure(tab(app, "Lengths"), "tokens_and_embeddings-lengths")["data"]
     assert [
         np.array_equal(numbers(bar["y"]), lengths(trace.src_embedded)[name])
         for bar, name in zip(bars, ("embedding", "positional", "sum"), strict=True)
     ] == [True] * 3
-    maps = figure(tab(app, "All tokens"), "tokens-all")["data"]
+    maps = figure(tab(app, "All tokens"), "tokens_and_embeddings-all")["data"]
     assert np.array_equal(numbers(maps[2]["z"]), trace.src_embedded.sum)
     table = tab(app, "Pieces and bytes").dataframe[0].value
     assert list(table["id"]) == list(trace.src_ids)
     assert not app.exception
+
+
+@pytest.mark.parametrize(("side", "position"), [("source", 0), ("source", 3), ("target", 1)])
+def test_a_click_on_a_token_or_on_its_bar_chooses_it(translator: Translator, side: str, position: int) -> None:
+    run = Run.of(translator, translator.trace(SENTENCE))
+    (control,) = tokens(run, side=side).shows["chips"].sets.values()
+    bars = lengths_view(run, side=side, position=position).shows["lengths"]
+    assert bars.clicked({"point_index": position}) == {"place": position}
+    assert bars.sets == {"place": control}
+    (band,) = bars.marks
+    assert (band.x, band.to) == (position - 0.5, position + 0.5)
+    assert all(bar.unselected.marker.opacity == 1 for bar in go.Figure(bars.draw().to_dict()).data)
+
+
+@pytest.mark.parametrize(("position", "dimension"), [(0, 0), (2, 7), (4, 31)])
+def test_the_strips_frame_the_chosen_dimension_in_the_range_of_all_tokens(
+    translator: Translator, position: int, dimension: int
+) -> None:
+    run = Run.of(translator, translator.trace(SENTENCE))
+    result = tokens(run, position=position, dimension=dimension)
+    layout = result.shows["strips"].layout
+    assert (layout.shapes[0].x0, layout.shapes[0].x1) == (dimension - 0.5, dimension + 0.5)
+    largest = max(np.abs(term).max() for term in run.trace.src_embedded.terms.values())
+    assert (layout.coloraxis.cmin, layout.coloraxis.cmax) == pytest.approx((-largest, largest))
+    assert result.facts["apart"] == 0
 
 
 @pytest.mark.parametrize("name", ["Neighbours", "Lengths", "All tokens", "Pieces and bytes"])

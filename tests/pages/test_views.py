@@ -276,11 +276,14 @@ def test_a_click_on_a_cell_sets_the_control_that_the_form_names(
     assert values == {"row": row}
 
 
-@pytest.mark.parametrize("token", ["->", "http://a.b", ":smile:", "a*b_c", r"\n", ":small[]"])
-def test_a_fact_in_plain_text_stands_as_it_was_typed(token: str) -> None:
-    lines = words._engine().from_string("```\nRow {{ token }}\n```\n").render(token=token).splitlines()
+@pytest.mark.parametrize(
+    "text",
+    ["a -> b", "http://a.b www.x a@b", ":smile: :small[]", "a*b_c", r"\n \* \\<b>", "# 1. $x$ `y`"],
+)
+def test_a_fact_in_plain_text_stands_as_it_was_typed(text: str) -> None:
+    lines = words._engine().from_string("```\nRow {{ text }}\n```\n").render(text=text).splitlines()
     (block,) = words._blocks(iter(lines))
-    assert (block.kind, block.text) == ("plain", f"Row {token}")
+    assert (block.kind, block.text) == ("plain", f"Row {text}")
 
 
 def test_every_section_of_a_text_is_a_view_and_every_view_has_one() -> None:

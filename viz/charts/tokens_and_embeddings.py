@@ -1,73 +1,18 @@
-"""Figures of Tokens and embeddings (paper, sections 3.4, 3.5): vectors of one token, lengths, neighbours, the sum."""
+"""Tokens and embeddings (paper, section 3.4): neighbours as bars, and the computation of one number as LaTeX."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
-from viz.bars import candidate_axis, candidate_bars, position_bars
-from viz.charts.positional_encoding import PARTS
-from viz.figure import LEGEND_ABOVE, figure
-from viz.heatmap import vector_strips
-from viz.theme import OKABE_ITO
-from viz.tokens import as_plotly, labels, token_ticks, visible
+from viz.bars import candidate_axis, candidate_bars
+from viz.figure import figure
+from viz.tokens import as_plotly, labels, visible
 
 Array = np.ndarray
 
-COLOURS = {"embedding": OKABE_ITO[3], "positional": OKABE_ITO[7], "sum": OKABE_ITO[2]}
 UNUSUAL = {"byte": "byte", "special": "special", "unknown": "special"}
 """What follows the name of a neighbour that is not text."""
-
-
-def sum_strips(
-    rows: Mapping[str, Array],
-    name: str,
-    dimension: int,
-    limits: tuple[float, float],
-    titles: Mapping[str, str] = PARTS,
-) -> go.Figure:
-    """Embedding, positional encoding and input of one token, one above the other in one colour range.
-
-    Args:
-        rows: (d_model,) each, by the names of PARTS.
-        name: of the token, plain text.
-        dimension: the one to frame.
-        limits: colour range, stated on the colour bar.
-        titles: of the rows, by the same names, from `sum_titles`.
-    """
-    vectors = {title: rows[part] for part, title in titles.items()}
-    return vector_strips(vectors, dimension, limits, f"dimension of the token “{as_plotly(name)}”", 300)
-
-
-def length_bars(
-    lengths: Mapping[str, Array], tokens: Sequence[str], chosen: int, titles: Mapping[str, str] = PARTS
-) -> go.Figure:
-    """The Euclidean lengths of embedding, positional encoding and their sum, three bars for each token.
-
-    Args:
-        lengths: (position,) each, by the names of PARTS.
-        tokens: pieces.
-        chosen: the position to emphasise.
-        titles: of the bars, by the same names, from `sum_titles`.
-    """
-    opacity = np.where(np.arange(len(tokens)) == chosen, 1.0, 0.5)
-    return figure(
-        [
-            position_bars(
-                labels(tokens),
-                lengths[part],
-                title,
-                {"color": COLOURS[part], "opacity": opacity},
-                selected={"marker": {"opacity": 1.0}},
-                unselected={"marker": {"opacity": 0.5}},
-            )
-            for part, title in titles.items()
-        ],
-        height=340,
-        legend=LEGEND_ABOVE,
-        xaxis=token_ticks(tokens) | {"title": "token"},
-        yaxis={"title": "length (Euclidean norm)"},
-    )
 
 
 def neighbour_bars(neighbours: Sequence, hue: str) -> go.Figure:
@@ -110,7 +55,8 @@ def sum_equation(
     """LaTeX: the computation of one dimension of the input.
 
     Args:
-        numbers: `weight` (of the matrix E), `scale` (the root of d_model in the paper), and those of PARTS.
+        numbers: `weight` (of the matrix E), `scale` (the root of d_model in the paper), `embedding`, `positional` and
+            `sum`.
         token_id: row of E.
         position: row of the positional encoding.
         dimension: column of both.

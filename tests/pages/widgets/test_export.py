@@ -177,6 +177,17 @@ def test_the_pictures_that_are_saved_are_those_of_the_page(page: str, open_app: 
             assert [trace["type"] for trace in drawn] == [trace.type for trace in go.Figure(picture.content).data]
 
 
+def test_tokens_as_buttons_are_in_the_html_and_are_no_picture_to_save(
+    open_app: Callable, files: dict[str, bytes]
+) -> None:
+    app = open_app("pages/tokens_and_embeddings.py", source=SOURCE)
+    offers = [json.loads(part.proto.json) for part in app.get("bidi_component") if part.proto.component_name == "save"]
+    keys = [target["key"] for offer in offers for target in offer["targets"]]
+    assert sorted(keys) == ["tokens_and_embeddings-neighbours", "tokens_and_embeddings-strips"]
+    pages = [content for name, content in files.items() if name.endswith("html") and "embeddings-tokens-" in name]
+    assert [b"data-position" in page for page in pages] == [True]
+
+
 TABS = {
     "heads_and_layers": (
         "heads_part",

@@ -1,4 +1,4 @@
-"""Strips, lengths, neighbours and pieces show the run's own numbers (claims 11 and 18)."""
+"""Neighbours, equations and pieces show the run's own numbers (claims 11 and 18)."""
 
 import html
 import re
@@ -6,17 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from model.analysis.vocabulary import Neighbour, cosines, lengths, neighbours, spell
+from model.analysis.vocabulary import Neighbour, cosines, neighbours, spell
 from model.checkpoints.translator import Translator
 from model.trace import Trace
-from viz.charts.tokens_and_embeddings import (
-    PARTS,
-    equation_number,
-    length_bars,
-    neighbour_bars,
-    sum_equation,
-    sum_strips,
-)
+from viz.charts.tokens_and_embeddings import equation_number, neighbour_bars, sum_equation
 from viz.html import coverage_note, piece_boxes, piece_table
 
 SENTENCE = "A dog 🦖 runs <b>."
@@ -25,31 +18,6 @@ SENTENCE = "A dog 🦖 runs <b>."
 @pytest.fixture(scope="module")
 def trace(translator: Translator) -> Trace:
     return translator.trace(SENTENCE)
-
-
-@pytest.mark.parametrize("position", [0, 2, -1])
-def test_strips_are_the_run_s_rows_in_the_stated_colours(trace: Trace, position: int) -> None:
-    rows = {name: array[position] for name, array in trace.src_embedded.terms.items()}
-    figure = sum_strips(rows, "<b>", 7, (-9.0, 9.0))
-    heat = figure.data[0]
-    assert list(heat.y) == list(PARTS.values())
-    for drawn, name in zip(heat.z, ("embedding", "positional", "sum"), strict=True):
-        assert np.array_equal(drawn, rows[name])
-    assert np.array_equal(heat.z[0] + heat.z[1], heat.z[2])
-    assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (-9, 9)
-    assert figure.layout.coloraxis.colorbar.ticktext == ("−9", "0", "9")
-    assert figure.layout.xaxis.title.text == "dimension of the token “&lt;b&gt;”"
-    assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (6.5, 7.5)
-
-
-def test_bars_are_the_lengths_of_the_run_s_vectors(trace: Trace) -> None:
-    found = lengths(trace.tgt_embedded)
-    figure = length_bars(found, trace.tgt_tokens, 2)
-    for bars, name in zip(figure.data, ("embedding", "positional", "sum"), strict=True):
-        assert np.array_equal(bars.y, found[name])
-        assert bars.name == PARTS[name]
-        assert [i for i, opacity in enumerate(bars.marker.opacity) if opacity == 1] == [2]
-    assert len(length_bars({name: np.ones(100) for name in PARTS}, ("a",) * 100, 0).layout.xaxis.tickvals) <= 30
 
 
 def test_neighbours_are_drawn_with_their_exact_cosines(translator: Translator) -> None:

@@ -1,0 +1,164 @@
+"""Tokens and embeddings: how a text is split into tokens, and the vectors that the first layer reads for them."""
+
+import math
+
+import numpy as np
+
+from model.analysis import vocabulary
+from model.analysis.vocabulary import Piece
+from model.checkpoints.tokenizer import Tokenizer
+from model.needs import Need
+from model.network.embedding import InputEmbedding
+from model.run import Run
+from model.trace import Stream
+from pages.views import Result, view
+from pages.views.controls import choice, number
+from pages.views.names import input_titles
+from viz import theme
+from viz.charts.positional_encoding import sum_maps
+from viz.charts.tokens_and_embeddings import neighbour_bars, sum_equation
+from viz.drawing import Drawing
+from viz.forms import Bars, Canvas, Mark
+from viz.heatmap import vector_strips
+from viz.html import describe_piece, piece_boxes, piece_table
+from viz.tokens import as_plotly, labels
+
+SIDES = {"encoder": "source", "decoder": "target"}
+HUES = {"source": theme.ENCODER, "target": theme.DECODER}
+READERS = {
+    "Source": "the tokens that the encoder reads",
+    "Target": "the tokens that the decoder reads, start token first",
+    "Text": "the tokens that the model reads",
+}
+"""label of a stream -> what its chips are"""
+
+
+def _stream(run: Run, side: str) -> Stream:
+    return next(stream for name, stream in run.trace.streams.items() if SIDES[name] == side)
+
+
+def _pieces(run: Run, side: str) -> tuple[Piece, ...]:
+    return vocabulary.spell(run.opened.tokenizer, _stream(run, side).tokens.ids)
+
+
+SIDE = choice(
+    "Sentence", lambda run: {SIDES[name]: stream.label for name, stream in run.trace.streams.items()}, key="side"
+)
+POSITION = number("Token, {0} to {1}", lambda run, side: (0, len(_stream(run, side).tokens) - 1), key="tokens_position")
+DIMENSION = number(
+    "Dimension, {0} to {1}",
+    lambda run, side: (0, _stream(run, side).embedded.sum.shape[-1] - 1),
+    key="tokens_dimension",
+)
+
+
+@view("Tokens and embeddings", code=(Tokenizer.encode, vocabulary.spell, InputEmbedding), above=True)
+def tokens(run: Run, side: str = SIDE, position: int = POSITION, dimension: int = DIMENSION) -> Result:
+    """The tokens, and the vector that the model reads for one of them: embedding plus positional encoding."""
+    opened, stream = run.opened, _stream(run, side)
+    embedded, pieces, groups = stream.embedded, _pieces(run, side), vocabulary.groups_of(stream.tokens)
+    title = f"{stream.label}: {READERS[stream.label]}, their ids and UTF-8 bytes"
+    chips = piece_boxes(title, pieces, HUES[side], position, groups)
+    limits, name = theme.symmetric_range(*embedded.terms.values()), as_plotly(describe_piece(pieces[position]))
+    vectors = {title: embedded.terms[part][position] for part, title in input_titles(opened, embedded).items()}
+    rows = vocabulary.embedding_rows(opened, side, stream.tokens.ids)
+    return Result(
+        {
+            "chips": Canvas(Drawing("chips", {"html": chips}), {"pick": POSITION}),
+            "strips": vector_strips(vectors, dimension, limits, f"dimension of the token “{name}”", 300),
+        },
+        {
+            "high": limits[1],
+            "lengths": {part: values[position] for part, values in vocabulary.lengths(embedded).items()},
+            **_arithmetic(run, stream, rows, position, dimension),
+            **_matrices(run),
+        },
+        {"ids": np.array(stream.tokens.ids), "embedding_rows": rows, **embedded.terms},
+    )
+
+
+def _arithmetic(run: Run, stream: Stream, rows: np.ndarray, position: int, dimension: int) -> dict[str, object]:
+    """Facts about one dimension, and how well all of them agree: a row of E times its factor, plus the position."""
+    scale, embedded, at = run.opened.embedding_scale, stream.embedded, (position, dimension)
+    adds = bool(embedded.positional.any())
+    symbol = "(P + T)" if Need.ADDED_TYPES in run.opened.features else "PE" if adds else ""
+    numbers = {"weight": rows[at], "scale": scale} | {part: values[at] for part, values in embedded.terms.items()}
+    redone = rows[position] * np.float32(scale) + embedded.positional[position]
+    return {
+        "equation": sum_equation(numbers, stream.tokens.ids[position], *at, rows.shape[-1], symbol),
+        "adds": bool(symbol),
+        "dimensions": rows.shape[-1],
+        "apart": np.abs(redone - embedded.sum[position]).max(),
+    }
+
+
+def _matrices(run: Run) -> dict[str, object]:
+    """Facts about what the model has of the paper's sections 3.4 and 3.5."""
+    config, features, scale = run.opened.config, run.opened.features, run.opened.embedding_scale
+    return {
+        "width": config.d_model,
+        "tied": config.tie_embeddings,
+        "two_texts": Need.CROSS_ATTENTION in features,
+        "scale": scale,
+        "root": math.isclose(scale, math.sqrt(config.d_model), rel_tol=1e-5),
+        "table": Need.ADDED_POSITIONS in features,
+        "types": Need.ADDED_TYPES in features,
+        "positions": config.positions,
+    }
+
+
+@view("Neighbours", code=(vocabulary.cosines, vocabulary.neighbours))
+def neighbours(run: Run, side: str = SIDE, position: int = POSITION) -> Result:
+    """The tokens of the vocabulary whose embeddings point most nearly the same way."""
+    piece = _pieces(run, side)[position]
+    similarities = run.compute(vocabulary.cosines, run.opened, side, piece.id)
+    nearest = vocabulary.neighbours(run.opened.tokenizer, similarities, piece.id)
+    others = np.delete(similarities, piece.id)
+    return Result(
+        {"neighbours": neighbour_bars(nearest, HUES[side])},
+        {
+            "position": position,
+            "piece": describe_piece(piece),
+            "id": piece.id,
+            "count": len(nearest),
+            "others": len(others),
+            "mean": others.mean(),
+            "least": others.min(),
+        },
+        {name: np.array([getattr(one, name) for one in nearest]) for name in ("token", "id", "cosine")}
+        | {"cosines": similarities},
+    )
+
+
+@view("Lengths", code=(vocabulary.lengths,))
+def lengths(run: Run, side: str = SIDE, position: int = POSITION) -> Result:
+    """How long the vectors of each token are; a click on a bar chooses its token."""
+    stream = _stream(run, side)
+    norms, titles = vocabulary.lengths(stream.embedded), input_titles(run.opened, stream.embedded)
+    bars = Bars(
+        labels(stream.tokens.labels),
+        {title: norms[part] for part, title in titles.items()},
+        ("token", "length (Euclidean norm)"),
+        colours=[theme.OKABE_ITO[3], theme.OKABE_ITO[7], theme.OKABE_ITO[2]],
+        height=340,
+        marks=[Mark(x=position - 0.5, to=position + 0.5)],
+        sets={"place": POSITION},
+    )
+    facts = {"means": {part: values.mean() for part, values in norms.items()}, "scale": run.opened.embedding_scale}
+    return Result({"lengths": bars}, facts)
+
+
+@view("All tokens", code=(InputEmbedding.forward,))
+def all_tokens(run: Run, side: str = SIDE) -> Result:
+    """Embedding, positional encoding and their sum, for all tokens."""
+    stream = _stream(run, side)
+    terms, titles = stream.embedded.terms, input_titles(run.opened, stream.embedded)
+    maps = sum_maps(*terms.values(), stream.tokens.labels, titles)
+    return Result({"all": maps}, {"high": theme.symmetric_range(*terms.values())[1]}, terms)
+
+
+@view("Pieces and bytes", code=(vocabulary.spell,))
+def pieces(run: Run, side: str = SIDE) -> Result:
+    """What each token spells, and its bytes."""
+    groups = vocabulary.groups_of(_stream(run, side).tokens)
+    return Result({"pieces": piece_table(_pieces(run, side), groups)})
