@@ -194,6 +194,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/three_families.py",
+                views_module="pages.views.three_families",
+                tabs_key="families_part",
                 title="Three families",
                 icon=":material/family_history:",
                 summary="Encoder-decoder, encoder-only, decoder-only: the same attention, masked in three ways.",

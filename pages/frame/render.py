@@ -210,7 +210,11 @@ class _Drawn:
 
     def _link(self, block: Block) -> None:
         name, _, query = block.items[0].partition("?")
-        link_with(block.text, name, **dict(parse_qsl(query)))
+        if "checkpoint" in (chosen := dict(parse_qsl(query))):
+            # The menu of checkpoints would keep its own value in this visit.
+            st.link_button(block.text, block.items[0], icon=":material/open_in_new:")
+        else:
+            link_with(block.text, name, **chosen)
 
     def _box(self, block: Block) -> None:
         with st.container(border=True):

@@ -108,7 +108,7 @@ def _engine() -> Environment:
 
 
 _IMAGE = re.compile(r'!\[([^\]]*)\]\((\S+?)(?: "([^"]*)")?\)')
-_LINK = re.compile(r"\[([^\]]+)\]\(([^)\s:]+)\)")
+_LINK = re.compile(r"\[((?:\\.|[^\]\\])+)\]\(([^)\s:]+)\)")
 _TERMS = re.compile(r"\s*\[\?\]\(glossary:([^)]+)\)$")
 
 

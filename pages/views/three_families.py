@@ -1,0 +1,90 @@
+"""Three families: all attention of a translator in one matrix, and how other families mask the same tokens."""
+
+from urllib.parse import urlencode
+
+from model.analysis.three_families import causal_encoder, family_masks, join_attention, one_way_arrays
+from model.checkpoints.store import CheckpointError, available_checkpoints, stored_config
+from model.needs import Need
+from model.network.masks import causal_mask
+from model.run import Run
+from pages.views import Result, view
+from viz.charts.what_if import log_probability_bars
+from viz.forms import VISIBLE, Map, Maps, Mark, Texts
+from viz.heatmap import cells_height
+from viz.theme import CHOSEN
+from viz.tokens import numbered
+
+NEEDS = (Need.DECODER, Need.CROSS_ATTENTION)
+FAMILIES = ("encoder_decoder", "decoder", "encoder")
+TITLES = {"encoder_only": "Encoder-only", "decoder_only": "Decoder-only", "prefix_lm": "Prefix LM"}
+
+
+def _sizes(run: Run) -> tuple[int, int]:
+    """How many tokens the source and the target have."""
+    return len(run.trace.src_ids), len(run.trace.tgt_tokens)
+
+
+def _names(run: Run) -> list[str]:
+    """Of all tokens that the run reads, the source's first, numbered through."""
+    return numbered([*run.trace.src_tokens, *run.trace.tgt_tokens])
+
+
+def _borders(sources: int, panels: int) -> list[Mark]:
+    """Lines where the source ends, in each panel."""
+    style = {"colour": CHOSEN, "dash": "solid", "width": 2}
+    return [Mark(**{axis: sources - 0.5}, panel=n, **style) for n in range(1, panels + 1) for axis in "xy"]
+
+
+@view("Three families", code=(join_attention, causal_mask), above=True, needs=NEEDS)
+def joined(run: Run) -> Result:
+    """The three attentions of a layer as one matrix; and a checkpoint of each family, to be opened on the same text."""
+    matrix, names = join_attention(run.trace, run.layer, run.head), _names(run)
+    n, m = _sizes(run)
+    form = Maps(
+        names,
+        names,
+        {"": Map(matrix["weights"], matrix["mask"])},
+        marks=_borders(n, 1),
+        layout={"height": cells_height(len(names), 620) + 160, "yaxis": {"title": "query"}},
+    )
+    return Result({"matrix": form}, {"n": n, "m": m, "offers": _offers(run.trace.source)})
+
+
+def _offers(source: str) -> dict[str, dict[str, str] | None]:
+    """For each family a checkpoint and what a link to it says; None where there is no such checkpoint."""
+    offers: dict[str, dict[str, str] | None] = dict.fromkeys(FAMILIES)
+    for name in reversed(available_checkpoints()):
+        try:
+            family = stored_config(name).family
+        except CheckpointError:
+            continue
+        offers[family] = {"name": name, "query": urlencode({"checkpoint": name, "source": source})}
+    return offers
+
+
+@view("Masks of the families", code=(family_masks,), needs=NEEDS)
+def masks(run: Run) -> Result:
+    """What each family would let these tokens attend to."""
+    n, m = _sizes(run)
+    by_family, names = family_masks(n, m), _names(run)
+    maps = {TITLES[name]: Map(mask.astype(float), mask, VISIBLE, "may attend") for name, mask in by_family.items()}
+    shares = {TITLES[name]: mask.mean() for name, mask in by_family.items()}
+    return Result({"masks": Maps(names, names, maps, marks=_borders(n, len(maps)))}, {"shares": shares}, by_family)
+
+
+@view("A causal encoder", code=(causal_encoder,), needs=NEEDS)
+def one_way(run: Run) -> Result:
+    """The same translator with an encoder that reads from left to right."""
+    n, _ = _sizes(run)
+    if n < 2:
+        return Result(facts={"n": n})
+    changes = (*run.trace.interventions, causal_encoder(n))
+    before, after = run.trace, run.forced(*changes).trace
+    arrays, shows = one_way_arrays(before, after), {}
+    shows["probabilities"] = log_probability_bars(before.next_tokens, arrays["before"], arrays["after"])
+    if decodes := run.request.target is None:
+        texts = {"With the encoder as it is": before.translation}
+        texts |= {"With the causal encoder": run.decoded(*changes).trace.translation}
+        shows["texts"] = Texts(texts, compared=True)
+    sums = (before.log_probability, after.log_probability)
+    return Result(shows, {"n": n, "sums": sums, "decodes": decodes}, arrays)
