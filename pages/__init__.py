@@ -90,6 +90,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/fill_in.py",
+                views_module="pages.views.fill_in",
                 title="Fill in",
                 icon=":material/edit_square:",
                 summary="Hide words of a text, let a masked language model guess them from both sides, and see where "

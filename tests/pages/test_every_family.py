@@ -233,7 +233,7 @@ def test_the_probabilities_of_what_is_written_or_filled_in(family: Family) -> No
     trace = family.trace
     page, chart = {
         Need.LANGUAGE_MODEL: ("continue_text", "certainty"),
-        Need.MASKED_MODEL: ("fill_in", "fill-weights"),
+        Need.MASKED_MODEL: ("fill_in", "fill_in-weights"),
     }.get(next(iter({Need.LANGUAGE_MODEL, Need.MASKED_MODEL} & family.opened.features), ""), WRITTEN)
     if page == "fill_in":
         trace = family.opened.trace(HIDDEN)
@@ -243,7 +243,7 @@ def test_the_probabilities_of_what_is_written_or_filled_in(family: Family) -> No
         bars = figure(app, chart)["data"][0]
         equal(numbers(bars["x" if bars.get("orientation") == "h" else "y"]), weights)
         expected = [candidate.probability for candidate in trace.candidates[place]]
-        drawn = numbers(figure(app, "fill-candidates")["data"][0]["x"])
+        drawn = numbers(figure(app, "fill_in-candidates")["data"][0]["x"])
         assert all(np.isclose(drawn, probability).any() for probability in expected[:3])
         return
     app = family.open_page(page)

@@ -33,7 +33,7 @@ def test_the_bars_are_the_probabilities_that_fill_gives(app, model):
     assert len(places) == len(guesses) == 2
     for place, guess in zip(places, guesses, strict=True):
         app.segmented_control(key="fill_place").set_value(place).run()
-        shown = np.sort(numbers(figure(app, "fill-candidates")["data"][0]["x"])[:10])
+        shown = np.sort(numbers(figure(app, "fill_in-candidates")["data"][0]["x"])[:10])
         assert shown == pytest.approx(np.sort([probability for _, probability in guess]), rel=1e-5)
         assert not app.exception
         assert holds(app) == 3
@@ -43,7 +43,7 @@ def test_the_weights_are_the_row_of_the_hidden_token(app, model):
     trace = model.trace(TEXT)
     place = next(place for place, label in enumerate(trace.row_tokens) if MASK_TOKEN in label)
     weights = trace.attention("encoder_self", 0).pattern[0, place]
-    assert numbers(figure(app, "fill-weights")["data"][0]["x"]) == pytest.approx(weights, abs=1e-6)
+    assert numbers(figure(app, "fill_in-weights")["data"][0]["x"]) == pytest.approx(weights, abs=1e-6)
 
 
 def test_a_click_on_a_word_hides_it(open_family):

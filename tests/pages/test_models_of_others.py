@@ -165,7 +165,7 @@ def test_a_hidden_atom_is_filled_in_by_a_model_with_real_weights(open_app, monke
     app = open_app("pages/fill_in.py", checkpoint=str(RXNMAPPER), source=hidden)
     assert not app.exception
     assert holds(app) == 3
-    assert numbers(figure(app, "fill-candidates")["data"][0]["x"]).max() > 0.9
+    assert numbers(figure(app, "fill_in-candidates")["data"][0]["x"]).max() > 0.9
 
 
 def test_the_app_begins_with_a_page_that_the_model_has(models, open_app, monkeypatch):

@@ -1,0 +1,61 @@
+"""Fill in: what a masked language model puts in place of hidden words, and where it looked for them."""
+
+import numpy as np
+
+from model.analysis.view_arrays import fill_arrays
+from model.checkpoints.masked_model import MaskedModel
+from model.needs import Need
+from model.run import Run
+from pages.views import Result, view
+from pages.views.controls import choice
+from viz.charts.fill_in import row_weights
+from viz.charts.translate import alternative_bars, rank_candidates
+from viz.forms import Texts
+from viz.tokens import as_markdown, labels, numbered
+
+
+def _hidden(run: Run) -> dict[int, str]:
+    """The positions of hidden tokens, and what fills each."""
+    filled = labels(run.trace.next_tokens)
+    return {place: f"{place}: {as_markdown(filled[place])}" for place in _positions(run)}
+
+
+def _positions(run: Run) -> list[int]:
+    return fill_arrays(run.opened, run.trace)["positions"].tolist()
+
+
+PLACE = choice("Hidden token", lambda run: _hidden(run) if len(_positions(run)) > 1 else {}, key="fill_place")
+
+
+@view("Fill in", code=(MaskedModel.fill,), above=True, needs=(Need.MASKED_MODEL, Need.LOGITS))
+def guesses(run: Run, place: int | None = PLACE) -> Result:
+    """What the model puts in place of a hidden token, and the weights of this token over the text."""
+    trace, arrays = run.trace, fill_arrays(run.opened, run.trace)
+    places = arrays["positions"].tolist()
+    if not places:
+        return Result(facts={"hidden": False, "mask": run.opened.tokenizer.mask_token})
+    place = places[0] if place is None else place
+    filled = trace.next_tokens[place], trace.next_ids[place], float(trace.target_probabilities[place])
+    weights = run.attention.pattern[run.head][place]
+    return Result(
+        {
+            "texts": Texts({"As the model reads it": trace.source, "Filled in": trace.translation}, compared=True),
+            "candidates": alternative_bars(*rank_candidates(trace.candidates[place], filled), trace.logits.shape[-1]),
+            "weights": row_weights(numbered(run.attention.key_tokens), weights),
+        },
+        {"hidden": True, "place": place},
+        arrays | _candidates(run, places) | {"weights": weights},
+    )
+
+
+def _candidates(run: Run, places: list[int]) -> dict[str, np.ndarray]:
+    """The candidates of every hidden token, best first, by column."""
+    rows = [
+        (place, rank, candidate.token, candidate.id, candidate.probability)
+        for place in places
+        for rank, candidate in enumerate(run.trace.candidates[place], start=1)
+    ]
+    columns = ("position", "rank", "token", "id", "probability")
+    return {
+        f"candidate_{name}": np.array(column) for name, column in zip(columns, zip(*rows, strict=True), strict=True)
+    }
