@@ -3,9 +3,9 @@
 A section `# Title` is the text of the view of this title, in the order of the page. What Markdown calls an image,
 `![What it shows](name "Title")`, is the picture or table of that name; two in a paragraph stand side by side. `> ` is a
 caption, `> [!NOTE]` a note, `$$` a formula, `[label](?key=value)` alone a button that sets controls, `[label](page)`
-alone a link to a page, `[?](glossary:word, word)` at the end of a paragraph its tooltip. `::: box` to `:::` is a frame,
-`::: offer` a frame with a button that opens a model which has what this one lacks, `::: controls` the place of the
-controls, if it is not the top.
+alone a link to a page (with `?checkpoint=name` one that opens a new visit), `[?](glossary:word, word)` at the end of a
+paragraph its tooltip. `::: box` to `:::` is a frame, `::: offer` a frame with a button that opens a model which has
+what this one lacks, `::: controls` the place of the controls, if it is not the top.
 """
 
 import re
