@@ -15,7 +15,7 @@ MOST_WORDS = 60
 
 
 def offer_words(run: Run) -> None:
-    """Every word of the text as a button that hides it, or shows what it was before it was hidden."""
+    """Every word of the text as a button that hides it."""
     words, mask = run.source.split()[:MOST_WORDS], run.opened.tokenizer.mask_token
     if not mask:
         return

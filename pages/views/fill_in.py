@@ -56,6 +56,5 @@ def _candidates(run: Run, places: list[int]) -> dict[str, np.ndarray]:
         for rank, candidate in enumerate(run.trace.candidates[place], start=1)
     ]
     columns = ("position", "rank", "token", "id", "probability")
-    return {
-        f"candidate_{name}": np.array(column) for name, column in zip(columns, zip(*rows, strict=True), strict=True)
-    }
+    by_column = zip(columns, zip(*rows, strict=True), strict=True)
+    return {f"candidate_{name}": np.array(values) for name, values in by_column}

@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 pytest.importorskip("streamlit")
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.tokenizer import MASK_TOKEN
+from model.run import Run
 from pages.parts.fill_in import hide_word
+from pages.views.fill_in import guesses
 from tests.pages.figures import figure, numbers
 from tests.pages.test_pages import holds, said
+from tests.pages.test_views import check
 
 PAGE = "pages/fill_in.py"
 TEXT = f"Two {MASK_TOKEN} run through the {MASK_TOKEN}."
@@ -44,6 +47,28 @@ def test_the_weights_are_the_row_of_the_hidden_token(app, model):
     place = next(place for place, label in enumerate(trace.row_tokens) if MASK_TOKEN in label)
     weights = trace.attention("encoder_self", 0).pattern[0, place]
     assert numbers(figure(app, "fill_in-weights")["data"][0]["x"]) == pytest.approx(weights, abs=1e-6)
+
+
+def test_each_hidden_token_has_its_own_pictures_and_all_candidates_are_exported(model):
+    run = Run.of(model, model.trace(TEXT))
+    places = [place for place, label in enumerate(run.trace.row_tokens) if MASK_TOKEN in label]
+    assert list(guesses.offers(run)["place"].options) == places
+    for place in places:
+        result = guesses(run, place=place)
+        check(result)
+        arrays = result.arrays()
+        assert np.array_equal(arrays["weights"], run.attention.pattern[run.head, place])
+        assert set(arrays["candidate_position"]) == set(places)
+        assert arrays["candidate_probability"].tolist() == [
+            candidate.probability for hidden in places for candidate in run.trace.candidates[hidden]
+        ]
+
+
+@pytest.mark.parametrize("text", ["Two dogs run.", f"Two {MASK_TOKEN} run."])
+def test_there_is_nothing_to_choose_where_one_token_or_none_is_hidden(text, model):
+    run = Run.of(model, model.trace(text))
+    assert not guesses.offers(run)
+    assert guesses(run).facts["hidden"] == (MASK_TOKEN in text)
 
 
 def test_a_click_on_a_word_hides_it(open_family):
