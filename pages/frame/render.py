@@ -172,7 +172,8 @@ class _Drawn:
     def _draw_controls(self, count: int) -> None:
         places = iter(st.columns(count)) if 1 < count <= MOST_COLUMNS else repeat(st)
         if count > MOST_COLUMNS:
-            places = repeat(st.container(horizontal=True, vertical_alignment="bottom", gap="small"))
+            key = f"controls-{self.view.page}-{self.view.name}"
+            places = repeat(st.container(key=key, horizontal=True, vertical_alignment="bottom", gap="small"))
         for name, control in self.view.controls.items():
             place = st if control in self.chosen or not control.offer(self.run, self.values) else next(places)
             self.values[name] = _choose(self.run, self.view, name, self.chosen, self.values, place)

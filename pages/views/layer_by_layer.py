@@ -244,11 +244,13 @@ def _curves(read: LogitLens, at: Array, position: int, steps: Sequence[str], voc
     }
 
 
-FUNCTIONS = {"relu": "relu", "silu": r"\mathrm{Swish}", "swiglu": r"\mathrm{Swish}"} | dict.fromkeys(
-    ("gelu", "geglu"), r"\mathrm{GELU}"
-)
-FUNCTIONS |= dict.fromkeys(("gelu, by tanh", "geglu, by tanh"), r"\mathrm{GELU}_{\tanh}")
-"""LaTeX of what is applied to each neuron, or to its gate"""
+FUNCTIONS = {
+    "relu": "relu",
+    **dict.fromkeys(("silu", "swiglu"), r"\mathrm{Swish}"),
+    **dict.fromkeys(("gelu", "geglu"), r"\mathrm{GELU}"),
+    **dict.fromkeys(("gelu, by tanh", "geglu, by tanh"), r"\mathrm{GELU}_{\tanh}"),
+}
+"""LaTeX of what is applied to each neuron, or to its gate; the text writes ReLU out"""
 
 
 def _feed_forward(run: Run, stack: str, step: int) -> SubLayer | None:

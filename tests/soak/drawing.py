@@ -8,7 +8,7 @@ from model.analysis.vocabulary import spell
 from model.checkpoints.tokenizer import Tokenizer
 from model.run import Run
 from model.trace import Trace
-from pages.views import masks, names, temperature
+from pages.views import layer_by_layer, masks, names, temperature
 from viz import heatmap, html
 from viz.canvas import lines, mosaic
 from viz.charts import heads_and_layers, logit_lens, translate
@@ -63,7 +63,8 @@ def draw_figures(trace: Trace) -> None:
         logit_lens.lens_map(chance[:, None], np.ones((len(rows), 1)), ["step"], (named, trace.next_tokens), 0),
     )
     run = Run.of(None, trace, "decoder_self")
-    shows = [view(run).shows.values() for view in (masks.masks, masks.orders, temperature.one_row)]
+    views = masks.masks, masks.orders, temperature.one_row, layer_by_layer.path, layer_by_layer.similarity
+    shows = [view(run).shows.values() for view in views]
     forms = [picture.draw() for pictures in shows for picture in pictures if isinstance(picture, Form)]
     for figure in (*drawn, *forms):
         check(figure.to_json())
