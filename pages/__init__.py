@@ -253,6 +253,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/efficient_attention.py",
+                views_module="pages.views.efficient_attention",
+                tabs_key="efficient",
                 title="Efficient attention",
                 icon=":material/view_comfy:",
                 summary="FlashAttention tile by tile and linear attention on the opened model's own q, k and v, sparse "
@@ -313,6 +315,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/why_attention.py",
+                views_module="pages.views.why_attention",
+                tabs_key="why",
                 title="Why attention",
                 icon=":material/speed:",
                 summary="What a layer costs and how far information travels in it: attention, recurrence and "

@@ -56,6 +56,13 @@ def tile_sizes(attention: Attention) -> list[int]:
     ]
 
 
+def count_read_tiles(mask: Array, size: int) -> int:
+    """The tiles of `size` queries and keys in which the mask, bool (query, key), leaves a cell."""
+    queries, keys = mask.shape
+    corners = ((row, key) for row in range(0, queries, size) for key in range(0, keys, size))
+    return sum(bool(mask[row : row + size, key : key + size].any()) for row, key in corners)
+
+
 def flash_attention(attention: Attention, head: int, size: int) -> FlashRun:
     """Algorithm 1 with square tiles of `size` queries and keys, in double precision.
 

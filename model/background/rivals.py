@@ -98,20 +98,21 @@ class RecurrentTranslator(nn.Module):
         return self.logits(self.output(outputs))
 
 
+TRANSFORMER_CONFIG = TransformerConfig(
+    vocab_size=len(VOCABULARY),
+    d_model=64,
+    n_heads=4,
+    d_ff=128,
+    n_encoder_layers=2,
+    n_decoder_layers=2,
+    dropout=0.0,
+    max_len=64,
+)
+
+
 def new_transformer() -> Transformer:
     """The paper's model at the rivals' size."""
-    return Transformer(
-        TransformerConfig(
-            vocab_size=len(VOCABULARY),
-            d_model=64,
-            n_heads=4,
-            d_ff=128,
-            n_encoder_layers=2,
-            n_decoder_layers=2,
-            dropout=0.0,
-            max_len=64,
-        )
-    )
+    return Transformer(TRANSFORMER_CONFIG)
 
 
 RIVALS: Mapping[str, Callable[[], nn.Module]] = MappingProxyType(

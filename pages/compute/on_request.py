@@ -1,14 +1,12 @@
 """Work that starts at the press of a button and shows its progress; the result is shared by all sessions."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from time import monotonic
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import streamlit as st
 
-from model.background.stopwatch import LENGTHS, PATIENCE, ROUNDS, Contender, Sample, Timings, measure, medians
 from pages.compute.cache import store, stored
-from pages.compute.queue import in_turns, model_queue
+from pages.compute.queue import in_turns
 
 TIMER = ":material/timer:"
 PLAY = ":material/play_arrow:"
@@ -48,59 +46,6 @@ def compute_with_progress(key: str, case: tuple[Any, ...], steps: Callable[[], I
         bar.empty()
         store(found, key, *case)
     return found
-
-
-def measure_on_request(
-    key: str,
-    case: tuple[Any, ...],
-    device: str,
-    contenders: Callable[[], Mapping[str, Contender]],
-    lengths: Sequence[int] = LENGTHS,
-) -> Timings | None:
-    """The times measured for this case; nothing is timed before somebody presses the button.
-
-    Two measurements at once would slow each other down, so there is one at a time in this process.
-
-    Args:
-        key: of the button.
-        case: everything the times depend on besides the device.
-        device: where it runs.
-        contenders: makes what is timed.
-        lengths: at which it is timed.
-    """
-    start = pressed("Measure on this machine", key, TIMER)
-    place = st.empty()
-    timings = stored(key, device, *case)
-    if start:
-        with model_queue().exclusive("timing") as free:
-            if free:
-                bar = place.progress(0.0, f"Round 1 of {ROUNDS}")
-                timings = medians(_sample(contenders(), device, lengths, bar), device)
-                store(timings, key, device, *case)
-                place.empty()
-            else:
-                place.info(
-                    "Another visitor is measuring on this machine. Try again in a few seconds.",
-                    icon=TIMER,
-                )
-    elif timings is None:
-        place.caption("Nothing is timed until you press the button.")
-    return timings
-
-
-def _sample(contenders: Mapping[str, Contender], device: str, lengths: Sequence[int], bar: Any) -> list[Sample]:
-    """All samples. The bar moves once a round, because drawing it takes time; it is full when the time is up."""
-    start = monotonic()
-    samples, per_round = [], len(contenders) * len(lengths)
-    for sample in in_turns(measure(contenders, device, lengths)):
-        samples.append(sample)
-        if len(samples) % per_round == 0:
-            done = len(samples) // per_round
-            bar.progress(
-                min(max(done / ROUNDS, (monotonic() - start) / PATIENCE), 1.0),
-                f"Round {min(done + 1, ROUNDS)} of {ROUNDS}",
-            )
-    return samples
 
 
 def _remember_press(key: str) -> None:

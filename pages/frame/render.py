@@ -91,9 +91,9 @@ def show_tab(run: Run, view: View, chosen: dict[Control, Any]) -> None:
     Args:
         run: what it shows.
         view: the tab.
-        chosen: values of the controls that the page has drawn already; gets those of this view.
+        chosen: values of the controls that the page has drawn already.
     """
-    _Drawn(run, view, chosen).draw().export("Export this tab")
+    _draw_alive(view, lambda: _Drawn(run, view, dict(chosen)).draw().export("Export this tab"))
 
 
 def show_view(run: Run, view: View, only: str = "", chosen: Mapping[Control, Any] = MappingProxyType({})) -> None:
@@ -105,7 +105,16 @@ def show_view(run: Run, view: View, only: str = "", chosen: Mapping[Control, Any
         only: the name of a picture that is drawn without the text and the others; empty: all is drawn.
         chosen: values of controls that are not drawn.
     """
-    _Drawn(run, view, dict(chosen), only).draw()
+    _draw_alive(view, lambda: _Drawn(run, view, dict(chosen), only).draw())
+
+
+def _draw_alive(view: View, draw: Callable[[], Any]) -> None:
+    """Draw a view; one with a player runs again without the rest of the page while its steps are played."""
+    played = [view.key(name) for name, control in view.controls.items() if control.look == "player"]
+    if played:
+        controls.draw_steps(draw, played[0])
+    else:
+        draw()
 
 
 def choose(run: Run, control: Control, place: Any = st) -> Any:
@@ -141,9 +150,10 @@ class _Drawn:
         """Controls first, as their values decide what there is to say; the text may give them a later place."""
         offers = self.view.offers(self.run, self.chosen)
         draws = bool(offers) or self.view.on_request is not None
-        before, place = (st.container(), st.container()) if draws else (nullcontext(), nullcontext())
+        before, place, between, asks = [st.container() if draws else nullcontext() for _ in range(4)]
         with place:
-            self._draw_controls(len(offers))
+            self._draw_controls(sum(self.view.controls[name].look != "player" for name in offers))
+        with asks:
             if self.view.on_request:
                 self.values[OUTCOME] = _on_request(self.run, self.view.on_request, self.values)
         self.result = self.view(self.run, **self.values)
@@ -152,10 +162,13 @@ class _Drawn:
         if self.only:
             blocks = [Block("shows", items=(one,)) for one in pictures(blocks) if one[0] == self.only]
         kinds = [block.kind for block in blocks]
-        split = kinds.index("controls") if "controls" in kinds else 0
+        first = kinds.index("controls") if "controls" in kinds else 0
+        second = kinds.index("request") if "request" in kinds else first
         with before:
-            self._draw_blocks(blocks[:split])
-        self._draw_blocks(blocks[split:])
+            self._draw_blocks(blocks[:first])
+        with between:
+            self._draw_blocks(blocks[first:second])
+        self._draw_blocks(blocks[second:])
         return self
 
     def export(self, label: str) -> None:
@@ -175,7 +188,8 @@ class _Drawn:
             key = f"controls-{self.view.page}-{self.view.name}"
             places = repeat(st.container(key=key, horizontal=True, vertical_alignment="bottom", gap="small"))
         for name, control in self.view.controls.items():
-            place = st if control in self.chosen or not control.offer(self.run, self.values) else next(places)
+            draws = control not in self.chosen and control.offer(self.run, self.values)
+            place = next(places) if draws and control.look != "player" else st
             self.values[name] = _choose(self.run, self.view, name, self.chosen, self.values, place)
 
     def _draw_blocks(self, blocks: list[Block]) -> None:
@@ -204,9 +218,14 @@ class _Drawn:
     def _controls(self, _: Block) -> None:
         """They are there already."""
 
+    _request = _controls
+
     def _button(self, block: Block) -> None:
         own = {self.view.key(name): control for name, control in self.view.controls.items()}
-        values = {key: own[key].take(value) if key in own else value for key, value in block.items[0].items()}
+        values = {
+            key: own[key].offer(self.run, self.values).read(text) if key in own else text
+            for key, text in block.items[0].items()
+        }
         st.button(block.text, key="set-" + "-".join(values), type="primary", on_click=set_controls, args=(values,))
 
     def _link(self, block: Block) -> None:
@@ -314,11 +333,9 @@ def _draw_control(control: Control, key: str, offer: Offer, place: Any) -> Any:
     common = {"place": place, "in_link": control.in_link} | ({"help": offer.help} if offer.help else {})
     if offer.limits and control.in_link:
         controls.say_if_outside(offer.label, offer.limits, offer.start, key)
+    if offer.limits:
+        return _draw_number(control, key, offer, common)
     match control.look:
-        case "number":
-            return controls.number(offer.label, offer.limits, offer.start, key, width=240, **common)
-        case "slider":
-            return controls.slider(offer.label, offer.limits, offer.start, key, step=control.step, **common)
         case "toggle":
             return controls.toggle(offer.label, key, place=place, width="content", help=offer.help)
         case "choice":
@@ -337,6 +354,15 @@ def _draw_control(control: Control, key: str, offer: Offer, place: Any) -> Any:
     return _draw_menu(key, offer, common)
 
 
+def _draw_number(control: Control, key: str, offer: Offer, common: Mapping[str, Any]) -> Any:
+    if control.look == "number":
+        return controls.number(offer.label, offer.limits, offer.start, key, width=240, **common)
+    if offer.limits[0] == offer.limits[1]:
+        return offer.start  # a slider needs room
+    draw = controls.stepper if control.look == "player" else controls.slider
+    return draw(offer.label, offer.limits, offer.start, key, step=control.step, **common)
+
+
 def _draw_menu(key: str, offer: Offer, common: Mapping[str, Any]) -> Any:
     """A menu; a number that it no longer has becomes its last, and a link that asks for what it lacks gets a note."""
     if list(offer.options) == list(range(len(offer.options))):
@@ -350,7 +376,10 @@ def _draw_menu(key: str, offer: Offer, common: Mapping[str, Any]) -> Any:
 
 def _on_request(run: Run, request: OnRequest, values: Mapping[str, Any]) -> Any:
     """The result of work that the button has started, or that needs none; None before."""
-    case = (request.key, *call(request.case, run, values))
+    case, drawn = call(request.case, run, values), None
+    if case is None:
+        return None
+    case = (request.key, *case)
     outcome = stored(*case)
     at_once = request.at_once is not None and call(request.at_once, run, values)
     start = outcome is None if at_once else pressed(request.label, request.key, request.icon)
@@ -365,7 +394,8 @@ def _on_request(run: Run, request: OnRequest, values: Mapping[str, Any]) -> Any:
             return outcome
         bar = place.progress(0.0, "The model is running …")
         for share, outcome in in_turns(call(request.work, run, values)):  # noqa: B007 - the last one is the result
-            bar.progress(share, f"{share:.0%}")
+            if share != drawn:  # drawing it takes time, and some work is timed
+                bar.progress(drawn := share, f"{share:.0%}")
         store(outcome, *case)
         place.empty()
     return outcome

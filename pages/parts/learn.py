@@ -6,7 +6,6 @@ from types import MappingProxyType
 
 import streamlit as st
 
-from model.background.table_1 import layer_costs, operations_by_length
 from pages.compute.view import View
 from pages.frame.render import show_view
 from pages.frame.stations import open_list, open_station
@@ -18,15 +17,20 @@ from pages.parts import (
     whole_model,
 )
 from pages.parts.model_card import card_of
-from pages.parts.rivals import show_rivals
-from pages.views import decoding, gradients, heads_and_layers, layer_by_layer, positional_encoding, temperature
+from pages.views import (
+    decoding,
+    gradients,
+    heads_and_layers,
+    layer_by_layer,
+    positional_encoding,
+    temperature,
+    why_attention,
+)
 from pages.views import since_2017 as modern
 from pages.widgets.canvas import component, draw
 from pages.widgets.chart import axis_labels, chart
 from pages.widgets.page_links import link_with
 from viz.charts.heads_and_layers import head_map
-from viz.charts.model_card import lengths_to_plot
-from viz.charts.why_attention import operations_chart
 from viz.steps.head import Choice, head_of
 from viz.steps.steps import picture
 
@@ -170,15 +174,6 @@ def _show_map(view: View) -> None:
     st.caption(f"{view.place.title}. Rows are queries, columns keys.")
 
 
-def _show_costs(view: View) -> None:
-    n, d = len(view.trace.src_tokens), view.translator.config.d_model
-    here = layer_costs(n, d, 3, 8)
-    lengths = lengths_to_plot(n, d)
-    curves = dict(zip(here, operations_by_length(lengths.tolist(), d, 3, 8)["operations"], strict=True))
-    figure = operations_chart(lengths, curves, {name: cost.operations for name, cost in here.items()}, n, d)
-    chart(figure, key="learn-costs", alt="Operations per layer as a function of sentence length")
-
-
 def _show_step(view: View, step: int) -> None:
     """The matrices of a step, from 0, of Attention, step by step."""
     head = head_of(view.attention, view.head)
@@ -205,7 +200,12 @@ OF_SOURCE = {positional_encoding.SIDE: "source"}
 VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
     {
         "map": _show_map,
-        "costs": _show_costs,
+        "costs": partial(
+            show_view,
+            view=why_attention.costs,
+            only="operations",
+            chosen={why_attention.KERNEL: 3, why_attention.NEIGHBOURS: 8},
+        ),
         "scores": lambda view: _show_step(view, 1),
         "mask": lambda view: _show_step(view, 3),
         "softmax": lambda view: _show_step(view, 4),
@@ -217,7 +217,7 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
         ),
         "head weights": partial(show_view, view=heads_and_layers.weights),
         "temperature": partial(show_view, view=temperature.live),
-        "recurrence": show_rivals,
+        "recurrence": partial(show_view, view=why_attention.recurrence),
         "sum": partial(show_view, view=positional_encoding.sentence, only="sum", chosen=OF_SOURCE),
         "rotation": partial(show_view, view=positional_encoding.table_rotation, chosen=OF_SOURCE),
         "wavelengths": partial(

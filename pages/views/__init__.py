@@ -113,8 +113,8 @@ class OnRequest:
     key: str
     work: Callable[..., Iterator[tuple[float, Any]]]
     """of a run and chosen values: yields the share that is done and what is known so far; the last is the result"""
-    case: Callable[..., tuple]
-    """of the same: everything that the result depends on"""
+    case: Callable[..., tuple | None]
+    """of the same: everything that the result depends on; None: there is nothing to do, and no button"""
     alone: str = ""
     """a name that is shared by work of which two would disturb each other"""
     icon: str = ":material/timer:"
@@ -181,8 +181,15 @@ class View:
             if offer:
                 offer.check(name, values[name])
         if self.on_request:
-            values[OUTCOME] = chosen[OUTCOME] if OUTCOME in chosen else _last(call(self.on_request.work, run, values))
+            values[OUTCOME] = chosen[OUTCOME] if OUTCOME in chosen else self._work(run, values)
         return replace(self.function(run, **values), view=self, run=run, values=values)
+
+    def _work(self, run: Run, values: Mapping[str, Any]) -> Any:
+        """What the work on request returns; None where there is nothing to do."""
+        if call(self.on_request.case, run, values) is None:
+            return None
+        *_, (_, outcome) = call(self.on_request.work, run, values)
+        return outcome
 
     def code_of(self, run: Run) -> Sequence[Callable]:
         """What computes it, of this model."""
@@ -226,11 +233,6 @@ def call(function: Callable, run: Run, values: Mapping[str, Any]) -> Any:
     """What a function makes of the run and of those values that it names."""
     names = list(inspect.signature(function).parameters)[1:]
     return function(run, **{name: values[name] for name in names if name in values})
-
-
-def _last(steps: Iterator[tuple[float, Any]]) -> Any:
-    *_, (_, outcome) = steps
-    return outcome
 
 
 __all__ = [

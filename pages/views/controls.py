@@ -95,8 +95,8 @@ class Control:
     step: float = 1
     """between two numbers of a slider; a float: its numbers are floats"""
     look: str = "menu"
-    """menu, choice, steps, number, slider, toggle, several or text; run: widgets of the page make it, and no view draws
-    it"""
+    """menu, choice, steps, number, slider, player, toggle, several or text; run: widgets of the page make it, and no
+    view draws it"""
     most: int = 0
     """of several: how many options may be chosen together"""
 
@@ -154,6 +154,11 @@ def number(label: Any, limits: Any, start: Any = None, **more: Any) -> Any:
 def slider(label: Any, limits: Any, start: Any = None, **more: Any) -> Any:
     """A number on a slider, an integer unless its `step` is a float."""
     return Control(label, start, limits=limits, look="slider", **more)
+
+
+def player(label: Any, limits: Any, start: Any = None, **more: Any) -> Any:
+    """A step on a slider, with a button that plays the steps one after another."""
+    return Control(label, start, limits=limits, look="player", **more)
 
 
 def another_run(label: str, examples: Callable[[Run], Sequence[Run]]) -> Any:

@@ -5,7 +5,8 @@ A section `# Title` is the text of the view of this title, in the order of the p
 caption, `> [!NOTE]` a note, `$$` a formula, `[label](?key=value)` alone a button that sets controls, `[label](page)`
 alone a link to a page (with `?checkpoint=name` one that opens a new visit), `[?](glossary:word, word)` at the end of a
 paragraph its tooltip. `::: box` to `:::` is a frame, `::: offer` a frame with a button that opens a model which has
-what this one lacks, `::: controls` the place of the controls, if it is not the top.
+what this one lacks, `::: controls` the place of the controls, if it is not the top, and `::: request` that of the
+button for work on request, if it is not below them.
 """
 
 import re
@@ -22,8 +23,9 @@ from markupsafe import Markup
 from viz.latex import error_text, number, scaled_scores
 from viz.tokens import as_markdown
 
+PLACES = "controls", "request"
 TEXT = Path(__file__).parents[1] / "text"
-FRAMES = "box", "offer", "controls"
+FRAMES = "box", "offer", *PLACES
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Block:
     """A piece of a view's text."""
 
     kind: str
-    """text, caption, note, formula, plain, shows, button, link, rule, controls; box and offer hold others"""
+    """text, caption, note, formula, plain, shows, button, link, rule, controls, request; box and offer hold others"""
     text: str = ""
     items: tuple[Any, ...] = ()
     """of shows: (name, alt, title) each; of button: (label, values); of box and offer: blocks"""
@@ -123,7 +125,7 @@ def _blocks(lines: Iterator[str], frame: str = "") -> Iterator[Block]:
                 return
             if kind not in FRAMES:
                 raise ValueError(f"::: {kind} is none of {', '.join(FRAMES)}")
-            yield Block(kind, items=() if kind == "controls" else tuple(_blocks(lines, kind)))
+            yield Block(kind, items=() if kind in PLACES else tuple(_blocks(lines, kind)))
         elif line.strip():
             paragraph.append(line)
         else:

@@ -129,35 +129,41 @@ def slider(
     return place.slider(label, *limits, default, step, key=key, **_keep(in_link), **options)
 
 
-def stepper(show: Callable[[int], Any], label: str, limits: tuple[int, int], default: int, key: str) -> None:
-    """A step on a slider, and a button that plays the steps one after another; only this part of the page runs again.
+def draw_steps(draw: Callable[[], Any], key: str) -> None:
+    """Draw a part of the page, which alone runs again and again while the `stepper` in it plays.
 
     Args:
-        show: draws the chosen step.
+        draw: draws the stepper, and what depends on its step.
+        key: of the stepper.
+    """
+    st.fragment(draw, run_every=SECONDS_A_STEP if st.session_state.get(f"{key}-playing") else None)()
+
+
+def stepper(label: str, limits: tuple[int, int], default: int, key: str, **options: Any) -> int:
+    """A step on a slider, and a button that plays the steps one after another; in a part drawn by `draw_steps`.
+
+    Args:
         label: of the slider.
         limits: the first and the last step.
         default: the step at first.
         key: of the session and of the URL.
+        **options: as of `slider`.
     """
-    playing = st.session_state.get(f"{key}-playing")
-    st.fragment(_show_step, run_every=SECONDS_A_STEP if playing else None)(show, label, limits, default, key)
-
-
-def _show_step(show: Callable[[int], Any], label: str, limits: tuple[int, int], default: int, key: str) -> None:
     state, playing = st.session_state, f"{key}-playing"
     # Other reruns come between those of the clock: only when a step has stood long enough does the next one follow.
     if state.get(playing) and monotonic() >= state[f"{key}-due"]:
         state[key] = min(state.get(key, default) + 1, limits[1])
         state[f"{key}-due"] = monotonic() + SECONDS_A_STEP / 2
-    left, right = st.columns([1, 5], vertical_alignment="bottom")
+    left, right = options.pop("place", st).columns([1, 5], vertical_alignment="bottom")
     name, icon = ("Pause", ":material/pause:") if state.get(playing) else ("Play", ":material/play_arrow:")
     arguments = {"on_click": _play_or_pause, "args": (limits, key), "width": "stretch"}
     pressed = left.button(name, key=f"{key}-play", icon=icon, **arguments)
-    show(step := slider(label, limits, default, key, place=right))
+    step = slider(label, limits, default, key, place=right, **options)
     if state.get(playing) and step == limits[1]:
         state[playing], pressed = False, True
     if pressed:
         st.rerun()  # of the whole page, since only that starts and stops the clock
+    return step
 
 
 def _play_or_pause(limits: tuple[int, int], key: str) -> None:

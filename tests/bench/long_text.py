@@ -15,7 +15,7 @@ import numpy as np
 from model.analysis import long_run as long
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import load_checkpoint
-from pages.parts.long_text import head_picture, heads_picture
+from pages.widgets.long_text import head_picture, heads_picture
 from tests.bench.browser import chromium, window
 from tests.bench.growth import exponent
 from tests.bench.peers import paint_time

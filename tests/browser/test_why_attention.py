@@ -7,8 +7,8 @@ from model.background.table_1 import layer_costs
 from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor, query
 
-OPERATIONS, PATHS = ".st-key-why-operations .js-plotly-plot", ".st-key-why-paths .js-plotly-plot"
-MARKS = "plot => plot._fullData.filter(t => t.mode === 'markers').slice(0, 4).map(t => [t.x[0], t.y[0]])"
+OPERATIONS, PATHS = ".st-key-why_attention-operations .js-plotly-plot", ".st-key-why_attention-paths .js-plotly-plot"
+MARKS = "plot => [...plot._fullData.find(t => t.name === 'your sentence').y]"
 STEPS = "plot => [3, 7, 11, 15].map(i => plot._fullData[i].x.length - 1)"
 
 
@@ -33,9 +33,9 @@ def choose(visitor: Visitor, key: str, number: int) -> None:
     visitor.page.get_by_role("option").filter(has_text=re.compile(f"^{number} ")).click()
 
 
-def marks(translator: Translator, source: str, k: int, r: int) -> list[list[int]]:
+def marks(translator: Translator, source: str, k: int, r: int) -> list[int]:
     n = len(translator.trace(source, beam_size=1).src_tokens)
-    return [[n, cost.operations] for cost in layer_costs(n, translator.model.config.d_model, k, r).values()]
+    return [cost.operations for cost in layer_costs(n, translator.model.config.d_model, k, r).values()]
 
 
 def test_the_marks_are_table_1_at_this_sentence_whatever_the_sliders_say(
@@ -66,14 +66,14 @@ def test_another_word_changes_the_paths_and_times_are_measured_when_somebody_ask
     visitor.page.get_by_role("tab", name="Measured").click()
     button = visitor.page.get_by_role("button", name="Measure on this machine")
     button.wait_for()
-    assert visitor.page.locator(".st-key-why-times").count() == 0
+    assert visitor.page.locator(".st-key-why_attention-times").count() == 0
     button.click()
-    plot = visitor.page.locator(".st-key-why-times .js-plotly-plot")
+    plot = visitor.page.locator(".st-key-why_attention-times .js-plotly-plot")
     plot.wait_for()
     visitor.settle()
     lines = plot.evaluate("plot => plot._fullData.map(t => [t.name, [...t.y]])")
     assert [name for name, _ in lines] == ["self-attention", "LSTM"]
     assert all(time > 0 for _, times in lines for time in times)
     visitor.page.get_by_role("tab", name="Scoring functions").click()
-    visitor.page.locator(".st-key-why-scores .js-plotly-plot .main-svg").first.wait_for()
+    visitor.page.locator(".st-key-why_attention-scores .js-plotly-plot .main-svg").first.wait_for()
     visitor.settle()

@@ -182,17 +182,17 @@ def test_linear_attention_and_the_cost_over_n(family: Family) -> None:
     a = family.attention
     app = family.open_page("efficient_attention", efficient="Linear attention", linear_features="64")
     run, sweep = linear_attention(a, HEAD, 64, 0), sweep_features(a, HEAD)
-    for drawn, weights in zip(maps(app, "linear-maps"), (run.exact, run.random, run.elu), strict=True):
+    for drawn, weights in zip(maps(app, "efficient_attention-maps"), (run.exact, run.random, run.elu), strict=True):
         equal(drawn, np.where(a.mask[HEAD], weights, np.nan))
-    equal(numbers(figure(app, "linear-z")["data"][2]["y"]), sweep.z_band[1])
+    equal(numbers(figure(app, "efficient_attention-z")["data"][2]["y"]), sweep.z_band[1])
     assert ("this model caps its scores" in words(app)) == (a.softcap is not None and sweep.weights_limit > 1e-3)
     app = family.open_page("efficient_attention", efficient="Cost over n", cost_n="1,000,000")
     sizes = layer_sizes(family.trace, a.kind)
     assert len(sizes) == len(family.trace.kind(a.kind).layers)
-    window = int(app.select_slider(key="cost_window").value)
+    window = int(app.selectbox(key="cost_window").value)
     assert window == (a.window or 256)
     counted = attention_costs(sizes, 1_000_000, window, 256)
-    for line, cost in zip(figure(app, "cost-work")["data"], counted.values(), strict=True):
+    for line, cost in zip(figure(app, "efficient_attention-work")["data"], counted.values(), strict=True):
         equal(numbers(line["y"])[-1], cost.multiply_adds)
     assert app.dataframe[0].value["multiply-adds"].tolist() == [f"{cost.multiply_adds:,}" for cost in counted.values()]
 
@@ -206,13 +206,13 @@ def test_sparse_patterns(family: Family) -> None:
     queries, keys = np.indices(a.mask.shape[1:])
     np.testing.assert_array_equal(after.mask, a.mask & (np.abs(queries - keys) < 2))
     expected = (masked(a, a.pattern), masked(after, a.pattern), masked(after, after.pattern))
-    for drawn, weights in zip(maps(app, "pattern-maps"), expected, strict=True):
+    for drawn, weights in zip(maps(app, "efficient_attention-maps"), expected, strict=True):
         equal(drawn, weights)
-    means = numbers(figure(app, "pattern-share")["data"][1]["y"])
+    means = numbers(figure(app, "efficient_attention-share")["data"][1]["y"])
     equal(means, measure_kept(family.trace, a.kind, pattern).share.mean(axis=1))
     assert f"{changed.log_probability:.3f}".replace("-", "−") in words(app)
     app.button(key="pattern_sweep").click().run()
-    line, *_ = figure(app, "pattern-sizes")["data"]
+    line, *_ = figure(app, "efficient_attention-sizes")["data"]
     sizes = numbers(line["x"]).astype(int).tolist()
     scores = [family.opened.rerun(family.trace, (PatternMask(size),)).log_probability for size in sizes]
     equal(numbers(line["y"]), np.array(scores), 1e-4)
@@ -257,7 +257,7 @@ def test_attention_sinks(family: Family) -> None:
     if Need.LANGUAGE_MODEL not in family.opened.features:
         assert "Attention sinks are about causal language models" in words(app)
         return
-    points, means, chosen = figure(app, "sink-weights")["data"]
+    points, means, chosen = figure(app, "efficient_attention-weights")["data"]
     layers = trace.kind(a.kind).layers
     weights = np.array([trace.attention(a.kind, layer).pattern[:, 1:, 0].mean(axis=1) for layer in layers])
     equal(numbers(points["y"]), weights.ravel())
@@ -267,7 +267,7 @@ def test_attention_sinks(family: Family) -> None:
     own = queries == keys
     near = np.abs(queries - keys) < 2
     allowed = (own | (keys != 0), own | (keys != 1), near, near | (keys == 0), near | (keys < 4) | (queries < 4))
-    drawn = numbers(figure(app, "sink-bars")["data"][0]["x"])
+    drawn = numbers(figure(app, "efficient_attention-bars")["data"][0]["y"])
     for difference, cells in zip(drawn, allowed, strict=True):
         forbidden = tuple(map(tuple, np.argwhere(~cells).tolist()))
         changed = family.opened.rerun(trace, (MaskEdit(forbidden),))

@@ -9,8 +9,8 @@ import pytest
 from model.background.scoring_functions import multiplicative, scoring_costs
 from model.background.stopwatch import LENGTHS
 from model.background.table_1 import layer_costs, paths
-from pages.compute import on_request
 from pages.compute.queue import model_queue
+from pages.views import timing
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ SOURCE = "a dog and a cat"
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three rounds: what they find is the machine's, and no test looks at it."""
-    monkeypatch.setattr(on_request, "measure", lambda contenders, device, lengths: _timed(contenders, device, lengths))
+    monkeypatch.setattr(timing, "measure", lambda contenders, device, lengths: _timed(contenders, device, lengths))
 
 
 def _timed(contenders, device, lengths):
@@ -61,12 +61,14 @@ def test_curves_marks_and_table_are_table_1_at_this_sentence(open_app: Callable,
     app = open_page(open_app, kernel="5", neighbours="4")
     n, d = len(translator.trace(SOURCE, TEXT).src_tokens), translator.model.config.d_model
     here = layer_costs(n, d, 5, 4)
-    drawn = figure(app, "why-operations")["data"]
-    for i, (name, cost) in enumerate(here.items()):
-        line, mark = drawn[2 * i : 2 * i + 2]
+    drawn = figure(app, "why_attention-operations")["data"]
+    for line, name in zip(drawn, here, strict=False):
         expected = [layer_costs(int(x), d, 5, 4)[name].operations for x in numbers(line["x"])]
         assert np.array_equal(numbers(line["y"]), expected)
-        assert (list(numbers(mark["x"])), list(numbers(mark["y"]))) == ([n], [cost.operations])
+    marks, crossing = drawn[len(here) :]
+    assert list(numbers(marks["x"])) == [n] * len(here)
+    assert list(numbers(marks["y"])) == [cost.operations for cost in here.values()]
+    assert (list(numbers(crossing["x"])), list(numbers(crossing["y"]))) == ([d], [d**3])
     table = app.dataframe[0].value
     assert list(table["operations here"]) == [cost.operations for cost in here.values()]
     assert list(table["sequential here"]) == [1, n, 1, 1]
@@ -79,7 +81,7 @@ def test_ways_between_two_chosen_words(open_app: Callable, translator: "Translat
     last = len(translator.trace(SOURCE, TEXT).src_tokens) - 1
 
     def ends() -> list[tuple[list, list]]:
-        drawn = figure(app, "why-paths")["data"]
+        drawn = figure(app, "why_attention-paths")["data"]
         return [(list(numbers(dots["x"])), list(numbers(dots["y"]))) for dots in drawn[3::4]]
 
     def ways(first: int, second: int) -> list[tuple[list, list]]:
@@ -93,7 +95,7 @@ def test_ways_between_two_chosen_words(open_app: Callable, translator: "Translat
     names = {key: app.selectbox(key=key).options[place] for key, place in (("path_from", 4), ("path_to", 1))}
     linked = open_page(open_app, **names)
     assert [linked.selectbox(key=key).value for key in names] == [4, 1]
-    next(button for button in app.button if button.key == "path_farthest").click().run()
+    next(button for button in app.button if button.label == "The two most distant tokens").click().run()
     assert ends() == ways(0, last)
     assert not app.exception
 
@@ -102,7 +104,7 @@ def test_nothing_is_timed_before_the_button_is_pressed(open_app: Callable, monke
     def refuse(*_: object) -> None:
         raise AssertionError("nobody asked for a measurement")
 
-    monkeypatch.setattr(on_request, "measure", refuse)
+    monkeypatch.setattr(timing, "measure", refuse)
     for part in TABS:
         app = open_page(open_app, why=part)
         assert ("Nothing is timed until" in words(app)) == (part != TABS[0])
@@ -113,7 +115,7 @@ def test_layers_are_measured_on_request_and_kept(open_app: Callable) -> None:
     app = open_page(open_app, why=TABS[1])
     app.button(key="why-time-layers").click().run()
     assert not app.exception
-    drawn = figure(app, "why-times")["data"]
+    drawn = figure(app, "why_attention-times")["data"]
     table = app.dataframe[1].value
     for line, column in zip(drawn, ("attention: ms", "LSTM: ms"), strict=True):
         times = numbers(line["y"])
@@ -125,7 +127,7 @@ def test_layers_are_measured_on_request_and_kept(open_app: Callable) -> None:
     assert set(table["attention: steps"]) == {1}
     assert "threads" in words(app)
     app.run()
-    assert list(numbers(figure(app, "why-times")["data"][0]["y"])) == list(numbers(drawn[0]["y"]))
+    assert list(numbers(figure(app, "why_attention-times")["data"][0]["y"])) == list(numbers(drawn[0]["y"]))
     app.segmented_control(key="time_batch").set_value(4).run()
     assert "Nothing is timed until" in words(app)
 
@@ -147,7 +149,7 @@ def test_a_measurement_that_fails_leaves_the_machine_free(
         raise RuntimeError("out of memory")
 
     app = open_page(open_app, why=TABS[1])
-    monkeypatch.setattr(on_request, "measure", fail)
+    monkeypatch.setattr(timing, "measure", fail)
     app.button(key="why-time-layers").click().run()
     assert str(uncaught.pop()) == "out of memory"
     with model_queue().exclusive("timing") as free:
@@ -164,7 +166,7 @@ def test_scores_are_those_of_the_chosen_head(open_app: Callable, translator: "Tr
     app = open_page(open_app, why=TABS[2], kind=name, layer="1", head="2")
     attention = translator.trace(SOURCE, TEXT).attention(kind, 1)
     found = multiplicative(attention, 2)
-    maps = [numbers(heat["z"]) for heat in figure(app, "why-scores")["data"]]
+    maps = [numbers(heat["z"]) for heat in figure(app, "why_attention-scores")["data"]]
     for drawn, expected in zip(maps, (attention.scores[2], attention.scaled[2], found.scores), strict=True):
         assert drawn == pytest.approx(expected, rel=1e-5, abs=1e-6)
     assert f"largest difference **{np.abs(found.total - attention.scores[2]).max():.1e}**" in words(app)
@@ -177,7 +179,7 @@ def test_scoring_functions_are_measured_on_request(open_app: Callable) -> None:
     app = open_page(open_app, why=TABS[2])
     app.button(key="why-time-scoring").click().run()
     assert not app.exception
-    drawn = figure(app, "why-scoring-times")["data"]
+    drawn = figure(app, "why_attention-times")["data"]
     assert [line["name"] for line in drawn] == list(scoring_costs(1, 1, 1))
     assert all((numbers(line["y"]) > 0).all() for line in drawn)
 

@@ -7,7 +7,6 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.figure import (
-    LEGEND_ABOVE,
     NO_GRID,
     TITLE_LEFT,
     band,
@@ -208,31 +207,6 @@ def _layer_name(model: Schedule, layer: int) -> str:
     if model.one_by_one:
         return "state"
     return f"layer {layer}" if layer else "input"
-
-
-def gradient_chart(distances: Sequence[int], tokens: Sequence[str], gradients: Mapping[str, Array]) -> go.Figure:
-    """Norm of the gradient at each source token over its distance from the last letter written, by model.
-
-    Args:
-        distances: (source position,)
-        tokens: (source position,) source tokens.
-        gradients: (source position,) by model.
-    """
-    names = escape(tokens)
-    hover = "norm <b>%{y:.4g}</b><br>%{customdata}, distance %{x}"
-    traces = [
-        curve(distances, values, name, colour, symbol=symbol, customdata=names, hover=f"{hover}<br>{name}")
-        for (name, values), (colour, symbol) in zip(gradients.items(), LOOKS, strict=True)
-    ]
-    labels = [f"{distance}<br>{name}" for distance, name in zip(distances, names, strict=True)]
-    return figure(
-        traces,
-        height=380,
-        legend=LEGEND_ABOVE,
-        xaxis={"title": "steps between reading the token and writing the last letter", "tickangle": 0}
-        | {"tickvals": list(distances), "ticktext": labels},
-        yaxis={"title": "norm of the gradient (log)"} | LOG | {"dtick": "D2"},
-    )
 
 
 def exact_match_chart(models: Mapping[str, tuple[Array, Array]], trained: tuple[int, int]) -> go.Figure:

@@ -1,31 +1,23 @@
-"""Figures of Why attention: Table 1 of the paper (section 4) as curves and as a table, and path lengths drawn."""
+"""Figure of Why attention: the path between two tokens in four kinds of layer (paper, section 4)."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 
-from viz.charts.model_card import log_axes
 from viz.figure import (
-    LEGEND_ABOVE,
     NO_GRID,
     TITLE_LEFT,
-    curve,
     escape,
     figure,
     grid,
     merge,
     scatter,
     suffix,
-    text,
-    vline,
 )
 from viz.theme import GUIDE, OKABE_ITO
 from viz.tokens import labels, token_ticks
 
-Array = np.ndarray
 Node = tuple[int, int]
 """layer (0 is the input) and position"""
 
@@ -42,88 +34,7 @@ LOOKS: Mapping[str, tuple[str, str]] = {
     RESTRICTED: (OKABE_ITO[1], "dashdot"),
 }
 """Colour and line style of each kind of layer, in the paper's order."""
-ORDERS: Mapping[str, tuple[str, str, str]] = {
-    ATTENTION: ("O(n² · d)", "O(1)", "O(1)"),
-    RECURRENT: ("O(n · d²)", "O(n)", "O(n)"),
-    CONVOLUTIONAL: ("O(k · n · d²)", "O(1)", "O(logₖ n)"),
-    RESTRICTED: ("O(r · n · d)", "O(1)", "O(n / r)"),
-}
-"""Table 1 as printed: complexity per layer, sequential operations, maximum path length."""
 MOST_EDGES = 1500
-
-
-def operations_chart(lengths: Array, curves: Mapping[str, Array], here: Mapping[str, int], n: int, d: int) -> go.Figure:
-    """Operations per layer over the sentence length, both axes logarithmic.
-
-    Args:
-        lengths: (length,)
-        curves: (length,) by name, in the order of LOOKS.
-        here: operations at the current sentence's length, by name.
-        n: tokens of the current sentence.
-        d: the layers' width; self-attention and recurrence cost the same at n = d.
-    """
-    traces = []
-    for name, (colour, dash) in LOOKS.items():
-        hover = f"<b>%{{y:,.0f}}</b> operations<br>{name}, {ORDERS[name][0]}<br>at n = %{{x:,}}"
-        dot = {"mode": "markers", "marker": {"color": colour, "size": 10}, "showlegend": False}
-        traces.append(curve(lengths, curves[name].astype(float), name, colour, dash=dash, width=3, hover=hover))
-        traces.append(scatter(x=[n], y=[float(here[name])], hover=hover, **dot))
-    crossing = scatter(
-        x=[d],
-        y=[float(d) ** 3],
-        mode="markers",
-        marker={"symbol": "circle-open", "size": 16, "color": GUIDE, "line": {"width": 3}},
-        hover="<b>%{y:,.0f}</b> operations<br>n² d = n d² at n = d = %{x:,}",
-        showlegend=False,
-    )
-    return figure(
-        [*traces, crossing],
-        log_axes(lengths),
-        height=430,
-        legend=LEGEND_ABOVE,
-        xaxis={"title": "tokens n (log)"},
-        yaxis={"title": "operations per layer (log)"},
-        shapes=[vline(n), vline(d)],
-        annotations=[
-            _label(n, f"your sentence: n = {n}", 0.03, "left" if n < lengths[-1] ** 0.5 else "right"),
-            _label(d, f"n = d = {d}", 0.11 if n < d else 0.22, "left"),
-        ],
-    )
-
-
-def _label(at: int, words: str, height: float, side: str) -> dict:
-    """An annotation beside the vertical line at `at`; `height` is a share of the panel's."""
-    place = {"x": np.log10(at), "y": height, "yref": "y domain", "yanchor": "bottom"}
-    return text(words, xanchor=side, align=side, xshift=6 if side == "left" else -6, font={"size": 12}, **place)
-
-
-def layer_cost_table(costs: Mapping[str, tuple[int, int, float]]) -> pd.DataFrame:
-    """Table 1 with the paper's orders of growth and the numbers for this n and d.
-
-    Args:
-        costs: operations, sequential operations and path length, by name.
-    """
-    printed = [ORDERS[name] for name in costs]
-    operations, sequential, path = zip(*costs.values(), strict=True)
-    return pd.DataFrame(
-        {
-            "layer": list(costs),
-            "complexity per layer": [orders[0] for orders in printed],
-            "operations here": list(operations),
-            "sequential operations": [orders[1] for orders in printed],
-            "sequential here": list(sequential),
-            "maximum path length": [orders[2] for orders in printed],
-            "path here": [round(length, 2) for length in path],
-        }
-    )
-
-
-def compare_costs(ours: int, theirs: int) -> str:
-    """Two costs compared in words: "15.1 times fewer operations than"."""
-    if ours == theirs:
-        return "as many operations as"
-    factor = theirs / ours if ours < theirs else ours / theirs
-    return f"{factor:.3g} times {'fewer' if ours < theirs else 'more'} operations than"
 
 
 def path_chart(

@@ -229,8 +229,8 @@ TABS = {
         "Linear attention",
         "Patterns",
         "Sinks",
-        "Long text",
         "Cost over n",
+        "Long text",
     ),
     "why_attention": (
         "why",

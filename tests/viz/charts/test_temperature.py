@@ -5,7 +5,6 @@ import pytest
 
 from model.trace import Trace
 from tests.viz.payload import KINDS, decode
-from viz.charts.masks import weight_maps
 from viz.charts.scaling import runs_chart, runs_table
 from viz.charts.temperature import live_weights
 from viz.heatmap import cells_table
@@ -27,18 +26,6 @@ def test_the_payload_holds_the_heads_scores_and_weights(trace: Trace, kind: str)
     assert (found["weights"]["low"], found["weights"]["high"]) == (0, 1)
     assert (header["temperature"], header["taus"], header["row"]) == (0.3, [0.3, 1.0], 1)
     assert found["weights"]["rows"]["labels"] == names[0]
-
-
-def test_versions_of_the_weights_share_one_range_and_their_hatching(trace: Trace) -> None:
-    attention = trace.attention("decoder_self", 1)
-    mask, names = attention.mask[0], numbered(attention.key_tokens)
-    maps = {title: attention.pattern[head] for head, title in enumerate(("a", "b", "c"))}
-    figure = weight_maps(names, names, mask, maps)
-    drawn = [heat for heat in figure.data if "masked" not in heat.hovertemplate]
-    for heat, values in zip(drawn, maps.values(), strict=True):
-        assert np.array_equal(heat.z, np.where(mask, values, np.nan), equal_nan=True)
-    assert len(figure.layout.images) == 3
-    assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (0, 1)
 
 
 def test_runs_at_many_temperatures_are_a_dot_and_a_line_each() -> None:

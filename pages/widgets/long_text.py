@@ -1,4 +1,10 @@
-"""Efficient attention, tab "Long text": a run on up to 4,096 tokens, seen from afar and from near."""
+"""Efficient attention, tab "Long text": a run on up to 4,096 tokens, seen from afar and from near.
+
+It is no view, because its map of a head has a state of its own: what was zoomed into and which query was clicked belong
+to one run and head, and only the map is drawn again when they change, not the other pictures of thousands of tokens.
+"""
+
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -23,8 +29,10 @@ from viz.canvas.lines import lines
 from viz.canvas.long_map import Look, long_map
 from viz.canvas.mosaic import Group, mosaic
 from viz.charts.heads_and_layers import group_texts, head_map, numbered_spans
-from viz.charts.long_text import bits_chart
 from viz.drawing import Drawing
+from viz.figure import StableFigure
+from viz.forms import Line, Lines, Mark
+from viz.theme import OKABE_ITO
 from viz.tokens import as_markdown, labels
 
 HEADS, HEAD, MAP, LINES, SURPRISE = "long-heads", "long-head", "long-window-map", "long-window-lines", "long-surprise"
@@ -280,7 +288,7 @@ def _show_row(view: View, run: LongRun, window: long.Span, tau: float) -> None:
 
 
 def _show_surprise(run: LongRun) -> Picture:
-    figure = bits_chart({"this run": long.bits_by_position(run.log_probabilities)}, run.positions)
+    figure = _bits_chart({"this run": long.bits_by_position(run.log_probabilities)}, run.positions)
     st.markdown("**What each token costs, by its position**")
     chart(figure, key=SURPRISE, alt="Mean of −log₂ p of the tokens, by position")
     if len(run) > run.positions + len(run) // 8:
@@ -315,7 +323,7 @@ def _show_streaming(view: View, text: str, run: LongRun) -> None:
     if found is None:
         st.caption("Four runs on the text; nothing runs before you press the button.")
         return
-    figure = bits_chart({name: long.bits_by_position(each) for name, each in found.items()}, run.positions)
+    figure = _bits_chart({name: long.bits_by_position(each) for name, each in found.items()}, run.positions)
     chart(figure, key=STREAM, alt="Mean of −log₂ p by position, for each way to cut the cache")
     late = {name: _bits(each[min(run.positions, tokens // 2) :]) for name, each in found.items()}
     best = min(late, key=late.get)
@@ -326,6 +334,24 @@ def _show_streaming(view: View, text: str, run: LongRun) -> None:
         f"{tokens:,} tokens takes {full:.1f} MB in fp32, that of {window:,} takes {cut:.1f} MB, however long the text."
     )
     export_tab(view, "streaming", Call(streaming.stream_arrays, *case), Picture("Bits by position", STREAM, figure))
+
+
+def _bits_chart(curves: Mapping[str, tuple[Array, Array]], built_for: int) -> StableFigure:
+    """Mean of −log₂ p by position, a line each; a mark where the positions end that the model was built for.
+
+    Args:
+        curves: positions and bits, (part,) each, by name.
+        built_for: positions; no mark where the text is no longer.
+    """
+    looks = zip(OKABE_ITO, ("solid", "dash", "dot", "dashdot"), strict=False)
+    lines = {
+        name: Line(positions, bits, colour, "circle", dash, size=4)
+        for (name, (positions, bits)), (colour, dash) in zip(curves.items(), looks, strict=False)
+    }
+    ends = max(positions[-1] for positions, _ in curves.values()) > built_for
+    marks = [Mark(x=built_for, dash="dash", text=f"{built_for} positions")] if ends else []
+    titles = ("position in the text", "−log₂ p, bits a token")
+    return Lines(lines, titles, ".2f", height=300 + 24 * len(curves), marks=marks).draw()
 
 
 def _bits(log_probabilities: Array) -> float:

@@ -1,6 +1,7 @@
 """Efficient attention, tab "Patterns": maps, shares, counts and curves are those of runs with the pattern."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from tests.pages.figures import figure, numbers, words
 
 pytest.importorskip("streamlit")
 
-from pages.parts.sparse_patterns import sizes_in_words
+from pages.views.efficient_attention import BLOCK, STRIDED, WINDOW, smallest_size
 
 PAGE = "pages/efficient_attention.py"
 SOURCE, TARGET = "A dog runs and a cat sat.", "Ein Hund rennt."
@@ -33,7 +34,7 @@ def test_the_tab_draws_runs_with_the_pattern(kind: str, name: str, open_app: Cal
     pattern, trace = CASES[name], translator.trace(SOURCE, TARGET)
     changed = translator.trace(SOURCE, TARGET, interventions=(pattern,))
     before, after = (each.attention(kind, 1) for each in (trace, changed))
-    maps = [numbers(drawn["z"]) for drawn in figure(app, "pattern-maps")["data"] if "coloraxis" in drawn]
+    maps = [numbers(drawn["z"]) for drawn in figure(app, "efficient_attention-maps")["data"] if "coloraxis" in drawn]
     expected = (
         np.where(before.mask[2], before.pattern[2], np.nan),
         np.where(after.mask[2], before.pattern[2], np.nan),
@@ -42,7 +43,7 @@ def test_the_tab_draws_runs_with_the_pattern(kind: str, name: str, open_app: Cal
     for drawn, weights in zip(maps, expected, strict=True):
         np.testing.assert_allclose(drawn, weights, rtol=1e-5)
     kept = measure_kept(trace, kind, pattern)
-    points, means, chosen = figure(app, "pattern-share")["data"]
+    points, means, chosen = figure(app, "efficient_attention-share")["data"]
     np.testing.assert_allclose(numbers(points["y"]), kept.share.ravel())
     np.testing.assert_allclose(numbers(means["y"]), kept.share.mean(axis=1))
     np.testing.assert_allclose(numbers(chosen["y"]), [kept.share[1, 2]])
@@ -58,13 +59,13 @@ def test_the_tab_draws_runs_with_the_pattern(kind: str, name: str, open_app: Cal
 @pytest.mark.usefixtures("fresh_caches")
 def test_every_size_is_run_when_the_button_is_pressed(open_app: Callable, translator) -> None:
     app = open_app(PAGE, **QUERY, kind=KINDS["encoder_self"])
-    assert not [chart for chart in app.get("plotly_chart") if chart.proto.id.endswith("pattern-sizes")]
+    assert not [chart for chart in app.get("plotly_chart") if chart.proto.id.endswith("efficient_attention-sizes")]
     app.button(key="pattern_sweep").click().run()
     assert not app.exception
     trace = translator.trace(SOURCE, TARGET)
     sizes = pattern_sizes(trace)
-    drawn = figure(app, "pattern-sizes")
-    line, *groups = drawn["data"]
+    drawn = figure(app, "efficient_attention-sizes")
+    line, *groups = drawn["data"][:3]
     assert numbers(line["x"]).tolist() == sizes
     scores = [translator.trace(SOURCE, TARGET, interventions=(PatternMask(s),)).log_probability for s in sizes]
     np.testing.assert_allclose(numbers(line["y"]), scores, rtol=1e-6)
@@ -91,12 +92,14 @@ def sweep(scores: list[float], same: list[int]) -> SizeSweep:
     return SizeSweep(np.array([1, 2, 4, 8]), np.array(scores), np.array(same), np.array([4, 7, 9, 12]), -2.0, 12)
 
 
-def test_the_words_name_the_smallest_size_that_passes() -> None:
-    said = sizes_in_words(sweep([-9, -2.05, -3, -2], [1, 1, 1, 1]), "window", writes=True)
-    assert "**2 is the smallest window** at which the output stays the same" in said
-    assert "−0.050 nats, with 7 of 12 visible cells" in said
-    assert "Some larger sizes fail again: 4." in said
-    said = sizes_in_words(sweep([-9, -2.05, -3, -2], [0, 0, 0, 1]), "block", writes=False)
-    assert "**8 is the smallest block** at which log p is within" in said
-    assert "no cell of this run is left out" in said
-    assert "**In no size" in sizes_in_words(sweep([-9, -8, -7, -6], [1, 1, 1, 1]), "window", writes=True)
+def test_the_smallest_size_is_the_first_that_passes_and_of_strides_the_one_with_the_fewest_cells() -> None:
+    facts = smallest_size(sweep([-9, -2.05, -3, -2], [1, 1, 1, 1]), WINDOW)
+    assert (facts["smallest"], facts["what"], facts["cells"], facts["failing"]) == (2, "window", 7, [4])
+    assert facts["cost"] == pytest.approx(-0.05)
+    assert not facts["whole"]
+    facts = smallest_size(sweep([-9, -2.05, -3, -2], [0, 0, 0, 1]), BLOCK)
+    assert (facts["smallest"], facts["what"], facts["failing"], facts["whole"]) == (8, "block", [], True)
+    falling = replace(sweep([-9, -2.05, -3, -2], [1, 1, 1, 1]), cells=np.array([12, 9, 7, 4]))
+    facts = smallest_size(falling, STRIDED)
+    assert (facts["smallest"], facts["failing"], facts["whole"]) == (8, [], False)
+    assert smallest_size(sweep([-9, -8, -7, -6], [1, 1, 1, 1]), WINDOW) == {"smallest": None}

@@ -5,8 +5,17 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from model.background.rivals import ADDITIVE, EXACT_MATCH, FIXED, TRANSFORMER, by_seed, read_results, run_rival
-from pages.parts.rivals import DEFAULT, LONGEST, TITLES, clean_letters
+from model.background.rivals import (
+    ADDITIVE,
+    EXACT_MATCH,
+    FIXED,
+    TRANSFORMER,
+    by_seed,
+    read_results,
+    run_rival,
+)
+from pages.views.names import RIVALS
+from pages.views.why_attention import DEFAULT, LONGEST, clean_letters
 from tests.pages.figures import figure, numbers, words
 
 pytest.importorskip("streamlit")
@@ -33,12 +42,12 @@ def test_only_letters_reach_the_models(typed: str, letters: str) -> None:
 def test_maps_gradients_and_strips_are_the_runs_own_numbers(open_app: Callable) -> None:
     app = open_app(PAGE, **TAB, letters="planet", rivals_step="9")
     assert not app.exception
-    runs = {name: run_rival(name, "planet") for name in TITLES}
-    weights = numbers(figure(app, f"rivals-{ADDITIVE}")["data"][0]["z"]).astype(float)
+    runs = {name: run_rival(name, "planet") for name in RIVALS}
+    weights = numbers(figure(app, "why_attention-additive")["data"][0]["z"]).astype(float)
     assert weights == pytest.approx(runs[ADDITIVE].patterns[0, 0], abs=1e-5)
-    for line, run in zip(figure(app, "rivals-gradient")["data"], runs.values(), strict=True):
+    for line, run in zip(figure(app, "why_attention-gradient")["data"], runs.values(), strict=True):
         assert numbers(line["y"]).astype(float) == pytest.approx(run.gradient, rel=1e-3, abs=1e-9)
-    strips = [trace for trace in figure(app, "rivals-schedule")["data"] if trace["type"] == "heatmap"]
+    strips = [trace for trace in figure(app, "why_attention-schedule")["data"] if trace["type"] == "heatmap"]
     drawn = numbers(strips[0]["z"]).astype(float).reshape(-1, len(runs[FIXED].reads))
     assert drawn == pytest.approx(runs[FIXED].encoder[0].T, abs=1e-5)
     later = numbers(strips[1]["z"]).astype(float).reshape(-1, len(runs[FIXED].writes))
@@ -69,8 +78,8 @@ def test_a_length_that_no_model_has_seen_is_said(open_app: Callable) -> None:
 def test_the_comparison_is_the_shipped_table(open_app: Callable) -> None:
     app = open_app(PAGE, why="Three models compared")
     assert not app.exception
-    lines = {t["name"]: t for t in figure(app, "rivals-exact")["data"] if t.get("name") in TITLES.values()}
+    lines = {t["name"]: t for t in figure(app, "why_attention-exact")["data"] if t.get("name") in RIVALS.values()}
     for name in (FIXED, ADDITIVE, TRANSFORMER):
         at, values = by_seed(read_results(), EXACT_MATCH, name)
-        assert numbers(lines[TITLES[name]]["x"]).astype(float) == pytest.approx(at)
-        assert numbers(lines[TITLES[name]]["y"]).astype(float) == pytest.approx(values.mean(axis=0))
+        assert numbers(lines[RIVALS[name]]["x"]).astype(float) == pytest.approx(at)
+        assert numbers(lines[RIVALS[name]]["y"]).astype(float) == pytest.approx(values.mean(axis=0))
