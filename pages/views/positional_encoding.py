@@ -345,7 +345,8 @@ def wavelengths(
         "length": len(encoding),
     }
     shows = {"wavelengths": picture, "waves": wave_chart(encoding[:rows], formula, waves)}
-    return Result(shows, facts, {"waves": encoding[:rows, waves], "waves_dimension": np.array(waves, int)})
+    numbers = {"waves": encoding[:rows, waves], "waves_dimension": np.array(waves, int), "encoding": encoding}
+    return Result(shows, facts, numbers)
 
 
 def _rotary_wavelengths(run: Run) -> Result:
@@ -449,7 +450,7 @@ def _similarities(run: Run, encoding: Array, rows: int, measure: str, origin: in
             "origin": origin,
             "spread": (highest - lowest).max(),
         },
-        {"similarity": similar, "lowest": lowest, "highest": highest},
+        {"lowest": lowest, "highest": highest},
     )
 
 

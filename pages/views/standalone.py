@@ -85,6 +85,10 @@ def texts_of(blocks: Sequence[Block]) -> list[str]:
 def _plain(value: Any) -> Any:
     """A value as JSON has it: no NaN, no infinity; a record of the model's as its text."""
     match value:
+        case np.ndarray() if value.dtype.kind == "f":
+            plain = value.astype(object)
+            plain[~np.isfinite(value)] = None
+            return plain.tolist()
         case np.ndarray() | np.generic():
             return _plain(value.tolist())
         case float():
