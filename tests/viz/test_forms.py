@@ -56,7 +56,7 @@ def test_names_never_become_markup_and_long_axes_get_few_ticks() -> None:
     bars = Bars(names, {"a": np.ones(100)}, ("key", "weight")).draw()
     assert "<" not in bars.data[0].customdata[0][0]
     assert len(bars.layout.xaxis.tickvals) <= 30
-    curve = Lines({"a": Line(range(100), np.ones(100), names=names)}, ("step", "log p"), of="token").draw()
+    curve = Lines({"a": Line(np.arange(100), np.ones(100), names=names)}, ("step", "log p"), of="token").draw()
     assert all("<" not in name for name in curve.data[0].customdata)
 
 
