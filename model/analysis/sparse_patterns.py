@@ -167,9 +167,3 @@ def sink_changes(tokens: int, window: int) -> dict[str, Intervention]:
 def _hide(position: int, tokens: int) -> MaskEdit:
     """No query after this position sees it; it still sees itself."""
     return MaskEdit(tuple((query, position) for query in range(position + 1, tokens)), kind="decoder_self")
-
-
-def score_changes(opened: Checkpoint, trace: Trace, changes: Sequence[Intervention]) -> Array:
-    """(change,): what each change, alone besides the run's own, does to log p of the run's target, in nats."""
-    runs = [opened.rerun(trace, (*trace.interventions, each)) for each in changes]
-    return np.array([each.log_probability for each in runs]) - trace.log_probability

@@ -90,11 +90,6 @@ def medians(samples: Sequence[Sample], device: str) -> Timings:
     return Timings(lengths, rounds, seconds, by_name, conditions(device))
 
 
-def time_on(contenders: Mapping[str, Contender], device: str, lengths: Sequence[int] = LENGTHS) -> Timings:
-    """The medians of a whole measurement."""
-    return medians(list(measure(contenders, device, lengths)), device)
-
-
 def exponents(lengths: Sequence[int], seconds: Array) -> Array:
     """(length,): the exponent p of time ~ n^p between each length and the previous one; NaN for the first."""
     slopes = np.diff(np.log(seconds)) / np.diff(np.log(lengths))
