@@ -210,7 +210,7 @@ class Maps(Form):
             self._without_margin() if self.sets else {},
             self._marked(),
             {"height": lines * cells_height(len(self.rows), 330 if lines > 1 else 400) + (260 if lines > 1 else 180)},
-            {"margin": {"b": 18 + slanted_room(widest, MOST_ROOM), "r": BESIDE}},
+            {"margin": {"b": 18 + slanted_room(widest, MOST_ROOM)} | ({"r": BESIDE} if scales else {})},
             self.layout,
         )
 

@@ -10,7 +10,7 @@ from model.run import Run
 from pages.views import Result, view
 from viz.charts.what_if import log_probability_bars
 from viz.forms import VISIBLE, Map, Maps, Mark, Texts
-from viz.heatmap import cells_height
+from viz.heatmap import bar_below, cells_height, slanted_room, weight_axis
 from viz.theme import CHOSEN
 from viz.tokens import numbered
 
@@ -40,14 +40,18 @@ def joined(run: Run) -> Result:
     """The three attentions of a layer as one matrix; and a checkpoint of each family, to be opened on the same text."""
     matrix, names = join_attention(run.trace, run.layer, run.head), _names(run)
     n, m = _sizes(run)
-    form = Maps(
-        names,
-        names,
-        {"": Map(matrix["weights"], matrix["mask"])},
-        marks=_borders(n, 1),
-        layout={"height": cells_height(len(names), 620) + 160, "yaxis": {"title": "query"}},
+    plot, room = cells_height(len(names), 620), slanted_room(names)
+    layout = {
+        "height": plot + room + 100,
+        "margin": {"t": 20, "b": room + 75, "r": 21},
+        "yaxis": {"title": "query"},
+        "coloraxis": weight_axis("attention weight, 0 to 1", **bar_below(0.5, 0.5, (room + 10) / plot)),
+    }
+    one = {"": Map(matrix["weights"], matrix["mask"])}
+    return Result(
+        {"matrix": Maps(names, names, one, marks=_borders(n, 1), layout=layout)},
+        {"n": n, "m": m, "offers": _offers(run.trace.source)},
     )
-    return Result({"matrix": form}, {"n": n, "m": m, "offers": _offers(run.trace.source)})
 
 
 def _offers(source: str) -> dict[str, dict[str, str] | None]:
