@@ -6,7 +6,7 @@ The only file that knows both Streamlit and views.
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from itertools import repeat
+from itertools import chain, repeat
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl
@@ -183,7 +183,8 @@ class _Drawn:
         export_view(self.result, tuple(drawable), label)
 
     def _draw_controls(self, count: int) -> None:
-        places = iter(st.columns(count)) if 1 < count <= MOST_COLUMNS else repeat(st)
+        # What was chosen may let more controls be offered than there are at first.
+        places = chain(st.columns(count), repeat(st)) if 1 < count <= MOST_COLUMNS else repeat(st)
         if count > MOST_COLUMNS:
             key = f"controls-{self.view.page}-{self.view.name}"
             places = repeat(st.container(key=key, horizontal=True, vertical_alignment="bottom", gap="small"))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.analysis.flash import MOST_TILES, flash_attention, fused_kernel, tile_sizes
+from model.analysis.flash import MOST_TILES, count_read_tiles, flash_attention, fused_kernel, tile_sizes
 from model.checkpoints.language_model import LanguageModel
 from model.trace import Attention
 from tests.model.checkpoints.test_language_model import MODERN
@@ -28,6 +28,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 def test_the_output_is_that_of_the_run_whatever_the_tiles(attention: Attention, size: int) -> None:
     for head in range(attention.n_heads):
         run = flash_attention(attention, head, size)
+        assert len(run.rows) == count_read_tiles(attention.mask[head], size)
         assert run.difference < 8 * run.rounding
         assert run.rounding < 1e-5
         np.testing.assert_allclose(run.o[-1], attention.z[head], atol=1e-5)
