@@ -33,7 +33,7 @@ def guesses(run: Run, place: int | None = PLACE) -> Result:
     trace, arrays = run.trace, fill_arrays(run.opened, run.trace)
     places = arrays["positions"].tolist()
     if not places:
-        return Result(facts={"hidden": False, "mask": run.opened.tokenizer.mask_token})
+        return Result({}, {"hidden": False, "mask": run.opened.tokenizer.mask_token}, arrays)
     place = places[0] if place is None else place
     filled = trace.next_tokens[place], trace.next_ids[place], float(trace.target_probabilities[place])
     weights = run.attention.pattern[run.head][place]
