@@ -34,6 +34,7 @@ from pages.views import Need, OnRequest, Result, view
 from pages.views.controls import choice, menu, player, slider, text
 from pages.views.names import RIVALS, axes
 from pages.views.timing import ALONE, MEASURE, time_chart, time_points, time_side_by_side, time_table
+from viz.charts.heads_and_layers import head_map
 from viz.charts.model_card import lengths_to_plot, log_axes
 from viz.charts.rivals import (
     LOG,
@@ -225,10 +226,8 @@ def recurrence(run: Run, letters: str = LETTERS, head: Any = HEAD_OF_TRANSFORMER
         {
             "schedule": schedule_chart(schedules, step),
             "outputs": table,
-            "additive": _read_letters(runs[ADDITIVE], RIVALS[ADDITIVE], (0, 0)),
-            "transformer": _read_letters(
-                runs[TRANSFORMER], f"{RIVALS[TRANSFORMER]}, layer {head[0]}, head {head[1]}", head
-            ),
+            "additive": _read_letters(runs[ADDITIVE], (0, 0)),
+            "transformer": _read_letters(runs[TRANSFORMER], head),
             "gradient": _gradients(runs),
         },
         facts,
@@ -243,10 +242,10 @@ def _schedule(name: str, run: RivalRun, place: tuple[int, int] | None) -> Schedu
     return Schedule(RIVALS[name], run.reads, run.writes, run.encoder, run.decoder, weights, recurrent, limit)
 
 
-def _read_letters(run: RivalRun, title: str, place: tuple[int, int]) -> Maps:
+def _read_letters(run: RivalRun, place: tuple[int, int]) -> Any:
     """What is read for each token that is written."""
-    rows = row_names(("<s>", *run.writes[:-1]), run.writes)
-    return Maps(rows, numbered(run.reads), {title: Map(run.patterns[place])})
+    rows, weights = row_names(("<s>", *run.writes[:-1]), run.writes), run.patterns[place]
+    return head_map(rows, numbered(run.reads), weights, np.ones_like(weights, bool), "attention weight")
 
 
 def _gradients(runs: dict[str, RivalRun]) -> Lines:
