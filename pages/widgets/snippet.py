@@ -118,7 +118,7 @@ def view_snippet(result: Result, about: str) -> str:
     for name, value in result.values.items():
         if isinstance(value, Run):
             steps += ["", *_start_other(program, name, value)]
-        if name in view.controls or (name == OUTCOME and value is None):  # what no button has started does not run
+        if name in view.controls:
             values += f", {name}={name if isinstance(value, Run) else repr(value)}"
         if name == OUTCOME and value is None:
             values += f", {OUTCOME}=None"  # or the program would do the work that was not requested
