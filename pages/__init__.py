@@ -260,8 +260,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 summary="FlashAttention tile by tile and linear attention on the opened model's own q, k and v, sparse "
                 "patterns in the whole model; what each kind of attention costs up to a million tokens.",
                 look_for="The scores are an n × n matrix. FlashAttention keeps one tile of it at a time, linear "
-                "attention replaces it by sums of features, patterns leave cells out, and the last tab counts and "
-                "times what that saves.",
+                "attention replaces it by sums of features, patterns leave cells out, and “Cost over n” counts "
+                "and times what that saves.",
                 needs=(
                     Need.FULL_ROWS,
                     Need.MATRICES,
