@@ -494,7 +494,7 @@ def sinks(run: Run, window: int | None = slider("Window w", _windows, 4, key="si
     plain = run.trace.log_probability
     scores = [run.forced(*run.trace.interventions, change).trace.log_probability for change in changes.values()]
     differences = np.array(scores) - plain
-    titles = ("change", "log p − log p as it is, nats")
+    titles = ("change", "difference of log p, nats")
     return Result(
         {
             "weights": _by_layer(run, weight.weight, "weight on the first token"),
