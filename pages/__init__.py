@@ -305,6 +305,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
         "Background": (
             Page(
                 path="pages/training.py",
+                views_module="pages.views.training",
+                tabs_key="training",
                 title="Training",
                 icon=":material/trending_up:",
                 summary="How the model was trained: loss and score, learning rate, label smoothing, one head's weights "

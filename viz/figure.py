@@ -46,6 +46,11 @@ class StableFigure(go.Figure):
     def __init__(self, content: dict) -> None:
         self._content = content
 
+    @property
+    def roomy(self) -> bool:
+        """Whether it has panels beside each other; then it keeps its width on a phone, and scrolls."""
+        return self._content["layout"].get("xaxis2", {}).get("domain", (0, 1))[0] > 0
+
     def __getattr__(self, name: str) -> Any:
         # Called for what Plotly's constructor sets, as long as it has not run.
         if "_validate" in vars(self):

@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 
 from model.analysis.residual_stream import measure_stream, residual_stream
-from model.checkpoints.card import read_card
 from model.checkpoints.masked_model import MaskedModel
-from model.checkpoints.store import checkpoint_path
-from model.checkpoints.translator import Translator
 from model.trace import Array, Attention, Trace
 
 
@@ -53,14 +50,6 @@ def stream_arrays(trace: Trace, stack: str, measures: Sequence[str]) -> dict[str
     """The residual stream of the encoder or decoder, and measures of it by name."""
     found = measure_stream(trace, stack)
     return {"stream": residual_stream(trace, stack), **{name: getattr(found, name) for name in measures}}
-
-
-def training_arrays(translator: Translator, trace: Trace) -> dict[str, Array]:
-    """The run's logits, and the columns of the checkpoint's log; NaN for empty cells."""
-    log = read_card(checkpoint_path(translator.name)).log
-    columns = dict.fromkeys(name for row in log for name in row)
-    arrays = {f"log_{name}": np.array([row.get(name, np.nan) for row in log], dtype=float) for name in columns}
-    return {"logits": trace.logits, **arrays}
 
 
 def arrays_of(*results: Any, **named: Any) -> dict[str, Array]:

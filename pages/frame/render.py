@@ -33,6 +33,7 @@ from pages.widgets.export import Picture, export_view
 from pages.widgets.glossary import define
 from pages.widgets.page_links import link_with
 from pages.widgets.proof_strip import proof_strip
+from viz.figure import StableFigure
 from viz.forms import Canvas, Form, Table, Texts
 from viz.html import word_diff
 from viz.tokens import as_markdown
@@ -275,7 +276,7 @@ class _Drawn:
             case Table():
                 controls.explained_table(picture, key, alt, partial(self._take_row, key, picture))
             case _:
-                roomy = isinstance(picture, Form) and picture.roomy
+                roomy = isinstance(picture, Form | StableFigure) and picture.roomy
                 clicks = isinstance(picture, Form) and bool(picture.sets)
                 on_click = partial(self._take_click, key, picture) if clicks else "ignore"
                 chart(self.contents[name], key=key, alt=alt, roomy=roomy, on_select=on_click)

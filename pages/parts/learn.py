@@ -11,12 +11,7 @@ from pages.frame.render import show_view
 from pages.frame.stations import open_list, open_station
 from pages.lessons import LESSONS
 from pages.lessons.station import Answer, Lesson, Station
-from pages.parts import (
-    snapshots,
-    training,
-    whole_model,
-)
-from pages.parts.model_card import card_of
+from pages.parts import whole_model
 from pages.views import (
     decoding,
     gradients,
@@ -24,6 +19,7 @@ from pages.views import (
     layer_by_layer,
     positional_encoding,
     temperature,
+    training,
     why_attention,
 )
 from pages.views import since_2017 as modern
@@ -182,20 +178,6 @@ def _show_step(view: View, step: int) -> None:
     draw(drawing, "learn-matrices")
 
 
-def _show_curves(view: View) -> None:
-    card = card_of(view)
-    training.show_curves(card, training.log_table(card), view.translator.config.d_model)
-
-
-def _show_schedule(view: View) -> None:
-    training.show_schedule(view, training.log_table(card_of(view)))
-
-
-def _show_snapshots(view: View) -> None:
-    log = training.log_table(card_of(view))
-    snapshots.show_snapshots(view, int(log["step"].max()) if "step" in log else None)
-
-
 OF_SOURCE = {positional_encoding.SIDE: "source"}
 VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
     {
@@ -224,10 +206,10 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
             show_view, view=positional_encoding.wavelengths, chosen={**OF_SOURCE, positional_encoding.POSITIONS: 64}
         ),
         "order": partial(show_view, view=positional_encoding.order),
-        "curves": _show_curves,
-        "schedule": _show_schedule,
-        "smoothing": training.show_smoothing,
-        "snapshots": _show_snapshots,
+        "curves": partial(show_view, view=training.curves),
+        "schedule": partial(show_view, view=training.schedule),
+        "smoothing": partial(show_view, view=training.smoothing),
+        "snapshots": partial(show_view, view=training.snapshots),
         "rope": partial(show_view, view=modern.rope),
         "norms": partial(show_view, view=modern.norms),
         "sharing": partial(show_view, view=modern.sharing),

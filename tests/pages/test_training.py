@@ -58,18 +58,20 @@ def open_page(tab: str, **state: object) -> AppTest:
 
 
 def said(page: AppTest) -> str:
-    return " ".join(element.value for kind in (page.caption, page.info, page.text) for element in kind)
+    """All sentences, without the backslashes that keep names from being read as Markdown."""
+    kinds = page.caption, page.info, page.text, page.markdown
+    return " ".join(element.value for kind in kinds for element in kind).replace("\\", "")
 
 
 @pytest.mark.usefixtures("folder")
 def test_the_curves_and_rates_are_those_of_the_log_and_what_it_lacks_is_said() -> None:
     page = open_page("Learning rate", warmup=1000)
     steps = np.arange(100, 700, 100)
-    train, bleu = figure(page, "curves")["data"]
+    (train,), (bleu,) = (figure(page, f"training-{name}")["data"] for name in ("loss", "score"))
     assert np.array_equal(numbers(train["y"]), 9 - steps / 100)
     assert np.allclose(numbers(bleu["y"]), steps / 7)
     assert "log.csv lacks: dev_loss, tokens_per_second" in said(page)
-    chosen, own, dots = figure(page, "schedule")["data"]
+    chosen, own, dots = figure(page, "training-schedule")["data"]
     assert np.array_equal(numbers(dots["x"]), steps)
     for curve, warmup in ((chosen, 1000), (own, 250)):
         equation = [noam(int(step), 32, warmup) for step in numbers(curve["x"])]
@@ -84,7 +86,7 @@ def test_the_curves_and_rates_are_those_of_the_log_and_what_it_lacks_is_said() -
 def test_each_family_shows_the_score_that_its_own_log_has(name: str, column: str) -> None:
     page = open_page("Learning rate", checkpoint=name)
     log = pd.read_csv(checkpoint_folder() / name / "log.csv")
-    curves = figure(page, "curves")["data"]
+    curves = [line for name in ("loss", "score", "speed") for line in figure(page, f"training-{name}")["data"]]
     for drawn, logged in zip(curves, ("train_loss", "dev_loss", column, "tokens_per_second"), strict=True):
         assert np.array_equal(numbers(drawn["y"]), log[logged].to_numpy(), equal_nan=True), logged
     assert "log.csv lacks" not in said(page)
@@ -98,16 +100,15 @@ def test_the_smoothed_target_and_the_models_shares_are_those_of_the_run(epsilon:
     page = open_page("Label smoothing", source="a dog", epsilon=epsilon, position=1)
     translator = load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
     trace = translator.trace("a dog")
-    target, model = (numbers(drawn["x"]) for drawn in figure(page, "smoothing")["data"])
+    target, model = (numbers(drawn["x"]) for drawn in figure(page, "training-smoothing")["data"])
     assert np.isclose(target.sum(), 1)
     assert np.isclose(target[:-1].max(), 1 - epsilon + epsilon / trace.logits.shape[-1])
     right = int(target[:-1].argmax())
     assert np.isclose(model[right], trace.probabilities[1, trace.next_ids[1]], rtol=1e-12)
     assert np.allclose(np.sort(model[:10])[::-1], [c.probability for c in trace.candidates[1]], rtol=1e-12)
-    shown = {metric.label: metric.value for metric in page.metric}
+    shown = page.dataframe[0].value.iloc[0]
     for label, smoothing in (("one-hot", 0.0), ("smoothed", epsilon)):
-        expected = cross_entropies(trace.logits, trace.next_ids, smoothing)[1]
-        assert shown[f"Nats, {label}"] == f"{expected:.4f}"
+        assert shown[f"nats, {label}"] == cross_entropies(trace.logits, trace.next_ids, smoothing)[1]
 
 
 @pytest.mark.usefixtures("folder")
@@ -119,7 +120,7 @@ def test_the_pattern_is_the_snapshots_own_on_the_final_translation(kind: str, sn
     trace = translator.trace("a dog")
     weights = open_snapshot(translator, 10) if snapshot != "end" else translator
     attention = weights.rerun(trace, trace.interventions).attention(kind, 1)
-    shown = numbers(figure(page, "snapshot-pattern")["data"][0]["z"]).astype(float)
+    shown = numbers(figure(page, "training-pattern")["data"][0]["z"]).astype(float)
     assert np.array_equal(np.isnan(shown), ~attention.mask[2])
     assert np.array_equal(shown[attention.mask[2]], attention.pattern[2][attention.mask[2]])
     table = page.dataframe[0].value
@@ -127,6 +128,23 @@ def test_the_pattern_is_the_snapshots_own_on_the_final_translation(kind: str, sn
     greedy = [t.translate(["a dog"], beam_size=1)[0] for t in (open_snapshot(translator, 10), translator)]
     assert table["greedy translation"].tolist() == greedy
     assert weights.hash[:12] in said(page)
+
+
+@pytest.mark.parametrize("name", ["lm", "mlm"])
+def test_a_model_that_does_not_translate_shows_its_snapshots_without_a_translation(
+    name: str, families: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "families" / name
+    shutil.copytree(families / name, folder)
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(folder.parent))
+    (folder / "snapshots").mkdir()
+    shutil.copy(folder / "model.safetensors", folder / "snapshots" / "step-000010.safetensors")
+    page = open_page(TABS[2], checkpoint=name, source="a dog", snapshot="10", **{"all-steps": True})
+    assert figure(page, "training-pattern")
+    table = page.dataframe[0].value
+    assert table["step"].tolist() == ["10", "end"]
+    assert np.allclose(*table["nats per token of this text"])
+    assert "greedy translation" not in table
 
 
 def test_without_snapshots_the_page_says_so_and_names_who_has_them(folder: Path) -> None:

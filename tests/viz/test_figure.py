@@ -102,6 +102,13 @@ def test_a_chart_that_can_be_clicked_has_its_modes_before_it_is_drawn_and_keeps_
     assert "clickmode" not in drawn.to_dict()["layout"]
 
 
+@pytest.mark.parametrize(("rows", "columns", "roomy"), [(1, 1, False), (3, 1, False), (1, 2, True), (2, 2, True)])
+def test_panels_beside_each_other_need_room_and_those_below_each_other_do_not(
+    rows: int, columns: int, roomy: bool
+) -> None:
+    assert figure([scatter(x=[0], y=[1])], grid(rows, columns)).roomy is roomy
+
+
 def test_a_property_that_plotly_does_not_know_is_an_error() -> None:
     with pytest.raises(ValueError, match="hight"):
         figure([], hight=300).layout  # noqa: B018 - read in Python

@@ -13,22 +13,20 @@ Array = np.ndarray
 OURS, PAPER, FIT = OKABE_ITO[0], OKABE_ITO[5], OKABE_ITO[5]
 
 
-def ablation_chart(
-    names: Sequence[str], measures: Mapping[str, tuple[Sequence[Array], Sequence[float | None]]]
-) -> go.Figure:
+def ablation_chart(names: Sequence[str], measures: Mapping[str, tuple[Sequence[Array], Array]]) -> go.Figure:
     """Each row's seeds beside the paper's difference, a panel for each measure.
 
     Args:
         names: of the rows, base first.
-        measures: title -> differences from the mean of base: (seed,) of each row, and the paper's, None where it has no
-            such row. Points beyond `_end_of_axis` stand at the edge, as triangles; hovering shows their number.
+        measures: title -> differences from the mean of base: (seed,) of each row, and the paper's, (row,), NaN where it
+            has no such row. Points beyond `_end_of_axis` stand at the edge, as triangles; hovering shows their number.
     """
     traces, bands, axes = [], [], {}
     for panel, (title, (seeds, paper)) in enumerate(measures.items(), start=1):
         points = [(value, name) for name, own in zip(names, seeds, strict=True) for value in own]
         means = [own.mean() for own in seeds]
         end = _end_of_axis(means)
-        there = [(value, name) for name, value in zip(names, paper, strict=True) if value is not None]
+        there = [(value, name) for name, value in zip(names, paper, strict=True) if not np.isnan(value)]
         for values, label, look in (
             (points, "ours, a seed each", {"color": OURS, "symbol": "circle", "size": 8, "opacity": 0.6}),
             (

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ def test_the_figure_has_each_seed_of_the_table(open_app: Callable, checkpoint_fo
     app = open_app("pages/training.py", training="Ablations")
     assert not app.exception
     rows = compare_with_paper(read_study("ablations"))
-    seeds = next(t for t in figure(app, "ablations")["data"] if t["name"] == "ours, a seed each")
+    seeds = next(t for t in figure(app, "training-ablations")["data"] if t["name"] == "ours, a seed each")
     expected = np.concatenate([row.bleus for row in rows]) - rows[0].bleus.mean()
     assert np.allclose(numbers(seeds["customdata"]).astype(float), expected)
     inside = np.array(seeds["marker"]["symbol"]) == "circle"
@@ -37,9 +38,20 @@ def test_the_losses_are_those_of_the_table(open_app: Callable, checkpoint_folder
     assert checkpoint_folder.is_dir()
     app = open_app("pages/training.py", training="Scaling")
     assert not app.exception
-    dots = next(t for t in figure(app, "scaling")["data"] if t["name"] == "end of a run")
+    dots = next(t for t in figure(app, "training-scaling")["data"] if t["name"] == "end of a run")
     ends = read_study("scaling").groupby("run")["dev_loss"].last()
     assert sorted(numbers(dots["y"]).astype(float)) == pytest.approx(sorted(ends))
+
+
+@pytest.mark.parametrize(("chosen", "name"), [("base: h = 4, d_k = 16", "base"), ("1 head", "heads-1")])
+def test_the_chosen_run_opens_alone_and_beside_base(shipped: Callable, chosen: str, name: str) -> None:
+    app = shipped("pages/training.py", training="Ablations", ablation=chosen, source="Two dogs run.")
+    assert not app.exception
+    pages = {urlsplit(link.proto.url).path: parse_qs(urlsplit(link.proto.url).query) for link in app.get("link_button")}
+    alone = {"checkpoint": [f"studies/{name}"], "source": ["Two dogs run."]}
+    beside = alone | {"checkpoint": ["studies/base"], "side_mode": ["Checkpoints"]}
+    beside["side_checkpoint"] = alone["checkpoint"]
+    assert pages == {"heads_and_layers": alone} | ({} if name == "base" else {"side_by_side": beside})
 
 
 def test_a_study_opens_by_its_name_and_a_forged_name_does_not(shipped: Callable) -> None:
