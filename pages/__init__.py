@@ -350,6 +350,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/model_card.py",
+                views_module="pages.views.model_card",
+                tabs_key="card",
                 title="Model card",
                 icon=":material/id_card:",
                 summary="What this model is: scores, size compared with the paper's, cost of attention, data and "

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
-from viz.figure import GROUPED_BARS, NO_GRID, bar, escape, figure
-from viz.tokens import axis_ticks, labels
+from viz.figure import NO_GRID, bar, escape
+from viz.tokens import labels
 
 Array = np.ndarray
 
@@ -41,34 +40,6 @@ def position_bars(
     hover = f"{what} %{{x}}: %{{customdata}}<br>{name} <b>%{{y:{number}}}</b>{unit}"
     places = np.arange(len(names))
     return bar(x=places, y=values, name=name, customdata=escape(names), marker=marker, hover=hover, **properties)
-
-
-def position_chart(
-    names: Sequence[str],
-    series: Mapping[str, tuple[Array, Mapping]],
-    height: int,
-    titles: tuple[str, str],
-    *,
-    yaxis: Mapping | None = None,
-    **properties: Any,
-) -> go.Figure:
-    """A figure of one or several values for each position, next to each other.
-
-    Args:
-        names: names of the tokens, plain text.
-        series: name -> values, (position,), and marker.
-        height: in pixels.
-        titles: of x axis and y axis.
-        yaxis: further properties of the y axis.
-        properties: further properties of the traces, as of `position_bars`.
-    """
-    return figure(
-        [position_bars(names, values, name, marker, **properties) for name, (values, marker) in series.items()],
-        GROUPED_BARS,
-        height=height,
-        xaxis=axis_ticks(names) | {"title": titles[0]},
-        yaxis={"title": titles[1], **(yaxis or {})},
-    )
 
 
 def candidate_bars(

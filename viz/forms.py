@@ -5,6 +5,7 @@ text, as tokens are; titles are ours and may hold the HTML that Plotly reads. A 
 such a picture is a figure of its own.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -505,6 +506,29 @@ class Texts:
     def first(self) -> str:
         """The one with which the others are compared."""
         return next(iter(self.texts.values()))
+
+
+@dataclass(frozen=True)
+class Document:
+    """Markdown that somebody else wrote, such as a README: drawn apart from our text, with nothing that is fetched."""
+
+    text: str
+
+    @classmethod
+    def of_code(cls, text: str, language: str) -> "Document":
+        """Lines of code, whatever they contain."""
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+        return cls(f"{fence}{language}\n{text}\n{fence}")
+
+    @property
+    def calm(self) -> str:
+        """The text with headings two levels lower, images as links so that none is fetched, and without the YAML that
+        a Hugging Face README begins with. What looks like code but may be none keeps its text, parted."""
+        text = re.sub(r"(?s)\A---\n.*?\n---\n", "", self.text)
+        pieces = re.split(r"(?ms)(^```.*?^```)", text)
+        for i in range(0, len(pieces), 2):
+            pieces[i] = re.sub(r"(?m)^(#{1,4} )", r"##\1", pieces[i]).replace("![", "[")
+        return "".join(pieces).replace("![", "!\u2060[")
 
 
 def stretches(flags: Array) -> list[tuple[int, int]]:

@@ -58,13 +58,6 @@ def swap_weights(
         yield measure_change(translator, trace, kind, layer, change)
 
 
-def swap_head(
-    translator: Translator, trace: Trace, kind: str, layer: int, head: int, seeds: Sequence[int]
-) -> list[Distances]:
-    """All results of `swap_weights` for one head."""
-    return list(swap_weights(translator, trace, kind, layer, head, seeds))
-
-
 def measure_change(translator: Translator, trace: Trace, kind: str, layer: int, change: Intervention) -> Distances:
     """Distances between the trace and a run with `change` added, for the heads of this attention that it changes."""
     activations = translator.record(trace, (*trace.interventions, change))

@@ -1,22 +1,13 @@
 """The arrays that tabs export, by name; where a tab shows what one function returns, it exports that instead."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from model.analysis.distributions import total_variation
 from model.analysis.two_runs import TopTokens, top_tokens
-from model.background.sizes import count_parameters
 from model.background.studies import read_study
-from model.background.table_3 import TABLE_3
-from model.checkpoints.card import read_card
-from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.snapshots import open_snapshot
-from model.checkpoints.store import checkpoint_path
-from model.network.config import TransformerConfig
 from model.trace import Array, Embedded, SubLayer, Trace
-from model.training.loss import cross_entropies, smoothed_shares
 
 
 def target_arrays(before: Trace, after: Trace) -> dict[str, Array]:
@@ -66,50 +57,11 @@ def feed_forward(trace: Trace, stack: str, layer: int) -> SubLayer:
     return sublayer
 
 
-def smoothing_arrays(trace: Trace, position: int, epsilon: float) -> dict[str, Any]:
-    """The smoothed target, the model's probabilities at one position, and the cross-entropy at all of them in nats."""
-    right, other = smoothed_shares(trace.logits.shape[-1], epsilon)
-    return {
-        "target_correct": right,
-        "target_other": other,
-        "probabilities": trace.probabilities[position],
-        "cross_entropy": cross_entropies(trace.logits, trace.next_ids, 0.0),
-        "cross_entropy_smoothed": cross_entropies(trace.logits, trace.next_ids, epsilon),
-    }
-
-
-def snapshot_pattern(translator: Checkpoint, trace: Trace, step: int | None, kind: str, layer: int) -> dict[str, Array]:
-    """Attention weights after a training step, on the same tokens; None: with the shipped weights."""
-    if step is not None:
-        trace = open_snapshot(translator, step).rerun(trace, trace.interventions)
-    return {"snapshot_pattern": trace.attention(kind, layer).pattern, "log_probability": trace.target_log_probabilities}
-
-
 def embedded_arrays(trace: Trace, side: str) -> Embedded:
     """Embedding, positional encoding and sum of the "source" or "target" tokens."""
     return trace.streams["encoder" if side == "source" else "decoder"].embedded
 
 
-def card_arrays(translator: Checkpoint) -> dict[str, Any]:
-    """The scores of metrics.json, and the last row of the log."""
-    card = read_card(checkpoint_path(translator.name))
-    columns = ("dataset", "metric", "value", "beam_size", "signature")
-    scores = {name: [getattr(score, name) for score in card.scores] for name in columns}
-    return {"score": scores, "log": dict(card.log[-1]) if card.log else {}}
-
-
-def size_arrays(translator: Checkpoint, others: Sequence[TransformerConfig]) -> dict[str, Any]:
-    """Parameters of each part of this model, and of models of other configurations, by number."""
-    return {"own": translator.parameters_by_part()} | {str(i): count_parameters(o) for i, o in enumerate(others)}
-
-
 def study_arrays(name: str) -> dict[str, Array]:
     """The columns of checkpoints/studies/<name>.csv."""
     return {str(column): np.array(values.tolist()) for column, values in read_study(name).items()}
-
-
-def table_3_arrays() -> dict[str, Array]:
-    """The paper's Table 3, an array a column; NaN where it has no number."""
-    columns = ("group", "change", "perplexity", "bleu", "millions")
-    rows = {name: [getattr(row, name) for row in TABLE_3] for name in columns}
-    return {n: np.array([np.nan if value is None else value for value in column]) for n, column in rows.items()}

@@ -34,7 +34,7 @@ from pages.widgets.glossary import define
 from pages.widgets.page_links import link_with
 from pages.widgets.proof_strip import proof_strip
 from viz.figure import StableFigure
-from viz.forms import Canvas, Form, Table, Texts
+from viz.forms import Canvas, Document, Form, Table, Texts
 from viz.html import word_diff
 from viz.tokens import as_markdown
 
@@ -174,7 +174,7 @@ class _Drawn:
 
     def export(self, label: str) -> None:
         """One box: what is drawn, as pictures, tables and arrays, and the Python that draws it again."""
-        if not self.result.shows and not self.result.numbers:
+        if not self.result.numbers and all(isinstance(one, Document) for one in self.result.shows.values()):
             return
         drawable = [
             Picture(title, self._key(name), self.contents[name])
@@ -270,6 +270,8 @@ class _Drawn:
                             st.html(word_diff(picture.first, text))
                         else:
                             st.text(text or "(an empty text)")
+            case Document():
+                st.markdown(picture.calm)
             case pd.DataFrame():
                 height = "content" if len(picture) <= MOST_ROWS else "auto"
                 controls.table(picture, floats=picture.attrs.get("floats", "%.5g"), height=height)
@@ -315,7 +317,7 @@ def _content(picture: Any) -> Any:
             return picture.draw()
         case Canvas():
             return picture.drawing if picture.saves else None
-        case Texts() | Table() | pd.DataFrame():
+        case Texts() | Document() | Table() | pd.DataFrame():
             return None
     return picture
 

@@ -22,7 +22,7 @@ from model.run import Run
 from model.trace import Trace
 from pages.views.controls import Control, Offer
 from pages.views.words import Block, blocks_of
-from viz.forms import Canvas, Form, Table, Texts
+from viz.forms import Canvas, Document, Form, Table, Texts
 
 OUTCOME = "outcome"
 """the parameter of a view that gets what its work on request returned"""
@@ -34,7 +34,7 @@ MOST_ROWS = 20_000
 class Result:
     """What there is to see and to say; every part has a name, by which the text puts it in its place."""
 
-    shows: Mapping[str, Form | Canvas | Texts | Table | pd.DataFrame | Any] = field(default_factory=dict)
+    shows: Mapping[str, Form | Canvas | Texts | Document | Table | pd.DataFrame | Any] = field(default_factory=dict)
     """pictures and tables; where none of the forms fits, a Plotly figure"""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """for the text"""

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from pages.views import Result, Run
 from pages.views.words import Block
 from viz.drawing import Drawing, figure_html, html_page, mounting_scripts, plotly_script
-from viz.forms import Canvas, Form, Table, Texts
+from viz.forms import Canvas, Document, Form, Table, Texts
 from viz.html import word_diff
 from viz.notebook import FIT, framed
 
@@ -151,6 +151,8 @@ def _picture(picture: Any, alt: str, drawings: dict[int, Drawing]) -> str:
                 for title, text in picture.texts.items()
             )
             return _beside(len(picture.texts), "".join(boxes))
+        case Document():
+            return MARKDOWN.render(picture.calm)
         case pd.DataFrame() | Table():
             picture = picture.frame if isinstance(picture, Table) else picture
             return f'<div class="scrolls">{picture.to_html(index=False, float_format="%.5g", border=0)}</div>'

@@ -11,9 +11,9 @@ from google.protobuf.message import Message
 
 from model.checkpoints.store import CHECKPOINTS_VARIABLE
 from pages import PAGES
-from pages.parts.model_card import calm_markdown
 from tests.injection import LANGUAGE_MODEL, MARKDOWN, MASKED_MODEL, TRANSLATOR, TYPED, save_checkpoints, tokens_as_text
 from tests.pages.figures import tabs_of
+from viz.forms import Document
 
 pytest.importorskip("streamlit")
 
@@ -80,7 +80,7 @@ def live(name: str, text: str) -> str:
 def acting(app: Any) -> list[str]:
     """The markup on the page that would act; a checkpoint's README is Markdown, but shows no picture."""
     messages = (node.proto for node in app._tree if isinstance(getattr(node, "proto", None), Message))
-    texts = [pair for message in messages for pair in strings(message) if pair[1] != calm_markdown(MARKDOWN).strip()]
+    texts = [pair for message in messages for pair in strings(message) if pair[1] != Document(MARKDOWN).calm.strip()]
     return [one for name, text in texts if (one := live(name, text))]
 
 
@@ -116,8 +116,8 @@ def test_what_a_forged_link_asks_for_is_quoted_as_text(parameter: str, open_host
 
 def test_a_readme_shows_no_picture_whatever_its_code_looks_like() -> None:
     assert "![" in MARKDOWN
-    assert "![" not in calm_markdown(MARKDOWN)
-    assert "\n[z](http" in calm_markdown(MARKDOWN), "outside of code a picture is a link"
+    assert "![" not in Document(MARKDOWN).calm
+    assert "\n[z](http" in Document(MARKDOWN).calm, "outside of code a picture is a link"
 
 
 def test_the_search_for_markup_sees_each_kind() -> None:

@@ -15,9 +15,9 @@ from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT
 from model.checkpoints.translator import Translator
 from model.evaluate import record_scores
 from model.network.config import TransformerConfig
-from pages.parts.model_card import calm_markdown
 from tests.pages.figures import figure, numbers
 from viz.charts.model_card import ATTENTION
+from viz.forms import Document
 
 pytestmark = pytest.mark.usefixtures("fresh_caches")
 
@@ -42,8 +42,8 @@ def open_page(tab: str | None = None, **state: object) -> AppTest:
     return page
 
 
-def metrics(page: AppTest) -> dict[str, str]:
-    return {metric.label: metric.value for metric in page.metric}
+def summary(page: AppTest) -> str:
+    return next(text.value for text in page.markdown if "· parameters:" in text.value)
 
 
 def test_scores_signatures_and_commands_are_those_of_the_file(folder: Path) -> None:
@@ -54,10 +54,11 @@ def test_scores_signatures_and_commands_are_those_of_the_file(folder: Path) -> N
     assert table["set"].tolist() == ["a_set*", "a_set*", "other"]
     assert table["score"].tolist() == ["12.34", "11.50", "2.00"]
     assert table["sacreBLEU signature, or amount of text"].tolist() == ["tok:none", "tok:13a", "tok:13a"]
-    commands = page.code[0].value.splitlines()
+    (fenced,) = (text.value for text in page.markdown if text.value.startswith("```bash"))
+    commands = fenced.splitlines()[1:-1]
     assert len(commands) == 2
     assert all(f"--checkpoint {DEFAULT_CHECKPOINT} --data FILE" in command for command in commands)
-    assert metrics(page)[r"BLEU, a\_set\*"] == "11.50"
+    assert summary(page).startswith(r"BLEU, a\_set\*: **11.50**")
 
 
 @pytest.mark.parametrize(
@@ -66,8 +67,10 @@ def test_scores_signatures_and_commands_are_those_of_the_file(folder: Path) -> N
 def test_a_bare_folder_is_said_in_sentences(folder: Path, tab: str, names: list[str]) -> None:
     assert not (folder / "metrics.json").exists()
     page = open_page(tab)
-    assert [info.value.split(":")[0] for info in page.info] == [f"This checkpoint has no {name}" for name in names]
-    assert metrics(page)["Score"] == "not measured"
+    assert [info.value.split(":")[0].rstrip("\\") for info in page.info] == [
+        f"This checkpoint has no {name}" for name in names
+    ]
+    assert summary(page).startswith("Score: **not measured**")
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '{"a": {"scores": {"BLEU": 3}, "beam_size": 4}}'])
@@ -115,7 +118,7 @@ def test_work_is_the_current_sentences(translator: Translator) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_the_curve_is_attentions_work_at_every_length(translator: Translator) -> None:
-    drawn = next(trace for trace in figure(open_page(), "work")["data"] if trace["name"] == ATTENTION)
+    drawn = next(trace for trace in figure(open_page(), "model_card-work")["data"] if trace["name"] == ATTENTION)
     for n, count in zip(numbers(drawn["x"]), numbers(drawn["y"]), strict=True):
         works = multiply_adds(translator.model.config, int(n), int(n)).values()
         assert count == sum(work.scores + work.weighted for work in works)
@@ -135,7 +138,7 @@ def test_the_readme_is_markdown_and_never_html_or_a_request(folder: Path) -> Non
     (folder / "README.md").write_text(README)
     shown = next(text for text in open_page("Data, terms, limits").markdown if "About" in text.value)
     assert not shown.allow_html
-    assert shown.value == calm_markdown(README).strip()
+    assert shown.value == Document(README).calm.strip()
     assert shown.value.startswith("### About")
     assert "\n# a comment\n" in shown.value
     assert "![" not in shown.value
@@ -143,10 +146,10 @@ def test_the_readme_is_markdown_and_never_html_or_a_request(folder: Path) -> Non
 
 def test_other_weights_in_the_folder_than_in_the_model_are_said(folder: Path) -> None:
     page = open_page()
-    assert not page.warning
+    assert not any("has changed since" in info.value for info in page.info)
     config = json.loads((folder / "config.json").read_text())
     config["sha256"]["model.safetensors"] = "0" * 64
     (folder / "config.json").write_text(json.dumps(config))
     page.run()
     assert not page.exception
-    assert "has changed since" in page.warning[0].value
+    assert "has changed since" in page.info[0].value

@@ -31,7 +31,7 @@ from pages.views.controls import slider
 from pages.views.standalone import to_html, to_json
 from pages.views.words import pictures
 from tests.model.checkpoints.huggingface.folders import save_family
-from viz.forms import Canvas, Form, Map, Maps, Texts
+from viz.forms import Canvas, Document, Form, Map, Maps, Texts
 
 ROOT = Path(__file__).parents[2]
 VIEWS = [view for pages in PAGES.values() for page in pages for view in page.views]
@@ -117,7 +117,7 @@ def check(result: Result, by_plotly: bool = True) -> None:
         if isinstance(picture, Form):
             figure = picture.draw().to_dict()
             assert not by_plotly or go.Figure(figure)
-        if not isinstance(picture, Canvas | Texts | go.Figure):
+        if not isinstance(picture, Canvas | Texts | Document | go.Figure):
             assert any(array.startswith(name) for array in arrays)
 
 

@@ -1,11 +1,9 @@
-"""Figure of the model card: the cost of attention as sentences grow, beside everything that grows linearly."""
+"""Axes, colours and amounts of the cost of attention as sentences grow."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 
-from viz.figure import LEGEND_ABOVE, curve, figure, text, vline
 from viz.theme import OKABE_ITO
 
 Array = np.ndarray
@@ -32,47 +30,6 @@ def amount(value: float) -> str:
 def lengths_to_plot(*marked: float) -> Array:
     """Whole lengths from 1 to past the largest of `marked`, evenly spaced on a logarithmic axis."""
     return np.unique(np.geomspace(1, 4 * max(marked), 120).round().astype(int))
-
-
-def work_chart(lengths: Array, work: Mapping[str, Array], sentence: int, longest: int, even: float) -> go.Figure:
-    """Multiply-adds over the sentence length, both axes logarithmic.
-
-    Args:
-        lengths: tokens of source and of target.
-        work: (length,) by name, in the order of COLOURS.
-        sentence: the current source's tokens.
-        longest: positions that the model has.
-        even: the length at which attention costs as much as projections and feed-forward together.
-    """
-    curves = [
-        curve(
-            lengths,
-            np.asarray(work[name], dtype=float),  # Plotly has no 64-bit integers; a float holds these exactly.
-            name,
-            colour,
-            dash=dash,
-            width=3 if name == ATTENTION else 2,
-            hover=f"<b>%{{y:,.0f}}</b><br>{name}<br>at %{{x}} tokens",
-        )
-        for (name, colour), dash in zip(COLOURS.items(), ("solid", "dash", "dot", "dashdot"), strict=True)
-    ]
-    marks = [(sentence, f"your sentence: {sentence}"), (longest, f"longest: {longest:,}")]
-    marks = sorted([*marks, (even, f"attention costs<br>as much: {even:,.0f}")])
-    notes = []
-    for row, (at, words) in enumerate(marks):
-        side = "right" if lengths[-1] ** 0.5 < at < marks[-1][0] else "left"
-        place = {"x": np.log10(at), "xanchor": side, "align": side, "y": 0.22 - 0.11 * row, "yref": "y domain"}
-        notes.append(text(words, font={"size": 12}, **place))
-    return figure(
-        curves,
-        log_axes(lengths),
-        height=420,
-        legend=LEGEND_ABOVE,
-        xaxis={"title": "tokens n, of source and of target (log)"},
-        yaxis={"title": "multiply-adds in one pass (log)"},
-        shapes=[vline(at) for at, _ in marks],
-        annotations=notes,
-    )
 
 
 def log_axes(lengths: Array) -> dict:

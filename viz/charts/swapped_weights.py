@@ -1,16 +1,13 @@
-"""Figures of Is attention an explanation?: how swapped weights move the output, and weights against value zeroing."""
+"""Figure of Is attention an explanation?: how swapped weights move the output."""
 
-from collections.abc import Sequence
 from math import log
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 
-from viz.bars import position_chart
 from viz.figure import figure, scatter
-from viz.theme import CHOSEN, GUIDE, OKABE_ITO, VALUE
-from viz.tokens import as_plotly, labels
+from viz.theme import CHOSEN, GUIDE, OKABE_ITO
+from viz.tokens import as_plotly
 
 Array = np.ndarray
 
@@ -61,30 +58,4 @@ def _head_points(weights_moved: Array, output_moved: Array, chosen: tuple[int, i
         hover="layer %{customdata[0]}, head %{customdata[1]}<br>attention weights moved <b>%{x:.6f}</b><br>"
         "output moved <b>%{y:.6f}</b>",
         showlegend=False,
-    )
-
-
-def zeroing_bars(keys: Sequence[str], weights: Array, shares: Array) -> go.Figure:
-    """Each key's attention weight and its share of value zeroing, both the mean of all rows.
-
-    Args:
-        keys: pieces.
-        weights: (key,) mean attention weight, sum 1.
-        shares: (key,) mean share of how far the rows' outputs turn without the key's value.
-    """
-    hatched = {"color": VALUE, "pattern": {"shape": "/"}}
-    series = {"attention weight": (weights, {"color": OKABE_ITO[0]}), "value zeroing": (shares, hatched)}
-    return position_chart(labels(keys), series, 340, ("key", "share of the row, mean"), what="key")
-
-
-def zeroing_table(keys: Sequence[str], weights: Array, shares: Array, changes: Array) -> pd.DataFrame:
-    """A line for each key: weight, value zeroing, and the change in the translation's log p without its value."""
-    return pd.DataFrame(
-        {
-            "position": range(len(keys)),
-            "key": labels(keys),
-            "attention weight": weights,
-            "value zeroing": shares,
-            "change in log p, nats": changes,
-        }
     )

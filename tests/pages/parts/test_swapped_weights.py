@@ -1,5 +1,6 @@
 """The model card's experiment: its points and bars are what the model computes, and it waits to be asked."""
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -14,24 +15,27 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("fresh_caches")
 
-PAGE, TAB = "pages/model_card.py", "Is attention an explanation?"
+PAGE, TAB, ZEROING = "pages/model_card.py", "Is attention an explanation?", "Value zeroing"
+EVERY = {"explain_which": "Every head of this kind"}
 SOURCE, TEXT, CROSS = "a dog and a cat", "Ein Hund mit einer Katze.", "Cross-attention"
 
 
 def charts(app) -> list[str]:
-    return [chart.proto.id for chart in app.get("plotly_chart") if "-explain-" in chart.proto.id]
+    return [
+        chart.proto.id for chart in app.get("plotly_chart") if re.search("model_card-(swaps|zeroing)", chart.proto.id)
+    ]
 
 
 def test_the_points_are_the_heads_swapped_one_by_one(open_app: Callable, translator: "Translator") -> None:
-    app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, kind=CROSS, layer="1", head="2", card=TAB)
+    app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, kind=CROSS, layer="1", head="2", card=TAB, **EVERY)
     assert not app.exception
     assert not charts(app), "nothing runs unasked"
-    app.button(key="explain_kind").click().run()
+    app.button(key="explain_swap").click().run()
     *_, right = swap_every_head(translator, translator.trace(SOURCE, TEXT), "cross")
     for way, measure in (("uniform", "tv"), ("permuted", "jsd")):
         app.segmented_control(key="explain_way").set_value(way).run()
         app.segmented_control(key="explain_distance").set_value(measure).run()
-        points = figure(app, "explain-scatter")["data"][0]
+        points = figure(app, "model_card-swaps")["data"][0]
         found = getattr(right, way)
         assert numbers(points["x"]) == pytest.approx(found[f"pattern_{measure}"].ravel(), abs=1e-5)
         assert numbers(points["y"]) == pytest.approx(found[f"output_{measure}"].ravel(), abs=1e-5)
@@ -40,7 +44,7 @@ def test_the_points_are_the_heads_swapped_one_by_one(open_app: Callable, transla
 
 def test_one_head_is_swapped_for_uniform_weights_and_for_shuffled_ones(open_app: Callable, translator) -> None:
     app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, kind=CROSS, head="1", card=TAB)
-    app.button(key="explain_head").click().run()
+    app.button(key="explain_swap").click().run()
     assert not app.exception
     *_, right = swap_every_head(translator, translator.trace(SOURCE, TEXT), "cross")
     table = next(frame.value for frame in app.dataframe if "swapped for" in frame.value)
@@ -49,13 +53,13 @@ def test_one_head_is_swapped_for_uniform_weights_and_for_shuffled_ones(open_app:
 
 
 def test_value_zeroing_stands_beside_the_weights(open_app: Callable, translator: "Translator") -> None:
-    app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, kind=CROSS, head="3", card=TAB)
+    app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, kind=CROSS, head="3", card=ZEROING)
     app.button(key="explain_zero").click().run()
     assert not app.exception
     trace = translator.trace(SOURCE, TEXT)
     *_, right = zero_values(translator, trace, "cross", 0, 3)
     weights, shares = trace.attention("cross", 0).pattern[3].mean(axis=0), right.share.mean(axis=0)
-    drawn = [numbers(bar["y"]) for bar in figure(app, "explain-zeroing")["data"]]
+    drawn = [numbers(bar["y"]) for bar in figure(app, "model_card-zeroing")["data"]]
     assert np.array_equal(drawn[0], weights)
     assert drawn[1] == pytest.approx(shares, abs=1e-4)
     assert any(f"**{rank_correlation(weights, shares):+.3f}**" in text.value for text in app.markdown)
@@ -63,8 +67,13 @@ def test_value_zeroing_stands_beside_the_weights(open_app: Callable, translator:
 
 @pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
 def test_one_word_and_a_hundred_tokens(open_app: Callable, source: str) -> None:
-    app = open_app(PAGE, source=source, target="Greedy", kind="Decoder self-attention", card=TAB, explain_way="?")
-    for key in ("explain_head", "explain_zero", "explain_kind"):
+    place = {"source": source, "target": "Greedy", "kind": "Decoder self-attention", "explain_way": "?"}
+    for key, query, drawn in (
+        ("explain_swap", {"card": TAB}, 0),
+        ("explain_swap", {"card": TAB, **EVERY}, 1),
+        ("explain_zero", {"card": ZEROING}, 1),
+    ):
+        app = open_app(PAGE, **place, **query)
         app.button(key=key).click().run(timeout=120)
         assert not app.exception
-    assert len(charts(app)) == 2
+        assert len(charts(app)) == drawn

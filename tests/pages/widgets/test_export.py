@@ -238,7 +238,7 @@ TABS = {
     ),
     "model_card": (
         "card",
-        *("Scores", "Configuration", "This sentence's work", "Is attention an explanation?"),
+        *("Scores", "Configuration", "This sentence's work", "Is attention an explanation?", "Value zeroing"),
         *("The paper's Table 3", "Data, terms, limits"),
     ),
     "verification": ("claims", "Measured on this run", "All twenty in plain words", "Every step of this run"),
@@ -255,7 +255,8 @@ BUTTONS = {
     "Which heads matter": ("which_go", "which_curve"),
     "Many temperatures": ("temperature-run-many",),
     "Broken on purpose": ("mistake_check",),
-    "Is attention an explanation?": ("explain_head", "explain_kind", "explain_zero"),
+    "Is attention an explanation?": ("explain_swap",),
+    "Value zeroing": ("explain_zero",),
 }
 SETTINGS = {
     "temperature": {"tau": "0.5"},

@@ -1,37 +1,11 @@
-"""The figure of the model card shows the counts that it was given, and its marks where they belong."""
-
-import math
+"""Lengths, amounts and shares of the model card."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz.charts.model_card import ATTENTION, COLOURS, amount, lengths_to_plot, percentages, work_chart
-
-LENGTHS = np.arange(1, 41)
-WORK = {name: LENGTHS ** (1 + (name == ATTENTION)) * (i + 3) for i, name in enumerate(COLOURS)}
-
-
-def test_every_curve_is_the_counts_of_its_name() -> None:
-    figure = work_chart(LENGTHS, WORK, 9, 30, 12.5)
-    assert [trace.name for trace in figure.data] == list(WORK)
-    for trace in figure.data:
-        assert np.array_equal(trace.x, LENGTHS)
-        assert np.array_equal(trace.y, WORK[trace.name])
-        assert trace.line.color == COLOURS[trace.name]
-    assert len(set(COLOURS.values())) == len(COLOURS)
-
-
-@pytest.mark.parametrize("sentence", [1, 9, 30])
-def test_three_lines_mark_the_sentence_the_longest_and_the_break_even(sentence: int) -> None:
-    figure = work_chart(LENGTHS, WORK, sentence, 30, 12.5)
-    assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
-    assert [line.x0 for line in figure.layout.shapes] == sorted([sentence, 30, 12.5])
-    texts = {note.text: note.x for note in figure.layout.annotations}
-    assert texts[f"your sentence: {sentence}"] == pytest.approx(math.log10(sentence))
-    assert texts["longest: 30"] == pytest.approx(math.log10(30))
-    assert texts["attention costs<br>as much: 12"] == pytest.approx(math.log10(12.5))
+from viz.charts.model_card import amount, lengths_to_plot, percentages
 
 
 @given(st.floats(1, 1e5), st.integers(1, 5000))

@@ -1,11 +1,11 @@
-"""The scatter of heads and the bars of keys show the numbers they are given, on axes that state their range."""
+"""The scatter of heads shows the numbers that it is given, on axes that state their range."""
 
 import math
 
 import numpy as np
 import pytest
 
-from viz.charts.swapped_weights import swap_scatter, zeroing_bars, zeroing_table
+from viz.charts.swapped_weights import swap_scatter
 
 
 @pytest.mark.parametrize(("measure", "limit"), [("tv", 1), ("jsd", math.log(2))])
@@ -23,13 +23,3 @@ def test_each_point_is_its_head_and_the_chosen_one_is_marked(measure, limit):
         assert limit < axis.range[1] < 1.1 * limit
         assert "0 to" in axis.title.text
     assert "<b>" not in figure.layout.title.text
-
-
-def test_bars_stand_beside_each_other_key_by_key():
-    weights, shares = np.array([0.2, 0.8]), np.array([0.5, 0.5])
-    figure = zeroing_bars(["▁<i>", "</s>"], weights, shares)
-    assert [list(bar.y) for bar in figure.data] == [[0.2, 0.8], [0.5, 0.5]]
-    assert "<i>" not in figure.data[0].customdata
-    table = zeroing_table(["▁a", "</s>"], weights, shares, np.array([-1.0, 0.0]))
-    assert table["change in log p, nats"].tolist() == [-1, 0]
-    assert table["attention weight"].tolist() == [0.2, 0.8]

@@ -1,0 +1,399 @@
+"""Model card: scores, size and configuration of this checkpoint, and the cost of its attention."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+
+from model.analysis.swapped_weights import (
+    NAMES,
+    Distances,
+    HeadDistances,
+    ValueEffects,
+    rank_correlation,
+    swap_every_head,
+    swap_weights,
+    zero_values,
+)
+from model.background.sizes import Work, break_even, count_parameters, multiply_adds, work_by_length
+from model.background.table_3 import TABLE_3, rounded_millions
+from model.checkpoints.card import Score, evaluate_command
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.store import CheckpointError, load_checkpoint, shown_name
+from model.interventions import UniformAttention
+from model.network.config import PRESETS
+from model.network.encoder_decoder import Transformer
+from model.run import Run
+from model.trace import KIND_TITLES
+from pages.views import Need, OnRequest, Result, view
+from pages.views.controls import choice
+from pages.views.names import card_of, is_outdated
+from viz.charts.model_card import ATTENTION, COLOURS, amount, lengths_to_plot, log_axes, percentages
+from viz.charts.swapped_weights import swap_scatter
+from viz.forms import Bars, Document, Line, Lines, Mark, Table
+from viz.latex import signed
+from viz.theme import OKABE_ITO, VALUE
+from viz.tokens import labels
+
+PARTS = {
+    **{name: title.lower() for name, title in KIND_TITLES.items()},
+    "encoder_feed_forward": "encoder feed-forward",
+    "decoder_feed_forward": "decoder feed-forward",
+    "output": "output over the vocabulary",
+}
+DASHES = "solid", "dash", "dot", "dashdot"
+LOCALIZED = "localized"
+"""format of large integers in tables"""
+
+
+def _work(run: Run) -> dict[str, Work]:
+    return multiply_adds(run.opened.config, len(run.trace.src_tokens), len(run.trace.tgt_tokens))
+
+
+def _load_seconds(opened: Checkpoint) -> float:
+    """Seconds that loading this checkpoint takes, measured by loading it again."""
+    start = time.perf_counter()
+    load_checkpoint(opened.name, opened.device)
+    return time.perf_counter() - start
+
+
+def _loading(run: Run) -> float | None:
+    """The same, once; None: the checkpoint can no longer be loaded."""
+    try:
+        return run.compute(_load_seconds, run.opened)
+    except CheckpointError:
+        return None
+
+
+def _digits(score: Score) -> int:
+    return 2 if score.metric.endswith("BLEU") else 4
+
+
+def _weights_size(files: Mapping[str, int]) -> int:
+    """Bytes; Hugging Face models may have several files."""
+    return sum(size for name, size in files.items() if name.endswith(".safetensors"))
+
+
+@view(
+    "Model card",
+    code=(multiply_adds, break_even, count_parameters, Transformer.parameters_by_part),
+    above=True,
+)
+def summary(run: Run) -> Result:
+    """The first score, the sizes, and multiply-adds over the length of the text."""
+    card, config, works = card_of(run), run.opened.config, _work(run)
+    even, n = break_even(config), len(next(iter(run.trace.streams.values())).tokens)
+    lengths = lengths_to_plot(n, config.max_len, even)
+    work = work_by_length(config, lengths.tolist())["multiply_adds"]
+    score = next((score for score in card.scores if not score.metric.endswith(" BLEU")), None)
+    parameters = sum(run.opened.parameters_by_part().values())
+    pairs = sum(work.scores + work.weighted for work in works.values())
+    facts = {
+        "outdated": is_outdated(run, card),
+        "score": {"metric": score.metric, "dataset": score.dataset} if score else None,
+        "value": f"{score.value:.{_digits(score)}f}" if score else "",
+        "parameters": parameters,
+        "short": amount(parameters),
+        "megabytes": _weights_size(card.files) / 1e6,
+        "seconds": _loading(run),
+        "config": config,
+        "as_in_paper": config.kv_heads * config.d_k == config.kv_heads * config.d_v == config.d_model,
+        "even": even,
+        "share": 100 * pairs / sum(work.total for work in works.values()),
+    }
+    return Result({"work": _work_by_length(lengths, work, n, config.max_len, even)}, facts)
+
+
+def _work_by_length(lengths: np.ndarray, work: np.ndarray, n: int, longest: int, even: float) -> Lines:
+    """Multiply-adds over the length, both axes logarithmic.
+
+    Args:
+        lengths: tokens of source and of target.
+        work: (4, length), in the order of COLOURS.
+        n: the current source's tokens.
+        longest: positions that the model has.
+        even: the length at which attention costs as much as projections and feed-forward together.
+    """
+    lines = {
+        # Plotly has no 64-bit integers; a float holds these exactly.
+        name: Line(lengths, np.asarray(counts, float), colour, dash=dash, width=3 if name == ATTENTION else 2)
+        for (name, colour), counts, dash in zip(COLOURS.items(), work, DASHES, strict=True)
+    }
+    places = [(n, f"your sentence: {n}"), (longest, f"longest: {longest:,}")]
+    places = sorted([*places, (even, f"attention costs<br>as much: {even:,.0f}")])
+    marks = []
+    for row, (at, words) in enumerate(places):
+        side = "right" if lengths[-1] ** 0.5 < at < places[-1][0] else "left"
+        place = {"xanchor": side, "align": side, "xshift": 0, "y": 0.22 - 0.11 * row, "yanchor": "auto"}
+        marks.append(Mark(x=at, text=words, at=place | {"font": {"size": 12}}))
+    titles = "tokens n, of source and of target (log)", "multiply-adds in one pass (log)"
+    return Lines(lines, titles, ",.0f", "xy", height=420, marks=marks, layout=log_axes(lengths))
+
+
+@view("Scores")
+def scores(run: Run) -> Result:
+    """Every score in metrics.json with its signature and command, and the last row of the training log."""
+    card = card_of(run)
+    facts = {
+        "missing": [card.missing[name] for name in ("metrics.json", "log.csv") if name in card.missing],
+        "scored": bool(card.scores),
+        "translates": Need.CROSS_ATTENTION in run.opened.features,
+        "rows": len(card.log),
+        "end": _in_words(card.log[-1]) if card.log else "",
+    }
+    last = {f"log_{column}": np.array(value) for column, value in (card.log[-1] if card.log else {}).items()}
+    if not card.scores:
+        return Result(facts=facts, numbers=last)
+    table = pd.DataFrame(
+        {
+            "set": [score.dataset for score in card.scores],
+            "metric": [score.metric for score in card.scores],
+            "score": [f"{score.value:.{_digits(score)}f}" for score in card.scores],
+            "beam": [score.beam_size for score in card.scores],
+            "sacreBLEU signature, or amount of text": [score.signature for score in card.scores],
+        }
+    )
+    sets = dict.fromkeys(score.dataset for score in card.scores)
+    commands = [evaluate_command(run.opened.name, dataset, card.scores) for dataset in sets]
+    numbers = {"value": np.array([score.value for score in card.scores])} | last
+    return Result({"scores": table, "commands": Document.of_code("\n".join(commands), "bash")}, facts, numbers)
+
+
+def _in_words(end: Mapping[str, float]) -> str:
+    """The last row of a log."""
+    names = {
+        "train_loss": "training loss",
+        "dev_loss": "development loss",
+        "dev_bleu": "development BLEU, greedy",
+        "dev_bits_per_byte": "development bits per byte",
+        "dev_accuracy": "accuracy on masked tokens",
+    }
+    measures = [f"{name} {end[column]:.4g}" for column, name in names.items() if column in end]
+    places = [f"{name} {end[name]:,.0f}" for name in ("step", "epoch") if name in end]
+    hours = [f"{end['hours']:.2f} hours"] if "hours" in end else []
+    return f"{', '.join(places + hours)}; {', '.join(measures)}"
+
+
+@view("Configuration")
+def configuration(run: Run) -> Result:
+    """Configuration, parameters by part and files, compared with the paper's base and big models."""
+    card, parts = card_of(run), run.opened.parameters_by_part()
+    paper = {name: run.compute(count_parameters, PRESETS[name]) for name in ("base", "big")}
+    configs = {shown_name(run.opened.name): run.opened.config} | {f"paper's {n}": PRESETS[n] for n in paper}
+    rows = {name: {**asdict(one), "d_k": one.d_k} for name, one in configs.items()}
+    fields = list(dict.fromkeys(field for values in rows.values() for field in values))
+    counts = dict(zip(configs, (parts, *paper.values()), strict=True))
+    written = {name: [str(row.get(field, "")) for field in fields] for name, row in rows.items()}
+    named = list(dict.fromkeys(part for count in counts.values() for part in count))
+    columns = {
+        name: np.array([*(count.get(part, np.nan) for part in named), sum(count.values())], float)
+        for name, count in counts.items()
+    }
+    compared, needed = [], []
+    for name, count in paper.items():
+        total, stated, d_model = sum(count.values()), rounded_millions(name), PRESETS[name].d_model
+        difference = signed(100 * (total / (stated * 1e6) - 1), "+.1f")
+        compared.append(f"{name} {total / 1e6:.1f} M, {difference} % from {stated} M")
+        low, high = ((1e6 * (stated + half) - total) / d_model + PRESETS[name].vocab_size for half in (-0.5, 0.5))
+        needed.append(f"{low:,.0f} to {high:,.0f} for {name}")
+    files = pd.DataFrame({"file": list(card.files), "bytes": np.array(list(card.files.values()), float)})
+    return Result(
+        {
+            "fields": Table(pd.DataFrame({"field": fields, **written})),
+            "parameters": Table(pd.DataFrame({"part": [*named, "together"], **columns}), LOCALIZED),
+            "files": Table(files, LOCALIZED),
+        },
+        {
+            "compared": "; ".join(compared),
+            "needed": " and ".join(needed),
+            "per_parameter": _weights_size(card.files) / sum(parts.values()),
+            "device": run.opened.device.partition(":")[0],
+            "dtype": str(run.opened.dtype),
+        },
+    )
+
+
+@view("This sentence's work")
+def work_of_sentence(run: Run) -> Result:
+    """Multiply-adds of one pass over the current sentence, one row per part."""
+    works = _work(run)
+    totals = [work.total for work in works.values()]
+    table = pd.DataFrame(
+        {
+            "part": [PARTS[part] for part in works],
+            "layers": [work.layers for work in works.values()],
+            "queries × keys": [f"{w.queries} × {w.keys}" if w.keys else f"{w.queries}" for w in works.values()],
+            "Q Kᵀ": [float(work.scores or np.nan) for work in works.values()],
+            "weights · V": [float(work.weighted or np.nan) for work in works.values()],
+            "learned matrices": [float(work.weights) for work in works.values()],
+            "share": percentages(totals),
+        }
+    )
+    return Result({"work": Table(table, LOCALIZED)}, {"total": sum(totals)})
+
+
+SEEDS = tuple(range(20))
+WAYS = {"uniform": "Uniform", "permuted": "Shuffled"}
+SHORT = {"tv": "Total variation", "jsd": "Jensen-Shannon"}
+EXPLAINED = (Need.CROSS_ATTENTION, Need.OWN_LAYERS)
+
+
+def _places(run: Run) -> dict[str, str]:
+    return {"head": f"Layer {run.layer}, head {run.head}", "kind": "Every head of this kind"}
+
+
+WHICH = choice("Replace the weights of", _places, key="explain_which")
+WAY = choice("Replaced by", lambda _, which: WAYS if which == "kind" else {}, key="explain_way")
+DISTANCE = choice("Distance", lambda _, which: SHORT if which == "kind" else {}, key="explain_distance")
+
+
+def _swap(run: Run, which: str) -> Iterator[tuple[float, list[Distances] | HeadDistances]]:
+    if which == "kind":
+        for heads in swap_every_head(run.opened, run.trace, run.kind):
+            yield heads.done, heads
+        return
+    swaps: list[Distances] = []
+    for one in swap_weights(run.opened, run.trace, run.kind, run.layer, run.head, SEEDS):
+        swaps.append(one)
+        yield len(swaps) / (1 + len(SEEDS)), swaps
+
+
+def _swapped(run: Run, which: str) -> tuple:
+    return (run.trace, run.kind) if which == "kind" else (run.trace, run.kind, run.layer, run.head)
+
+
+PLAY = ":material/play_arrow:"
+SWAP = OnRequest("Replace the weights", "explain_swap", _swap, _swapped, icon=PLAY)
+
+
+@view(
+    "Is attention an explanation?",
+    code=(swap_weights, swap_every_head),
+    needs=EXPLAINED,
+    on_request=SWAP,
+)
+def explanation(
+    run: Run,
+    which: str = WHICH,
+    way: str | None = WAY,
+    distance: str | None = DISTANCE,
+    outcome: list[Distances] | HeadDistances | None = None,
+) -> Result:
+    """How far the output moves when the weights of a head, or of each head of a kind, are replaced."""
+    facts = {"kind": KIND_TITLES[run.kind], "done": outcome is not None, "which": which, "seeds": len(SEEDS)}
+    if outcome is None:
+        return Result(facts=facts)
+    if which == "head":
+        every = {name: np.array([getattr(one, name) for one in outcome]) for name in NAMES}
+        return Result({"swaps": _one_head(outcome)}, facts, every)
+    arrays = getattr(outcome, way)
+    moved, output = arrays[f"pattern_{distance}"], arrays[f"output_{distance}"]
+    layer, head = np.unravel_index(np.nanargmax(output), output.shape)
+    chart = swap_scatter(
+        moved,
+        output,
+        distance,
+        (run.layer, run.head),
+        f"{KIND_TITLES[run.kind]}: a point a head, its weights {'made uniform' if way == 'uniform' else 'shuffled'}",
+    )
+    facts |= {
+        "below": int((output < moved).sum()),
+        "heads": output.size,
+        "strongest": (int(layer), int(head), output.max()),
+        "way": way,
+    }
+    everything = {
+        f"{name}_{measure}": array
+        for name, arrays in (("uniform", outcome.uniform), ("permuted", outcome.permuted))
+        for measure, array in arrays.items()
+    }
+    return Result({"swaps": chart}, facts, everything)
+
+
+def _one_head(swaps: list[Distances]) -> pd.DataFrame:
+    """How far weights and output moved, with uniform weights and in the median of the shuffles."""
+    uniform = next(one.means for one in swaps if isinstance(one.intervention, UniformAttention))
+    shuffled = pd.DataFrame([one.means for one in swaps if not isinstance(one.intervention, UniformAttention)])
+    rows = {"uniform weights": uniform, f"shuffled, median of {len(shuffled)}": shuffled.median().to_dict()}
+    columns = {
+        f"{title} moved, {measure.upper()}": [row[f"{part}_{measure}"] for row in rows.values()]
+        for measure in SHORT
+        for part, title in (("pattern", "weights"), ("output", "output"))
+    }
+    return pd.DataFrame({"swapped for": list(rows), **columns})
+
+
+def _zero(run: Run) -> Iterator[tuple[float, ValueEffects]]:
+    for effects in zero_values(run.opened, run.trace, run.kind, run.layer, run.head):
+        yield float(np.isfinite(effects.change).mean()), effects
+
+
+ZERO = OnRequest(
+    "Zero each key's value",
+    "explain_zero",
+    _zero,
+    lambda run: (run.trace, run.kind, run.layer, run.head),
+    icon=PLAY,
+)
+
+
+@view("Value zeroing", code=(zero_values, rank_correlation), needs=EXPLAINED, on_request=ZERO)
+def value_zeroing(run: Run, outcome: ValueEffects | None = None) -> Result:
+    """What each key's value contributes, beside the attention weight on it."""
+    if outcome is None:
+        return Result(facts={"done": False})
+    keys = labels(run.attention.key_tokens)
+    weights, shares = run.attention.pattern[run.head].mean(axis=0), outcome.share.mean(axis=0)
+    rank = rank_correlation(weights, shares)
+    table = pd.DataFrame(
+        {
+            "position": range(len(keys)),
+            "key": keys,
+            "attention weight": weights,
+            "value zeroing": shares,
+            "change in log p, nats": outcome.change,
+        }
+    )
+    hatched = {"color": VALUE, "pattern": {"shape": "/"}}
+    chart = Bars(
+        keys,
+        {"attention weight": weights, "value zeroing": shares},
+        ("key", "share of the row, mean"),
+        colours=(OKABE_ITO[0], hatched),
+        number=".6f",
+        what="key",
+        height=340,
+    )
+    return Result(
+        {"zeroing": chart, "table": table},
+        {"done": True, "keys": len(keys), "rank": None if np.isnan(rank) else rank},
+        {"distance": outcome.distance},
+    )
+
+
+@view("The paper's Table 3")
+def table_3(_: Run) -> Result:
+    """The paper's ablations, each with its difference from the base model."""
+    base = TABLE_3[0]
+    table = pd.DataFrame(
+        {
+            "": [row.group for row in TABLE_3],
+            "changed": [row.change for row in TABLE_3],
+            "PPL (dev)": [row.perplexity for row in TABLE_3],
+            "BLEU (dev)": [row.bleu for row in TABLE_3],
+            "BLEU against base": [row.bleu - base.bleu for row in TABLE_3],
+            "parameters, millions": [np.nan if row.millions is None else float(row.millions) for row in TABLE_3],
+        }
+    )
+    formats = {"PPL (dev)": "%.2f", "BLEU (dev)": "%.1f", "BLEU against base": "%+.1f"}
+    return Result({"rows": Table(table, LOCALIZED, formats)})
+
+
+@view("Data, terms, limits")
+def readme(run: Run) -> Result:
+    """The checkpoint's README.md: data, licence and limits."""
+    card = card_of(run)
+    shows = {"readme": Document(card.readme)} if card.readme else {}
+    return Result(shows, {"without": card.missing.get("README.md", "")})
