@@ -69,6 +69,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
         "See": (
             Page(
                 path="pages/translate.py",
+                views_module="pages.views.translate",
                 title="Translate",
                 icon=":material/translate:",
                 summary="Type a sentence, read its translation, and see how sure the model was of every token.",
@@ -80,6 +81,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/continue_text.py",
+                views_module="pages.views.continue_text",
                 title="Continue a text",
                 icon=":material/edit_note:",
                 summary="Type the beginning of a text, let a language model write on, and see how sure it was of every "

@@ -11,6 +11,7 @@ QUERY, KEY, VALUE = "#0072B2", "#D55E00", "#009E73"
 """Colours of Q, K and V in the formulas, matrices and lines of every page."""
 
 ENCODER, DECODER = "#56B4E9", "#E69F00"
+FAINT_DECODER = "rgba(230, 159, 0, 0.45)"
 
 WEIGHTS = "viridis"
 """Colour scale of attention weights and probabilities, from 0 to 1 unless the figure states another range."""

@@ -27,17 +27,6 @@ def aligning_kind(trace: Trace) -> str:
     return next((kind.name for kind in trace.kinds if kind.crosses), trace.kinds[-1].name)
 
 
-def translation_arrays(trace: Trace, layer: int, head: int | None) -> dict[str, Array]:
-    """Alignment, the probability of each token of the target, and the logits."""
-    weights = alignment_weights(trace, layer, head)
-    return {"alignment": weights, "probability": trace.target_probabilities, "logits": trace.logits}
-
-
-def continuation_arrays(trace: Trace) -> dict[str, Array]:
-    """Probability of each token of a text, and the logits."""
-    return {"probability": trace.target_probabilities, "logits": trace.logits}
-
-
 def fill_arrays(opened: MaskedModel, trace: Trace) -> dict[str, Array]:
     """Positions of the hidden tokens, the tokens that fill them, and the probabilities of the vocabulary there."""
     read = trace.streams["encoder"].tokens.ids

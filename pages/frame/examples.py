@@ -1,81 +1,8 @@
-"""Example sentences of a checkpoint, read from its examples.json: some with a head worth a look, some everyday ones."""
+"""The menu of a checkpoint's example sentences."""
 
-import json
-import math
-import os
-import re
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-import numpy as np
 import streamlit as st
 
-from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path, shown_message
-from model.trace import Trace
-from viz.tokens import word
-
-SHIPPED = Path(__file__).parents[2] / "checkpoints" / DEFAULT_CHECKPOINT
-"""its sentences are also offered with checkpoints that have no examples.json"""
-
-Word = tuple[str, int]
-"""a token without its word-start marker, and which of its occurrences, from 0"""
-
-
-@dataclass(frozen=True)
-class Example:
-    """A sentence, and a row of attention weights whose largest weight is worth a look."""
-
-    sentence: str
-    label: str
-    """what it shows, in a few words, for the menu"""
-    why: str
-    """one more sentence, which holds whatever the model does"""
-    kind: str
-    layer: int
-    head: int
-    query: Word
-    """the row: in the encoder the token it reads, in the decoder the token it predicts"""
-    key: Word
-    """the token with the row's largest weight"""
-
-    @property
-    def place(self) -> dict[str, str | int]:
-        """The values of the sidebar's controls that show its head."""
-        return {"kind": self.kind, "layer": self.layer, "head": self.head}
-
-
-@dataclass(frozen=True)
-class Examples:
-    """The examples of one checkpoint."""
-
-    showing: tuple[Example, ...] = ()
-    sentences: tuple[str, ...] = ()
-    """everyday ones; may repeat those of `showing`"""
-    about: str = ""
-    """what the checkpoint was trained on, in a sentence"""
-    usual_nats: float = math.inf
-    """mean −log p of a token, below which 98 of 100 translations of held-out text of that kind stay"""
-    problem: str = ""
-    """why examples.json could not be read; empty if it could"""
-
-    @property
-    def menu(self) -> tuple[str, ...]:
-        """Every sentence once, those that show something first."""
-        return tuple(dict.fromkeys((*(example.sentence for example in self.showing), *self.sentences)))
-
-    def of(self, sentence: str) -> tuple[Example, ...]:
-        """Those with this sentence."""
-        return tuple(example for example in self.showing if example.sentence == sentence)
-
-
-def examples_of(checkpoint: str) -> Examples:
-    """The examples of a checkpoint; one without examples.json gets the shipped sentences, without any head."""
-    folder = checkpoint_path(checkpoint)
-    if not os.path.exists(folder / "examples.json"):  # raises nothing where the folder may not be entered
-        shipped = read_examples(SHIPPED)
-        return Examples(sentences=shipped.menu)
-    return read_examples(folder)
+from pages.views.examples import Examples, examples_of
 
 
 def example_menu(checkpoint: str) -> str:
@@ -97,77 +24,9 @@ def example_menu(checkpoint: str) -> str:
     return examples.problem
 
 
-def largest_weight(example: Example, trace: Trace) -> tuple[int, int, float] | None:
-    """Query, key and weight that the example is about; None where the row's largest weight is elsewhere in this run."""
-    try:
-        attention = trace.attention(example.kind, example.layer)
-        pattern = attention.pattern[example.head]
-        rows = attention.predicts.labels if attention.predicts else attention.query_tokens
-        query, key = _position(rows, example.query), _position(attention.key_tokens, example.key)
-    except (LookupError, ValueError):
-        return None
-    return (query, key, float(pattern[query, key])) if int(np.argmax(pattern[query])) == key else None
-
-
-def unfamiliar(trace: Trace) -> str:
-    """A notice where the model was not trained for such a text; empty where it was, or where that cannot be told.
-
-    The rule: a token of the source is a byte or <unk>, or the model's own translation, unchanged, is more surprising
-    to it than 98 of 100 translations of held-out text, in nats a token.
-    """
-    examples = examples_of(trace.checkpoint)
-    strange = sum(bool(re.fullmatch("<unk>|<0x..>", token)) for token in trace.src_tokens)
-    surprise = float(-trace.target_log_probabilities.mean())
-    reasons = []
-    if strange:
-        reasons.append(f"{strange} of its {len(trace.src_tokens)} tokens are bytes that no word of the vocabulary has.")
-    if surprise > examples.usual_nats:
-        reasons.append(
-            f"Its translation has −log p = {surprise:.2f} nats a token on average; 98 of 100 held-out sentences stay "
-            f"below {examples.usual_nats:.2f}."
-        )
-    said = " ".join(["The model was not trained for such a text.", *reasons, examples.about])
-    return said if reasons else ""
-
-
-def read_examples(folder: Path) -> Examples:
-    """What examples.json in the folder holds; nothing if there is none, and `problem` says why it cannot be read."""
-    path = folder / "examples.json"
-    try:
-        found = json.loads(path.read_text(encoding="utf-8-sig"))
-        sentences = tuple(_typed(sentence, str) for sentence in found["sentences"])
-        facts = _typed(found.get("about", ""), str), float(found.get("usual_nats", math.inf))
-        return Examples(tuple(map(_example, found["showing"])), sentences, *facts)
-    except FileNotFoundError:
-        return Examples()
-    except KeyError as error:
-        problem = f"{error} is missing."
-    except (OSError, ValueError, TypeError, RecursionError) as error:
-        problem = str(error)
-    return Examples(problem=shown_message(f"There are no example sentences: {path} cannot be read. {problem}"))
-
-
-def _example(entry: dict[str, Any]) -> Example:
-    texts = (_typed(entry[name], str) for name in ("sentence", "label", "why", "kind"))
-    numbers = (_typed(entry[name], int) for name in ("layer", "head"))
-    words = ((_typed(entry[name][0], str), _typed(entry[name][1], int)) for name in ("query", "key"))
-    return Example(*texts, *numbers, *words)
-
-
-def _typed(value: Any, kind: type) -> Any:
-    if not isinstance(value, kind):
-        raise TypeError(f"{value!r} should be of type {kind.__name__}.")
-    return value
-
-
 def _take(examples: Examples) -> None:
     state = st.session_state
     if sentence := state["example"]:
         state["source"], state["example"] = sentence, None
         for example in examples.of(sentence):
             state.update(example.place)
-
-
-def _position(tokens: tuple[str, ...], wanted: Word) -> int:
-    """Raises IndexError where there are fewer of them."""
-    return [i for i, token in enumerate(tokens) if word(token) == wanted[0]][wanted[1]]

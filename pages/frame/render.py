@@ -52,7 +52,7 @@ MOST_COLUMNS = 3
 
 def show_page(
     file: str,
-    top: Callable[[Run], Mapping[Control, Any] | None] | None = None,
+    top: Callable[[Run], Mapping[Control, Any] | Run | None] | None = None,
     older: Older = MappingProxyType({}),
     code: Sequence[Callable] = (),
 ) -> None:
@@ -61,15 +61,20 @@ def show_page(
     Args:
         file: the page's `__file__`.
         top: draws what stands above all and is no view: widgets that build something. Returns the controls that it has
-            set.
+            set, or the run that the page is about instead.
         older: its tabs that are no views yet; they come last.
         code: what computes what is no view.
     """
     run, page = open_page(file), page_of(file)
     views = page.views
-    chosen = dict((top and top(run)) or {})
+    made = (top and top(run)) or {}
+    run, chosen = (made, {}) if isinstance(made, Run) else (run, dict(made))
     others = [value for value in chosen.values() if isinstance(value, Run)]
-    above = [_Drawn(run, view, chosen).draw() for view in views if view.above]
+    above = []
+    for view in (view for view in views if view.above):
+        if view.title != page.title:
+            st.header(view.title, anchor=False)
+        above.append(_Drawn(run, view, chosen).draw())
     offered = [view for view in views if not view.above and not view.missing(run)]
     for view, name in _shared(offered, chosen):
         _choose(run, view, name, chosen, {})
@@ -82,7 +87,7 @@ def show_page(
             st.caption(f"The tab “{view.title}” needs {' and '.join(missing)}, which this model does not have.")
     show_code(*dict.fromkeys([*(item for view in views for item in view.code_of(run)), *code]))
     for drawn in above:
-        drawn.export("Export")
+        drawn.export("Export" if len(above) == 1 else f"Export: {drawn.view.title}")
     proof_strip(run, *others)
 
 

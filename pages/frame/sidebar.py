@@ -43,13 +43,14 @@ from pages.compute.trace_file import file_of, link_to, named_trace_file, target_
 from pages.compute.view import KINDS, Place
 from pages.frame.changes import kept_changes
 from pages.frame.course import COURSE, DRAFT, add_step, step_of
-from pages.frame.examples import example_menu, examples_of
+from pages.frame.examples import example_menu
 from pages.frame.find_word import find_word
 from pages.frame.here import show_here
 from pages.frame.menu import HOME, pages_by_path
 from pages.frame.stations import take_place
 from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers
+from pages.views.examples import examples_of
 from pages.widgets.canvas import component
 from pages.widgets.controls import (
     LONGEST_IN_LINK,

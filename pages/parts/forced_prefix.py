@@ -55,7 +55,7 @@ def _show(view: View, beam_size: int) -> None:
         position = _position(trace)
         written = trace.target_probabilities
         chart(
-            certainty_bars(trace.next_tokens, written, position),
+            certainty_bars(trace.next_tokens, written, position).draw(),
             key=CERTAINTY,
             on_select=_position_clicked,
             alt="Probability of each token of the translation; a click chooses its position",

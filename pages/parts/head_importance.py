@@ -19,7 +19,7 @@ from pages.compute.on_request import compute_on_request, pressed
 from pages.compute.queue import in_turns
 from pages.compute.runs import Request, rerun, run, translate
 from pages.compute.view import KINDS, Place, View
-from pages.frame.examples import examples_of
+from pages.views.examples import examples_of
 from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import choice, select, set_controls, slider, table, text_area
 from pages.widgets.explain import show_code

@@ -9,10 +9,10 @@ from model.checkpoints.store import CheckpointError, shown_message
 from model.checkpoints.translator import Translator
 from pages.compute.runs import open_translator, run
 from pages.compute.view import Place, View
-from pages.frame.examples import examples_of
 from pages.frame.open_page import fit_text
 from pages.frame.sidebar import FIRST_SENTENCE, offered_checkpoints
 from pages.views import Control
+from pages.views.examples import examples_of
 from pages.views.side_by_side import RIGHT
 from pages.widgets.controls import choice, select, text_area, toggle
 from viz.tokens import as_markdown

@@ -31,8 +31,8 @@ from model.trace import Array, Attention
 from model.training.loss import cross_entropies, label_smoothed_loss, smoothed_shares, target_entropy
 from model.training.schedule import FittedSchedule, fit_schedule, noam, schedule_curve
 from pages.views import Need, Result, view
-from pages.views.controls import SWITCH, choice, menu, number, slider, steps, toggle
-from pages.views.names import axes, card_of, is_outdated
+from pages.views.controls import SWITCH, choice, menu, slider, steps, toggle
+from pages.views.names import POSITION, axes, card_of, is_outdated
 from viz.charts.studies import ablation_chart, scaling_chart
 from viz.charts.training import smoothing_chart
 from viz.charts.translate import rank_candidates
@@ -162,11 +162,6 @@ def schedule(
     return Result({"schedule": chart}, facts)
 
 
-def _positions(run: Run) -> tuple[int, int]:
-    return 0, len(run.trace.next_ids) - 1
-
-
-POSITION = number("Position, {0} to {1}", _positions, key="position")
 EPSILON = slider("Label smoothing ε", (0.0, 0.5), PAPER_SMOOTHING, key="epsilon", step=0.01)
 
 

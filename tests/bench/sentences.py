@@ -6,7 +6,7 @@ from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
 from model.network.config import EOS
 from model.trace import Trace
-from pages.frame.examples import SHIPPED, read_examples
+from pages.views.examples import SHIPPED, read_examples
 
 TOKENS = (20, 60, 128)
 """what pictures and runs are measured at; </s> is one of them"""

@@ -18,7 +18,7 @@ from model.network.encoder_decoder import Transformer
 from model.training.data import Batch, Pair, encode_pairs, read_pairs
 from model.training.loss import label_smoothed_loss
 from model.training.trainer import TrainingOptions
-from pages.frame.examples import examples_of
+from pages.views.examples import examples_of
 from tests.bench.head_scoring import head_scoring
 from tests.bench.proof import (
     SMALLEST_AGREEMENT,

@@ -40,7 +40,7 @@ QUERIES: dict[str, dict[str, str]] = {
 """what each family's pages are opened with, besides the text"""
 HEAD = 2
 HIDDEN = "Two <mask> run."
-WRITTEN = ("translate", "certainty")
+WRITTEN = ("translate", "translate-certainty")
 """page and chart of the probability of each token of a translation"""
 
 
@@ -232,7 +232,7 @@ def test_the_maps_of_side_by_side_and_what_if(family: Family) -> None:
 def test_the_probabilities_of_what_is_written_or_filled_in(family: Family) -> None:
     trace = family.trace
     page, chart = {
-        Need.LANGUAGE_MODEL: ("continue_text", "certainty"),
+        Need.LANGUAGE_MODEL: ("continue_text", "continue_text-certainty"),
         Need.MASKED_MODEL: ("fill_in", "fill_in-weights"),
     }.get(next(iter({Need.LANGUAGE_MODEL, Need.MASKED_MODEL} & family.opened.features), ""), WRITTEN)
     if page == "fill_in":

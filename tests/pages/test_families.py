@@ -1,8 +1,10 @@
 """Every page with a language model and with a masked one: it works, or says in one sentence what it needs."""
 
+import numpy as np
 import pytest
 
 from model.checkpoints.store import load_checkpoint
+from model.generation.sampling import Sampling
 from model.interventions import AttentionTemperature, HeadGate
 from model.interventions.link import encode
 from pages import PAGES
@@ -45,6 +47,9 @@ def test_continue_a_text_shows_what_the_model_writes_and_the_same_seed_writes_it
     app.number_input(key="decoding-seed").set_value(3).run()
     (sampled,) = language_model.continue_text(["Two dogs"], max_new_tokens=6, seed=3)
     assert shown(app) == visible(sampled)
+    trace = language_model.trace("Two dogs", max_new_tokens=6, sampling=Sampling(), seed=3)
+    bars = numbers(figure(app, "continue_text-certainty")["data"][0]["y"])
+    np.testing.assert_array_equal(bars, trace.target_probabilities)
     assert not app.exception
     assert holds(app) == 3
 

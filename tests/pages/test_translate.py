@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from model.trace import Trace
 from tests.pages.figures import figure, numbers, words
 
 pytest.importorskip("streamlit")
+from pages import page_of
 from pages.compute.runs import Request
 from pages.compute.trace_file import file_of
 from pages.frame.sidebar import LINK, LINK_WITHOUT_TEXT
@@ -32,7 +34,7 @@ def test_the_alignment_is_the_trace_s_cross_attention(open_app: Callable, trace:
     shown = {}
     for which in ("best", "last", "layer", "head"):
         app.segmented_control(key="alignment").set_value(which).run()
-        shown[which] = figure(app, "alignment-map")
+        shown[which] = figure(app, "translate-map")
     layer, head = best_aligned_head(trace)
     best = trace.attention("cross", layer).pattern[head]
     np.testing.assert_array_equal(numbers(shown["best"]["data"][0]["z"]), best)
@@ -60,17 +62,17 @@ def test_the_page_opens_with_one_head_named_and_linked_and_says_what_is_averaged
 
 
 def test_rows_say_what_they_read_and_predict(open_app: Callable, trace: Trace) -> None:
-    rows = figure(open_app(source=SENTENCE), "alignment-map")["layout"]["yaxis"]["ticktext"]
+    rows = figure(open_app(source=SENTENCE), "translate-map")["layout"]["yaxis"]["ticktext"]
     assert rows[0].startswith("&lt;s&gt; → ")
     assert len(rows) == min(len(trace.tgt_tokens), len(rows))
 
 
 def test_probabilities_are_of_the_whole_vocabulary_and_the_rest_is_stated(open_app: Callable, trace: Trace) -> None:
     app = open_app(source=SENTENCE, position="1")
-    bars = numbers(figure(app, "certainty")["data"][0]["y"])
+    bars = numbers(figure(app, "translate-certainty")["data"][0]["y"])
     expected = trace.target_probabilities
     np.testing.assert_array_equal(bars, expected)
-    best = figure(app, "runners-up")
+    best = figure(app, "translate-candidates")
     shares = numbers(best["data"][0]["x"])
     assert shares.sum() == pytest.approx(1)
     np.testing.assert_allclose(shares[:10], np.sort(trace.probabilities[1])[::-1][:10], rtol=1e-12)
@@ -83,7 +85,7 @@ def test_the_temperature_is_at_work_in_the_run(open_app: Callable, translator: T
     app.segmented_control(key="alignment").set_value("head").run()
     change = AttentionTemperature(0.1, kind="cross", layer=1, head=2)
     expected = translator.trace(SENTENCE, interventions=(change,)).attention("cross", 1).pattern[2]
-    np.testing.assert_array_equal(numbers(figure(app, "alignment-map")["data"][0]["z"]), expected)
+    np.testing.assert_array_equal(numbers(figure(app, "translate-map")["data"][0]["z"]), expected)
     assert expected.max() > trace.attention("cross", 1).pattern[2].max()
 
 
@@ -116,6 +118,35 @@ def test_every_other_page_has_a_card(open_app: Callable) -> None:
 
     links = {link.proto.page for link in open_app().get("page_link")}
     assert len(links) == sum(map(len, PAGES.values())) - 1
+
+
+def test_a_view_with_a_title_of_its_own_has_it_as_its_heading_and_on_its_export(open_app: Callable) -> None:
+    app, titles = open_app(source=SENTENCE), [view.title for view in page_of("translate.py").views]
+    assert [header.value for header in app.header][: len(titles)] == titles
+    boxes = [box.label for box in app.main.get("expander") if box.label.startswith("Export")]
+    assert all(any(title in box for box in boxes) for title in titles)
+    masks = open_app("pages/masks.py", source=SENTENCE)
+    assert not masks.header
+    assert "Export" in [box.label for box in masks.main.get("expander")]
+
+
+def test_the_links_below_a_position_open_a_tab_that_there_is_on_this_position(open_app: Callable) -> None:
+    app = open_app(source=SENTENCE, position="1")
+    links = [dict(parse_qsl(link.proto.query_string)) for link in app.main.get("page_link")]
+    force, which = (link for link in links if "part" in link)
+    page = open_app("pages/what_if.py", source=SENTENCE, **which)
+    assert {force["part"], which["part"]} <= {tab.label for tab in page.tabs}
+    assert page.selectbox(key="which_at").value == int(force["force_at"]) == 1
+
+
+@pytest.mark.parametrize("position", ["99", "-1", "x"])
+def test_a_link_to_a_position_that_is_not_there_gets_a_note_and_the_first_one(
+    open_app: Callable, position: str
+) -> None:
+    app = open_app(source=SENTENCE, position=position)
+    assert not app.exception
+    assert "does not offer" in words(app)
+    assert app.number_input(key="position").value == 0
 
 
 def test_text_that_is_too_long_is_shown_to_its_last_sentence_that_fits_and_translated_whole_on_request(

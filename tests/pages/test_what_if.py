@@ -210,8 +210,12 @@ def test_changes_that_are_kept_on_are_at_work_on_every_page_until_one_click_take
         assert "checked on this run, with 1 change in the model" in words(page)
         assert any("HeadGate(gate=0.0" in code.value for code in page.main.get("code"))
         assert link(page) == encode(changes)
-        np.testing.assert_array_equal(numbers(figure(page, "certainty")["data"][0]["y"]), changed.target_probabilities)
+        np.testing.assert_array_equal(
+            numbers(figure(page, "translate-certainty")["data"][0]["y"]), changed.target_probabilities
+        )
         page.button(key="kept_off").click().run()
         assert "**The model is changed" not in words(page)
         assert link(page) == ""
-        np.testing.assert_array_equal(numbers(figure(page, "certainty")["data"][0]["y"]), own.target_probabilities)
+        np.testing.assert_array_equal(
+            numbers(figure(page, "translate-certainty")["data"][0]["y"]), own.target_probabilities
+        )

@@ -56,7 +56,7 @@ def draw_figures(trace: Trace) -> None:
     named = heatmap.row_names(own.query_tokens, trace.next_tokens)
     drawn = (
         translate.alignment_map(cross.pattern[0], trace.src_tokens, rows),
-        translate.certainty_bars(trace.next_tokens, chance, 0),
+        translate.certainty_bars(trace.next_tokens, chance, 0).draw(),
         translate.alternative_bars(options, shares, chosen, trace.logits.shape[-1]),
         heads_and_layers.head_map(named, numbered(own.key_tokens), own.pattern[0], own.mask[0], "weight"),
         names.probabilities(trace, chance, chance, ("one", "two")).draw(),

@@ -66,7 +66,7 @@ class Answer:
     @classmethod
     def shown(cls, session: Session) -> "Answer":
         (sentence,) = [html for html in session.html() if '<p class="sentence">' in html]
-        return cls(sentence, session.bars("certainty"), session.cells("alignment-map"))
+        return cls(sentence, session.bars("translate-certainty"), session.cells("translate-map"))
 
     def same(self, other: "Answer") -> bool:
         pairs = ((self.certainty, other.certainty), (self.alignment, other.alignment))

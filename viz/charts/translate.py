@@ -1,49 +1,47 @@
 """Figures of the home page: the probability of each written token, its alternatives, and the cross-attention map."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 
-from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, position_bars, with_rest
+from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, with_rest
 from viz.figure import NO_GRID, escape, figure, heatmap
-from viz.theme import DECODER, GUIDE, WEIGHTS, flat_bar
+from viz.forms import Bars
+from viz.theme import DECODER, FAINT_DECODER, GUIDE, WEIGHTS, flat_bar
 from viz.tokens import as_plotly, axis_ticks, brief_row, labels, text_width, token_ticks
 
 Array = np.ndarray
 
 
-def certainty_bars(next_tokens: Sequence[str], probabilities: Array, chosen: int) -> go.Figure:
-    """The probability that the model gave each token of the translation when it was written.
+def certainty_bars(next_tokens: Sequence[str], probabilities: Array, chosen: int, **form: Any) -> Bars:
+    """The probability that the model gave each token of its text when it was written.
 
     Args:
-        next_tokens: the translation's pieces, the end token last.
+        next_tokens: the text's pieces, the end token last.
         probabilities: (position,) of the whole vocabulary, 0 to 1.
         chosen: the position to emphasise.
+        **form: of the form, such as `sets`.
     """
     emphasised = np.arange(len(next_tokens)) == chosen
+    # Colours and no opacity: that would fade, or not, with Plotly's own selection.
     marker = {
-        "color": DECODER,
-        "opacity": np.where(emphasised, 1.0, 0.45),
+        "color": np.where(emphasised, DECODER, FAINT_DECODER),
         "line": {"color": GUIDE, "width": np.where(emphasised, 2, 0)},
     }
-    return figure(
-        [
-            position_bars(
-                labels(next_tokens),
-                probabilities,
-                "probability",
-                marker,
-                selected={"marker": {"opacity": 1.0}},
-                unselected={"marker": {"opacity": 0.45}},
-            )
-        ],
+    # In half the width of the page, Plotly turns the labels by 90 degrees unless there are few.
+    margin = {"b": 58 + text_width(labels(next_tokens), most=72)} if len(next_tokens) > 8 else {}
+    return Bars(
+        labels(next_tokens),
+        {"probability": probabilities},
+        ("token", "probability"),
+        (0, 1),
+        [marker],
+        number=".6f",
         height=260,
-        # In half the width of the page, Plotly turns the labels by 90 degrees unless there are few.
-        margin={"b": 58 + text_width(labels(next_tokens), most=72)} if len(next_tokens) > 8 else {},
-        xaxis=token_ticks(next_tokens) | {"title": "token"},
-        yaxis={"title": "probability", "range": [0, 1], "tickformat": ".0%"},
+        layout={"yaxis": {"tickformat": ".0%"}, "margin": margin},
+        **form,
     )
 
 
@@ -109,11 +107,6 @@ def alignment_map(weights: Array, key_tokens: Sequence[str], rows: Sequence[str]
         xaxis=token_ticks(key_tokens) | {"title": f"{'source' if crosses else 'text'} token (key)", "side": "top"},
         yaxis=NO_GRID | axis_ticks(names) | {"title": "query: reads → predicts", "autorange": "reversed"},
     )
-
-
-def probability_table(tokens: Sequence[str], ids: Sequence[int], probabilities: Array) -> pd.DataFrame:
-    """The translation's tokens with their probabilities, one row for each position."""
-    return pd.DataFrame({"position": range(len(ids)), "token": tokens, "id": ids, "probability": probabilities})
 
 
 def rank_candidates(candidates: Sequence, written: tuple[str, int, float]) -> tuple[list[str], Array, int]:

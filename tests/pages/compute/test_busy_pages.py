@@ -168,7 +168,7 @@ def test_a_gpu_without_memory_leaves_the_run_to_the_cpu_and_the_page_says_so(
     assert "cuda:0 had too little memory left: this page was computed on the CPU." in [i.value for i in app.info]
     app.run()
     assert tried == ["cuda:0", "cpu"], "the result is kept"
-    certainty = numbers(figure(app, "certainty")["data"][0]["y"])
+    certainty = numbers(figure(app, "translate-certainty")["data"][0]["y"])
     expected = trace(plain, SENTENCE, None, 4)
     np.testing.assert_array_equal(certainty, expected.target_probabilities)
 

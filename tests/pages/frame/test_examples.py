@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,8 +17,9 @@ if TYPE_CHECKING:
 pytest.importorskip("streamlit")
 
 from model.interventions import AttentionTemperature
-from pages.frame.examples import Example, Examples, examples_of, largest_weight, read_examples, unfamiliar
-from pages.parts import translate
+from model.run import Request, Run
+from pages.views import translate
+from pages.views.examples import Example, Examples, examples_of, largest_weight, read_examples, unfamiliar
 
 SHIPPED = Path(__file__).parents[3] / "checkpoints"
 BARELY = 0.02
@@ -114,19 +114,18 @@ def test_a_note_is_shown_of_an_unchanged_run_on_the_models_own_translation(
     monkeypatch: pytest.MonkeyPatch, interventions: tuple, target: str | None, shown: bool
 ) -> None:
     (*_, example) = SHOWING
-    run = opened("en-de").trace(example.sentence, interventions=interventions)
-    assert largest_weight(example, run)
-    notes: list[tuple] = []
-    monkeypatch.setattr(translate, "_show_note", lambda *note: notes.append(note))
-    view = SimpleNamespace(
-        translator=SimpleNamespace(name="en-de"),
-        source=example.sentence,
-        trace=run,
-        request=SimpleNamespace(target=target),
-    )
+    trace = opened("en-de").trace(example.sentence, interventions=interventions)
+    query, key, weight = largest_weight(example, trace)
     monkeypatch.setattr(translate, "examples_of", BY_CHECKPOINT.__getitem__)
-    translate.show_example(view)
+    run = replace(Run.of(opened("en-de"), trace), request=Request(example.sentence, target))
+    notes = [block for block in translate.alignment(run).blocks if block.kind == "box"]
     assert bool(notes) == shown
+    if shown:
+        (box,) = notes
+        sentence, *links = box.items
+        assert f"largest weight, {weight:.2f}, to “{example.key[0]}”. {example.why}" in sentence.text
+        head = f"see={example.kind}.{example.layer}.{example.head}"
+        assert [link.items[0].partition("?")[2] for link in links] == [head, f"{head}.{query}.{key}"]
 
 
 def test_a_run_that_looks_elsewhere_is_not_claimed_to_look_there(translator: "Translator") -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from viz.charts.translate import alignment_map, alternative_bars, certainty_bars, probability_table, rank_candidates
+from viz.charts.translate import alignment_map, alternative_bars, certainty_bars, rank_candidates
 from viz.html import chips, sentence
+from viz.theme import DECODER, FAINT_DECODER
 from viz.tokens import brief_row, decoder_rows, labels
 
 MARKUP = "\u2581<b>x</b>"
@@ -41,10 +42,10 @@ def test_long_sentences_get_at_most_thirty_labels_an_axis() -> None:
 
 
 def test_certainty_shows_each_probability_and_emphasises_one() -> None:
-    bars = certainty_bars([MARKUP, "</s>"], np.array([0.25, 1.0]), chosen=1).data[0]
+    bars = certainty_bars([MARKUP, "</s>"], np.array([0.25, 1.0]), chosen=1).draw().data[0]
     assert list(bars.y) == [0.25, 1.0]
-    assert list(bars.marker.opacity) == [0.45, 1.0]
-    assert "<b>" not in bars.customdata[0]
+    assert list(bars.marker.color) == [FAINT_DECODER, DECODER]
+    assert "<b>" not in str(bars.customdata[0])
 
 
 def test_runners_up_state_the_rest_of_the_vocabulary() -> None:
@@ -78,13 +79,3 @@ def test_chips_are_never_live_markup() -> None:
     assert all(f">{n}</small>" in text for n in (7, 8, 9, 10))
     assert "50.0%" in text
     assert "<script>" not in sentence("<script>alert(1)</script>")
-
-
-def test_the_table_has_a_row_a_position() -> None:
-    table = probability_table(["a", "</s>"], [5, 3], np.array([0.5, 0.25]))
-    assert table.to_dict("list") == {
-        "position": [0, 1],
-        "token": ["a", "</s>"],
-        "id": [5, 3],
-        "probability": [0.5, 0.25],
-    }

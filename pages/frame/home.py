@@ -1,0 +1,59 @@
+"""The home page around its views: the translation, long texts, and the cards of the other pages."""
+
+import streamlit as st
+
+from model.run import Run
+from pages.compute.runs import translate
+from pages.views.examples import unfamiliar
+from pages.widgets.glossary import define
+from pages.widgets.page_links import cards
+from viz.html import sentence
+from viz.tokens import as_markdown
+
+SENTENCES_AT_ONCE = 16
+MANY = 200
+"""from this many sentences on, a long text is translated greedily"""
+
+
+def show_translation(run: Run) -> None:
+    """The translation, a notice where the model was not trained for such a text, and the rest of a long one."""
+    st.html(sentence(run.trace.translation, run.trace.source))
+    if not run.trace.interventions and run.request.target is None and (notice := unfamiliar(run.trace)):
+        st.caption(f":material/info: {as_markdown(notice)}", help=define("nats"))
+    _translate_long_text(run)
+
+
+def show_cards(file: str) -> None:
+    """A card for every page but the one in `file`."""
+    st.header("Look inside", anchor=False)
+    cards(file)
+
+
+def _translate_long_text(run: Run) -> None:
+    """On request, translate a text of which the page shows only the beginning, sentence by sentence with progress."""
+    if run.opened.prepare(run.source) == run.trace.source:
+        return
+    parts = tuple(part.strip() for part in run.opened.parts(run.source))
+    st.button(
+        f"Translate all of it: {len(parts):,} sentences",
+        icon=":material/translate:",
+        on_click=_ask_for_all,
+        args=(run.source,),
+    )
+    if st.session_state.get("whole") != run.source:
+        return
+    beam_size = 1 if len(parts) > MANY else 4
+    bar = st.progress(0.0, f"0 of {len(parts):,} sentences")
+    translated: list[str] = []
+    for start in range(0, len(parts), SENTENCES_AT_ONCE):
+        some = parts[start : start + SENTENCES_AT_ONCE]
+        translated += translate(run.opened, some, beam_size, run.trace.interventions)
+        bar.progress(len(translated) / len(parts), f"{len(translated):,} of {len(parts):,} sentences")
+    bar.empty()
+    how = "with beam search, beam size 4" if beam_size == 4 else "greedily, because there are so many"
+    st.caption(f"Each sentence was translated separately, {how}.")
+    st.code(" ".join(translated), language=None, wrap_lines=True, height=240)
+
+
+def _ask_for_all(text: str) -> None:
+    st.session_state["whole"] = text

@@ -1,0 +1,44 @@
+"""Continue a text: how probable each token was, those given and the model's own, and what else it considered."""
+
+from dataclasses import replace
+
+from model.checkpoints.language_model import LanguageModel
+from model.generation.sampling import sampling_distribution
+from model.needs import Need
+from model.run import Run
+from pages.views import Result, view
+from pages.views.names import POSITION, written_tokens
+
+WHOSE = {
+    "system": "of the system message",
+    "user": "of the user",
+    "assistant": "of the assistant",
+    "template": "of the template",
+    "generation prompt": "of the generation prompt, with which the template begins the answer",
+}
+"""role -> whose its tokens are"""
+
+
+@view(
+    "How sure the model was",
+    code=(LanguageModel.continue_text, LanguageModel.log_probability, sampling_distribution),
+    above=True,
+    needs=(Need.LANGUAGE_MODEL,),
+)
+def certainty(run: Run, position: int = POSITION) -> Result:
+    """The probability of each token of the text, of what was given and of what follows, and the alternatives."""
+    trace, given = run.trace, run.trace.first_written
+    roles, logs = trace.streams["decoder"].tokens.roles or (), trace.target_log_probabilities
+    result = written_tokens(
+        run, position, "Tokens, their ids, and the probability the model gave each; click one for its alternatives"
+    )
+    facts = {
+        "roles": ", ".join(f"{roles.count(role)} {whose}" for role, whose in WHOSE.items() if role in roles),
+        "tokens": len(roles),
+        "given": given,
+        "given_sum": logs[:given].sum(),
+        "given_mean": -logs[:given].mean() if given else None,
+        "written": len(logs) - given,
+        "written_sum": logs[given:].sum(),
+    }
+    return replace(result, facts=result.facts | facts)

@@ -1,0 +1,84 @@
+"""Translate: where the model looked for each token of its translation, and how sure it was of it."""
+
+from dataclasses import replace
+from typing import Any
+
+from model.analysis.aligned_head import alignment_scores
+from model.generation.search import beam_search, greedy
+from model.needs import Need
+from model.run import Run
+from model.trace import KIND_TITLES
+from pages.views import Result, view
+from pages.views.examples import examples_of, largest_weight
+from pages.views.names import ALIGNMENT, POSITION, align, written_tokens
+from viz.canvas.lines import lines
+from viz.charts.translate import alignment_map
+from viz.drawing import Drawing
+from viz.forms import Canvas
+from viz.html import chips
+from viz.theme import ENCODER
+from viz.tokens import decoder_rows, labels
+
+TRANSLATES = (Need.CROSS_ATTENTION, Need.LOGITS)
+MOST_BESIDE = 18
+"""source tokens, up to which the lines and the map stand side by side"""
+
+
+@view("Where the model looked", code=(alignment_scores,), above=True, needs=TRANSLATES)
+def alignment(run: Run, weights: str = ALIGNMENT) -> Result:
+    """Cross-attention weights as lines between the tokens and as a map, and what an example sentence shows."""
+    trace, aligned = run.trace, align(run, weights)
+    names, predicted = trace.attention("cross", 0), labels(trace.next_tokens)
+    drawing = lines(
+        aligned.weights[None],
+        labels(names.query_tokens),
+        labels(names.key_tokens),
+        predicts=predicted,
+        measure="mean attention weight" if aligned.head is None else "attention weight",
+        title=aligned.what,
+    )
+    rows = decoder_rows(trace.tgt_tokens, trace.next_tokens)
+    boxes = chips("Source tokens and their ids", trace.src_tokens, trace.src_ids, ENCODER)
+    return Result(
+        {
+            "lines": Canvas(drawing),
+            "map": alignment_map(aligned.weights, trace.src_tokens, rows),
+            "source": Canvas(Drawing("chips", {"html": boxes}), saves=False),
+        },
+        {
+            "what": aligned.what,
+            "layer": aligned.layer,
+            "head": aligned.head,
+            "wide": len(trace.src_tokens) > MOST_BESIDE,
+            "note": _note(run),
+        },
+        {"alignment": aligned.weights},
+    )
+
+
+def _note(run: Run) -> dict[str, Any] | None:
+    """Facts about an example sentence and its head.
+
+    Only of an unchanged run on the model's own translation whose largest weight is where the example says.
+    """
+    if run.trace.interventions or run.request.target is not None:
+        return None
+    for example in examples_of(run.trace.checkpoint).of(run.trace.source):
+        if weight := largest_weight(example, run.trace):
+            head = f"{example.kind}.{example.layer}.{example.head}"
+            return vars(example) | {
+                "kind": KIND_TITLES[example.kind].lower(),
+                "reads": example.kind == "encoder_self",
+                "weight": weight[2],
+                "see_head": head,
+                "see_weight": f"{head}.{weight[0]}.{weight[1]}",
+            }
+    return None
+
+
+@view("How sure the model was", code=(greedy, beam_search), above=True, needs=TRANSLATES)
+def certainty(run: Run, position: int = POSITION, weights: str = ALIGNMENT) -> Result:
+    """The probability of each token of the translation, and the alternatives at one position."""
+    title = "Target tokens, their ids, and the probability the model gave each; click one for its alternatives"
+    result, aligned = written_tokens(run, position, title), align(run, weights)
+    return replace(result, facts=result.facts | {"see_head": f"cross.{aligned.layer}.{aligned.head or 0}"})
