@@ -84,7 +84,9 @@ def show_page(
         tabs(titles, page.tabs_key, default=page.first_tab or None)
     for view in views:
         if missing := view.missing(run):
-            st.caption(f"The tab “{view.title}” needs {' and '.join(missing)}, which this model does not have.")
+            st.caption(
+                f"The tab “{view.title}” needs {' and '.join(map(str, missing))}, which this model does not have."
+            )
     show_code(*dict.fromkeys([*(item for view in views for item in view.code_of(run)), *code]))
     for drawn in above:
         drawn.export("Export" if len(above) == 1 else f"Export: {drawn.view.title}")

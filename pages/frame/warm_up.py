@@ -8,7 +8,7 @@ from model.checkpoints.store import CheckpointError, available_checkpoints
 from pages.compute.runs import Request, prepare
 from pages.frame.sidebar import FIRST_SENTENCE
 
-DRAWING_MODULES = ("viz.html", "viz.charts.translate", "viz.canvas.lines")
+DRAWING_MODULES = ("viz.html", "pages.views.translate")
 """what the home page draws with: Plotly and pandas take a second to import"""
 
 

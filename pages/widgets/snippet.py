@@ -160,7 +160,9 @@ def _start_other(program: "_Program", name: str, run: Run) -> list[str]:
 
 
 def _run_lines(program: "_Program", name: str, opened: str, run: Run) -> list[str]:
-    trace, request = run.trace, replace(run.request, source=run.trace.source)
+    trace, request = run.trace, run.request
+    if request.chat is None:  # of a chat, the trace has all turns as one text
+        request = replace(request, source=trace.source)
     program.find_imports(
         (trace.interventions, request.continuation, request.continuation and request.continuation.sampling)
     )

@@ -377,17 +377,20 @@ def test_the_csv_alone_holds_the_numbers_that_the_tab_draws(
     assert share_among(drawn, written) > 0.9
 
 
+@pytest.mark.parametrize("page", ["continue_text", "masks", "tokens_and_embeddings"])
 def test_the_python_of_a_chat_computes_the_arrays_of_its_file(
-    open_app: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]
+    page: str, open_app: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]
 ) -> None:
     checkpoint = str(save_chat_model(tmp_path / "chat"))
     monkeypatch.setenv(MODELS_VARIABLE, checkpoint)
     chat = {"chat": "true", "turns": "System: Go.\nUser: Hi'\"\n  there\nAssistant: Ja."}
-    app = open_app("pages/continue_text.py", checkpoint=checkpoint, source="Two dogs.", new_tokens="4", **chat)
+    app = open_app(f"pages/{page}.py", checkpoint=checkpoint, source="Two dogs.", new_tokens="4", **chat)
     assert not app.exception
-    (program,) = programs_of(app).values()
-    assert "Turn(role='system', text='Go.')" in program
-    assert_equal_to_file(program, next(content for name, content in files.items() if name.endswith(".npz")))
+    assert programs_of(app)
+    for title, program in programs_of(app).items():
+        assert "chat='System: Go." in program
+        (file,) = [file for file in files if file.startswith(f"{title}-") and file.endswith(".npz")]
+        assert_equal_to_file(program, files[file])
 
 
 @pytest.mark.parametrize("tab", ["Rotation of q and k", "Distance", "Wavelengths"])
