@@ -360,7 +360,6 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "licence.",
                 look_for="One curve is steeper than the others: the cost of Q Kᵀ and of the weighted sum grows with "
                 "the square of the sentence length, everything else linearly.",
-                ignores=("kind", "layer", "head"),
             ),
         ),
     }

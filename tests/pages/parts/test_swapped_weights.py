@@ -65,6 +65,13 @@ def test_value_zeroing_stands_beside_the_weights(open_app: Callable, translator:
     assert any(f"**{rank_correlation(weights, shares):+.3f}**" in text.value for text in app.markdown)
 
 
+@pytest.mark.parametrize("tab", [TAB, ZEROING])
+def test_the_head_that_a_tab_shows_can_be_chosen_in_the_sidebar(tab: str, open_app: Callable) -> None:
+    app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, card=tab)
+    controls = [app.radio(key="kind"), *(app.segmented_control(key=key) for key in ("layer", "head"))]
+    assert not any(control.disabled for control in controls)
+
+
 @pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
 def test_one_word_and_a_hundred_tokens(open_app: Callable, source: str) -> None:
     place = {"source": source, "target": "Greedy", "kind": "Decoder self-attention", "explain_way": "?"}
