@@ -231,11 +231,13 @@ class _Drawn:
 
     def _button(self, block: Block) -> None:
         own = {self.view.key(name): control for name, control in self.view.controls.items()}
-        values = {
-            key: own[key].offer(self.run, self.values).read(text) if key in own else text
-            for key, text in block.items[0].items()
-        }
+        values = {key: self._read(own[key], text) if key in own else text for key, text in block.items[0].items()}
         st.button(block.text, key="set-" + "-".join(values), type="primary", on_click=set_controls, args=(values,))
+
+    def _read(self, control: Control, text: str) -> Any:
+        """The value that a button's text names; a control that this run does not offer may be one of the next run's."""
+        offer = control.offer(self.run, self.values)
+        return offer.read(text) if offer else control.take(text)
 
     def _link(self, block: Block) -> None:
         name, _, query = block.items[0].partition("?")

@@ -479,7 +479,7 @@ def test_a_text_reaches_the_model_as_it_was_typed(text, models, open_model_page)
     assert "as typed" not in words(app)
     trace = load_checkpoint(models["GPT-2"], "cpu").trace(text)
     assert trace.source == text
-    assert any(f"source = {text!r}" in code.value for code in app.code)
+    assert any(f"Request(source={text!r}" in code.value for code in app.code)
 
 
 @pytest.mark.parametrize("name", ["OLMo 2", "Granite"])

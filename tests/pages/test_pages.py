@@ -140,7 +140,7 @@ def test_a_page_runs_for_every_kind_and_scope(page: str, open_app: Callable) -> 
 def test_a_forged_link_is_answered_with_a_note(open_app: Callable) -> None:
     app = open_app(layer="7", position="1000")
     assert "asks for a layer that is not there; you see 0" in said(app)
-    assert "asks for a position that is not there" in said(app)
+    assert "asks for a number that “Position, 0 to " in said(app)
 
 
 @pytest.mark.parametrize("page", TWO_PAGES)
