@@ -182,7 +182,7 @@ def test_measured_points_and_their_fits_are_drawn(open_app: Callable, monkeypatc
         factor, power = fit_power(short, times)
         assert list(numbers(line["x"])) == list(short[-3:])
         np.testing.assert_allclose(numbers(line["y"]), factor * np.array(short[-3:]) ** power)
-        assert f"**{power:.2f}** ({name})" in words(app)
+        assert f"**{power:.2f}** ({name})".replace("-", "−") in words(app)
     app.run()
     assert list(numbers(figure(app, "efficient_attention-times")["data"][0]["y"])) == list(numbers(drawn[0]["y"]))
 
