@@ -79,11 +79,11 @@ def test_what_is_typed_is_translated_and_can_be_taken_away_as_a_link_and_as_file
     assert parse_qs(urlsplit(link).query) == {"source": ["A man & a dog."]}
     assert urlsplit(link).netloc == urlsplit(server).netloc
     visitor.page.keyboard.press("Escape")
-    visitor.page.get_by_text("Export", exact=True).click()
+    visitor.page.get_by_text("Export: Where the model looked").click()
     for kind in ("CSV", "NPZ", "HTML"):
         with visitor.page.expect_download() as download:
             visitor.page.get_by_role("button", name=f"{kind}:").click()
-        assert download.value.suggested_filename.startswith("translation-en-de-")
+        assert download.value.suggested_filename.startswith("translate-alignment-")
         content = Path(download.value.path())
         if kind == "NPZ":
             found = np.load(content)
