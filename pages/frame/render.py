@@ -83,10 +83,9 @@ def show_page(
     if titles:
         tabs(titles, page.tabs_key, default=page.first_tab or None)
     for view in views:
-        if missing := view.missing(run):
-            st.caption(
-                f"The tab “{view.title}” needs {' and '.join(map(str, missing))}, which this model does not have."
-            )
+        # What only another run has belongs to another scheme of positions, say, and is no gap of this model.
+        if missing := [str(need) for need in view.missing(run) if isinstance(need, Need)]:
+            st.caption(f"The tab “{view.title}” needs {' and '.join(missing)}, which this model does not have.")
     show_code(*dict.fromkeys([*(item for view in views for item in view.code_of(run)), *code]))
     for drawn in above:
         drawn.export("Export" if len(above) == 1 else f"Export: {drawn.view.title}")
