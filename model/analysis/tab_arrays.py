@@ -7,7 +7,7 @@ import numpy as np
 from model.analysis.distributions import total_variation
 from model.analysis.two_runs import TopTokens, top_tokens
 from model.background.studies import read_study
-from model.trace import Array, Embedded, SubLayer, Trace
+from model.trace import Array, SubLayer, Trace
 
 
 def target_arrays(before: Trace, after: Trace) -> dict[str, Array]:
@@ -55,11 +55,6 @@ def feed_forward(trace: Trace, stack: str, layer: int) -> SubLayer:
     if (sublayer := next(found, None)) is None:
         raise LookupError(f"The inside of the feed-forward of layer {layer} was not found.")
     return sublayer
-
-
-def embedded_arrays(trace: Trace, side: str) -> Embedded:
-    """Embedding, positional encoding and sum of the "source" or "target" tokens."""
-    return trace.streams["encoder" if side == "source" else "decoder"].embedded
 
 
 def study_arrays(name: str) -> dict[str, Array]:

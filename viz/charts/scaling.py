@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 
 from viz.figure import LEGEND_ABOVE, curve, figure
@@ -56,19 +55,4 @@ def runs_chart(taus: Sequence[float], per_token: Array, bits: Array) -> go.Figur
             "zeroline": False,
             "rangemode": "tozero",
         },
-    )
-
-
-def runs_table(
-    taus: Sequence[float], outputs: Sequence[str], totals: Array, all_heads: Array, this_head: Array
-) -> pd.DataFrame:
-    """One line for each run; `totals` in nats, entropies in bits."""
-    return pd.DataFrame(
-        {
-            "τ": [f"{tau:g}" for tau in taus],
-            "output": outputs,
-            "ln probability of the plain output": totals,
-            "mean entropy, all heads (bits)": all_heads,
-            "mean entropy, this head (bits)": this_head,
-        }
     )

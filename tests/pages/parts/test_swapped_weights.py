@@ -62,7 +62,7 @@ def test_value_zeroing_stands_beside_the_weights(open_app: Callable, translator:
     drawn = [numbers(bar["y"]) for bar in figure(app, "model_card-zeroing")["data"]]
     assert np.array_equal(drawn[0], weights)
     assert drawn[1] == pytest.approx(shares, abs=1e-4)
-    assert any(f"**{rank_correlation(weights, shares):+.3f}**" in text.value for text in app.markdown)
+    assert any(f"**{rank_correlation(weights, shares):+.3f}**".replace("-", "−") in text.value for text in app.markdown)
 
 
 @pytest.mark.parametrize("tab", [TAB, ZEROING])

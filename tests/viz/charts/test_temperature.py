@@ -5,7 +5,7 @@ import pytest
 
 from model.trace import Trace
 from tests.viz.payload import KINDS, decode
-from viz.charts.scaling import runs_chart, runs_table
+from viz.charts.scaling import runs_chart
 from viz.charts.temperature import live_weights
 from viz.heatmap import cells_table
 from viz.tokens import numbered
@@ -32,9 +32,6 @@ def test_runs_at_many_temperatures_are_a_dot_and_a_line_each() -> None:
     taus, logs, bits = (0.5, 1.0, 2.0), np.array([-2.0, -0.5, -4.0]), np.array([0.1, 1.0, 2.0])
     left, right = runs_chart(taus, logs, bits).data
     assert (list(left.x), list(left.y), list(right.y)) == (list(taus), list(logs), list(bits))
-    table = runs_table(taus, ["a", "b", "c"], logs, bits, bits)
-    assert list(table["output"]) == ["a", "b", "c"]
-    assert list(table["ln probability of the plain output"]) == list(logs)
 
 
 def test_the_table_lists_queries_first() -> None:
