@@ -122,6 +122,10 @@ class Run:
     """attention temperature, 1 = as trained; at work in `trace`"""
     scope: str = "head"
     """where tau is at work: head, layer or everywhere"""
+    query: int | None = None
+    """the row of the chosen attention that a person chose; None: none, and views begin with a word worth a look"""
+    key: int | None = None
+    """the key that a person chose"""
     compute: Callable[..., Any] = field(default=directly, repr=False, compare=False)
     """compute(function, *args): work that takes a while, and depends on its arguments alone"""
 

@@ -25,7 +25,7 @@ from pages.frame.menu import HOME, route, runs_as_page
 from pages.frame.sidebar import Inputs, current_inputs
 from pages.frame.tour import show_tour
 from pages.widgets.chart import name_files
-from pages.widgets.controls import toggle
+from pages.widgets.controls import chosen_number, toggle
 from pages.widgets.glossary import define
 from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import linked_pages
@@ -75,7 +75,8 @@ def open_page(file: str) -> View:
     _say_temperature(inputs)
     if inputs.tau != 1:
         _show_effect(inputs, run(translator, replace(request, interventions=inputs.kept)), trace)
-    view = View(translator, request, trace, inputs.place, typed.source, inputs.tau, inputs.scope, compute)
+    chosen = chosen_number("query"), chosen_number("key")
+    view = View(translator, request, trace, inputs.place, typed.source, inputs.tau, inputs.scope, *chosen, compute)
     guess_first(view, Path(file).stem)
     return view
 

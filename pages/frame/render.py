@@ -343,6 +343,8 @@ def _choose(
 
 def _draw_control(control: Control, key: str, offer: Offer, place: Any) -> Any:
     common = {"place": place, "in_link": control.in_link} | ({"help": offer.help} if offer.help else {})
+    if control.follows:
+        controls.follow_default(key, offer.start)
     if offer.limits and control.in_link:
         controls.say_if_outside(offer.label, offer.limits, offer.start, key)
     if offer.limits:

@@ -49,7 +49,7 @@ from pages.frame.here import show_here
 from pages.frame.menu import HOME, pages_by_path
 from pages.frame.stations import take_place
 from pages.frame.tour import TOUR, track_progress
-from pages.frame.url import drop_non_finite_numbers
+from pages.frame.url import drop_non_finite_numbers, rename_parameters
 from pages.views.examples import examples_of
 from pages.widgets.canvas import component
 from pages.widgets.controls import (
@@ -57,6 +57,7 @@ from pages.widgets.controls import (
     choice,
     follow_default,
     keep_clicks,
+    keep_token,
     number,
     radio,
     reset_controls,
@@ -65,6 +66,7 @@ from pages.widgets.controls import (
     text_area,
     texts_not_in_link,
     toggle,
+    turn_to_kind,
 )
 from pages.widgets.glossary import define
 from pages.widgets.guess_first import SWITCH, offer_guesses
@@ -144,10 +146,12 @@ def current_inputs(file: str) -> Inputs:
 
 
 def _sidebar(page: Page, address: str) -> Inputs:
+    rename_parameters()
     notes = drop_non_finite_numbers()
     st.session_state.setdefault(BEGINS, not st.query_params)
     _go_to_trace_file(page)
     begins, st.session_state[BEGINS] = st.session_state[BEGINS], False
+    keep_token(st.session_state.get("source"))
     _go_to_linked_place()
     if page.path.endswith("learn.py"):
         take_place()
@@ -423,13 +427,15 @@ def _place(
 ) -> Place:
     kinds = {kind.name: kind for kind in translator.kinds} if translator else {}
 
-    def control(draw: Callable, label: str, options: Mapping, key: str, explained: str) -> Any:
+    def control(draw: Callable, label: str, options: Mapping, key: str, explained: str, **more: Any) -> Any:
         off = key in ignored
-        return draw(label, options, key, notes=notes, disabled=off, help=IGNORED if off else explained)
+        return draw(label, options, key, notes=notes, disabled=off, help=IGNORED if off else explained, **more)
 
     drawing = st.container()
     titles = {name: kind.title for name, kind in kinds.items()} or KINDS
-    name = control(radio, "Attention", titles, "kind", KIND_HELP)
+    name = control(
+        radio, "Attention", titles, "kind", KIND_HELP, on_change=turn_to_kind, args=(st.session_state.get("kind"),)
+    )
     layers, heads = (kinds[name].layers, kinds[name].heads) if kinds else ((0,), 1)
     layer = control(choice, "Layer", {i: str(i) for i in layers}, "layer", "Layer 0 is next to the input.")
     explained = "Each head of a layer has matrices, and so weights, of its own."

@@ -1,4 +1,4 @@
-"""Drop non-finite numbers from the URL: Streamlit's number widgets raise on them before a page can check."""
+"""Mend the URL before a page reads it: old names of parameters, and numbers on which Streamlit's widgets raise."""
 
 from math import isfinite
 
@@ -21,8 +21,21 @@ TEXTS = {
     "whole_off",
 }
 """parameters that may hold any digits, because their pages parse them"""
+RENAMED = {"row": "query", "temperature-row": "query", "gradients_row": "query"}
+"""parameters of older links -> what they are called now"""
 DROPPED = "dropped-from-link"
 """in the session: what the next run says about the dropped parameters"""
+
+
+def rename_parameters() -> None:
+    """Give parameters of older links the names that they have now."""
+    old = [name for name in st.query_params if name in RENAMED]
+    for name in old:
+        value = st.query_params.pop(name)
+        st.query_params.setdefault(RENAMED[name], value)
+    if old:
+        # Streamlit keeps the URL's first values beside the parameters; only another run forgets them.
+        st.rerun()
 
 
 def drop_non_finite_numbers() -> list[str]:

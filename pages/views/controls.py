@@ -99,6 +99,8 @@ class Control:
     view draws it"""
     most: int = 0
     """of several: how many options may be chosen together"""
+    follows: bool = False
+    """whether a value that still is the former start becomes the new one, when the run has another start"""
 
     def offer(self, run: Run, chosen: Mapping[str, Any]) -> Offer | None:
         """What it offers; None: nothing."""
@@ -182,15 +184,6 @@ SWITCH = {False: "no", True: "yes"}
 def toggle(label: Any, options: Any = SWITCH, **more: Any) -> Any:
     """A switch, off at first."""
     return Control(label, False, options, look="toggle", **more)
-
-
-def row(**more: Any) -> Any:
-    """A query of the chosen attention, the middle one at first."""
-    return number("Row (query), {0} to {1}", _rows, lambda run: _rows(run)[1] // 2, **more)
-
-
-def _rows(run: Run) -> tuple[int, int]:
-    return 0, len(run.attention.query_tokens) - 1
 
 
 TAU = choice("τ", TAUS, 1.0, key="tau")

@@ -33,7 +33,8 @@ from model.interventions import ResidualOff, Unscaled
 from model.run import TAUS, Run
 from model.trace import Array, Attention, Trace
 from pages.views import Need, OnRequest, Result, view
-from pages.views.controls import choice, menu, row, steps
+from pages.views.chosen_token import QUERY
+from pages.views.controls import choice, menu, steps
 from pages.views.names import RIVALS, axes
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale
 from viz.heatmap import signed_axis
@@ -161,7 +162,7 @@ def _factors(norms: Mapping[str, Mapping[str, Array]], rounding: Mapping[str, Ma
 @view("Through the softmax", code=(softmax_jacobian,), needs=(Need.FULL_ROWS,))
 def jacobian(
     run: Run,
-    row: int = row(key="gradients_row"),
+    row: int = QUERY,
     tau: float = steps("Temperature τ", {tau: f"{tau:g}" for tau in TAUS}, 1.0, key="gradients_tau"),
 ) -> Result:
     """How the chosen row's weights respond to its scores, and how that depends on temperature."""

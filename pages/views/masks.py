@@ -12,7 +12,8 @@ from model.network.attention import MultiHeadAttention
 from model.network.masks import causal_mask, padding_mask
 from model.run import Run
 from pages.views import Result, view
-from pages.views.controls import choice, number, row
+from pages.views.chosen_token import QUERY
+from pages.views.controls import choice, number
 from pages.views.names import axes, probabilities
 from viz.forms import VISIBLE, Bars, Map, Maps, Mark, Scale
 from viz.heatmap import row_names
@@ -21,7 +22,6 @@ from viz.tokens import labels
 
 MOST_PADS = 8
 PLACES = {"all": "Every layer", "layer": "This layer only"}
-ROW = row(key="row")
 
 
 @view("Masks", code=(padding_mask, causal_mask, MultiHeadAttention._explicit), above=True)
@@ -73,7 +73,7 @@ def _padded_keys(keys: list[str], pads: int) -> list[str]:
 
 
 @view("Before or after the softmax", code=(mask_orders,))
-def orders(run: Run, row: int = ROW) -> Result:
+def orders(run: Run, row: int = QUERY) -> Result:
     """One row's weights with the mask applied before and after the softmax."""
     attention, head = run.attention, run.head
     mask, scaled, pattern = attention.mask[head], attention.pre_softmax[head], attention.pattern[head]

@@ -25,7 +25,8 @@ from model.needs import Need
 from model.network.attention import MultiHeadAttention
 from model.run import TAUS, Run
 from pages.views import OnRequest, Result, view
-from pages.views.controls import TAU, row
+from pages.views.chosen_token import QUERY
+from pages.views.controls import TAU
 from pages.views.names import axes, probabilities
 from viz.canvas.move_query import move_query
 from viz.charts.scaling import runs_chart
@@ -37,12 +38,11 @@ from viz.tokens import labels, numbered
 CURVE = np.logspace(-2, 2, 81)
 PANELS = (0.05, 0.5, 1.0, 2.0, 20.0)
 MANY = (0.05, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 20.0)
-ROW = row(help="You can also click on a row of the picture.")
 SCOPES = {"head": "this head", "layer": "all heads of this layer", "everywhere": "every attention"}
 
 
 @view("Temperature", code=(MultiHeadAttention._explicit, AttentionTemperature, softmax_at), above=True)
-def live(run: Run, row: int = ROW) -> Result:
+def live(run: Run, row: int = QUERY) -> Result:
     """The head's weights, redrawn in the browser while τ is dragged; on release the model runs again with it."""
     attention, head = run.attention, run.head
     mask, scaled, pattern = attention.mask[head], attention.pre_softmax[head], attention.pattern[head]
@@ -58,7 +58,7 @@ def live(run: Run, row: int = ROW) -> Result:
         changes=len(run.kept),
     )
     numbers = {"mask": mask, "score": attention.scores[head], "scaled": scaled, "weight": pattern}
-    return Result({"temperature": Canvas(drawing, {"tau": TAU, "row": ROW})}, numbers=numbers)
+    return Result({"temperature": Canvas(drawing, {"tau": TAU, "row": QUERY})}, numbers=numbers)
 
 
 @view("Before and after")
@@ -106,7 +106,7 @@ def _agreement(run: Run, before: Run, after: Run) -> dict[str, Any]:
 
 
 @view("One row", code=(one_hot_weights, uniform_weights, entropy))
-def one_row(run: Run, row: int = ROW) -> Result:
+def one_row(run: Run, row: int = QUERY) -> Result:
     """One query's weights at several temperatures and in both limits, and its entropy as a function of τ."""
     attention, head = run.attention, run.head
     rows, keys = axes(attention)
@@ -157,7 +157,7 @@ def _entropy_curves(curves: np.ndarray, row: int, visible: int, tau: float) -> L
 
 
 @view("Move the query", code=(key_plane,))
-def move(run: Run, row: int = ROW) -> Result:
+def move(run: Run, row: int = QUERY) -> Result:
     """The keys as points, the queries as squares; the chosen query moves, and its weights and z follow."""
     attention, head = run.attention, run.head
     plane = vars(key_plane(attention, head))
@@ -177,7 +177,7 @@ def move(run: Run, row: int = ROW) -> Result:
         sink=None if attention.sink is None else float(attention.sink[head]),
         temperature=float(attention.temperature[head]),
     )
-    return Result({"move-query": Canvas(drawing, {"row": ROW})}, numbers=plane)
+    return Result({"move-query": Canvas(drawing, {"row": QUERY})}, numbers=plane)
 
 
 @view("Divided by √d_k", code=(product_statistics,), needs=(Need.LOGITS,))

@@ -22,6 +22,10 @@ ON_ITS_WAY = 0.5
 """seconds that the browser's message may take"""
 LONGEST_IN_LINK = 2_000
 """characters: a server refuses a URL of 64 kB, and one character may take nine bytes there"""
+TOKEN = ("query", "key")
+"""keys of the controls that name the chosen token"""
+READ = "read"
+"""in the session: the text of the last run"""
 UNLINKED = "-unlinked"
 """in the session, behind a text's key: whether it was too long for the link"""
 SECONDS_A_STEP = 0.8
@@ -56,9 +60,59 @@ def reset_controls(keep: Sequence[str] = ()) -> None:
 def set_controls(values: Mapping[str, Any]) -> None:
     """In a callback of a picture: give controls the values that a click chose, by their keys."""
     state = st.session_state
+    if not {*TOKEN} & {*values} and ("source" in values or _side(values.get("kind")) != _side(state.get("kind"))):
+        values = {**values, **_first_choices()}
+    state[READ] = values.get("source", state.get(READ))
     state[CLICKED] = {key: (state.get(key), value) for key, value in values.items()}
     state[SHOWN] = inf
     state.update(values)
+
+
+def keep_token(source: str | None) -> None:
+    """Before the controls are drawn: a text that was typed begins with the first choice of a token.
+
+    Args:
+        source: the text of this run.
+    """
+    state = st.session_state
+    if state.get(READ) is not None and source != state[READ]:
+        state.update(_first_choices())
+    state[READ] = source
+
+
+def turn_to_kind(before: str) -> None:
+    """When another kind of attention was chosen: its queries may be tokens of another text.
+
+    Args:
+        before: the kind until now.
+    """
+    if _side(st.session_state.get("kind")) != _side(before):
+        st.session_state.update(_first_choices())
+
+
+def chosen_number(key: str) -> int | None:
+    """What a control of numbers, which the page may not draw, was set to by a person or by the link; None: to nothing.
+
+    Args:
+        key: of the control.
+    """
+    state = st.session_state
+    if key in state:
+        value = state[key]
+        return value if isinstance(value, int) and value != state.get(DEFAULTS, {}).get(key) else None
+    asked = st.query_params.get(key, "")
+    return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else None
+
+
+def _first_choices() -> dict[str, Any]:
+    """The defaults of the controls that name the token, if they were drawn before; then these follow the run."""
+    defaults = st.session_state.get(DEFAULTS, {})
+    return {key: defaults[key] for key in TOKEN if key in defaults and key in st.session_state}
+
+
+def _side(kind: str | None) -> str:
+    """Whose tokens the queries of a kind of attention are."""
+    return "source" if (kind or "encoder").startswith("encoder") else "target"
 
 
 def value_of(key: str) -> Any:

@@ -100,8 +100,8 @@ def test_a_row_of_a_long_sentence_at_the_highest_temperature_is_chosen_by_link_c
     marks = visitor.page.locator(".temperature canvas.marks")
     box = marks.bounding_box()
     marks.click(position={"x": box["width"] * 0.6, "y": box["height"] * 0.7})
-    visitor.page.wait_for_function("location.search.includes('temperature-row=')")
-    row = int(parse_qs(urlsplit(visitor.page.url).query)["temperature-row"][-1])
+    visitor.page.wait_for_function("location.search.includes('query=')")
+    row = int(parse_qs(urlsplit(visitor.page.url).query)["query"][-1])
     expected = [
         f"{weight:.4f}" if seen else "masked"
         for weight, seen in zip(weights.pattern[0][row], weights.mask[0][row], strict=True)
@@ -111,7 +111,7 @@ def test_a_row_of_a_long_sentence_at_the_highest_temperature_is_chosen_by_link_c
     said = items.evaluate_all("items => items.map(item => item.getAttribute('aria-label').split(': ').at(-1))")
     assert said == expected
     marks.press("ArrowUp")
-    visitor.page.wait_for_function(f"location.search.includes('temperature-row={row - 1}')")
+    visitor.page.wait_for_function(f"location.search.includes('query={row - 1}')")
     most = weights.pattern[0][row - 1].max()
     assert f"most, {most:.3f}, on " in visitor.page.locator(".temperature .spoken").text_content()
 
@@ -138,6 +138,6 @@ def test_a_query_is_dragged_and_let_go_on_another_one(server: str, visitor: Visi
     slider.focus()
     visitor.page.keyboard.press("End")
     picture.locator(".badge", has_text="the run").wait_for()
-    visitor.page.wait_for_function("new URLSearchParams(location.search).get('temperature-row') === '3'")
+    visitor.page.wait_for_function("new URLSearchParams(location.search).get('query') === '3'")
     visitor.settle()
     assert picture.evaluate("node => [...node.weights]") == pytest.approx(pattern[3], abs=1e-6)

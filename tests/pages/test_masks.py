@@ -76,7 +76,7 @@ def test_three_ways_of_masking_state_their_sums(
     before, after, renormalised = (numbers(bar["y"]) for bar in figure(app, "masks-orders")["data"])
     trace = translator.trace("a dog and a cat", TEXT)
     attention = trace.attention(kind, 0) if kind == "decoder_self" else run_padded(translator, trace, kind, 0, 4)
-    row = (attention.mask.shape[1] - 1) // 2
+    row = app.number_input(key="query").value
     mask, scaled = attention.mask[0, row], attention.scaled[0, row].astype(np.float64)
     assert not mask.all()
     assert np.ptp(scaled) < 30
@@ -119,11 +119,11 @@ def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str, source: st
 
 def test_a_row_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
     app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=DECODER, part=TABS[1])
-    last = app.number_input(key="row").max
-    app.number_input(key="row").set_value(int(last)).run()
+    last = app.number_input(key="query").max
+    app.number_input(key="query").set_value(int(last)).run()
     app.text_area(key="typed").set_value("Ein").run()
     assert not app.exception
-    assert app.number_input(key="row").value == app.number_input(key="row").max < last
+    assert app.number_input(key="query").value == app.number_input(key="query").max < last
 
 
 def caption(trace, kind: str, layer: int = 0, view=masks) -> str:

@@ -72,7 +72,7 @@ def test_before_and_after_are_two_runs_of_the_model(open_app: Callable, translat
 
 def test_one_row_is_drawn_at_every_temperature_and_at_the_limits(open_app: Callable, translator: "Translator") -> None:
     app = open_app(PAGE, **TYPED, kind=DECODER, layer="1", head="1", part="One row")
-    app.number_input(key="temperature-row").set_value(3).run()
+    app.number_input(key="query").set_value(3).run()
     attention = translator.trace(SOURCE, TEXT).attention("decoder_self", 1)
     scaled, mask = attention.scaled[1], attention.mask[1]
     middle = [softmax_at(scaled[3], mask[3], tau) for tau in (0.05, 0.5, 1, 2, 20)]
@@ -132,11 +132,11 @@ def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str, source: st
 def test_a_row_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
     app = open_app(PAGE, **TYPED, kind=DECODER, **{"temperature-row": "9999"})
     assert not app.exception
-    last = app.number_input(key="temperature-row").max
-    app.number_input(key="temperature-row").set_value(int(last)).run()
+    last = app.number_input(key="query").max
+    app.number_input(key="query").set_value(int(last)).run()
     app.text_area(key="typed").set_value("Ein").run()
     assert not app.exception
-    assert app.number_input(key="temperature-row").value == app.number_input(key="temperature-row").max < last
+    assert app.number_input(key="query").value == app.number_input(key="query").max < last
 
 
 @pytest.mark.parametrize("tau", ["1", "0.3"])

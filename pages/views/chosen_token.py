@@ -1,0 +1,104 @@
+"""The token that a person follows from page to page: a query of the chosen attention, and one of its keys."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from model.run import Run
+from model.trace import Attention
+from pages.views.controls import number
+from pages.views.examples import Word, examples_of
+from viz.tokens import NAMED, WORD_START, word
+
+PRONOUNS = frozenset(
+    """
+    it he she they him her them his its their who which that
+    er sie es ihn ihm ihr ihnen sein seine
+    """.split()
+)
+FUNCTION_WORDS = frozenset(
+    """
+    a an the this these those and or but not no of in on at to for from by with as than then because if when while so
+    is are was were be been am do does did has have had will would can could may must i you we my your our me us
+    der die das den dem des ein eine einen einem einer und oder aber nicht kein keine von zu im am auf an in aus bei
+    mit für als wenn weil dass ist sind war waren hat haben wird werden kann zum zur ich du wir mein
+    """.split()
+)
+"""words that a sentence is rarely about"""
+
+
+def query_of(run: Run) -> int:
+    """The row of the chosen attention that the run is about: the one a person chose, or else the first choice."""
+    rows = len(run.attention.query_tokens)
+    return run.query if run.query is not None and 0 <= run.query < rows else first_query(run)
+
+
+def key_of(run: Run) -> int:
+    """The key that goes with it: the one a person chose, or else the one with the row's largest weight."""
+    keys = len(run.attention.key_tokens)
+    return run.key if run.key is not None and 0 <= run.key < keys else first_key(run)
+
+
+def first_query(run: Run) -> int:
+    """The row to begin with.
+
+    In the sentence of an example it is the word that the example is about; else the last pronoun, the last noun where
+    capitals show it, or the last word with a meaning of its own: never a fragment of a word where there is a whole one.
+    """
+    attention = run.attention
+    tokens = _stands_for(attention)
+    for example in examples_of(run.trace.checkpoint).of(run.trace.source):
+        if example.kind == run.kind and (row := _position(tokens, example.query)) is not None:
+            return row
+    return _worth_a_look(tokens)
+
+
+def first_key(run: Run) -> int:
+    """The key with the largest weight in the chosen row."""
+    return int(run.attention.pattern[run.head, query_of(run)].argmax())
+
+
+def _stands_for(attention: Attention) -> tuple[str, ...]:
+    """The token that each row is about: what it predicts, where it predicts something, else what it reads."""
+    return attention.predicts.labels if attention.predicts else attention.query_tokens
+
+
+def _position(tokens: Sequence[str], wanted: Word) -> int | None:
+    places = [i for i, token in enumerate(tokens) if word(token) == wanted[0]]
+    return places[wanted[1]] if wanted[1] < len(places) else None
+
+
+@lru_cache(maxsize=1_000)
+def _worth_a_look(tokens: tuple[str, ...]) -> int:
+    whole = [i for i in range(len(tokens)) if _is_whole_word(tokens, i)]
+    words = {i: word(tokens[i]) for i in whole}
+    german = any(text.lower() in ("der", "die", "das", "und", "ist", "ein", "eine") for text in words.values())
+    choices = (
+        [i for i in whole if words[i].lower() in PRONOUNS],
+        [i for i in whole if german and i and words[i][:1].isupper() and words[i].lower() not in FUNCTION_WORDS],
+        [i for i in whole if words[i].lower() not in FUNCTION_WORDS],
+        whole,
+        [len(tokens) // 2],
+    )
+    return next(some for some in choices if some)[-1]
+
+
+def _is_whole_word(tokens: Sequence[str], place: int) -> bool:
+    token, after = tokens[place], tokens[place + 1] if place + 1 < len(tokens) else ""
+    marked = any(piece.startswith(WORD_START) for piece in tokens)
+    begins = token.startswith(WORD_START) or not marked
+    continued = bool(re.match(r"\w", after)) and marked and not NAMED.fullmatch(after)
+    return begins and not continued and bool(re.fullmatch(r"[^\W\d_]+", word(token)))
+
+
+def _rows(run: Run) -> tuple[int, int]:
+    return 0, len(run.attention.query_tokens) - 1
+
+
+def _keys(run: Run) -> tuple[int, int]:
+    return 0, len(run.attention.key_tokens) - 1
+
+
+QUERY = number("Row (query), {0} to {1}", _rows, first_query, key="query", follows=True)
+"""the same on every page of attention"""
+KEY_TOKEN = number("Column (key), {0} to {1}", _keys, first_key, key="key", follows=True)

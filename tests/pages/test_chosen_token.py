@@ -1,0 +1,68 @@
+"""The chosen token: a page begins with a word worth a look, and a choice travels from page to page."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from model.checkpoints.store import load_checkpoint
+from model.run import Run
+from pages.frame.url import RENAMED
+from pages.views.chosen_token import first_key, first_query, key_of, query_of
+from viz.tokens import word
+
+TYPED = {"source": "a dog and a cat", "target": "Typed", "typed": "Ein Hund mit einer Katze."}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind", "expected"),
+    [
+        ("The animal didn't cross the street because it was too tired.", "encoder_self", "it"),
+        ("I have not seen the dog.", "cross", "nicht"),
+        ("The old man gave her the newspaper.", "encoder_self", "her"),
+        ("We read a newspaper in the garden.", "encoder_self", "garden"),
+        ("The dog sleeps in the garden.", "decoder_self", "Garten"),
+    ],
+    ids=["of an example", "of an example's cross-attention", "a pronoun", "the last word", "a German noun"],
+)
+def test_a_page_begins_with_a_word_that_the_sentence_is_about(sentence: str, kind: str, expected: str) -> None:
+    opened = load_checkpoint("en-de")
+    run = Run.of(opened, opened.trace(sentence), kind)
+    rows = run.attention.predicts.labels if run.attention.predicts else run.attention.query_tokens
+    assert word(rows[first_query(run)]) == expected
+    assert query_of(replace(run, query=0)) == 0
+    assert query_of(replace(run, query=10**6)) == first_query(run)
+    row = run.attention.pattern[run.head, query_of(run)]
+    assert row[key_of(run)] == row.max()
+    assert first_key(replace(run, query=0)) == run.attention.pattern[run.head, 0].argmax()
+
+
+@pytest.mark.parametrize("text", ["?", "🙂🙂", "שלום", "12 34", "a", "x" * 40])
+def test_a_text_without_a_word_has_a_first_token_too(text: str) -> None:
+    opened = load_checkpoint("en-de")
+    trace = opened.trace(text)
+    for kind in trace.kinds:
+        run = Run.of(opened, trace, kind.name)
+        assert 0 <= first_query(run) < len(run.attention.query_tokens)
+
+
+def test_a_choice_is_followed_by_other_pages_and_forgotten_with_the_sentence(open_app: Callable) -> None:
+    app = open_app("pages/masks.py", **TYPED, part="Before or after the softmax")
+    first = app.number_input(key="query").value
+    chosen = 0 if first else 1
+    app.number_input(key="query").set_value(chosen).run()
+    app.switch_page("pages/temperature.py").run()
+    assert app.number_input(key="query").value == chosen
+    app.radio(key="kind").set_value("cross").run()
+    assert app.number_input(key="query").value != chosen
+    app.radio(key="kind").set_value("encoder_self").run()
+    app.number_input(key="query").set_value(chosen).run()
+    app.text_area(key="source").set_value("a cat and a dog and a cat").run()
+    assert app.number_input(key="query").value != chosen
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_a_row_in_an_older_link_is_the_chosen_token(open_app: Callable, name: str) -> None:
+    app = open_app("pages/temperature.py", **TYPED, **{name: "2"})
+    assert not app.exception
+    assert app.number_input(key="query").value == 2
