@@ -23,8 +23,8 @@ FUNCTION_WORDS = frozenset(
     re.findall(
         r"\w+",
         """
-        a an the this these those and or but not no of in on at to for from by with as than then because if when while so
-        is are was were be been am do does did has have had will would can could may must i you we my your our me us
+        a an the this these those and or but not no of in on at to for from by with as than then because if when while
+        so is are was were be been am do does did has have had will would can could may must i you we my your our me us
         der die das den dem des ein eine einen einem einer und oder aber nicht kein keine von zu im am auf an in aus bei
         mit für als wenn weil dass ist sind war waren hat haben wird werden kann zum zur ich du wir mein
         """,
