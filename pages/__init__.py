@@ -34,6 +34,8 @@ class Page:
     """the module of its views, if it has any"""
     tabs_key: str = "part"
     """of its open tab in the link"""
+    stacked: bool = False
+    """whether its views stand one below the other; else each is a tab"""
     first_tab: str = ""
     """title of the tab that is open at first; empty: the first one"""
 
@@ -69,6 +71,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
         "See": (
             Page(
                 path="pages/translate.py",
+                stacked=True,
                 views_module="pages.views.translate",
                 title="Translate",
                 icon=":material/translate:",

@@ -28,11 +28,11 @@ from pages.widgets import controls
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart, clicked_point
 from pages.widgets.controls import set_controls, tabs
-from pages.widgets.explain import breakable, show_code
+from pages.widgets.explain import breakable, draw_code
 from pages.widgets.export import Picture, export_view
 from pages.widgets.glossary import define
 from pages.widgets.page_links import link_with
-from pages.widgets.proof_strip import proof_strip
+from pages.widgets.proof_strip import proof
 from viz.figure import StableFigure
 from viz.forms import Canvas, Document, Form, Table, Texts
 from viz.html import word_diff
@@ -56,7 +56,7 @@ def show_page(
     older: Older = MappingProxyType({}),
     code: Sequence[Callable] = (),
 ) -> None:
-    """Draw the page in `file`: its header, its views above, its tabs, the code, the export and the proof.
+    """Draw the page in `file`: its header, its views as tabs or one below the other, and the foot of each.
 
     Args:
         file: the page's `__file__`.
@@ -69,38 +69,48 @@ def show_page(
     views = page.views
     made = (top and top(run)) or {}
     run, chosen = (made, {}) if isinstance(made, Run) else (run, dict(made))
-    others = [value for value in chosen.values() if isinstance(value, Run)]
-    above = []
-    for view in (view for view in views if view.above):
-        if view.title != page.title:
-            st.header(view.title, anchor=False)
-        above.append(_Drawn(run, view, chosen).draw())
-    offered = [view for view in views if not view.above and not view.missing(run)]
-    for view, name in _shared(offered, chosen):
-        _choose(run, view, name, chosen, {})
-    titles = {view.title: partial(show_tab, run, view, chosen) for view in offered}
-    titles |= {title: partial(show, run) for title, show in older.items()}
-    if titles:
+    offered = [view for view in views if not view.missing(run)]
+    if page.stacked or len(offered) + len(older) == 1:
+        drawn = []
+        for view in offered:
+            if len(offered) > 1:
+                st.header(view.title, anchor=False)
+            drawn.append(_Drawn(run, view, chosen).draw())
+        _draw_foot(run, drawn, f"foot-{page.name}", chosen, code)
+    else:
+        titles = {view.title: partial(_draw_tab, run, view, chosen) for view in offered}
+        titles |= {title: partial(_draw_older, run, show, chosen, code) for title, show in older.items()}
         tabs(titles, page.tabs_key, default=page.first_tab or None)
     for view in views:
         # What only another run has belongs to another scheme of positions, say, and is no gap of this model.
         if missing := [str(need) for need in view.missing(run) if isinstance(need, Need)]:
             st.caption(f"The tab “{view.title}” needs {' and '.join(missing)}, which this model does not have.")
-    show_code(*dict.fromkeys([*(item for view in views for item in view.code_of(run)), *code]))
-    for drawn in above:
-        drawn.export("Export" if len(above) == 1 else f"Export: {drawn.view.title}")
-    proof_strip(run, *others)
 
 
-def show_tab(run: Run, view: View, chosen: dict[Control, Any]) -> None:
-    """Draw a view and its export.
+def _draw_tab(run: Run, view: View, chosen: dict[Control, Any]) -> None:
+    """Draw a view and its foot; values of the controls that the page has drawn already are `chosen`."""
+    key = f"foot-{view.page}-{view.name}"
+    _draw_alive(view, lambda: _draw_foot(run, [_Drawn(run, view, dict(chosen)).draw()], key, chosen))
 
-    Args:
-        run: what it shows.
-        view: the tab.
-        chosen: values of the controls that the page has drawn already.
-    """
-    _draw_alive(view, lambda: _Drawn(run, view, dict(chosen)).draw().export("Export this tab"))
+
+def _draw_older(run: Run, show: Callable[[Run], Any], chosen: Mapping[Control, Any], code: Sequence[Callable]) -> None:
+    show(run)
+    _draw_foot(run, [], "foot-older", chosen, code)
+
+
+def _draw_foot(
+    run: Run, drawn: Sequence["_Drawn"], key: str, chosen: Mapping[Control, Any], code: Sequence[Callable] = ()
+) -> None:
+    """Draw one line at the end of a page or a tab: the proof, the code and the export, which open below it."""
+    said, draw = proof(run, *(value for value in chosen.values() if isinstance(value, Run)))
+    parts = {"checks": (f":material/verified: {said}", draw)}
+    code = dict.fromkeys([*(item for one in drawn for item in one.view.code_of(run)), *code])
+    if code:
+        parts["code"] = ":material/code: Show the code", partial(draw_code, *code)
+    exports = [one for one in drawn if one.can_be_exported]
+    if exports:
+        parts["export"] = ":material/download: Export", lambda: [one.export(len(exports) > 1) for one in exports]
+    controls.fold(parts, key, "About this picture")
 
 
 def show_view(run: Run, view: View, only: str = "", chosen: Mapping[Control, Any] = MappingProxyType({})) -> None:
@@ -133,15 +143,6 @@ def choose(run: Run, control: Control, place: Any = st) -> Any:
         place: a column or container; the page itself if not given.
     """
     return _draw_control(control, control.key, control.offer(run, {}), place)
-
-
-def _shared(views: Sequence[View], chosen: Mapping[Control, Any]) -> list[tuple[View, str]]:
-    """Controls of several tabs, which therefore stand above them: the first view of each, and the parameter's name."""
-    uses: dict[Control, list[tuple[View, str]]] = {}
-    for view in views:
-        for name, control in view.controls.items():
-            uses.setdefault(control, []).append((view, name))
-    return [places[0] for control, places in uses.items() if len(places) > 1 and control not in chosen]
 
 
 class _Drawn:
@@ -178,16 +179,21 @@ class _Drawn:
         self._draw_blocks(blocks[second:])
         return self
 
-    def export(self, label: str) -> None:
-        """One box: what is drawn, as pictures, tables and arrays, and the Python that draws it again."""
-        if not self.result.numbers and all(isinstance(one, Document) for one in self.result.shows.values()):
-            return
+    @property
+    def can_be_exported(self) -> bool:
+        """Whether there are numbers, or pictures that are ours."""
+        return bool(self.result.numbers) or any(not isinstance(one, Document) for one in self.result.shows.values())
+
+    def export(self, titled: bool = False) -> None:
+        """What is drawn, as pictures, tables and arrays, and the Python that draws it again; `titled` beside others."""
+        if titled:
+            st.markdown(f"**{self.view.title}**")
         drawable = [
             Picture(title, self._key(name), self.contents[name])
             for name, _, title in pictures(self.result.blocks)
             if self.contents[name] is not None
         ]
-        export_view(self.result, tuple(drawable), label)
+        export_view(self.result, tuple(drawable))
 
     def _draw_controls(self, count: int) -> None:
         # What was chosen may let more controls be offered than there are at first.

@@ -130,8 +130,6 @@ class View:
     function: Callable[..., Result]
     code: Sequence[Callable] | Callable[[Run], Sequence[Callable]] = ()
     """what computes it, for “Show the code”; a function of the run where it depends on the model"""
-    above: bool = False
-    """whether it stands above the page's tabs; else it is one of them"""
     needs: tuple[Need | Part, ...] = ()
     """of the opened model and of the run; without them the tab is not offered"""
     on_request: OnRequest | None = None

@@ -22,7 +22,6 @@ WHOSE = {
 @view(
     "How sure the model was",
     code=(LanguageModel.continue_text, LanguageModel.log_probability, sampling_distribution),
-    above=True,
     needs=(Need.LANGUAGE_MODEL,),
 )
 def certainty(run: Run, position: int = POSITION) -> Result:

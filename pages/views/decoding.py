@@ -75,7 +75,7 @@ def _text(run: Run, tokens: Sequence[int]) -> str:
     return run.opened.tokenizer.decode(list(tokens))
 
 
-@view("Decoding", code=_step_code, above=True, needs=WRITES)
+@view("Token by token", code=_step_code, needs=WRITES)
 def one_step(run: Run, step: int | None = STEP, weights: str = ALIGNMENT) -> Result:
     """One step of the text: the next-token distribution, and the attention weights."""
     trace, step = run.trace, step or 0

@@ -27,7 +27,7 @@ def _positions(run: Run) -> list[int]:
 PLACE = choice("Hidden token", lambda run: _hidden(run) if len(_positions(run)) > 1 else {}, key="fill_place")
 
 
-@view("Fill in", code=(MaskedModel.fill,), above=True, needs=(Need.MASKED_MODEL, Need.LOGITS))
+@view("Fill in", code=(MaskedModel.fill,), needs=(Need.MASKED_MODEL, Need.LOGITS))
 def guesses(run: Run, place: int | None = PLACE) -> Result:
     """What the model puts in place of a hidden token, and the weights of this token over the text."""
     trace, arrays = run.trace, fill_arrays(run.opened, run.trace)

@@ -78,9 +78,8 @@ def _reads_one_token(run: Run) -> bool:
 
 
 @view(
-    "Heads and layers",
+    "All heads",
     code=(MultiHeadAttention._explicit, norm_weighted, rollout, words.merge, words.word_groups, words.hide_keys),
-    above=True,
 )
 def heads(
     run: Run,

@@ -58,7 +58,7 @@ MEASURE = choice(
 )
 
 
-@view("Layer by layer", code=(Residual, FeedForward, residual_stream.residual_stream, measure_stream), above=True)
+@view("Path of a token", code=(Residual, FeedForward, residual_stream.residual_stream, measure_stream))
 def path(run: Run, stack: str = STACK, token: int = TOKEN, step: int = STEP, measure: str = MEASURE) -> Result:
     """Lengths, shares and cosines of one token after every sub-layer, and one of these measures for all tokens."""
     measured, sublayers = _measured(run, stack), run.trace.sublayers

@@ -24,7 +24,7 @@ MOST_PADS = 8
 PLACES = {"all": "Every layer", "layer": "This layer only"}
 
 
-@view("Masks", code=(padding_mask, causal_mask, MultiHeadAttention._explicit), above=True)
+@view("What is hidden", code=(padding_mask, causal_mask, MultiHeadAttention._explicit))
 def masks(run: Run) -> Result:
     """The mask of a head, its scores before and after it, and its weights."""
     attention, head = run.attention, run.head

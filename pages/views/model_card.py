@@ -77,9 +77,8 @@ def _weights_size(files: Mapping[str, int]) -> int:
 
 
 @view(
-    "Model card",
+    "In short",
     code=(multiply_adds, break_even, count_parameters, Transformer.parameters_by_part),
-    above=True,
 )
 def summary(run: Run) -> Result:
     """The first score, the sizes, and multiply-adds over the length of the text."""

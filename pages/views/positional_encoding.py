@@ -124,7 +124,7 @@ ANGLES = {"cos": "Cosine", "sin": "Sine"}
 ANGLE = choice("Show", lambda run: ANGLES if _scheme(run) == "rope" else {}, key="pe_angle")
 
 
-@view("Positional encoding", code=(sinusoids, InputEmbedding, rotation, rotate, alibi_slopes, alibi_bias), above=True)
+@view("The encoding", code=(sinusoids, InputEmbedding, rotation, rotate, alibi_slopes, alibi_bias))
 def positions(
     run: Run,
     rows: int | None = POSITIONS,

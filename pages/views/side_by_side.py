@@ -104,7 +104,7 @@ def _panel(run: Run, side: Side, by_words: bool) -> Panel:
     return Panel(rows, ticks, keys, side.weights, side.mask)
 
 
-@view("Side by side", code=(align_tokens, join, word_table, merge), above=True)
+@view("Compare", code=(align_tokens, join, word_table, merge))
 def maps(run: Run, right: Run = RIGHT) -> Result:
     """The weights of both heads, and the difference in the cells that they have in common."""
     sides, one_run = _pair(run, right), right.trace is run.trace

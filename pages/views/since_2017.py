@@ -52,7 +52,7 @@ SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star")
 """of the runs of a study"""
 
 
-@view("Since 2017", above=True)
+@view("The five parts")
 def overview(run: Run) -> Result:
     """The five parts of 2017, what most models have in their place, and what this model has."""
     config, rotary = run.opened.config, _self_attention(run).rotary

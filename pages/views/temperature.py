@@ -41,7 +41,7 @@ MANY = (0.05, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 20.0)
 SCOPES = {"head": "this head", "layer": "all heads of this layer", "everywhere": "every attention"}
 
 
-@view("Temperature", code=(MultiHeadAttention._explicit, AttentionTemperature, softmax_at), above=True)
+@view("Live", code=(MultiHeadAttention._explicit, AttentionTemperature, softmax_at))
 def live(run: Run, row: int = QUERY) -> Result:
     """The head's weights, redrawn in the browser while τ is dragged; on release the model runs again with it."""
     attention, head = run.attention, run.head

@@ -35,7 +35,7 @@ def _borders(sources: int, panels: int) -> list[Mark]:
     return [Mark(**{axis: sources - 0.5}, panel=n, **style) for n in range(1, panels + 1) for axis in "xy"]
 
 
-@view("Three families", code=(join_attention, causal_mask), above=True, needs=NEEDS)
+@view("All attention in one matrix", code=(join_attention, causal_mask), needs=NEEDS)
 def joined(run: Run) -> Result:
     """The three attentions of a layer as one matrix; and a checkpoint of each family, to be opened on the same text."""
     matrix, names = join_attention(run.trace, run.layer, run.head), _names(run)

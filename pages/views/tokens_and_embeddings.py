@@ -52,7 +52,7 @@ DIMENSION = number(
 )
 
 
-@view("Tokens and embeddings", code=(Tokenizer.encode, vocabulary.spell, InputEmbedding), above=True)
+@view("Tokens and vectors", code=(Tokenizer.encode, vocabulary.spell, InputEmbedding))
 def tokens(run: Run, side: str = SIDE, position: int = POSITION, dimension: int = DIMENSION) -> Result:
     """The tokens, and the vector that the model reads for one of them: embedding plus positional encoding."""
     opened, stream = run.opened, _stream(run, side)

@@ -77,7 +77,7 @@ def _times(run: Run) -> dict[str, str]:
 OVER = choice("Over", _times, key="over")
 
 
-@view("Training", above=True)
+@view("Loss and score")
 def curves(run: Run, over: str | None = OVER) -> Result:
     """Loss, score and speed over the training, as far as the log has them."""
     card = card_of(run)

@@ -24,7 +24,7 @@ MOST_BESIDE = 18
 """source tokens, up to which the lines and the map stand side by side"""
 
 
-@view("Where the model looked", code=(alignment_scores,), above=True, needs=TRANSLATES)
+@view("Where the model looked", code=(alignment_scores,), needs=TRANSLATES)
 def alignment(run: Run, weights: str = ALIGNMENT) -> Result:
     """Cross-attention weights as lines between the tokens and as a map, and what an example sentence shows."""
     trace, aligned = run.trace, align(run, weights)
@@ -76,7 +76,7 @@ def _note(run: Run) -> dict[str, Any] | None:
     return None
 
 
-@view("How sure the model was", code=(greedy, beam_search), above=True, needs=TRANSLATES)
+@view("How sure the model was", code=(greedy, beam_search), needs=TRANSLATES)
 def certainty(run: Run, position: int = POSITION, weights: str = ALIGNMENT) -> Result:
     """The probability of each token of the translation, and the alternatives at one position."""
     title = "Target tokens, their ids, and the probability the model gave each; click one for its alternatives"

@@ -72,12 +72,11 @@ def _tokens(run: Run) -> tuple[str, ...]:
 
 
 @view(
-    "Why attention",
+    "Cost of a layer",
     code=(
         *(layer_costs, table_1.self_attention, table_1.recurrent, table_1.convolutional, table_1.restricted),
         *(table_1.dilated_path, table_1.restricted_path),
     ),
-    above=True,
 )
 def costs(run: Run, kernel: int = KERNEL, neighbours: int = NEIGHBOURS) -> Result:
     """Table 1 of the paper at this sentence, and over the length of sentences."""

@@ -355,6 +355,20 @@ def box(label: str, key: str, show: Callable[..., Any], *args: Any, icon: str | 
             show(*args)
 
 
+def fold(parts: Mapping[str, tuple[str, Callable[[], Any]]], key: str, label: str) -> None:
+    """One line of names; what is chosen in it opens below, and only that is drawn.
+
+    Args:
+        parts: name -> label, which may begin with a symbol, and what draws it.
+        key: of the session, unique on the page.
+        label: of the line, for screen readers.
+    """
+    labels = {name: text for name, (text, _) in parts.items()}
+    options = {"format_func": labels.__getitem__, "selection_mode": "multi", "label_visibility": "collapsed"}
+    for name in st.pills(label, list(parts), key=key, **options):
+        parts[name][1]()
+
+
 def table(frame: pd.DataFrame, *, floats: str | None = "%.3g", height: int | str = "content", **columns: Any) -> None:
     """A table of plain text and numbers, whole unless `height` is given in pixels.
 

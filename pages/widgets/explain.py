@@ -34,6 +34,11 @@ def breakable(latex: str) -> str:
     return latex if len(equations) == 1 else r"\qquad \allowbreak ".join(f"{{{equation}}}" for equation in equations)
 
 
+def draw_code(*objects: Callable | type) -> None:
+    """The lines of `model/` that computed what is shown, read from the running program."""
+    _draw_code(objects)
+
+
 def show_code(*objects: Callable | type) -> None:
     """The lines of `model/` that computed what is shown, read from the running program."""
     box("Show the code", f"code-{objects[0].__qualname__}", _draw_code, objects, icon=":material/code:")

@@ -81,28 +81,18 @@ class Numbers:
     """further runs that they come from, by name"""
 
 
-def export_view(result: Result, pictures: tuple[Picture, ...], label: str) -> None:
+def export_view(result: Result, pictures: tuple[Picture, ...]) -> None:
     """The export of a view: its pictures, all its arrays, and the call that makes them again.
 
     Args:
         result: of the view.
         pictures: those to be saved.
-        label: of the box.
     """
     view, run = result.view, result.run
     others = {name: value for name, value in result.values.items() if isinstance(value, View)}
     numbers = Numbers(result.arrays, result.table, lambda about: view_snippet(result, about), others)
-    key = f"{label.replace(' ', '-').lower()}-{view.name}"
-    box(
-        label,
-        key,
-        _offer,
-        run,
-        f"{view.page}-{view.name}-{run.place.slug}",
-        numbers,
-        pictures,
-        icon=":material/download:",
-    )
+    with st.container(border=True):
+        _offer(run, f"{view.page}-{view.name}-{run.place.slug}", numbers, pictures)
 
 
 def _offer(view: View, name: str, numbers: Numbers, pictures: tuple[Picture, ...]) -> None:

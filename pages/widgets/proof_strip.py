@@ -1,6 +1,7 @@
-"""The proof strip at the foot of every page: checks that the picture shows what the model computed in this run."""
+"""The proof at the foot of a page: checks that the picture shows what the model computed in this run."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import streamlit as st
 
@@ -19,8 +20,22 @@ def proof_strip(view: View, other: View | None = None) -> None:
         view: whose run is checked.
         other: the second run of a page that shows two; a check then holds if it holds for both.
     """
+    _draw(view, *_checked(view, other))
+
+
+def proof(view: View, other: View | None = None) -> tuple[str, Callable[[], None]]:
+    """How many of the checks hold, in words, and what draws them; arguments as of `proof_strip`."""
+    runs, checks = _checked(view, other)
+    held = sum(all(result.passed for result in results) for results in zip(*checks, strict=True))
+    return f"{held} of {len(checks[0])} checks hold", partial(_draw, view, runs, checks)
+
+
+def _checked(view: View, other: View | None) -> tuple[list[View], list[Sequence[Check]]]:
     runs = [view] if other is None or other.trace is view.trace else [view, other]
-    checks = [check(run.translator, run.trace) for run in runs]
+    return runs, [check(run.translator, run.trace) for run in runs]
+
+
+def _draw(view: View, runs: list[View], checks: list[Sequence[Check]]) -> None:
     with st.container(border=True):
         said = "this run" if len(runs) == 1 else "both runs"
         if count := len(view.trace.interventions):

@@ -1,5 +1,6 @@
 """From a move of the sidebar's temperature to the last change of a whole page: what a person waits for."""
 
+import re
 import statistics
 import time
 from collections.abc import Iterator
@@ -64,7 +65,7 @@ def pages(checkpoint: str, rounds: int = ROUNDS) -> Iterator[Row]:
 def _opened(browser: "Browser", address: str) -> "Page":
     page = window(browser)
     page.goto(address)
-    page.get_by_text("The picture is the model").first.wait_for()
+    page.get_by_text(re.compile("checks hold|The picture is the model")).first.wait_for()
     at_rest(page)
     return page
 

@@ -209,7 +209,7 @@ class Visitor:
             self.page.wait_for_timeout(10)
 
     def _wait_until_drawn(self) -> None:
-        self.page.wait_for_selector("text=/The picture is the model|Nothing to show yet/")
+        self.page.wait_for_selector("text=/checks hold|The picture is the model|Nothing to show yet/")
         # What a run sends may make the page ask for the next one.
         settled = False
         while not settled:

@@ -95,8 +95,6 @@ def test_a_picture_is_saved_with_its_labels_and_with_what_it_is_of_and_its_page_
 ) -> None:
     """A page of a Plotly figure and one of a component are opened; a small window shows all of the export box."""
     visit(server, visitor, page, **({"part": "Beam"} if page == "decoding" else {}))
-    if page == "decoding":
-        visitor.page.get_by_text("Export this tab", exact=True).click()
     for picture, (drawn, shown) in pictures.items():
         visitor.page.locator(drawn).first.wait_for(state="attached")
         png, svg = (saved(visitor.page, f"Save as {kind}: {picture}", tmp_path) for kind in ("PNG", "SVG"))

@@ -5,9 +5,9 @@ import shutil
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -47,10 +47,17 @@ def uncaught(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseException]]:
 
 @pytest.fixture(autouse=True)
 def open_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every box is open, so that tests read what is in it: what is in a closed one is not drawn."""
+    """Every box and every part of a foot is open, so that tests read what is in it: a closed one draws nothing."""
     import streamlit as st
 
     monkeypatch.setattr(st, "expander", partial(st.expander, expanded=True))
+    draw = st.pills
+
+    @wraps(draw)
+    def draw_chosen(label: str, options: list, **more: Any) -> Any:
+        return draw(label, options, **({"default": options} if more.get("selection_mode") == "multi" else {}) | more)
+
+    monkeypatch.setattr(st, "pills", draw_chosen)
 
 
 @pytest.fixture

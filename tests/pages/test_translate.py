@@ -120,14 +120,13 @@ def test_every_other_page_has_a_card(open_app: Callable) -> None:
     assert len(links) == sum(map(len, PAGES.values())) - 1
 
 
-def test_a_view_with_a_title_of_its_own_has_it_as_its_heading_and_on_its_export(open_app: Callable) -> None:
+def test_views_below_each_other_have_their_titles_as_headings_and_on_their_exports(open_app: Callable) -> None:
     app, titles = open_app(source=SENTENCE), [view.title for view in page_of("translate.py").views]
     assert [header.value for header in app.header][: len(titles)] == titles
-    boxes = [box.label for box in app.main.get("expander") if box.label.startswith("Export")]
-    assert all(any(title in box for box in boxes) for title in titles)
+    assert {f"**{title}**" for title in titles} <= {element.value for element in app.markdown}
     masks = open_app("pages/masks.py", source=SENTENCE)
     assert not masks.header
-    assert "Export" in [box.label for box in masks.main.get("expander")]
+    assert [tab.label for tab in masks.tabs] == [view.title for view in page_of("masks.py").views]
 
 
 def test_the_links_below_a_position_open_a_tab_that_there_is_on_this_position(open_app: Callable) -> None:

@@ -123,11 +123,12 @@ def test_a_closed_box_draws_nothing_and_an_open_one_all_that_is_in_it(
     import streamlit as st
 
     monkeypatch.setattr(st, "expander", st.expander.func)  # as it was before the fixture that opens all boxes
+    monkeypatch.setattr(st, "pills", st.pills.__wrapped__)
     app = open_app(source=SOURCE)
     assert not app.code
-    app.session_state["export:-where-the-model-looked-alignment"] = True
-    (program,) = programs_of(app.run()).values()
-    assert "alignment(run" in program
+    app.session_state["foot-translate"] = ["export"]
+    programs = programs_of(app.run()).values()
+    assert any("alignment(run" in program for program in programs)
 
 
 WITHOUT_PICTURES = ("pages/training.py", "pages/learn.py")
