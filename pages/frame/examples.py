@@ -16,7 +16,7 @@ def example_menu(checkpoint: str) -> str:
             index=None,
             key="example",
             format_func=lambda sentence: labels.get(sentence, sentence),
-            placeholder="… or take an example",
+            placeholder="Examples",
             label_visibility="collapsed",
             on_change=_take,
             args=(examples,),

@@ -1,4 +1,4 @@
-"""A small map of the model's attentions in the sidebar, with the chosen head lit, and the keys that move it."""
+"""The keys that choose layer and head on every page."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,10 @@ from pages.widgets.canvas import component
 from pages.widgets.controls import set_controls
 
 KEY = "here"
-STACKS = {"encoder": "Encoder", "decoder": "Decoder"}
 
 
 def show_here(kinds: Sequence[Kind], place: Place, page: tuple[str, str], off: bool) -> None:
-    """A column for each kind of attention, a box for each layer; a click, or Shift with an arrow key, goes there.
+    """Let Shift with an arrow key choose another layer or head.
 
     Args:
         kinds: of the model; none if it could not be opened.
@@ -23,23 +22,11 @@ def show_here(kinds: Sequence[Kind], place: Place, page: tuple[str, str], off: b
             history knows whose run this is.
         off: whether the page does not depend on it.
     """
-    columns = [
-        {
-            "name": kind.name,
-            "title": kind.title,
-            "short": "cross" if kind.crosses else "self",
-            "stack": STACKS.get(kind.queries, kind.queries),
-            "layers": kind.layers,
-            "heads": kind.heads,
-        }
-        for kind in kinds
-    ]
+    columns = [{"name": kind.name, "layers": kind.layers, "heads": kind.heads} for kind in kinds]
     data = {"kinds": columns, "place": vars(place), "section": page[0], "page": page[1], "off": off or not kinds}
     # A run that changes nothing else reaches the component, too.
     data["run"] = st.session_state["run"] = st.session_state.get("run", 0) + 1
-    # The room is kept while the component loads, so that nothing below moves.
-    rows = max((len(kind.layers) for kind in kinds), default=1)
-    component("here")(key=KEY, data=data, height=76 + 26 * rows, on_move_change=_move)
+    component("here")(key=KEY, data=data, height=1, on_move_change=_move)
 
 
 def _move() -> None:

@@ -49,7 +49,7 @@ from pages.frame.here import show_here
 from pages.frame.menu import HOME, pages_by_path
 from pages.frame.stations import take_place
 from pages.frame.tour import TOUR, track_progress
-from pages.frame.url import drop_non_finite_numbers, rename_parameters
+from pages.frame.url import drop_non_finite_numbers, rename_parameters, short_title
 from pages.views.examples import examples_of
 from pages.widgets.canvas import component
 from pages.widgets.controls import (
@@ -59,7 +59,7 @@ from pages.widgets.controls import (
     keep_clicks,
     keep_token,
     number,
-    radio,
+    replace_missing,
     reset_controls,
     select,
     steps,
@@ -69,12 +69,13 @@ from pages.widgets.controls import (
     turn_to_kind,
 )
 from pages.widgets.glossary import define
-from pages.widgets.guess_first import SWITCH, offer_guesses
-from pages.widgets.page_links import linked_pages
+from pages.widgets.guess_first import offer_guesses
+from pages.widgets.page_links import linked_pages, links
 from viz.tokens import as_markdown, visible
 
 FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
 TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
+SHORT_KINDS = {name: short_title(title) for name, title in KINDS.items()}
 SCOPES = {"head": "Head", "layer": "Layer", "everywhere": "Everywhere"}
 KIND_HELP = (
     "Which tokens look at which. Self-attention: at tokens of the same text, in the decoder only at earlier ones. "
@@ -156,26 +157,17 @@ def _sidebar(page: Page, address: str) -> Inputs:
     if page.path.endswith("learn.py"):
         take_place()
     with st.sidebar:
-        texts, look = st.container(), st.container()
-        more = st.expander("More", icon=":material/tune:", expanded=_uses_more())
-        with more:
-            acts, chosen = st.container(), st.container()
-            offer_guesses()
-        with chosen:
-            checkpoint, device = _checkpoint_and_device(notes)
-        translator, problem = _open(checkpoint, device)
-        with chosen:
-            _show_notes(translator)
+        texts, where, look, model = (st.container() for _ in range(4))
+        with model:
+            checkpoint, translator, problem = _choose_model(notes)
         with texts:
             request = _texts(translator, checkpoint, notes)
         with look:
-            where = st.container()
-            tau, scope = _temperature(acts, notes)
+            tau, scope = _temperature(notes)
             effect = st.container()
-            with where:
-                place = _place(translator, page, address, _ignored(page, tau, scope), notes)
-        find_word()
-        share = st.container()
+        with where:
+            place = _place(translator, page, address, _ignored(page, tau, scope), notes)
+        share = st.container(key="sidebar-acts", horizontal=True)
     kept = kept_changes(translator, editing=page.path.endswith("what_if.py"))
     changes = (*(() if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)), *kept)
     request = replace(request, interventions=changes)
@@ -184,25 +176,18 @@ def _sidebar(page: Page, address: str) -> Inputs:
     return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept, effect, begins)
 
 
-def _uses_more() -> bool:
-    """Whether something behind "More" is not as it is at first, so that a visitor should see it."""
-    first = {"checkpoint": {DEFAULT_CHECKPOINT}, "scope": {"head", SCOPES["head"]}, SWITCH: {False, "false"}}
-    asked = {key: st.session_state.get(key, st.query_params.get(key)) for key in first}
-    return any(value is not None and value not in first[key] for key, value in asked.items())
-
-
 def _link_and_reset(page: Page, translator: Translator | None, request: Request) -> None:
-    """The address of what is on screen, with a button that copies it; and a button that resets every page."""
-    link, reset = st.columns(2)
-    with link.popover("Link", icon=":material/link:", width="stretch"):
+    """The address of what is on screen, with a button that copies it; a search; a button that resets every page."""
+    with st.popover("Link", icon=":material/link:", width="content"):
         too_long = texts_not_in_link()
         component("share")(key="share", data={"promise": LINK_WITHOUT_TEXT if too_long else LINK})
         if too_long and translator:
             _offer_trace_file(translator, request)
         _offer_course(page)
-    reset.button(
-        "Reset", icon=":material/restart_alt:", width="stretch", on_click=reset_controls, args=((TOUR, COURSE, DRAFT),)
-    )
+    with st.popover("Search", icon=":material/search:", width="content"):
+        find_word()
+        offer_guesses()
+    st.button("Reset", icon=":material/restart_alt:", on_click=reset_controls, args=((TOUR, COURSE, DRAFT),))
 
 
 def _offer_trace_file(translator: Translator, request: Request) -> None:
@@ -239,6 +224,10 @@ def _add_view(page: Page) -> None:
 def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> Request:
     """What the model reads, and what it should write."""
     own = translator is None or Need.OWN_LAYERS in translator.features
+
+    def examples() -> None:
+        notes.extend(filter(None, [example_menu(checkpoint)]))
+
     if translator and Need.LANGUAGE_MODEL in translator.features:
         typing, below = st.container(), st.container()
         with below:
@@ -251,10 +240,10 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
                 "source",
                 "Type what the user says" if message else "Type the beginning of a text",
                 "Send" if message else "Continue",
+                beside=examples,
                 help=f"What the model reads and {'answers' if message else 'continues'}. Enter or the button sends it; "
                 "Shift and Enter begins a new line.",
             )
-            notes += filter(None, [example_menu(checkpoint)])
             # An answer is what a chat is about; elsewhere what is written is an end to the text.
             first = NEW_TOKENS if message else first_new_tokens(translator)
             explained = "The model writes at most this many tokens after the text, each time the most probable one."
@@ -276,13 +265,14 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
             "source",
             f"Type a text, with {mask} in place of a word" if fills else "Type a text",
             "Fill in" if fills else "Read",
+            beside=examples,
             help=f"What the model reads.{guesses} Enter or the button sends it.",
         )
-        notes += filter(None, [example_menu(checkpoint)])
         return Request(text)
     if translator and "cross-attention" not in translator.features:
-        text = text_area("Text", FIRST_SENTENCE, "source", "Type a text", "Read", help="What the model reads.")
-        notes += filter(None, [example_menu(checkpoint)])
+        text = text_area(
+            "Text", FIRST_SENTENCE, "source", "Type a text", "Read", examples, help="What the model reads."
+        )
         return Request(text)
     source = text_area(
         "Source sentence, English" if own else "Source text",
@@ -290,9 +280,9 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
         "source",
         "Type an English sentence" if own else "Type a text",
         "Translate" if own else "Read and write",
+        beside=examples,
         help="What the model reads and translates. Enter or the button sends it.",
     )
-    notes += filter(None, [example_menu(checkpoint)])
     target, typed = _target(notes, own)
     return Request(source, typed, 1 if target == "greedy" else 4)
 
@@ -408,6 +398,18 @@ def offered_checkpoints(key: str) -> dict[str, str]:
     return {name: shown_name(name) for name in (*offered_models(), *available_checkpoints(), *studies)}
 
 
+def _choose_model(notes: list[str]) -> tuple[str, Translator | None, str]:
+    """The name of the opened model, behind which the others are; returns it, the model, and what is wrong with it."""
+    place = st.container()
+    name = shown_name(st.session_state.get("checkpoint") or st.query_params.get("checkpoint") or DEFAULT_CHECKPOINT)
+    with place.popover(f"Model: {as_markdown(name)}", icon=":material/model_training:", width="stretch"):
+        checkpoint, device = _checkpoint_and_device(notes)
+        translator, problem = _open(checkpoint, device)
+        _show_notes(translator)
+        links(model_card="Model card", verification="Verification")
+    return checkpoint, translator, problem
+
+
 def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:
     checkpoints = offered_checkpoints("checkpoint") or {DEFAULT_CHECKPOINT: DEFAULT_CHECKPOINT}
     devices = available_devices()
@@ -429,21 +431,27 @@ def _place(
 
     def control(draw: Callable, label: str, options: Mapping, key: str, explained: str, **more: Any) -> Any:
         off = key in ignored
+        if len(options) == 1:
+            # What cannot be chosen is a text; a value that another model had, or that a link asks for, is replaced.
+            (value,) = options
+            replace_missing(key, options, value, notes)
+            st.session_state[key] = value
+            more.get("place", st).caption(f"{label}  \n{options[value]}, the only one")
+            return value
         return draw(label, options, key, notes=notes, disabled=off, help=IGNORED if off else explained, **more)
 
-    drawing = st.container()
-    titles = {name: kind.title for name, kind in kinds.items()} or KINDS
-    name = control(
-        radio, "Attention", titles, "kind", KIND_HELP, on_change=turn_to_kind, args=(st.session_state.get("kind"),)
-    )
+    titles = {name: short_title(kind.title) for name, kind in kinds.items()} or SHORT_KINDS
+    turn = {"on_change": turn_to_kind, "args": (st.session_state.get("kind"),)}
+    name = control(choice, "Attention", titles, "kind", KIND_HELP, **turn)
     layers, heads = (kinds[name].layers, kinds[name].heads) if kinds else ((0,), 1)
-    layer = control(choice, "Layer", {i: str(i) for i in layers}, "layer", "Layer 0 is next to the input.")
-    explained = "Each head of a layer has matrices, and so weights, of its own."
-    head = control(choice, "Head", {i: str(i) for i in range(heads)}, "head", explained)
+    left, right = st.columns(2)
+    explained = "Layer 0 is next to the input. Shift with ↑ or ↓ moves it, too."
+    layer = control(steps, "Layer", {i: str(i) for i in layers}, "layer", explained, place=left)
+    explained = "Each head of a layer has matrices, and so weights, of its own. Shift with ← or → moves it, too."
+    head = control(steps, "Head", {i: str(i) for i in range(heads)}, "head", explained, place=right)
     place = Place(name, layer, head)
-    with drawing:
-        section = next(section for section, pages in PAGES.items() if page in pages)
-        show_here(tuple(kinds.values()), place, (section, address), off="layer" in ignored)
+    section = next(section for section, pages in PAGES.items() if page in pages)
+    show_here(tuple(kinds.values()), place, (section, address), off="layer" in ignored)
     return place
 
 
@@ -456,9 +464,9 @@ def _ignored(page: Page, tau: float, scope: str) -> tuple[str, ...]:
     return ("kind",) if asked else page.ignores
 
 
-def _temperature(acts: DeltaGenerator, notes: list[str]) -> tuple[float, str]:
+def _temperature(notes: list[str]) -> tuple[float, str]:
     tau = steps(
-        "Attention temperature τ",
+        "Temperature τ",
         {tau: f"{tau:g}" for tau in TAUS},
         "tau",
         default=1.0,
@@ -466,4 +474,5 @@ def _temperature(acts: DeltaGenerator, notes: list[str]) -> tuple[float, str]:
         help=f"{define('temperature')} The model runs again with it.",
     )
     explained = "Only the chosen head, all heads of its layer, or every attention of the model."
-    return tau, choice("Temperature acts on", SCOPES, "scope", place=acts, notes=notes, help=explained)
+    hidden = {"help": explained, "label_visibility": "collapsed"}
+    return tau, choice("Temperature acts on", SCOPES, "scope", notes=notes, **hidden)

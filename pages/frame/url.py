@@ -28,14 +28,22 @@ DROPPED = "dropped-from-link"
 
 
 def rename_parameters() -> None:
-    """Give parameters of older links the names that they have now."""
+    """Give parameters of older links, and kinds of attention in them, the names that they have now."""
+    kind = st.query_params.get("kind", "")
+    if short := kind != short_title(kind):
+        st.query_params["kind"] = short_title(kind)
     old = [name for name in st.query_params if name in RENAMED]
     for name in old:
         value = st.query_params.pop(name)
         st.query_params.setdefault(RENAMED[name], value)
-    if old:
+    if old or short:
         # Streamlit keeps the URL's first values beside the parameters; only another run forgets them.
         st.rerun()
+
+
+def short_title(kind: str) -> str:
+    """ "Encoder self" for "Encoder self-attention"; any other text as it is."""
+    return kind.removesuffix("-attention")
 
 
 def drop_non_finite_numbers() -> list[str]:

@@ -4,7 +4,7 @@ A value that another sentence or checkpoint no longer offers becomes the nearest
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from math import inf
 from time import monotonic
 from typing import Any
@@ -292,10 +292,19 @@ def text(label: str, key: str, *, default: str = "", place: Any = st, **options:
     return place.text_input(label, default, key=key, **_keep(True), **options) or ""
 
 
-def text_area(label: str, default: str, key: str, placeholder: str, button: str, **options: Any) -> str:
+def text_area(
+    label: str,
+    default: str,
+    key: str,
+    placeholder: str,
+    button: str,
+    beside: Callable[[], Any] | None = None,
+    **options: Any,
+) -> str:
     """A text of several lines, as typed, and a button; it is in the link as long as it is short enough for one.
 
     The browser sends the text when the field is left, so a press of the button needs no answer; Enter sends it too.
+    What `beside` draws stands in the button's row.
     """
     state, unlinked = st.session_state, f"{key}{UNLINKED}"
     fits = len(state.get(key) or "") <= LONGEST_IN_LINK
@@ -306,7 +315,10 @@ def text_area(label: str, default: str, key: str, placeholder: str, button: str,
     register(key, default)
     options = {"height": 100, "placeholder": placeholder} | options
     typed = st.text_area(label, default, key=key, **_keep(fits), **options) or ""
-    st.button(button, key=f"{key}-send", type="primary", icon=":material/keyboard_return:")
+    with st.container(key=f"{key}-row", horizontal=True, gap="small") if beside else nullcontext():
+        st.button(button, key=f"{key}-send", type="primary", icon=":material/keyboard_return:")
+        if beside:
+            beside()
     return typed
 
 

@@ -73,7 +73,7 @@ def _opened(browser: "Browser", address: str) -> "Page":
 def _moved(page: "Page", key: str) -> float:
     """Milliseconds from the key to the last change of the page."""
     page.bring_to_front()
-    page.get_by_role("slider", name="Attention temperature τ").first.focus()
+    page.get_by_role("slider", name="Temperature τ").first.focus()
     root = page.get_by_test_id("stMain").element_handle()
     time.sleep(0.2)
     taken = painted_after(page, root, "keydown", lambda: page.keyboard.press(key))

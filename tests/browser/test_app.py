@@ -19,7 +19,7 @@ SAME = (("translate", "Translate"), ("how_it_is_known", "Verification"), ("verif
 CHOICES = {
     "source": "A dog & a cat.",
     "target": "Greedy",
-    "kind": "Cross-attention",
+    "kind": "Cross",
     "layer": "1",
     "head": "2",
     "tau": "2",
@@ -100,7 +100,7 @@ def test_every_page_is_in_the_menu_and_reset_takes_the_temperature_back(server: 
         for page in pages:
             visitor.page.get_by_test_id("stTopNavDropdownLink").filter(has_text=page.title).wait_for()
         visitor.page.keyboard.press("Escape")
-    slider = visitor.page.get_by_role("slider", name="Attention temperature")
+    slider = visitor.page.get_by_role("slider", name="Temperature")
     slider.focus()
     slider.press("ArrowRight")
     slider.press("ArrowRight")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.browser.conftest import Visitor
 
-HERE = {"source": "a dog and a cat", "target": "Greedy", "kind": "Decoder self-attention", "layer": "1", "head": "2"}
+HERE = {"source": "a dog and a cat", "target": "Greedy", "kind": "Decoder self", "layer": "1", "head": "2"}
 PICTURES = {"heads_and_layers": ".mosaic canvas", "masks": ".st-key-masks-maps .js-plotly-plot"}
 """one picture of our own, one of Plotly"""
 
@@ -14,7 +14,7 @@ PICTURES = {"heads_and_layers": ".mosaic canvas", "masks": ".st-key-masks-maps .
 def switch(visitor: Visitor) -> None:
     switch = visitor.page.get_by_text("Guess first", exact=True)
     if not switch.is_visible():
-        visitor.page.get_by_test_id("stSidebar").get_by_text("More", exact=True).click()
+        visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Search").click()
     switch.click()
 
 

@@ -28,7 +28,7 @@ def click_in(visitor: Visitor, plot: str, x: float, y: float) -> None:
 
 
 def test_a_click_on_a_cell_of_the_map_chooses_its_head(server: str, visitor: Visitor, translator: Translator) -> None:
-    visit(server, visitor, part="Which heads matter", kind="Cross-attention")
+    visit(server, visitor, part="Which heads matter", kind="Cross")
     with visitor.rerun():
         visitor.page.get_by_role("button", name="Switch off each of 8 heads").click()
     plot = visitor.page.locator(".st-key-which-maps-figure .js-plotly-plot")

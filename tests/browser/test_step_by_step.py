@@ -32,7 +32,7 @@ def attention(translator: Translator) -> Attention:
 
 
 def open_step(visitor: Visitor, server: str, step: int, source: str = SENTENCE, **query: str) -> None:
-    asked = {"source": source, "kind": "Cross-attention", "layer": "1", "head": "1", "step": str(step)} | query
+    asked = {"source": source, "kind": "Cross", "layer": "1", "head": "1", "step": str(step)} | query
     visitor.visit(f"{server}/attention_step_by_step?{urlencode(asked)}")
     visitor.page.locator(".stage canvas").first.wait_for()
 
@@ -202,7 +202,7 @@ def test_sentences_of_any_length_fit_and_nothing_below_the_picture_moves_between
     length: str, scheme: str, server: str, visitor: Visitor
 ) -> None:
     visitor.page.emulate_media(color_scheme=scheme)
-    kind, source = "Decoder self-attention", LENGTHS[length].strip()
+    kind, source = "Decoder self", LENGTHS[length].strip()
     open_step(visitor, server, 1, source, kind=kind, target="Typed", typed=source)
     heading = visitor.page.get_by_role("heading", name="The arithmetic of one cell")
     places = set()

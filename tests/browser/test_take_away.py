@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, FrameLocator, Page, Request
 
 SOURCE = "A dog & a <b>cat</b> run."
-QUERY = {"source": SOURCE, "kind": "Cross-attention", "layer": "1", "head": "2"}
+QUERY = {"source": SOURCE, "kind": "Cross", "layer": "1", "head": "2"}
 WEIGHTS = """(data) => {
   const plot = document.querySelector(".js-plotly-plot");
   const map = plot.calcdata.map(([first]) => first.trace).filter(({ type }) => type === "heatmap").at(-1);

@@ -85,7 +85,7 @@ def test_a_row_of_a_long_sentence_at_the_highest_temperature_is_chosen_by_link_c
     server: str, visitor: Visitor, translator: Translator
 ) -> None:
     source = " ".join(["A dog runs."] * 13)
-    asked = {"kind": "Decoder self-attention", "tau": "20", "part": "One row", "temperature-row": "99999"}
+    asked = {"kind": "Decoder self", "tau": "20", "part": "One row", "temperature-row": "99999"}
     visitor.visit(page(server, source=source, **asked))
     change = AttentionTemperature(20, kind="decoder_self", layer=0, head=0)
     weights = translator.trace(source, beam_size=1, interventions=(change,)).attention("decoder_self", 0)

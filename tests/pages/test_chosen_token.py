@@ -53,9 +53,9 @@ def test_a_choice_is_followed_by_other_pages_and_forgotten_with_the_sentence(ope
     app.number_input(key="query").set_value(chosen).run()
     app.switch_page("pages/temperature.py").run()
     assert app.number_input(key="query").value == chosen
-    app.radio(key="kind").set_value("cross").run()
+    app.segmented_control(key="kind").set_value("cross").run()
     assert app.number_input(key="query").value != chosen
-    app.radio(key="kind").set_value("encoder_self").run()
+    app.segmented_control(key="kind").set_value("encoder_self").run()
     app.number_input(key="query").set_value(chosen).run()
     app.text_area(key="source").set_value("a cat and a dog and a cat").run()
     assert app.number_input(key="query").value != chosen

@@ -72,8 +72,8 @@ def test_a_page_survives_its_controls_at_both_ends_in_every_tab(page: str, open_
             assert not app.exception, (tab, last)
             assert holds(app) == 3, (tab, last)
             app.text_area(key="source").set_value(next_source)
-            if not app.radio(key="kind").disabled:
-                app.radio(key="kind").set_value(KINDS[next_kind])
+            if not app.segmented_control(key="kind").disabled:
+                app.segmented_control(key="kind").set_value(KINDS[next_kind])
     # The browser names an option by its label: right after a new sentence it sends one of the sentence before.
     for control in (*app.main.selectbox, *app.main.radio):
         control.options.append("an option of the sentence before")

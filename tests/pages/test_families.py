@@ -34,7 +34,7 @@ def test_the_sidebar_of_a_language_model_asks_for_a_text_and_its_length_not_for_
     app = open_family("pages/heads_and_layers.py", checkpoint="lm", source="Two dogs", new_tokens="5")
     assert [area.label for area in app.text_area] == ["Text, English"]
     assert "target" not in app.session_state or not [c for c in app.segmented_control if c.key == "target"]
-    assert list(app.radio(key="kind").options) == ["Decoder self-attention"]
+    assert "Attention  \nDecoder self, the only one" in [caption.value for caption in app.caption]
     assert app.number_input(key="new_tokens").value == 5
 
 

@@ -106,7 +106,7 @@ def test_rollout_is_drawn_for_the_encoder_and_refused_with_a_reason_elsewhere(
     patterns = [trace.attention("encoder_self", layer).pattern for layer in (0, 1)]
     assert np.array_equal(drawn(app), rollout(patterns)[1].astype(np.float32))
     for kind, reason in (("decoder_self", "would ignore"), ("cross", "two different sentences")):
-        app.radio(key="kind").set_value(kind).run()
+        app.segmented_control(key="kind").set_value(kind).run()
         assert not app.exception
         assert reason in words(app)
         attention = trace.attention(kind, 1)
@@ -177,7 +177,7 @@ def test_hidden_special_tokens_are_named_as_the_model_names_them(name: str, tmp_
 def test_the_ticked_row_is_the_chosen_head(open_app: Callable) -> None:
     app = open_app(PAGE, **SENTENCE, layer="1", head="2")
     for head in (2, 3):
-        app.segmented_control(key="head").set_value(head).run()
+        app.select_slider(key="head").set_value(head).run()
         row = app.dataframe[0].value.iloc[app.session_state["heads_and_layers-table"]["selection"]["rows"][0]]
         assert (row["layer"], row["head"]) == (1, head)
 

@@ -108,8 +108,8 @@ def test_one_forged_value_everywhere(value: str, open_app: Callable) -> None:
 
 def assert_falls_back(app, forged: object) -> None:
     assert not app.exception, forged
-    assert app.radio(key="kind").value == "encoder_self"
-    assert app.segmented_control(key="layer").value == 0
+    assert app.segmented_control(key="kind").value == "encoder_self"
+    assert app.select_slider(key="layer").value == 0
     assert app.select_slider(key="tau").value == 1
     assert holds(app) == 3, forged
 
@@ -172,7 +172,7 @@ def test_a_layer_that_the_next_checkpoint_lacks_becomes_the_first(open_app: Call
     app = open_app(layer="1")
     app.selectbox(key="checkpoint").set_value("one-layer").run()
     assert not app.exception
-    assert app.segmented_control(key="layer").value == 0
+    assert app.select_slider(key="layer").value == 0
     assert "no layer 1 here" in said(app)
     assert holds(app) == 3
 

@@ -100,11 +100,15 @@ def test_white_space_in_a_link_or_a_pasted_text_changes_nothing(open_app: Callab
 
 def test_a_control_that_changes_nothing_here_is_off_until_it_does(open_app: Callable) -> None:
     def off(page: object) -> list[str]:
-        return [w.key for w in (*page.radio, *page.button_group) if w.key in ("kind", "layer", "head") and w.disabled]
+        return [
+            w.key
+            for w in (*page.button_group, *page.select_slider)
+            if w.key in ("kind", "layer", "head") and w.disabled
+        ]
 
     page = open_app(source=SENTENCE)
     assert off(page) == ["kind", "layer", "head"]
-    assert page.radio(key="kind").help.startswith("This page does not depend on it")
+    assert page.segmented_control(key="kind").help.startswith("This page does not depend on it")
     assert off(open_app(source=SENTENCE, tau="2")) == []
     assert off(open_app(source=SENTENCE, tau="2", scope="Everywhere")) == ["kind", "layer", "head"]
     assert off(open_app("pages/masks.py", source=SENTENCE)) == []

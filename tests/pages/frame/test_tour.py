@@ -21,7 +21,7 @@ def test_a_step_is_ticked_off_when_it_has_been_done(open_app: Callable) -> None:
     assert ticked(app) == 0
     app.text_area(key="source").set_value("a dog").run()
     assert ticked(app) == 1
-    app.segmented_control(key="head").set_value(2).run()
+    app.select_slider(key="head").set_value(2).run()
     assert ticked(app) == 2
     app.select_slider(key="tau").set_value(1.0).run()
     assert ticked(app) == 3
@@ -44,7 +44,7 @@ def test_an_example_is_a_sentence_and_no_head_and_a_reset_is_neither(open_app: C
     next(button for button in app.button if button.label == "Reset").click().run()
     assert not app.exception
     assert ticked(app) == 1
-    assert app.segmented_control(key="head").value == 0
+    assert app.select_slider(key="head").value == 0
 
 
 def test_a_link_inside_the_app_goes_to_a_head_and_its_cell(open_app: Callable) -> None:
@@ -52,8 +52,8 @@ def test_a_link_inside_the_app_goes_to_a_head_and_its_cell(open_app: Callable) -
     app.query_params["see"] = "cross.1.2.1.0"
     app.run()
     assert not app.exception
-    assert app.radio(key="kind").value == "cross"
-    assert (app.segmented_control(key="layer").value, app.segmented_control(key="head").value) == (1, 2)
+    assert app.segmented_control(key="kind").value == "cross"
+    assert (app.select_slider(key="layer").value, app.segmented_control(key="head").value) == (1, 2)
     assert (app.selectbox(key="cell_query").value, app.selectbox(key="cell_key").value) == (1, 0)
     for forged in ("cross", "x.1.2", "cross.99.99.9999.9999", "cross.-1.2", "cross.1.2.3.4.5.6", "cross.\u0661.2"):
         app.query_params["see"] = forged

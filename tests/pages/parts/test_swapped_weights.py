@@ -68,7 +68,7 @@ def test_value_zeroing_stands_beside_the_weights(open_app: Callable, translator:
 @pytest.mark.parametrize("tab", [TAB, ZEROING])
 def test_the_head_that_a_tab_shows_can_be_chosen_in_the_sidebar(tab: str, open_app: Callable) -> None:
     app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, card=tab)
-    controls = [app.radio(key="kind"), *(app.segmented_control(key=key) for key in ("layer", "head"))]
+    controls = [app.segmented_control(key="kind"), *(app.select_slider(key=key) for key in ("layer", "head"))]
     assert not any(control.disabled for control in controls)
 
 

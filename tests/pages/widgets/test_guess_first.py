@@ -182,7 +182,7 @@ def test_another_place_is_another_question_and_an_old_guess_does_not_answer_it(o
     app = open_app(path("attention_step_by_step"), **HERE)
     app.toggle(key="guess_first").set_value(True).run()
     choice(app).set_value(0).run()
-    app.segmented_control(key="head").set_value(3).run()
+    app.select_slider(key="head").set_value(3).run()
     assert "The picture waits for your guess" in words(app)
     assert opened(app)["asked"] == 1
     app.toggle(key="guess_first").set_value(False).run()

@@ -1,6 +1,5 @@
 // needs: shared/mount.js page/enter.js page/history.js page/links.js
-// The here component: the model's attentions as a small map, a column for each kind and a row for each layer, with the
-// chosen head lit. A click chooses kind and layer; Shift with an arrow key chooses layer or head, wherever the focus is.
+// The here component: Shift with an arrow key chooses layer or head, wherever the focus is. It draws nothing.
 
 const MOVES = {
   ArrowUp: ["layer", -1],
@@ -10,17 +9,10 @@ const MOVES = {
 };
 
 class View {
-  constructor(root) {
+  constructor() {
     keepOneEntryPerPage();
     makeLinksWaitForText();
     submitTextOnEnter();
-    this.map = element("div", "map");
-    this.map.setAttribute("role", "group");
-    this.map.setAttribute("aria-label", "You are here");
-    const key = (name) => element("kbd", "", name);
-    this.keys = element("div", "keys");
-    this.keys.append(key("Shift"), " + ", key("↑ ↓"), " layer, ", key("← →"), " head");
-    root.append(this.map, this.keys);
     this.pending = new Pending();
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey);
@@ -35,45 +27,16 @@ class View {
     this.send = setTriggerValue;
     [this.kinds, this.off] = [data.kinds, data.off];
     this.place = this.pending.afterAnswer(data.place);
-    this.draw();
     // Streamlit's menu names the sections only, and marks none.
     for (const section of document.querySelectorAll("[data-testid=stTopNavSection]")) {
       section.toggleAttribute("data-current", section.textContent.startsWith(data.section));
     }
   }
 
-  draw() {
-    const stacks = [...new Set(this.kinds.map(({ stack }) => stack))].map((name) => {
-      const stack = element("div", "stack");
-      const columns = element("div", "columns");
-      columns.append(...this.kinds.filter((kind) => kind.stack === name).map((kind) => this.column(kind)));
-      stack.append(element("div", "title", name), columns);
-      return stack;
-    });
-    this.map.replaceChildren(...stacks);
-    this.map.classList.toggle("off", this.off);
-    this.keys.hidden = this.off;
-  }
-
-  column({ name, title, short, layers }) {
-    const column = element("div", "column");
-    const boxes = layers.map((layer) => {
-      const here = name === this.place.kind && layer === this.place.layer;
-      const label = here ? `head ${this.place.head}` : String(layer);
-      const box = button(label, `${title}, layer ${layer}`, () => this.go({ kind: name, layer }));
-      box.setAttribute("aria-pressed", String(here));
-      box.disabled = this.off;
-      return box;
-    });
-    column.append(element("div", "name", short), ...boxes);
-    return column;
-  }
-
   go(change) {
     this.place = { ...this.place, ...change };
     this.pending.sent.push(this.place);
     this.send("move", this.place);
-    this.draw();
   }
 
   key(event) {
