@@ -400,9 +400,10 @@ def offered_checkpoints(key: str) -> dict[str, str]:
 
 def _choose_model(notes: list[str]) -> tuple[str, Translator | None, str]:
     """The name of the opened model, behind which the others are; returns it, the model, and what is wrong with it."""
-    place = st.container()
-    name = shown_name(st.session_state.get("checkpoint") or st.query_params.get("checkpoint") or DEFAULT_CHECKPOINT)
-    with place.popover(f"Model: {as_markdown(name)}", icon=":material/model_training:", width="stretch"):
+    offered = offered_checkpoints("checkpoint")
+    asked = st.session_state.get("checkpoint") or st.query_params.get("checkpoint")
+    name = as_markdown(offered.get(asked, next(iter(offered), DEFAULT_CHECKPOINT)))
+    with st.popover(f"Model: {name}", icon=":material/model_training:", width="stretch"):
         checkpoint, device = _checkpoint_and_device(notes)
         translator, problem = _open(checkpoint, device)
         _show_notes(translator)
@@ -436,6 +437,7 @@ def _place(
             (value,) = options
             replace_missing(key, options, value, notes)
             st.session_state[key] = value
+            st.query_params.pop(key, "")
             more.get("place", st).caption(f"{label}  \n{options[value]}, the only one")
             return value
         return draw(label, options, key, notes=notes, disabled=off, help=IGNORED if off else explained, **more)

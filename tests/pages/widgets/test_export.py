@@ -15,9 +15,10 @@ import plotly.graph_objects as go
 import pytest
 
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint, offer_models
+from pages import PAGES
 from pages.widgets.export import _csv
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family
-from tests.pages.figures import figure, numbers, tabs_of
+from tests.pages.figures import figure, numbers, tabs_of, words
 from tests.pages.test_pages import WITH_NUMBERS
 from viz.drawing import Drawing
 
@@ -88,7 +89,6 @@ def test_the_python_computes_the_arrays_of_a_view_that_was_changed(
     assert not app.exception
     if "changes" in query:
         assert "translator.rerun" in "".join(programs_of(app).values())
-    assert len(programs_of(app)) == 2, "the page's and the open tab's"
     for name, program in programs_of(app).items():
         (file,) = [file for file in files if file.startswith(f"{name}-en-de-") and file.endswith(".npz")]
         assert_equal_to_file(program, files[file])
@@ -190,23 +190,8 @@ def test_tokens_as_buttons_are_in_the_html_and_are_no_picture_to_save(
     assert [b"data-position" in page for page in pages] == [True]
 
 
-TABS = {
-    "heads_and_layers": (
-        "heads_part",
-        *("All heads in numbers", "Over many sentences", "Weights of the head", "Rules and formulas"),
-    ),
-    "side_by_side": ("part", "Query by query", "In numbers"),
-    "layer_by_layer": ("layers_tab", "Inside one sub-layer", "Logit lens", "Neurons", "Similarity", "Parameters"),
-    "tokens_and_embeddings": ("tokens_tab", "Neighbours", "Lengths", "All tokens", "Pieces and bytes"),
-    "positional_encoding": (
-        "part",
-        *("Your sentence", "Wavelengths", "Distance", "Rotation", "Learned, RoPE, ALiBi", "Word order"),
-    ),
+OLDER = {
     "whole_model": ("whole_tab", "All boxes in numbers", "Each box off"),
-    "three_families": ("families_part", "Masks of the families", "A causal encoder"),
-    "gradients": ("part", "Through the layers", "Through the softmax", "Over distance", "Does attention explain?"),
-    "masks": ("part", "Padding", "Before or after the softmax", "Lift the causal mask"),
-    "temperature": ("part", "Before and after", "One row", "Move the query", "Divided by √d_k", "Many temperatures"),
     "what_if": (
         "part",
         "Each token",
@@ -216,36 +201,15 @@ TABS = {
         "Which heads matter",
         "Broken on purpose",
     ),
-    "decoding": ("part", "Greedy", "Beam", "Sampling", "Two temperatures", "Cost"),
-    "training": (
-        "training",
-        *("Learning rate", "Label smoothing", "Attention through training", "Ablations", "Scaling"),
-    ),
-    "since_2017": (
-        "since",
-        *("RoPE", "RMSNorm", "Pre-norm", "SwiGLU", "Shared keys and values", "What each part buys"),
-    ),
-    "efficient_attention": (
-        "efficient",
-        "FlashAttention, tile by tile",
-        "Linear attention",
-        "Patterns",
-        "Sinks",
-        "Cost over n",
-        "Long text",
-    ),
-    "why_attention": (
-        "why",
-        *("Path length", "Recurrence and attention", "Three models compared", "Measured", "Scoring functions"),
-    ),
-    "model_card": (
-        "card",
-        *("Scores", "Configuration", "This sentence's work", "Is attention an explanation?", "Value zeroing"),
-        *("The paper's Table 3", "Data, terms, limits"),
-    ),
     "verification": ("claims", "Measured on this run", "All twenty in plain words", "Every step of this run"),
 }
-"""by page, the query parameter of its tabs and their titles"""
+TABS = OLDER | {
+    page.name: (page.tabs_key, *(view.title for view in page.views))
+    for pages in PAGES.values()
+    for page in pages
+    if len(page.views) > 1 and not page.stacked
+}
+"""by page, the query parameter of its tabs and their titles; a model lacks what some are about"""
 NO_NUMBERS = {
     *("Rules and formulas", "All twenty in plain words", "Data, terms, limits"),
     *("Attention through training", "Measured", "Sinks", "Long text"),
@@ -278,7 +242,12 @@ def test_every_tab_exports_the_numbers_that_it_draws(
 ) -> None:
     key, *titles = TABS[page]
     app = open_app(f"pages/{page}.py", source="A dog runs.", **{key: tab}, **SETTINGS.get(page, {}))
-    assert tabs_of(app) == (key, titles)
+    found, offered = tabs_of(app)
+    assert found == key
+    assert [title for title in offered if title in titles] == [title for title in titles if title in offered]
+    if tab not in offered:
+        assert f"The tab “{tab}” needs" in words(app)
+        return
     for button in BUTTONS.get(tab, ()):
         app.button(key=button).click().run()
     assert not app.exception
