@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from viz.figure import NO_GRID, escape, figure, frame, grid, heatmap, merge, panels, suffix
 from viz.latex import signed
 from viz.theme import GUIDE, SIGNED, WEIGHTS, flat_bar
-from viz.tokens import MOST_TICKS, axis_ticks, decoder_rows, numbered, text_width
+from viz.tokens import MOST_TICKS, axis_ticks, decoder_names, labels, numbered, text_width
 
 Array = np.ndarray
 
@@ -46,7 +46,7 @@ class Map:
 
 
 def row_names(tokens: Sequence[str], next_tokens: Sequence[str] | None) -> list[str]:
-    """One unique plain-text name for each query: "3 kitchen", or for a decoder row "3 reads Küche, predicts .".
+    """One unique plain-text name for each query: "3 kitchen", or for a decoder row "3 Küche → “.”".
 
     Args:
         tokens: what each row reads.
@@ -54,7 +54,8 @@ def row_names(tokens: Sequence[str], next_tokens: Sequence[str] | None) -> list[
     """
     if next_tokens is None:
         return numbered(tokens)
-    return [f"{position} {row}" for position, row in enumerate(decoder_rows(tokens, next_tokens))]
+    names = decoder_names(labels(tokens), labels(next_tokens))
+    return [f"{position} {name}" for position, name in enumerate(names)]
 
 
 def map_grid(

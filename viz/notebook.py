@@ -16,7 +16,7 @@ from viz.canvas.mosaic import MOST_GROUPS, Group, mosaic
 from viz.drawing import Drawing, html_page, mounting_scripts
 from viz.steps.head import Choice, head_of
 from viz.steps.steps import STEPS, picture
-from viz.tokens import decoder_rows, labels
+from viz.tokens import decoder_names, decoder_rows, labels
 
 FIRST_HEIGHT = 480
 """of the output in pixels, until its script has measured it"""
@@ -179,7 +179,7 @@ def _texts(trace: Any, kind: Any) -> tuple[Sequence[str], Sequence[str], Sequenc
 def _group(trace: Any, kind: Any) -> Group:
     weights, masks = zip(*(_weights(trace, kind.name, layer) for layer in kind.layers), strict=True)
     queries, keys, predicts = _texts(trace, kind)
-    rows = labels(queries) if predicts is None else decoder_rows(queries, predicts)
+    rows = labels(queries) if predicts is None else decoder_names(labels(queries), labels(predicts))
     return Group(kind.name, kind.title, np.stack(weights), rows, labels(keys), np.stack(masks))
 
 

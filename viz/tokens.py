@@ -10,7 +10,8 @@ WORD_START = "\u2581"
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 NAMED = re.compile(r"(<0x..>)+|</?(s|pad|unk|mask|bos|eos|cls|sep)>|<\|[^|]+\|>|\[[A-Z]+\]")
 """how tokens that are no text are written: <s>, <0xF0>, <|endoftext|>, [CLS]"""
-READS, PREDICTS = "reads ", ", predicts "
+ARROW = " → "
+"""in the name of a decoder row, between what it reads and what it predicts"""
 MOST_ROOM = 104
 """pixels that are kept for labels in a figure of fixed height or width"""
 MOST_TICKS = 30
@@ -125,10 +126,20 @@ def decoder_rows(tgt_tokens: Sequence[str], next_tokens: Sequence[str]) -> list[
 
 
 def row_in_words(read: str, predicted: str) -> str:
-    """ "reads Zwei, predicts Männer"."""
-    return f"{READS}{read}{PREDICTS}{predicted}"
+    """ "reads Zwei, predicts Männer", for sentences."""
+    return f"reads {_quoted(read)}, predicts {_quoted(predicted)}"
 
 
-def brief_row(text: str) -> str:
-    """ "3 Zwei → Männer" for "3 reads Zwei, predicts Männer"; any other text as it is."""
-    return text.replace(READS, "", 1).replace(PREDICTS, " → ", 1) if PREDICTS in text else text
+def decoder_names(reads: Sequence[str], predicts: Sequence[str]) -> list[str]:
+    """Names of decoder rows in pictures: "Zwei → Männer".
+
+    Args:
+        reads: plain-text label of the token that each row reads.
+        predicts: of the one that it predicts.
+    """
+    return [ARROW.join(pair) for pair in zip(map(_quoted, reads), map(_quoted, predicts), strict=True)]
+
+
+def _quoted(label: str) -> str:
+    """Punctuation in quotation marks, so that it is not read as that of the name."""
+    return label if any(c.isalnum() for c in label) or len(label) > 1 else f"“{label}”"

@@ -402,7 +402,8 @@ def _choose_model(notes: list[str]) -> tuple[str, Translator | None, str]:
     """The name of the opened model, behind which the others are; returns it, the model, and what is wrong with it."""
     offered = offered_checkpoints("checkpoint")
     asked = st.session_state.get("checkpoint") or st.query_params.get("checkpoint")
-    name = as_markdown(offered.get(asked, next(iter(offered), DEFAULT_CHECKPOINT)))
+    first = next(iter(offered.values()), DEFAULT_CHECKPOINT)
+    name = as_markdown(next((label for value, label in offered.items() if asked in (value, label)), first))
     with st.popover(f"Model: {name}", icon=":material/model_training:", width="stretch"):
         checkpoint, device = _checkpoint_and_device(notes)
         translator, problem = _open(checkpoint, device)

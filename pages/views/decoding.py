@@ -32,6 +32,7 @@ from viz.charts.decoding import STEP_HEIGHT, progress_line, sampling_bars, tempe
 from viz.charts.translate import alignment_map, alternative_bars, rank_candidates
 from viz.drawing import Drawing
 from viz.forms import Bars, Canvas, Line, Lines, Texts
+from viz.heatmap import row_names
 from viz.theme import DECODER, ENCODER, OKABE_ITO
 from viz.tokens import decoder_rows, labels
 
@@ -287,7 +288,7 @@ def _beam_attention(run: Run, tree: BeamTree, place: int) -> tuple[Any, dict[str
         rows = slice(first, first + len(pieces))
         again = trace.attention(kind.name, layer).pattern[run.head, rows, : weights.shape[1]]
         apart = float(np.abs(weights - again).max())
-    rows = decoder_rows(reads[first:], pieces)
+    rows = row_names(reads[first:], pieces)
     attention = alignment_map(weights, trace.src_tokens or reads, rows, crosses=kind.crosses)
     return attention, {"kind": kind.title, "layer": layer, "apart": apart}
 

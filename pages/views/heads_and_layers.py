@@ -21,11 +21,11 @@ from pages.views import Result, view
 from pages.views.controls import HEAD, KIND, LAYER, SOURCE, SWITCH, choice, menu, toggle
 from viz.canvas.lines import MOST_HEADS, lines
 from viz.canvas.mosaic import Group, mosaic
-from viz.charts.heads_and_layers import decoder_names, group_texts, head_map, numbered_spans, word_names
+from viz.charts.heads_and_layers import group_texts, head_map, numbered_spans, word_names, word_rows
 from viz.drawing import Drawing
 from viz.forms import Canvas, Line, Lines, Mark, Table
 from viz.theme import OKABE_ITO
-from viz.tokens import labels, numbered
+from viz.tokens import decoder_names, labels, numbered
 
 MEASURES = {"weights": "attention weight", "norms": "‖α v W_O‖", "rollout": "rollout"}
 VALUES = choice(
@@ -95,9 +95,9 @@ def heads(
     groups = _groups(run, look, kinds)
     tables, column = head_tables(run.trace, run.kind, look, [run.layer]), 0 if look.values == "rollout" else run.head
     opened, mask, attention = tables.values[0, column], tables.mask[0, column], run.attention
-    rows, keys = word_names(attention.query_tokens, tables.queries), word_names(attention.key_tokens, tables.keys)
-    if attention.predicts:
-        rows = decoder_names(attention.query_tokens, attention.predicts.labels, tables.queries)
+    following = attention.predicts.labels if attention.predicts else None
+    rows = word_rows(attention.query_tokens, following, tables.queries)
+    keys = word_names(attention.key_tokens, tables.keys)
     high = 1.0
     if look.values == "norms":
         high = max(float(np.nanmax(group.values, initial=0)) for group in groups) or 1.0
@@ -156,7 +156,7 @@ def _group(run: Run, tables: HeadTables) -> Group:
     queries, keys = group_texts(attention.query_tokens, tables.queries), group_texts(attention.key_tokens, tables.keys)
     if attention.predicts:
         following = group_texts(attention.predicts.labels, tables.queries)
-        queries = [f"reads {read}, predicts {token}" for read, token in zip(queries, following, strict=True)]
+        queries = decoder_names(queries, following)
     if tables.pool > 1:
         queries, keys = (numbered_spans(texts, tables.pool) for texts in (queries, keys))
     averaged = tables.look.values == "rollout"

@@ -16,11 +16,10 @@ from model.trace import KIND_TITLES, Array
 from pages.views import Result, view
 from pages.views.controls import another_run
 from pages.views.names import axes
-from viz.charts.heads_and_layers import decoder_names, group_texts, word_names
-from viz.charts.side_by_side import ARROW, LONGEST_TICK, Panel, Shared, SideMaps, paired_names, short_ticks
+from viz.charts.heads_and_layers import word_names, word_rows
+from viz.charts.side_by_side import LONGEST_TICK, Panel, Shared, SideMaps, paired_names, short_ticks
 from viz.forms import Bars, Texts
 from viz.heatmap import slanted_room
-from viz.tokens import labels
 
 MOST_NAMED = 12
 """tokens in one line"""
@@ -91,17 +90,13 @@ def _obstacle(run: Run, right: Run, tables: tuple[Side, Side]) -> str:
 
 def _panel(run: Run, side: Side, by_words: bool) -> Panel:
     attention = run.attention
-    read, following = attention.query_tokens, attention.predicts.labels if attention.predicts else ()
     if not by_words:
         rows, keys = axes(attention)
-        short = [labels(tokens) for tokens in (read, following)] if following else []
     else:
         queries, columns = attention_words(attention)
         keys = word_names(attention.key_tokens, columns)
-        rows = decoder_names(read, following, queries) if following else word_names(read, queries)
-        short = [group_texts(tokens, queries) for tokens in (read, following)] if following else []
-    ticks = [f"{i} {a}{ARROW}{b}" for i, (a, b) in enumerate(zip(*short, strict=True))] if short else rows
-    return Panel(rows, ticks, keys, side.weights, side.mask)
+        rows = word_rows(attention.query_tokens, attention.predicts.labels if attention.predicts else None, queries)
+    return Panel(rows, keys, side.weights, side.mask)
 
 
 @view("Compare", code=(align_tokens, join, word_table, merge))
@@ -154,7 +149,7 @@ def queries(run: Run, right: Run = RIGHT) -> Result:
     if not sides.comparable:
         return Result(facts={"comparable": False} | _why_not(run, right, sides))
     distances, names = sides.joined.distances, sides.queries
-    ticks = paired_names(sides.joined.rows, *(panel.ticks for panel in sides.panels))
+    ticks = paired_names(sides.joined.rows, *(panel.rows for panel in sides.panels))
     axis = short_ticks(ticks) | {"title": "query", "tickangle": -60}
     room = {"b": 54 + slanted_room([tick[:LONGEST_TICK] for tick in ticks], 72)}
     titles = "query", "total variation distance"

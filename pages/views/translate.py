@@ -15,9 +15,10 @@ from viz.canvas.lines import lines
 from viz.charts.translate import alignment_map
 from viz.drawing import Drawing
 from viz.forms import Canvas
+from viz.heatmap import row_names
 from viz.html import chips
 from viz.theme import ENCODER
-from viz.tokens import decoder_rows, labels
+from viz.tokens import labels
 
 TRANSLATES = (Need.CROSS_ATTENTION, Need.LOGITS)
 MOST_BESIDE = 18
@@ -37,7 +38,7 @@ def alignment(run: Run, weights: str = ALIGNMENT) -> Result:
         measure="mean attention weight" if aligned.head is None else "attention weight",
         title=aligned.what,
     )
-    rows = decoder_rows(trace.tgt_tokens, trace.next_tokens)
+    rows = row_names(trace.tgt_tokens, trace.next_tokens)
     boxes = chips("Source tokens and their ids", trace.src_tokens, trace.src_ids, ENCODER)
     return Result(
         {

@@ -13,8 +13,9 @@ from viz import heatmap, html
 from viz.canvas import lines, mosaic
 from viz.charts import heads_and_layers, logit_lens, translate
 from viz.forms import Form
+from viz.heatmap import row_names
 from viz.steps import head, steps
-from viz.tokens import decoder_rows, labels, numbered
+from viz.tokens import labels, numbered
 
 LIVE = re.compile(r"<(script|img|iframe|svg|a|style|object|textarea|math|link|meta)\b", re.IGNORECASE)
 OWN = re.compile(r"<style>.*?</style>", re.DOTALL)
@@ -48,7 +49,7 @@ def _components(trace: Trace) -> None:
 
 def draw_figures(trace: Trace) -> None:
     """Every Plotly figure of tokens; raises AssertionError where one holds live markup or cannot be sent."""
-    rows = decoder_rows(trace.tgt_tokens, trace.next_tokens)
+    rows = row_names(trace.tgt_tokens, trace.next_tokens)
     cross, own = trace.attention("cross", 0), trace.attention("decoder_self", 0)
     chance = trace.target_probabilities
     first = (trace.next_tokens[0], trace.next_ids[0], float(chance[0]))

@@ -14,7 +14,7 @@ from model.trace import Trace
 from tests.viz.payload import decode, unpack
 from viz.notebook import Output, heads, lines, steps
 from viz.steps.steps import STEPS, step_arrays
-from viz.tokens import decoder_rows, labels
+from viz.tokens import decoder_names, labels
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -40,7 +40,7 @@ def test_all_heads_are_the_runs_weights_to_sixteen_bits(trace: Trace) -> None:
         weights = np.stack([attention.pattern for attention in attentions])
         np.testing.assert_allclose(np.where(masks, (codes - 1.0) * header["unit"], 0), weights, atol=1e-5)
     (alone,) = unpack(*payloads(heads(trace, ["cross"])))[0]["groups"]
-    assert alone["queries"] == decoder_rows(trace.tgt_tokens, trace.next_tokens)
+    assert alone["queries"] == decoder_names(labels(trace.tgt_tokens), labels(trace.next_tokens))
 
 
 def test_lines_are_the_runs_weights_and_name_what_rows_predict(trace: Trace) -> None:

@@ -32,7 +32,7 @@ class Group:
     weights: Array
     """(layers, heads, query, key), none negative; NaN is masked"""
     queries: Sequence[str]
-    """plain-text label of each query, without its position (viz.tokens.labels or decoder_rows)"""
+    """plain-text label of each query, without its position (viz.tokens.labels or decoder_names)"""
     keys: Sequence[str]
     """plain-text label of each key"""
     allowed: Array | None = None

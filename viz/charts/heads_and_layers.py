@@ -10,14 +10,13 @@ from viz.figure import NO_GRID, figure
 from viz.heatmap import hatching, map_traces
 from viz.theme import WEIGHTS, flat_bar
 from viz.tokens import (
-    PREDICTS,
+    ARROW,
     SPECIAL,
     WORD_START,
     as_plotly,
     axis_ticks,
-    brief_row,
+    decoder_names,
     labels,
-    row_in_words,
     text_width,
     visible,
 )
@@ -36,10 +35,12 @@ def word_names(tokens: Sequence[str], groups: Groups) -> list[str]:
     return [f"{number} {text}" for number, text in enumerate(group_texts(tokens, groups))]
 
 
-def decoder_names(tokens: Sequence[str], next_tokens: Sequence[str], groups: Groups) -> list[str]:
-    """The same for decoder rows: "3 reads Küche, predicts ."."""
-    pairs = zip(group_texts(tokens, groups), group_texts(next_tokens, groups), strict=True)
-    return [f"{number} {row_in_words(*pair)}" for number, pair in enumerate(pairs)]
+def word_rows(tokens: Sequence[str], next_tokens: Sequence[str] | None, groups: Groups) -> list[str]:
+    """The same for queries, in the decoder with what each predicts: "3 Küche → “.”"."""
+    if next_tokens is None:
+        return word_names(tokens, groups)
+    names = decoder_names(group_texts(tokens, groups), group_texts(next_tokens, groups))
+    return [f"{number} {name}" for number, name in enumerate(names)]
 
 
 def group_texts(tokens: Sequence[str], groups: Groups) -> list[str]:
@@ -84,7 +85,7 @@ def head_map(
     bar = flat_bar(f"{quantity}, 0 to {high:.3g}") | {"tickvals": [0, high / 2, high], "tickformat": ".3~g"}
     bar |= {"y": -0.02, "yanchor": "top"}
     axis = NO_GRID | {"tickfont": {"size": size}, "ticks": "outside", "automargin": False}
-    decoder = all(PREDICTS in row for row in rows)
+    decoder = all(ARROW in row for row in rows)
     return figure(
         map_traces(
             (rows, keys), (values, mask), f"{as_plotly(quantity)} <b>%{{z:.7g}}</b>", {"coloraxis": "coloraxis"}
@@ -104,6 +105,5 @@ def head_map(
 
 
 def _shorten(texts: Sequence[str]) -> list[str]:
-    """ "3 Küche → ." for a decoder row, and cut to fit beside the map; the hover text has all of it."""
-    brief = map(brief_row, texts)
-    return [text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in brief]
+    """Cut to fit beside the map; the hover text has all of it."""
+    return [text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in texts]

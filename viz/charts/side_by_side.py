@@ -25,7 +25,7 @@ from viz.heatmap import (
     weight_axis,
 )
 from viz.theme import SIGNED, symmetric_range
-from viz.tokens import MOST_TICKS, axis_ticks
+from viz.tokens import ARROW, MOST_TICKS, axis_ticks
 
 Array = np.ndarray
 Pair = tuple[int | None, int | None]
@@ -34,8 +34,6 @@ LONGEST_TICK, LONGEST_BETWEEN = 22, 10
 """Characters of a label left of the first map, and between the maps."""
 TOP, FOOT = 56, 84
 """Pixels above the maps, and below their labels."""
-ARROW = " → "
-"""In a decoder row's short name, between what it reads and what it predicts."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,6 @@ class Panel:
 
     rows: Sequence[str]
     """names of the queries, unique"""
-    ticks: Sequence[str]
-    """the same, shorter, for the axis"""
     keys: Sequence[str]
     weights: Array
     """(query, key), 0 to 1"""
@@ -98,23 +94,21 @@ class SideMaps(Form):
     def draw(self) -> StableFigure:
         """The two or three maps."""
         left, right, shared = self.left, self.right, self.shared
-        names = [(panel.rows, panel.ticks, panel.keys) for panel in (left, right)]
+        names = [(panel.rows, panel.keys) for panel in (left, right)]
         layers = [_side_layers(left, right, shared, side) for side in (0, 1)]
         if shared is not None:
-            rows, ticks = (
-                paired_names(shared.rows, *both) for both in ((left.rows, right.rows), (left.ticks, right.ticks))
-            )
-            names.append((rows, ticks, paired_names(shared.keys, left.keys, right.keys)))
+            rows = paired_names(shared.rows, left.rows, right.rows)
+            names.append((rows, paired_names(shared.keys, left.keys, right.keys)))
             layers.append(_difference_layers(left, right, shared))
-        plot = max(cells_height(max(len(rows) for rows, _, _ in names), 560, 22), 220)
-        label_room = max(slanted_room([tick[:LONGEST_TICK] for tick in keys]) for _, _, keys in names)
+        plot = max(cells_height(max(len(rows) for rows, _ in names), 560, 22), 220)
+        label_room = max(slanted_room([tick[:LONGEST_TICK] for tick in keys]) for _, keys in names)
         place = (0.33, 0.4) if shared else (0.5, 0.5)
         colours = {"coloraxis": weight_axis("weight, left and right, 0 to 1", **bar_below(*place, label_room / plot))}
         if shared is not None:
             low, high = symmetric_range(np.nan_to_num(shared.difference))
             title = f"right − left, −{high:.2g} to {high:.2g}"
             colours["coloraxis2"] = colour_axis(SIGNED, low, high, title, **bar_below(0.86, 0.26, label_room / plot))
-        same_rows = all(ticks == left.ticks for _, ticks, _ in names)
+        same_rows = all(rows == left.rows for rows, _ in names)
         layout = grid(
             1,
             len(names),
@@ -125,12 +119,12 @@ class SideMaps(Form):
             yaxis=NO_GRID | {"autorange": "reversed"},
         )
         traces, images = [], []
-        for panel, ((rows, ticks, keys), of_panel) in enumerate(zip(names, layers, strict=True), start=1):
+        for panel, ((rows, keys), of_panel) in enumerate(zip(names, layers, strict=True), start=1):
             visible = [layer for layer in of_panel if layer.cells.any()]
             traces += [_layer_map(panel, rows, keys, layer) for layer in visible]
             images += [hatching(panel)] if any(layer.values is None for layer in visible) else []
             # Between the maps there is room only for what a decoder row reads; the hover text has all of it.
-            labels = ticks if panel == 1 else [tick.split(ARROW)[0] for tick in ticks]
+            labels = rows if panel == 1 else [row.split(ARROW)[0] for row in rows]
             yaxis = short_ticks(labels, LONGEST_TICK if panel == 1 else LONGEST_BETWEEN)
             hidden = {"showticklabels": False, "ticks": ""} if panel > 1 and same_rows else {}
             axes = {f"xaxis{suffix(panel)}": short_ticks(keys, most=MOST_KEYS), f"yaxis{suffix(panel)}": yaxis | hidden}

@@ -10,7 +10,7 @@ from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, w
 from viz.figure import NO_GRID, escape, figure, heatmap
 from viz.forms import Bars
 from viz.theme import DECODER, FAINT_DECODER, GUIDE, WEIGHTS, flat_bar
-from viz.tokens import as_plotly, axis_ticks, brief_row, labels, text_width, token_ticks
+from viz.tokens import as_plotly, axis_ticks, labels, text_width, token_ticks
 
 Array = np.ndarray
 
@@ -79,14 +79,14 @@ def alignment_map(weights: Array, key_tokens: Sequence[str], rows: Sequence[str]
     Args:
         weights: (query, key), 0 to 1.
         key_tokens: pieces of the keys.
-        rows: what each decoder row reads and predicts, plain text.
+        rows: unique names of the rows, plain text.
         crosses: whether the keys are the source; else they are the text itself.
     """
     keys = escape(labels(key_tokens))
     hover = np.array([[f"{as_plotly(row)}<br>attends to {key}" for key in keys] for row in rows])
     # Above the map stand the names of the keys.
     bar = flat_bar("attention weight, 0 to 1") | {"y": 0.0, "yanchor": "top", "tickvals": [0, 0.5, 1]}
-    names = [*map(brief_row, rows)]
+    names = [*rows]
     return figure(
         [
             heatmap(

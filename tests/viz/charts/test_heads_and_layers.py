@@ -5,7 +5,7 @@ import pytest
 
 from model.analysis.head_tables import Look, head_tables
 from model.trace import Trace
-from viz.charts.heads_and_layers import MAP_HEIGHT, decoder_names, group_texts, head_map, word_names
+from viz.charts.heads_and_layers import MAP_HEIGHT, group_texts, head_map, word_names, word_rows
 from viz.heatmap import cells_table
 
 KINDS = ("encoder_self", "decoder_self", "cross")
@@ -61,10 +61,7 @@ def test_a_word_is_written_as_it_is_read_and_keeps_its_number() -> None:
 
 def test_a_decoder_row_says_what_it_reads_and_what_it_predicts() -> None:
     reads, predicts = ("<s>", "▁Kü", "che"), ("▁Kü", "che", "</s>")
-    assert decoder_names(reads, predicts, ((0, 1), (2,))) == [
-        "0 reads <s> Kü, predicts Küche",
-        "1 reads -che, predicts </s>",
-    ]
+    assert word_rows(reads, predicts, ((0, 1), (2,))) == ["0 <s> Kü → Küche", "1 -che → </s>"]
 
 
 def test_cells_list_queries_first(trace: Trace) -> None:

@@ -8,5 +8,6 @@ KINDS = ("encoder_self", "decoder_self", "cross")
 
 def test_a_decoder_row_says_what_it_reads_and_predicts(trace: Trace) -> None:
     rows = row_names(trace.tgt_tokens, trace.next_tokens)
-    assert rows[0].startswith("0 reads <s>, predicts ")
+    assert rows[0].startswith("0 <s> → ")
+    assert row_names(("▁Tor", ","), (",", "▁weil")) == ["0 Tor → “,”", "1 “,” → weil"]
     assert row_names(trace.src_tokens, None)[-1].endswith("</s>")

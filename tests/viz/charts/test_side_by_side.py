@@ -15,7 +15,7 @@ def drawn_from(trace: Trace, kind: str, head: int) -> tuple[Panel, Side]:
     attention = trace.attention(kind, 1)
     rows = row_names(attention.query_tokens, None if kind == "encoder_self" else trace.next_tokens)
     side = piece_table(attention, head)
-    return Panel(rows, rows, numbered(attention.key_tokens), side.weights, side.mask), side
+    return Panel(rows, numbered(attention.key_tokens), side.weights, side.mask), side
 
 
 def compared(left: tuple[Panel, Side], right: tuple[Panel, Side]) -> tuple:
@@ -85,7 +85,7 @@ def test_where_nothing_can_be_compared_there_is_no_third_map(trace: Trace) -> No
 def test_text_is_no_markup_and_labels_are_few() -> None:
     names = [f"{i} <b>{'x' * 40}" for i in range(100)]
     weights = np.full((100, 100), 0.01)
-    panel = Panel(names, names, names, weights, np.ones_like(weights, dtype=bool))
+    panel = Panel(names, names, weights, np.ones_like(weights, dtype=bool))
     pairs = [(i, i) for i in range(100)]
     figure = drawn(panel, panel, Shared(pairs, pairs, weights - weights, np.zeros(100)), ("<i>", "<i>"))
     assert "<b>" not in "".join([*figure.data[0].x, *figure.data[0].y, *figure.layout.yaxis.ticktext])
@@ -94,7 +94,7 @@ def test_text_is_no_markup_and_labels_are_few() -> None:
 
 
 def test_arrays_and_table_hold_the_numbers_that_they_get() -> None:
-    panels = [Panel(["0 a", "1 b"], ["0 a", "1 b"], ["0 c"], np.array([[1.0], [1.0]]), np.ones((2, 1), dtype=bool))] * 2
+    panels = [Panel(["0 a", "1 b"], ["0 c"], np.array([[1.0], [1.0]]), np.ones((2, 1), dtype=bool))] * 2
     rows = [(0, 0), (1, None), (None, 1)]
     shared = Shared(rows, [(0, 0)], np.array([[0.0], [np.nan], [np.nan]]), np.array([0.25, np.nan, np.nan]))
     maps = SideMaps(left=panels[0], right=panels[1], shared=shared, titles=("one", "two"))
