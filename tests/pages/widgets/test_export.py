@@ -37,6 +37,8 @@ QUERIES = {
         "scope": "Every attention",
     },
 }
+WITH_ARRAYS = {"pages/since_2017.py": {"since": "RMSNorm"}, "pages/training.py": {"training": "Label smoothing"}}
+"""by page, what opens a tab that has arrays, where the first one is a table or reads a training's log"""
 TITLE = "# Attention Explorer: the numbers of "
 
 
@@ -108,7 +110,7 @@ def test_the_python_of_a_page_computes_the_arrays_of_its_file(
     page: str, open_app: Callable, files: dict[str, bytes]
 ) -> None:
     """Of odd texts, with a temperature; the tests of each tab are of a plain run."""
-    app = open_app(page, **QUERIES["typed, with a temperature"])
+    app = open_app(page, **QUERIES["typed, with a temperature"], **WITH_ARRAYS.get(page, {}))
     assert not app.exception
     programs = programs_of(app)
     assert programs
@@ -139,10 +141,7 @@ WITHOUT_PICTURES = ("pages/training.py", "pages/learn.py")
 def test_every_file_says_which_run_and_which_view_it_is_of(
     page: str, open_app: Callable, files: dict[str, bytes]
 ) -> None:
-    app = open_app("pages/translate.py", **QUERIES["own translation"])
-    if page != "pages/translate.py":
-        files.clear()
-        app.switch_page(page).run()
+    open_app(page, **QUERIES["own translation"], **WITH_ARRAYS.get(page, {}))
     endings = {name.rsplit(".", 1)[1] for name in files}
     assert endings >= {"csv", "npz", "ipynb"}
     assert "html" in endings or page in WITHOUT_PICTURES
@@ -168,10 +167,7 @@ def facts_in(name: str, content: bytes) -> Any:
 
 @pytest.mark.parametrize("page", WITH_NUMBERS)
 def test_the_pictures_that_are_saved_are_those_of_the_page(page: str, open_app: Callable, offered: list[Any]) -> None:
-    app = open_app("pages/translate.py", **QUERIES["own translation"])
-    if page != "pages/translate.py":
-        offered.clear()
-        app.switch_page(page).run()
+    app = open_app(page, **QUERIES["own translation"], **WITH_ARRAYS.get(page, {}))
     assert offered or page in WITHOUT_PICTURES
     for picture in offered:
         if not isinstance(picture.content, Drawing):
@@ -323,7 +319,8 @@ def test_the_python_computes_the_arrays_of_the_file_in_the_other_families(
     offered, checkpoint = (page, name) not in NOT_OFFERED, others.get(name, name)
     if name in others:
         monkeypatch.setenv(MODELS_VARIABLE, checkpoint)
-    app = open_app(page, checkpoint=checkpoint, source="Two dogs run.", new_tokens="4")
+    query = {"checkpoint": checkpoint, "source": "Two dogs run.", "new_tokens": "4"}
+    app = open_app(page, **query, **WITH_ARRAYS.get(page, {}))
     assert not app.exception
     programs = programs_of(app)
     assert bool(programs) == offered
