@@ -326,6 +326,11 @@ class Attention:
             computed = computed * self.query_scale[:, None]
         return [*steps, (computed, getattr(self, name))]
 
+    def __repr__(self) -> str:
+        """On one line, with the shape of its weights."""
+        heads, queries, keys = self.pattern.shape
+        return f"<Attention {self.kind}, layer {self.layer}: {heads} heads, {queries} queries, {keys} keys>"
+
     @property
     def n_heads(self) -> int:
         return len(self.q)
@@ -526,6 +531,15 @@ class Trace:
             _check_shapes(stream, {"final": shape}, f"{stream.name} tokens {stream.tokens.labels}")
         if not len(self.next_tokens) == len(self.candidates) == len(rows.tokens):
             raise ValueError(f"{len(self.next_tokens)} next tokens {self.next_tokens} for {rows.tokens.labels}")
+
+    def __repr__(self) -> str:
+        """On one line: the numbers are in named_arrays()."""
+        texts = " → ".join(
+            f"{stream.tokens.text[:60]!r}, {len(stream.tokens)} tokens" for stream in self.streams.values()
+        )
+        kinds = ", ".join(f"{kind.name}: {len(kind.layers)} × {kind.heads} heads" for kind in self.kinds)
+        changes = f"; changed: {len(self.interventions)}" if self.interventions else ""
+        return f"<Trace of {self.checkpoint}: {texts}; {kinds}{changes}>"
 
     def save(self, path: str | Path) -> None:
         """Write everything to one .npz file, which `load` reads.

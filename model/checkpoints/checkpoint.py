@@ -61,6 +61,10 @@ class Checkpoint:
     most_tokens: int = TRACE_TOKENS
     """of one run, where the model has as many positions"""
 
+    def __repr__(self) -> str:
+        """On one line: name, the first digits of the hash, and device."""
+        return f"<{type(self).__name__} {self.name}, SHA-256 {self.hash[:8]}…, on {self.device}>"
+
     @property
     def device(self) -> str:
         """Where the weights are, such as "cpu" or "cuda:0"."""

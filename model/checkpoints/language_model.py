@@ -15,7 +15,7 @@ from model.network.decoder_only import DecoderOnly
 from model.trace import Prompt, Trace
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LanguageModel(Checkpoint):
     """A model that predicts the next token of a text from those before it."""
 

@@ -13,7 +13,7 @@ from model.network.encoder_only import EncoderOnly
 from model.trace import Trace
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MaskedModel(Checkpoint):
     """A model that guesses hidden tokens from both sides."""
 

@@ -22,7 +22,7 @@ SENTENCE_TOKENS = 256
 """of a source or a target: the checkpoints were trained on lines of a few sentences at most"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Translator(Checkpoint):
     """The model of the paper: a source sentence in, its translation out."""
 

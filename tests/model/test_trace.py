@@ -169,3 +169,11 @@ def test_the_module_needs_numpy_and_nothing_else():
         imported |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     outside = {name.split(".")[0] for name in imported - {"model.on_demand"}}
     assert outside - sys.stdlib_module_names == {"numpy"}
+
+
+def test_what_a_notebook_prints_of_a_run_is_one_line(translator) -> None:
+    trace = translator.trace("a dog\u202e and a cat")
+    for value in (translator, trace, trace.attention("cross", 0)):
+        assert len(repr(value)) < 300
+        assert repr(value).isprintable()
+    assert translator.hash[:8] in repr(translator)
