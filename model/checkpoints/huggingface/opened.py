@@ -24,7 +24,7 @@ from model.needs import Need
 from model.trace import Array, Norm, Prompt, StackName, Stream, Tokens, Trace
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ForeignCheckpoint(Checkpoint):
     """What the opened models of others have in common."""
 
@@ -146,7 +146,7 @@ class ForeignCheckpoint(Checkpoint):
         return read_trace(self.model, self.tokenizer, (self.name, self.hash), reads, predicts, interventions)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ForeignLanguageModel(ForeignCheckpoint, LanguageModel):
     """A decoder-only model. A text begins with a start token where the tokenizer adds one."""
 
@@ -216,7 +216,7 @@ def _append(first: Tokens, second: Tokens) -> Tokens:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ForeignMaskedModel(ForeignCheckpoint, MaskedModel):
     """An encoder-only model, with a head that fills in masks or without one."""
 
@@ -224,7 +224,7 @@ class ForeignMaskedModel(ForeignCheckpoint, MaskedModel):
         return self._ids(text, "text")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ForeignTranslator(ForeignCheckpoint, Translator):
     """An encoder-decoder model: a source text in, what the model makes of it out."""
 
