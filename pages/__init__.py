@@ -34,6 +34,8 @@ class Page:
     """the module of its views, if it has any"""
     tabs_key: str = "part"
     """of its open tab in the link"""
+    first_kind: str = ""
+    """of attention, while nobody has chosen another; empty: the model's first"""
     stacked: bool = False
     """whether its views stand one below the other; else each is a tab"""
     first_tab: str = ""
@@ -181,11 +183,12 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Positional encoding",
                 icon=":material/waves:",
                 summary="How a model that reads all tokens at once knows their order.",
-                look_for="With sinusoids or RoPE each row is one position: high frequencies on the left, low ones on "
-                "the right. With ALiBi each line is one head.",
+                look_for="Shuffle the words: attention alone would not notice. What is added to the embeddings, or "
+                "done to queries and keys, tells it their order.",
             ),
             Page(
                 path="pages/masks.py",
+                first_kind="decoder_self",
                 views_module="pages.views.masks",
                 title="Masks",
                 icon=":material/visibility_off:",

@@ -178,16 +178,16 @@ def _sidebar(page: Page, address: str) -> Inputs:
 
 def _link_and_reset(page: Page, translator: Translator | None, request: Request) -> None:
     """The address of what is on screen, with a button that copies it; a search; a button that resets every page."""
-    with st.popover("Link", icon=":material/link:", width="content"):
+    with st.popover("Link", width="content"):
         too_long = texts_not_in_link()
         component("share")(key="share", data={"promise": LINK_WITHOUT_TEXT if too_long else LINK})
         if too_long and translator:
             _offer_trace_file(translator, request)
         _offer_course(page)
-    with st.popover("Search", icon=":material/search:", width="content"):
+    with st.popover("Search", width="content"):
         find_word()
         offer_guesses()
-    st.button("Reset", icon=":material/restart_alt:", on_click=reset_controls, args=((TOUR, COURSE, DRAFT),))
+    st.button("Reset", on_click=reset_controls, args=((TOUR, COURSE, DRAFT),))
 
 
 def _offer_trace_file(translator: Translator, request: Request) -> None:
@@ -444,8 +444,11 @@ def _place(
         return draw(label, options, key, notes=notes, disabled=off, help=IGNORED if off else explained, **more)
 
     titles = {name: short_title(kind.title) for name, kind in kinds.items()} or SHORT_KINDS
+    before, first = st.session_state.get("kind"), page.first_kind if page.first_kind in titles else next(iter(titles))
+    follow_default("kind", first)
+    turn_to_kind(before)
     turn = {"on_change": turn_to_kind, "args": (st.session_state.get("kind"),)}
-    name = control(choice, "Attention", titles, "kind", KIND_HELP, **turn)
+    name = control(choice, "Attention", titles, "kind", KIND_HELP, default=first, **turn)
     layers, heads = (kinds[name].layers, kinds[name].heads) if kinds else ((0,), 1)
     left, right = st.columns(2)
     explained = "Layer 0 is next to the input. Shift with ↑ or ↓ moves it, too."
