@@ -45,6 +45,14 @@ def key_of(run: Run) -> int:
     return run.key if run.key is not None and 0 <= run.key < keys else first_key(run)
 
 
+def row_in(run: Run, stream: str) -> int:
+    """The same in any stream of the run: its own first choice where the chosen attention's queries are of another."""
+    if stream == run.stream.name:
+        return query_of(run)
+    tokens = run.trace.streams[stream]
+    return _worth_a_look((tokens.predicts or tokens.tokens).labels)
+
+
 def first_query(run: Run) -> int:
     """The row to begin with.
 

@@ -13,6 +13,7 @@ from model.network.residual import Residual
 from model.run import Run
 from model.trace import Array, SubLayer
 from pages.views import Need, Result, view
+from pages.views.chosen_token import row_in
 from pages.views.controls import SWITCH, choice, menu, number, slider, toggle
 from viz.charts.layer_by_layer import MEASURES, StreamPath
 from viz.charts.logit_lens import lens_grid, lens_map
@@ -43,7 +44,7 @@ def _last_stack(run: Run) -> str:
 
 
 STACK = choice("Stack", lambda run: {name: name.title() for name in run.trace.streams}, _last_stack, key="layers_stack")
-TOKEN = menu("Token", _rows, lambda run, stack: min(1, len(_rows(run, stack)) - 1), key="layers_token")
+TOKEN = menu("Token", _rows, lambda run, stack: row_in(run, stack), key="layers_token", follows=True)
 STEP = menu(
     "Step",
     lambda run, stack: dict(enumerate(_measured(run, stack).steps)),

@@ -26,6 +26,7 @@ from model.network.rotary import rotate, rotation
 from model.run import Run
 from model.trace import Array, Attention
 from pages.views import Need, Part, Result, view
+from pages.views.chosen_token import query_of
 from pages.views.controls import choice, menu, number, several, slider, text
 from pages.views.names import axes, input_titles, score_by_offset
 from viz.charts.position_waves import block_equation, block_map, clock_chart, wave_chart
@@ -533,9 +534,10 @@ ORIGIN = slider("From position", _origins, lambda run, side: (_origins(run, side
 QUERY = menu(
     "Query",
     lambda run: dict(enumerate(_rotary_axes(run)[0])),
-    lambda run: len(_rotary_axes(run)[0]) - 1,
+    lambda run: min(query_of(run), len(_rotary_axes(run)[0]) - 1),
     key="pe_query",
     in_link=False,
+    follows=True,
 )
 KEY = menu(
     "Key",
@@ -706,8 +708,10 @@ SCHEME = choice(
 ROTATED_QUERY = menu(
     "Query",
     lambda run, scheme: dict(enumerate(axes(run.attention)[0])) if _rotatable(run, scheme) else {},
+    query_of,
     key="pe_query",
     in_link=False,
+    follows=True,
 )
 ROTATED_KEY = menu(
     "Key",

@@ -17,6 +17,7 @@ from model.network.rotary import Rotary
 from model.run import Run
 from model.trace import Attention
 from pages.views import Need, Result, view
+from pages.views.chosen_token import query_of
 from pages.views.controls import choice, menu, slider
 from pages.views.names import axes, score_by_offset
 from viz.charts import since_2017 as charts
@@ -84,7 +85,7 @@ def _tokens(run: Run) -> dict[int, str]:
     return dict(enumerate(row_names(stream.tokens.labels, stream.predicts.labels if stream.predicts else None)))
 
 
-TOKEN = menu("Token", _tokens, lambda run: len(_tokens(run)) // 2, key="since_token")
+TOKEN = menu("Token", _tokens, query_of, key="since_token", follows=True)
 
 
 def _keys(run: Run, token: int) -> dict[int, str]:

@@ -12,6 +12,7 @@ from model.network.embedding import InputEmbedding
 from model.run import Run
 from model.trace import Stream
 from pages.views import Result, view
+from pages.views.chosen_token import row_in
 from pages.views.controls import choice, number
 from pages.views.names import input_titles
 from viz import theme
@@ -44,7 +45,21 @@ def _pieces(run: Run, side: str) -> tuple[Piece, ...]:
 SIDE = choice(
     "Sentence", lambda run: {SIDES[name]: stream.label for name, stream in run.trace.streams.items()}, key="side"
 )
-POSITION = number("Token, {0} to {1}", lambda run, side: (0, len(_stream(run, side).tokens) - 1), key="tokens_position")
+
+
+def _chosen(run: Run, side: str) -> int:
+    """The chosen token; a row of the decoder is about the one that it predicts, which the next row reads."""
+    stream = _stream(run, side)
+    return min(row_in(run, stream.name) + (stream.predicts is not None), len(stream.tokens) - 1)
+
+
+POSITION = number(
+    "Token, {0} to {1}",
+    lambda run, side: (0, len(_stream(run, side).tokens) - 1),
+    _chosen,
+    key="tokens_position",
+    follows=True,
+)
 DIMENSION = number(
     "Dimension, {0} to {1}",
     lambda run, side: (0, _stream(run, side).embedded.sum.shape[-1] - 1),
