@@ -319,7 +319,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 icon=":material/trending_up:",
                 summary="How the model was trained: loss and score, learning rate, label smoothing, one head's weights "
                 "at several steps; and what each choice is worth, in small trainings of our own.",
-                look_for="Watch the development loss fall and the score improve. The tabs below show the learning "
+                look_for="Watch the development loss fall and the score improve. The tabs show the learning "
                 "rate, the smoothed targets, and one head at several training steps.",
                 needs=(Need.LOGITS,),
             ),

@@ -208,7 +208,7 @@ HELPS = {
     "next": "Share of the weight on the next token.",
     "special": "Share of the weight on the start and end tokens.",
     "punctuation": "Share of the weight on punctuation tokens.",
-    "hidden": "Mean share of a row that the hidden tokens had in the numbers drawn above.",
+    "hidden": "Mean share of a row that the hidden tokens had in the numbers that “All heads” draws.",
     "hidden, most": "Share that the hidden tokens had in the row that lost most.",
 }
 SHARES = ("previous", "same", "next", "special", "punctuation", "hidden", "hidden, most")

@@ -136,6 +136,7 @@ def scores(run: Run) -> Result:
     """Every score in metrics.json with its signature and command, and the last row of the training log."""
     card = card_of(run)
     facts = {
+        "outdated": is_outdated(run, card),
         "missing": [card.missing[name] for name in ("metrics.json", "log.csv") if name in card.missing],
         "scored": bool(card.scores),
         "translates": Need.CROSS_ATTENTION in run.opened.features,
@@ -205,6 +206,7 @@ def configuration(run: Run) -> Result:
             "files": Table(files, LOCALIZED),
         },
         {
+            "outdated": is_outdated(run, card),
             "compared": "; ".join(compared),
             "needed": " and ".join(needed),
             "per_parameter": _weights_size(card.files) / sum(parts.values()),
@@ -395,4 +397,4 @@ def readme(run: Run) -> Result:
     """The checkpoint's README.md: data, licence and limits."""
     card = card_of(run)
     shows = {"readme": Document(card.readme)} if card.readme else {}
-    return Result(shows, {"without": card.missing.get("README.md", "")})
+    return Result(shows, {"outdated": is_outdated(run, card), "without": card.missing.get("README.md", "")})

@@ -131,7 +131,8 @@ def schedule(
     run: Run, warmup: int = slider("Warm-up steps", (100, 20_000), PAPER_WARMUP, key="warmup", step=100)
 ) -> Result:
     """Equation 3 for a chosen warm-up and this model's width, with the logged learning rates."""
-    d_model, log = run.opened.config.d_model, _log(card_of(run))
+    d_model, card = run.opened.config.d_model, card_of(run)
+    log = _log(card)
     rates, fitted = _rates(log), _fit(run, log)
     end = max(3 * warmup, 1.1 * rates[0].max() if rates else 0)
     curve, peak = schedule_curve(d_model, warmup, int(end), DRAWN), noam(warmup, d_model, warmup)
@@ -152,6 +153,7 @@ def schedule(
         layout={"yaxis": {"rangemode": "tozero", "exponentformat": "power"}},
     )
     facts = {
+        "outdated": is_outdated(run, card),
         "d_model": d_model,
         "peak": peak,
         "paper": PAPER_WARMUP,
