@@ -37,10 +37,14 @@ def test_a_head_is_opened_by_row_by_keys_of_the_mosaic_and_by_shift_and_an_arrow
     asked = SENTENCE | {"heads_lines": "All heads of the layer"}
     visitor.visit(page(server, **asked))
     assert query(visitor) == asked
+    visitor.page.get_by_role("tab", name="All heads in numbers").click()
+    visitor.settle()
     table = visitor.page.locator(".st-key-heads_and_layers-table .dvn-scroller").first
     table.scroll_into_view_if_needed()
     table.click(position={"x": 18, "y": 36 + 35 * 3 + 17})
     wait_for_query(visitor, "head", "3")
+    visitor.page.get_by_role("tab", name="All heads", exact=True).click()
+    visitor.settle()
     visitor.page.locator("strong", has_text="layer 0, head 3").wait_for()
     picture = visitor.page.get_by_role("application").first
     picture.focus()

@@ -9,6 +9,8 @@ from model.analysis.distributions import entropy
 from model.analysis.softmax import softmax_at
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
+from model.run import Run
+from pages.views.chosen_token import first_query
 from tests.browser.conftest import Visitor
 
 SOURCE = "a dog and a cat"
@@ -69,7 +71,6 @@ def test_dragging_draws_again_without_a_run_and_letting_go_or_pausing_after_a_ke
     hot = translator.trace(SOURCE, beam_size=1, interventions=(change,)).attention("encoder_self", 0)
     assert drawn(visitor) == pytest.approx(hot.pattern[0].ravel(), abs=1e-6)
     assert drawn(visitor) == pytest.approx(softmax_at(attention.scaled[0], attention.mask[0], ran).ravel(), abs=1e-6)
-    visitor.page.get_by_text("before: τ = 1, as trained").wait_for()
     for key, asked in (("End", "20"), ("Home", "0.05")):
         slider.press(key)
         visitor.page.wait_for_function("tau => location.search.includes(`tau=${tau}`)", arg=asked)
@@ -78,6 +79,9 @@ def test_dragging_draws_again_without_a_run_and_letting_go_or_pausing_after_a_ke
         slider.press(key)
     visitor.page.wait_for_function("/tau=0.1$/.test(location.search)")
     badge(visitor, "rerun")
+    visitor.settle()
+    visitor.page.get_by_role("tab", name="Before and after").click()
+    visitor.page.get_by_text("before: τ = 1, as trained").wait_for()
     visitor.settle()
 
 
@@ -88,15 +92,18 @@ def test_a_row_of_a_long_sentence_at_the_highest_temperature_is_chosen_by_link_c
     asked = {"kind": "Decoder self", "tau": "20", "part": "One row", "temperature-row": "99999"}
     visitor.visit(page(server, source=source, **asked))
     change = AttentionTemperature(20, kind="decoder_self", layer=0, head=0)
-    weights = translator.trace(source, beam_size=1, interventions=(change,)).attention("decoder_self", 0)
-    assert drawn(visitor) == pytest.approx(weights.pattern[0].ravel(), abs=1e-6)
+    trace = translator.trace(source, beam_size=1, interventions=(change,))
+    weights = trace.attention("decoder_self", 0)
     plot = visitor.page.locator(".st-key-temperature-row-panels .js-plotly-plot")
     plot.locator(".main-svg").first.wait_for()
     assert plot.locator(".xtick").count() <= 7 * 30
-    middle = str((len(weights.query_tokens) - 1) // 2)
-    assert visitor.page.get_by_role("spinbutton", name="Query").input_value() == middle, (
-        "no row has the number of the link"
-    )
+    first = str(first_query(Run.of(translator, trace, "decoder_self")))
+    row = visitor.page.get_by_role("spinbutton", name="Row (query)")
+    assert row.input_value() == first, "no row has the number of the link"
+    visitor.page.get_by_role("tab", name="Live").click()
+    visitor.settle()
+    assert drawn(visitor) == pytest.approx(weights.pattern[0].ravel(), abs=1e-6)
+    assert row.input_value() == first
     marks = visitor.page.locator(".temperature canvas.marks")
     box = marks.bounding_box()
     marks.click(position={"x": box["width"] * 0.6, "y": box["height"] * 0.7})

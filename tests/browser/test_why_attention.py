@@ -48,7 +48,8 @@ def test_the_marks_are_table_1_at_this_sentence_whatever_the_sliders_say(
     visitor.page.get_by_role("slider", name="Neighbours").press("Home")
     wait_for(visitor, OPERATIONS, MARKS, marks(translator, source, 15, 2))
     assert {key: query(visitor)[key] for key in ("kernel", "neighbours")} == {"kernel": "15", "neighbours": "2"}
-    # Until the page has run to its end, the paths' earlier figure may still stand beside the new one.
+    visitor.page.get_by_role("tab", name="Path length").click()
+    visitor.page.locator(PATHS).wait_for()
     visitor.settle()
     assert 0 < visitor.page.locator(f"{PATHS} .xtick, {PATHS} .x4tick").count() <= 30
 
@@ -57,7 +58,9 @@ def test_another_word_changes_the_paths_and_times_are_measured_when_somebody_ask
     server: str, visitor: Visitor
 ) -> None:
     visitor.page.emulate_media(color_scheme="dark")
-    visitor.visit(page(server, source="A dog runs. " * 3, target="Greedy", kernel="2", neighbours="4"))
+    visitor.visit(
+        page(server, source="A dog runs. " * 3, target="Greedy", why="Path length", kernel="2", neighbours="4")
+    )
     visitor.page.locator(PATHS).wait_for()
     choose(visitor, "path_to", 8)
     wait_for(visitor, PATHS, STEPS, [1, 8, 4, 4])

@@ -14,6 +14,7 @@ from model.generation.step_cost import cached_step, uncached_step
 from model.interventions import MaskEdit
 from model.interventions.link import encode
 from model.network.config import EOS
+from pages import page_of
 from tests.pages.figures import figure, numbers, words
 from tests.pages.test_pages import holds
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
 
 PAGE = "pages/decoding.py"
-TABS = ("Greedy", "Beam", "Sampling", "Two temperatures", "Cost")
+TABS = [view.title for view in page_of(PAGE).views]
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 
 
@@ -40,7 +41,7 @@ def table(app, column: str):
 
 
 def test_a_step_shows_its_row_of_the_run(open_app: Callable, translator: "Translator") -> None:
-    app = typed(open_app, layer="1", head="2", part="Cost", **{"decoding-step": "4"})
+    app = typed(open_app, layer="1", head="2", part="Token by token", **{"decoding-step": "4"})
     trace = translator.trace(SOURCE, TEXT)
     shares = numbers(figure(app, "decoding-next")["data"][0]["x"])
     expected = [candidate.probability for candidate in trace.candidates[4]]
@@ -184,7 +185,7 @@ def continued(open_family: Callable) -> Callable:
 
 
 def test_a_step_of_a_continuation_is_a_row_after_the_prompt(continued: Callable, language_model) -> None:
-    app = continued(part="Cost", layer="1", head="2", **{"decoding-step": "4"})
+    app = continued(part="Token by token", layer="1", head="2", **{"decoding-step": "4"})
     trace = language_model.trace(PROMPT, max_new_tokens=NEW)
     row = len(language_model.tokenizer.encode(PROMPT)) + 4
     assert app.slider(key="decoding-step").max == NEW
@@ -215,7 +216,7 @@ def test_the_search_of_a_continuation_is_the_plain_one_with_its_attention(contin
     weights = numbers(figure(app, "decoding-beam-attention")["data"][0]["z"])
     assert weights == pytest.approx(tree.attention[order[0]][1, 3])
     app.slider(key="decoding-beam").set_value(1).run()
-    assert "is the continuation at the top of the page" in words(app), "a beam of one is the run's own greedy one"
+    assert "is the continuation of “Token by token”" in words(app), "a beam of one is the run's own greedy one"
     again = trace.attention("decoder_self", 1).pattern[3, len(prompt) : len(prompt) + NEW, : len(prompt) + NEW]
     assert numbers(figure(app, "decoding-beam-attention")["data"][0]["z"]) == pytest.approx(again, abs=1e-5)
 
@@ -260,5 +261,5 @@ def test_a_search_repeats_a_change_that_needs_every_row(continued: Callable) -> 
     """Cells of a mask are numbered by row, which a cached step does not have."""
     change = MaskEdit(forbid=((4, 0), (5, 1), (6, 2)), kind="decoder_self")
     app = continued(part="Beam", changes=encode((change,)), kept="1", **{"decoding-beam": "1"})
-    assert "is the continuation at the top of the page" in words(app)
+    assert "is the continuation of “Token by token”" in words(app)
     assert "this step of cached decoding" not in words(app)

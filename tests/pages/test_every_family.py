@@ -146,6 +146,7 @@ def test_the_residual_stream_and_the_input(family: Family) -> None:
     names = ("out", "added", "norm", "share", "to_start", "to_previous")
     for drawn, name in zip(figure(app, "layer_by_layer-path")["data"][: len(names)], names, strict=True):
         equal(numbers(drawn["y"]).astype(float), getattr(measured, name)[1])
+    app = family.open_page("layer_by_layer", layers_stack=stream.name.title(), layers_tab="Inside one sub-layer")
     (strips,) = figure(app, "layer_by_layer-strips")["data"]
     last = stream.sublayers[-1]
     order = ("before", "normed", "out", "after") if last.norm_first else ("before", "out", "added", "normed")
@@ -307,6 +308,7 @@ def test_the_search_and_the_samples_of_decoding(family: Family) -> None:
     found = [tree.hypothesis(tree.ends[i], 0.6) for i in tree.ranking(0.6)]
     table = next(each.value for each in app.dataframe if "lp(Y)" in each.value)
     equal(table["log p(Y | X)"], [each.log_probability for each in found], 1e-4)
+    app = family.open_page("decoding", part="Token by token")
     row = family.trace.first_written
     shares = numbers(figure(app, "decoding-next")["data"][0]["x"])
     assert np.isclose(shares, family.trace.candidates[row][0].probability).any()

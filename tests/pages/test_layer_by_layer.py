@@ -12,6 +12,7 @@ from model.analysis.residual_stream import cosines, layer_norm, measure_stream, 
 from model.network.dropout import Dropout
 from model.network.residual import Residual
 from model.run import Run
+from pages import page_of
 from pages.parts.whole_model import DROPOUT
 from pages.views import layer_by_layer
 from tests.pages.figures import figure, numbers, words
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
 
 PAGE = "pages/layer_by_layer.py"
-TABS = ("Inside one sub-layer", "Logit lens", "Neurons", "Similarity", "Parameters")
+TABS = [view.title for view in page_of(PAGE).views]
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
 
@@ -51,7 +52,7 @@ def test_the_path_shows_the_chosen_tokens_measures_and_everybodys_map(
 
 
 def test_one_sublayer_shows_the_four_vectors_and_its_norm(open_app: Callable, translator: "Translator") -> None:
-    app = choose(open_app(PAGE, **TYPED, layers_tab=TABS[0]), 2, 5)
+    app = choose(open_app(PAGE, **TYPED, layers_tab="Inside one sub-layer"), 2, 5)
     app.number_input(key="layers_dimension").set_value(7).run()
     assert not app.exception
     sublayer = translator.trace(SOURCE, TEXT).streams["decoder"].sublayers[4]
@@ -68,7 +69,8 @@ def test_one_sublayer_shows_the_four_vectors_and_its_norm(open_app: Callable, tr
 
 
 def test_the_lens_shows_what_every_step_would_say(open_app: Callable, translator: "Translator") -> None:
-    app = choose(open_app(PAGE, **TYPED, layers_tab=TABS[1], layers_every="true"), 2, 1)
+    app = open_app(PAGE, **TYPED, layers_tab="Logit lens", layers_every="true")
+    app.selectbox(key="layers_token").set_value(2).run()
     assert not app.exception
     trace = translator.trace(SOURCE, TEXT)
     expected = logit_lens(translator, trace)
@@ -88,7 +90,7 @@ def test_the_lens_shows_what_every_step_would_say(open_app: Callable, translator
 
 @pytest.mark.parametrize("stack", ["encoder", "decoder"])
 def test_neurons_are_those_of_the_chosen_layer(open_app: Callable, translator: "Translator", stack: str) -> None:
-    app = open_app(PAGE, **TYPED, layers_tab=TABS[2], layers_stack=stack.title())
+    app = open_app(PAGE, **TYPED, layers_tab="Neurons", layers_stack=stack.title())
     choose(app, 1, 2)
     assert not app.exception
     trace = translator.trace(SOURCE, TEXT)
@@ -131,7 +133,8 @@ def test_neurons_that_could_not_be_read_are_not_drawn(translator: "Translator", 
 
 
 def test_similarity_is_that_of_the_chosen_step(open_app: Callable, translator: "Translator") -> None:
-    app = choose(open_app(PAGE, **TYPED, layers_tab=TABS[3], layers_stack="Encoder"), 0, 3)
+    app = open_app(PAGE, **TYPED, layers_tab="Similarity", layers_stack="Encoder")
+    app.selectbox(key="layers_step").set_value(3).run()
     assert not app.exception
     expected = cosines(residual_stream(translator.trace(SOURCE, TEXT), "encoder")[3])
     assert np.array_equal(
@@ -140,7 +143,7 @@ def test_similarity_is_that_of_the_chosen_step(open_app: Callable, translator: "
 
 
 def test_the_blocks_add_up_to_the_model(open_app: Callable, translator: "Translator") -> None:
-    table = open_app(PAGE, layers_tab=TABS[4]).dataframe[0].value
+    table = open_app(PAGE, layers_tab="Parameters").dataframe[0].value
     total = sum(translator.model.parameters_by_part().values())
     assert list(table["together"])[-1] == total == sum(table["together"][:-1])
 

@@ -12,6 +12,7 @@ from model.analysis.softmax import future_mass
 from model.checkpoints.huggingface import open_model
 from model.interventions import LiftCausalMask, MaskEdit
 from model.run import Run
+from pages import page_of
 from pages.views.masks import lift, masks
 from pages.views.standalone import texts_of
 from tests.model.checkpoints.huggingface.folders import save_family
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
 
 PAGE = "pages/masks.py"
-TABS = ("Padding", "Before or after the softmax", "Lift the causal mask")
+TABS = [view.title for view in page_of(PAGE).views]
 DECODER = "Decoder self-attention"
 TEXT = "Ein Hund mit einer Katze."
 SOFTMAX = 100 * float(np.finfo(np.float32).eps)
@@ -54,7 +55,7 @@ def test_the_maps_are_the_tensors_of_the_chosen_head(
 
 
 def test_the_padded_batch_is_the_models(open_app: Callable, translator: "Translator") -> None:
-    app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind="Cross-attention", part=TABS[0])
+    app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind="Cross-attention", part="Padding")
     app.number_input(key="pads").set_value(2).run()
     padded = run_padded(translator, translator.trace("a dog and a cat", TEXT), "cross", 0, 2)
     alone, beside = drawn(app, "masks-padding")
@@ -71,7 +72,9 @@ def test_the_padded_batch_is_the_models(open_app: Callable, translator: "Transla
 def test_three_ways_of_masking_state_their_sums(
     open_app: Callable, translator: "Translator", kind: str, name: str
 ) -> None:
-    app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=name, part=TABS[1])
+    app = open_app(
+        PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=name, part="Before or after the softmax"
+    )
     assert not app.exception
     before, after, renormalised = (numbers(bar["y"]) for bar in figure(app, "masks-orders")["data"])
     trace = translator.trace("a dog and a cat", TEXT)
@@ -91,7 +94,9 @@ def test_three_ways_of_masking_state_their_sums(
 def test_lifting_the_mask_runs_the_model_again_with_the_same_target(
     open_app: Callable, translator: "Translator"
 ) -> None:
-    app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=DECODER, layer="1", part=TABS[2])
+    app = open_app(
+        PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=DECODER, layer="1", part="Lift the causal mask"
+    )
     assert not app.exception
     plain = translator.trace("a dog and a cat", TEXT)
     for place, layer in (("all", None), ("layer", 1)):
@@ -118,7 +123,9 @@ def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str, source: st
 
 
 def test_a_row_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
-    app = open_app(PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=DECODER, part=TABS[1])
+    app = open_app(
+        PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=DECODER, part="Before or after the softmax"
+    )
     last = app.number_input(key="query").max
     app.number_input(key="query").set_value(int(last)).run()
     app.text_area(key="typed").set_value("Ein").run()

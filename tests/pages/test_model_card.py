@@ -49,7 +49,7 @@ def summary(page: AppTest) -> str:
 def test_scores_signatures_and_commands_are_those_of_the_file(folder: Path) -> None:
     record_scores(folder / "metrics.json", "a_set*", 3, {"lower BLEU": (12.344, "tok:none"), "BLEU": (11.5, "tok:13a")})
     record_scores(folder / "metrics.json", "other", 1, {"BLEU": (2.0, "tok:13a")})
-    page = open_page()
+    page = open_page("Scores")
     table = page.dataframe[0].value
     assert table["set"].tolist() == ["a_set*", "a_set*", "other"]
     assert table["score"].tolist() == ["12.34", "11.50", "2.00"]
@@ -58,7 +58,7 @@ def test_scores_signatures_and_commands_are_those_of_the_file(folder: Path) -> N
     commands = fenced.splitlines()[1:-1]
     assert len(commands) == 2
     assert all(f"--checkpoint {DEFAULT_CHECKPOINT} --data FILE" in command for command in commands)
-    assert summary(page).startswith(r"BLEU, a\_set\*: **11.50**")
+    assert summary(open_page()).startswith(r"BLEU, a\_set\*: **11.50**")
 
 
 @pytest.mark.parametrize(
@@ -70,20 +70,19 @@ def test_a_bare_folder_is_said_in_sentences(folder: Path, tab: str, names: list[
     assert [info.value.split(":")[0].rstrip("\\") for info in page.info] == [
         f"This checkpoint has no {name}" for name in names
     ]
-    assert summary(page).startswith("Score: **not measured**")
+    assert summary(open_page()).startswith("Score: **not measured**")
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '{"a": {"scores": {"BLEU": 3}, "beam_size": 4}}'])
 def test_broken_scores_are_said_and_the_rest_is_shown(folder: Path, text: str) -> None:
     (folder / "metrics.json").write_text(text)
-    page = open_page()
-    assert "metrics.json cannot be read" in page.info[0].value
-    assert len(page.get("plotly_chart")) == 1
+    assert "metrics.json cannot be read" in open_page("Scores").info[0].value
+    assert len(open_page().get("plotly_chart")) == 1
 
 
 def test_the_end_of_the_log_is_its_last_row(folder: Path) -> None:
     (folder / "log.csv").write_text("step,epoch,hours,dev_bleu\n250,1,0.1,2\n1500,9,0.756,31.236\n")
-    said = [caption.value for caption in open_page().caption if "log.csv" in caption.value]
+    said = [caption.value for caption in open_page("Scores").caption if "log.csv" in caption.value]
     assert said == ["Last of 2 rows in log.csv: step 1,500, epoch 9, 0.76 hours; development BLEU, greedy 31.24."]
 
 
@@ -144,8 +143,11 @@ def test_the_readme_is_markdown_and_never_html_or_a_request(folder: Path) -> Non
     assert "![" not in shown.value
 
 
-def test_other_weights_in_the_folder_than_in_the_model_are_said(folder: Path) -> None:
-    page = open_page()
+@pytest.mark.parametrize("tab", ["In short", "Scores", "Configuration", "Data, terms, limits"])
+def test_other_weights_in_the_folder_than_in_the_model_are_said_beside_what_is_of_the_folder(
+    folder: Path, tab: str
+) -> None:
+    page = open_page(tab)
     assert not any("has changed since" in info.value for info in page.info)
     config = json.loads((folder / "config.json").read_text())
     config["sha256"]["model.safetensors"] = "0" * 64

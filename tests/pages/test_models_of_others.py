@@ -78,9 +78,12 @@ def test_layer_by_layer_says_where_the_models_norms_stand(name, formula, equatio
     assert not app.exception
     formulas = [latex.value for latex in app.latex]
     assert any(formula in each for each in formulas)
-    assert any(equation in each for each in formulas)
+    inside = {"layers_tab": "Inside one sub-layer"}
+    app = open_model_page("pages/layer_by_layer.py", name, **inside)
+    assert not app.exception
+    assert any(equation in latex.value for latex in app.latex)
     if name == "ModernBERT":
-        app = open_model_page("pages/layer_by_layer.py", name, layers_step="0 self_attn")
+        app = open_model_page("pages/layer_by_layer.py", name, layers_step="0 self_attn", **inside)
         assert not app.exception
         assert any("without a norm" in caption.value for caption in app.caption)
 
@@ -149,10 +152,13 @@ def test_the_card_of_a_model_of_others_blames_nobody(models, open_model_page):
     readme = Path(models[HEADLESS]) / "README.md"
     readme.write_text("---\nlicense: mit\n---\n# A model\n")
     app = open_model_page("pages/model_card.py", HEADLESS)
+    scores = open_model_page("pages/model_card.py", HEADLESS, card="Scores")
     assert not app.exception
-    assert "has changed since" not in said(app), "its config.json has no hash that could differ"
-    assert "model.evaluate" not in said(app)
-    assert "model.train" not in said(app)
+    assert not scores.exception
+    for each in (app, scores):
+        assert "has changed since" not in said(each), "its config.json has no hash that could differ"
+    assert "model.evaluate" not in said(scores)
+    assert "model.train" not in said(scores)
     size = (Path(models[HEADLESS]) / "model.safetensors").stat().st_size
     assert any(f"weights file: **{size / 1e6:.3g} MB**" in text.value for text in app.markdown)
     app = open_model_page("pages/model_card.py", HEADLESS, card="Data, terms, limits")
@@ -191,17 +197,17 @@ def test_a_pair_of_sentences_is_shown_as_one(page, models, open_app, monkeypatch
 
 def test_each_token_of_a_pair_says_which_sentence_it_is_of(models, open_app, monkeypatch):
     monkeypatch.setenv(MODELS_VARIABLE, models["BERT"])
-    query = {"checkpoint": models["BERT"], "source": "The cat sat. [SEP] A dog runs.", "tokens_tab": "Pieces and bytes"}
-    app = open_app("pages/tokens_and_embeddings.py", **query)
+    query = {"checkpoint": models["BERT"], "source": "The cat sat. [SEP] A dog runs."}
+    app = open_app("pages/tokens_and_embeddings.py", **query, tokens_tab="Pieces and bytes")
     assert not app.exception
     groups = app.dataframe[0].value["part of"].tolist()
     middle = app.dataframe[0].value["token"].tolist().index("[SEP]")
     assert app.dataframe[0].value["kind"].tolist()[middle] == "special token"
     assert set(groups[: middle + 1]) == {"sentence A"}
     assert set(groups[middle + 1 :]) == {"sentence B"}
-    assert "embedding of its token type" in words(app)
+    assert "embedding of its token type" in words(open_app("pages/tokens_and_embeddings.py", **query))
     assert "What is called positional here is the sum of the two" in words(
-        open_app("pages/positional_encoding.py", checkpoint=models["BERT"])
+        open_app("pages/positional_encoding.py", checkpoint=models["BERT"], part="Your sentence")
     )
 
 
@@ -333,13 +339,14 @@ def test_what_is_added_to_an_embedding_is_called_what_it_is(name, rows, open_mod
 
 @pytest.mark.parametrize("name", ["BERT", "Marian", "Llama, grouped"])
 def test_pads_in_a_batch_get_no_weight(name, open_model_page):
-    app = open_model_page("pages/masks.py", name)
+    app = open_model_page("pages/masks.py", name, part="Padding")
     assert not app.exception
     assert "Largest weight on a pad, over all heads of all attentions: **exactly 0**" in words(app)
 
 
 def test_a_temperature_turns_the_vectors_of_a_model_without_probabilities(models, open_model_page):
-    app = open_model_page("pages/temperature.py", HEADLESS, tau="0.5", scope="Everywhere")
+    query = {"tau": "0.5", "scope": "Everywhere", "part": "Before and after"}
+    app = open_model_page("pages/temperature.py", HEADLESS, **query)
     assert not app.exception
     assert "The model writes" not in words(app)
     opened = load_checkpoint(models[HEADLESS], "cpu")

@@ -108,6 +108,7 @@ def test_angles_and_rotated_vectors_are_the_runs(open_case: Callable, family: st
     np.testing.assert_allclose(drawn[:used], a.rotary.cos, rtol=1e-6)
     theta = 1e4 ** (-np.arange(0, a.d_k, 2) / a.d_k)
     np.testing.assert_allclose(drawn, np.cos(np.arange(40)[:, None] * theta), atol=1e-4)
+    app, *_ = open_case("rope", family, part="Rotation of q and k")
     maps = [numbers(heat["z"]) for heat in traces(app, "rotated")]
     for found, values in zip(maps, (a.rotary.q, a.q, a.rotary.k, a.k), strict=True):
         np.testing.assert_allclose(found, values[HEAD], rtol=1e-6)
@@ -133,6 +134,8 @@ def test_a_bias_is_drawn_and_counted_once(open_case: Callable, family: str) -> N
     lines = traces(app, "bias")
     for slope, line in zip(alibi_slopes(a.n_heads).numpy(), lines, strict=True):
         np.testing.assert_allclose(numbers(line["y"]), -slope * np.abs(numbers(line["x"])), rtol=1e-5)
+    assert "Press et al. 2022" in words(app)
+    app, *_ = open_case("alibi", family, part="Scores")
     mask = a.mask[HEAD]
     drawn = [numbers(h["z"]) for h in traces(app, "bias-scores") if "masked" not in h["hovertemplate"]]
     expected = (a.scaled[HEAD], a.scaled[HEAD] + a.bias[HEAD], a.pattern[HEAD])
@@ -142,7 +145,6 @@ def test_a_bias_is_drawn_and_counted_once(open_case: Callable, family: str) -> N
     np.testing.assert_allclose(
         biased_head(trace, a.kind, 1, HEAD).pattern_without, powers / powers.sum(-1, keepdims=True), atol=1e-5
     )
-    assert "Press et al. 2022" in words(app)
 
 
 @pytest.mark.parametrize("family", LAYERS)

@@ -56,6 +56,7 @@ def test_two_heads_of_one_run(open_app: Callable, translator: "Translator") -> N
     assert np.array_equal(left, one)
     assert np.array_equal(right, other)
     assert np.array_equal(difference, other - one)
+    app = open_app(PAGE, **HERE, side_layer="0", side_head="3", part="Query by query")
     bars = numbers(figure(app, "side_by_side-rows")["data"][0]["y"])
     assert bars == pytest.approx(np.abs(other.astype(float) - one).sum(axis=1) / 2, abs=1e-6)
     assert holds(app) == 3
@@ -131,7 +132,10 @@ def test_two_checkpoints_are_compared_by_words(open_app: Callable, translator: "
     ("query", "right"),
     [
         ({"side_kind": "Encoder self-attention"}, (SOURCE, "en-de")),
-        ({"side_mode": "Sentences", "side_sentence": "a ball's \\", "tau": "2"}, ("a ball's \\", "en-de")),
+        (
+            {"side_mode": "Sentences", "side_sentence": "a ball's \\", "tau": "2", "part": "Query by query"},
+            ("a ball's \\", "en-de"),
+        ),
         ({"side_mode": "Checkpoints"}, (SOURCE, "other")),
     ],
     ids=["a head", "a sentence", "a checkpoint"],
@@ -147,7 +151,7 @@ def test_files_name_both_runs_and_the_python_makes_both_again(
     app = open_app(PAGE, **HERE, **query)
     assert not app.exception
     programs = programs_of(app)
-    assert [name.split("-")[1] for name in programs] == ["queries", "maps"] or query.get("side_kind")
+    assert [name.split("-")[1] for name in programs] == ["queries" if "part" in query else "maps"]
     for title, program in programs.items():
         (name,) = [name for name in files if name.startswith(f"{title}-") and name.endswith(".npz")]
         assert_equal_to_file(program, files[name])

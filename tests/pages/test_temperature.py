@@ -19,6 +19,7 @@ from model.analysis.softmax import (
 )
 from model.interventions import AttentionTemperature, HeadGate
 from model.run import Place, Request, Run
+from pages import page_of
 from pages.views.standalone import texts_of
 from pages.views.temperature import before_and_after, divided, many
 from tests.pages.figures import figure, numbers, words
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
 
 PAGE = "pages/temperature.py"
-TABS = ("Before and after", "One row", "Move the query", "Divided by √d_k", "Many temperatures")
+TABS = [view.title for view in page_of(PAGE).views]
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
 DECODER = "Decoder self-attention"

@@ -10,6 +10,7 @@ import pytest
 from model.analysis.vocabulary import cosines, embedding_rows, lengths, neighbours
 from model.checkpoints.translator import Translator
 from model.run import Run
+from pages import page_of
 from pages.views.tokens_and_embeddings import lengths as lengths_view
 from pages.views.tokens_and_embeddings import tokens
 from tests.pages.figures import figure, numbers
@@ -47,7 +48,7 @@ def test_strips_and_arithmetic_are_the_chosen_token_s(open_app: Callable, transl
 
 def test_neighbours_lengths_and_maps_are_the_model_s(open_app: Callable, translator: Translator) -> None:
     trace = translator.trace(SENTENCE)
-    app = open_app(PAGE, source=SENTENCE)
+    app = tab(open_app(PAGE, source=SENTENCE), "Neighbours")
     app.number_input(key="tokens_position").set_value(1).run()
     found = neighbours(translator.tokenizer, cosines(translator, "source", trace.src_ids[1]), trace.src_ids[1])
     drawn = figure(app, "tokens_and_embeddings-neighbours")["data"][0]
@@ -89,15 +90,15 @@ def test_the_strips_frame_the_chosen_dimension_in_the_range_of_all_tokens(
     assert result.facts["apart"] == 0
 
 
-@pytest.mark.parametrize("name", ["Neighbours", "Lengths", "All tokens", "Pieces and bytes"])
+@pytest.mark.parametrize("name", [view.title for view in page_of(PAGE).views])
 @pytest.mark.parametrize("source", ["A", "A dog runs. " * 12, "🦖" * 25, "\u2581 <b>\u202e"])
 def test_short_long_and_odd_sentences_have_every_view(open_app: Callable, name: str, source: str) -> None:
     app = open_app(PAGE, source=source, target="Greedy")
     for side in ("source", "target"):
         app.segmented_control(key="side").set_value(side).run()
-        tab(app, name)
-        last = int(app.number_input(key="tokens_position").max)
+        last = int(tab(app, "Tokens and vectors").number_input(key="tokens_position").max)
         app.number_input(key="tokens_position").set_value(last).run()
+        tab(app, name)
         assert not app.exception
 
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("fresh_caches")
 
 PAGE = str(Path(__file__).parents[2] / "pages" / "training.py")
 SOURCES = ["A", "A dog runs. " * 6, "a dog " * 40]
-TABS = ["Learning rate", "Label smoothing", "Attention through training"]
+TABS = ["Loss and score", "Learning rate", "Label smoothing", "Attention through training"]
 
 
 @pytest.fixture
@@ -65,12 +65,13 @@ def said(page: AppTest) -> str:
 
 @pytest.mark.usefixtures("folder")
 def test_the_curves_and_rates_are_those_of_the_log_and_what_it_lacks_is_said() -> None:
-    page = open_page("Learning rate", warmup=1000)
+    page = open_page("Loss and score")
     steps = np.arange(100, 700, 100)
     (train,), (bleu,) = (figure(page, f"training-{name}")["data"] for name in ("loss", "score"))
     assert np.array_equal(numbers(train["y"]), 9 - steps / 100)
     assert np.allclose(numbers(bleu["y"]), steps / 7)
     assert "log.csv lacks: dev_loss, tokens_per_second" in said(page)
+    page = open_page("Learning rate", warmup=1000)
     chosen, own, dots = figure(page, "training-schedule")["data"]
     assert np.array_equal(numbers(dots["x"]), steps)
     for curve, warmup in ((chosen, 1000), (own, 250)):
@@ -84,7 +85,7 @@ def test_the_curves_and_rates_are_those_of_the_log_and_what_it_lacks_is_said() -
     [("en-de", "dev_bleu"), ("everyday-lm", "dev_bits_per_byte"), ("everyday-mlm", "dev_accuracy")],
 )
 def test_each_family_shows_the_score_that_its_own_log_has(name: str, column: str) -> None:
-    page = open_page("Learning rate", checkpoint=name)
+    page = open_page("Loss and score", checkpoint=name)
     log = pd.read_csv(checkpoint_folder() / name / "log.csv")
     curves = [line for name in ("loss", "score", "speed") for line in figure(page, f"training-{name}")["data"]]
     for drawn, logged in zip(curves, ("train_loss", "dev_loss", column, "tokens_per_second"), strict=True):
@@ -115,7 +116,7 @@ def test_the_smoothed_target_and_the_models_shares_are_those_of_the_run(epsilon:
 @pytest.mark.parametrize(("kind", "snapshot"), [("encoder_self", "10"), ("decoder_self", "10"), ("cross", "end")])
 def test_the_pattern_is_the_snapshots_own_on_the_final_translation(kind: str, snapshot: str) -> None:
     place = {"source": "a dog", "kind": kind, "layer": 1, "head": 2}
-    page = open_page(TABS[2], snapshot=snapshot, **{"all-steps": True}, **place)
+    page = open_page("Attention through training", snapshot=snapshot, **{"all-steps": True}, **place)
     translator = load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
     trace = translator.trace("a dog")
     weights = open_snapshot(translator, 10) if snapshot != "end" else translator
@@ -139,7 +140,9 @@ def test_a_model_that_does_not_translate_shows_its_snapshots_without_a_translati
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(folder.parent))
     (folder / "snapshots").mkdir()
     shutil.copy(folder / "model.safetensors", folder / "snapshots" / "step-000010.safetensors")
-    page = open_page(TABS[2], checkpoint=name, source="a dog", snapshot="10", **{"all-steps": True})
+    page = open_page(
+        "Attention through training", checkpoint=name, source="a dog", snapshot="10", **{"all-steps": True}
+    )
     assert figure(page, "training-pattern")
     table = page.dataframe[0].value
     assert table["step"].tolist() == ["10", "end"]
@@ -150,7 +153,7 @@ def test_a_model_that_does_not_translate_shows_its_snapshots_without_a_translati
 def test_without_snapshots_the_page_says_so_and_names_who_has_them(folder: Path) -> None:
     shutil.copytree(folder, folder.parent / "with-snapshots")
     shutil.rmtree(folder / "snapshots")
-    page = open_page(TABS[2])
+    page = open_page("Attention through training")
     assert "ships no snapshots" in said(page)
     assert "Choose with-snapshots as checkpoint in the sidebar" in said(page)
 
@@ -158,11 +161,11 @@ def test_without_snapshots_the_page_says_so_and_names_who_has_them(folder: Path)
 def test_a_broken_snapshot_and_a_missing_log_are_sentences(folder: Path) -> None:
     (folder / "snapshots" / "step-000010.safetensors").write_bytes(b"x")
     (folder / "log.csv").unlink()
-    page = open_page(TABS[2], snapshot="10")
+    page = open_page("Attention through training", snapshot="10")
     assert "snapshots/step-000010.safetensors is not a valid safetensors file" in said(page)
     assert str(folder.parent) not in said(page)
-    assert "This checkpoint has no log.csv" in said(page)
-    assert "does not say which learning rates" in said(open_page(TABS[0]))
+    assert "This checkpoint has no log.csv" in said(open_page("Loss and score"))
+    assert "does not say which learning rates" in said(open_page("Learning rate"))
 
 
 @pytest.mark.usefixtures("folder")

@@ -9,6 +9,7 @@ import pytest
 from model.background.scoring_functions import multiplicative, scoring_costs
 from model.background.stopwatch import LENGTHS
 from model.background.table_1 import layer_costs, paths
+from pages import page_of
 from pages.compute.queue import model_queue
 from pages.views import timing
 from tests.pages.figures import figure, numbers
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("fresh_caches")
 
 PAGE = "pages/why_attention.py"
-TABS = ("Path length", "Measured", "Scoring functions")
+TABS = [view.title for view in page_of(PAGE).views]
+TIMED = ("Measured", "Scoring functions")
 TEXT = "Ein Hund mit einer Katze."
 SOURCE = "a dog and a cat"
 
@@ -77,7 +79,7 @@ def test_curves_marks_and_table_are_table_1_at_this_sentence(open_app: Callable,
 
 
 def test_ways_between_two_chosen_words(open_app: Callable, translator: "Translator") -> None:
-    app = open_page(open_app)
+    app = open_page(open_app, why="Path length")
     last = len(translator.trace(SOURCE, TEXT).src_tokens) - 1
 
     def ends() -> list[tuple[list, list]]:
@@ -93,7 +95,7 @@ def test_ways_between_two_chosen_words(open_app: Callable, translator: "Translat
     app.selectbox(key="path_to").set_value(1).run()
     assert ends() == ways(1, 4)
     names = {key: app.selectbox(key=key).options[place] for key, place in (("path_from", 4), ("path_to", 1))}
-    linked = open_page(open_app, **names)
+    linked = open_page(open_app, why="Path length", **names)
     assert [linked.selectbox(key=key).value for key in names] == [4, 1]
     next(button for button in app.button if button.label == "The two most distant tokens").click().run()
     assert ends() == ways(0, last)
@@ -107,16 +109,16 @@ def test_nothing_is_timed_before_the_button_is_pressed(open_app: Callable, monke
     monkeypatch.setattr(timing, "measure", refuse)
     for part in TABS:
         app = open_page(open_app, why=part)
-        assert ("Nothing is timed until" in words(app)) == (part != TABS[0])
+        assert ("Nothing is timed until" in words(app)) == (part in TIMED)
 
 
 @pytest.mark.usefixtures("short")
 def test_layers_are_measured_on_request_and_kept(open_app: Callable) -> None:
-    app = open_page(open_app, why=TABS[1])
+    app = open_page(open_app, why="Measured")
     app.button(key="why-time-layers").click().run()
     assert not app.exception
     drawn = figure(app, "why_attention-times")["data"]
-    table = app.dataframe[1].value
+    table = app.dataframe[0].value
     for line, column in zip(drawn, ("attention: ms", "LSTM: ms"), strict=True):
         times = numbers(line["y"])
         assert list(numbers(line["x"])) == list(LENGTHS)
@@ -133,7 +135,7 @@ def test_layers_are_measured_on_request_and_kept(open_app: Callable) -> None:
 
 
 def test_a_second_visitor_is_told_to_wait(open_app: Callable) -> None:
-    app = open_page(open_app, why=TABS[1])
+    app = open_page(open_app, why="Measured")
     with model_queue().exclusive("timing"):
         app.button(key="why-time-layers").click().run()
         assert not app.exception
@@ -148,7 +150,7 @@ def test_a_measurement_that_fails_leaves_the_machine_free(
     def fail(*_: object) -> None:
         raise RuntimeError("out of memory")
 
-    app = open_page(open_app, why=TABS[1])
+    app = open_page(open_app, why="Measured")
     monkeypatch.setattr(timing, "measure", fail)
     app.button(key="why-time-layers").click().run()
     assert str(uncaught.pop()) == "out of memory"
@@ -163,7 +165,7 @@ def test_scores_are_those_of_the_chosen_head(open_app: Callable, translator: "Tr
         "decoder_self": "Decoder self-attention",
         "cross": "Cross-attention",
     }[kind]
-    app = open_page(open_app, why=TABS[2], kind=name, layer="1", head="2")
+    app = open_page(open_app, why="Scoring functions", kind=name, layer="1", head="2")
     attention = translator.trace(SOURCE, TEXT).attention(kind, 1)
     found = multiplicative(attention, 2)
     maps = [numbers(heat["z"]) for heat in figure(app, "why_attention-scores")["data"]]
@@ -171,12 +173,12 @@ def test_scores_are_those_of_the_chosen_head(open_app: Callable, translator: "Tr
         assert drawn == pytest.approx(expected, rel=1e-5, abs=1e-6)
     assert f"largest difference **{np.abs(found.total - attention.scores[2]).max():.1e}**" in words(app)
     costs = scoring_costs(len(attention.query_tokens), len(attention.key_tokens), attention.d_k)
-    assert list(app.dataframe[1].value["multiply-adds"]) == [cost.multiply_adds for cost in costs.values()]
+    assert list(app.dataframe[0].value["multiply-adds"]) == [cost.multiply_adds for cost in costs.values()]
 
 
 @pytest.mark.usefixtures("short")
 def test_scoring_functions_are_measured_on_request(open_app: Callable) -> None:
-    app = open_page(open_app, why=TABS[2])
+    app = open_page(open_app, why="Scoring functions")
     app.button(key="why-time-scoring").click().run()
     assert not app.exception
     drawn = figure(app, "why_attention-times")["data"]
@@ -193,12 +195,12 @@ def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str, source: st
 
 def test_values_that_are_not_there_fall_back(open_app: Callable) -> None:
     query = {"kernel": "99", "neighbours": "x", "path_from": "77 nobody", "time_batch": "5"}
-    for part in TABS[:2]:
+    for part in ("Cost of a layer", "Path length", "Measured"):
         open_page(open_app, why=part, **query)
 
 
 def test_a_word_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
-    app = open_page(open_app)
+    app = open_page(open_app, why="Path length")
     app.selectbox(key="path_from").set_value(5).run()
     app.text_area(key="source").set_value("A").run()
     assert not app.exception

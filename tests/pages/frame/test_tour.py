@@ -53,7 +53,7 @@ def test_a_link_inside_the_app_goes_to_a_head_and_its_cell(open_app: Callable) -
     app.run()
     assert not app.exception
     assert app.segmented_control(key="kind").value == "cross"
-    assert (app.select_slider(key="layer").value, app.segmented_control(key="head").value) == (1, 2)
+    assert (app.select_slider(key="layer").value, app.select_slider(key="head").value) == (1, 2)
     assert (app.selectbox(key="cell_query").value, app.selectbox(key="cell_key").value) == (1, 0)
     for forged in ("cross", "x.1.2", "cross.99.99.9999.9999", "cross.-1.2", "cross.1.2.3.4.5.6", "cross.\u0661.2"):
         app.query_params["see"] = forged
