@@ -10,7 +10,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from model.checkpoints.store import CHECKPOINTS_VARIABLE
-from pages import PAGES
+from pages import PAGES, page_of
 from tests.injection import LANGUAGE_MODEL, MARKDOWN, MASKED_MODEL, TRANSLATOR, TYPED, save_checkpoints, tokens_as_text
 from tests.pages.figures import tabs_of
 from viz.forms import Document
@@ -92,7 +92,8 @@ def test_nothing_typed_and_no_token_or_name_of_a_checkpoint_acts_on_any_tab(page
     assert not app.exception
     assert acting(app) == []
     key, names = tabs_of(app)
-    for name in names[1:]:
+    first = page_of(page).first_tab or names[0]
+    for name in (name for name in names if name != first):
         app = open_hostile(page, **query, **{key: name})
         assert not app.exception, name
         assert acting(app) == [], name
