@@ -103,7 +103,7 @@ def _draw_foot(
 ) -> None:
     """Draw one line at the end of a page or a tab: the proof, the code and the export, which open below it."""
     said, draw = proof(run, *(value for value in chosen.values() if isinstance(value, Run)))
-    parts = {"checks": (f":material/verified: {said}", draw)}
+    parts = {"checks": (said, draw)}
     code = dict.fromkeys([*(item for one in drawn for item in one.view.code_of(run)), *code])
     if code:
         parts["code"] = ":material/code: Show the code", partial(draw_code, *code)

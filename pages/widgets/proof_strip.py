@@ -24,10 +24,11 @@ def proof_strip(view: View, other: View | None = None) -> None:
 
 
 def proof(view: View, other: View | None = None) -> tuple[str, Callable[[], None]]:
-    """How many of the checks hold, in words, and what draws them; arguments as of `proof_strip`."""
+    """How many of the checks hold, with a symbol that says whether all do, and what draws them; as `proof_strip`."""
     runs, checks = _checked(view, other)
     held = sum(all(result.passed for result in results) for results in zip(*checks, strict=True))
-    return f"{held} of {len(checks[0])} checks hold", partial(_draw, view, runs, checks)
+    symbol = "verified" if held == len(checks[0]) else "error"
+    return f":material/{symbol}: {held} of {len(checks[0])} checks hold", partial(_draw, view, runs, checks)
 
 
 def _checked(view: View, other: View | None) -> tuple[list[View], list[Sequence[Check]]]:

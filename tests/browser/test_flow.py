@@ -110,6 +110,6 @@ def test_shift_and_an_arrow_choose_layer_and_head_but_not_while_somebody_types(s
     wait_for_address(visitor, "head=2")
     wait_for_query(visitor, {"layer": "1", "head": "2"})
     visitor.page.get_by_test_id("stSidebar").get_by_role("radio", name="Cross").click()
-    wait_for_query(visitor, {"kind": "Cross", "head": "2"})
+    wait_for_query(visitor, {"kind": "Cross", "layer": "1", "head": "2"})
     assert visitor.page.locator("[data-testid=stTopNavSection][data-current]").inner_text() == "Understand"
     assert visitor.page.get_by_role("slider", name="Head").get_attribute("aria-valuetext") == "2"

@@ -45,9 +45,11 @@ TABS = {
 def test_the_table_is_the_models_own_at_every_end_of_its_sliders_and_every_tab_draws(
     server: str, visitor: Visitor, translator: Translator
 ) -> None:
-    visitor.visit(page(server, positions="100", side="Target"))
+    asked = {"part": "The encoding", "positions": "100", "side": "Target"}
+    visitor.visit(page(server, **asked))
     wait_for_shape(visitor, 100, 32)
-    visitor.visit(page(server))
+    assert query(visitor) == asked
+    visitor.visit(page(server, part="The encoding"))
     wait_for_shape(visitor, 64, 32)
     row, column = 20, 5
     plot = visitor.page.locator(f"{TABLE} .nsewdrag")
@@ -65,7 +67,7 @@ def test_the_table_is_the_models_own_at_every_end_of_its_sliders_and_every_tab_d
     wait_for_shape(visitor, 128, 2)
     positions.press("Home")
     wait_for_shape(visitor, 2, 2)
-    assert query(visitor) == {"positions": "2", "dimensions": "2"}
+    assert query(visitor) == {"part": "The encoding", "positions": "2", "dimensions": "2"}
     for tab, keys in TABS.items():
         visitor.page.get_by_role("tab", name=tab).click()
         visitor.settle()

@@ -47,7 +47,8 @@ def test_a_text_without_a_word_has_a_first_token_too(text: str) -> None:
 
 
 def test_a_choice_is_followed_by_other_pages_and_forgotten_with_the_sentence(open_app: Callable) -> None:
-    app = open_app("pages/masks.py", **TYPED, part="Before or after the softmax")
+    here = {"kind": "Encoder self", "part": "Before or after the softmax"}
+    app = open_app("pages/masks.py", **TYPED, **here)
     first = app.number_input(key="query").value
     chosen = 0 if first else 1
     app.number_input(key="query").set_value(chosen).run()

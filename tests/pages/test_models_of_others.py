@@ -435,7 +435,7 @@ def test_rows_that_share_with_a_sink_are_not_said_to_sum_to_one(open_model_page)
 
 
 def test_cross_attention_without_a_bias_is_not_taken_for_alibi(open_model_page):
-    app = open_model_page("pages/positional_encoding.py", "T5", kind="Cross-attention")
+    app = open_model_page("pages/positional_encoding.py", "T5", kind="Cross-attention", part="The encoding")
     assert not app.exception
     assert "**ALiBi**" not in words(app)
     assert "Shown instead: decoder self-attention" in words(app)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from model.needs import Need
-from pages import PAGES
+from pages import PAGES, page_of
 from tests.pages.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def test_a_page_falls_back_where_a_link_was_forged(page: str, open_app: Callable
     for run in range(len(FORGED)):
         classes = [FORGED[(run + i) % len(FORGED)] for i in range(len(keys))]
         query = {key: values[i % len(values)] for i, (key, values) in enumerate(zip(keys, classes, strict=True))}
-        assert_falls_back(open_app(page, **query), query)
+        assert_falls_back(open_app(page, **query), query, page_of(page).first_kind or "encoder_self")
 
 
 @pytest.mark.parametrize("value", [value for values in FORGED for value in values])
@@ -106,9 +106,9 @@ def test_one_forged_value_everywhere(value: str, open_app: Callable) -> None:
     assert_falls_back(open_app(**dict.fromkeys(keys, value)), value)
 
 
-def assert_falls_back(app, forged: object) -> None:
+def assert_falls_back(app, forged: object, kind: str = "encoder_self") -> None:
     assert not app.exception, forged
-    assert app.segmented_control(key="kind").value == "encoder_self"
+    assert app.segmented_control(key="kind").value == kind
     assert app.select_slider(key="layer").value == 0
     assert app.select_slider(key="tau").value == 1
     assert holds(app) == 3, forged
@@ -211,3 +211,5 @@ def test_a_check_that_fails_is_said_in_words(open_app: Callable, monkeypatch: py
     app = open_app()
     assert any("✗ fails" in element.value for element in app.markdown)
     assert holds(app) == 0
+    (foot,) = (group.proto for group in app.main.button_group if str(group.key).startswith("foot-"))
+    assert (foot.options[0].content, foot.options[0].content_icon) == ("0 of 1 checks hold", ":material/error:")

@@ -57,8 +57,8 @@ def test_every_slider_reaches_both_its_ends(tab: str) -> None:
 
 @pytest.mark.usefixtures("checkpoints")
 def test_a_learned_table_gets_neither_wavelengths_nor_a_rotation() -> None:
-    page = open_page(checkpoint="learned")
-    assert tabs(page) == ["The encoding", "Your sentence", "Distance", "Learned, RoPE, ALiBi", "Word order"]
+    page = open_page(checkpoint="learned", part="The encoding")
+    assert tabs(page) == ["Word order", "The encoding", "Your sentence", "Distance", "Learned, RoPE, ALiBi"]
     assert any("**learned**" in text.value for text in page.markdown)
 
 

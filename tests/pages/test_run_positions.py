@@ -57,7 +57,7 @@ def open_case(open_app: Callable, folder: Path, monkeypatch: pytest.MonkeyPatch)
         lengths = {"max_new_tokens": 4} if family == "lm" else {}
         trace = opened.trace(SOURCE, typed.get("typed"), **lengths)
         kind = trace.kinds[0]
-        place = {"kind": kind.title, "layer": "1", "head": str(HEAD)}
+        place = {"kind": kind.title, "layer": "1", "head": str(HEAD), "part": "The encoding"}
         app = open_app(PAGE, **({"checkpoint": name, "source": SOURCE, **place, **typed} | query))
         assert not app.exception
         return app, opened, trace, trace.attention(kind.name, 1)
@@ -181,7 +181,7 @@ def test_models_of_transformers(name: str, open_app: Callable, tmp_path: Path, f
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(folder))
     path = str(save_family(tmp_path / "model", name))
     monkeypatch.setenv(MODELS_VARIABLE, path)
-    app = open_app(PAGE, checkpoint=path, source=SOURCE, head=str(HEAD), new_tokens="4")
+    app = open_app(PAGE, checkpoint=path, source=SOURCE, head=str(HEAD), new_tokens="4", part="The encoding")
     assert not app.exception
     opened = load_checkpoint(path, "cpu")
     table = opened.positional_encoding()

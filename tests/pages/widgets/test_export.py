@@ -81,7 +81,7 @@ def result_of(program: str) -> dict[str, Any]:
         ("pages/what_if.py", {"changes": "gate:0:mean@cross.1.2;mask:0-1,1-0:@cross.0"}),
         ("pages/what_if.py", {"changes": "unscaled@encoder_self", "target": "Greedy"}),
         ("pages/decoding.py", {"part": "Beam", "tau": "2"}),
-        ("pages/positional_encoding.py", {"side": "target"}),
+        ("pages/positional_encoding.py", {"part": "Your sentence", "side": "target"}),
     ],
 )
 def test_the_python_computes_the_arrays_of_a_view_that_was_changed(
