@@ -5,6 +5,7 @@ start of a piece marks the start of a word.
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
@@ -343,6 +344,11 @@ class Attention:
     def undivided(self) -> bool:
         """Whether nothing divides the products: neither `scale`, nor the model its queries before."""
         return self.scale == 1 and (self.projections is None or self.projections.query_factor == 1)
+
+    @property
+    def divides_by_root(self) -> bool:
+        """Whether `scale` divides by the square root of d_k, as in the paper, and not by another number."""
+        return math.isclose(self.scale, self.d_k**-0.5, rel_tol=1e-4)
 
     @property
     def reads_scaled(self) -> bool:

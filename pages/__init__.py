@@ -108,6 +108,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/attention_step_by_step.py",
+                views_module="pages.views.attention_step_by_step",
                 title="Attention, step by step",
                 icon=":material/footprint:",
                 summary="Follow one head from queries and keys to its output, down to each multiplication and sum.",
@@ -153,6 +154,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
         "Understand": (
             Page(
                 path="pages/whole_model.py",
+                views_module="pages.views.whole_model",
+                tabs_key="whole_tab",
                 title="The whole model",
                 icon=":material/schema:",
                 summary="Figure 1 of the paper, alive: send a token through every box, see what each adds, and "

@@ -17,12 +17,12 @@ import streamlit as st
 from model.checkpoints.store import CheckpointError, available_checkpoints, stored_config, study_checkpoints
 from model.needs import Need, parts_of
 from model.run import Run
-from pages import page_of
+from pages import PAGES, page_of
 from pages.compute.cache import store, stored
 from pages.compute.on_request import pressed
 from pages.compute.queue import in_turns, model_queue
 from pages.frame.open_page import choose_checkpoint, open_page
-from pages.views import OUTCOME, Control, Offer, OnRequest, Result, View, call
+from pages.views import OUTCOME, Control, Offer, Result, View, call
 from pages.views.words import Block, pictures
 from pages.widgets import controls
 from pages.widgets.canvas import draw
@@ -31,7 +31,7 @@ from pages.widgets.controls import set_controls, tabs
 from pages.widgets.explain import breakable, draw_code
 from pages.widgets.export import Picture, export_view
 from pages.widgets.glossary import define
-from pages.widgets.page_links import link_with
+from pages.widgets.page_links import link_with, links
 from pages.widgets.proof_strip import proof
 from viz.figure import StableFigure
 from viz.forms import Canvas, Document, Form, Table, Texts
@@ -46,6 +46,10 @@ LONG, LOW = 160, 240
 """characters from which on a text scrolls, and pixels of its box"""
 LONGEST_LINE = 900
 """characters that a line of text takes"""
+UNPLACED = ("player", "pictured")
+"""looks of controls that stand in no column"""
+OPENS = "opens"
+"""in the session the page that a picture has asked for; the key of the link to it, which the picture follows"""
 MOST_COLUMNS = 3
 """of controls; more of them flow from line to line"""
 
@@ -102,7 +106,8 @@ def _draw_foot(
     run: Run, drawn: Sequence["_Drawn"], key: str, chosen: Mapping[Control, Any], code: Sequence[Callable] = ()
 ) -> None:
     """Draw one line at the end of a page or a tab: the proof, the code and the export, which open below it."""
-    said, draw = proof(run, *(value for value in chosen.values() if isinstance(value, Run)))
+    shown = next((one.result.drawn for one in drawn if one.result.drawn), run)
+    said, draw = proof(shown, *(value for value in chosen.values() if isinstance(value, Run)))
     parts = {"checks": (said, draw)}
     code = dict.fromkeys([*(item for one in drawn for item in one.view.code_of(run)), *code])
     if code:
@@ -158,12 +163,16 @@ class _Drawn:
         """Controls first, as their values decide what there is to say; the text may give them a later place."""
         offers = self.view.offers(self.run, self.chosen)
         draws = bool(offers) or self.view.on_request is not None
-        before, place, between, asks = [st.container() if draws else nullcontext() for _ in range(4)]
+        words = f"words-{self.view.page}-{self.view.name}"
+        before, place, between, asks = [st.container(key=k) if draws else nullcontext() for k in (words, *[None] * 3)]
         with place:
-            self._draw_controls(sum(self.view.controls[name].look != "player" for name in offers))
+            self._draw_controls(sum(self.view.controls[name].look not in UNPLACED for name in offers))
         with asks:
             if self.view.on_request:
-                self.values[OUTCOME] = _on_request(self.run, self.view.on_request, self.values)
+                self.values[OUTCOME] = _on_request(self.run, self.view, self.values)
+            elif self.view.reads:
+                case = call(self.view.reads.case, self.run, self.values)
+                self.values[OUTCOME] = None if case is None else stored(self.view.reads.key, *case)
         self.result = self.view(self.run, **self.values)
         self.contents = {name: _content(picture) for name, picture in self.result.shows.items()}
         blocks = self.result.blocks
@@ -203,7 +212,7 @@ class _Drawn:
             places = repeat(st.container(key=key, horizontal=True, vertical_alignment="bottom", gap="small"))
         for name, control in self.view.controls.items():
             draws = control not in self.chosen and control.offer(self.run, self.values)
-            place = next(places) if draws and control.look != "player" else st
+            place = next(places) if draws and control.look not in UNPLACED else st
             self.values[name] = _choose(self.run, self.view, name, self.chosen, self.values, place)
 
     def _draw_blocks(self, blocks: list[Block]) -> None:
@@ -270,6 +279,10 @@ class _Drawn:
     def _draw_one(self, name: str, key: str, alt: str) -> None:
         match picture := self.result.shows[name]:
             case Canvas():
+                if page := st.session_state.pop(OPENS, ""):
+                    # Streamlit switches pages in Python only where no control is in the link.
+                    with st.container(key=OPENS):
+                        links(**{page: "Opening …"})
                 draw(
                     picture.drawing,
                     key,
@@ -301,8 +314,11 @@ class _Drawn:
         """Before the page runs again: set a control to what a move in a picture of our own chose."""
         value, control = controls.value_of(key).get(event), picture.sets[event]
         if value is not None:
-            several = isinstance(control, Mapping)
-            self._set({one: value[name] for name, one in control.items()} if several else {control: value})
+            several = control if isinstance(control, Mapping) else {}
+            chosen = {one: value[name] for name, one in several.items() if name in value}
+            self._set(chosen if several else {control: value})
+            if several and value.get(OPENS) in {page.name for pages in PAGES.values() for page in pages}:
+                st.session_state[OPENS] = value[OPENS]
 
     def _take_row(self, key: str, table: Table) -> None:
         """The same for a click on a row of a table."""
@@ -349,10 +365,7 @@ def _choose(
 
 def _draw_control(control: Control, key: str, offer: Offer, place: Any) -> Any:
     common = {"place": place, "in_link": control.in_link} | ({"help": offer.help} if offer.help else {})
-    if control.follows:
-        controls.follow_default(key, offer.start)
-    if offer.limits and control.in_link:
-        controls.say_if_outside(offer.label, offer.limits, offer.start, key)
+    _prepare(control, key, offer)
     if offer.limits:
         return _draw_number(control, key, offer, common)
     match control.look:
@@ -369,9 +382,18 @@ def _draw_control(control: Control, key: str, offer: Offer, place: Any) -> Any:
             return controls.text(
                 offer.label, key, default=offer.start, place=place, placeholder=example, max_chars=LONGEST_LINE
             )
+        case "pictured":
+            return controls.pictured(key, offer.start)
         case "run":
             return offer.start
     return _draw_menu(key, offer, common)
+
+
+def _prepare(control: Control, key: str, offer: Offer) -> None:
+    if control.follows:
+        controls.follow_default(key, offer.start)
+    if offer.limits and control.in_link:
+        controls.say_if_outside(offer.label, offer.limits, offer.start, key)
 
 
 def _draw_number(control: Control, key: str, offer: Offer, common: Mapping[str, Any]) -> Any:
@@ -394,8 +416,9 @@ def _draw_menu(key: str, offer: Offer, common: Mapping[str, Any]) -> Any:
     return value
 
 
-def _on_request(run: Run, request: OnRequest, values: Mapping[str, Any]) -> Any:
+def _on_request(run: Run, view: View, values: Mapping[str, Any]) -> Any:
     """The result of work that the button has started, or that needs none; None before."""
+    request = view.on_request
     case, drawn = call(request.case, run, values), None
     if case is None:
         return None
@@ -418,6 +441,8 @@ def _on_request(run: Run, request: OnRequest, values: Mapping[str, Any]) -> Any:
                 bar.progress(drawn := share, f"{share:.0%}")
         store(outcome, *case)
         place.empty()
+        if any(one.reads is request for one in page_of(f"{view.page}.py").views):
+            st.rerun()  # what is above shows it, too
     return outcome
 
 

@@ -317,7 +317,7 @@ def _go_to_linked_place() -> None:
     kind, *numbers = st.query_params.pop(SEE, "").split(".")
     if kind in KINDS and all(re.fullmatch("[0-9]{1,4}", number) for number in numbers):
         st.session_state["kind"] = kind
-        st.session_state.update(zip(("layer", "head", "cell_query", "cell_key"), map(int, numbers), strict=False))
+        st.session_state.update(zip(("layer", "head", "query", "key"), map(int, numbers), strict=False))
 
 
 def _go_to_trace_file(page: Page) -> None:

@@ -11,7 +11,6 @@ from pages.frame.render import show_view
 from pages.frame.stations import open_list, open_station
 from pages.lessons import LESSONS
 from pages.lessons.station import Answer, Lesson, Station
-from pages.parts import whole_model
 from pages.views import (
     decoding,
     gradients,
@@ -20,6 +19,7 @@ from pages.views import (
     positional_encoding,
     temperature,
     training,
+    whole_model,
     why_attention,
 )
 from pages.views import since_2017 as modern
@@ -216,7 +216,7 @@ VIEWS: Mapping[str, Callable[[View], object]] = MappingProxyType(
         "gradient": partial(show_view, view=gradients.layers),
         "sampling": partial(show_view, view=decoding.samples),
         "stream": partial(show_view, view=layer_by_layer.path, only="path"),
-        "whole model": lambda view: whole_model.show_picture(whole_model.choose(view)),
+        "whole model": partial(show_view, view=whole_model.figure, only="whole_model"),
     }
 )
 """name in a station -> the live view"""

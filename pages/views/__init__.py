@@ -42,6 +42,8 @@ class Result:
     """arrays to be exported besides those that are shown"""
     lacks: Need | None = None
     """what the model does not have; the page offers a checkpoint that has it"""
+    drawn: Run | None = None
+    """the run that is shown, where what was chosen makes it another one than the view got"""
     view: "View | None" = None
     """that it is the result of; this and what follows is filled in by the view"""
     run: Run | None = None
@@ -133,6 +135,8 @@ class View:
     needs: tuple[Need | Part, ...] = ()
     """of the opened model and of the run; without them the tab is not offered"""
     on_request: OnRequest | None = None
+    reads: OnRequest | None = None
+    """work of another view of its page: `outcome` gets what is known of its result so far"""
 
     @cached_property
     def name(self) -> str:
@@ -180,6 +184,8 @@ class View:
                 offer.check(name, values[name])
         if self.on_request:
             values[OUTCOME] = chosen[OUTCOME] if OUTCOME in chosen else self._work(run, values)
+        elif self.reads:
+            values[OUTCOME] = chosen.get(OUTCOME)
         return replace(self.function(run, **values), view=self, run=run, values=values)
 
     def _work(self, run: Run, values: Mapping[str, Any]) -> Any:

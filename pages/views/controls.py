@@ -95,8 +95,8 @@ class Control:
     step: float = 1
     """between two numbers of a slider; a float: its numbers are floats"""
     look: str = "menu"
-    """menu, choice, steps, number, slider, player, toggle, several or text; run: widgets of the page make it, and no
-    view draws it"""
+    """menu, choice, steps, number, slider, player, toggle, several or text; no view draws the others: pictured, which
+    pictures set, and run, which widgets make"""
     most: int = 0
     """of several: how many options may be chosen together"""
     follows: bool = False
@@ -111,7 +111,7 @@ class Control:
             low, high = limits
             start = low if start is None else min(max(start, low), high)
             return Offer(label.format(low, high), start, limits=limits, help=explained) if low <= high else None
-        if self.look in ("run", "text"):
+        if self.look in ("run", "text", "pictured"):
             return Offer(label, options[0], {}, examples=tuple(options), help=explained) if options else None
         options = options if isinstance(options, Mapping) else {value: str(value) for value in options}
         start = next(iter(options), None) if start is None else start
@@ -121,7 +121,7 @@ class Control:
         """What a move in a picture chooses: a number, an option, or the nearest option on a logarithmic scale."""
         if self.limits is not None:
             return type(self.step)(value)
-        if self.look == "text" or callable(self.options) or value in self.options:
+        if self.look in ("text", "pictured") or callable(self.options) or value in self.options:
             return value
         return min(self.options, key=lambda option: abs(math.log(option / float(value))))
 
@@ -176,6 +176,11 @@ def several(label: Any, options: Any, start: Any, most: int, **more: Any) -> Any
 def text(label: Any, examples: Any, **more: Any) -> Any:
     """A line of text; it is at first as the first example, and the last one stands in an empty field."""
     return Control(label, options=examples, look="text", **more)
+
+
+def pictured(label: Any, examples: Any, **more: Any) -> Any:
+    """A text that pictures set, for what is chosen in them and nowhere else; it is at first as the first example."""
+    return Control(label, options=examples, look="pictured", **more)
 
 
 SWITCH = {False: "no", True: "yes"}

@@ -107,11 +107,7 @@ def layers(run: Run, weights: str = choice("Weights", WEIGHTS, key="gradients_we
 
 def _undone(attention: Attention) -> str:
     """A run without the factor that this model gives its scores, in words."""
-    return f"not divided by {'√d_k' if _divides_by_root(attention) else format(1 / attention.scale, '.4g')}"
-
-
-def _divides_by_root(attention: Attention) -> bool:
-    return math.isclose(attention.scale, attention.d_k**-0.5, rel_tol=1e-4)
+    return f"not divided by {'√d_k' if attention.divides_by_root else format(1 / attention.scale, '.4g')}"
 
 
 def _removes_residual(opened: Checkpoint) -> bool:
@@ -210,7 +206,6 @@ def jacobian(
             "row": rows[row],
             "tau": tau,
             "divides": divides,
-            "root": _divides_by_root(attention),
             "largest": np.abs(found.matrix).max(),
             "sizes": list(zip(found.largest[count:], found.frobenius[count:], strict=True)),
         },

@@ -15,6 +15,7 @@ from model.trace import Array, SubLayer
 from pages.views import Need, Result, view
 from pages.views.chosen_token import row_in
 from pages.views.controls import SWITCH, choice, menu, number, slider, toggle
+from viz.activations import activation
 from viz.charts.layer_by_layer import MEASURES, StreamPath
 from viz.charts.logit_lens import lens_grid, lens_map
 from viz.forms import Bars, Line, Lines, Map, Maps, Scale, Strips, Table
@@ -245,15 +246,6 @@ def _curves(read: LogitLens, at: Array, position: int, steps: Sequence[str], voc
     }
 
 
-FUNCTIONS = {
-    "relu": "relu",
-    **dict.fromkeys(("silu", "swiglu"), r"\mathrm{Swish}"),
-    **dict.fromkeys(("gelu", "geglu"), r"\mathrm{GELU}"),
-    **dict.fromkeys(("gelu, by tanh", "geglu, by tanh"), r"\mathrm{GELU}_{\tanh}"),
-}
-"""LaTeX of what is applied to each neuron, or to its gate; the text writes ReLU out"""
-
-
 def _feed_forward(run: Run, stack: str, step: int) -> SubLayer | None:
     """That of the chosen step's layer; None where what it writes could not be read neuron by neuron."""
     sublayers = run.trace.streams[stack].sublayers
@@ -311,7 +303,7 @@ def neurons(run: Run, stack: str = STACK, token: int = TOKEN, step: int = STEP, 
             "biased": bool(run.opened.second_matrix(stack, sublayer.layer)[1].any()),
             "gated": config.gated,
             "relu": config.activation == "relu",
-            "function": FUNCTIONS.get(config.activation.removeprefix("gated "), r"\mathrm{act}"),
+            "function": activation(config.activation).latex,
             **_head(run),
         },
         vars(terms),

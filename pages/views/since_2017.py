@@ -20,6 +20,7 @@ from pages.views import Need, Result, view
 from pages.views.chosen_token import query_of
 from pages.views.controls import choice, menu, slider
 from pages.views.names import axes, score_by_offset
+from viz.activations import activation
 from viz.charts import since_2017 as charts
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Strips
 from viz.heatmap import row_names
@@ -29,14 +30,6 @@ from viz.theme import GUIDE, OKABE_ITO, WEIGHTS
 OWN, OTHER = OKABE_ITO[0], OKABE_ITO[5]
 """the model's own part, and the one beside it"""
 SUBLAYERS = {"self_attn": "self-attention", "cross_attn": "cross-attention", "feed_forward": "feed-forward"}
-BASES = {"swiglu": "silu", "geglu": "gelu", "geglu, by tanh": "gelu, by tanh"}
-"""what a gated feed-forward applies to its gate"""
-CURVES = {
-    "relu": "max(0, z)",
-    "gelu": "GELU(z) = z Φ(z)",
-    "gelu, by tanh": "GELU(z), Φ approximated by tanh",
-    "silu": "Swish(z) = z σ(z)",
-}
 STUDY = {
     "part-2017": "2017",
     "part-pre_norm": "pre-norm",
@@ -271,9 +264,9 @@ def gate(run: Run, token: int = TOKEN) -> Result:
     except LookupError:
         return Result(facts={"size": 0})
     z, activated, up, top = neurons.z, neurons.activated, neurons.up, neurons.top
-    base = BASES.get(config.activation, config.activation.removeprefix("gated "))
+    function = activation(config.activation)
     names = (
-        CURVES.get(base, "act(z), through the neurons"),
+        function.curve,
         f"the largest {'activations' if up is None else 'products'}",
     )
     shows = {"activation": charts.activation_chart(neurons.curve, z, activated, top, names)}
@@ -285,7 +278,7 @@ def gate(run: Run, token: int = TOKEN) -> Result:
         shows | {"largest": pd.DataFrame(columns)},
         {
             "activation": config.activation,
-            "smooth": base in ("silu", "gelu", "gelu, by tanh"),
+            "smooth": function.smooth,
             "multiplies": up is not None,
             "size": len(neurons.hidden),
             "zeros": int((neurons.hidden == 0).sum()),

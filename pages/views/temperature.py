@@ -209,11 +209,12 @@ def _undivided(run: Run) -> tuple[dict, dict, dict]:
     drawn = softmax_at(read, old.mask[head], 1.0).astype(np.float32)
     maps = {"with: the run": old.pattern[head], "without: redrawn": drawn, "without: rerun": new.pattern[head]}
     texts = {"With the division": plain.trace.translation, "Without it, rerun": other.trace.translation}
-    shows, facts, numbers = _comparison(plain, after, texts, ("divided by √d_k", "not divided"))
+    divisor = "√d_k" if old.divides_by_root else f"{1 / scale:.4g}"
+    shows, facts, numbers = _comparison(plain, after, texts, (f"divided by {divisor}", "not divided"))
     shows |= {"undivided": Maps(*axes(old), {name: Map(weights, old.mask[head]) for name, weights in maps.items()})}
     facts |= {
         "scale": scale,
-        "root": math.isclose(scale, old.d_k**-0.5, rel_tol=1e-4),
+        "divisor": divisor,
         "bits": [float(entropy(weights).mean()) for weights in maps.values()],
         "all_bits": (mean_entropy(plain.trace), mean_entropy(after.trace)),
         "apart": np.abs(drawn - new.pattern[head]).max(),

@@ -1,6 +1,5 @@
 """Why attention: the cost of a layer and the path length of information in it, counted and timed (section 4)."""
 
-import math
 from collections.abc import Iterator
 from string import ascii_lowercase
 from typing import Any
@@ -419,7 +418,6 @@ def _identity(attention: Attention, head: int, form: Multiplicative) -> dict[str
     if steps.then:
         before = np.abs(form.total - steps.linear["Q"].astype(np.float64) @ steps.linear["K"].T).max()
     return {
-        "root": math.isclose(attention.scale, attention.d_k**-0.5, rel_tol=1e-4),
         "then": steps.then,
         "error": error,
         "error_before": before,

@@ -3,6 +3,7 @@
 A value that another sentence or checkpoint no longer offers becomes the nearest number, or the default choice.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from math import inf
@@ -100,8 +101,9 @@ def chosen_number(key: str) -> int | None:
     if key in state:
         value = state[key]
         return value if isinstance(value, int) and value != state.get(DEFAULTS, {}).get(key) else None
-    asked = st.query_params.get(key, "")
-    return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else None
+    # In the link of a menu the token follows the number.
+    asked = re.match("[0-9]{1,5}(?![0-9])", st.query_params.get(key, ""))
+    return int(asked[0]) if asked else None
 
 
 def _first_choices() -> dict[str, Any]:
@@ -290,6 +292,17 @@ def text(label: str, key: str, *, default: str = "", place: Any = st, **options:
     """A line of text."""
     register(key, default)
     return place.text_input(label, default, key=key, **_keep(True), **options) or ""
+
+
+def pictured(key: str, default: str) -> str:
+    """A text that pictures set: it stands in the session and in the link, and nowhere on the page."""
+    register(key, default)
+    text = st.session_state.setdefault(key, st.query_params.get(key, default))
+    if text == default:
+        st.query_params.pop(key, "")
+    else:
+        st.query_params[key] = text
+    return text
 
 
 def text_area(

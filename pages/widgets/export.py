@@ -92,7 +92,7 @@ def export_view(result: Result, pictures: tuple[Picture, ...]) -> None:
     others = {name: value for name, value in result.values.items() if isinstance(value, View)}
     numbers = Numbers(result.arrays, result.table, lambda about: view_snippet(result, about), others)
     with st.container(border=True):
-        _offer(run, f"{view.page}-{view.name}-{run.place.slug}", numbers, pictures)
+        _offer(result.drawn or run, f"{view.page}-{view.name}-{run.place.slug}", numbers, pictures)
 
 
 def _offer(view: View, name: str, numbers: Numbers, pictures: tuple[Picture, ...]) -> None:

@@ -11,7 +11,7 @@ from pages.widgets.guess_questions import QUESTIONS, Question, subject_of
 from pages.widgets.proof_strip import proof_strip
 from viz.tokens import as_markdown
 
-ROWS = {"attention_step_by_step": "cell_query", "masks": "query", "temperature": "query"}
+ROWS = {"attention_step_by_step": "query", "masks": "query", "temperature": "query"}
 """page -> key of the control that marks a query in its picture"""
 GUESSES, SWITCH = "guesses", "guess_first"
 """in the session: the open question of each page, and the score; whether questions are wanted"""

@@ -17,7 +17,6 @@ from model.interventions import AttentionTemperature
 from pages.compute.runs import Request, open_translator, rerun, run
 from pages.compute.view import Place, View
 from pages.frame.html_page import STYLE
-from pages.parts.attention_step_by_step import draw_matrices
 from pages.views import heads_and_layers
 from pages.views.names import axes
 from pages.views.temperature import live, one_row
@@ -104,7 +103,7 @@ def _temperature(view: View, _moved: int) -> None:
 
 def _matrices(view: View, moved: int) -> None:
     head = head_of(view.attention, view.head)
-    draw_matrices(picture(moved % len(STEPS), head, Choice(2, 1, 0, 0), "a head"))
+    draw(picture(moved % len(STEPS), head, Choice(2, 1, 0, 0), "a head"), "matrices")
 
 
 def _row(view: View, moved: int) -> None:

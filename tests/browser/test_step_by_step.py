@@ -8,7 +8,7 @@ import pytest
 
 from model.checkpoints.translator import Translator
 from model.trace import Attention
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, query
 from viz.latex import number
 from viz.steps.strips import number_texts
 
@@ -103,7 +103,7 @@ def check_presentation(visitor: Visitor) -> None:
     assert "present=true" in visitor.page.url
     visitor.page.keyboard.press("ArrowRight")
     visitor.page.get_by_text("5. Softmax.").wait_for()
-    shown = visitor.page.locator(".st-key-step-row, .st-key-step-formula, .stage, .st-key-Next")
+    shown = visitor.page.locator(".st-key-step-row, [class*=st-key-words-] .katex-display, .stage, .st-key-Next")
     assert all(
         box["y"] >= 0 and box["y"] + box["height"] <= 720 for box in (each.bounding_box() for each in shown.all())
     )
@@ -140,7 +140,9 @@ def check_click(visitor: Visitor, attention: Attention) -> None:
     assert [t for t in cells(visitor, 0, "product") if t] == number_texts(q.astype(float) * k)
     result = visitor.page.locator(".arithmetic .result").inner_text()
     assert result == f"sum = score = {number(attention.scores[1, i, j], 5)}"
-    assert f"cell={i}-{j}-4-5" in visitor.page.url
+    address = query(visitor)
+    assert [address[key].split()[0] for key in ("query", "key")] == [str(i), str(j)]
+    assert (address["cell_dimension"], address["cell_output"]) == ("4", "5")
     assert visitor.page.get_by_role("combobox", name="Query").input_value().startswith(f"{i} ")
 
 
@@ -165,7 +167,7 @@ def check_keys(visitor: Visitor, attention: Attention) -> None:
     assert float(value.replace("−", "-")) == pytest.approx(attention.pattern[1, 2, 2], rel=1e-5)
     visitor.change_scheme("dark")
     weights.press("Enter")
-    visitor.page.wait_for_function("location.search.includes('cell=2-2-4-5')")
+    visitor.page.wait_for_function("location.search.includes('key=2+')")
     visitor.settle()
     assert weights.evaluate("canvas => canvas === canvas.getRootNode().activeElement")
     assert visitor.page.locator(".matrices [tabindex='0']").count() == 1

@@ -13,8 +13,8 @@ from model.network.dropout import Dropout
 from model.network.residual import Residual
 from model.run import Run
 from pages import page_of
-from pages.parts.whole_model import DROPOUT
 from pages.views import layer_by_layer
+from pages.views import words as texts
 from tests.pages.figures import figure, numbers, words
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def test_a_forged_link_gets_a_note(open_app: Callable, value: str) -> None:
 @pytest.mark.parametrize("page", ["layer_by_layer", "whole_model"])
 def test_the_explanation_says_where_dropout_acts(page: str, open_app: Callable) -> None:
     app = open_app(f"pages/{page}.py", source="a dog")
-    assert DROPOUT.strip() in words(app)
+    assert str(texts._engine().get_template("facts.md").module.dropout()).strip() in words(app)
 
 
 def test_dropout_acts_where_it_is_said(translator: "Translator") -> None:

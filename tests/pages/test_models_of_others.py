@@ -501,6 +501,26 @@ def test_norms_after_the_sublayer_and_multipliers_are_named_on_every_page_of_the
         assert "before each sub-layer, and again after it" not in said(app)
 
 
+@pytest.mark.parametrize(
+    ("page", "query"),
+    [
+        ("attention_step_by_step", {"step": "3"}),
+        ("gradients", {"part": "Through the softmax"}),
+        ("temperature", {"part": "Divided by √d_k"}),
+    ],
+)
+@pytest.mark.parametrize(("name", "own"), [("Granite", True), ("Llama, grouped", False)])
+def test_a_model_that_divides_by_another_number_than_the_root_is_said_to(
+    name, own, page, query, models, open_model_page
+):
+    attention = load_checkpoint(models[name], "cpu").trace(SENTENCE).attention("decoder_self", 0)
+    assert attention.divides_by_root != own
+    said = words(open_model_page(f"pages/{page}.py", name, **query))
+    divides = "Divide by" if page == "attention_step_by_step" else "division by"
+    assert (f"{divides} {1 / attention.scale:.4g}" in said) == own
+    assert bool(re.search(f"{divides} √d[_ₖ]", said)) != own
+
+
 def test_a_page_of_matrices_ends_with_the_number_where_they_do_not_give_the_run(open_app, tmp_path, monkeypatch):
     folder = save_family(tmp_path / "clipped", "OLMo, clipped")
     monkeypatch.setenv(MODELS_VARIABLE, str(folder))

@@ -8,8 +8,9 @@ import pytest
 
 from model.analysis.whole_model import model_boxes
 from model.interventions import ResidualOff, SublayerOff
-from model.interventions.link import encode
-from pages.parts import whole_model as parts
+from model.interventions.link import decode, encode
+from pages.frame import render
+from pages.views.whole_model import EACH_OFF
 from tests.pages.figures import words
 from tests.viz.payload import unpack
 from viz.latex import signed
@@ -31,7 +32,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
         found.append(unpack(drawing.data)[0])
         return drawing
 
-    monkeypatch.setattr(parts, "draw", draw)
+    monkeypatch.setattr(render, "draw", draw)
     return found
 
 
@@ -42,12 +43,14 @@ def test_a_link_brings_back_box_tokens_and_switches(open_app: Callable, translat
     header = sent[-1]
     assert header["chosen"] == {"box": "decoder.0.feed_forward", "positions": {"encoder": 3, "decoder": 2}}
     assert header["off"] == {"decoder.1.cross_attn": ["off"], "encoder.0.feed_forward": ["residual"]}
+    assert decode(f"[{','.join(header['changes'])}]") == off
     before = translator.trace(SOURCE, TEXT)
     after = translator.rerun(before, off)
     assert (header["before"], header["after"]) == (before.log_probability, after.log_probability)
     assert header["memory"] == pytest.approx(np.linalg.norm(after.memory.astype(float), axis=-1).mean())
     assert header["rows"][1]["candidates"][2][0][1] == after.candidates[2][0].probability
     assert f"{signed(after.log_probability, '.3f')} nats" in words(app)
+    assert "checked on this run, with 2 changes in the model" in words(app)
     table = app.dataframe[0].value
     expected = [box.values["out"][{"encoder": 3, "decoder": 2}[box.stack]] for box in model_boxes(translator, after)]
     np.testing.assert_allclose(table["length out"].dropna(), expected[:-1])
@@ -62,9 +65,9 @@ def test_a_forged_place_becomes_one_that_is_there(open_app: Callable, asked: str
     assert sent[-1]["off"] == {}
 
 
-def test_each_box_off_shows_what_each_run_gives(open_app: Callable, translator: "Translator") -> None:
+def test_each_box_off_shows_what_each_run_gives(open_app: Callable, translator: "Translator", sent) -> None:
     app = open_app(PAGE, **TYPED, whole_tab="Each box off")
-    app.button(key=parts.EACH_OFF).click().run()
+    app.button(key=EACH_OFF.key).click().run()
     assert not app.exception
     table = app.dataframe[0].value
     row = table[table["box"] == "Decoder, layer 1: Cross-attention"].iloc[0]
@@ -72,6 +75,7 @@ def test_each_box_off_shows_what_each_run_gives(open_app: Callable, translator: 
     after = translator.rerun(trace, (SublayerOff("decoder", 1, "cross_attn"),))
     assert row["log p, off"] == after.log_probability
     assert row["change, off"] == pytest.approx(after.log_probability - trace.log_probability)
+    assert sent[-1]["alone"]["decoder.1.cross_attn off"] == after.log_probability, "the picture has them, too"
 
 
 @pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])

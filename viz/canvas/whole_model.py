@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from viz.activations import activation
 from viz.drawing import Drawing
 from viz.theme import DECODER, ENCODER, WEIGHTS, colour_scales
 from viz.tokens import labels
@@ -52,18 +53,6 @@ TITLES = {
 """part -> its name, and a short one for phones"""
 
 
-CURVES = {
-    "relu": "max(0, {})",
-    "gelu": "GELU({})",
-    "geglu": "GELU({})",
-    "gelu, by tanh": "GELU({}) by tanh",
-    "geglu, by tanh": "GELU({}) by tanh",
-    "silu": "Swish({})",
-    "swiglu": "Swish({})",
-}
-"""by activation; others are called act"""
-
-
 @dataclass(frozen=True)
 class Row:
     """A stack's text."""
@@ -90,6 +79,8 @@ class Switched:
     """with the switches as they are"""
     off: Mapping[str, Sequence[str]]
     """name of each box that is switched -> its switches that are off: off, residual"""
+    changes: Sequence[str]
+    """the same as texts, in the order in which they were switched"""
     alone: Mapping[str, float]
     """with one box off, by "name switch", as far as it was computed"""
 
@@ -99,24 +90,25 @@ def whole_model(
     rows: Sequence[Row],
     chosen: tuple[str, Mapping[str, int]],
     *,
-    pages: Mapping[str, str],
+    pages: Mapping[str, tuple[str, Mapping[str, Any]]],
+    switches: Mapping[str, Mapping[str, str]],
     switched: Switched,
     memory: float | None = None,
     title: str = "The whole model",
-    follows: str = "",
 ) -> Drawing:
     """The picture (Drawing.pack): float32 values of each box, (name, position), then uint8 heads.
 
     Args:
         boxes: in the order in which a token goes through them: `name`, `stack`, `layer`, `part`, `sublayer`, `values`,
-            `matrices`, `parameters`, `shared`, `multiply_adds`, `pattern`, `facts`, `beside` and `switches()` each.
+            `matrices`, `parameters`, `shared`, `multiply_adds`, `pattern`, `facts` and `beside` each.
         rows: the stacks' texts.
         chosen: name of the box, and each stack's position.
-        pages: name of each box -> title of the page that explains it.
+        pages: name of each box -> title of the page that explains it, and what the picture answers to open it;
+            `:position` and `:head` in it are those of the chosen token.
+        switches: name of each box -> its switches, and the text of each, of which a list is the answer.
         switched: what is off.
         memory: mean length of the vectors that the encoder hands to the decoder; None: there is no memory.
         title: the name of the saved picture.
-        follows: class of the page's element whose link the picture follows at once.
 
     Raises:
         ValueError: values that do not fit the tokens.
@@ -129,7 +121,8 @@ def whole_model(
         if values.shape != (len(box.values), sizes[box.stack]):
             raise ValueError(f"{box.name} has values of shape {values.shape} for {sizes[box.stack]} tokens.")
         arrays.append(values)
-        described.append(_describe(box) | {"page": pages[box.name]})
+        page, opens = pages[box.name]
+        described.append(_describe(box) | {"page": page, "opens": opens, "switches": switches[box.name]})
         if box.pattern is not None:
             arrays.append(_codes(pooled(box.pattern)))
     header = {
@@ -138,7 +131,6 @@ def whole_model(
         "rows": [_row(row) for row in rows],
         "chosen": {"box": chosen[0], "positions": dict(chosen[1])},
         "memory": memory,
-        "follows": follows,
         **vars(switched),
         "stacks": {"encoder": ENCODER, "decoder": DECODER},
         "scale": colour_scales()[WEIGHTS],
@@ -214,8 +206,8 @@ def _scaled(scale: float, d_k: int) -> str:
 def _feed_forward_words(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not facts["d_ff"]:
         return [("feed-forward(x)", "length {in} → {out}; what is inside could not be read")]
-    matrix, activation = "W_gate" if facts["gated"] else "W_1", facts["activation"].removeprefix("gated ")
-    first = CURVES.get(activation, "act({})").format(f"x · {matrix}")
+    matrix = "W_gate" if facts["gated"] else "W_1"
+    first = activation(facts["activation"]).applied.format(f"x · {matrix}")
     active = f", {{active:int}} of {facts['d_ff']:,} above 0"
     last = ("h · W_2", "length {hidden} → {out}")
     if facts["gated"]:
@@ -243,7 +235,6 @@ def _describe(box: Any) -> dict:
         "work": box.multiply_adds,
         "values": list(box.values),
         "words": [[name, text.replace("{vocabulary}", vocabulary)] for name, text in words_about(box)],
-        "switches": list(box.switches()),
         "heads": None,
     }
     if box.pattern is not None:

@@ -92,9 +92,14 @@ class Head:
         return 1 / self.scale
 
     @property
+    def divides_by_root(self) -> bool:
+        """Whether that is the square root of d_k, as in the paper."""
+        return math.isclose(self.scale, self.d_k**-0.5, rel_tol=1e-4)
+
+    @property
     def divisor_name(self) -> str:
         """The divisor as a formula, such as √64."""
-        return f"√{self.d_k}" if math.isclose(self.scale, self.d_k**-0.5, rel_tol=1e-4) else f"{self.divisor:.4g}"
+        return f"√{self.d_k}" if self.divides_by_root else f"{self.divisor:.4g}"
 
     @property
     def before_mask(self) -> str:

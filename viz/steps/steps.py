@@ -22,17 +22,17 @@ class Step:
     equations: Callable[[Head], tuple[Equation, ...]]
     """the matrices shown"""
     what: str
-    """what the step does, in a sentence"""
-    reason: str
-    """why it does so"""
+    """what the step does, in a sentence, on the page and in a notebook"""
     chosen: tuple[str, ...] = ("query", "key")
     """axes on which the chosen cell is marked"""
 
+    def name(self, head: Head) -> str:
+        """The title; a model that divides by another number than √d_k has that in it."""
+        other = head.scale != 1 and not head.divides_by_root
+        return self.title.replace("√dₖ", head.divisor_name) if other else self.title
+
     def text(self, head: Head) -> str:
         return self.what.format(**_numbers(head))
-
-    def why(self, head: Head) -> str:
-        return self.reason.format(**_numbers(head))
 
 
 def _numbers(head: Head) -> dict:
@@ -41,12 +41,7 @@ def _numbers(head: Head) -> dict:
     return {
         "head": head.index,
         "n_heads": head.n_heads,
-        "d_model": head.d_model,
         "d_k": head.d_k,
-        "d_v": head.d_v,
-        "widths": f"{head.d_model} × {head.d_k} here"
-        if head.d_k == head.d_v
-        else f"{head.d_model} × {head.d_k} for queries and keys and {head.d_model} × {head.d_v} for values here",
         "tau": head.temperature,
         "cells": cells,
         "inputs": "a query from each decoder row (X), a key and a value from each encoder row (Y)"
@@ -57,13 +52,17 @@ def _numbers(head: Head) -> dict:
         if head.divided_before
         else "This model leaves the division out: its scores go on as they are."
         if head.scale == 1
-        else f"Every score is divided by {head.divisor_name} = {head.divisor:.2f}: the same pattern, paler in the same "
-        "colour range.",
+        else f"Every score is divided by {_divisor(head)}: the same pattern, "
+        f"{'paler' if head.scale < 1 else 'darker'} in the same colour range.",
         "before": _before_mask(head),
         "masked": f"Keys that a query may not attend to are set to −∞ (hatched): {masked} of {cells} cells."
         if masked
         else f"Every query may attend to every key here: none of the {cells} cells is masked.",
     }
+
+
+def _divisor(head: Head) -> str:
+    return f"{head.divisor_name} = {head.divisor:.2f}" if head.divides_by_root else head.divisor_name
 
 
 def _before_mask(head: Head) -> str:
@@ -128,8 +127,6 @@ STEPS = (
         "3.2.2",
         equations.projection,
         "Learned matrices compute {inputs}.{then}",
-        "The query encodes what a position looks for, the key what it can be found by, the value what it passes on. "
-        "Each head has its own matrices, {widths}, so that each can look for something else.",
         ("query", "key", "dimension"),
     ),
     Step(
@@ -137,41 +134,20 @@ STEPS = (
         "3.2.1",
         equations.scores,
         "Each score is the dot product of a query and a key: the sum of {d_k} products.",
-        "A dot product is large if two vectors are long and point in the same direction. A single matrix product "
-        "computes all {cells} scores at once, which is what makes attention fast.",
     ),
-    Step(
-        "Divide by √dₖ",
-        "3.2.1",
-        equations.scaling,
-        "{scaling}",
-        "A sum of {d_k} independent products has √{d_k} times the standard deviation of one of them. Without the "
-        "division the softmax would put far more weight on one key, and its gradient would be far smaller.",
-    ),
-    Step(
-        "Mask",
-        "3.2.3",
-        equations.masking,
-        "{before}{masked}",
-        "In decoder self-attention a row may not attend to later positions, which hold the tokens it is trained to "
-        "predict. The mask is applied before the softmax, so the remaining weights still sum to 1.",
-    ),
+    Step("Divide by √dₖ", "3.2.1", equations.scaling, "{scaling}"),
+    Step("Mask", "3.2.3", equations.masking, "{before}{masked}"),
     Step(
         "Softmax",
         "3.2.1",
         equations.softmax,
         "Each row becomes positive weights that sum to 1. The temperature of this run is τ = {tau:g}.",
-        "Exponentiated and divided by its row's sum, each score becomes a positive share. τ below 1 sharpens the "
-        "shares, above 1 flattens them; the paper has τ = 1. The sidebar's τ runs the model again; the slider below "
-        "only redraws this head.",
     ),
     Step(
         "Weighted sum of V",
         "3.2.1",
         equations.weighted_sum,
         "Each query sums all values, each multiplied by its attention weight: the rows of z of head {head}.",
-        "A row of z is a weighted average of the value vectors; the keys with the largest weights contribute most. "
-        "This is the only step that moves information from one position to another.",
         ("query", "key", "dimension"),
     ),
     Step(
@@ -180,8 +156,6 @@ STEPS = (
         equations.output,
         "The z of all {n_heads} heads are concatenated and multiplied by $W_O$; below, the contribution of head {head} "
         "alone.",
-        "The block of head {head} (framed) is multiplied by its own {d_v} rows of $W_O$ only (framed), so the output "
-        "is a sum: one contribution from each head, and the bias once.",
         ("query", "model"),
     ),
 )

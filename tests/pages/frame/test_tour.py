@@ -54,7 +54,7 @@ def test_a_link_inside_the_app_goes_to_a_head_and_its_cell(open_app: Callable) -
     assert not app.exception
     assert app.segmented_control(key="kind").value == "cross"
     assert (app.select_slider(key="layer").value, app.select_slider(key="head").value) == (1, 2)
-    assert (app.selectbox(key="cell_query").value, app.selectbox(key="cell_key").value) == (1, 0)
+    assert (app.selectbox(key="query").value, app.selectbox(key="key").value) == (1, 0)
     for forged in ("cross", "x.1.2", "cross.99.99.9999.9999", "cross.-1.2", "cross.1.2.3.4.5.6", "cross.\u0661.2"):
         app.query_params["see"] = forged
         app.run()
@@ -84,5 +84,5 @@ def test_a_reset_forgets_the_step_the_cell_and_the_changes(open_app: Callable) -
     assert app.slider(key="step").value == 4
     next(button for button in app.button if button.label == "Reset").click().run()
     assert not app.exception
-    assert (app.slider(key="step").value, app.selectbox(key="cell_query").value) == (1, 2)
+    assert (app.slider(key="step").value, app.selectbox(key="query").value) == (1, 2)
     assert not app.query_params

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 
 def payload(boxes, rows) -> bytes:
-    pages = {box.name: "A page" for box in boxes}
-    switched = Switched(-1.5, -2.0, {boxes[2].name: ["off"]}, {})
-    return whole_model(boxes, rows, (boxes[2].name, {"encoder": 1}), title="t", pages=pages, switched=switched)
+    pages = {box.name: ("A page", {"opens": "a_page"}) for box in boxes}
+    switches = {box.name: dict.fromkeys(box.switches(), "{}") for box in boxes}
+    switched = Switched(-1.5, -2.0, {boxes[2].name: ["off"]}, ["{}"], {})
+    chosen = boxes[2].name, {"encoder": 1}
+    return whole_model(boxes, rows, chosen, title="t", pages=pages, switches=switches, switched=switched)
 
 
 @pytest.fixture

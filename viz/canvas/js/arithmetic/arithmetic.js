@@ -34,7 +34,7 @@ function chainOf({ chain, step }, send) {
       link.append(element("span", "name", name), " ", element("span", "value", value));
       // The name contains the button's text, so that voice control finds it.
       link.setAttribute("aria-label", `Step ${index + 1}: ${name} ${value}`);
-      link.addEventListener("click", () => send("step", index));
+      link.addEventListener("click", () => send("step", index + 1));
       item.append(link);
       return item;
     }),

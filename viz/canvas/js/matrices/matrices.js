@@ -172,7 +172,8 @@ class View extends Picture {
     const picked = this.positions(matrix, cell);
     this.chosen = { ...this.chosen, ...picked };
     this.mark();
-    this.send("pick", { ...picked, symbol: matrix.symbol });
+    const projection = matrix.symbol.match(/[QKV]$/)?.[0];
+    this.send("pick", projection ? { ...picked, projection } : picked);
   }
 
   stepByKey(event) {
@@ -183,7 +184,7 @@ class View extends Picture {
     if (step === this.step) return;
     this.step = step;
     this.pending.sent.push(step);
-    this.send("step", step);
+    this.send("step", step + 1);
   }
 
   paint(canvas, caption) {

@@ -10,6 +10,7 @@ const BEAT = 1300; // milliseconds at each box while the token travels by itself
 const TRAVEL = 260; // milliseconds from box to box
 const ZOOMING = 380; // milliseconds
 const REST = 600; // milliseconds without a move until the page is told
+const PATIENCE = 600; // times that a link is looked for, every 50 milliseconds
 
 class View extends Picture {
   constructor(root) {
@@ -44,9 +45,9 @@ class View extends Picture {
     this.where = element("p", "where");
     this.words = element("dl");
     this.size = element("p", "dim");
-    this.open = button("Open", "The page that explains this box", () => this.ask("open"));
+    this.open = button("Open", "The page that explains this box", () => this.openPage());
     this.switches = element("div", "switches");
-    const turn = (name) => () => this.ask("switch", { switch: name });
+    const turn = (name) => () => this.ask("switch", { off: this.turned(name) });
     this.switchButtons = {
       off: toggleButton("Off", "Runs the model without what this box adds", turn("off")),
       residual: toggleButton("Residual off", "Runs the model without this residual connection", turn("residual")),
@@ -76,6 +77,7 @@ class View extends Picture {
     super.close();
     clearInterval(this.playing);
     clearTimeout(this.resting);
+    clearTimeout(this.following);
   }
 
   // Without the panel beside the picture.
@@ -106,18 +108,39 @@ class View extends Picture {
     this.marks.setAttribute("aria-label", `The whole model, ${this.boxes.length} boxes: ${names.join("; ")}. ${KEYS}`);
     this.describe();
     this.draw();
-    if (header.follows) this.follow(`.${header.follows} a`, 40);
   }
 
-  // The page has set what the linked page will show; its link may appear a moment later.
-  follow(selector, patience) {
-    const link = document.querySelector(selector);
+  // Sets what the page that explains the box will show; the app answers with a link to it.
+  openPage() {
+    const { box } = this;
+    const here = { ":position": this.positions[box.stack], ":head": this.value(box, "head") };
+    this.ask("open", Object.fromEntries(Object.entries(box.opens).map(([name, value]) => [name, here[value] ?? value])));
+    this.follow(PATIENCE);
+  }
+
+  follow(patience) {
+    clearTimeout(this.following);
+    const link = document.querySelector(".st-key-opens a");
     if (link) link.click();
-    else if (patience) setTimeout(() => this.follow(selector, patience - 1), 50);
+    else if (patience) this.following = setTimeout(() => this.follow(patience - 1), 50);
+  }
+
+  // The text of all that is off, with one switch of the box turned; without a name everything is on.
+  turned(name) {
+    const { changes } = this.header;
+    const change = this.box.switches[name];
+    const others = changes.filter((each) => each !== change);
+    const left = change && others.length === changes.length ? [...changes, change] : change ? others : [];
+    return left.length ? `[${left.join(",")}]` : "";
   }
 
   chosen() {
     return { box: this.box.name, positions: { ...this.positions } };
+  }
+
+  // The same as a text, for the link.
+  at() {
+    return [this.box.name, ...this.header.rows.map(({ name }) => this.positions[name])].join("~");
   }
 
   rowOf(stack) {
@@ -166,7 +189,7 @@ class View extends Picture {
   // What stands at the right of a closed box: the length of what it gives, or what log p loses without it.
   numberOf(box) {
     if (this.losses) {
-      const name = box.switches.includes("off") ? "off" : box.switches[0];
+      const name = "off" in box.switches ? "off" : Object.keys(box.switches)[0];
       const number = this.header.alone[`${this.switchedBox(box).name} ${name}`];
       return number === undefined ? "" : signed(number - this.header.before);
     }
@@ -247,7 +270,7 @@ class View extends Picture {
 
   click(place) {
     if (place?.token) this.chooseToken(place.token.stack, place.token.index);
-    else if (place?.box === this.box) this.ask("open");
+    else if (place?.box === this.box) this.openPage();
     else if (place?.box) this.goTo(place.box);
   }
 
@@ -262,7 +285,7 @@ class View extends Picture {
     else if (token) this.chooseToken(this.box.stack, this.positions[this.box.stack] + token);
     else if (layer) this.stepLayer(layer);
     else if (end !== undefined) this.goTo(this.boxes.at(end));
-    else if (event.key === "Enter") this.ask("open");
+    else if (event.key === "Enter") this.openPage();
     else if (event.key === " ") this.play(!this.playing);
     else if (zoom) this.zoomTo(this.zoom + zoom);
     else return;
@@ -367,7 +390,7 @@ class View extends Picture {
     clearTimeout(this.resting);
     this.resting = 0;
     this.pending.sent.push(this.chosen());
-    this.send(what, { ...this.chosen(), ...more });
+    this.send(what, { at: this.at(), ...more });
   }
 
   // Tells the page where the token is once it has rested there.
@@ -380,7 +403,7 @@ class View extends Picture {
       const chosen = this.chosen();
       if (JSON.stringify(chosen) === JSON.stringify(this.pending.sent.at(-1) ?? this.header.chosen)) return;
       this.pending.sent.push(chosen);
-      this.send("move", chosen);
+      this.send("move", this.at());
     }, REST);
   }
 
@@ -399,7 +422,7 @@ class View extends Picture {
     this.size.replaceChildren(withSubscripts("span", sizeOf(box)));
     rename(this.open, `Open “${box.page}”`, "the page that explains this box");
     for (const [name, node] of Object.entries(this.switchButtons)) {
-      node.hidden = !box.switches.includes(name);
+      node.hidden = !(name in box.switches);
       node.setAttribute("aria-pressed", String(this.isOff(box, name)));
     }
     this.describeScore();
@@ -416,7 +439,7 @@ class View extends Picture {
   describeScore() {
     const { alone, off } = this.header;
     const runs = { off: "This box off", residual: "Its residual off" };
-    const known = this.box.switches.map((name) => [runs[name], alone[`${this.box.name} ${name}`]]);
+    const known = Object.keys(this.box.switches).map((name) => [runs[name], alone[`${this.box.name} ${name}`]]);
     const found = known.filter(([, number]) => number !== undefined);
     const said = found.map(([name, number]) => ` ${name}, alone: ${nats(number)}.`);
     this.probability.replaceChildren("log p of the text: ", element("strong", "", this.score()), ".", ...said);

@@ -1,0 +1,47 @@
+"""The row of Attention, step by step: Back, the step, Next and Present.
+
+Written by hand: it stays in view while the page scrolls, and its buttons move the slider that stands between them. In
+the present view a style sheet hides all but this row, the formula and the matrices.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from model.run import Run
+from pages.views import Control
+from pages.views.attention_step_by_step import CELL, PRESENT, STEP
+from pages.widgets.controls import set_controls, slider, toggle
+
+STYLE = Path(__file__).with_name("present.css")
+LONGEST_NUMBER = 5
+"""digits of a position that a link may name"""
+
+
+def choose_step(_run: Run) -> Mapping[Control, Any]:
+    """Draw the row; the matrices handle the arrow keys."""
+    _read_older_link()
+    with st.container(key="step-row", horizontal=True, vertical_alignment="center"):
+        back = st.container(width="content")
+        step = slider(STEP.label, STEP.limits, STEP.start, STEP.key, label_visibility="collapsed")
+        _button(back, "Back", ":material/arrow_back:", step - 1)
+        _button(st, "Next", ":material/arrow_forward:", step + 1)
+        present = toggle(PRESENT.label, PRESENT.key, width="content", help=PRESENT.help)
+        if present:
+            st.html(STYLE)
+    return {STEP: step, PRESENT: present}
+
+
+def _button(place: Any, label: str, icon: str, step: int) -> None:
+    first, last = STEP.limits
+    inside = first <= step <= last
+    place.button(label, icon=icon, key=label, disabled=not inside, on_click=set_controls, args=({STEP.key: step},))
+
+
+def _read_older_link() -> None:
+    """Set the cell's controls from `cell=query-key-dimension-output`, as links had it once."""
+    for control, text in zip(CELL.values(), st.query_params.pop("cell", "").split("-"), strict=False):
+        if text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER and control.in_link:
+            st.session_state.setdefault(control.key, int(text))
