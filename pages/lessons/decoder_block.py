@@ -186,8 +186,8 @@ DECODER_BLOCK = Lesson(
             ),
             answer=explain_choice,
             chosen={
-                "whole_off": (),
-                "whole_at": {"box": "decoder.softmax", "positions": {"encoder": 1, "decoder": 2}},
+                "whole_off": "",
+                "whole_at": "decoder.softmax~1~2",
             },
             page="decoding",
             further="The tree of the beam search",

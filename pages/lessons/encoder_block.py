@@ -95,7 +95,7 @@ def explain_feed_forward(view: View) -> Answer:
 
 def _box(name: str) -> dict[str, object]:
     """The whole model with everything on, and a box of the encoder's layer 1 open at the second token."""
-    return {"whole_off": (), "whole_at": {"box": f"encoder.1.{name}", "positions": {"encoder": 1, "decoder": 1}}}
+    return {"whole_off": "", "whole_at": f"encoder.1.{name}~1~1"}
 
 
 def _station(slug: str, layer: int = 1, **fields: object) -> Station:
