@@ -22,7 +22,7 @@ from pages.compute.cache import store, stored
 from pages.compute.on_request import pressed
 from pages.compute.queue import in_turns, model_queue
 from pages.frame.open_page import choose_checkpoint, open_page
-from pages.views import OUTCOME, Control, Offer, Result, View, call
+from pages.views import OUTCOME, Control, Offer, OnRequest, Result, View, call
 from pages.views.words import Block, pictures
 from pages.widgets import controls
 from pages.widgets.canvas import draw
@@ -40,6 +40,8 @@ from viz.tokens import as_markdown
 
 MOST_ROWS = 20
 """of a table that is drawn whole; a longer one scrolls"""
+Chosen = dict[Control | OnRequest, Any]
+"""values of controls, and results of work on request, of which the page has drawn the widget"""
 Older = Mapping[str, Callable[[Run], Any]]
 """title -> what draws a tab that is no view yet"""
 LONG, LOW = 160, 240
@@ -74,15 +76,13 @@ def show_page(
     made = (top and top(run)) or {}
     run, chosen = (made, {}) if isinstance(made, Run) else (run, dict(made))
     offered = [view for view in views if not view.missing(run)]
-    if page.stacked or len(offered) + len(older) == 1:
-        drawn = []
-        for view in offered:
-            if len(offered) > 1:
-                st.header(view.title, anchor=False)
-            drawn.append(_Drawn(run, view, chosen).draw())
-        _draw_foot(run, drawn, f"foot-{page.name}", chosen, code)
+    together: dict[str, list[View]] = {}
+    for view in offered:
+        together.setdefault(view.tab or view.title, []).append(view)
+    if page.stacked or len(together) + len(older) == 1:
+        _draw_tab(run, offered, chosen, code)
     else:
-        titles = {view.title: partial(_draw_tab, run, view, chosen) for view in offered}
+        titles = {title: partial(_draw_tab, run, some, chosen, ()) for title, some in together.items()}
         titles |= {title: partial(_draw_older, run, show, chosen, code) for title, show in older.items()}
         tabs(titles, page.tabs_key, default=page.first_tab or None)
     for view in views:
@@ -91,20 +91,39 @@ def show_page(
             st.caption(f"The tab “{view.title}” needs {' and '.join(missing)}, which this model does not have.")
 
 
-def _draw_tab(run: Run, view: View, chosen: dict[Control, Any]) -> None:
-    """Draw a view and its foot; values of the controls that the page has drawn already are `chosen`."""
-    key = f"foot-{view.page}-{view.name}"
-    _draw_alive(view, lambda: _draw_foot(run, [_Drawn(run, view, dict(chosen)).draw()], key, chosen))
+def _draw_tab(run: Run, views: Sequence[View], chosen: Chosen, code: Sequence[Callable]) -> None:
+    """Draw a tab, or a page without any: its views, and their foot.
+
+    Args:
+        run: what they show.
+        views: one, or several below each other, in frames if the tab is theirs together.
+        chosen: what the page has drawn already.
+        code: what computes what is no view.
+    """
+    if len(views) == 1:
+        _draw_alive(views[0], partial(_draw_with_foot, run, views, chosen, code))
+    else:
+        _draw_with_foot(run, views, chosen, code)
 
 
-def _draw_older(run: Run, show: Callable[[Run], Any], chosen: Mapping[Control, Any], code: Sequence[Callable]) -> None:
+def _draw_with_foot(run: Run, views: Sequence[View], chosen: Chosen, code: Sequence[Callable]) -> None:
+    chosen, drawn = dict(chosen), []
+    for view in views:
+        with st.container(border=True) if view.tab else nullcontext():
+            if view.tab:
+                st.markdown(f"**{view.title}**")
+            elif len(views) > 1:
+                st.header(view.title, anchor=False)
+            drawn.append(_Drawn(run, view, chosen).draw())
+    _draw_foot(run, drawn, "-".join(["foot", *(f"{view.page}-{view.name}" for view in views[:1])]), chosen, code)
+
+
+def _draw_older(run: Run, show: Callable[[Run], Any], chosen: Chosen, code: Sequence[Callable]) -> None:
     show(run)
     _draw_foot(run, [], "foot-older", chosen, code)
 
 
-def _draw_foot(
-    run: Run, drawn: Sequence["_Drawn"], key: str, chosen: Mapping[Control, Any], code: Sequence[Callable] = ()
-) -> None:
+def _draw_foot(run: Run, drawn: Sequence["_Drawn"], key: str, chosen: Chosen, code: Sequence[Callable] = ()) -> None:
     """Draw one line at the end of a page or a tab: the proof, the code and the export, which open below it."""
     shown = next((one.result.drawn for one in drawn if one.result.drawn), run)
     said, draw = proof(shown, *(value for value in chosen.values() if isinstance(value, Run)))
@@ -153,7 +172,7 @@ def choose(run: Run, control: Control, place: Any = st) -> Any:
 class _Drawn:
     """A view on its page."""
 
-    def __init__(self, run: Run, view: View, chosen: dict[Control, Any], only: str = "") -> None:
+    def __init__(self, run: Run, view: View, chosen: Chosen, only: str = "") -> None:
         self.run, self.view, self.chosen, self.only = run, view, chosen, only
         self.values: dict[str, Any] = {}
         self.result = Result()
@@ -168,8 +187,10 @@ class _Drawn:
         with place:
             self._draw_controls(sum(self.view.controls[name].look not in UNPLACED for name in offers))
         with asks:
-            if self.view.on_request:
-                self.values[OUTCOME] = _on_request(self.run, self.view, self.values)
+            if request := self.view.on_request:
+                if request not in self.chosen:
+                    self.chosen[request] = _on_request(self.run, self.view, self.values)
+                self.values[OUTCOME] = self.chosen[request]
             elif self.view.reads:
                 case = call(self.view.reads.case, self.run, self.values)
                 self.values[OUTCOME] = None if case is None else stored(self.view.reads.key, *case)
@@ -260,6 +281,10 @@ class _Drawn:
             st.link_button(block.text, block.items[0], icon=":material/open_in_new:")
         else:
             link_with(block.text, name, **chosen)
+
+    def _closed(self, block: Block) -> None:
+        with st.expander(block.text):
+            self._draw_blocks(list(block.items))
 
     def _box(self, block: Block) -> None:
         with st.container(border=True):

@@ -108,7 +108,10 @@ class Part:
 
 @dataclass(frozen=True)
 class OnRequest:
-    """Work that a button starts; the view's parameter `outcome` gets its result, None before that."""
+    """Work that a button starts; the view's parameter `outcome` gets its result, None before that.
+
+    The same object in several views is one button, at the first of them.
+    """
 
     label: str
     """of the button"""
@@ -132,6 +135,8 @@ class View:
     function: Callable[..., Result]
     code: Sequence[Callable] | Callable[[Run], Sequence[Callable]] = ()
     """what computes it, for “Show the code”; a function of the run where it depends on the model"""
+    tab: str = ""
+    """title of the tab in which it stands below others, each in a frame; empty: it is a tab of its own"""
     needs: tuple[Need | Part, ...] = ()
     """of the opened model and of the run; without them the tab is not offered"""
     on_request: OnRequest | None = None
@@ -200,9 +205,8 @@ class View:
         return self.code(run) if callable(self.code) else self.code
 
     def missing(self, run: Run) -> list[Need | Part]:
-        """What it needs and there is not; no feature of a model of which a trace is all that is known."""
-        features = run.checkpoint.features if run.checkpoint else self.needs
-        return [n for n in self.needs if not (n.is_in(run) if isinstance(n, Part) else n in features)]
+        """What it needs and there is not."""
+        return missing_of(self.needs, run)
 
     def offers(self, run: Run, chosen: Collection[Control] = ()) -> dict[str, Offer]:
         """What its controls offer at first, by name, but for those that are `chosen` already and those without any."""
@@ -220,6 +224,12 @@ class View:
         yield {}
         for name, offer in self.offers(run).items():
             yield from ({name: value} for value in offer.ends)
+
+
+def missing_of(needs: Sequence[Need | Part], run: Run) -> list[Need | Part]:
+    """Which of these there are not; no feature of a model of which a trace is all that is known."""
+    features = run.checkpoint.features if run.checkpoint else needs
+    return [need for need in needs if not (need.is_in(run) if isinstance(need, Part) else need in features)]
 
 
 def view(title: str, code: Any = (), **more: Any) -> Callable[[Callable[..., Result]], View]:
@@ -250,6 +260,7 @@ __all__ = [
     "Run",
     "View",
     "call",
+    "missing_of",
     "view",
     "views_of",
 ]

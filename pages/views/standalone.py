@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,8 @@ table { border-collapse: collapse; font-size: 13px; } td, th { padding: 3px 10px
 .scrolls { overflow: auto; max-height: 420px; } math { display: block; margin: 10px 0; }
 footer { font-size: 12px; opacity: 0.75; overflow-wrap: anywhere; }
 </style>"""
+COLOUR = re.compile(r":(?:green|orange|red|small)\[((?:\\.|[^\]\\])*)\]")
+"""Streamlit's Markdown for coloured words, and the empty one that parts what Streamlit would replace"""
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
@@ -113,7 +116,8 @@ def _section(result: Result, drawings: dict[int, Drawing]) -> str:
 def _block(block: Block, result: Result, drawings: dict[int, Drawing]) -> str:
     match block.kind:
         case "text" | "caption" | "note":
-            return f'<div class="{block.kind}">{MARKDOWN.render(block.text)}</div>'
+            plain = COLOUR.sub(r"\1", block.text)
+            return f'<div class="{block.kind}">{MARKDOWN.render(plain)}</div>'
         case "formula":
             aligned = r"\begin{aligned}" in block.text
             parts = [block.text] if aligned else block.text.split(r"\qquad")
@@ -124,6 +128,9 @@ def _block(block: Block, result: Result, drawings: dict[int, Drawing]) -> str:
             return "<hr>"
         case "box" | "offer":
             return f'<div class="box">{"".join(_block(part, result, drawings) for part in block.items)}</div>'
+        case "closed":
+            inside = "".join(_block(part, result, drawings) for part in block.items)
+            return f'<details class="box"><summary>{html.escape(block.text)}</summary>{inside}</details>'
         case "shows":
             parts = (_picture(result.shows[name], alt, drawings) for name, alt, _ in block.items)
             return _beside(len(block.items), "".join(f"<figure>{part}</figure>" for part in parts))

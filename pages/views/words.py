@@ -4,9 +4,10 @@ A section `# Title` is the text of the view of this title, in the order of the p
 `![What it shows](name "Title")`, is the picture or table of that name; two in a paragraph stand side by side. `> ` is a
 caption, `> [!NOTE]` a note, `$$` a formula, `[label](?key=value)` alone a button that sets controls, `[label](page)`
 alone a link to a page (with `?checkpoint=name` one that opens a new visit), `[?](glossary:word, word)` at the end of a
-paragraph its tooltip. `::: box` to `:::` is a frame, `::: offer` a frame with a button that opens a model which has
-what this one lacks, `::: controls` the place of the controls, if it is not the top, and `::: request` that of the
-button for work on request, if it is not below them.
+paragraph its tooltip. `::: box` to `:::` is a frame, `::: closed A title` one that a click opens, `::: offer` a frame
+with a button that opens a model which has what this one lacks, `::: controls` the place of the controls, if it is not
+the top, and `::: request` that of the button for work on request, if it is not below them. `:green[words]`, also with
+orange and red, have this colour on the page.
 """
 
 import re
@@ -25,7 +26,7 @@ from viz.tokens import as_markdown
 
 PLACES = "controls", "request"
 TEXT = Path(__file__).parents[1] / "text"
-FRAMES = "box", "offer", *PLACES
+FRAMES = "box", "offer", "closed", *PLACES
 
 
 @dataclass(frozen=True)
@@ -33,17 +34,18 @@ class Block:
     """A piece of a view's text."""
 
     kind: str
-    """text, caption, note, formula, plain, shows, button, link, rule, controls, request; box and offer hold others"""
+    """text, caption, note, formula, plain, shows, button, link, rule, controls, request; box, offer and closed hold
+    others"""
     text: str = ""
     items: tuple[Any, ...] = ()
-    """of shows: (name, alt, title) each; of button: (label, values); of box and offer: blocks"""
+    """of shows: (name, alt, title) each; of button: (label, values); of frames: blocks"""
     terms: tuple[str, ...] = ()
     """of the glossary, for the tooltip"""
 
     @property
     def holds_blocks(self) -> bool:
         """Whether it is a frame around others."""
-        return self.kind in ("box", "offer")
+        return self.kind in ("box", "offer", "closed")
 
 
 def blocks_of(page: str, title: str, facts: Mapping[str, Any]) -> list[Block]:
@@ -120,12 +122,12 @@ def _blocks(lines: Iterator[str], frame: str = "") -> Iterator[Block]:
     for line in lines:
         if line.startswith(":::"):
             yield from _paragraph(paragraph)
-            kind = line.strip(": ")
+            kind, _, title = line.removeprefix(":::").strip().partition(" ")
             if not kind:
                 return
             if kind not in FRAMES:
                 raise ValueError(f"::: {kind} is none of {', '.join(FRAMES)}")
-            yield Block(kind, items=() if kind in PLACES else tuple(_blocks(lines, kind)))
+            yield Block(kind, title, () if kind in PLACES else tuple(_blocks(lines, kind)))
         elif line.strip():
             paragraph.append(line)
         else:

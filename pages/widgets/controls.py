@@ -33,6 +33,8 @@ SECONDS_A_STEP = 0.8
 """while steps are played"""
 ROW_HEIGHT, PINNED_WIDTH = 35, 120
 """of a table, in pixels"""
+LONG_CELL = 40
+"""characters from which on a column of texts is wide"""
 
 Options = Mapping[Any, str] | Sequence[Any]
 """values with the label of each, or values that are their own labels"""
@@ -425,7 +427,8 @@ def explained_table(table: Table, key: str, alt: str, on_select: Callable[[], No
         if values.dtype.kind == "f":
             config[name] = st.column_config.NumberColumn(format=table.formats.get(name, table.floats), **common)
         else:
-            config[name] = st.column_config.Column(**common)
+            wide = {"width": "large"} if values.map(str).str.len().max() > LONG_CELL else {}
+            config[name] = st.column_config.Column(**wide | common)
     options: dict[str, Any] = {}
     if table.sets:
         options = {"key": key, "on_select": on_select, "selection_mode": "single-row"}

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 import plotly.graph_objects as go
@@ -23,14 +24,15 @@ from model.interventions import AttentionTemperature, HeadGate
 from model.needs import Need
 from model.run import Place, Request, Run, decode
 from model.trace import Trace
-from pages import PAGES
+from pages import PAGES, page_of
 from pages.compute.cache import key_of
 from pages.frame import render
 from pages.views import Control, Result, View, controls, words
 from pages.views.controls import slider
 from pages.views.standalone import to_html, to_json
-from pages.views.words import pictures
+from pages.views.words import Block, pictures
 from tests.model.checkpoints.huggingface.folders import save_family
+from tests.pages.widgets.test_export import TABS
 from viz.forms import Canvas, Document, Form, Map, Maps, Texts
 
 ROOT = Path(__file__).parents[2]
@@ -93,7 +95,7 @@ def runs(
 
 
 def results(view: View, runs: list[Run], ends: bool = True) -> Iterator[Result]:
-    """Of each run, with `ends` at both ends of the view's controls, too; work on request is not done, but once."""
+    """Of each run, with `ends` at both ends of the view's controls, too; work on request is done once for all."""
     for run in runs:
         for chosen in view.extremes(run) if ends else [{}]:
             yield view(run, **chosen, **({"outcome": None} if view.on_request else {}))
@@ -101,11 +103,24 @@ def results(view: View, runs: list[Run], ends: bool = True) -> Iterator[Result]:
             other = run.compute(decode, run.opened, replace(run.request, source="A small dog runs."))
             yield view(run, **{name: replace(run, trace=other)})
     if view.on_request and not view.on_request.alone:
-        yield view(runs[0])
+        first, *others = (one for one in VIEWS if one.on_request == view.on_request)
+        if view is first:
+            yield (done := view(runs[0]))
+            yield from (other(runs[0], outcome=done.values["outcome"]) for other in others)
+
+
+def links(blocks: list[Block]) -> Iterator[str]:
+    """Where the text leads to."""
+    for block in blocks:
+        if block.kind == "link":
+            yield block.items[0]
+        elif block.holds_blocks:
+            yield from links(list(block.items))
 
 
 def check(result: Result, by_plotly: bool = True) -> None:
-    """The text shows what there is, and nothing else; no value is missing in it; what is drawn is exported.
+    """The text shows what there is, and nothing else; no value is missing in it; its links lead to pages and tabs that
+    there are; what is drawn is exported.
 
     With `by_plotly`, Plotly reads the figures, too, which takes longer than all else.
     """
@@ -113,6 +128,10 @@ def check(result: Result, by_plotly: bool = True) -> None:
     assert sorted(name for name, *_ in pictures(result.blocks)) == sorted(result.shows)
     for text in json.loads(to_json(result))["text"]:
         assert not SLIPS.search(text), text
+    for address in links(result.blocks):
+        name, _, query = address.partition("?")
+        key, *tabs = TABS.get(page_of(f"{name}.py").name, ("",))
+        assert [tab for one, tab in parse_qsl(query) if one == key and tab not in tabs] == [], address
     arrays = result.arrays()
     assert all(isinstance(array, np.ndarray) and array.dtype != object for array in arrays.values())
     assert len(result.table().columns)
