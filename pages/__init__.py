@@ -142,12 +142,15 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "the run on screen: change the sentence, and it changes, too.",
             ),
             Page(
-                path="pages/said_and_measured.py",
-                title="Said, and measured",
+                path="pages/common_claims.py",
+                views_module="pages.views.common_claims",
+                tabs_key="said",
+                title="Common claims, tested",
                 icon=":material/fact_check:",
-                summary="What every explanation repeats, each with a button that measures it on your sentence; what "
-                "much-read ones get wrong; the paper's results in context.",
-                look_for="Decide whether you believe a statement, press its button, and see what this run says.",
+                summary="Test common claims about attention on your own sentence; what much-read explanations get "
+                "wrong; the paper's results in context.",
+                look_for="Decide whether you believe a statement, then press its button. A result on one text and one "
+                "model is an example, not a proof.",
                 ignores=("kind", "layer", "head"),
             ),
         ),
@@ -340,12 +343,14 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/verification.py",
+                views_module="pages.views.verification",
+                tabs_key="claims",
                 title="Verification",
                 icon=":material/verified:",
                 summary="Twenty claims that tie every picture to the running model, measured on your sentence.",
                 look_for="Circles are the errors of this run. Diamonds, with this project's models, are those of the "
-                "same run in double precision: nine orders of magnitude further left, the error was rounding; a bug "
-                "would not have moved.",
+                "same run in double precision: if the diamond is nine orders of magnitude smaller, the error was "
+                "rounding; a bug would not shrink.",
                 needs=(
                     Need.MATRICES,
                     Need.LOGITS,
@@ -353,6 +358,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/glossary.py",
+                views_module="pages.views.glossary",
+                tabs_key="glossary",
                 title="Glossary",
                 icon=":material/menu_book:",
                 summary="Every term in plain words, with its formula, its other names, and a link to where it is live.",

@@ -5,18 +5,17 @@ rounding shrinks by nine digits. Tests named `test_<number>_...` hold each claim
 interventions.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
 
 from model.analysis.double_precision import in_double_precision
-from model.checkpoints.translator import Translator
 from model.proof import measures, rerun_measures
 from model.proof.checks import CHAIN, ROWS, WATCHING, chain_closes, hooks_change_nothing, rows_sum_to_one
 from model.proof.measures import Case
-from model.trace import Array, Trace
+from model.trace import Array
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Claim:
     why_not: Callable[[Case], str] = lambda _case: ""
     """of a slow claim: why it does not apply, where that is known without a run; empty if it may"""
     of_head: bool = False
-    """whether it is about one head, that of the `Case`"""
+    """whether it depends on the head of the `Case`, or on its attention"""
     double: bool = True
     """whether to measure it in double precision too"""
     part: str = ""
@@ -127,6 +126,7 @@ CLAIMS = (
         "Weights and logits of the text alone against those beside a longer one in a padded batch; a pad's own "
         "weight must be exactly 0.",
         rerun_measures.padding,
+        of_head=True,
         **ROUNDED,
     ),
     Claim(
@@ -170,7 +170,7 @@ CLAIMS = (
     ),
     Claim(
         11,
-        "On screen is what ran",
+        "The screen shows the run",
         "What each page's figures hold (axes, head, order, format) against the arrays of the run.",
     ),
     Claim(
@@ -197,7 +197,7 @@ CLAIMS = (
     ),
     Claim(
         15,
-        "Hidden weight is told",
+        "Hidden weight is reported",
         "What stays of each row without special tokens, plus the share said to be removed, against the whole row; "
         "renormalised rows against their old sum.",
         measures.hidden_tokens,
@@ -222,7 +222,7 @@ CLAIMS = (
     ),
     Claim(
         18,
-        "Compared, one range",
+        "Compared maps share one range",
         "The colour ranges of maps side by side are equal and written on the figure; the colour scales are readable "
         "for colour-blind people.",
     ),
@@ -271,24 +271,16 @@ def measure_claim(claim: Claim, case: Case, double: Case) -> Measurement:
     return Measurement(claim, found, double_error, perf_counter() - start)
 
 
-def claim_arrays(
-    translator: Translator, trace: Trace, kind: str, layer: int, head: int, labels: Sequence[str]
-) -> dict[str, Array]:
-    """The errors of the claims with these labels, among all that can be measured; NaN for the others.
+def measure_claims(case: Case, claims: Sequence[Claim]) -> Iterator[tuple[float, dict[Claim, Measurement]]]:
+    """Measure claims one after another.
 
-    Args:
-        translator: whose run it was.
-        trace: the run.
-        kind: of the head that claim 10 is about.
-        layer: of that head.
-        head: its number.
-        labels: such as "8a".
+    Yields:
+        the share that is done, and the measurements so far.
     """
-    case = Case(translator, trace, kind, layer, head)
-    double = double_case(case)
-    return error_arrays(
-        {claim: measure_claim(claim, case, double) for claim in CLAIMS if claim.measure and claim.label in labels}
-    )
+    double, measured = double_case(case), {}
+    for number, claim in enumerate(claims, start=1):
+        measured[claim] = measure_claim(claim, case, double)
+        yield number / len(claims), dict(measured)
 
 
 def error_arrays(results: Mapping[Claim, Measurement]) -> dict[str, Array]:

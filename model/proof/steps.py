@@ -7,12 +7,11 @@ computed on this very run.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
 from model.checkpoints.checkpoint import Checkpoint
 from model.proof.checks import CHAIN_TOLERANCE, Link, attention_links, chain
-from model.trace import Array, Trace
+from model.trace import Trace
 
 READ, UNREAD = "read", "could not be read"
 MATRICES = ("q", "k", "v", "out")
@@ -58,17 +57,6 @@ def verify_attention(checkpoint: Checkpoint, trace: Trace, kind: str, layer: int
     found = _states(attention_links(checkpoint, trace, kind, layer))
     known = {step.name for step in found}
     return (*found, *(Step(path, name, None) for name in MATRICES if name not in known))
-
-
-def step_arrays(checkpoint: Checkpoint, trace: Trace) -> dict[str, Array]:
-    """`verify_steps` as arrays, (step,) each: the difference is NaN where a step could not be read."""
-    steps = verify_steps(checkpoint, trace)
-    return {
-        "place": np.array([step.place for step in steps]),
-        "step": np.array([step.name for step in steps]),
-        "state": np.array([step.state for step in steps]),
-        "difference": np.array([np.nan if step.difference is None else step.difference for step in steps]),
-    }
 
 
 def states_in_words(steps: Sequence[Step]) -> str:

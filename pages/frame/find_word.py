@@ -2,8 +2,9 @@
 
 import streamlit as st
 
+from pages.views.glossary import terms
 from pages.widgets.controls import register
-from pages.widgets.glossary import show_term, terms
+from pages.widgets.glossary import show_term
 
 
 def find_word() -> None:

@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 STYLE = Path(__file__).with_name("style.css")
 SCRIPTS = Path(streamlit.__file__).with_name("static") / "static/js"
-MOVED = {"translate": "", "how_it_is_known": "verification"}
+MOVED = {"translate": "", "how_it_is_known": "verification", "said_and_measured": "common_claims"}
 """addresses that a reader may guess, or know from earlier versions -> today's, below the root"""
 # Inline styles, because Streamlit and Plotly write them; scripts from blobs, because that is how Streamlit loads those
 # of components. Eval, because Plotly may compile with it, and because the browser tests, which run under this policy,

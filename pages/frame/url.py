@@ -19,6 +19,7 @@ TEXTS = {
     "side_sentence",
     "whole_at",
     "whole_off",
+    "word",
 }
 """parameters that may hold any digits, because their pages parse them"""
 RENAMED = {"row": "query", "temperature-row": "query", "gradients_row": "query"}

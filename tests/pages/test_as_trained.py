@@ -23,7 +23,7 @@ STATES = {
 PLACES = {
     "three_families": {"families_part": "A causal encoder", "target": "Greedy"},
     "what_if": {"target": "Greedy"},
-    "said_and_measured": {},
+    "common_claims": {},
 }
 
 
@@ -37,8 +37,8 @@ def test_a_page_says_which_model_its_numbers_are_of(page: str, state: str, open_
         acting = [each for each in acting if each == TEMPERATURE]
         query = {name: value for name, value in query.items() if name not in OFF}
     app = open_app(f"pages/{page}.py", source=SOURCE, **PLACES[page], **query)
-    if page == "said_and_measured":
-        app.button(key="saying-untrained").click().run()
+    if page == "common_claims":
+        app.button(key="claim-untrained").click().run()
     assert not app.exception
     shown = words(app)
     if acting:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from model.ablations import ROWS
+from model.analysis.common_claims import mean_evenness
 from model.analysis.position_table import wavelengths
 from model.analysis.residual_stream import StreamMeasures, measure_stream
-from model.analysis.sayings import mean_evenness
 from model.analysis.since_2017 import compare_norms
 from model.analysis.softmax import softmax_at
 from model.background.studies import WARMUP

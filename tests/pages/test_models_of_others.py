@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.analysis.sayings import untrained_evenness
+from model.analysis.common_claims import untrained_evenness
 from model.checkpoints.chat import write_turns
 from model.checkpoints.huggingface import opening
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
@@ -19,10 +19,10 @@ from model.trace import Turn
 from pages import PAGES
 from pages.compute.trace_file import TRACE_VARIABLE, link_to, open_trace_file
 from pages.frame import command_line
-from pages.parts.sayings import SAYINGS
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family, save_marian
 from tests.model.checkpoints.huggingface.rxnmapper import FOLDER as RXNMAPPER
 from tests.pages.figures import figure, numbers, tabs_of, words
+from tests.pages.test_common_claims import offered as claims_offered
 from tests.pages.test_pages import holds, said
 
 pytest.importorskip("streamlit")
@@ -363,14 +363,14 @@ def test_a_temperature_turns_the_vectors_of_a_model_without_probabilities(models
 
 
 @pytest.mark.parametrize("name", ["GPT-2", "Marian", "gpt-oss"])
-def test_said_and_measured_measures_what_a_model_of_others_has(name, models, open_model_page):
+def test_common_claims_are_tested_as_far_as_a_hugging_face_model_has_what_they_need(name, models, open_model_page):
     opened = load_checkpoint(models[name], "cpu")
-    app = open_model_page("pages/said_and_measured.py", name, source="Two dogs run.")
-    offered = {saying.slug for saying in SAYINGS if any(b.key == f"saying-{saying.slug}" for b in app.button)}
+    app = open_model_page("pages/common_claims.py", name, source="Two dogs run.")
+    offered = claims_offered(app)
     assert {"heads", "sublayers", "untrained"} - offered == ({"untrained"} if name == "gpt-oss" else set())
-    for slug in sorted(offered & {"sublayers", "untrained"}):
-        app.button(key=f"saying-{slug}").click().run()
-        assert not app.exception, slug
+    for claim in sorted(offered & {"sublayers", "untrained"}):
+        app.button(key=f"claim-{claim}").click().run()
+        assert not app.exception, claim
     if name == "GPT-2":
         trace = opened.trace("Two dogs run.", max_new_tokens=12)
         assert all(f"{each:.1%}" in words(app) for each in untrained_evenness(opened, trace))

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 
 from viz.figure import figure, scatter, text, vline
@@ -108,26 +107,3 @@ def _marks(names: Sequence[str], errors: Sequence[float | None], label: str, col
 def _place(error: float) -> float:
     """Where an error stands on the axis; NaN proves nothing and stands with infinity."""
     return min(max(error, ZERO), FAR) if error == error else FAR
-
-
-def errors_table(rows: Sequence[Row], seconds: Sequence[float | None]) -> pd.DataFrame:
-    """One line for each claim; empty where there is no error."""
-    return pd.DataFrame(
-        {
-            "claim": [row.number for row in rows],
-            "in short": [row.title for row in rows],
-            "verdict": [_verdict(row) for row in rows],
-            "error": pd.Series([row.error for row in rows], dtype=float),
-            "allowed": [row.allowed for row in rows],
-            "error, double": pd.Series([row.double for row in rows], dtype=float),
-            "allowed, double": [row.double_allowed for row in rows],
-            "seconds": pd.Series(list(seconds), dtype=float),
-        }
-    )
-
-
-def _verdict(row: Row) -> str:
-    if row.error is None:
-        return row.note or "not measured"
-    holds = row.error <= row.allowed and (row.double is None or row.double <= row.double_allowed)
-    return "✓ holds" if holds else "✗ fails"

@@ -43,7 +43,10 @@ def test_a_page_has_the_style_sheet_and_of_a_starting_server_plotly_and_other_an
     assert client.get("/").text == PAGE, "asked for by no browser"
 
 
-@pytest.mark.parametrize(("tried", "right"), [("translate", ""), ("how_it_is_known", "verification")])
+@pytest.mark.parametrize(
+    ("tried", "right"),
+    [("translate", ""), ("how_it_is_known", "verification"), ("said_and_measured", "common_claims")],
+)
 def test_another_address_of_a_page_leads_to_its_own_and_keeps_what_it_asks_for(tried: str, right: str) -> None:
     routes = [Route("/{path:path}", lambda request: HTMLResponse(f"<body>{request.url}</body>"))]
     client = TestClient(Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=complete_page)]))

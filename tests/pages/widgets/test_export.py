@@ -102,7 +102,8 @@ def assert_equal_to_file(program: str, content: bytes) -> None:
         stored = {name: file[name] for name in file.files}
     assert found
     for name, array in found.items():
-        np.testing.assert_array_equal(np.asarray(array), stored[name], err_msg=name)
+        if not name.endswith("_seconds"):  # no two runs take the same
+            np.testing.assert_array_equal(np.asarray(array), stored[name], err_msg=name)
 
 
 @pytest.mark.parametrize("page", WITH_NUMBERS)
@@ -187,7 +188,6 @@ def test_tokens_as_buttons_are_in_the_html_and_are_no_picture_to_save(
 
 
 OLDER = {
-    "whole_model": ("whole_tab", "All boxes in numbers", "Each box off"),
     "what_if": (
         "part",
         "Each token",
@@ -197,10 +197,9 @@ OLDER = {
         "Which heads matter",
         "Broken on purpose",
     ),
-    "verification": ("claims", "Measured on this run", "All twenty in plain words", "Every step of this run"),
 }
 TABS = OLDER | {
-    page.name: (page.tabs_key, *(view.title for view in page.views))
+    page.name: (page.tabs_key, *dict.fromkeys(view.tab or view.title for view in page.views))
     for pages in PAGES.values()
     for page in pages
     if len(page.views) > 1 and not page.stacked
@@ -208,9 +207,11 @@ TABS = OLDER | {
 """by page, the query parameter of its tabs and their titles; a model lacks what some are about"""
 NO_NUMBERS = {
     *("Rules and formulas", "All twenty in plain words", "Data, terms, limits"),
+    *("Tested on this run", "Often told wrong"),
     *("Attention through training", "Measured", "Sinks", "Long text"),
 }
-"""tabs of text alone; the tests' checkpoint has no snapshots and is no language model, and timings do not repeat"""
+"""tabs of text alone, or before a button is pressed; the tests' checkpoint has no snapshots and is no language model,
+and timings do not repeat"""
 BUTTONS = {
     "Patterns": ("pattern_sweep",),
     "Each box off": ("whole-each-off",),

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pages.widgets.glossary import define, find_terms, questions, terms
+from pages.views.glossary import find_terms, questions, terms
+from pages.widgets.glossary import define
 from tests.pages.widgets.test_export import TABS
 
 PAGES = Path(__file__).parents[3] / "pages"

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from model.analysis.sayings import (
+from model.analysis.common_claims import (
     SEEDS,
     Removal,
     evenness,

@@ -1,6 +1,6 @@
-"""What explanations of attention often say, measured on one run."""
+"""Measures behind common claims about attention, on one run."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,12 +40,11 @@ def mean_evenness(trace: Trace) -> float:
     return float(np.nanmean(rows)) if np.isfinite(rows).any() else float("nan")
 
 
-def evenness_of(trace: Trace, stream: str, rows: Collection[int]) -> tuple[float, float]:
-    """The mean of `evenness` over all heads of the self-attention of a stream: of these rows, and of the others."""
-    found = [evenness(each) for (kind, _), each in trace.attentions.items() if kind == f"{stream}_self"]
-    means = np.nanmean(np.concatenate(found), axis=0)  # (query,)
-    chosen = np.isin(np.arange(len(means)), list(rows))
-    return float(np.nanmean(means[chosen])), float(np.nanmean(means[~chosen]))
+def row_evenness(trace: Trace, stream: str) -> Array:
+    """(query,): the mean of `evenness` over all heads of a stream's self-attention; NaN where there is no choice."""
+    rows = np.concatenate([evenness(each) for (kind, _), each in trace.attentions.items() if kind == f"{stream}_self"])
+    heads = np.isfinite(rows).sum(axis=0)
+    return np.divide(np.nansum(rows, axis=0), heads, where=heads > 0, out=np.full(len(heads), np.nan))
 
 
 @dataclass(frozen=True)

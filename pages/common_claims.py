@@ -1,0 +1,5 @@
+"""Common claims, tested: what explanations repeat, held against this run; mistakes; the paper's results."""
+
+from pages.frame.render import show_page
+
+show_page(__file__)

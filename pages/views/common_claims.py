@@ -1,0 +1,308 @@
+"""Common claims, tested: statements that explanations repeat, each with a button; mistakes; the paper's results."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from model.analysis.common_claims import (
+    Removal,
+    evenness,
+    mean_evenness,
+    remove_heads,
+    remove_sublayers,
+    row_evenness,
+    shift_positions,
+    untrained_evenness,
+)
+from model.analysis.many_sentences import ManySentences, read_heads
+from model.background.paper_results import LATER, TABLE_2, TABLE_4, TRAINING_HOURS, operations_of
+from model.background.sizes import self_attention_layer
+from model.background.table_1 import lstm_work, recurrent, self_attention
+from model.checkpoints.store import CheckpointError, load_checkpoint, study_checkpoints
+from model.trace import KIND_TITLES, Tokens
+from pages.views import Need, OnRequest, Part, Result, Run, View, missing_of, view
+from pages.views.names import card_of
+from viz.forms import Table
+
+CLOSE = 0.1
+"""nats a token: less than this counts as no loss"""
+ARTICLES = {"a", "an", "the", "der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer"}
+SHIFTS = (1, 5, 20, 50, 100, 200, 500)
+WIDTHS = ("studies/heads-1", "studies/base", "studies/heads-8", "studies/heads-16")
+"""small translators that differ in the number of heads alone, the widest heads first"""
+SINUSOIDS = Part(
+    "sines and cosines that are added to the embeddings", lambda run: run.opened.config.positions == "sinusoidal"
+)
+
+Steps = Iterator[tuple[float, Any]]
+
+
+def claim(
+    statement: str, button: str, work: Callable[[Run], Steps], *needs: Need | Part, code: Sequence[Callable]
+) -> Callable[[Callable[[Run, Any], Result]], View]:
+    """Decorator: the view of a statement, which is tested when its button is pressed.
+
+    The function gets the outcome of the work; one of its facts is `holds`, whether the statement is so on this run, or
+    None where this run cannot tell.
+
+    Args:
+        statement: in our own words.
+        button: its label.
+        work: as of `OnRequest`.
+        *needs: without them the text says that the statement cannot be tested, and there is no button.
+        code: what computes it.
+    """
+
+    def missing(run: Run) -> str:
+        return " and ".join(map(str, missing_of(needs, run)))
+
+    def decorate(function: Callable[[Run, Any], Result]) -> View:
+        @wraps(function)
+        def test(run: Run, outcome: Any = None) -> Result:
+            if outcome is None:
+                return Result(facts={"tested": False, "missing": missing(run)})
+            result = function(run, outcome)
+            return replace(result, facts={"tested": True, "missing": ""} | dict(result.facts))
+
+        def case(run: Run) -> tuple | None:
+            return None if missing(run) else (run.opened, run.trace)
+
+        request = OnRequest(button, f"claim-{function.__name__}", work, case, icon=":material/play_arrow:")
+        return view(statement, code=code, tab="Tested on this run", on_request=request)(test)
+
+    return decorate
+
+
+@claim(
+    "A fifth to two fifths of the heads can be removed without a loss.",
+    "Switch off each head, then more and more together",
+    lambda run: remove_heads(run.opened, run.trace),
+    code=(remove_heads,),
+)
+def heads(_: Run, outcome: Removal) -> Result:
+    """How many heads are off, alone and together, before log p of the text falls."""
+    count, together = len(outcome.alone), outcome.removable(CLOSE)
+    facts = {
+        "holds": bool(together >= 0.2 * count),
+        "close": CLOSE,
+        "count": count,
+        "alone": int((outcome.alone > -CLOSE).sum()),
+        "together": together,
+        "all_off": -outcome.together[-1],
+    }
+    return Result({}, facts, {"alone": outcome.alone, "counts": outcome.counts, "together": outcome.together})
+
+
+@claim(
+    "Every sub-layer matters: remove any one and the model breaks.",
+    "Switch off each sub-layer in turn",
+    lambda run: remove_sublayers(run.opened, run.trace),
+    Need.STREAM,
+    Need.LOGITS,
+    code=(remove_sublayers,),
+)
+def sublayers(_: Run, outcome: Mapping[tuple[str, int, str], float]) -> Result:
+    """The change of log p of the text without each sub-layer."""
+    hurt = sum(change < -CLOSE for change in outcome.values())
+    ends = {name: end(outcome, key=outcome.get) for name, end in (("worst", min), ("least", max))}
+    facts = {
+        "holds": hurt == len(outcome),
+        "close": CLOSE,
+        "count": len(outcome),
+        "hurt": hurt,
+        "ends": {name: {"place": _sublayer(*place), "change": outcome[place]} for name, place in ends.items()},
+    }
+    numbers = {"sublayer": np.array([_sublayer(*place) for place in outcome]), "change": list(outcome.values())}
+    return Result({}, facts, numbers)
+
+
+def _sublayer(stack: str, layer: int, name: str) -> str:
+    kinds = {"self_attn": f"{stack}_self", "cross_attn": "cross"}
+    title = KIND_TITLES[kinds[name]].lower() if name in kinds else f"{stack} feed-forward"
+    return f"{title} of layer {layer}"
+
+
+def _read_articles(run: Run) -> Steps:
+    """Stream, labels of the articles, and the evenness of their rows and of the others', where a row has a choice."""
+    for name, stream in run.trace.streams.items():
+        even = row_evenness(run.trace, name)
+        rows = [i for i, special in enumerate(stream.tokens.special) if not special and np.isfinite(even[i])]
+        articles = [i for i in rows if _is_article(stream.tokens, i)]
+        if 0 < len(articles) < len(rows):
+            labels = [stream.tokens.labels[i].strip("▁") for i in articles]
+            yield 1.0, (name, labels, even[articles], even[np.setdiff1d(rows, articles)])
+            return
+    yield 1.0, ()
+
+
+def _is_article(tokens: Tokens, i: int) -> bool:
+    return tokens.labels[i].startswith("▁") and tokens.labels[i][1:].lower() in ARTICLES
+
+
+@claim(
+    "Function words such as articles attend broadly, content words sharply.",
+    "Compare the rows of the articles with the others",
+    _read_articles,
+    code=(row_evenness, evenness),
+)
+def articles(_: Run, outcome: tuple) -> Result:
+    """The evenness of the articles' rows, and of the other words'."""
+    if not outcome:
+        return Result({}, {"holds": None, "words": []})
+    stack, words, own, others = outcome
+    facts = {"stack": stack, "words": words[:4], "own": own.mean(), "others": others.mean()}
+    return Result({}, facts | {"holds": bool(own.mean() > others.mean())}, {"articles": own, "others": others})
+
+
+def _run_untrained(run: Run) -> Steps:
+    yield 1.0, untrained_evenness(run.opened, run.trace)
+
+
+@claim(
+    "Before training, attention is uniform.",
+    "Run models with random weights on this text",
+    _run_untrained,
+    Need.FULL_ROWS,
+    code=(untrained_evenness, mean_evenness),
+)
+def untrained(run: Run, outcome: np.ndarray) -> Result:
+    """The evenness of the rows of models with random weights, and of this model."""
+    trained = mean_evenness(run.trace)
+    facts = {"holds": bool(outcome.min() > 0.95), "untrained": outcome.tolist(), "trained": trained}
+    return Result({}, facts, {"untrained": outcome, "trained": trained})
+
+
+def _shift(run: Run) -> Steps:
+    yield 1.0, shift_positions(run.opened, run.trace, SHIFTS)
+
+
+@claim(
+    "Sinusoids let the model extrapolate to longer sequences.",
+    "Move every token to later positions",
+    _shift,
+    Need.OWN_LAYERS,
+    SINUSOIDS,
+    code=(shift_positions,),
+)
+def shifted(_: Run, outcome: Mapping[int, float]) -> Result:
+    """The change of log p of the text with all tokens at later positions."""
+    changes = np.array(list(outcome.values()))
+    facts = {"holds": bool(changes.min() > -CLOSE), "changes": outcome, "most": max(-changes.min(), 0)}
+    return Result({}, facts, {"shift": list(outcome), "change": changes})
+
+
+def _read_alignment(run: Run) -> Steps:
+    """The heads over many sentences, or why there are none."""
+    try:
+        yield 1.0, read_heads(run.opened)
+    except ValueError as error:
+        yield 1.0, str(error)
+
+
+@claim(
+    "Cross-attention is word alignment.",
+    "Read the alignment error rates of this checkpoint",
+    _read_alignment,
+    Need.CROSS_ATTENTION,
+    code=(read_heads,),
+)
+def alignment(_: Run, outcome: ManySentences | str) -> Result:
+    """The alignment error rates of the cross-attention heads over many sentences."""
+    if isinstance(outcome, str):
+        return Result({}, {"holds": None, "problem": outcome, "heads": []})
+    cross = [head for head in outcome.heads if head.kind == "cross" and head.mean.get("errors") is not None]
+    ranked = sorted(cross, key=lambda head: head.mean["errors"])
+    rows = [{"layer": head.layer, "head": head.head, "errors": head.mean["errors"]} for head in ranked]
+    good = sum(row["errors"] < 0.5 for row in rows)
+    facts = {"problem": "", "heads": rows, "good": good, "sentences": outcome.sentences, "of": outcome.of}
+    numbers = {name: np.array([row[name] for row in rows]) for name in ("layer", "head", "errors")}
+    return Result({}, facts | {"holds": good == len(rows) if rows else None}, numbers)
+
+
+def _run_widths(run: Run) -> Steps:
+    """Evenness by d_k of the small translators that are there, or why they do not run."""
+    names = [name for name in WIDTHS if name in study_checkpoints()]
+    widths: dict[int, float] = {}
+    for number, name in enumerate(names):
+        try:
+            opened = run.compute(load_checkpoint, name, run.opened.device)
+            widths[opened.config.d_k] = mean_evenness(opened.trace(run.trace.source, beam_size=1))
+        except (CheckpointError, ValueError) as error:
+            yield 1.0, str(error)
+            return
+        yield (number + 1) / (len(names) + 1), None
+    yield 1.0, widths
+
+
+@claim(
+    "The fewer dimensions a head has, the sharper it attends.",
+    "Run four small translators on this text",
+    _run_widths,
+    Need.CROSS_ATTENTION,
+    code=(mean_evenness, evenness),
+)
+def sharpness(_: Run, outcome: Mapping[int, float] | str) -> Result:
+    """The evenness of the rows of small translators that differ in the number of heads."""
+    if isinstance(outcome, str) or len(outcome) < 2:
+        return Result({}, {"holds": None, "problem": outcome if isinstance(outcome, str) else "", "widths": {}})
+    falls = np.diff([outcome[width] for width in sorted(outcome, reverse=True)]) < 0
+    numbers = {"d_k": list(outcome), "evenness": list(outcome.values())}
+    return Result({}, {"holds": bool(falls.all()), "problem": "", "widths": outcome}, numbers)
+
+
+def _count(run: Run) -> Steps:
+    """Operations of a layer over this text."""
+    config, n = run.opened.config, len(next(iter(run.trace.streams.values())).tokens)
+    d = config.d_model
+    counts = {"attention": self_attention(n, d).operations, "recurrence": recurrent(n, d).operations}
+    yield 1.0, {"n": n, "d": d, "whole": self_attention_layer(config, n).total, "lstm": lstm_work(n, d)} | counts
+
+
+@claim(
+    "Self-attention costs more than recurrence.",
+    "Count the operations for this text",
+    _count,
+    Need.OWN_LAYERS,
+    code=(self_attention, recurrent, self_attention_layer, lstm_work),
+)
+def costs(_: Run, outcome: Mapping[str, int]) -> Result:
+    """Operations of a layer of self-attention and of a recurrent one, by Table 1 and with the projections."""
+    return Result({}, {"holds": outcome["attention"] > outcome["recurrence"]} | dict(outcome), outcome)
+
+
+@view("Often told wrong")
+def mistakes(_: Run) -> Result:
+    """What much-read explanations get wrong, what is right, and where to see it."""
+    return Result()
+
+
+@view("The paper's results")
+def paper_results(run: Run) -> Result:
+    """Tables 2 and 4, the systems after the paper, and this checkpoint beside them."""
+    systems = [*TABLE_2, *LATER]
+    operations = {
+        "EN-DE training operations": np.array([row.en_de_operations for row in systems], float),
+        "EN-FR training operations": np.array([row.en_fr_operations for row in systems], float),
+    }
+    translations = pd.DataFrame(
+        {
+            "reported by": ["the paper"] * len(TABLE_2) + ["later"] * len(LATER),
+            "system": [row.system for row in systems],
+            "EN-DE BLEU": np.array([row.en_de for row in systems], float),
+            "EN-FR BLEU": np.array([row.en_fr for row in systems], float),
+        }
+        # As texts, because the browser's tables end at 2 ** 53.
+        | {title: ["" if np.isnan(n) else f"{n:.1e}" for n in counts] for title, counts in operations.items()}
+    )
+    parses = pd.DataFrame([(row.parser, row.training, row.f1) for row in TABLE_4], columns=["parser", "training", "F1"])
+    own = Need.OWN_LAYERS in run.opened.features
+    facts = {
+        "training": {name: (hours, operations_of(hours)) for name, hours in TRAINING_HOURS.items()},
+        "own": own,
+        "scores": [vars(score) for score in card_of(run).scores] if own else [],
+    }
+    return Result({"translations": Table(translations, "%.2f"), "parses": Table(parses, "%.1f")}, facts, operations)

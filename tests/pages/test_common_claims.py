@@ -1,0 +1,164 @@
+"""Common claims, tested: a verdict follows from its numbers, and the corrections are correct."""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("streamlit")
+
+from model.analysis.common_claims import Removal, row_evenness
+from model.analysis.many_sentences import Head, ManySentences
+from model.background.paper_results import TABLE_2, TRAINING_HOURS, operations_of
+from model.background.sizes import count_parameters, self_attention_layer
+from model.background.table_1 import lstm_work
+from model.checkpoints.store import load_checkpoint
+from model.network.config import PRESETS
+from model.proof.claims import CLAIMS
+from model.proof.mistakes import MISTAKES
+from model.run import Run
+from pages.views import views_of
+from pages.views.common_claims import WIDTHS
+from pages.views.since_2017 import STUDY
+from pages.widgets.glossary import define
+from tests.model.checkpoints.test_shipped import FOLDER as SHIPPED
+from tests.pages.figures import words
+
+PAGE = "pages/common_claims.py"
+TEXTS = Path(__file__).parents[2] / "pages/text"
+VIEWS = {view.name: view for view in views_of("pages.views.common_claims")}
+CLAIMS_TESTED = [view for view in VIEWS.values() if view.on_request]
+
+
+@pytest.fixture(scope="module")
+def run(translator) -> Run:
+    return Run.of(translator, translator.trace("the dog sees a cat"))
+
+
+def offered(app) -> set[str]:
+    """Names of the claims that have a button."""
+    return {key.removeprefix("claim-") for button in app.button if (key := button.key or "").startswith("claim-")}
+
+
+@pytest.mark.usefixtures("fresh_caches")
+def test_a_claim_gets_its_verdict_when_its_button_is_pressed(open_app: Callable) -> None:
+    app = open_app(PAGE, source="the dog sees a cat")
+    assert offered(app) == {view.name for view in CLAIMS_TESTED}
+    for count in range(1, 3):
+        assert len(re.findall("(?:Holds|not hold|told) here", words(app))) == count - 1
+        app.button(key=f"claim-{CLAIMS_TESTED[-count].name}").click().run()
+        assert not app.exception
+
+
+@pytest.mark.parametrize("checkpoint", ["lm", "mlm"])
+def test_other_families_test_what_they_have(checkpoint: str, open_family: Callable) -> None:
+    app = open_family(PAGE, checkpoint=checkpoint, source="the dog sees")
+    assert offered(app) == {"heads", "sublayers", "articles", "untrained", "costs"}
+    assert words(app).count("Not testable here: it needs") == len(CLAIMS_TESTED) - 5
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.3])
+def test_verdicts_follow_from_the_losses(loss: float, run: Run) -> None:
+    removal = Removal(np.array([-loss] * 10), np.array([0, 5, 10]), np.array([0, -loss, -loss]))
+    assert VIEWS["heads"](run, outcome=removal).facts["holds"] == (loss == 0)
+    changes = {("encoder", 0, "self_attn"): -loss, ("decoder", 1, "cross_attn"): -0.2}
+    assert VIEWS["sublayers"](run, outcome=changes).facts["holds"] == (loss > 0)
+    assert VIEWS["shifted"](run, outcome={1: 0.01, 500: -loss}).facts["holds"] == (loss == 0)
+
+
+@pytest.mark.parametrize(("errors", "holds"), [([0.2, 0.4], True), ([0.2, 0.6], False), ([], None)])
+def test_cross_attention_aligns_words_if_each_head_does(errors: list[float], holds: bool | None, run: Run) -> None:
+    heads = [Head("cross", 0, i, "", "", {}, {"errors": error}, {}, ()) for i, error in enumerate(errors)]
+    many = ManySentences(9, "some sentences", "", tuple(heads))
+    assert VIEWS["alignment"](run, outcome=many).facts["holds"] is holds
+
+
+@pytest.mark.parametrize(("widths", "holds"), [((0.9, 0.8, 0.7), True), ((0.7, 0.8, 0.75), False), ((0.9,), None)])
+def test_narrow_heads_attend_more_sharply_if_evenness_falls_with_the_width(widths, holds, run: Run) -> None:
+    outcome = dict(zip((256, 64, 16), widths, strict=False))
+    assert VIEWS["sharpness"](run, outcome=outcome).facts["holds"] is holds
+
+
+@pytest.mark.parametrize(("text", "articles"), [("a dog sees a cat", ["a", "a"]), ("dog", [])])
+def test_the_rows_of_articles_are_compared_with_those_of_the_other_words(text: str, articles, translator) -> None:
+    view, trace = VIEWS["articles"], translator.trace(text)
+    facts = view(Run.of(translator, trace)).facts
+    assert facts["words"] == articles
+    if articles:
+        even, labels = row_evenness(trace, "encoder"), trace.streams["encoder"].tokens.labels
+        assert facts["own"] == pytest.approx(np.mean([even[i] for i, t in enumerate(labels) if t == "▁a"]))
+        assert facts["holds"] == (facts["own"] > facts["others"])
+
+
+def test_the_costs_are_those_of_table_1_and_of_the_whole_layer(run: Run, translator) -> None:
+    facts = VIEWS["costs"](run).facts
+    n, d = len(run.trace.src_tokens), translator.model.config.d_model
+    assert (facts["attention"], facts["recurrence"]) == (n * n * d, n * d * d)
+    assert (facts["whole"], facts["lstm"]) == (2 * n * n * d + 4 * n * d * d, 8 * n * d * d)
+    assert facts["holds"] == (n > d)
+
+
+def test_nobody_is_quoted_who_did_not_say_it(run: Run) -> None:
+    """These are our words for what many say: no source has them, so they stand without quotation marks."""
+    boxes = [block for block in VIEWS["mistakes"](run).blocks if block.kind == "box"]
+    for text in (*(view.title for view in CLAIMS_TESTED), *(box.items[0].text for box in boxes)):
+        assert not set(text) & set('“”„"')
+
+
+@pytest.mark.parametrize("name", ["en-de", "everyday-lm", "everyday-lm-2017", "everyday-mlm", "multi30k-tiny"])
+def test_with_its_projections_attention_costs_more_than_one_recurrent_matrix_whatever_n_is(name: str) -> None:
+    """So "only where n > d" is a sentence about the terms of Table 1 alone."""
+    config = load_checkpoint(str(SHIPPED / name), "cpu").config
+    for n in (1, 15, config.d_model):
+        whole = self_attention_layer(config, n).total
+        assert whole > n * config.d_model**2
+        assert (whole > lstm_work(n, config.d_model)) is (n * (config.d_k + config.d_v) * config.n_heads > room(config))
+
+
+def room(config) -> int:
+    """n h (d_k + d_v) up to which the layer costs no more than an LSTM of 8 n d^2."""
+    widths = (config.n_heads + config.kv_heads) * (config.d_k + config.d_v)
+    return 8 * config.d_model**2 - config.d_model * widths
+
+
+def test_numbers_of_the_corrections_are_recomputed(run: Run) -> None:
+    boxes = [block.items for block in VIEWS["mistakes"](run).blocks if block.kind == "box"]
+
+    def right(part: str) -> str:
+        (text,) = (right.text for wrong, right, _ in boxes if part in wrong.text)
+        return text
+
+    scores = np.exp([0.9, 0.1, 0.7, -0.9])
+    assert ", ".join(f"{each:.3f}" for each in scores / scores.sum()) in right("[0.9, 0.1, 0.7, −0.9]")
+    assert f"{4096**2 * 4 // 2**20} MiB is one head" in right("4,096")
+    assert f"{8 * 4096**2 * 4 // 2**20} MiB" in right("4,096")
+    base = replace(PRESETS["base"], vocab_size=37_000)
+    tied = sum(count_parameters(base).values())
+    untied = sum(count_parameters(replace(base, tie_embeddings=False)).values())
+    assert f"{untied / 1e6:.1f} million; {tied / 1e6:.1f} million" in right("65 million")
+    k, angle = 3, 0.7
+    pair = np.array([math.sin(angle), math.cos(angle)])
+    turned = np.array([[math.cos(k), -math.sin(k)], [math.sin(k), math.cos(k)]]) @ pair
+    assert turned == pytest.approx([math.sin(angle - k), math.cos(angle - k)])
+
+
+def test_the_papers_operations_are_time_times_speed() -> None:
+    for row in TABLE_2:
+        if row.system in TRAINING_HOURS:
+            assert operations_of(TRAINING_HOURS[row.system]) == pytest.approx(row.en_de_operations, rel=0.02)
+
+
+def test_numbers_that_are_written_as_words_are_those_of_the_lists() -> None:
+    mistakes = TEXTS.with_name("parts") / "mistakes.py"
+    assert len(MISTAKES) == 10
+    assert "Ten mistakes" in mistakes.read_text(encoding="utf-8")
+    assert len(STUDY) == 7
+    assert "Seven language models" in (TEXTS / "since_2017.md").read_text(encoding="utf-8")
+    assert len({claim.number for claim in CLAIMS}) == 20
+    assert define("claims").startswith("Twenty statements")
+    assert len(WIDTHS) == 4
+    assert VIEWS["sharpness"].on_request.label == "Run four small translators on this text"
