@@ -3,7 +3,7 @@
 import streamlit as st
 
 from model.checkpoints.translator import Translator
-from model.interventions import HeadGate, Intervention, describe
+from model.interventions import Intervention, describe
 from model.interventions.link import decode, encode
 
 CHANGES, PAST, NOTES, EDITION = "what_if_changes", "what_if_past", "what_if_notes", "what_if_edition"
@@ -94,11 +94,6 @@ def set_changes(changes: tuple[Intervention, ...]) -> None:
 def list_version() -> int:
     """How many times the list has changed."""
     return st.session_state.get(EDITION, 0)
-
-
-def switch_off_link(kind: str, layer: int, head: int) -> dict[str, str]:
-    """URL parameter of this page that adds switching off a head to the list."""
-    return {ADDED: encode((HeadGate(0.0, kind=kind, layer=layer, head=head),))}
 
 
 def undo() -> None:
