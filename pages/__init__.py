@@ -298,6 +298,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
         "Experiment": (
             Page(
                 path="pages/what_if.py",
+                views_module="pages.views.what_if",
                 title="What if",
                 icon=":material/science:",
                 summary="Change the running model: switch off heads, edit masks and weights, remove positions; see how "

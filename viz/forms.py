@@ -36,6 +36,7 @@ from viz.figure import (
     vline,
 )
 from viz.heatmap import cells_height, cells_table, colour_axis, half_bar, map_grid, slanted_room
+from viz.latex import signed
 from viz.theme import FAINT, GUIDE, OKABE_ITO, SIGNED, WEIGHTS, symmetric_range
 from viz.tokens import MOST_ROOM, axis_ticks
 
@@ -85,6 +86,8 @@ class Form:
     """what a click chooses (a name of `clicked`) -> the control that it sets"""
     chooses: Sequence[Mapping[str, Any]] = ()
     """what a click on each place chooses besides the place, by name"""
+    edition: str = ""
+    """a picture of another edition has forgotten its last click, so the same place can be clicked again"""
 
     @property
     def roomy(self) -> bool:
@@ -506,6 +509,28 @@ class Texts:
     def first(self) -> str:
         """The one with which the others are compared."""
         return next(iter(self.texts.values()))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a change does to a text: its words before and after, and two numbers of it with their difference."""
+
+    title: str
+    before: str
+    after: str
+    scores: Mapping[str, float]
+    """what each of the two numbers is -> the number"""
+
+    def arrays(self) -> dict[str, Array]:
+        """The two numbers, by name."""
+        return {array_name(name): np.array(score) for name, score in self.scores.items()}
+
+    def words(self) -> dict[str, str]:
+        """The numbers, and the second minus the first, as they are written."""
+        first, second = self.scores.values()
+        shown = {name: signed(score, ".3f") for name, score in self.scores.items()}
+        shown["difference"] = signed(second - first, "+.3f")
+        return {name: text.replace("nan", "NaN").replace("+NaN", "NaN") for name, text in shown.items()}
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from model.analysis.distributions import entropy
+from model.analysis.sweep import log_probability, sweep
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import editing
 from model.interventions import HeadGate, SublayerOff
@@ -82,12 +83,12 @@ def remove_heads(checkpoint: Checkpoint, trace: Trace) -> Iterator[tuple[float, 
     alone, together = np.full(len(gates), np.nan), np.full(len(counts), np.nan)
     together[0] = 0.0
     runs = len(gates) + len(counts) - 1
-    for number, gate in enumerate(gates):
-        alone[number] = _change(checkpoint, trace, (gate,))
+    for number, logits in enumerate(sweep(checkpoint, trace, [(gate,) for gate in gates])):
+        alone[number] = _change(trace, logits)
         yield (number + 1) / runs, Removal(alone, counts, together)
     ranked = [gates[i] for i in np.argsort(-alone, kind="stable")]
-    for step, count in list(enumerate(counts))[1:]:
-        together[step] = _change(checkpoint, trace, ranked[:count])
+    for step, logits in enumerate(sweep(checkpoint, trace, [ranked[:count] for count in counts[1:]]), start=1):
+        together[step] = _change(trace, logits)
         yield (len(gates) + step) / runs, Removal(alone, counts, together)
 
 
@@ -97,16 +98,16 @@ def remove_sublayers(checkpoint: Checkpoint, trace: Trace) -> Iterator[tuple[flo
     Yields:
         the share that is done, and the change of log p in nats a token by (stack, layer, name).
     """
+    places = [(each.stack, each.layer, each.name) for each in trace.sublayers]
     found = {}
-    for number, each in enumerate(trace.sublayers):
-        off = SublayerOff(each.stack, each.layer, each.name)
-        found[each.stack, each.layer, each.name] = _change(checkpoint, trace, (off,))
-        yield (number + 1) / len(trace.sublayers), dict(found)
+    for place, logits in zip(places, sweep(checkpoint, trace, [(SublayerOff(*each),) for each in places]), strict=True):
+        found[place] = _change(trace, logits)
+        yield len(found) / len(places), dict(found)
 
 
-def _change(checkpoint: Checkpoint, trace: Trace, more: Sequence) -> float:
-    after = checkpoint.rerun(trace, (*trace.interventions, *more))
-    return (after.log_probability - trace.log_probability) / len(trace.next_ids)
+def _change(trace: Trace, logits: Array) -> float:
+    """How far log p of the text is under these logits from that of the run, in nats a token."""
+    return (log_probability(logits, trace.next_ids) - trace.log_probability) / len(trace.next_ids)
 
 
 def untrained_evenness(checkpoint: Checkpoint, trace: Trace) -> Array:

@@ -1,128 +1,116 @@
-"""How much each head matters: each head of a kind is switched off alone, many of them in one batched pass.
+"""How much each head matters: each head of a kind is switched off alone, and then more and more of them together.
 
-A head's score is the change in log p(translation) when its z is set to 0 or to its mean: Michel et al. (2019),
-section 3.2, with log p in place of BLEU.
+A head's score is the change in log p of the text when its z is set to 0 or to its mean: Michel et al. (2019), section
+3.2, with log p in place of BLEU; heads that are switched off together: their section 4, and Voita et al. (2019),
+section 6.
 
-    *_, scores = head_scores(translator.model, [(trace.src_ids, trace.next_ids)], "cross")
-    shorter = translator.translate([trace.source], interventions=prune([scores], 8))
+    *_, (_, scores) = head_scores(opened, [trace], "cross")
+    shorter = opened.translate([trace.source], interventions=prune([scores], 8))
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from model.hooks import Edit, editing
-from model.interventions import HeadGate, Intervention, applied
-from model.interventions.attention import gate_z
-from model.network.config import BOS
-from model.network.encoder_decoder import Transformer
-from model.network.masks import causal_mask, padding_mask
-from model.trace import Array
+from model.analysis.sweep import log_probability, sweep
+from model.checkpoints.checkpoint import Checkpoint
+from model.interventions import HeadGate
+from model.trace import Array, Trace, log_probabilities
 
-ROWS = 64
-"""heads per pass: each is one row of the batch, with the whole sentence"""
+MOST_STEPS = 48
+"""numbers of heads that are switched off together, besides none"""
 
 Mode = Literal["zero", "mean"]
-Pair = tuple[Sequence[int], Sequence[int]]
-"""token ids of source and target, both with </s> last: `src_ids` and `next_ids` of a Trace"""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is scored: log p of the whole target, of one of its tokens, or how far that is ahead of another token."""
+    """What is scored: log p of the whole text, of one of its tokens, or how far that is ahead of another token."""
 
     position: int | None = None
-    """of the target token that is scored, given the target before it; None: all of them together"""
+    """of the token that is scored, given those before it; None: all of them together"""
     against: int | None = None
     """id of a token whose log p at `position` is subtracted; None: nothing is"""
     token: int | None = None
-    """id of the token that is scored at `position`; None: the target's own"""
+    """id of the token that is scored at `position`; None: the text's own"""
 
-    def score(self, logits: Tensor, target: Sequence[int]) -> float:
-        """In nats, of logits (position, vocabulary) and the ids they should predict."""
+    def score(self, logits: Array, ids: Sequence[int]) -> float:
+        """In nats, of logits (row, vocabulary) and the ids they should predict."""
         if self.position is None:
-            return log_probability(logits, target)
-        row = logits[self.position].double().log_softmax(-1)
-        token = target[self.position] if self.token is None else self.token
-        return (row[token] - (0 if self.against is None else row[self.against])).item()
+            return log_probability(logits, ids)
+        row = log_probabilities(logits[self.position])
+        token = ids[self.position] if self.token is None else self.token
+        return float(row[token] - (0 if self.against is None else row[self.against]))
 
 
 WHOLE = Question()
 
 
-def find_token(target: Sequence[int], token: int, against: int | None = None) -> Question | None:
-    """The question about `token` where it, or the token it competes with, first stands in `target`; None: nowhere."""
-    places = [place for place, written in enumerate(target) if written in (token, against)]
+def find_token(ids: Sequence[int], token: int, against: int | None = None) -> Question | None:
+    """The question about `token` where it, or the token it competes with, first stands in `ids`; None: nowhere."""
+    places = [place for place, written in enumerate(ids) if written in (token, against)]
     return Question(places[0], against, token) if places else None
 
 
 @dataclass(frozen=True)
 class HeadScores:
-    """What switching off each head does to the score of translations; NaN where not yet run."""
+    """What switching off each head does to the score of texts; NaN where not yet run, or where there is no head."""
 
     kind: str
     """encoder_self, decoder_self or cross"""
+    layers: tuple[int, ...]
+    """that have this kind of attention"""
     mode: Mode
     """what replaces z: zeros, or its mean over positions"""
     log_probabilities: Array
-    """(sentences,): the score with all heads, in nats: log p(target | source) if the question names no token"""
+    """(texts,): the score with all heads, in nats: log p of the text if the question names no token"""
     changes: Array
-    """(sentences, layers, heads): the same without the head minus it with all heads"""
+    """(texts, layers, heads): the same without the head minus it with all heads"""
 
     @property
     def change(self) -> Array:
-        """(layers, heads): `changes`, averaged over the sentences."""
+        """(layers, heads): `changes`, averaged over the texts."""
         return self.changes.mean(axis=0)
-
-    @property
-    def done(self) -> float:
-        """Share of the runs that are done, 0 to 1."""
-        return float(np.isfinite(self.changes).mean())
 
 
 def head_scores(
-    model: Transformer,
-    pairs: Sequence[Pair],
-    kind: str,
-    mode: Mode = "zero",
-    interventions: Sequence[Intervention] = (),
-    rows: int = ROWS,
-    question: Question | Sequence[Question] = WHOLE,
-) -> Iterator[HeadScores]:
-    """Score every head of `kind`; yields after each pass, the whole result last.
+    opened: Checkpoint, traces: Sequence[Trace], kind: str, mode: Mode = "zero", questions: Sequence[Question] = ()
+) -> Iterator[tuple[float, HeadScores]]:
+    """Score every head of `kind`.
 
     Args:
-        model: in evaluation mode.
-        pairs: the sentences with their translations, which are teacher-forced.
+        opened: the model.
+        traces: the texts, teacher-forced; their changes act in every run, also in the one with all heads.
         kind: encoder_self, decoder_self or cross.
         mode: of `HeadGate`.
-        interventions: in effect in every run, also in the one with all heads.
-        rows: heads per pass; one more row has all heads.
-        question: what is scored, for every pair or one for each.
+        questions: what is scored in each text; none: log p of all of it.
+
+    Yields:
+        the share that is done, and what is known so far; the last one is whole.
 
     Raises:
-        ValueError: no pairs, no such kind, or not one question for each pair.
+        ValueError: no texts, no such kind, no such mode, or not one question for each text.
     """
-    layers = sum(k == kind for k, _ in model.attentions())
-    if not pairs or not layers:
-        raise ValueError(f"nothing to score: {len(pairs)} sentences, {layers} layers of {kind!r}")
-    if mode not in ("zero", "mean"):
-        raise ValueError(f"mode must be zero or mean, got {mode!r}")
-    questions = [question] * len(pairs) if isinstance(question, Question) else question
-    heads = model.config.n_heads
-    changes = np.full((len(pairs), layers, heads), np.nan)
-    plain = np.full(len(pairs), np.nan)
-    for number, (pair, asked) in enumerate(zip(pairs, questions, strict=True)):
-        for first in range(1, 1 + layers * heads, rows):
-            # Run 0 has all heads; run 1 + i lacks head i, counted through the layers.
-            runs = torch.tensor([0, *range(first, min(first + rows, 1 + layers * heads))])
-            plain[number], *without = _score_runs(model, pair, kind, mode, runs, interventions, asked)
-            changes[number].flat[first - 1 : first - 1 + len(without)] = np.array(without) - plain[number]
-            yield HeadScores(kind, mode, plain.copy(), changes.copy())
+    attentions = {layer: module for (k, layer), (_, module) in opened.model.attentions().items() if k == kind}
+    if not traces or not attentions:
+        raise ValueError(f"nothing to score: {len(traces)} texts, {len(attentions)} layers of {kind!r}")
+    layers = next(each for each in opened.kinds if each.name == kind).layers
+    heads = [(row, head) for row, layer in enumerate(layers) for head in range(attentions[layer].n_heads)]
+    gates = [(HeadGate(0.0, kind, layers[row], head, mode),) for row, head in heads]
+    plain = np.full(len(traces), np.nan)
+    changes = np.full((len(traces), len(layers), 1 + max(head for _, head in heads)), np.nan)
+    done, runs = 0, len(traces) * (1 + len(heads))
+    for number, (trace, question) in enumerate(zip(traces, questions or [WHOLE] * len(traces), strict=True)):
+        for place, logits in zip([None, *heads], sweep(opened, trace, [(), *gates]), strict=True):
+            score = question.score(logits, trace.next_ids)
+            if place is None:
+                plain[number] = score
+            else:
+                changes[number][place] = score - plain[number]
+            done += 1
+            yield done / runs, HeadScores(kind, layers, mode, plain, changes)
 
 
 def prune(scores: Sequence[HeadScores], k: int) -> tuple[HeadGate, ...]:
@@ -134,79 +122,63 @@ def prune(scores: Sequence[HeadScores], k: int) -> tuple[HeadGate, ...]:
         ValueError: k is below 0 or above the number of heads scored.
     """
     ranked = [
-        (-change, number, int(layer), int(head))
+        (-change, number, row, head)
         for number, of_kind in enumerate(scores)
-        for (layer, head), change in np.ndenumerate(of_kind.change)
+        for (row, head), change in np.ndenumerate(of_kind.change)
+        if np.isfinite(change)
     ]
     if not 0 <= k <= len(ranked):
         raise ValueError(f"k must lie between 0 and {len(ranked)}, the number of heads scored, got {k}")
     return tuple(
-        HeadGate(0.0, kind=scores[number].kind, layer=layer, head=head, mode=scores[number].mode)
-        for _, number, layer, head in sorted(ranked)[:k]
+        HeadGate(0.0, scores[number].kind, scores[number].layers[row], head, scores[number].mode)
+        for _, number, row, head in sorted(ranked)[:k]
     )
 
 
-@torch.inference_mode()
-def _score_runs(
-    model: Transformer,
-    pair: Pair,
-    kind: str,
-    mode: Mode,
-    runs: Tensor,
-    interventions: Sequence[Intervention],
-    question: Question,
-) -> list[float]:
-    """The score of each run, in nats; run 0 has all heads, run 1 + i lacks head i.
+@dataclass(frozen=True)
+class PruningCurve:
+    """The effect of switching off the first heads of a list together; NaN where not yet run."""
 
-    Below its own layer a run equals run 0, so it joins the batch there; that saves half of the layers' work.
-    """
-    heads, device = model.config.n_heads, model.output.weight.device
-    src, tgt = (torch.tensor([list(ids)], device=device) for ids in (pair[0], (BOS, *pair[1][:-1])))
-    joining = torch.bincount((runs[1:] - 1) // heads, minlength=len(model.attentions())).tolist()
-    src_mask = padding_mask(src)
-    closed = {
-        (k, layer): runs[:, None] - 1 == layer * heads + torch.arange(heads)
-        for k, layer in model.attentions()
-        if k == kind
-    }
-    with applied(model, interventions), editing(model, close_heads(model, closed, mode)):
-        if kind == "encoder_self":
-            x = model.src_embedding(src)
-            for layer, joined in zip(model.encoder.layers, joining, strict=False):
-                x = layer(torch.cat([x, x[:1].expand(joined, -1, -1)]), src_mask)
-            memory = model.memory(model.encoder.final_norm(x))
-            logits = model.decode(tgt.expand(len(memory), -1), memory, src_mask)
-        else:
-            # The decoder's heads do not change the memory: one row of it serves all runs.
-            memory, x = model.encode(src, src_mask), model.tgt_embedding(tgt)
-            tgt_mask = padding_mask(tgt) & causal_mask(tgt.shape[1], device)
-            for layer, joined in zip(model.decoder.layers, joining, strict=False):
-                x = layer(torch.cat([x, x[:1].expand(joined, -1, -1)]), memory, tgt_mask, src_mask)
-            logits = model.logits(model.output(model.decoder.final_norm(x)))
-    # One run at a time: its logits fit the processor's cache, which is ten times as fast.
-    return [question.score(row, pair[1]) for row in logits]
+    counts: Array
+    """(step,): how many heads are off; none at the first step, all at the last"""
+    log_probabilities: Array
+    """(step,): log p of the text without these heads, in nats"""
+    same: Array
+    """(step,): 1 where greedy decoding without these heads writes the same text as with all heads, else 0"""
 
 
-def log_probability(logits: Tensor, target: Sequence[int]) -> float:
-    """log p of the token ids `target` under logits (position, vocabulary), in nats.
+def pruning_curve(
+    opened: Checkpoint, trace: Trace, greedy: Trace, gates: Sequence[HeadGate]
+) -> Iterator[tuple[float, PruningCurve]]:
+    """Switch off more and more of `gates`: every number of them, or MOST_STEPS numbers where there are more.
 
-    Each term is computed in the precision of the logits, the sum in double.
-    """
-    ids = torch.tensor(list(target), device=logits.device)
-    return logits.log_softmax(-1).gather(-1, ids[:, None]).double().sum().item()
-
-
-def close_heads(model: Transformer, closed: Mapping[tuple[str, int], Tensor], mode: str) -> dict[str, Edit]:
-    """Edits of z that switch off other heads in each row of the batch.
+    Greedy decoding writes the same text if and only if each of its tokens is the most probable one after those before
+    it, so one teacher-forced run is enough.
 
     Args:
-        model: whose hook points the edits are for.
-        closed: (kind, layer) -> bool (row, heads), True = this row lacks the head.
-        mode: of `HeadGate`.
+        opened: the model.
+        trace: the text whose log p is measured; its changes act in every run.
+        greedy: what the model writes greedily with all heads; of an encoder alone, the same run.
+        gates: closed heads, the least important first, as `prune` orders them.
+
+    Yields:
+        the share that is done, and what is known so far; the last one is whole.
     """
+    counts = np.unique(np.linspace(0, len(gates), min(len(gates), MOST_STEPS) + 1).astype(int))
+    changes = [gates[:count] for count in counts]
+    curve = PruningCurve(counts, *(np.full(len(counts), np.nan) for _ in range(2)))
+    texts = [trace] if greedy.next_ids == trace.next_ids else [trace, greedy]
+    first: Array = np.empty(0)
+    for step, logits in enumerate(zip(*(sweep(opened, text, changes) for text in texts), strict=True)):
+        best = _most_probable(opened, logits[-1])[greedy.first_written :]
+        first = best if step == 0 else first
+        curve.log_probabilities[step] = log_probability(logits[0], trace.next_ids)
+        curve.same[step] = np.array_equal(best, first)
+        yield (step + 1) / len(counts), curve
 
-    def edit(path: str, gates: Tensor) -> Edit:
-        return gate_z(path, lambda z: gates[: len(z), :, None, None].to(z.device, z.dtype), mode)
 
-    paths = {address: model.attentions()[address][0] for address in closed}
-    return {f"{paths[address]}.z": edit(paths[address], ~heads) for address, heads in closed.items()}
+def _most_probable(opened: Checkpoint, logits: Array) -> Array:
+    """(row,): the most probable tokens that the model may write."""
+    allowed = logits.copy()
+    allowed[:, opened.model.barred] = -np.inf
+    return allowed.argmax(axis=-1)

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model.analysis.distributions import jensen_shannon, total_variation
-from model.analysis.head_importance import ROWS, log_probability
+from model.analysis.sweep import log_probability
 from model.checkpoints.translator import Translator
 from model.hooks import editing, recording
 from model.interventions import Intervention, PermutedAttention, UniformAttention, applied
@@ -20,6 +20,8 @@ from model.interventions.base import at_head
 from model.network.network import Network
 from model.trace import Array, Trace, probabilities
 
+ROWS = 64
+"""keys whose values are set to 0 in one pass, each in a row of the batch"""
 NAMES = ("pattern_tv", "pattern_jsd", "output_tv", "output_jsd")
 
 
@@ -142,7 +144,7 @@ def zero_values(
         here = slice(first, min(first + ROWS, keys))
         zeroed = torch.arange(here.start, here.stop)
         outputs, logits = _zeroed_runs(translator.model, trace, (kind, layer, head), zeroed)
-        plain, *others = (log_probability(row, trace.next_ids) for row in logits)
+        plain, *others = (log_probability(row.cpu().numpy(), trace.next_ids) for row in logits)
         distance[:, here] = _cosine_distance(outputs[:1], outputs[1:]).T.cpu().numpy()
         change[here] = np.array(others) - plain
         yield ValueEffects(distance.copy(), change.copy())

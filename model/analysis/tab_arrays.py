@@ -1,24 +1,9 @@
 """The arrays that tabs export, by name; where a tab shows what one function returns, it exports that instead."""
 
-from typing import Any
-
 import numpy as np
 
-from model.analysis.distributions import total_variation
-from model.analysis.two_runs import TopTokens, top_tokens
 from model.background.studies import read_study
 from model.trace import Array, SubLayer, Trace
-
-
-def target_arrays(before: Trace, after: Trace) -> dict[str, Array]:
-    """What two runs on the same target give to each of its tokens, and how far their distributions are apart."""
-    return {
-        "probability_before": before.target_probabilities,
-        "probability_after": after.target_probabilities,
-        "log_probability_before": before.target_log_probabilities,
-        "log_probability_after": after.target_log_probabilities,
-        "total_variation": total_variation(before.probabilities, after.probabilities),
-    }
 
 
 def vector_arrays(before: Trace, after: Trace) -> dict[str, Array]:
@@ -28,25 +13,6 @@ def vector_arrays(before: Trace, after: Trace) -> dict[str, Array]:
     lengths = np.linalg.norm(first, axis=-1) * np.linalg.norm(second, axis=-1)
     cosine = ((first * second).sum(axis=-1) / lengths).clip(-1, 1)
     return {"vectors_before": first, "vectors_after": second, "degrees": np.degrees(np.arccos(cosine))}
-
-
-def run_tokens(trace: Trace) -> dict[str, Any]:
-    """Tokens, probabilities and most probable alternatives of a run's target."""
-    return {
-        "token": trace.next_tokens,
-        "id": trace.next_ids,
-        "probability": trace.target_probabilities,
-        "log_probability": trace.target_log_probabilities,
-        "candidates": [[candidate.id for candidate in row] for row in trace.candidates],
-        "candidate_probabilities": [[candidate.probability for candidate in row] for row in trace.candidates],
-    }
-
-
-def candidate_changes(before: Trace, after: Trace, position: int) -> TopTokens:
-    """The most probable tokens of two runs at one position of the same target."""
-    return top_tokens(
-        before.probabilities[position], after.probabilities[position], with_ids=(before.next_ids[position],)
-    )
 
 
 def feed_forward(trace: Trace, stack: str, layer: int) -> SubLayer:

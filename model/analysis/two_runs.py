@@ -61,13 +61,3 @@ def are_identical(before: Trace, after: Trace) -> bool:
         np.array_equal(attention.pattern, after.attentions[address].pattern)
         for address, attention in before.attentions.items()
     )
-
-
-def before_and_after(before: Trace, after: Trace, new: Trace, kind: str, layer: int, head: int) -> dict[str, Array]:
-    """One head and all predictions of two runs, and the changed model's own translation `new`, for an export."""
-    arrays = {"new_translation": np.array(new.translation), "log_probability_new": new.target_log_probabilities}
-    for name, trace in (("before", before), ("after", after)):
-        attention = trace.attention(kind, layer)
-        arrays |= {f"pattern_{name}": attention.pattern[head], f"mask_{name}": attention.mask[head]}
-        arrays |= {f"log_probability_{name}": trace.target_log_probabilities, f"logits_{name}": trace.logits}
-    return arrays

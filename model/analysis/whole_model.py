@@ -13,6 +13,7 @@ import numpy as np
 
 from model.analysis.distributions import entropy
 from model.analysis.residual_stream import lengths, measure_stream
+from model.analysis.sweep import log_probability, sweep
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import hook_points
 from model.interventions import Intervention, PositionsOff, ResidualOff, SublayerOff
@@ -110,8 +111,8 @@ def switch_off_each(checkpoint: Checkpoint, trace: Trace) -> Iterator[dict[str, 
         for switch, change in box.switches().items()
     }
     found = dict.fromkeys(switches, np.nan)
-    for name, change in switches.items():
-        found[name] = checkpoint.rerun(trace, (*trace.interventions, change)).log_probability
+    for name, logits in zip(switches, sweep(checkpoint, trace, [(one,) for one in switches.values()]), strict=True):
+        found[name] = log_probability(logits, trace.next_ids)
         yield dict(found)
 
 

@@ -17,7 +17,7 @@ after it); at the same place they compose in the order given.
 from model.interventions.attention import AttentionTemperature, HeadGate, SharedKeysValues, Unscaled, ValueZeroing
 from model.interventions.base import KINDS, SIDES, STACKS, SUBLAYERS, Intervention, Reading, applied
 from model.interventions.blocks import PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
-from model.interventions.describe import describe
+from model.interventions.describe import describe, scaling_in_words
 from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit, PatternMask
 from model.interventions.patterns import FrozenPattern, PatternEdit, PermutedAttention, UniformAttention
 
@@ -47,4 +47,5 @@ __all__ = [
     "ValueZeroing",
     "applied",
     "describe",
+    "scaling_in_words",
 ]

@@ -1,12 +1,14 @@
 """One sentence for the screen that says what an intervention does."""
 
+import math
 from collections.abc import Sequence
 
 from model.interventions.attention import AttentionTemperature, HeadGate, SharedKeysValues, Unscaled, ValueZeroing
-from model.interventions.base import Intervention
+from model.interventions.base import Intervention, attention_paths
 from model.interventions.blocks import PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
 from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit, PatternMask
 from model.interventions.patterns import FrozenPattern, PatternEdit, PermutedAttention, UniformAttention
+from model.network.network import Network
 from model.trace import KIND_TITLES
 
 SUBLAYER_NAMES = {"self_attn": "self-attention", "cross_attn": "cross-attention", "feed_forward": "feed-forward"}
@@ -14,14 +16,21 @@ MOST_LISTED = 8
 """A sentence names this many positions and counts the others."""
 
 
-def describe(intervention: Intervention) -> str:  # noqa: C901 - one case per kind of intervention
-    """One sentence: what is changed, and where. Numbers count from 0, as everywhere on screen."""
+def describe(  # noqa: C901 - one case per kind of intervention
+    intervention: Intervention, model: Network | None = None
+) -> str:
+    """One sentence: what is changed, and where. Numbers count from 0, as everywhere on screen.
+
+    Args:
+        intervention: what is described.
+        model: that it changes; None: one whose scores are divided by the square root of d_k, as the paper's.
+    """
     place = _sublayer(intervention) if isinstance(intervention, SublayerOff | ResidualOff) else _place(intervention)
     match intervention:
         case AttentionTemperature(tau=tau):
             return f"In {place}, what the softmax reads is divided by τ = {tau:g}; several temperatures multiply."
         case Unscaled():
-            return f"Scores in {place} are not divided by √d_k."
+            return _unscaled(intervention, place, model)
         case MaskEdit():
             return _mask_edit(intervention, place)
         case ForbidSource(positions=positions, kind=kind):
@@ -57,6 +66,29 @@ def describe(intervention: Intervention) -> str:  # noqa: C901 - one case per ki
         case ResidualOff():
             return f"{place} has no residual connection."
     raise ValueError(f"no description of {intervention!r}")
+
+
+def scaling_in_words(model: Network, kind: str | None = None, layer: int | None = None, head: int | None = None) -> str:
+    """What the attentions at an address do to their scores: "divided by √d_k", "multiplied by 0.125", or "scaled" where
+    they differ; empty if they leave them as they are."""
+    attentions = [model.get_submodule(path) for path in attention_paths(model, kind, layer, head)]
+    words = {_scaling(attention.divisor, attention.d_k) for attention in attentions}
+    return words.pop() if len(words) == 1 else "scaled"
+
+
+def _scaling(divisor: float, d_k: int) -> str:
+    if divisor == 1:
+        return ""
+    root = math.isclose(divisor, math.sqrt(d_k), rel_tol=1e-4)
+    return "divided by √d_k" if root else f"multiplied by {1 / divisor:.4g}"
+
+
+def _unscaled(change: Unscaled, place: str, model: Network | None) -> str:
+    address = change.kind, change.layer, change.head
+    scaling = scaling_in_words(model, *address) if model else "divided by √d_k"
+    if not scaling:
+        return f"Scores in {place} stay as they are: this model does not scale them."
+    return f"Scores in {place} are not {scaling}."
 
 
 def _kept(change: PatternMask) -> str:

@@ -19,11 +19,11 @@ from pages.compute.queue import answer_move
 from pages.compute.runs import Request, compute, expected_seconds, open_translator, run
 from pages.compute.trace_file import named_trace_file, tokens_of
 from pages.compute.view import Place, View
-from pages.frame.changes import show_kept
 from pages.frame.course import show_course
 from pages.frame.menu import HOME, route, runs_as_page
 from pages.frame.sidebar import Inputs, current_inputs
 from pages.frame.tour import show_tour
+from pages.widgets.changes import show_kept
 from pages.widgets.chart import name_files
 from pages.widgets.controls import chosen_number, toggle
 from pages.widgets.glossary import define
@@ -44,7 +44,7 @@ def open_page(file: str) -> View:
     answer_move()
     inputs = current_inputs(file)
     _show_header(file)
-    show_kept(inputs.kept)
+    show_kept(inputs.kept, inputs.translator)
     for note in inputs.notes:
         st.info(as_markdown(note), icon=":material/info:")
     if inputs.translator is None:

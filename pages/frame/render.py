@@ -34,7 +34,7 @@ from pages.widgets.glossary import define
 from pages.widgets.page_links import link_with, links
 from pages.widgets.proof_strip import proof
 from viz.figure import StableFigure
-from viz.forms import Canvas, Document, Form, Table, Texts
+from viz.forms import Canvas, Document, Form, Outcome, Table, Texts
 from viz.html import word_diff
 from viz.tokens import as_markdown
 
@@ -44,6 +44,8 @@ Chosen = dict[Control | OnRequest, Any]
 """values of controls, and results of work on request, of which the page has drawn the widget"""
 Older = Mapping[str, Callable[[Run], Any]]
 """title -> what draws a tab that is no view yet"""
+Builder = Callable[[Run], Mapping[Control, Any]]
+"""draws widgets of a tab, and returns the controls that they set"""
 LONG, LOW = 160, 240
 """characters from which on a text scrolls, and pixels of its box"""
 LONGEST_LINE = 900
@@ -61,6 +63,7 @@ def show_page(
     top: Callable[[Run], Mapping[Control, Any] | Run | None] | None = None,
     older: Older = MappingProxyType({}),
     code: Sequence[Callable] = (),
+    builders: Mapping[str, Builder] = MappingProxyType({}),
 ) -> None:
     """Draw the page in `file`: its header, its views as tabs or one below the other, and the foot of each.
 
@@ -70,6 +73,7 @@ def show_page(
             set, or the run that the page is about instead.
         older: its tabs that are no views yet; they come last.
         code: what computes what is no view.
+        builders: what draws the widgets of a tab that build something, by its title.
     """
     run, page = open_page(file), page_of(file)
     views = page.views
@@ -80,9 +84,9 @@ def show_page(
     for view in offered:
         together.setdefault(view.tab or view.title, []).append(view)
     if page.stacked or len(together) + len(older) == 1:
-        _draw_tab(run, offered, chosen, code)
+        _draw_tab(run, offered, chosen, code, builders)
     else:
-        titles = {title: partial(_draw_tab, run, some, chosen, ()) for title, some in together.items()}
+        titles = {title: partial(_draw_tab, run, some, chosen, (), builders) for title, some in together.items()}
         titles |= {title: partial(_draw_older, run, show, chosen, code) for title, show in older.items()}
         tabs(titles, page.tabs_key, default=page.first_tab or None)
     for view in views:
@@ -91,7 +95,9 @@ def show_page(
             st.caption(f"The tab “{view.title}” needs {' and '.join(missing)}, which this model does not have.")
 
 
-def _draw_tab(run: Run, views: Sequence[View], chosen: Chosen, code: Sequence[Callable]) -> None:
+def _draw_tab(
+    run: Run, views: Sequence[View], chosen: Chosen, code: Sequence[Callable], builders: Mapping[str, Builder]
+) -> None:
     """Draw a tab, or a page without any: its views, and their foot.
 
     Args:
@@ -99,14 +105,18 @@ def _draw_tab(run: Run, views: Sequence[View], chosen: Chosen, code: Sequence[Ca
         views: one, or several below each other, in frames if the tab is theirs together.
         chosen: what the page has drawn already.
         code: what computes what is no view.
+        builders: title of a view -> draws its widgets, if it has any besides controls.
     """
+    draw = partial(_draw_with_foot, run, views, chosen, code, builders)
     if len(views) == 1:
-        _draw_alive(views[0], partial(_draw_with_foot, run, views, chosen, code))
+        _draw_alive(views[0], draw)
     else:
-        _draw_with_foot(run, views, chosen, code)
+        draw()
 
 
-def _draw_with_foot(run: Run, views: Sequence[View], chosen: Chosen, code: Sequence[Callable]) -> None:
+def _draw_with_foot(
+    run: Run, views: Sequence[View], chosen: Chosen, code: Sequence[Callable], builders: Mapping[str, Builder]
+) -> None:
     chosen, drawn = dict(chosen), []
     for view in views:
         with st.container(border=True) if view.tab else nullcontext():
@@ -114,7 +124,7 @@ def _draw_with_foot(run: Run, views: Sequence[View], chosen: Chosen, code: Seque
                 st.markdown(f"**{view.title}**")
             elif len(views) > 1:
                 st.header(view.title, anchor=False)
-            drawn.append(_Drawn(run, view, chosen).draw())
+            drawn.append(_Drawn(run, view, chosen, build=builders.get(view.title)).draw())
     _draw_foot(run, drawn, "-".join(["foot", *(f"{view.page}-{view.name}" for view in views[:1])]), chosen, code)
 
 
@@ -128,7 +138,7 @@ def _draw_foot(run: Run, drawn: Sequence["_Drawn"], key: str, chosen: Chosen, co
     shown = next((one.result.drawn for one in drawn if one.result.drawn), run)
     said, draw = proof(shown, *(value for value in chosen.values() if isinstance(value, Run)))
     parts = {"checks": (said, draw)}
-    code = dict.fromkeys([*(item for one in drawn for item in one.view.code_of(run)), *code])
+    code = dict.fromkeys([*(item for one in drawn for item in one.view.code_of(run, chosen)), *code])
     if code:
         parts["code"] = ":material/code: Show the code", partial(draw_code, *code)
     exports = [one for one in drawn if one.can_be_exported]
@@ -172,19 +182,20 @@ def choose(run: Run, control: Control, place: Any = st) -> Any:
 class _Drawn:
     """A view on its page."""
 
-    def __init__(self, run: Run, view: View, chosen: Chosen, only: str = "") -> None:
-        self.run, self.view, self.chosen, self.only = run, view, chosen, only
+    def __init__(self, run: Run, view: View, chosen: Chosen, only: str = "", build: Builder | None = None) -> None:
+        self.run, self.view, self.chosen, self.only, self.build = run, view, chosen, only, build
         self.values: dict[str, Any] = {}
         self.result = Result()
         self.contents: dict[str, Any] = {}
 
     def draw(self) -> "_Drawn":
         """Controls first, as their values decide what there is to say; the text may give them a later place."""
-        offers = self.view.offers(self.run, self.chosen)
-        draws = bool(offers) or self.view.on_request is not None
+        draws = bool(self.view.offers(self.run, self.chosen)) or self.view.on_request is not None
         words = f"words-{self.view.page}-{self.view.name}"
         before, place, between, asks = [st.container(key=k) if draws else nullcontext() for k in (words, *[None] * 3)]
         with place:
+            self.chosen |= self.build(self.run) if self.build else {}
+            offers = self.view.offers(self.run, self.chosen)
             self._draw_controls(sum(self.view.controls[name].look not in UNPLACED for name in offers))
         with asks:
             if request := self.view.on_request:
@@ -304,24 +315,11 @@ class _Drawn:
     def _draw_one(self, name: str, key: str, alt: str) -> None:
         match picture := self.result.shows[name]:
             case Canvas():
-                if page := st.session_state.pop(OPENS, ""):
-                    # Streamlit switches pages in Python only where no control is in the link.
-                    with st.container(key=OPENS):
-                        links(**{page: "Opening …"})
-                draw(
-                    picture.drawing,
-                    key,
-                    **{f"on_{event}_change": partial(self._take, key, event, picture) for event in picture.sets},
-                )
+                self._draw_canvas(picture, key)
             case Texts():
-                height = LOW if max(map(len, picture.texts.values())) > LONG else "stretch"
-                for column, (title, text) in zip(st.columns(len(picture.texts)), picture.texts.items(), strict=True):
-                    with column.container(border=True, height=height):
-                        st.caption(title)
-                        if picture.compared:
-                            st.html(word_diff(picture.first, text))
-                        else:
-                            st.text(text or "(an empty text)")
+                _draw_texts(picture)
+            case Outcome():
+                _draw_outcome(picture)
             case Document():
                 st.markdown(picture.calm)
             case pd.DataFrame():
@@ -334,6 +332,14 @@ class _Drawn:
                 clicks = isinstance(picture, Form) and bool(picture.sets)
                 on_click = partial(self._take_click, key, picture) if clicks else "ignore"
                 chart(self.contents[name], key=key, alt=alt, roomy=roomy, on_select=on_click)
+
+    def _draw_canvas(self, picture: Canvas, key: str) -> None:
+        if page := st.session_state.pop(OPENS, ""):
+            # Streamlit switches pages in Python only where no control is in the link.
+            with st.container(key=OPENS):
+                links(**{page: "Opening …"})
+        moves = {f"on_{event}_change": partial(self._take, key, event, picture) for event in picture.sets}
+        draw(picture.drawing, key, **moves)
 
     def _take(self, key: str, event: str, picture: Canvas) -> None:
         """Before the page runs again: set a control to what a move in a picture of our own chose."""
@@ -362,7 +368,30 @@ class _Drawn:
         set_controls({control.key or keys[control]: control.take(value) for control, value in values.items()})
 
     def _key(self, name: str) -> str:
-        return name if name == self.view.page else f"{self.view.page}-{name}"
+        key, picture = name if name == self.view.page else f"{self.view.page}-{name}", self.result.shows[name]
+        return f"{key}-{picture.edition}" if isinstance(picture, Form) and picture.edition else key
+
+
+def _draw_texts(texts: Texts) -> None:
+    """Beside each other; long ones scroll."""
+    height = LOW if max(map(len, texts.texts.values())) > LONG else "stretch"
+    for column, (title, text) in zip(st.columns(len(texts.texts)), texts.texts.items(), strict=True):
+        with column.container(border=True, height=height):
+            st.caption(title)
+            if texts.compared:
+                st.html(word_diff(texts.first, text))
+            else:
+                st.text(text or "(an empty text)")
+
+
+def _draw_outcome(outcome: Outcome) -> None:
+    """A text with what changed in it, and its numbers."""
+    with st.container(border=True, height="stretch"):
+        st.markdown(f"**{outcome.title}**")
+        st.html(word_diff(outcome.before, outcome.after))
+        with st.container(horizontal=True):
+            for label, text in outcome.words().items():
+                st.metric(label, text, width="content")
 
 
 def _content(picture: Any) -> Any:
@@ -372,7 +401,7 @@ def _content(picture: Any) -> Any:
             return picture.draw()
         case Canvas():
             return picture.drawing if picture.saves else None
-        case Texts() | Document() | Table() | pd.DataFrame():
+        case Texts() | Outcome() | Document() | Table() | pd.DataFrame():
             return None
     return picture
 

@@ -41,7 +41,6 @@ from pages.compute.runs import (
 )
 from pages.compute.trace_file import file_of, link_to, named_trace_file, target_of
 from pages.compute.view import KINDS, Place
-from pages.frame.changes import kept_changes
 from pages.frame.course import COURSE, DRAFT, add_step, step_of
 from pages.frame.examples import example_menu
 from pages.frame.find_word import find_word
@@ -52,6 +51,7 @@ from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers, rename_parameters, short_title
 from pages.views.examples import examples_of
 from pages.widgets.canvas import component
+from pages.widgets.changes import kept_changes
 from pages.widgets.controls import (
     LONGEST_IN_LINK,
     choice,

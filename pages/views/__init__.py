@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from model.run import Run
 from model.trace import Trace
 from pages.views.controls import Control, Offer
 from pages.views.words import Block, blocks_of
-from viz.forms import Canvas, Document, Form, Table, Texts
+from viz.forms import Canvas, Document, Form, Outcome, Table, Texts
 
 OUTCOME = "outcome"
 """the parameter of a view that gets what its work on request returned"""
@@ -34,7 +35,9 @@ MOST_ROWS = 20_000
 class Result:
     """What there is to see and to say; every part has a name, by which the text puts it in its place."""
 
-    shows: Mapping[str, Form | Canvas | Texts | Document | Table | pd.DataFrame | Any] = field(default_factory=dict)
+    shows: Mapping[str, Form | Canvas | Texts | Outcome | Document | Table | pd.DataFrame | Any] = field(
+        default_factory=dict
+    )
     """pictures and tables; where none of the forms fits, a Plotly figure"""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """for the text"""
@@ -60,7 +63,7 @@ class Result:
         """All its numbers, by name."""
         arrays: dict[str, np.ndarray] = {}
         for name, picture in self.shows.items():
-            if isinstance(picture, Form):
+            if isinstance(picture, Form | Outcome):
                 arrays |= {f"{name}_{part}".rstrip("_"): np.asarray(array) for part, array in picture.arrays().items()}
             elif isinstance(picture, pd.DataFrame | Table):
                 frame = _table(picture)
@@ -134,7 +137,7 @@ class View:
     title: str
     function: Callable[..., Result]
     code: Sequence[Callable] | Callable[[Run], Sequence[Callable]] = ()
-    """what computes it, for “Show the code”; a function of the run where it depends on the model"""
+    """what computes it, for “Show the code”; a function of the run, and of controls, where it depends on these"""
     tab: str = ""
     """title of the tab in which it stands below others, each in a frame; empty: it is a tab of its own"""
     needs: tuple[Need | Part, ...] = ()
@@ -200,9 +203,10 @@ class View:
         *_, (_, outcome) = call(self.on_request.work, run, values)
         return outcome
 
-    def code_of(self, run: Run) -> Sequence[Callable]:
-        """What computes it, of this model."""
-        return self.code(run) if callable(self.code) else self.code
+    def code_of(self, run: Run, chosen: Mapping[Control, Any] = MappingProxyType({})) -> Sequence[Callable]:
+        """What computes it, of this model and with the values of these controls."""
+        values = {name: chosen[control] for name, control in self.controls.items() if control in chosen}
+        return call(self.code, run, values) if callable(self.code) else self.code
 
     def missing(self, run: Run) -> list[Need | Part]:
         """What it needs and there is not."""

@@ -163,9 +163,14 @@ def player(label: Any, limits: Any, start: Any = None, **more: Any) -> Any:
     return Control(label, start, limits=limits, look="player", **more)
 
 
+def built(label: str, examples: Callable[[Run], Sequence[Any]], **more: Any) -> Any:
+    """A value that widgets of the page build; without them the first example."""
+    return Control(label, options=examples, look="run", **more)
+
+
 def another_run(label: str, examples: Callable[[Run], Sequence[Run]]) -> Any:
-    """A second run, which widgets of the page make; without them the first example."""
-    return Control(label, options=examples, look="run")
+    """A second run, which widgets of the page make."""
+    return built(label, examples)
 
 
 def several(label: Any, options: Any, start: Any, most: int, **more: Any) -> Any:

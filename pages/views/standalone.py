@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from pages.views import Result, Run
 from pages.views.words import Block
 from viz.drawing import Drawing, figure_html, html_page, mounting_scripts, plotly_script
-from viz.forms import Canvas, Document, Form, Table, Texts
+from viz.forms import Canvas, Document, Form, Outcome, Table, Texts
 from viz.html import word_diff
 from viz.notebook import FIT, framed
 
@@ -158,6 +158,10 @@ def _picture(picture: Any, alt: str, drawings: dict[int, Drawing]) -> str:
                 for title, text in picture.texts.items()
             )
             return _beside(len(picture.texts), "".join(boxes))
+        case Outcome():
+            numbers = " · ".join(f"{name} <b>{text}</b>" for name, text in picture.words().items())
+            words = word_diff(picture.before, picture.after)
+            return f'<div class="box"><p class="caption">{picture.title}</p>{words}<p>{numbers}</p></div>'
         case Document():
             return MARKDOWN.render(picture.calm)
         case pd.DataFrame() | Table():

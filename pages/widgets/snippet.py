@@ -119,6 +119,7 @@ def view_snippet(result: Result, about: str) -> str:
         if isinstance(value, Run):
             steps += ["", *_start_other(program, name, value)]
         if name in view.controls:
+            program.find_imports(value)
             values += f", {name}={name if isinstance(value, Run) else repr(value)}"
         if name == OUTCOME and value is None:
             values += f", {OUTCOME}=None"  # or the program would do the work that was not requested

@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> list[str]:
             engines = _with_threads(every, translator, Path(folder))
             lines += print_lines(_same_function(translator, engines, pairs[:PROVED_ON]))
             lines += print_lines(_translation(translator, Path(folder), [source for source, _ in texts], args.rounds))
-        lines += print_lines([*head_scoring(translator.model, pairs, args.rounds), ""])
+        lines += print_lines([*head_scoring(translator, texts, args.rounds), ""])
         lines += print_lines(_training(translator.model, pairs, args.max_tokens, args.rounds))
     except DifferentError as error:
         raise SystemExit(f"Not the same function, so nothing to compare: {error}") from error

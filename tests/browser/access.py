@@ -52,7 +52,7 @@ STREAMLITS = {
 PLACED = """() => {
   const main = document.querySelector("[data-testid=stMain]");
   return [...main.querySelectorAll(".stPlotlyChart, .stBidiComponent")].map((each) => {
-    const frame = each.closest("[class*=st-key-roomy-], .st-key-what-if-maps") ?? each;
+    const frame = each.closest("[class*=st-key-roomy-]") ?? each;
     const { left, right, top, height } = frame.getBoundingClientRect();
     return { left, right, top: top + main.scrollTop, height, wide: main.scrollWidth };
   }).filter(({ height }) => height > 150);

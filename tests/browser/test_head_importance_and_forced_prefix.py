@@ -30,13 +30,13 @@ def click_in(visitor: Visitor, plot: str, x: float, y: float) -> None:
 def test_a_click_on_a_cell_of_the_map_chooses_its_head(server: str, visitor: Visitor, translator: Translator) -> None:
     visit(server, visitor, part="Which heads matter", kind="Cross")
     with visitor.rerun():
-        visitor.page.get_by_role("button", name="Switch off each of 8 heads").click()
-    plot = visitor.page.locator(".st-key-which-maps-figure .js-plotly-plot")
+        visitor.page.get_by_role("button", name="Switch off each head").click()
+    plot = visitor.page.locator(".st-key-what_if-maps-of-heads .js-plotly-plot")
     drawn = plot.evaluate("plot => Array.from(plot._fullData[0].z, row => Array.from(row))")
     trace = translator.trace(SOURCE, TEXT)
-    *_, right = head_scores(translator.model, [(trace.src_ids, trace.next_ids)], "cross")
+    *_, (_, right) = head_scores(translator, [trace], "cross")
     assert np.array(drawn) == pytest.approx(right.change, abs=1e-4)
-    click_in(visitor, ".st-key-which-maps-figure", 2.5 / 4, 1.5 / 2)
+    click_in(visitor, ".st-key-what_if-maps-of-heads", 2.5 / 4, 1.5 / 2)
     visitor.page.wait_for_url(re.compile("layer=1"))
     visitor.settle()
     asked = parse_qs(urlsplit(visitor.page.url).query)
@@ -51,12 +51,15 @@ def test_an_alternative_is_forced_by_a_click_and_a_typed_word_after_it(
     rank, other = next(
         (rank, c.id) for rank, c in enumerate(trace.candidates[2]) if c.id not in (*range(4), trace.next_ids[2])
     )
-    bars = visitor.page.locator(".st-key-prefix-alternatives .js-plotly-plot")
+    bars = visitor.page.locator("[class*=st-key-what_if-alternatives] .js-plotly-plot")
     assert bars.evaluate("plot => plot._fullData[0].x[0]") == pytest.approx(
         trace.candidates[2][0].probability, abs=1e-5
     )
     click_in(
-        visitor, ".st-key-prefix-alternatives", 0.5, (rank + 0.5) / bars.evaluate("plot => plot._fullData[0].x.length")
+        visitor,
+        "[class*=st-key-what_if-alternatives]",
+        0.5,
+        (rank + 0.5) / bars.evaluate("plot => plot._fullData[0].x.length"),
     )
     visitor.page.wait_for_url(re.compile("prefix=[0-9]"))
     visitor.settle()

@@ -12,7 +12,7 @@ from tests.browser.conftest import Visitor
 
 HERE = {"source": "a dog and a cat", "target": "Greedy", "layer": "1", "head": "2"}
 ADDRESS = {"kind": "encoder_self", "layer": 1, "head": 2}
-MAPS = ".st-key-what-if-maps .js-plotly-plot"
+MAPS = "[class*=st-key-roomy-what_if-maps] .js-plotly-plot"
 READ = """plot => plot._fullData
     .filter(trace => trace.type === 'heatmap' && !trace.hovertemplate.startsWith('masked'))
     .map(trace => Array.from(trace.z, row => Array.from(row, value => Number.isFinite(value) ? value : null)))"""

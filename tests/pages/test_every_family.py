@@ -224,8 +224,8 @@ def test_the_maps_of_side_by_side_and_what_if(family: Family) -> None:
     weights = masked(family.attention, family.attention.pattern)
     equal(next(maps(family.open_page("side_by_side"), "side_by_side-maps")), weights)
     app = family.open_page("what_if")
-    equal(next(maps(app, "what-if-maps-0")), weights)
-    before, after, _ = (numbers(bar["y"]) for bar in figure(app, "what-if-tokens")["data"])
+    equal(next(maps(app, "what_if-maps-0")), weights)
+    before, after, _ = (numbers(bar["y"]) for bar in figure(app, "what_if-tokens")["data"])
     equal(before, family.trace.target_log_probabilities)
     equal(after, family.trace.target_log_probabilities)
 

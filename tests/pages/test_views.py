@@ -101,7 +101,9 @@ def results(view: View, runs: list[Run], ends: bool = True) -> Iterator[Result]:
             yield view(run, **chosen, **({"outcome": None} if view.on_request else {}))
         for name in (name for name, offer in view.offers(run).items() if isinstance(offer.start, Run)):
             other = run.compute(decode, run.opened, replace(run.request, source="A small dog runs."))
-            yield view(run, **{name: replace(run, trace=other)})
+            # What if compares two runs on the same tokens.
+            same = run.forced(*run.trace.interventions, HeadGate(0.5, run.kind, run.layer, run.head))
+            yield view(run, **{name: same if view.page == "what_if" else replace(run, trace=other)})
     if view.on_request and not view.on_request.alone:
         first, *others = (one for one in VIEWS if one.on_request == view.on_request)
         if view is first:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PAGE = "pages/what_if.py"
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 HERE = {"source": SOURCE, "target": "Typed", "typed": TEXT, "kind": "Cross-attention", "layer": "1", "head": "2"}
-MAPS = "what-if-maps"
+MAPS = "what_if-maps"
 
 
 def link(app) -> str:
@@ -46,7 +46,7 @@ def test_maps_and_numbers_are_those_of_the_two_runs(open_app: Callable, translat
     assert np.array_equal(after, np.where(other.mask[2], other.pattern[2], np.nan), equal_nan=True)
     assert np.array_equal(difference, other.pattern[2] - one.pattern[2])
     first, second = plain.target_log_probabilities, changed.target_log_probabilities
-    bars = [numbers(bar["y"]) for bar in figure(app, "what-if-tokens")["data"]]
+    bars = [numbers(bar["y"]) for bar in figure(app, "what_if-tokens")["data"]]
     assert np.array_equal(bars[0], first)
     assert np.array_equal(bars[1], second)
     assert [metric.value for metric in app.metric][:3] == [
@@ -72,8 +72,8 @@ def test_a_link_opens_its_changes_and_keeps_them(open_app: Callable) -> None:
 def test_identities_change_no_bit_and_no_word(open_app: Callable) -> None:
     app = open_app(PAGE, **HERE, changes="temperature:1@cross.1.2;gate:1:zero;mask:::@cross".replace(":::", "::"))
     assert not app.exception
-    assert "The runs are bit-identical" in words(app)
-    assert "The same text as without the changes" in words(app)
+    assert "are bit-identical" in words(app)
+    assert "the same text as without the changes" in words(app)
     assert not maps(app)[2].any()
 
 
@@ -181,7 +181,7 @@ def test_markup_in_a_sentence_stays_text(open_app: Callable) -> None:
 
 
 def test_a_click_forbids_a_cell_and_a_second_click_takes_it_back() -> None:
-    from pages.parts.change_list import with_cell_toggled
+    from pages.widgets.change_list import with_cell_toggled
 
     here, gate = {"kind": "cross", "layer": 1, "head": 2}, HeadGate(0.0)
     one = with_cell_toggled((gate,), (2, 3), "forbid", here)

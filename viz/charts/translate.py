@@ -1,14 +1,15 @@
 """Figures of the home page: the probability of each written token, its alternatives, and the cross-attention map."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, with_rest
-from viz.figure import NO_GRID, escape, figure, heatmap
-from viz.forms import Bars
+from viz.figure import NO_GRID, StableFigure, escape, figure, heatmap
+from viz.forms import Bars, Form
 from viz.theme import DECODER, FAINT_DECODER, GUIDE, WEIGHTS, flat_bar
 from viz.tokens import as_plotly, axis_ticks, labels, text_width, token_ticks
 
@@ -71,6 +72,26 @@ def alternative_bars(tokens: Sequence[str], probabilities: Array, written: int, 
         # A bar may be too short to hit, so its whole row shows the hover text.
         hovermode="y",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alternatives(Form):
+    """The most probable tokens at one position as bars, of which a click chooses one."""
+
+    tokens: Sequence[str]
+    """pieces, best first"""
+    probabilities: Array
+    """(token,)"""
+    written: int
+    """index of the token that was written"""
+    vocabulary: int
+    """number of tokens in the vocabulary"""
+
+    def draw(self) -> StableFigure:
+        return alternative_bars(self.tokens, self.probabilities, self.written, self.vocabulary)
+
+    def arrays(self) -> dict[str, Array]:
+        return {"probabilities": self.probabilities}
 
 
 def alignment_map(weights: Array, key_tokens: Sequence[str], rows: Sequence[str], *, crosses: bool = True) -> go.Figure:

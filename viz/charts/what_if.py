@@ -1,14 +1,29 @@
-"""Figures of What if: an intervention's effect on token probabilities, on the weights of a head, and on every head."""
+"""Pictures of What if: an intervention's effect on token probabilities, on the weights of a head, and on every head."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from viz.bars import candidate_axis, candidate_bars, position_bars
-from viz.figure import GROUPED_BARS, INVISIBLE, NO_GRID, escape, figure, frame, grid, heatmap, merge, panels, scatter
+from viz.figure import (
+    GROUPED_BARS,
+    INVISIBLE,
+    NO_GRID,
+    StableFigure,
+    escape,
+    figure,
+    frame,
+    grid,
+    heatmap,
+    panels,
+    scatter,
+    suffix,
+)
+from viz.forms import Form, Scale
 from viz.heatmap import (
-    QUERY_AND_KEY,
     Map,
     bar_below,
     cells_height,
@@ -18,7 +33,7 @@ from viz.heatmap import (
     slanted_room,
     weight_axis,
 )
-from viz.theme import CHOSEN, OKABE_ITO, SIGNED, WEIGHTS, symmetric_range
+from viz.theme import CHOSEN, OKABE_ITO, SIGNED, symmetric_range
 from viz.tokens import labels, token_ticks
 
 Array = np.ndarray
@@ -87,139 +102,196 @@ def candidate_change_bars(tokens: Sequence[str], before: Array, after: Array, wr
     )
 
 
-def weight_change_maps(
-    rows: Sequence[str],
-    keys: Sequence[str],
-    weights: tuple[Array, Array],
-    masks: tuple[Array, Array],
-    edited: Sequence[tuple[int, int]] = (),
-) -> go.Figure:
+@dataclass(frozen=True, kw_only=True)
+class ChangeMaps(Form):
     """A head's attention weights before and after, in one range from 0 to 1, and their difference, centred on 0.
 
-    The cells of the first map can be clicked: an invisible point lies on each, in the order of the matrix.
-
-    Args:
-        rows: names of the queries, plain text.
-        keys: names of the keys, plain text.
-        weights: (query, key) before and after.
-        masks: bool (query, key) before and after, True = visible.
-        edited: (query, key) of the mask cells that the user has changed, marked in the first map.
+    A click on a cell of the first map chooses it: an invisible point lies on each.
     """
-    before, after = weights
-    difference = (after - before).astype(np.float32)
-    low, high = symmetric_range(difference)
-    traces, layout = map_grid(
-        rows,
-        keys,
-        (
-            Map("Before", before, masks[0], "weight before <b>%{z:.7g}</b>"),
-            Map("After", after, masks[1], "weight after <b>%{z:.7g}</b>"),
-            Map(
-                "After − before",
-                difference,
-                masks[0] | masks[1],
-                "after − before <b>%{z:+.7g}</b>",
-                {"coloraxis": "coloraxis2"},
+
+    rows: Sequence[str]
+    """names of the queries, plain text"""
+    keys: Sequence[str]
+    """names of the keys, plain text"""
+    weights: tuple[Array, Array]
+    """(query, key) before and after"""
+    masks: tuple[Array, Array]
+    """bool (query, key) before and after, True = visible"""
+    edited: Sequence[tuple[int, int]] = ()
+    """(query, key) of the mask cells that were changed already, crossed in the first map"""
+
+    @property
+    def roomy(self) -> bool:
+        """Three maps need the width."""
+        return True
+
+    def clicked(self, point: Mapping[str, Any]) -> dict[str, list[int]]:
+        """The query and the key of a cell, and how many cells were changed before."""
+        query, key, *_ = point["customdata"]
+        return {"cell": [int(query), int(key), len(self.edited)]}
+
+    @property
+    def difference(self) -> Array:
+        """(query, key): after − before."""
+        before, after = self.weights
+        return (after - before).astype(np.float32)
+
+    def arrays(self) -> dict[str, Array]:
+        return {
+            "before": self.weights[0],
+            "after": self.weights[1],
+            "difference": self.difference,
+            "mask_before": self.masks[0],
+            "mask_after": self.masks[1],
+        }
+
+    def draw(self) -> StableFigure:
+        before, after = self.weights
+        low, high = symmetric_range(self.difference)
+        either, colours = self.masks[0] | self.masks[1], {"coloraxis": "coloraxis2"}
+        traces, layout = map_grid(
+            self.rows,
+            self.keys,
+            (
+                Map("Before", before, self.masks[0], "weight before <b>%{z:.7g}</b>"),
+                Map("After", after, self.masks[1], "weight after <b>%{z:.7g}</b>"),
+                Map("After − before", self.difference, either, "after − before <b>%{z:+.7g}</b>", colours),
             ),
-        ),
-        horizontal_spacing=0.03,
-    )
-    plot, label_room = max(cells_height(len(rows), 560, 22), 220), slanted_room(keys)
-    return figure(
-        [*traces, *_click_targets(rows, keys, (before, masks[0]), set(edited))],
-        layout,
-        # Points would get a margin around them, which no heat map has.
-        panels("xaxis", (1, 2, 3), {"range": [-0.5, len(keys) - 0.5]}),
-        panels("yaxis", (1, 2, 3), {"autorange": False, "range": [len(rows) - 0.5, -0.5]}),
-        height=40 + plot + label_room + 84,
-        margin={"b": label_room + 84, "r": 10},
-        coloraxis=weight_axis("attention weight, 0 to 1", **bar_below(0.33, 0.4, label_room / plot)),
-        coloraxis2=colour_axis(
-            SIGNED,
-            low,
-            high,
-            f"difference, {signed(low)} to {signed(high)}",
-            **bar_below(0.86, 0.26, label_room / plot),
-        ),
-        hoverdistance=60,
-        clickmode="event+select",
-        dragmode="zoom",
-    )
-
-
-def _click_targets(
-    rows: Sequence[str], keys: Sequence[str], cells: tuple[Array, Array], edited: set[tuple[int, int]]
-) -> list[dict]:
-    """A point on each cell, and a cross on each edited one."""
-    weights, mask = cells
-    rows, keys = escape(rows), escape(keys)
-    actions, values = [], []
-    for cell in np.ndindex(mask.shape):
-        action = "click to forbid this cell" if mask[cell] else "click to allow this cell"
-        actions.append("edited: click to undo" if cell in edited else action)
-        values.append(f"{weights[cell]:.7g}" if mask[cell] else "0 (masked)")
-    crossed = [(query, key) for query, key in sorted(edited) if query < len(rows) and key < len(keys)]
-    hover = "weight before <b>%{hovertext}</b>" + QUERY_AND_KEY + "<br>%{customdata}"
-    cross = {"symbol": "x", "size": 10, "color": "#FFFFFF", "line": {"color": "#000000", "width": 1.5}}
-    return [
-        scatter(
-            x=[*keys] * len(rows),
-            y=[row for row in rows for _ in keys],
-            hovertext=values,
-            customdata=actions,
-            hover=hover,
-            **INVISIBLE,
-        ),
-        scatter(
-            x=[keys[key] for _, key in crossed],
-            y=[rows[query] for query, _ in crossed],
-            mode="markers",
-            marker=cross,
-            showlegend=False,
-        ),
-    ]
-
-
-def head_change_maps(changes: Mapping[str, Array], names: Mapping[str, str], chosen: tuple[str, int, int]) -> go.Figure:
-    """The largest |difference| of any attention weight of each head: a map for each kind, in one range from 0.
-
-    Args:
-        changes: kind -> (layers, heads).
-        names: kind -> its title.
-        chosen: kind, layer and head to frame.
-    """
-    highest = max(float(values.max()) for values in changes.values()) or 1.0
-    kinds = list(changes)
-    traces = [
-        heatmap(
-            panel=panel,
-            z=np.ascontiguousarray(values, dtype=np.float32),
-            coloraxis="coloraxis",
-            texttemplate="%{z:.2f}" if values.size <= 64 else None,
-            xgap=2,
-            ygap=2,
-            hover=f"{names[kind]}<br>layer %{{y}}, head %{{x}}<br>largest change of a weight <b>%{{z:.7g}}</b>",
+            horizontal_spacing=0.03,
         )
-        for panel, (kind, values) in enumerate(changes.items(), start=1)
-    ]
-    whole = {"tickmode": "linear", "dtick": 1}
-    _, layer, head = chosen
-    return figure(
-        traces,
-        grid(
-            1,
-            len(kinds),
-            [names[kind] for kind in kinds],
-            horizontal_spacing=0.05,
-            xaxis=whole | {"title": "head"},
-            yaxis=whole | NO_GRID | {"autorange": "reversed"},
-        ),
-        height=130 + 34 * max(len(values) for values in changes.values()),
-        yaxis={"title": "layer"},
-        shapes=[frame((head, head), (layer, layer), CHOSEN, 3, panel=kinds.index(chosen[0]) + 1)]
-        if chosen[0] in kinds
-        else [],
-        coloraxis=merge(
-            colour_axis(WEIGHTS, 0, highest, f"0 to {highest:.2g}"), {"colorbar": {"tickvals": None, "nticks": 4}}
-        ),
-    )
+        rows, label_room = len(self.rows), slanted_room(self.keys)
+        plot = max(cells_height(rows, 560, 22), 220)
+        bars = bar_below(0.33, 0.4, label_room / plot), bar_below(0.86, 0.26, label_room / plot)
+        return figure(
+            [*traces, *self._points()],
+            layout,
+            # Points would get a margin around them, which no heat map has.
+            panels("xaxis", (1, 2, 3), {"range": [-0.5, len(self.keys) - 0.5]}),
+            panels("yaxis", (1, 2, 3), {"autorange": False, "range": [rows - 0.5, -0.5]}),
+            height=40 + plot + label_room + 84,
+            margin={"b": label_room + 84, "r": 10},
+            coloraxis=weight_axis("attention weight, 0 to 1", **bars[0]),
+            coloraxis2=colour_axis(SIGNED, low, high, f"difference, {signed(low)} to {signed(high)}", **bars[1]),
+            hoverdistance=60,
+            clickmode="event+select",
+            dragmode="zoom",
+        )
+
+    def _points(self) -> Iterator[dict]:
+        """A point on each cell, and a cross on each edited one."""
+        inside = {(query, key) for query, key in self.edited if query < len(self.rows) and key < len(self.keys)}
+        cross = {"symbol": "x", "size": 10, "color": "#FFFFFF", "line": {"color": "#000000", "width": 1.5}}
+        yield self._at(list(np.ndindex(self.masks[0].shape)), inside, INVISIBLE)
+        yield self._at(sorted(inside), inside, {"mode": "markers", "marker": cross, "showlegend": False})
+
+    def _at(self, cells: Sequence[tuple[int, int]], edited: set[tuple[int, int]], look: Mapping[str, Any]) -> dict:
+        weights, mask, rows, keys = self.weights[0], self.masks[0], escape(self.rows), escape(self.keys)
+        texts = []
+        for cell in cells:
+            action = f"click to {'forbid' if mask[cell] else 'allow'} this cell"
+            texts.append(
+                (
+                    f"{weights[cell]:.7g}" if mask[cell] else "0 (masked)",
+                    "edited: click to undo" if cell in edited else action,
+                )
+            )
+        return scatter(
+            x=[keys[key] for _, key in cells],
+            y=[rows[query] for query, _ in cells],
+            customdata=[[*cell, *text] for cell, text in zip(cells, texts, strict=True)],
+            hover="weight before <b>%{customdata[2]}</b><br>query %{y}<br>key %{x}<br>%{customdata[3]}",
+            **look,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadMaps(Form):
+    """A number of each head: a map of layers and heads for each kind of attention, in one range of colours.
+
+    A click on a cell chooses its kind, layer and head.
+    """
+
+    values: Mapping[str, Array]
+    """kind -> (layer, head); NaN: there is no such head"""
+    layers: Mapping[str, Sequence[int]]
+    """kind -> numbers of its layers"""
+    names: Mapping[str, str]
+    """kind -> its title"""
+    chosen: tuple[str, int, int]
+    """kind, layer and head to frame"""
+    what: str
+    """a number is, for the hover text"""
+    scale: Scale
+    unit: str = ""
+    number: str = ".2f"
+    """format of the number in a cell"""
+
+    def clicked(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """Kind, layer and head."""
+        kind, layer, head, *_ = point["customdata"]
+        return {"kind": kind, "layer": int(layer), "head": int(head)}
+
+    def arrays(self) -> dict[str, Array]:
+        return dict(self.values)
+
+    def draw(self) -> StableFigure:
+        sizes = [len(values) for values in self.values.values()]
+        height = max(34 * sum(sizes) + 60 * (len(sizes) - 1) + 170, 360)
+        traces, layout, frames = [], {}, []
+        for panel, (kind, values) in enumerate(self.values.items(), start=1):
+            traces += self._panel(panel, kind, values)
+            n_layers, n_heads = values.shape
+            layers = {"tickvals": list(range(n_layers)), "ticktext": list(map(str, self.layers[kind]))}
+            whole = {"tickmode": "linear", "dtick": 1 if n_heads <= 16 else 4}
+            layout[f"xaxis{suffix(panel)}"] = whole | NO_GRID | {"range": [-0.5, n_heads - 0.5]}
+            layout[f"yaxis{suffix(panel)}"] = layers | NO_GRID | {"range": [n_layers - 0.5, -0.5], "title": "layer"}
+            if kind == self.chosen[0] and self.chosen[1] in self.layers[kind]:
+                row, head = list(self.layers[kind]).index(self.chosen[1]), self.chosen[2]
+                frames = [frame((head, head), (row, row), CHOSEN, 3, panel)]
+        low, high = (signed(end) for end in (self.scale.low, self.scale.high))
+        words = f"head<br>colours: {low} to {high}{self.unit}"
+        layout[f"xaxis{suffix(panel)}"] |= {"title": {"text": words, "standoff": 4}}
+        bar = {"thickness": 12, "nticks": 5, "orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0}
+        colours = {"colorscale": self.scale.colours, "cmin": self.scale.low, "cmax": self.scale.high, "colorbar": bar}
+        return figure(
+            traces,
+            grid(
+                len(sizes),
+                titles=[self.names[kind] for kind in self.values],
+                row_heights=sizes,
+                vertical_spacing=60 / height if len(sizes) > 1 else 0,
+            ),
+            layout,
+            height=height,
+            shapes=frames,
+            coloraxis=colours,
+            margin={"l": 50, "r": 10, "b": 130},
+            clickmode="event+select",
+            hoverdistance=60,
+        )
+
+    def _panel(self, panel: int, kind: str, values: Array) -> list[dict]:
+        cells = [cell for cell in np.ndindex(values.shape) if np.isfinite(values[cell])]
+        texts = np.full(values.shape, "", dtype=object)
+        for cell in cells:
+            texts[cell] = f"{values[cell]:{self.number}}".replace("-", "−")
+        return [
+            heatmap(
+                panel=panel,
+                z=np.ascontiguousarray(values, dtype=np.float64),
+                coloraxis="coloraxis",
+                text=texts,
+                texttemplate="%{text}" if values.shape[1] <= 16 else None,
+                xgap=2,
+                ygap=2,
+            ),
+            scatter(
+                panel=panel,
+                x=[head for _, head in cells],
+                y=[row for row, _ in cells],
+                customdata=[(kind, self.layers[kind][row], head, f"{values[row, head]:.7g}") for row, head in cells],
+                hover=f"{self.names[kind]}<br>layer %{{customdata[1]}}, head %{{customdata[2]}}<br>{self.what} "
+                f"<b>%{{customdata[3]}}</b>{self.unit}<br>click to choose this head",
+                **INVISIBLE,
+            ),
+        ]

@@ -50,12 +50,12 @@ def test_heads_go_in_the_order_of_what_they_cost_alone(translator, trace) -> Non
     def change(*off: HeadGate) -> float:
         return (translator.rerun(trace, off).log_probability - trace.log_probability) / tokens
 
-    assert removal.alone[1] == pytest.approx(change(gates[1]), rel=1e-6, abs=1e-7)
+    assert removal.alone[1] == pytest.approx(change(gates[1]), abs=1e-5)
     assert removal.together[0] == 0
-    assert removal.together[-1] == pytest.approx(change(*gates), rel=1e-5)
+    assert removal.together[-1] == pytest.approx(change(*gates), abs=1e-5)
     least = max(range(len(gates)), key=lambda i: removal.alone[i])
     if removal.counts[1] == 1:
-        assert removal.together[1] == pytest.approx(change(gates[least]), rel=1e-5, abs=1e-6)
+        assert removal.together[1] == pytest.approx(change(gates[least]), abs=1e-5)
 
 
 def test_heads_are_removable_until_the_first_loss() -> None:

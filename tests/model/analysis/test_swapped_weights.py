@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from model.analysis.distributions import jensen_shannon
-from model.analysis.head_importance import ROWS
-from model.analysis.swapped_weights import rank_correlation, swap_every_head, swap_weights, zero_values
+from model.analysis.swapped_weights import ROWS, rank_correlation, swap_every_head, swap_weights, zero_values
 from model.checkpoints.translator import Translator
 from model.interventions import HeadGate, PermutedAttention, UniformAttention, ValueZeroing
 from model.trace import Trace

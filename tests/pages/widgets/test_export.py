@@ -90,7 +90,7 @@ def test_the_python_computes_the_arrays_of_a_view_that_was_changed(
     app = open_app(page, source=SOURCE, **query)
     assert not app.exception
     if "changes" in query:
-        assert "translator.rerun" in "".join(programs_of(app).values())
+        assert ".forced(" in "".join(programs_of(app).values())
     for name, program in programs_of(app).items():
         (file,) = [file for file in files if file.startswith(f"{name}-en-de-") and file.endswith(".npz")]
         assert_equal_to_file(program, files[file])
@@ -187,18 +187,7 @@ def test_tokens_as_buttons_are_in_the_html_and_are_no_picture_to_save(
     assert [b"data-position" in page for page in pages] == [True]
 
 
-OLDER = {
-    "what_if": (
-        "part",
-        "Each token",
-        "Next word",
-        "Where it moved",
-        "Force a prefix",
-        "Which heads matter",
-        "Broken on purpose",
-    ),
-}
-TABS = OLDER | {
+TABS = {
     page.name: (page.tabs_key, *dict.fromkeys(view.tab or view.title for view in page.views))
     for pages in PAGES.values()
     for page in pages
@@ -215,7 +204,7 @@ and timings do not repeat"""
 BUTTONS = {
     "Patterns": ("pattern_sweep",),
     "Each box off": ("whole-each-off",),
-    "Which heads matter": ("which_go", "which_curve"),
+    "Which heads matter": ("which_go",),
     "Many temperatures": ("temperature-run-many",),
     "Broken on purpose": ("mistake_check",),
     "Is attention an explanation?": ("explain_swap",),

@@ -7,7 +7,8 @@ from model.analysis.two_runs import largest_changes
 from model.checkpoints.translator import Translator
 from model.interventions import ForbidSource, MaskEdit
 from model.trace import Trace
-from viz.charts.what_if import candidate_change_bars, head_change_maps, log_probability_bars, weight_change_maps
+from viz.charts.what_if import ChangeMaps, HeadMaps, candidate_change_bars, log_probability_bars
+from viz.forms import Outcome, Scale
 from viz.heatmap import cells_table, row_names
 from viz.html import word_diff
 from viz.tokens import numbered
@@ -25,14 +26,21 @@ def drawn(before: Trace, after: Trace, kind: str, edited: tuple = ()) -> tuple:
     one, other = (trace.attention(kind, 1) for trace in (before, after))
     rows = row_names(one.query_tokens, None if kind == "encoder_self" else before.next_tokens)
     keys = numbered(one.key_tokens)
-    figure = weight_change_maps(rows, keys, (one.pattern[1], other.pattern[1]), (one.mask[1], other.mask[1]), edited)
+    form = ChangeMaps(
+        rows=rows,
+        keys=keys,
+        weights=(one.pattern[1], other.pattern[1]),
+        masks=(one.mask[1], other.mask[1]),
+        edited=edited,
+    )
+    figure = form.draw()
     maps = [heat for heat in figure.data if heat.type == "heatmap" and "masked" not in heat.hovertemplate]
-    return figure, maps, one, other
+    return form, figure, maps, one, other
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_the_three_maps_are_the_two_runs_and_their_difference(trace: Trace, changed: Trace, kind: str) -> None:
-    _, (before, after, difference), one, other = drawn(trace, changed, kind)
+    _, _, (before, after, difference), one, other = drawn(trace, changed, kind)
     assert np.array_equal(before.z, np.where(one.mask[1], one.pattern[1], np.nan), equal_nan=True)
     assert np.array_equal(after.z, np.where(other.mask[1], other.pattern[1], np.nan), equal_nan=True)
     either = one.mask[1] | other.mask[1]
@@ -40,7 +48,7 @@ def test_the_three_maps_are_the_two_runs_and_their_difference(trace: Trace, chan
 
 
 def test_weights_share_one_range_and_the_difference_is_centred(trace: Trace, changed: Trace) -> None:
-    figure, (before, after, difference), _, _ = drawn(trace, changed, "cross")
+    _, figure, (before, after, difference), _, _ = drawn(trace, changed, "cross")
     assert before.coloraxis == after.coloraxis == "coloraxis"
     assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (0, 1)
     axis = figure.layout[difference.coloraxis]
@@ -49,25 +57,28 @@ def test_weights_share_one_range_and_the_difference_is_centred(trace: Trace, cha
 
 
 def test_each_cell_of_the_first_map_can_be_hit_and_says_what_a_click_does(trace: Trace, changed: Trace) -> None:
-    figure, _, one, _ = drawn(trace, changed, "decoder_self", edited=((2, 0), (0, 3), (99, 99)))
+    form, figure, _, one, _ = drawn(trace, changed, "decoder_self", edited=((2, 0), (0, 3), (99, 99)))
     points, crosses = (scatter for scatter in figure.data if scatter.type == "scatter")
     rows, columns = one.mask[1].shape
     assert len(points.x) == rows * columns
     assert (points.x[columns + 2], points.y[columns + 2]) == (points.x[2], points.y[columns])
-    assert "allow" in points.customdata[1]
-    assert "forbid" in points.customdata[columns]
-    assert "undo" in points.customdata[2 * columns]
+    assert "allow" in points.customdata[1][3]
+    assert "forbid" in points.customdata[columns][3]
+    assert "undo" in points.customdata[2 * columns][3]
     assert len(crosses.x) == 2, "a cell that the sentence lacks is not drawn"
+    # On a cell, and on the cross above it, a click chooses the same.
+    for data in (points.customdata[2 * columns], crosses.customdata[1]):
+        assert form.clicked({"customdata": data, "point_index": 0}) == {"cell": [2, 0, 3]}
 
 
-def test_a_hundred_tokens_have_few_ticks_and_no_markup() -> None:
-    names, weights = [f"{i} <b>x</b>" for i in range(100)], np.full((100, 100), 0.01, dtype=np.float32)
-    figure = weight_change_maps(names, names, (weights, weights), (weights > 0, weights > 0))
+@pytest.mark.parametrize("side", [1, 2, 100])
+def test_many_tokens_have_few_ticks_and_no_markup(side: int) -> None:
+    names, weights = [f"{i} <b>x</b>" for i in range(side)], np.full((side, side), 0.01, dtype=np.float32)
+    figure = ChangeMaps(rows=names, keys=names, weights=(weights, weights), masks=(weights > 0, weights > 0)).draw()
     for axis in (figure.layout.xaxis, figure.layout.yaxis, figure.layout.xaxis3):
         assert len(axis.ticktext) <= 30
     assert all("<b>" not in name for data in figure.data for name in (*data.x, *data.y))
-    one = np.ones((1, 1), dtype=np.float32)
-    assert len(weight_change_maps(["0 a"], ["0 a"], (one, one), (one > 0, one > 0)).data) == 5
+    assert len(figure.data) == 5
 
 
 @pytest.mark.parametrize(
@@ -106,17 +117,57 @@ def test_candidates_end_with_the_rest_of_the_vocabulary() -> None:
     assert figure.layout.yaxis.ticktext == ("-&lt;b&gt;", "<b>-x</b>", "all 7 others")
 
 
-def test_every_head_of_every_layer_has_its_cell_in_one_range(trace: Trace, changed: Trace) -> None:
-    found = largest_changes(trace, changed)
-    figure = head_change_maps(found, KINDS, ("cross", 1, 2))
-    for heat, values in zip(figure.data, found.values(), strict=True):
-        assert np.array_equal(heat.z, values)
+def of_heads(
+    values: dict[str, np.ndarray], chosen: tuple[str, int, int], highest: float, **layers: list[int]
+) -> HeadMaps:
+    numbers = {kind: layers.get(kind, list(range(len(array)))) for kind, array in values.items()}
+    scale = Scale(-highest, highest)
+    return HeadMaps(values=values, layers=numbers, names=KINDS, chosen=chosen, what="change", scale=scale, unit=" nats")
+
+
+def test_every_head_of_every_layer_has_its_cell_in_one_range_and_can_be_chosen(trace: Trace, changed: Trace) -> None:
+    values = largest_changes(trace, changed)
+    highest = max(float(array.max()) for array in values.values())
+    form = of_heads(values, ("cross", 1, 2), highest)
+    figure = form.draw()
+    heats, points = ([t for t in figure.data if t.type == name] for name in ("heatmap", "scatter"))
+    for (kind, array), heat, over in zip(values.items(), heats, points, strict=True):
+        assert np.array_equal(heat.z, array)
         assert heat.coloraxis == "coloraxis"
-    assert figure.layout.coloraxis.cmax == max(values.max() for values in found.values())
-    frame = figure.layout.shapes[0]
-    assert (frame.x0, frame.y0, frame.xref) == (1.5, 0.5, "x3")
-    still = head_change_maps({kind: np.zeros((2, 4)) for kind in found}, KINDS, ("cross", 0, 0))
-    assert still.layout.coloraxis.cmax > 0
+        for x, y, data in zip(over.x, over.y, over.customdata, strict=True):
+            assert form.clicked({"customdata": data}) == {"kind": kind, "layer": y, "head": x}
+            assert float(data[3]) == pytest.approx(array[y, x])
+    assert figure.layout.coloraxis.cmax == -figure.layout.coloraxis.cmin == highest
+    (frame,) = figure.layout.shapes
+    assert (frame.x0, frame.y0, frame.xref) == (1.5, 0.5, f"x{list(values).index('cross') + 1}")
+
+
+@pytest.mark.parametrize("layers", [[0, 1], [1, 3], [2, 9]])
+def test_layers_keep_their_numbers_where_only_some_have_the_kind_and_a_missing_head_has_no_point(layers) -> None:
+    values = {"decoder_self": np.array([[1.0, -2.0], [0.5, np.nan]])}
+    form = of_heads(values, ("decoder_self", layers[1], 0), 2.0, decoder_self=layers)
+    figure = form.draw()
+    assert [int(text) for text in figure.layout.yaxis.ticktext] == layers
+    assert figure.layout.shapes[0].y0 == 0.5
+    assert [tuple(data[1:3]) for data in figure.data[1].customdata] == [(layers[0], 0), (layers[0], 1), (layers[1], 0)]
+    assert not of_heads(values, ("cross", 0, 0), 2.0).draw().layout.shapes, "another kind has no cell to frame"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "difference"), [(-2.0, -3.5, "−1.500"), (-1, -1, "+0.000"), (0, 2, "+2.000")]
+)
+def test_an_outcome_writes_both_numbers_and_their_difference(before: float, after: float, difference: str) -> None:
+    outcome = Outcome("Title", "a", "b", {"log p before": before, "log p after": after})
+    assert list(outcome.words().values()) == [f"{x:.3f}".replace("-", "−") for x in (before, after)] + [difference]
+    assert {name: float(array) for name, array in outcome.arrays().items()} == {
+        "log_p_before": before,
+        "log_p_after": after,
+    }
+
+
+def test_what_is_no_number_is_said_to_be_none() -> None:
+    words = Outcome("Title", "a", "b", {"right": -1.0, "wrong": float("nan")}).words()
+    assert list(words.values()) == ["−1.000", "NaN", "NaN"]
 
 
 def test_the_table_lists_queries_first(trace: Trace, changed: Trace) -> None:

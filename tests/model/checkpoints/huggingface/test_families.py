@@ -13,6 +13,7 @@ from transformers.pytorch_utils import Conv1D
 
 from model.analysis.padded_batch import run_padded
 from model.analysis.residual_stream import neurons
+from model.analysis.sweep import log_probability, sweep
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.huggingface.opened import ForeignCheckpoint
 from model.interventions import (
@@ -28,6 +29,7 @@ from model.interventions import (
     UniformAttention,
     Unscaled,
     ValueZeroing,
+    describe,
 )
 from model.proof.checks import prove
 from model.trace import Trace
@@ -280,3 +282,27 @@ def test_what_a_neuron_is_said_to_promote_is_what_the_output_makes_of_it(name: s
     raised = found.head_in_double(stream.final[3] + promoted.contributions) - found.head_in_double(stream.final[3:4])
     assert promoted.logits == pytest.approx(raised, rel=1e-6, abs=1e-12)
     assert (found.logits_head.scale == 1) == (name != "T5")
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_sweep_scores_the_text_as_a_run_with_each_change_does(name: str) -> None:
+    checkpoint, trace = opened(name), traced(name, AttentionTemperature(0.8))
+    gates = [HeadGate(0.0, kind.name, kind.layers[-1], 1, "mean") for kind in trace.kinds]
+    for changes in ([(gate,) for gate in gates] + [tuple(gates)], [(), (Unscaled(),), (gates[0], Unscaled())]):
+        for change, swept in zip(changes, sweep(checkpoint, trace, changes), strict=True):
+            expected = checkpoint.rerun(trace, (*trace.interventions, *change)).log_probability
+            assert log_probability(swept, trace.next_ids) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_scores_that_are_not_scaled_are_said_to_be_so_by_the_models_own_factor(name: str) -> None:
+    sentence = describe(Unscaled(), opened(name).model)
+    scales = {attention.scale for attention in traced(name).attentions.values()}
+    widths = {attention.d_k for attention in traced(name).attentions.values()}
+    if scales == {1}:
+        assert "does not scale" in sentence
+    elif scales == {next(iter(widths)) ** -0.5}:
+        assert "not divided by √d_k" in sentence
+    else:
+        assert "√d_k" not in sentence
+        assert len(scales) > 1 or f"not multiplied by {scales.pop():.4g}." in sentence

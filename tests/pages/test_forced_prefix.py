@@ -21,11 +21,10 @@ def joined(ids) -> str:
 
 
 def numbers_shown(app) -> list[str]:
-    return [
-        metric.value
-        for metric in app.metric
-        if metric.label in ("log p, nothing forced", "log p, now", "now − nothing forced")
-    ]
+    """Without the prefix, with it, and their difference."""
+    values = [metric.value for metric in app.metric]
+    first = [metric.label for metric in app.metric].index("log p, nothing forced")
+    return values[first : first + 3]
 
 
 def said(value: float, signed: bool = False) -> str:
@@ -38,7 +37,7 @@ def test_a_prefix_of_the_original_goes_on_to_the_same_translation(open_app: Call
     app = open_app(PAGE, source=SOURCE, target="Greedy", part=PART, prefix=joined(own.next_ids[:3]))
     assert not app.exception
     assert numbers_shown(app) == [said(total), said(total), "+0.000"]
-    drawn = numbers(figure(app, "prefix-certainty")["data"][0]["y"])
+    drawn = numbers(figure(app, "what_if-certainty")["data"][0]["y"])
     assert drawn == pytest.approx(np.exp(own.target_log_probabilities), abs=1e-6)
 
 
@@ -46,7 +45,7 @@ def test_another_word_is_forced_and_can_be_taken_back(open_app: Callable, transl
     app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, part=PART, prefix_at="2")
     trace = translator.trace(SOURCE, TEXT)
     other = next(c for c in trace.candidates[2] if c.id not in (*range(4), trace.next_ids[2]))
-    bars = numbers(figure(app, "prefix-alternatives-0-2")["data"][0]["x"])
+    bars = numbers(figure(app, "what_if-alternatives-2-0")["data"][0]["x"])
     listed = [c.probability for c in trace.candidates[2]]
     assert bars[: len(listed)] == pytest.approx(listed, abs=1e-6)
     assert bars.sum() == pytest.approx(1), "the rest of the vocabulary is stated"

@@ -1,13 +1,14 @@
 """The tab on which heads matter: its map is what the model gives, pruning none changes nothing, extremes hold."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from model.analysis.head_importance import Question, head_scores, prune
-from model.analysis.head_pruning import pruning_curve
+from model.analysis.head_importance import Question, head_scores, prune, pruning_curve
+from model.checkpoints.store import load_checkpoint
 from tests.pages.figures import figure, numbers, words
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def scored(app):
 
 
 def maps(app) -> list[np.ndarray]:
-    return [numbers(t["z"]) for t in figure(app, "which-maps-figure")["data"] if t["type"] == "heatmap"]
+    return [numbers(t["z"]) for t in figure(app, "what_if-maps-of-heads")["data"] if t["type"] == "heatmap"]
 
 
 def test_the_map_is_what_the_model_scores_and_waits_for_the_button(
@@ -37,14 +38,14 @@ def test_the_map_is_what_the_model_scores_and_waits_for_the_button(
 ) -> None:
     app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, kind=CROSS, part=PART, which_mode="by its mean")
     assert not app.exception
-    assert not [c for c in app.get("plotly_chart") if "which-maps" in c.proto.id]
+    assert not [c for c in app.get("plotly_chart") if "maps-of-heads" in c.proto.id]
     scored(app)
     trace = translator.trace(SOURCE, TEXT)
-    *_, right = head_scores(translator.model, [(trace.src_ids, trace.next_ids)], "cross", "mean")
+    *_, (_, right) = head_scores(translator, [trace], "cross", "mean")
     (drawn,) = maps(app)
     assert drawn == pytest.approx(right.change, abs=1e-5)
     assert app.dataframe[0].value["change, nats"].tolist() == pytest.approx(sorted(right.change.ravel()), abs=1e-5)
-    assert f"{right.log_probabilities[0]:.3f} nats" in words(app)
+    assert f"{right.log_probabilities[0]:.3f} nats".replace("-", "−") in words(app)
 
 
 def test_one_token_and_its_lead_over_another_word_are_scored(open_app: Callable, translator: "Translator") -> None:
@@ -65,8 +66,7 @@ def test_one_token_and_its_lead_over_another_word_are_scored(open_app: Callable,
     for against in (None, other):
         app.selectbox(key="which-against-2").set_value(against).run()
         scored(app)
-        pair = (trace.src_ids, trace.next_ids)
-        *_, right = head_scores(translator.model, [pair], "cross", question=Question(2, against))
+        *_, (_, right) = head_scores(translator, [trace], "cross", questions=[Question(2, against)])
         (drawn,) = maps(app)
         assert drawn == pytest.approx(right.change, abs=1e-5)
         assert "at position 2" in words(app)
@@ -77,19 +77,19 @@ def test_pruning_none_changes_nothing_and_pruning_some_is_the_models(
 ) -> None:
     app = scored(open_app(PAGE, source=SOURCE, target="Greedy", kind=CROSS, part=PART))
     app.slider(key="which_k").set_value(0).run()
-    assert "without 0 heads: the same translation" in words(app)
-    assert "+0.000 nats" in words(app)
+    assert "without 0 heads: the same text" in words(app)
+    assert app.metric[-1].value == "+0.000"
     app.slider(key="which_k").set_value(5).run()
     own = translator.trace(SOURCE, beam_size=1)
-    *_, right = head_scores(translator.model, [(own.src_ids, own.next_ids)], "cross")
+    *_, (_, right) = head_scores(translator, [own], "cross")
     gates = prune([right], 5)
     changed = translator.trace_ids(SOURCE, own.next_ids, gates)
-    assert f"{changed.target_log_probabilities.sum():.3f} without these" in words(app)
-    app.button(key="which_curve").click().run()
-    *_, curve = pruning_curve(translator.model, (own.src_ids, own.next_ids), own.next_ids, prune([right], 8))
-    drawn = figure(app, "which-curve")["data"][0]
-    assert numbers(drawn["y"]) == pytest.approx(curve.log_probabilities, abs=1e-4)
-    assert [symbol == "circle" for symbol in drawn["marker"]["symbol"]] == curve.same.astype(bool).tolist()
+    assert app.metric[-2].value == f"{changed.log_probability:.3f}".replace("-", "−")
+    *_, (_, curve) = pruning_curve(translator, own, own, prune([right], 8))
+    line, *points = figure(app, "what_if-curve")["data"]
+    assert numbers(line["y"]) == pytest.approx(curve.log_probabilities, abs=1e-4)
+    unchanged = next(drawn for drawn in points if drawn["name"].endswith(" unchanged"))
+    assert numbers(unchanged["x"]).tolist() == curve.counts[curve.same == 1].tolist()
 
 
 def test_all_kinds_over_the_examples_state_mean_and_spread(open_app: Callable) -> None:
@@ -128,16 +128,12 @@ def test_one_token_is_followed_through_the_persons_own_sentences(open_app: Calla
     runs = [translator.trace(sentence) for sentence in sentences]
     having = [run for run in runs if token in run.next_ids]
     assert 0 < len(having) < len(runs), "some translations have the token, and some do not"
-    *_, right = head_scores(
-        translator.model,
-        [(run.src_ids, run.next_ids) for run in having],
-        "cross",
-        question=[Question(run.next_ids.index(token)) for run in having],
-    )
+    questions = [Question(run.next_ids.index(token)) for run in having]
+    *_, (_, right) = head_scores(translator, having, "cross", questions=questions)
     (drawn,) = maps(app)
     assert drawn == pytest.approx(right.change, abs=1e-5)
-    assert app.dataframe[1].value["the model's translation"].tolist() == [run.translation for run in having]
-    assert f"without {len(runs) - len(having)} that have neither word" in app.expander[0].label
+    assert app.dataframe[1].value["what the model wrote"].tolist() == [run.translation for run in having]
+    assert f"Without {len(runs) - len(having)} that" in words(app)
 
 
 def test_sentences_without_the_token_are_said_to_have_none(open_app: Callable, translator: "Translator") -> None:
@@ -155,14 +151,12 @@ def test_sentences_without_the_token_are_said_to_have_none(open_app: Callable, t
         which_sentences="Two cats. Two cats.",
     )
     scored(app)
-    assert "No translation of these sentences" in words(app)
+    assert "No text that the model writes for these sentences" in words(app)
 
 
 @pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
 def test_one_word_and_a_hundred_tokens(open_app: Callable, source: str) -> None:
-    app = scored(open_app(PAGE, source=source, target="Greedy", part=PART))
-    app.button(key="which_curve").click().run()
-    assert not app.exception
+    scored(open_app(PAGE, source=source, target="Greedy", part=PART))
 
 
 def test_nonsense_in_the_link_is_no_error(open_app: Callable) -> None:
@@ -171,3 +165,16 @@ def test_nonsense_in_the_link_is_no_error(open_app: Callable) -> None:
     )
     assert not app.exception
     assert not scored(app).exception
+
+
+@pytest.mark.parametrize("family", ["lm", "mlm"])
+def test_the_heads_of_a_model_of_one_text_are_scored_too(family: str, families: Path, open_family: Callable) -> None:
+    app = scored(open_family(PAGE, checkpoint=family, source="Two dogs run.", new_tokens="4", part=PART))
+    opened = load_checkpoint(str(families / family), "cpu")
+    trace = opened.trace("Two dogs run.", **({"max_new_tokens": 4} if family == "lm" else {}))
+    kind = trace.kinds[0].name
+    *_, (_, right) = head_scores(opened, [trace], kind)
+    (drawn,) = maps(app)
+    assert drawn == pytest.approx(right.change, abs=1e-5)
+    off = opened.rerun(trace, prune([right], right.change.size // 4))
+    assert app.metric[-2].value == f"{off.log_probability:.3f}".replace("-", "−")

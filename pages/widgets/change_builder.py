@@ -1,6 +1,6 @@
 """What if: build one change to the model from its type, its value and its address."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,10 @@ import streamlit as st
 
 from model import interventions as change
 from model.analysis.word_order import shuffle_words
-from model.interventions import Intervention, describe
-from pages.compute.view import KINDS, View
-from pages.frame.changes import list_version, why_unsupported
-from pages.frame.sidebar import TAUS
-from pages.parts.change_list import add
+from model.interventions import Intervention, describe, scaling_in_words
+from model.run import TAUS, Run
+from model.trace import KIND_TITLES
+from pages.widgets.changes import add, list_version, why_unsupported
 from pages.widgets.controls import Options, number, select, several, slider, steps
 from viz.tokens import numbered
 
@@ -31,23 +30,25 @@ SELF_KINDS = ("encoder_self", "decoder_self")
 
 
 @st.fragment
-def build(view: View, drawn: int) -> None:
+def build(run: Run, drawn: int) -> None:
     """Choose what to change, its value and its address; a button adds it to the list.
 
     Args:
-        view: the run to change.
+        run: the run to change.
         drawn: version of the list that the rest of the page shows; if the list has changed since, the page reruns.
     """
     if list_version() != drawn:
         st.rerun()
-    name = _pick("What to change", "what", list(CHANGES))
+    scaling = scaling_in_words(run.opened.model) or "scaled"
+    changes = {name.format(scaling=scaling): make for name, make in CHANGES.items()}
+    name = _pick("What to change", "what", list(changes))
     problem = ""
     try:
-        made = CHANGES[name](view)
-        problem = why_unsupported(view.translator, made) if made else ""
+        made = changes[name](run)
+        problem = why_unsupported(run.opened, made) if made else ""
     except ValueError as error:
         made, problem = None, str(error)
-    st.text(problem or (describe(made) if made else "Choose a value first."), width="stretch")
+    st.text(problem or (describe(made, run.opened.model) if made else "Choose a value first."), width="stretch")
     st.button(
         "Add",
         icon=":material/add:",
@@ -59,22 +60,22 @@ def build(view: View, drawn: int) -> None:
     )
 
 
-def _temperature(view: View) -> Intervention:
+def _temperature(run: Run) -> Intervention:
     tau = steps("τ", {tau: f"{tau:g}" for tau in TAUS}, "what_if_tau", default=0.5, in_link=False)
-    return change.AttentionTemperature(tau, **_place(view))
+    return change.AttentionTemperature(tau, **_place(run))
 
 
-def _gate(view: View) -> Intervention:
+def _gate(run: Run) -> Intervention:
     left, right = st.columns(2)
     gate = slider("Gate", (0.0, 1.0), 0.0, "what_if_gate", step=0.05, place=left, in_link=False)
     words = {"zero": "zero", "mean": "its mean (decoder: up to the query)"}
     mode = _pick("What is removed is replaced by", "mode", words, right)
-    return change.HeadGate(gate, mode=mode, **_place(view))
+    return change.HeadGate(gate, mode=mode, **_place(run))
 
 
-def _cells(view: View) -> Intervention:
-    place = _place(view)
-    queries, keys = _tokens(view, place["kind"])
+def _cells(run: Run) -> Intervention:
+    place = _place(run)
+    queries, keys = _tokens(run, place["kind"])
     left, middle, right = st.columns(3)
     query = _pick("Query (row)", "query", dict(enumerate(queries)), left)
     key = _pick("Key (column)", "key", dict(enumerate(keys)), middle)
@@ -83,21 +84,21 @@ def _cells(view: View) -> Intervention:
     return change.MaskEdit(**{field: ((query, key),)}, **place)
 
 
-def _forbid_source(view: View) -> Intervention | None:
-    positions = _positions("Source tokens to mask everywhere", "forbidden", numbered(view.trace.src_tokens))
-    place = _place(view, SOURCE_KINDS)
+def _forbid_source(run: Run) -> Intervention | None:
+    positions = _positions("Source tokens to mask everywhere", "forbidden", numbered(run.trace.src_tokens))
+    place = _place(run, SOURCE_KINDS)
     return change.ForbidSource(positions, **place) if positions else None
 
 
-def _pattern(view: View) -> Intervention | None:
+def _pattern(run: Run) -> Intervention | None:
     left, right = st.columns([2, 1])
     shapes = {"window": "sliding window", "strided": "strided", "global": "global tokens + window", "block": "blocks"}
     shape = _pick("Pattern", "pattern", shapes, left)
     size = number("Its size", (1, 256), 3, "what_if_pattern_size", place=right, in_link=False)
     tokens = (0,)
     if shape == "global":
-        tokens = _positions("Global tokens", "global", numbered(view.attention.key_tokens))
-    place = _place(view, SELF_KINDS, heads=False)
+        tokens = _positions("Global tokens", "global", numbered(run.attention.key_tokens))
+    place = _place(run, SELF_KINDS, heads=False)
     made = {
         "window": {"window": size},
         "strided": {"window": size, "stride": size},
@@ -107,20 +108,20 @@ def _pattern(view: View) -> Intervention | None:
     return change.PatternMask(**made[shape], **place) if tokens else None
 
 
-def _lift(view: View) -> Intervention:
-    layers = [ALL, *view.trace.kind("decoder_self").layers]
+def _lift(run: Run) -> Intervention:
+    layers = [ALL, *run.trace.kind("decoder_self").layers]
     layer = _pick("Layer of the decoder", "decoder_layer", layers)
     return change.LiftCausalMask(None if layer == ALL else layer)
 
 
-def _row(view: View) -> Intervention:
+def _row(run: Run) -> Intervention:
     """The row's own weights in an editable table."""
-    place = _place(view)
-    kind = place["kind"] or view.kind
-    queries, keys = _tokens(view, kind)
+    place = _place(run)
+    kind = place["kind"] or run.kind
+    queries, keys = _tokens(run, kind)
     row = _pick("Query (row)", "query", dict(enumerate(queries)))
-    layer = min(view.layer if place["layer"] is None else place["layer"], _layers(view, kind) - 1)
-    weights = view.trace.attention(kind, layer).pattern[place["head"] or 0, row]
+    layer = min(run.layer if place["layer"] is None else place["layer"], _layers(run, kind) - 1)
+    weights = run.trace.attention(kind, layer).pattern[place["head"] or 0, row]
     table = st.data_editor(
         pd.DataFrame({"key": keys, "weight": np.round(weights.astype(float), 4)}),
         key=f"what_if_weights_{kind}_{layer}_{place['head']}_{row}",
@@ -132,55 +133,55 @@ def _row(view: View) -> Intervention:
     return change.PatternEdit(row, tuple(float(weight) for weight in table["weight"]), **place)
 
 
-def _values(view: View) -> Intervention | None:
-    place = _place(view)
-    keys = _tokens(view, place["kind"])[1]
+def _values(run: Run) -> Intervention | None:
+    place = _place(run)
+    keys = _tokens(run, place["kind"])[1]
     positions = _positions("Keys whose values are set to 0", "silent", keys)
     return change.ValueZeroing(positions, **place) if positions else None
 
 
-def _shared(view: View) -> Intervention:
-    heads = view.attention.n_heads
+def _shared(run: Run) -> Intervention:
+    heads = run.attention.n_heads
     counts = [groups for groups in range(1, heads) if heads % groups == 0]
     words = {groups: f"{groups} {'group' if groups == 1 else 'groups'}" for groups in reversed(counts)}
     groups = _pick("Keys and values of the heads", "groups", words)
-    return change.SharedKeysValues(groups, **_place(view, heads=False))
+    return change.SharedKeysValues(groups, **_place(run, heads=False))
 
 
-def _positions_off(_view: View) -> Intervention:
+def _positions_off(_run: Run) -> Intervention:
     sides = {ALL: "Source and target", **SIDES}
     side = _pick("Sentence", "off_side", sides)
     return change.PositionsOff(None if side == ALL else side)
 
 
-def _positions_shuffled(view: View) -> Intervention:
+def _positions_shuffled(run: Run) -> Intervention:
     side = _pick("Sentence", "side", SIDES)
-    tokens = view.trace.src_tokens if side == "source" else view.trace.tgt_tokens
+    tokens = run.trace.src_tokens if side == "source" else run.trace.tgt_tokens
     return change.PositionsShuffled(shuffle_words(len(tokens), _seed()), side)
 
 
-def _sublayer(made: type) -> Callable[[View], Intervention]:
-    def build(view: View) -> Intervention:
+def _sublayer(made: type) -> Callable[[Run], Intervention]:
+    def build(run: Run) -> Intervention:
         left, middle, right = st.columns(3)
         stack = _pick("Stack", "stack", STACKS, left)
         name = _pick("Sub-layer", "sublayer", SUBLAYERS, middle)
-        layers = [ALL, *range(_layers(view, None))]
+        layers = [ALL, *range(_layers(run, None))]
         layer = _pick("Layer", "any_layer", layers, right)
         return made(*(None if value == ALL else value for value in (stack, layer, name)))
 
     return build
 
 
-CHANGES: dict[str, Callable[[View], Intervention | None]] = {
+CHANGES: Mapping[str, Callable[[Run], Intervention | None]] = {
     "Heads: switch off (gate)": _gate,
     "Scores: temperature τ": _temperature,
-    "Scores: no division by √d_k": lambda view: change.Unscaled(**_place(view)),
+    "Scores: not {scaling}": lambda run: change.Unscaled(**_place(run)),
     "Mask: mask or unmask a cell": _cells,
     "Mask: hide source tokens": _forbid_source,
     "Mask: window, stride, blocks": _pattern,
     "Mask: lift the causal mask": _lift,
-    "Weights: uniform": lambda view: change.UniformAttention(**_place(view)),
-    "Weights: permuted": lambda view: change.PermutedAttention(_seed(), **_place(view)),
+    "Weights: uniform": lambda run: change.UniformAttention(**_place(run)),
+    "Weights: permuted": lambda run: change.PermutedAttention(_seed(), **_place(run)),
     "Weights: set one row": _row,
     "Values: set to zero": _values,
     "Keys and values: shared in groups": _shared,
@@ -191,12 +192,16 @@ CHANGES: dict[str, Callable[[View], Intervention | None]] = {
 }
 
 
-def _place(view: View, kinds: Sequence[str] = tuple(KINDS), heads: bool = True) -> dict[str, Any]:
+def _place(run: Run, kinds: Sequence[str] = tuple(KIND_TITLES), heads: bool = True) -> dict[str, Any]:
     """Choose kind, layer and, with `heads`, head; the sidebar's are the default."""
-    kinds = [kind.name for kind in view.trace.kinds if kind.name in kinds]
+    kinds = [kind.name for kind in run.trace.kinds if kind.name in kinds]
     left, middle, right = st.columns([2, 1, 1])
-    own = view.kind if view.kind in kinds else None
-    names = {SIDEBAR: f"← {KINDS[own] if own else 'all'}", ALL: "all", **{kind: KINDS[kind] for kind in kinds}}
+    own = run.kind if run.kind in kinds else None
+    names = {
+        SIDEBAR: f"← {KIND_TITLES[own] if own else 'all'}",
+        ALL: "all",
+        **{kind: KIND_TITLES[kind] for kind in kinds},
+    }
     kind = _pick("Attention (←: as in the sidebar)", "kind", names, left)
     kind = {SIDEBAR: own, ALL: None}.get(kind, kind)
 
@@ -205,21 +210,21 @@ def _place(view: View, kinds: Sequence[str] = tuple(KINDS), heads: bool = True) 
         chosen = _pick(label, label.lower(), words, column)
         return {SIDEBAR: sidebar, ALL: None}.get(chosen, chosen)
 
-    layer = choose(middle, "Layer", view.layer, _layers(view, kind))
+    layer = choose(middle, "Layer", run.layer, _layers(run, kind))
     place = {"kind": kind, "layer": layer}
-    return place | ({"head": choose(right, "Head", view.head, view.attention.n_heads)} if heads else {})
+    return place | ({"head": choose(right, "Head", run.head, run.attention.n_heads)} if heads else {})
 
 
-def _layers(view: View, kind: str | None) -> int:
-    return max(len(each.layers) for each in view.trace.kinds if kind in (None, each.name))
+def _layers(run: Run, kind: str | None) -> int:
+    return max(len(each.layers) for each in run.trace.kinds if kind in (None, each.name))
 
 
-def _tokens(view: View, kind: str | None) -> tuple[list[str], list[str]]:
+def _tokens(run: Run, kind: str | None) -> tuple[list[str], list[str]]:
     """Labels of queries and keys; positions alone if the change applies to all kinds."""
     if kind is None:
-        numbers = list(map(str, range(max(len(view.trace.src_tokens), len(view.trace.tgt_tokens)))))
+        numbers = list(map(str, range(max(len(run.trace.src_tokens), len(run.trace.tgt_tokens)))))
         return numbers, numbers
-    attention = view.trace.attention(kind, 0)
+    attention = run.trace.attention(kind, 0)
     return numbered(attention.query_tokens), numbered(attention.key_tokens)
 
 

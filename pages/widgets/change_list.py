@@ -1,8 +1,9 @@
-"""What if: the list of changes, kept in the session and in the link, with undo."""
+"""What if: the list of changes, kept in the session and in the link, with undo, beside what builds them."""
 
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from model.analysis.word_order import source_words
@@ -17,8 +18,21 @@ from model.interventions import (
     describe,
 )
 from model.needs import Need
-from pages.compute.view import View
-from pages.frame.changes import CHANGES, KEPT, NOTES, PAST, keep_on, set_changes, undo, why_unsupported
+from model.run import Run
+from pages.views import Control
+from pages.views.what_if import ACTS, CELL, CHANGED, edited_cells
+from pages.widgets.change_builder import build
+from pages.widgets.changes import (
+    KEPT,
+    NOTES,
+    PAST,
+    current_changes,
+    keep_on,
+    list_version,
+    set_changes,
+    undo,
+    why_unsupported,
+)
 from viz.tokens import labels
 
 MOST_CELLS = 12
@@ -28,12 +42,39 @@ Address = dict[str, Any]
 """kind, layer and head of an intervention; None = all"""
 
 
-def add(change: Intervention) -> None:
-    set_changes((*st.session_state[CHANGES], change))
+def edit_changes(run: Run) -> dict[Control, Run]:
+    """Draw what builds a change, the list of them, and experiments.
+
+    Returns:
+        the run with the changes; if the model cannot run with them, the page says why and shows it without.
+    """
+    _take_clicked_cell(run)
+    changes = current_changes(run.opened)
+    left, right = st.columns(2)
+    with left.container(border=True, height=400, key="what-if-builder"):
+        build(run, list_version())
+    with right.container(border=True, height=400, key="what-if-list"):
+        show_list(run, changes)
+    show_experiments(run)
+    try:
+        return {CHANGED: run.forced(*run.trace.interventions, *changes)}
+    except ValueError as error:
+        st.text(f"The model cannot run with these changes: {error} Showing it without them.")
+        return {CHANGED: run}
 
 
-def toggle(cell: tuple[int, int], field: str, address: Address) -> None:
-    set_changes(with_cell_toggled(st.session_state[CHANGES], cell, field, address))
+def _take_clicked_cell(run: Run) -> None:
+    """Mask or unmask, once, the cell of the map that was clicked."""
+    cell, acts = st.session_state.pop(CELL.key, None), st.session_state.get(ACTS.key) or ACTS.start
+    if not cell:
+        return
+    *cell, drawn = cell
+    changes, address = current_changes(run.opened), run.place.address(acts or "head")
+    mask = run.attention.mask[run.head]
+    # A click that another run brings back was taken up already, and the map has one edited cell more or fewer.
+    if drawn == len(edited_cells(changes, run.place, acts or "head")) and np.all(np.array(cell) < mask.shape):
+        field = "forbid" if mask[tuple(cell)] else "allow"
+        set_changes(with_cell_toggled(changes, tuple(cell), field, address))
 
 
 def with_cell_toggled(
@@ -56,11 +97,11 @@ def with_cell_toggled(
     return (*changes, MaskEdit(**{field: (cell,)}, **address))
 
 
-def show_list(view: View, changes: tuple[Intervention, ...]) -> None:
+def show_list(run: Run, changes: tuple[Intervention, ...]) -> None:
     """Each change in words, with buttons that move it up or remove it; undo and reset.
 
     Args:
-        view: the run without the changes; its source names the tokens that a change hides.
+        run: the run without the changes; its source names the tokens that a change hides.
         changes: the list.
     """
     st.markdown("**Your changes**, in order")
@@ -68,12 +109,14 @@ def show_list(view: View, changes: tuple[Intervention, ...]) -> None:
         st.text(f"Note: {note}")
     if not changes:
         st.caption(
-            f"None yet: this is the model {view.model_in_words}. Add a change, pick an experiment, or click on a cell "
+            f"None yet: this is the model {run.model_in_words}. Add a change, pick an experiment, or click on a cell "
             "below."
         )
     for i, change in enumerate(changes):
         row = st.container(horizontal=True, wrap=False, vertical_alignment="center")
-        row.container(width="stretch").text(f"{i + 1}. {describe(change)}{_details(change, view.trace.src_tokens)}")
+        row.container(width="stretch").text(
+            f"{i + 1}. {describe(change, run.opened.model)}{_details(change, run.trace.src_tokens)}"
+        )
         moved = (*changes[: i - 1], change, changes[i - 1], *changes[i + 1 :]) if i else changes
         _button(row, f"up_{i}", ":material/arrow_upward:", f"Move change {i + 1} up", moved, disabled=i == 0)
         rest = (*changes[:i], *changes[i + 1 :])
@@ -109,22 +152,28 @@ def show_list(view: View, changes: tuple[Intervention, ...]) -> None:
     )
 
 
-def show_experiments(view: View) -> None:
+def show_experiments(run: Run) -> None:
     """One-click experiments; each replaces the list."""
-    here = {"kind": view.kind, "layer": view.layer, "head": view.head}
+    here = {"kind": run.kind, "layer": run.layer, "head": run.head}
     experiments = {
         "Switch off this head": HeadGate(0.0, **here),
         "Uniform cross-attention": UniformAttention("cross"),
         "No positions": PositionsOff(),
         "Lift the causal mask": LiftCausalMask(),
     }
-    if Need.CROSS_ATTENTION in view.translator.features:
-        experiments["Hide the longest source word"] = ForbidSource(_longest_word(view.trace.src_tokens))
-    experiments = {name: made for name, made in experiments.items() if not why_unsupported(view.translator, made)}
+    if Need.CROSS_ATTENTION in run.opened.features:
+        experiments["Hide the longest source word"] = ForbidSource(_longest_word(run.trace.src_tokens))
+    experiments = {name: made for name, made in experiments.items() if not why_unsupported(run.opened, made)}
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("Or pick an experiment, which replaces your list:", width="content")
         for name, change in experiments.items():
-            st.button(name, key=f"what_if_take_{name}", on_click=set_changes, args=((change,),), help=describe(change))
+            st.button(
+                name,
+                key=f"what_if_take_{name}",
+                on_click=set_changes,
+                args=((change,),),
+                help=describe(change, run.opened.model),
+            )
 
 
 def _longest_word(tokens: tuple[str, ...]) -> tuple[int, ...]:

@@ -1,5 +1,6 @@
 """The tab "Broken on purpose": the run with the mistake is the model's, and the claims wait to be asked."""
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ def test_text_numbers_and_weights_are_those_of_the_broken_run(
     assert not app.exception
     trace = translator.trace(SOURCE, TEXT)
     found = run_mistake(translator, trace, name, "cross", 1)
-    maps = [numbers(t["z"]) for t in figure(app, "mistake-maps")["data"] if "masked" not in t["hovertemplate"]]
+    maps = [numbers(t["z"]) for t in figure(app, "what_if-weights")["data"] if "masked" not in t["hovertemplate"]]
     right, wrong = maps[0], maps[-1]
     assert np.array_equal(right, trace.attention("cross", 1).pattern[2])
     assert np.array_equal(wrong, np.where(found.mask[2], found.pattern[2], np.nan), equal_nan=True)
@@ -37,7 +38,8 @@ def test_text_numbers_and_weights_are_those_of_the_broken_run(
     decode = translator.tokenizer.decode
     compared = word_diff(decode(list(found.right)), decode(list(found.written)))
     assert compared in [element.proto.body for element in app.get("html")]
-    diffs = [code.value.splitlines() for code in app.code if code.value.startswith(("  ", "- "))]
+    (shown,) = (text.value for text in app.markdown if "```diff" in text.value)
+    diffs = [part.strip("\n").splitlines() for part in re.findall("```diff\n(.*?)```", shown, re.DOTALL)]
     for lines, diff in zip(lines_of(translator.model, name), diffs, strict=True):
         right, wrong = (code.splitlines() for code in code_around(lines))
         assert [line[2:] for line in diff if line[0] != "-"] == right

@@ -31,13 +31,14 @@ def kept_changes(translator: Translator | None, editing: bool) -> tuple[Interven
     return () if editing or translator is None else current_changes(translator)
 
 
-def show_kept(changes: tuple[Intervention, ...]) -> None:
+def show_kept(changes: tuple[Intervention, ...], translator: Translator | None) -> None:
     """A banner that names the changes at work on this page, with a button that takes them off."""
     if not changes:
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="kept-banner"):
-        said = " ".join(map(describe, changes[:MOST_NAMED])) + (" …" if len(changes) > MOST_NAMED else "")
-        st.markdown(f":material/science: **The model is changed on every page.** {said}", width="stretch")
+        named = " ".join(describe(change, translator.model) for change in changes[:MOST_NAMED])
+        more = " …" if len(changes) > MOST_NAMED else ""
+        st.markdown(f":material/science: **The model is changed on every page.** {named}{more}", width="stretch")
         st.button("Take off", key="kept_off", on_click=keep_on, args=(False, True), help="The list on What if stays.")
 
 
@@ -89,6 +90,11 @@ def set_changes(changes: tuple[Intervention, ...]) -> None:
         state[CHANGES] = changes
         state[EDITION] = list_version() + 1
     _to_link()
+
+
+def add(change: Intervention) -> None:
+    """Put a change at the end of the list."""
+    set_changes((*st.session_state[CHANGES], change))
 
 
 def list_version() -> int:

@@ -1,0 +1,67 @@
+"""What if, tab "Which heads matter": what is scored, a text or one token of it, and in which sentences."""
+
+from typing import Any
+
+import streamlit as st
+
+from model.analysis.head_importance import WHOLE, Question
+from model.generation.long_text import split_sentences
+from model.run import Run
+from pages.views import Control
+from pages.views.examples import examples_of
+from pages.views.what_if import NONE_YET, QUESTION, TEXTS
+from pages.widgets.controls import choice, select, text_area
+from viz.tokens import decoder_rows, labels
+
+SCORED = {"all": "all tokens", "token": "one token"}
+SENTENCES, MOST_SENTENCES, LONGEST_TEXT = 10, 50, 20_000
+"""example sentences; a person's own at most: how many, and of how many characters"""
+ON = {"sentence": "this sentence", "examples": f"{SENTENCES} example sentences", "own": "your own sentences"}
+
+
+def build_question(run: Run) -> dict[Control, Any]:
+    """Draw what chooses the question, and the sentences that are scored instead of the page's own."""
+    return {QUESTION: _choose_question(run), TEXTS: _choose_sentences(run)}
+
+
+def _choose_question(run: Run) -> Question:
+    """The whole text, one token of it, or that token against another word."""
+    trace = run.trace
+    left, middle, right = st.columns([2, 3, 3])
+    if choice("Scored by", SCORED, "which_score", place=left) == "all":
+        return WHOLE
+    rows = dict(enumerate(decoder_rows(trace.row_tokens, trace.next_tokens)))
+    position = min(select("The row that", rows, "which_at", default=trace.first_written, place=middle), len(rows) - 1)
+    others = [candidate for candidate in trace.candidates[position] if candidate.id != trace.next_ids[position]]
+    names = dict(zip((c.id for c in others), labels([c.token for c in others]), strict=True))
+    word = right.selectbox(
+        "Against",
+        list(names),
+        index=None,
+        format_func=lambda i: names.get(i, str(i)),
+        key=f"which-against-{position}",
+        accept_new_options=True,
+        placeholder="nothing, or another word there",
+        help="One of the most probable tokens, or any word that you type: the score is then log p of the token minus "
+        "log p of this one. Heads whose removal lowers it prefer the token to the other word.",
+    )
+    if word is None or isinstance(word, int):
+        return Question(position, word)
+    ids = run.opened.tokenizer.encode_next(run.opened.prepare(word).strip())
+    return Question(position, ids[0] if ids else None)
+
+
+def _choose_sentences(run: Run) -> tuple[str, ...]:
+    on = choice("Measured on", ON, "which_on")
+    if on == "examples":
+        return tuple(map(run.opened.truncate, examples_of(run.opened.name).sentences[:SENTENCES]))
+    if on == "sentence":
+        return ()
+    typed = text_area(
+        "Your sentences", "", "which_sentences", "Paste several sentences, as they stand in a text", "Use"
+    )
+    parts = (part.strip() for part in split_sentences(typed[:LONGEST_TEXT], lambda _: True))
+    sentences = tuple(dict.fromkeys(run.opened.truncate(part) for part in parts if part))
+    if len(sentences) > MOST_SENTENCES or len(typed) > LONGEST_TEXT:
+        st.caption(f"The first {min(MOST_SENTENCES, len(sentences))} sentences are measured.")
+    return sentences[:MOST_SENTENCES] or NONE_YET
