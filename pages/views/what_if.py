@@ -341,7 +341,7 @@ class Importance:
     texts: tuple[tuple[str, str], ...]
     """(source, what the model wrote) of each text that was scored; none: no text has the chosen token"""
     left_out: int
-    """texts that have neither the token nor the word against it"""
+    """texts that have neither the token nor the word against it, or no token that the model knows"""
     scores: tuple[HeadScores, ...] = ()
     """of each kind"""
     curve: PruningCurve | None = None
@@ -350,15 +350,19 @@ class Importance:
 def _importance_case(run: Run, question: Question, texts: tuple[str, ...] | None, of: str, mode: str) -> tuple | None:
     if texts is None:
         return None
-    return run.trace, run.kind if of == "kind" else "", mode, texts, question, run.beam_size
+    return run.trace, run.kind if of == "kind" else "", mode, texts, question, run.beam_size, run.request.continuation
 
 
 def _asked(run: Run, texts: Sequence[str], question: Question) -> Iterator[tuple[Trace, Question] | None]:
-    """The run of each text and the question about it; None where it cannot be asked."""
+    """The run of each text and the question about it; None where it cannot be read, or the question not be asked."""
     if not texts:
         yield run.trace, question
     for source in texts:
-        trace = decode(run.opened, _request(run, source=source, chat=None))
+        try:
+            trace = decode(run.opened, _request(run, source=source, chat=None))
+        except ValueError:  # it has no token that the model knows
+            yield None
+            continue
         own: Question | None = question
         if question.position is not None:
             own = find_token(trace.next_ids, run.trace.next_ids[question.position], question.against)
@@ -467,15 +471,16 @@ def _name(gate: HeadGate) -> str:
 
 def _score_maps(run: Run, scores: Sequence[HeadScores]) -> HeadMaps:
     changes = {one.kind: one.change for one in scores}
+    scale = Scale.signed(*(values[np.isfinite(values)] for values in changes.values()))
     return HeadMaps(
         values=changes,
         layers={one.kind: one.layers for one in scores},
         names=KIND_TITLES,
         chosen=(run.kind, run.layer, run.head),
         what="change in log p without it",
-        scale=Scale.signed(*(values[np.isfinite(values)] for values in changes.values())),
+        scale=scale,
         unit=" nats",
-        number="+.2f",
+        number="+.2f" if scale.high >= 0.1 else "+.4f",
         sets=CLICKED_HEAD,
     )
 
@@ -570,7 +575,7 @@ def broken(run: Run, outcome: Verdict | None, mistake: str = MISTAKE) -> Result:
         lines
         | {
             "text": Outcome("What is written", right, wrong, scores),
-            "weights": mistake_maps(rows, (keys, numbered(_keys_with(run, found))), weights, masks),
+            "weights": mistake_maps(rows, (keys, numbered(_keys_with(run, found, mistake))), weights, masks),
         },
         facts
         | {
@@ -593,11 +598,11 @@ def _changed_lines(lines: WrongLines) -> str:
     return f"`{path}`, {lines.owner.__name__}.{lines.method}:\n\n{Document.of_code(chr(10).join(diff), 'diff').text}"
 
 
-def _keys_with(run: Run, found: BrokenRun) -> list[str]:
-    """The tokens that are keys with the mistake: the padding follows the sentence's own; a cross-attention that reads
-    the decoder has as many keys as queries."""
+def _keys_with(run: Run, found: BrokenRun, mistake: str) -> list[str]:
+    """The tokens that are keys with the mistake: the padding follows the sentence's own, and a cross-attention may read
+    the decoder."""
     own, width = list(run.attention.key_tokens), found.pattern.shape[-1]
-    if run.attention.crosses and found.pattern.shape[1] == width == len(run.trace.tgt_tokens):
+    if run.attention.crosses and mistake == "cross-reads-x":
         return list(run.trace.tgt_tokens)
     return own + ["<pad>"] * (width - len(own))
 

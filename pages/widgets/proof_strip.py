@@ -43,8 +43,8 @@ def _draw(view: View, runs: list[View], checks: list[Sequence[Check]]) -> None:
             said += f", with {count} {'change' if count == 1 else 'changes'} in the model"
         st.markdown(f"**The picture is the model**: checked on {said}")
         for column, results in zip(st.columns(len(checks[0])), zip(*checks, strict=True), strict=True):
-            errors = ", ".join(error_text(result.error) for result in results)
-            name = "error" if len(runs) == 1 else "errors left, right:"
+            errors = " and ".join(error_text(result.error) for result in results)
+            name = "error" if len(runs) == 1 else "errors"
             column.markdown(
                 f"{_verdict(results)}  \n{results[0].title}  \n:small[{name} {errors}, {_limit(results[0])}]"
             )

@@ -53,10 +53,20 @@ def _choose_question(run: Run) -> Question:
 
 def _choose_sentences(run: Run) -> tuple[str, ...]:
     on = choice("Measured on", ON, "which_on")
-    if on == "examples":
-        return tuple(map(run.opened.truncate, examples_of(run.opened.name).sentences[:SENTENCES]))
     if on == "sentence":
         return ()
+    try:
+        return _read_examples(run) if on == "examples" else _read_typed(run)
+    except ValueError as error:  # without a tokenizer a text is token ids, and words are none
+        st.text(str(error))
+        return NONE_YET
+
+
+def _read_examples(run: Run) -> tuple[str, ...]:
+    return tuple(map(run.opened.truncate, examples_of(run.opened.name).sentences[:SENTENCES]))
+
+
+def _read_typed(run: Run) -> tuple[str, ...]:
     typed = text_area(
         "Your sentences", "", "which_sentences", "Paste several sentences, as they stand in a text", "Use"
     )

@@ -2,14 +2,19 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from model.proof.mistakes import MISTAKES, check_mistake, code_around, lines_of, run_mistake
+from model.proof.mistakes import MISTAKES, PADS, check_mistake, code_around, lines_of, run_mistake
+from model.run import Run
+from pages.views.what_if import broken
 from tests.pages.figures import figure, numbers, words
+from viz.figure import escape
 from viz.html import word_diff
+from viz.tokens import numbered
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -62,3 +67,17 @@ def test_claims_are_checked_when_asked(name: str, open_app: Callable, translator
     assert f"{len(verdict.broken)} of {len(measured)} claims fail" in words(app)
     for one in verdict.broken:
         assert f"{one.claim.label} **{one.claim.title}**: error {one.error:.3g}" in words(app)
+
+
+@pytest.mark.parametrize("text", ["Ein Hund.", "Ein Hund mit einer Katze.", "Ein Hund mit einer Katze und noch einer."])
+@pytest.mark.parametrize("mistake", ["transposed-mask", "no-scaling", "cross-reads-x", "no-padding-mask"])
+def test_keys_keep_their_names_whether_or_not_the_target_is_as_long_as_the_source(
+    text: str, mistake: str, translator: "Translator"
+) -> None:
+    run = Run.of(translator, translator.trace(SOURCE, text), "cross", 1, 2)
+    equally_long = replace(run, trace=translator.trace(SOURCE, translator.tokenizer.decode(run.trace.src_ids)))
+    for one in (run, equally_long):
+        *_, wrong = (heat.x for heat in broken(one, mistake=mistake, outcome=None).shows["weights"].data)
+        tokens = one.trace.tgt_tokens if mistake == "cross-reads-x" else one.trace.src_tokens
+        pads = ["<pad>"] * (PADS if mistake == "no-padding-mask" else 0)
+        assert list(wrong) == escape(numbered([*tokens, *pads]))

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from model.analysis.head_importance import Question, head_scores, prune, pruning_curve
+from model.checkpoints.huggingface import open_model
 from model.checkpoints.store import load_checkpoint
+from model.interventions import HeadGate
+from model.run import Run
+from pages.views.what_if import importance
+from tests.model.checkpoints.huggingface.families import tiny_model
 from tests.pages.figures import figure, numbers, words
 
 if TYPE_CHECKING:
@@ -178,3 +183,19 @@ def test_the_heads_of_a_model_of_one_text_are_scored_too(family: str, families: 
     assert drawn == pytest.approx(right.change, abs=1e-5)
     off = opened.rerun(trace, prune([right], right.change.size // 4))
     assert app.metric[-2].value == f"{off.log_probability:.3f}".replace("-", "−")
+
+
+@pytest.mark.parametrize(
+    ("texts", "read"), [(("1 2 3", "no ids"), 1), (("no ids",), 0), ((), 1), (("5 6", "7 8 9", "2"), 3)]
+)
+def test_texts_that_the_model_cannot_read_are_left_out(texts: tuple[str, ...], read: int) -> None:
+    opened = open_model(tiny_model("GPT-2"))  # without a tokenizer, so that a text is token ids
+    run = Run.of(opened, opened.trace("4 5 6 7"), "decoder_self", 0, 1)
+    result = importance(run, texts=texts)
+    assert result.facts["texts"] == read
+    assert result.facts["left_out"] == len(texts or "x") - read
+    if read:
+        off = opened.rerun(run.trace, (HeadGate(0.0, "decoder_self", 0, 1),)).log_probability
+        scores = result.numbers["changes_decoder_self"]
+        assert scores.shape[0] == read
+        assert texts or scores[0, 0, 1] == pytest.approx(off - run.trace.log_probability, abs=1e-4)
