@@ -20,7 +20,7 @@ from model.interventions import (
 from model.needs import Need
 from model.run import Run
 from pages.views import Control
-from pages.views.what_if import ACTS, CELL, CHANGED, edited_cells
+from pages.views.what_if import ACTS, CELL, CHANGED, CLICKS, edited_cells
 from pages.widgets.change_builder import build
 from pages.widgets.changes import (
     KEPT,
@@ -65,16 +65,16 @@ def edit_changes(run: Run) -> dict[Control, Run]:
 
 def _take_clicked_cell(run: Run) -> None:
     """Mask or unmask, once, the cell of the map that was clicked."""
-    cell, acts = st.session_state.pop(CELL.key, None), st.session_state.get(ACTS.key) or ACTS.start
-    if not cell:
+    clicked = st.session_state.pop(CELL.key, None)
+    if not clicked:
         return
-    *cell, drawn = cell
-    changes, address = current_changes(run.opened), run.place.address(acts or "head")
-    mask = run.attention.mask[run.head]
-    # A click that another run brings back was taken up already, and the map has one edited cell more or fewer.
-    if drawn == len(edited_cells(changes, run.place, acts or "head")) and np.all(np.array(cell) < mask.shape):
+    *cell, drawn = clicked
+    acts = st.session_state.get(ACTS.key) or next(iter(CLICKS))
+    changes, mask = current_changes(run.opened), run.attention.mask[run.head]
+    # A click that another run brings back was taken up already: the map had one edited cell more or fewer.
+    if drawn == len(edited_cells(changes, run.place, acts)) and np.all(np.array(cell) < mask.shape):
         field = "forbid" if mask[tuple(cell)] else "allow"
-        set_changes(with_cell_toggled(changes, tuple(cell), field, address))
+        set_changes(with_cell_toggled(changes, tuple(cell), field, run.place.address(acts)))
 
 
 def with_cell_toggled(
