@@ -78,11 +78,9 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Translate",
                 icon=":material/translate:",
                 summary="Type a sentence, read its translation, and see how sure the model was of every token.",
-                look_for="Type a sentence in the sidebar. A Transformer translates it: at the start a small one, the "
-                "model of “Attention Is All You Need”, from English to German. Every number below is read from that "
-                "run.",
+                look_for="A Transformer translates your sentence. Click a word: here is how one of its heads looks at "
+                "the others, number by number.",
                 needs=(Need.CROSS_ATTENTION, Need.LOGITS),
-                ignores=("kind", "layer", "head"),
             ),
             Page(
                 path="pages/continue_text.py",

@@ -122,7 +122,7 @@ def _draw_with_foot(
         with st.container(border=True) if view.tab else nullcontext():
             if view.tab:
                 st.markdown(f"**{view.title}**")
-            elif len(views) > 1:
+            elif len(views) > 1 and view.title != page_of(f"{view.page}.py").title:
                 st.header(view.title, anchor=False)
             drawn.append(_Drawn(run, view, chosen, build=builders.get(view.title)).draw())
     _draw_foot(run, drawn, "-".join(["foot", *(f"{view.page}-{view.name}" for view in views[:1])]), chosen, code)

@@ -45,7 +45,7 @@ from pages.frame.course import COURSE, DRAFT, add_step, step_of
 from pages.frame.examples import example_menu
 from pages.frame.find_word import find_word
 from pages.frame.here import show_here
-from pages.frame.menu import HOME, pages_by_path
+from pages.frame.menu import pages_by_path
 from pages.frame.stations import take_place
 from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers, rename_parameters, short_title
@@ -465,9 +465,7 @@ def _ignored(page: Page, tau: float, scope: str) -> tuple[str, ...]:
     """Keys of the controls that change nothing on the page; the place counts where a temperature acts on it."""
     if tau != 1 and scope != "everywhere":
         return ()
-    # The home page can be asked to draw the chosen layer, or the chosen head.
-    asked = page.path == HOME.path and st.session_state.get("alignment") in ("head", "layer")
-    return ("kind",) if asked else page.ignores
+    return page.ignores
 
 
 def _temperature(notes: list[str]) -> tuple[float, str]:

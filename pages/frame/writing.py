@@ -1,4 +1,4 @@
-"""Continue a text above its views: how the model writes, what it wrote, and a reply to it in a chat."""
+"""Continue a text above its views: how the model writes, what it wrote, a reply in a chat, and one word in one head."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,8 +9,9 @@ from model.checkpoints.chat import whole_characters, write_turns
 from model.generation.sampling import Sampling
 from model.run import Run, decode
 from model.trace import Turn
-from pages.frame.render import choose
+from pages.frame.render import choose, show_view
 from pages.views.decoding import LARGEST_SEED, SEED, TEMPERATURE, TOP_K, TOP_P
+from pages.views.translate import explore
 from pages.widgets.controls import choice, value_of
 from viz import html
 
@@ -20,12 +21,13 @@ WAYS = {"greedy": "The most probable token each time", "sample": "Draw each toke
 
 
 def write_on(run: Run) -> Run:
-    """Choose how the model writes; shows and returns the run that was written so."""
+    """Choose how the model writes; shows the run that was written so, explores one of its words, and returns it."""
     run = _choose_continuation(run)
     if turns := run.trace.streams["decoder"].tokens.turns:
         _show_chat(turns, run.trace.written)
     else:
         st.html(html.continued(run.trace.source, run.trace.written))
+    show_view(run, explore)
     return run
 
 

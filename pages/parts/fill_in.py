@@ -6,12 +6,20 @@ from itertools import islice
 import streamlit as st
 
 from model.run import Run
+from pages.frame.render import show_view
+from pages.views.translate import explore
 from pages.widgets.controls import set_controls
 from viz.tokens import as_markdown, visible
 
 WORDS = "fill-words"
 MOST_WORDS = 60
 """offered for hiding"""
+
+
+def hide_and_explore(run: Run) -> None:
+    """Words to hide, and one token in one head."""
+    offer_words(run)
+    show_view(run, explore)
 
 
 def offer_words(run: Run) -> None:

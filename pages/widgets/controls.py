@@ -63,8 +63,8 @@ def reset_controls(keep: Sequence[str] = ()) -> None:
 def set_controls(values: Mapping[str, Any]) -> None:
     """In a callback of a picture: give controls the values that a click chose, by their keys."""
     state = st.session_state
-    if not {*TOKEN} & {*values} and ("source" in values or _side(values.get("kind")) != _side(state.get("kind"))):
-        values = {**values, **_first_choices()}
+    if "source" in values or ("kind" in values and _side(values["kind"]) != _side(state.get("kind"))):
+        values = _first_choices() | dict(values)
     state[READ] = values.get("source", state.get(READ))
     state[CLICKED] = {key: (state.get(key), value) for key, value in values.items()}
     state[SHOWN] = inf

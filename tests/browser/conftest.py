@@ -219,7 +219,7 @@ class Visitor:
             self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
             self.page.wait_for_function("!document.querySelector('[data-stale=true], [data-testid=stSkeleton]')")
             # A temperature chosen by key is sent half a second later; until its run is here, the map is drawn again.
-            self.page.locator(".temperature.again").wait_for(state="detached")
+            self.page.locator(":is(.temperature, .explore).again").wait_for(state="detached")
             # Plotly puts its element into the page first, and the numbers into the element later.
             self.page.wait_for_function(
                 "[...document.querySelectorAll('.js-plotly-plot')].every(plot => plot.calcdata)"

@@ -9,6 +9,7 @@ from model.checkpoints.store import load_checkpoint
 from model.run import Run
 from pages.frame.url import RENAMED
 from pages.views.chosen_token import first_key, first_query, key_of, query_of
+from pages.widgets import controls
 from viz.tokens import word
 
 TYPED = {"source": "a dog and a cat", "target": "Typed", "typed": "Ein Hund mit einer Katze."}
@@ -60,6 +61,26 @@ def test_a_choice_is_followed_by_other_pages_and_forgotten_with_the_sentence(ope
     app.number_input(key="query").set_value(chosen).run()
     app.text_area(key="source").set_value("a cat and a dog and a cat").run()
     assert app.number_input(key="query").value != chosen
+
+
+@pytest.mark.parametrize(
+    ("clicked", "query", "key"),
+    [
+        ({"tau": 2.0}, 3, 2),
+        ({"layer": 1, "head": 0}, 3, 2),
+        ({"kind": "decoder_self"}, 3, 2),
+        ({"kind": "encoder_self"}, 5, 6),
+        ({"kind": "encoder_self", "query": 1}, 1, 6),
+        ({"source": "Another text."}, 5, 6),
+    ],
+)
+def test_a_click_keeps_the_token_until_its_text_is_another_one(
+    clicked: dict[str, object], query: int, key: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = {"kind": "cross", "query": 3, "key": 2, controls.DEFAULTS: {"query": 5, "key": 6}}
+    monkeypatch.setattr(controls.st, "session_state", state)
+    controls.set_controls(clicked)
+    assert (state["query"], state["key"]) == (query, key)
 
 
 @pytest.mark.parametrize("name", RENAMED)

@@ -33,6 +33,9 @@ from pages.views.standalone import to_html, to_json
 from pages.views.words import Block, pictures
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.widgets.test_export import TABS
+from tests.viz.payload import unpack
+from viz.canvas.explore import whole_or_row
+from viz.canvas.matrices import Axis, Matrix
 from viz.forms import Canvas, Document, Form, Map, Maps, Texts
 
 ROOT = Path(__file__).parents[2]
@@ -70,7 +73,7 @@ def runs_of(opened: Checkpoint) -> list[Run]:
         for kind in trace.kinds:
             masked = {layer: -trace.attention(kind.name, layer).mask.mean() for layer in kind.layers}
             place = Place(kind.name, max(masked, key=masked.__getitem__), 1)
-            runs.append(Run(opened, request, trace, place, TEXT, tau, "everywhere", compute))
+            runs.append(Run(opened, request, trace, place, TEXT, tau, "everywhere", compute=compute))
     return runs
 
 
@@ -167,6 +170,54 @@ def test_all_views_of_a_run_are_one_page_that_loads_nothing(family: str, runs: C
     assert page.count("<section>") == len(views)
     for tag in re.findall(r"<(?:script|img|link|iframe)\b[^>]*>", page):
         assert not re.search(r"\b(?:src|href)=[\"']?https?:", tag)
+
+
+def tensors(run: Run) -> dict[str, np.ndarray]:
+    """What the chosen head of a run computed, by the last part of the name that Explore gives it."""
+    attention, embedded, head = run.attention, run.stream.embedded, run.head
+    names = ("q", "k", "v", "scores", "scaled", "pre_softmax", "pattern", "z")
+    found = {name: getattr(attention, name)[head] for name in names} | {"query_input": attention.query_input}
+    found |= {"mask": attention.mask[head], "out": attention.out}
+    if attention.projections is not None:
+        found["z @ W_O"] = attention.z[head] @ attention.projections.w_o[head]
+    return found | {"embedding": embedded.embedding, "positional": embedded.positional}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_explore_draws_are_the_tensors_of_the_run(family: str, runs: Callable[[str], list[Run]]) -> None:
+    explore = next(view for view in VIEWS if view.name == "explore")
+    for run in runs(family):
+        header, take = unpack(explore(run).shows["explore"].drawing)
+        expected = tensors(run)
+        for part in (part for equation in header["equations"] for part in equation if isinstance(part, dict)):
+            shape = part["rows"]["size"], part["columns"]["size"]
+            values = take("<f4", shape)
+            if part["masked"]:
+                mask = take("u1", shape).astype(bool)
+                assert part["symbol"] == "heads" or np.array_equal(mask, run.attention.mask[run.head])
+            if part["note"]:
+                name = part["note"].rpartition(".")[2]
+                np.testing.assert_array_equal(values, expected.pop(name).astype(np.float32))
+            if part["symbol"] == "heads":
+                rows = [run.trace.attention(run.kind, n).pattern[h, header["query"]] for n, h in header["places"]]
+                np.testing.assert_array_equal(values, np.stack(rows))
+        not_drawn = {"scaled"} if run.attention.scale == 1 else set()
+        not_drawn |= {"pre_softmax"} if run.attention.reads_scaled else set()
+        assert set(expected) - {"embedding", "positional"} == not_drawn
+        if expected.keys() >= {"embedding"}:
+            assert header["boxes"][0]["title"] != "x = embedding + position"
+
+
+def test_a_large_matrix_is_sent_as_the_row_of_the_chosen_word() -> None:
+    axis = Axis("query", "queries", 300, tuple(map(str, range(300))))
+    values = np.arange(300.0 * 300).reshape(300, 300)
+    large = Matrix("scores", values, axis, Axis("key", "keys", 300), allowed=values > 5)
+    row = whole_or_row(large, 7)
+    assert (row.rows.size, row.rows.labels) == (1, ("7",))
+    np.testing.assert_array_equal(row.values, values[7:8])
+    np.testing.assert_array_equal(row.allowed, large.allowed[7:8])
+    small = replace(large, values=values[:, :9], columns=Axis("key", "keys", 9), allowed=None)
+    assert whole_or_row(small, 7) is small
 
 
 def planted(view: View, change: Callable[[Result], Result]) -> View:

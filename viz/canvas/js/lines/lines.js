@@ -238,14 +238,6 @@ function visibleOn(colour, background) {
   return /^#f0e442$/i.test(colour) && inkOn(rgbOf(background)) === "#000000" ? "#b3a800" : colour;
 }
 
-function rgbOf(colour) {
-  // willReadFrequently: a canvas on the GPU would have to finish all drawing before it can be read.
-  const pen = element("canvas").getContext("2d", { willReadFrequently: true });
-  pen.fillStyle = colour;
-  pen.fillRect(0, 0, 1, 1);
-  return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
-}
-
 // A short piece of the head's line.
 function sample({ colour, dashes }) {
   const picture = svgElement("svg", { width: 30, height: 8, "aria-hidden": "true" });

@@ -42,6 +42,15 @@ function inkOn([red, green, blue]) {
   return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue) > 0.179 ? "#000000" : "#ffffff";
 }
 
+// [red, green, blue] of a CSS colour.
+function rgbOf(colour) {
+  // willReadFrequently: a canvas on the GPU would have to finish all drawing before it can be read.
+  const pen = element("canvas").getContext("2d", { willReadFrequently: true });
+  pen.fillStyle = colour;
+  pen.fillRect(0, 0, 1, 1);
+  return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
+}
+
 // The theme of the page, from the CSS variables that Streamlit sets on a component.
 function themeOf(element) {
   const style = getComputedStyle(element);

@@ -1,8 +1,7 @@
-// needs: shared/picture.js shared/payload.js matrices/matrices_draw.js temperature/temperature_row.js
+// needs: shared/picture.js shared/payload.js shared/tau_slider.js matrices/matrices_draw.js temperature/temperature_row.js
 // The temperature component: one head's weights, computed from its scores again at every move of the slider.
 
 const STAGE_HEIGHT = 450;
-const PATIENCE = 500; // milliseconds from the last key press to the model's run
 const NARROW = 640; // pixels: below this the row is under the map
 const TICK_LABELS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20];
 
@@ -10,7 +9,6 @@ class View extends Picture {
   constructor(root) {
     super(root);
     this.hovered = {};
-    this.asked = []; // temperatures sent, whose runs have not come back, oldest first
     this.map = element("div", "map");
     this.map.addEventListener("scroll", () => this.hover(null));
     this.row = new RowBars(this.spoken);
@@ -21,7 +19,7 @@ class View extends Picture {
 
   close() {
     super.close();
-    clearTimeout(this.timer);
+    this.slider.close();
   }
 
   buildControl() {
@@ -31,16 +29,11 @@ class View extends Picture {
     const state = element("div", "state");
     state.append(this.badge, this.note);
     this.output = element("output", "tau");
-    this.slider = element("input");
-    Object.assign(this.slider, { type: "range", step: 0.005 });
-    this.slider.setAttribute("aria-label", "Temperature τ, redrawn in the browser");
-    this.slider.addEventListener("pointerdown", () => (this.dragging = true));
-    this.slider.addEventListener("input", () => this.set(10 ** Number(this.slider.value)));
-    this.slider.addEventListener("change", () => this.release());
-    this.slider.addEventListener("keydown", (event) => this.onKey(event));
+    const label = "Temperature τ, redrawn in the browser";
+    this.slider = new TauSlider(label, () => this.drawWeights(), (tau) => this.send("tau", tau));
     this.ticks = element("div", "ticks");
     const track = element("div", "track");
-    track.append(this.slider, this.ticks);
+    track.append(this.slider.input, this.ticks);
     const line = element("div", "line");
     line.append(this.output, track);
     this.legend = element("div", "legend");
@@ -52,19 +45,12 @@ class View extends Picture {
     this.send = setTriggerValue;
     const header = unpackMatrices(data);
     const other = this.header?.title !== header.title;
-    const ran = header.temperature !== this.header?.temperature;
     this.header = header;
     [this.weights, this.masked] = header.equations[0];
     this.tables = lookupTables(header.scales);
-    // A run that was asked for earlier may end while the next temperature is being chosen, or is on its way. A run that
-    // nobody asked for here comes from the sidebar, and counts.
-    const answer = this.asked.indexOf(header.temperature);
-    if (other || (ran && answer < 0)) this.asked = [];
-    else this.asked.splice(0, answer + 1);
-    const choosing = this.dragging || this.timer || this.asked.length;
+    this.slider.update(header.taus, header.temperature, other);
     if (other || this.row.asked === header.row) this.row.asked = null;
     if (this.row.asked === null || this.row.asked >= this.weights.rows.size) this.row.chosen = header.row;
-    if (other || (ran && !choosing)) this.tau = header.temperature;
     this.buildMap();
     this.markTicks();
     this.draw();
@@ -87,7 +73,6 @@ class View extends Picture {
   markTicks() {
     const { taus } = this.header;
     const [low, high] = [Math.log10(taus[0]), Math.log10(taus.at(-1))];
-    Object.assign(this.slider, { min: low, max: high });
     const marks = taus.map((tau) => {
       const mark = element("span", tau === 1 ? "one" : "", TICK_LABELS.includes(tau) ? String(tau) : "");
       mark.style.setProperty("--place", (Math.log10(tau) - low) / (high - low));
@@ -96,45 +81,8 @@ class View extends Picture {
     this.ticks.replaceChildren(...marks);
   }
 
-  // The nearest temperature, on the logarithmic scale, that the model can be run with.
-  nearest() {
-    const distance = (tau) => Math.abs(Math.log(tau / this.tau));
-    return this.header.taus.reduce((best, tau) => (distance(tau) < distance(best) ? tau : best));
-  }
-
-  set(tau) {
-    this.tau = tau;
-    this.drawWeights();
-  }
-
-  onKey(event) {
-    const { taus } = this.header;
-    const here = taus.indexOf(this.nearest());
-    const steps = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -4, PageUp: 4 };
-    const ends = { Home: 0, End: taus.length - 1 };
-    if (!(event.key in steps) && !(event.key in ends)) return;
-    event.preventDefault();
-    const place = ends[event.key] ?? here + steps[event.key];
-    this.set(taus[clamp(place, 0, taus.length - 1)]);
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.release(), PATIENCE);
-  }
-
-  release() {
-    this.dragging = false;
-    clearTimeout(this.timer);
-    this.timer = null;
-    this.tau = this.nearest();
-    const known = this.asked.at(-1) ?? this.header.temperature;
-    if (this.tau !== known) {
-      this.asked.push(this.tau);
-      this.send("tau", this.tau);
-    }
-    this.drawWeights();
-  }
-
   get again() {
-    return this.tau !== this.header.temperature;
+    return this.slider.again;
   }
 
   draw() {
@@ -157,7 +105,7 @@ class View extends Picture {
   // All that changes with τ.
   drawWeights() {
     const { weights, header } = this;
-    const values = this.again ? softmaxRows(this.masked, this.tau) : weights.values;
+    const values = this.again ? softmaxRows(this.masked, this.slider.tau) : weights.values;
     this.shown = { ...this.arranged, values };
     this.root.weights = values;
     this.describe();
@@ -170,12 +118,11 @@ class View extends Picture {
   }
 
   get tauText() {
-    return String(Number(this.tau.toPrecision(3)));
+    return this.slider.text;
   }
 
   describe() {
     const { temperature, scope, changes } = this.header;
-    this.slider.value = Math.log10(this.tau);
     this.output.textContent = `τ = ${this.tauText}`;
     this.root.classList.toggle("again", this.again);
     const plain = changes ? "the run, with other changes" : "the run, as trained";
@@ -184,13 +131,13 @@ class View extends Picture {
     if (!this.again) {
       const ran = `The model ran with τ = ${temperature} in ${scope}; these are the weights of that run.`;
       this.note.textContent = temperature === 1 ? "These are the weights of the run. Move τ." : ran;
-    } else if (this.asked.at(-1) === this.tau) {
-      this.note.textContent = `Softmax of ${scores}, computed in the browser; the model is running with τ = ${this.tau} …`;
+    } else if (this.slider.waits) {
+      this.note.textContent = `Softmax of ${scores}, computed in the browser; the model is running with τ = ${this.slider.tau} …`;
     } else {
-      const release = `Release the slider to run the model with τ = ${this.nearest()}.`;
+      const release = `Release the slider to run the model with τ = ${this.slider.nearest}.`;
       this.note.textContent = `Softmax of ${scores}, computed in the browser. ${release}`;
     }
-    this.slider.setAttribute("aria-valuetext", `${this.tauText}, ${this.badge.textContent}`);
+    this.slider.show(this.badge.textContent);
   }
 
   mark() {

@@ -1,0 +1,134 @@
+"""The first screen of the home page in Chromium: a word, its way through one head, and the same word in all heads."""
+
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+
+from model.analysis.softmax import softmax_at
+from model.checkpoints.translator import Translator
+from model.interventions import AttentionTemperature
+from tests.browser.conftest import Visitor, query
+
+SOURCE = "a dog and a cat"
+
+
+def page(server: str, **asked: str) -> str:
+    return f"{server}/?{urlencode({'source': SOURCE, 'target': 'Greedy', **asked})}"
+
+
+def weights(visitor: Visitor) -> np.ndarray:
+    """What the picture shows of the chosen word."""
+    visitor.page.locator(".explore .steps .cell").first.wait_for()
+    return np.array(visitor.page.locator("div.explore").evaluate("node => [...node.weights]"))
+
+
+def chip(visitor: Visitor, text: str, place: int = 0) -> object:
+    return visitor.page.locator("div.explore").get_by_role("group", name=text).get_by_role("button").nth(place)
+
+
+def until(visitor: Visitor, **wanted: str) -> None:
+    """Until the address has these values, and the page has run with them."""
+    for name, value in wanted.items():
+        visitor.page.wait_for_function(
+            "([name, value]) => new URLSearchParams(location.search).get(name) === value", arg=[name, value]
+        )
+    visitor.settle()
+
+
+def test_a_word_is_followed_by_clicks_into_its_head_and_its_matrices(
+    server: str, visitor: Visitor, translator: Translator
+) -> None:
+    trace = translator.trace(SOURCE, beam_size=1)
+    visitor.visit(page(server))
+    chip(visitor, "Tokens of the source", 1).click()
+    until(visitor, query="1")
+    attention = trace.attention("encoder_self", 0)
+    assert weights(visitor) == pytest.approx(attention.pattern[0, 1], abs=1e-6)
+    chip(visitor, "Tokens of the source", 3).click()
+    until(visitor, query="1", key="3")
+    rows = visitor.page.locator("div.explore .all")
+    assert (
+        rows.get_by_role("group", name="Order of the heads").get_by_role("button").nth(1).get_attribute("aria-pressed")
+        == "true"
+    )
+    head = np.concatenate([trace.attention("encoder_self", layer).pattern[:, 1, 3] for layer in (0, 1)]).argmax()
+    marks, box = rows.locator("canvas.marks"), rows.locator("canvas.marks").bounding_box()
+    marks.click(position={"x": box["width"] / 2, "y": 3})
+    place = {name: str(value) for name, value in zip(("layer", "head"), divmod(int(head), 4), strict=True) if value}
+    until(visitor, **place)
+    layer, number = divmod(int(head), 4)
+    assert weights(visitor) == pytest.approx(trace.attention("encoder_self", layer).pattern[number, 1], abs=1e-6)
+    visitor.page.get_by_role("button", name="softmax: weights").click()
+    opened = visitor.page.locator("div.explore .detail")
+    opened.locator("canvas.cells").wait_for()
+    assert visitor.page.locator("div.explore .steps").is_hidden()
+    opened.get_by_role("button", name="softmax: weights").click()
+    visitor.page.locator("div.explore .steps").wait_for()
+    chip(visitor, "Tokens of the target", 2).click()
+    until(visitor, kind="Cross-attention", query="1")
+    assert weights(visitor) == pytest.approx(trace.attention("cross", layer).pattern[number, 1], abs=1e-6)
+
+
+def test_keys_choose_the_word_its_key_and_its_head(server: str, visitor: Visitor, translator: Translator) -> None:
+    visitor.visit(page(server, query="2"))
+    trace, keyboard = translator.trace(SOURCE, beam_size=1), visitor.page.keyboard
+    chip(visitor, "Tokens of the source", 2).focus()
+    keyboard.press("ArrowLeft")
+    keyboard.press("Enter")
+    until(visitor, query="1")
+    keyboard.press("Home")
+    keyboard.press("Space")
+    until(visitor, query="1", key="0")
+    visitor.page.locator("div.explore .all canvas.marks").focus()
+    spoken = visitor.page.locator("div.explore .spoken")
+    keyboard.press("ArrowDown")
+    spoken.get_by_text("layer", exact=False).wait_for()
+    layer, number = map(
+        int, "".join(c if c.isdigit() else " " for c in spoken.text_content().split(", layer")[-1]).split()[:2]
+    )
+    keyboard.press("Enter")
+    until(visitor, **{name: str(value) for name, value in (("layer", layer), ("head", number)) if value})
+    assert weights(visitor) == pytest.approx(trace.attention("encoder_self", layer).pattern[number, 1], abs=1e-6)
+
+
+def test_the_temperature_draws_the_weights_and_their_mixture_again_and_runs_the_model_where_it_is_let_go(
+    server: str, visitor: Visitor, translator: Translator
+) -> None:
+    visitor.visit(page(server, query="1"))
+    attention = translator.trace(SOURCE, beam_size=1).attention("encoder_self", 0)
+    slider, runs = (
+        visitor.page.locator("div.explore").get_by_label("Temperature τ, redrawn in the browser"),
+        visitor.runs,
+    )
+    box = slider.bounding_box()
+    visitor.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    visitor.page.mouse.down()
+    visitor.page.mouse.move(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2, steps=3)
+    visitor.page.locator("div.explore.again").wait_for()
+    again = softmax_at(attention.pre_softmax[0, 1], attention.mask[0, 1], 10 ** float(slider.input_value()))
+    assert weights(visitor) == pytest.approx(again, abs=1e-6)
+    mixed = visitor.page.locator("div.explore").evaluate("node => [...node.mixture]")
+    assert mixed == pytest.approx(again @ attention.v[0], abs=1e-5)
+    assert visitor.runs == runs
+    visitor.page.mouse.up()
+    visitor.page.wait_for_function("location.search.includes('tau=')")
+    visitor.settle()
+    change = AttentionTemperature(float(query(visitor)["tau"]), kind="encoder_self", layer=0, head=0)
+    hot = translator.trace(SOURCE, beam_size=1, interventions=(change,)).attention("encoder_self", 0)
+    assert weights(visitor) == pytest.approx(hot.pattern[0, 1], abs=1e-6)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1920, 1080), (768, 1024), (390, 844)])
+def test_all_fits_its_place(width: int, height: int, server: str, visitor: Visitor) -> None:
+    """At 1280 x 720 it is one screen; nowhere is it wider than the page."""
+    visitor.page.set_viewport_size({"width": width, "height": height})
+    visitor.visit(page(server))
+    picture = visitor.page.locator("div.explore")
+    box = picture.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    assert picture.evaluate("node => node.scrollWidth <= node.clientWidth + 1")
+    if width >= 1280:
+        assert box["y"] + box["height"] <= height
+        assert picture.locator(".chain").evaluate("node => node.scrollHeight <= node.clientHeight")

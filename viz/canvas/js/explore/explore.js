@@ -1,0 +1,195 @@
+// needs: shared/picture.js shared/payload.js shared/tau_slider.js matrices/matrices.css matrices/matrices_draw.js explore/explore_chips.js explore/explore_steps.js explore/explore_heads.js explore/explore_detail.js
+// The explore component: tokens to choose from, one word on its way through one head, and the same word in all heads.
+
+const NARROW = 700; // pixels: below this everything is in one column
+
+class View extends Picture {
+  constructor(root) {
+    super(root);
+    this.slider = new TauSlider("Temperature τ, redrawn in the browser", () => this.redraw(), (tau) => this.send("tau", tau));
+    this.chips = new Chips(this);
+    this.steps = new Steps(this);
+    this.detail = new Detail(this);
+    this.heads = new HeadRows(this);
+    this.chain = element("div", "chain");
+    this.chain.append(this.steps.node, this.detail.node);
+    const panel = element("div", "panel");
+    panel.append(this.chain, this.heads.node);
+    root.append(this.chips.node, panel, this.tip, this.spoken);
+    this.chooses = "query"; // what the next click on a token chooses
+  }
+
+  close() {
+    super.close();
+    this.slider.close();
+  }
+
+  update({ data, setTriggerValue }) {
+    this.send = setTriggerValue;
+    const header = unpackMatrices(data);
+    const of = ({ kind, place, sides }) => JSON.stringify([kind, place, sides.map(({ tokens }) => tokens)]);
+    const another = !this.header || of(header) !== of(this.header);
+    if (another || header.sorted) this.sorted = header.sorted;
+    this.header = header;
+    this.boxes = header.boxes.map((box, index) => ({ ...box, parts: header.equations[index] }));
+    this.rows = header.equations.at(-1)[0];
+    this.keys = this.rows.columns;
+    if (!this.boxes.some(({ name }) => name === this.opened)) this.opened = null;
+    if (header.taus.length) this.slider.update(header.taus, header.temperature, another);
+    this.tip.hidden = true;
+    this.draw();
+  }
+
+  draw() {
+    this.width = this.measure();
+    this.theme = themeOf(this.root);
+    this.narrow = this.width < NARROW;
+    this.root.classList.toggle("narrow", this.narrow);
+    this.tables = lookupTables(this.header.scales);
+    // On a dark page the middle of signed numbers is dark, too.
+    if (inkOn(rgbOf(this.theme.background)) === "#ffffff") this.tables.RdBu_r = lookupTable(SIGNED_ON_DARK);
+    this.chips.draw();
+    this.steps.draw();
+    this.heads.draw();
+    this.detail.draw();
+    this.redraw();
+  }
+
+  // All that changes with τ.
+  redraw() {
+    this.root.classList.toggle("again", this.again);
+    [this.root.weights, this.root.mixture] = [this.weights, this.mixture];
+    this.chips.shade(this.weights);
+    this.steps.redraw();
+    this.detail.redraw();
+  }
+
+  get again() {
+    return this.header.taus.length > 0 && this.slider.again;
+  }
+
+  part(symbol) {
+    return this.boxes.flatMap(({ parts }) => parts).find((part) => part.symbol === symbol);
+  }
+
+  // The row of a matrix that belongs to the chosen query or key; of a very large matrix it is the only one here.
+  row(part, place = this.header[part.rows.name]) {
+    const [at, size] = [part.rows.size === 1 ? 0 : place, part.columns.size];
+    return part.values.subarray(at * size, (at + 1) * size);
+  }
+
+  // The chosen word's weights, at the temperature of the slider.
+  get weights() {
+    if (!this.again) return this.row(this.part("weights"));
+    const masked = this.part("masked");
+    return softmaxRows({ values: this.row(masked), rows: { size: 1 }, columns: masked.columns }, this.slider.tau);
+  }
+
+  // The weighted values; where not all values are here, those of the run.
+  get mixture() {
+    const [z, v] = [this.part("z"), this.part("v")];
+    if (!this.again || v.rows.size !== this.keys.size) return this.row(z);
+    const mixed = new Float32Array(z.columns.size);
+    this.weights.forEach((weight, key) => this.row(v, key).forEach((value, place) => (mixed[place] += weight * value)));
+    return mixed;
+  }
+
+  visible(key) {
+    const { allowed } = this.part("weights");
+    const row = this.part("weights").rows.size === 1 ? 0 : this.header.query;
+    return !allowed || allowed[row * this.keys.size + key] === 1;
+  }
+
+  // A click on a token: a query, then a key; with Shift always a key.
+  click(side, place, shift) {
+    const [row, isKey] = [place - side.first, side.answers && place < this.keys.size];
+    const isQuery = row >= 0;
+    if (isKey && (shift || this.chooses === "key" || !isQuery)) this.chooseKey(place);
+    else if (isQuery) this.chooseQuery(side, row);
+  }
+
+  chooseQuery(side, row) {
+    this.choose("key");
+    this.chips.mark(side, row);
+    this.say(`query ${side.tokens[row + side.first]}`);
+    this.send("token", { kind: side.kind, query: row });
+  }
+
+  chooseKey(key) {
+    this.choose("query");
+    this.header.key = key;
+    this.header.names.key = this.keys.labels[key];
+    this.sorted = true;
+    this.say(`key ${this.keyInWords(key)}`);
+    this.draw();
+    this.send("key", key);
+  }
+
+  // What the next click on a token chooses.
+  choose(what) {
+    this.chooses = what;
+    this.chips.press();
+  }
+
+  keyInWords(key) {
+    const numbers = this.boxes.flatMap(({ name, parts }) => {
+      if (parts[0].columns.name !== "key" || name === "mask") return [];
+      const value = name === "softmax" ? this.weights[key] : this.row(parts[0])[key];
+      return [`${parts[0].symbol === "weights" ? "weight" : parts[0].symbol} ${exactText(value)}`];
+    });
+    return [this.keys.labels[key], ...(this.visible(key) ? numbers : ["masked"])].join(", ");
+  }
+
+  toggle(name) {
+    this.opened = this.opened === name ? null : name;
+    this.draw();
+    const place = this.opened ? this.detail.node : this.steps.node;
+    place.querySelector(`[data-box="${name}"]`)?.focus({ preventScroll: true });
+  }
+
+  say(text) {
+    this.spoken.textContent = text;
+  }
+
+  openHead([layer, head]) {
+    this.say(`layer ${layer}, head ${head}, chosen`);
+    this.send("head", { layer, head });
+  }
+
+  hint(lines, event) {
+    const [first, ...more] = lines;
+    this.showTip([element("strong", "", first), ...more.map((line) => element("div", "", line))], event);
+  }
+
+  paint(canvas, caption) {
+    return this.heads.paint(canvas, caption);
+  }
+}
+
+const SIGNED_ON_DARK = [[112, 190, 255], [40, 110, 180], [30, 52, 76], [34, 34, 34], [84, 48, 26], [200, 92, 30], [255, 170, 110]];
+
+// Text in which a letter after _ is a subscript.
+function subscripted(text) {
+  const node = element("span");
+  text.split(/_(\w)/).forEach((part, index) => node.append(index % 2 ? element("sub", "", part) : part));
+  return node;
+}
+
+// Left and right, Home and End go from button to button; the Tab key stops at one of them.
+function rove(node) {
+  node.addEventListener("keydown", (event) => {
+    const all = [...node.querySelectorAll("button")];
+    const here = all.indexOf(event.target);
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const end = { Home: 0, End: all.length - 1 }[event.key];
+    if (here < 0 || hasModifier(event) || (step === undefined && end === undefined)) return;
+    event.preventDefault();
+    const next = all[end ?? clamp(here + step, 0, all.length - 1)];
+    stopAt(node, next);
+    next.focus();
+  });
+}
+
+function stopAt(node, stop) {
+  for (const one of node.querySelectorAll("button")) one.tabIndex = one === stop ? 0 : -1;
+}

@@ -1,0 +1,111 @@
+// needs: shared/elements.js
+// The tokens of both texts as buttons, shaded by the weights of the chosen word; the query and the key have frames.
+
+class Chips {
+  constructor(view) {
+    this.view = view;
+    this.node = element("div", "texts");
+    this.legend = element("div", "chooses");
+    this.legend.setAttribute("role", "group");
+    this.legend.setAttribute("aria-label", "What the next click on a token chooses");
+    this.buttons = ["query", "key"].map((what) => {
+      const node = element("button", what);
+      node.addEventListener("click", () => view.choose(what));
+      return node;
+    });
+    this.legend.append(element("span", "dim", "the next click chooses the"), ...this.buttons);
+    this.lists = element("div", "lists");
+    this.node.append(this.lists, this.legend);
+  }
+
+  draw() {
+    const { header } = this.view;
+    const made = JSON.stringify(header.sides.map(({ name, tokens, probabilities }) => [name, tokens, probabilities]));
+    if (made !== this.made) this.build();
+    this.made = made;
+    this.press();
+    header.sides.forEach((side, index) => this.frame(side, this.rows[index]));
+  }
+
+  build() {
+    const { view } = this;
+    this.rows = view.header.sides.map((side, index) => {
+      const list = element("div", "tokens");
+      list.setAttribute("role", "group");
+      list.setAttribute("aria-label", `Tokens of the ${side.name}`);
+      rove(list);
+      const chips = side.tokens.map((token, place) => {
+        const chip = element("button", "token");
+        chip.append(element("span", "word", token));
+        const p = side.probabilities[place];
+        if (side.probabilities.some((one) => one !== null)) {
+          chip.append(element("span", "p", p === null ? "\u00a0" : p.toFixed(2)));
+        }
+        chip.tabIndex = -1;
+        chip.dataset.place = place;
+        // The side as it is now: what a click does depends on the chosen attention.
+        chip.addEventListener("click", (event) => view.click(view.header.sides[index], place, event.shiftKey));
+        return chip;
+      });
+      list.append(...chips);
+      const line = element("div", "side");
+      line.append(element("span", "label", side.name), list);
+      return { line, list, chips };
+    });
+    this.lists.replaceChildren(...this.rows.map(({ line }) => line));
+  }
+
+  frame(side, { list, chips }) {
+    const { query, key } = this.view.header;
+    chips.forEach((chip, place) => {
+      const roles = [
+        ...(side.asks && place - side.first === query ? ["query"] : []),
+        ...(side.answers && place === key ? ["key"] : []),
+      ];
+      this.give(chip, roles, side.tokens[place], side.probabilities[place]);
+    });
+    const stop = chips.find((chip) => chip.classList.contains("query")) || chips.find((chip) => chip.classList.contains("key"));
+    if (!list.contains(list.getRootNode().activeElement)) stopAt(list, stop || chips[0]);
+  }
+
+  give(chip, roles, token, p) {
+    for (const role of ["query", "key"]) chip.classList.toggle(role, roles.includes(role));
+    const said = [token, ...(p === null ? [] : [`probability ${p.toFixed(2)}`]), ...roles.map((role) => `the ${role}`)];
+    chip.setAttribute("aria-label", said.join(", "));
+    chip.setAttribute("aria-pressed", String(roles.length > 0));
+  }
+
+  // At once, before the run with this query is here.
+  mark(side, row) {
+    const { header } = this.view;
+    header.sides.forEach((one, index) => {
+      this.rows[index].chips.forEach((chip, place) => chip.classList.toggle("query", one === side && place - one.first === row));
+    });
+  }
+
+  press() {
+    const { names } = this.view.header;
+    this.buttons.forEach((node, index) => {
+      const what = ["query", "key"][index];
+      node.setAttribute("aria-pressed", String(this.view.chooses === what));
+      node.setAttribute("aria-label", `${what}: ${names[what]}. Press to choose another one with the next click.`);
+      node.replaceChildren(element("span", "what", what), element("span", "word", names[what]));
+    });
+  }
+
+  // The darker a token, the larger the word's weight on it.
+  shade(weights) {
+    this.view.header.sides.forEach((side, index) => {
+      this.rows[index].chips.forEach((chip, place) => {
+        const weight = side.answers ? weights[place] || 0 : 0;
+        chip.style.setProperty("--weight", `${Math.round(62 * weight)}%`);
+      });
+    });
+  }
+
+  point(key) {
+    this.view.header.sides.forEach((side, index) => {
+      this.rows[index].chips.forEach((chip, place) => chip.classList.toggle("pointed", side.answers && place === key));
+    });
+  }
+}

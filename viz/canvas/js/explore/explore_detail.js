@@ -1,0 +1,134 @@
+// needs: matrices/matrices_draw.js
+// A box that is open: the full matrices of its step, for all tokens, in place of the boxes; a second click closes it.
+
+class Detail {
+  constructor(view) {
+    this.view = view;
+    this.node = element("div", "detail");
+    this.nav = element("div", "nav");
+    this.nav.setAttribute("role", "group");
+    this.nav.setAttribute("aria-label", "Steps");
+    this.why = element("p", "why");
+    this.stage = element("div", "stage");
+    this.close = button("×", "Close: back to one word", () => this.view.toggle(this.view.opened));
+    this.close.className = "close";
+    const head = element("div", "head");
+    head.append(this.nav, this.close);
+    this.node.append(head, this.why, this.stage);
+    this.hovered = {};
+  }
+
+  draw() {
+    const { view } = this;
+    this.node.hidden = view.opened === null;
+    if (this.node.hidden) return;
+    this.box = view.boxes.find(({ name }) => name === view.opened);
+    this.nav.replaceChildren(...view.boxes.map((box, index) => this.step(box, index)));
+    this.why.textContent = this.box.why;
+    this.build();
+    this.layOut();
+  }
+
+  step({ name, title }, index) {
+    const open = name === this.view.opened;
+    const node = element("button", open ? "name open" : "name");
+    node.append(element("span", "number", String(index + 1)));
+    if (open) node.append(subscripted(title));
+    node.dataset.box = name;
+    node.title = title.replace(/_/g, "");
+    node.setAttribute("aria-label", `${index + 1}, ${node.title}: ${open ? "close" : "open"} the full matrices`);
+    node.setAttribute("aria-expanded", String(open));
+    node.addEventListener("click", () => this.view.toggle(name));
+    return node;
+  }
+
+  // On a narrow screen each matrix has a line of its own.
+  build() {
+    const parts = this.box.parts.filter((part) => part.symbol !== "masked");
+    this.lines = this.view.narrow ? parts.filter((part) => part.rows).map((part) => [part]) : [parts];
+    const nodes = this.lines.map((line) => {
+      const node = element("div", "equation");
+      node.append(...line.map((part) => (part.rows ? this.figure(part) : element("div", "operator", part))));
+      return node;
+    });
+    this.stage.replaceChildren(...nodes);
+  }
+
+  figure(part) {
+    const figure = element("figure");
+    const caption = element("figcaption");
+    const symbol = element("b", part.symbol);
+    symbol.append(subscripted(part.symbol));
+    const range = part.scale === "viridis" ? "0 to 1" : part.scale === "mask" ? "" : `${threeDigits(part.low)} to ${threeDigits(part.high)}`;
+    const one = part.rows.size === 1 && this.view.header.sides.some(({ tokens }) => tokens.length > 2) ? "this row alone: the whole is too large" : "";
+    caption.append(symbol, element("span", "of", [`${part.rows.size} × ${part.columns.size}`, range, one].filter(Boolean).join(" · ")));
+    caption.title = part.note;
+    const layers = matrixLayers(part, {
+      hover: (event) => this.hover(part, event),
+      pick: (event) => this.pick(part, event),
+    });
+    part.marks.setAttribute("role", "img");
+    part.marks.setAttribute("aria-label", `${part.symbol.replace(/_/g, " ")}, ${part.rows.size} ${part.rows.title} by ${part.columns.size} ${part.columns.title}`);
+    figure.append(caption, layers);
+    return figure;
+  }
+
+  layOut() {
+    const { theme } = this.view;
+    const pen = element("canvas").getContext("2d");
+    pen.font = `600 ${FONT_SIZE}px ${theme.font}`;
+    const height = this.view.narrow ? 330 * this.lines.length : this.stage.clientHeight;
+    layOut(this.lines, this.stage.clientWidth - 12, height - 14, 1, pen);
+    for (const part of this.parts) part.font = theme.font;
+  }
+
+  get parts() {
+    return this.lines.flat().filter((part) => part.rows);
+  }
+
+  redraw() {
+    if (this.node.hidden) return;
+    const { view } = this;
+    for (const part of this.parts) {
+      const again = view.again && part.symbol === "weights";
+      const values = again ? softmaxRows(view.part("masked"), view.slider.tau) : part.values;
+      drawMatrix(part.cells, { ...part, values }, view.tables, view.theme);
+    }
+    this.mark();
+  }
+
+  mark() {
+    const { query, key } = this.view.header;
+    for (const part of this.parts) {
+      const at = (place) => (part.rows.size === 1 && place !== undefined ? 0 : place);
+      const chosen = { [part.rows.name]: at({ query, key }[part.rows.name]) };
+      if (part.columns.name === "key") chosen.key = key;
+      drawMarks(part.marks, part, chosen, this.hovered, this.view.theme);
+    }
+  }
+
+  hover(part, event) {
+    const { view } = this;
+    const cell = event && cellAt(part, event);
+    view.tip.hidden = !cell;
+    this.hovered = cell ? { [part.rows.name]: cell[0], [part.columns.name]: cell[1] } : {};
+    this.mark();
+    if (!cell) return;
+    const [row, column] = cell;
+    const place = row * part.columns.size + column;
+    const masked = part.allowed && !part.allowed[place];
+    const note = part.rows.notes[row] ? ` (${part.rows.notes[row]})` : "";
+    const name = part.columns.name === "key" ? `key ${part.columns.labels[column]}` : `dimension ${column}`;
+    const number = part.scale === "mask" ? "visible" : exactText(part.values[place]);
+    view.hint([masked ? "masked" : number, `${part.rows.name} ${part.rows.labels[row]}${note}`, name], event);
+  }
+
+  // A click on a cell chooses its query, or its key.
+  pick(part, event) {
+    const cell = cellAt(part, event);
+    if (!cell || part.rows.size === 1) return;
+    const { sides } = this.view.header;
+    if (part.rows.name === "key") this.view.chooseKey(cell[0]);
+    else this.view.chooseQuery(sides.find(({ asks }) => asks), cell[0]);
+  }
+}

@@ -1,0 +1,245 @@
+// needs: shared/picture.js shared/colours.js
+// The chosen word in all heads: a thin row for each head over the keys, in the order of the layers or of one key's weight.
+
+const NAMES = 40; // pixels for the heads' names
+const NUMBERS = 34; // and for the weights on the chosen key
+const SLOPE = Math.PI / 3;
+const LABELS = 46; // pixels of the keys' labels above
+const [LOWEST_ROW, HIGHEST_ROW] = [9.75, 22];
+const LEAST_CELL = 3;
+
+class HeadRows {
+  constructor(view) {
+    this.view = view;
+    this.node = element("section", "all");
+    const head = element("div", "head");
+    const title = element("strong", "", "This word in all heads");
+    this.order = element("div", "order");
+    this.order.setAttribute("role", "group");
+    this.order.setAttribute("aria-label", "Order of the heads");
+    this.buttons = [false, true].map((sorted) => {
+      const node = element("button");
+      node.addEventListener("click", () => this.sort(sorted));
+      return node;
+    });
+    this.order.append(...this.buttons);
+    head.append(title, this.order);
+    this.top = element("canvas", "keys");
+    this.top.setAttribute("aria-hidden", "true");
+    this.box = element("div", "box");
+    [this.cells, this.marks] = [element("canvas"), element("canvas", "marks")];
+    const layers = element("div", "layers");
+    layers.append(this.cells, this.marks);
+    this.box.append(layers);
+    this.node.append(head, this.top, this.box);
+    this.marks.tabIndex = 0;
+    this.marks.setAttribute("role", "application");
+    this.marks.addEventListener("pointermove", (event) => this.hover(this.placeAt(event), event));
+    this.marks.addEventListener("pointerleave", () => this.hover(null));
+    this.marks.addEventListener("click", (event) => this.open(this.placeAt(event)));
+    this.marks.addEventListener("keydown", (event) => this.onKey(event));
+    this.marks.addEventListener("blur", () => this.hover(null));
+    this.box.addEventListener("scroll", () => this.hover(null));
+    this.top.addEventListener("click", (event) => this.chooseKey(event));
+  }
+
+  sort(sorted) {
+    this.view.sorted = sorted;
+    this.draw();
+  }
+
+  draw() {
+    const { view } = this;
+    const { header, rows, keys, theme } = view;
+    const weightOf = (row) => rows.values[row * keys.size + header.key];
+    const all = [...header.places.keys()];
+    this.sequence = view.sorted ? all.sort((one, other) => weightOf(other) - weightOf(one) || one - other) : all;
+    ["by layer", `by “${header.names.key}”`].forEach((text, index) => {
+      this.buttons[index].textContent = text;
+      this.buttons[index].setAttribute("aria-pressed", String(view.sorted === (index === 1)));
+    });
+    const title = `Query ${header.names.query} in all ${all.length} heads, weights on ${keys.size} keys`;
+    this.marks.setAttribute("aria-label", `${title}. Arrow up and down choose a head, left and right a key, Enter opens the head.`);
+    this.top.style.height = `${LABELS}px`; // before the room below it is measured
+    this.width = this.box.clientWidth;
+    const room = view.narrow ? 14 * all.length : this.box.clientHeight;
+    this.step = clamp(room / all.length, LOWEST_ROW, HIGHEST_ROW);
+    // A pixel cannot show more than one key: of several, the largest weight.
+    this.columns = Math.min(keys.size, Math.floor((this.width - NAMES - NUMBERS) / LEAST_CELL));
+    this.cell = (this.width - NAMES - NUMBERS) / this.columns;
+    this.height = Math.ceil(this.step * all.length);
+    this.hovered = null;
+    this.drawTop(sizedCanvas(this.top, this.width, LABELS), theme);
+    this.drawCells(sizedCanvas(this.cells, this.width, this.height), theme);
+    this.mark();
+  }
+
+  span(column) {
+    const { size } = this.view.keys;
+    return [Math.floor((column * size) / this.columns), Math.floor(((column + 1) * size) / this.columns)];
+  }
+
+  columnOf(key) {
+    return Math.floor(((key + 0.5) * this.columns) / this.view.keys.size);
+  }
+
+  drawTop(pen, theme) {
+    const { keys, header } = this.view;
+    pen.textBaseline = "middle";
+    const every = Math.ceil(11 / this.cell);
+    for (let column = 0; column < this.columns; column += 1) {
+      const [key] = this.span(column);
+      const chosen = column === this.columnOf(header.key);
+      const near = Math.abs(column - this.columnOf(header.key)) < every;
+      if (!chosen && (column % every || near)) continue;
+      pen.save();
+      pen.font = `${chosen ? "600 " : ""}11px ${theme.font}`;
+      pen.fillStyle = theme.text;
+      pen.globalAlpha = chosen ? 1 : 0.8;
+      pen.translate(NAMES + (column + 0.5) * this.cell, LABELS - 4);
+      pen.rotate(-SLOPE);
+      const name = chosen ? keys.labels[header.key] : keys.labels[key];
+      pen.fillText(shortened(pen, name, LABELS / Math.sin(SLOPE) - 8), 0, 0);
+      pen.restore();
+    }
+  }
+
+  drawCells(pen, theme) {
+    const { view } = this;
+    const { rows, header, keys } = view;
+    const colours = Array.from({ length: 256 }, (_, step) => `rgb(${colourOf(view.tables.viridis, step, 0, 255).join()})`);
+    const hatch = hatching(pen, theme);
+    this.sequence.forEach((row, line) => {
+      const y = line * this.step;
+      for (let column = 0; column < this.columns; column += 1) {
+        const [start, end] = this.span(column).map((key) => row * keys.size + key);
+        const seen = rows.allowed.subarray(start, end).includes(1);
+        const most = rows.values.subarray(start, end).reduce((one, other) => Math.max(one, other), 0);
+        pen.fillStyle = seen ? colours[colourStep(most, 0, 1)] : hatch;
+        pen.fillRect(NAMES + column * this.cell, y + 0.5, this.cell - (this.cell > 6 ? 0.5 : 0), this.step - 1);
+      }
+      this.name(pen, row, y + this.step / 2, theme);
+    });
+    pen.globalAlpha = 1;
+  }
+
+  name(pen, row, y, theme) {
+    const { rows, header, keys } = this.view;
+    const [layer, head] = header.places[row];
+    const chosen = layer === header.place[0] && head === header.place[1];
+    pen.fillStyle = theme.text;
+    pen.textBaseline = "middle";
+    pen.font = `${chosen ? "700 " : ""}11px ${theme.font}`;
+    pen.globalAlpha = chosen ? 1 : 0.85;
+    pen.textAlign = "right";
+    pen.fillText(rows.rows.labels[row], NAMES - 4, y + 0.5);
+    pen.textAlign = "left";
+    const place = row * keys.size + header.key;
+    pen.fillText(rows.allowed[place] ? rows.values[place].toFixed(2) : "–", NAMES + this.columns * this.cell + 6, y + 0.5);
+    pen.globalAlpha = 1;
+  }
+
+  // The chosen head, the row under the pointer, and the column of the chosen key.
+  mark() {
+    const { header, theme } = this.view;
+    const pen = sizedCanvas(this.marks, this.width, this.height);
+    const wide = this.columns * this.cell;
+    const key = getComputedStyle(this.top).borderTopColor; // a canvas cannot read light-dark()
+    frame(pen, [NAMES + this.columnOf(header.key) * this.cell - 0.75, 0.75, this.cell + 1, this.height - 1.5], key, 1.5);
+    this.sequence.forEach((row, line) => {
+      const [layer, head] = header.places[row];
+      const chosen = layer === header.place[0] && head === header.place[1];
+      if (chosen || row === this.hovered?.row) {
+        outline(pen, [NAMES, line * this.step, wide, this.step - 0.5], chosen ? 1.5 : 1, theme);
+      }
+    });
+  }
+
+  placeAt(event) {
+    const box = this.marks.getBoundingClientRect();
+    const line = Math.floor((event.clientY - box.top) / this.step);
+    if (line < 0 || line >= this.sequence.length) return null;
+    const column = Math.floor((event.clientX - box.left - NAMES) / this.cell);
+    const inside = column >= 0 && column < this.columns;
+    return { row: this.sequence[line], key: inside ? this.largest(this.sequence[line], this.span(column)) : null };
+  }
+
+  largest(row, [start, end]) {
+    const { values, columns } = this.view.rows;
+    let best = start;
+    for (let key = start; key < end; key += 1) {
+      if (values[row * columns.size + key] > values[row * columns.size + best]) best = key;
+    }
+    return best;
+  }
+
+  hover(place, event) {
+    const { view } = this;
+    if (!view.header) return;
+    this.hovered = place;
+    this.mark();
+    view.tip.hidden = true;
+    view.chips.shade(place ? this.weightsOf(place.row) : view.weights);
+    view.chips.point(place ? place.key : null);
+    if (place && event) view.hint(this.describe(place), event);
+  }
+
+  weightsOf(row) {
+    const { values, columns } = this.view.rows;
+    return values.subarray(row * columns.size, (row + 1) * columns.size);
+  }
+
+  describe({ row, key }) {
+    const { header, keys, rows } = this.view;
+    const [layer, head] = header.places[row];
+    const weights = this.weightsOf(row);
+    const place = key ?? this.largest(row, [0, keys.size]);
+    const seen = rows.allowed[row * keys.size + place];
+    return [
+      seen ? `weight ${exactText(weights[place])}` : "masked",
+      `layer ${layer}, head ${head}`,
+      `${header.names.query} looks at ${keys.labels[place]}${key === null ? ", the most" : ""}`,
+      "click: open this head",
+    ];
+  }
+
+  open(place) {
+    if (place) this.view.openHead(this.view.header.places[place.row]);
+  }
+
+  chooseKey(event) {
+    const column = Math.floor((event.clientX - this.top.getBoundingClientRect().left - NAMES) / this.cell);
+    if (column >= 0 && column < this.columns) this.view.chooseKey(this.span(column)[0]);
+  }
+
+  onKey(event) {
+    if (hasModifier(event)) return;
+    const { header, keys } = this.view;
+    const chosen = header.places.findIndex(([layer, head]) => layer === header.place[0] && head === header.place[1]);
+    const from = this.hovered || { row: Math.max(chosen, 0), key: header.key };
+    const [down, right] = [{ ArrowUp: -1, ArrowDown: 1 }[event.key], { ArrowLeft: -1, ArrowRight: 1 }[event.key]];
+    if (event.key === "Enter" || event.key === " ") this.open(from);
+    else if (down || right) {
+      const line = this.sequence.indexOf(from.row);
+      const row = this.sequence[clamp(line + (down || 0), 0, this.sequence.length - 1)];
+      const key = clamp((from.key ?? header.key) + (right || 0), 0, keys.size - 1);
+      this.hover({ row, key });
+      this.view.say(this.describe({ row, key }).slice(0, 3).reverse().join(", "));
+      const y = this.sequence.indexOf(row) * this.step;
+      const { scrollTop, clientHeight } = this.box;
+      if (y < scrollTop || y + this.step > scrollTop + clientHeight) this.box.scrollTop = y - clientHeight / 2;
+    } else return;
+    event.preventDefault();
+  }
+
+  paint(canvas, caption) {
+    const { theme, header } = this.view;
+    const range = `attention weight: colours from 0 to 1; at the right: the weight on ${header.names.key}`;
+    const title = `${header.names.query} in all heads`;
+    const { pen, size, top } = startPicture(canvas, [this.width, LABELS + this.height], theme, { title, range, caption });
+    drawLayer(pen, canvas, (layer) => this.drawTop(sizedCanvas(layer, this.width, LABELS), theme), EDGE, top, this.width, LABELS);
+    const draw = (layer) => this.drawCells(sizedCanvas(layer, this.width, this.height), theme);
+    drawLayer(pen, canvas, draw, EDGE, top + LABELS, this.width, this.height);
+    return size;
+  }
+}

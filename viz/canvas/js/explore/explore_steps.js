@@ -1,0 +1,304 @@
+// needs: shared/elements.js shared/colours.js
+// The boxes, in the order of reading. Vectors are blocks of coloured cells; what has a number for each key has a column for
+// each key, so that scores, mask and weights of a key stand below each other.
+
+const LEAST_COLUMN = 34; // pixels of a key
+const MOST_KEYS = 120; // beside each other; of more, those with the largest weights are shown
+const BAR = 22; // pixels of a weight of 1
+
+class Steps {
+  constructor(view) {
+    this.view = view;
+    this.node = element("div", "steps");
+    this.badge = element("span", "state");
+    this.output = element("output", "tau");
+  }
+
+  draw() {
+    const { view } = this;
+    this.node.hidden = view.opened !== null;
+    this.shown = this.keysShown();
+    const symbols = view.boxes.map(({ name, parts }) => [name, parts.map((part) => part.symbol || part)]);
+    const made = JSON.stringify([symbols, this.shown, view.keys.labels, view.header.taus.length]);
+    if (made !== this.made) this.build();
+    this.made = made;
+    if (this.node.hidden) return;
+    view.boxes.forEach((box, index) => {
+      const { title, why } = this.titles[index];
+      title.replaceChildren(element("span", "number", String(index + 1)), subscripted(box.title));
+      title.setAttribute("aria-label", `${index + 1}, ${box.title.replace(/_/g, " ")}: open the full matrices`);
+      why.textContent = box.why;
+    });
+    this.blocks.forEach((block) => this.drawBlock(block));
+    this.labels.forEach(({ node, key }) => this.drawLabel(node, key));
+    for (const line of this.lines) this.drawLine(line);
+    this.stop();
+  }
+
+  // All keys, or of many those with the largest weights, in their order.
+  keysShown() {
+    const { keys, weights, header } = this.view;
+    const all = Array.from({ length: keys.size }, (_, key) => key);
+    if (keys.size <= MOST_KEYS) return all;
+    const largest = new Set([...all].sort((one, other) => weights[other] - weights[one]).slice(0, MOST_KEYS));
+    return all.filter((key) => largest.has(key) || key === header.key);
+  }
+
+  build() {
+    const { view } = this;
+    [this.blocks, this.lines, this.labels, this.titles] = [[], [], [], []];
+    const [nodes, keyed] = [[], element("div", "keyed")];
+    view.boxes.forEach((box, index) => {
+      const wide = box.parts[0].columns.name === "key";
+      if (wide && !keyed.children.length) keyed.append(this.buildLabels());
+      const node = this.buildStep(box, index, wide);
+      if (wide) keyed.append(node);
+      else nodes.push(node);
+      if (wide && keyed.children.length === 2) nodes.push(this.scroller(keyed));
+    });
+    this.node.replaceChildren(...nodes);
+    const { keys } = view;
+    this.node.style.setProperty("--keys", this.shown.length);
+    this.note.textContent = keys.size > this.shown.length ? `the ${this.shown.length} keys with the most weight, of ${keys.size}` : "keys";
+  }
+
+  scroller(keyed) {
+    const outer = element("div", "scroller");
+    outer.append(keyed);
+    return outer;
+  }
+
+  buildLabels() {
+    const row = element("div", "labels");
+    row.setAttribute("role", "group");
+    row.setAttribute("aria-label", "Keys: choose one");
+    this.note = element("span", "note");
+    const buttons = this.shown.map((key) => {
+      const node = element("button", "key-name", this.view.keys.labels[key]);
+      node.addEventListener("click", () => this.view.chooseKey(key));
+      node.addEventListener("focus", () => this.view.say(this.view.keyInWords(key)));
+      this.labels.push({ node, key });
+      return node;
+    });
+    const cells = element("div", "cells");
+    cells.append(...buttons);
+    rove(cells);
+    this.keyNames = cells;
+    row.append(cells);
+    return row;
+  }
+
+  drawLabel(node, key) {
+    const { header } = this.view;
+    node.classList.toggle("chosen", key === header.key);
+    node.title = this.view.keys.labels[key];
+    node.setAttribute("aria-label", this.view.keyInWords(key));
+    node.setAttribute("aria-pressed", String(key === header.key));
+  }
+
+  stop() {
+    const chosen = this.labels.find(({ key }) => key === this.view.header.key) || this.labels[0];
+    if (!this.keyNames.contains(this.keyNames.getRootNode().activeElement)) stopAt(this.keyNames, chosen.node);
+  }
+
+  buildStep(box, index, wide) {
+    const node = element("section", `step ${wide ? "wide" : "half"} ${box.name}`);
+    const head = element("div", "head");
+    const title = element("button", "name");
+    title.dataset.box = box.name;
+    title.setAttribute("aria-expanded", "false");
+    title.addEventListener("click", () => this.view.toggle(box.name));
+    const why = element("span", "why");
+    head.append(title, why);
+    this.titles.push({ title, why });
+    node.append(head);
+    if (box.name === "softmax") head.append(this.control());
+    if (wide) node.append(this.buildLine(box));
+    else node.append(this.buildBlocks(box));
+    return node;
+  }
+
+  control() {
+    const label = element("label", "control");
+    label.hidden = !this.view.header.taus.length;
+    label.append(this.output, this.view.slider.input, this.badge);
+    return label;
+  }
+
+  buildBlocks(box) {
+    const row = element("div", "blocks");
+    for (const part of box.parts) {
+      if (!part.rows) {
+        row.append(element("span", "operator", part));
+        continue;
+      }
+      const figure = element("figure", "block");
+      const [caption, canvas] = [element("figcaption"), element("canvas")];
+      canvas.tabIndex = 0;
+      canvas.setAttribute("role", "application");
+      const block = { box: box.name, symbol: part.symbol, caption, canvas, at: 0 };
+      canvas.addEventListener("pointermove", (event) => this.hoverBlock(block, event));
+      canvas.addEventListener("pointerleave", () => (this.view.tip.hidden = true));
+      canvas.addEventListener("keydown", (event) => this.moveIn(block, event));
+      figure.append(caption, canvas);
+      this.blocks.push(block);
+      row.append(figure);
+    }
+    return row;
+  }
+
+  partOf({ box, symbol }) {
+    return this.view.boxes.find(({ name }) => name === box).parts.find((part) => part.symbol === symbol);
+  }
+
+  valuesOf(part) {
+    return part.symbol === "z" ? this.view.mixture : this.view.row(part);
+  }
+
+  drawBlock(block) {
+    const { view } = this;
+    const part = this.partOf(block);
+    const { names } = view.header;
+    const whose = element("span", "of", part.symbol === "embedding" || part.symbol === "position" ? "" : ` of ${names[part.rows.name]}`);
+    const symbol = element("b", part.symbol);
+    symbol.append(subscripted(part.symbol));
+    block.caption.replaceChildren(symbol, whose);
+    const values = this.valuesOf(part);
+    const said = `${part.symbol.replace(/_/g, " ")} of ${names[part.rows.name]}: ${values.length} numbers. Arrow left and right read them.`;
+    block.canvas.setAttribute("aria-label", said);
+    const [width, height] = [Math.max(Math.floor(block.canvas.parentNode.clientWidth), 20), 18];
+    const pen = sizedCanvas(block.canvas, width, height);
+    drawCellsOf(pen, values, part, view.tables[part.scale], width, height);
+    frame(pen, [0.5, 0.5, width - 1, height - 1], view.theme.text, 0.35);
+  }
+
+  buildLine(box) {
+    const cells = element("div", "cells");
+    cells.setAttribute("aria-hidden", "true");
+    const nodes = this.shown.map((key) => {
+      const cell = element("span", "cell");
+      cell.dataset.key = key;
+      if (box.name === "softmax") cell.append(element("i"), element("b"));
+      return cell;
+    });
+    cells.append(...nodes);
+    cells.addEventListener("pointermove", (event) => this.hoverCell(box.name, event));
+    cells.addEventListener("pointerleave", () => this.leave());
+    cells.addEventListener("click", (event) => {
+      const cell = event.target.closest("[data-key]");
+      if (cell) this.view.chooseKey(Number(cell.dataset.key));
+    });
+    this.lines.push({ name: box.name, nodes });
+    return cells;
+  }
+
+  drawLine({ name, nodes }) {
+    const { view } = this;
+    const [part] = view.boxes.find((box) => box.name === name).parts;
+    const values = name === "softmax" ? view.weights : view.row(part);
+    nodes.forEach((cell, index) => {
+      const key = this.shown[index];
+      const seen = view.visible(key);
+      cell.classList.toggle("chosen", key === view.header.key);
+      cell.classList.toggle("hidden", !seen && name !== "scores" && name !== "divided");
+      if (name === "mask") cell.textContent = seen ? "✓" : "";
+      else if (name === "softmax") this.drawWeight(cell, values[key], seen);
+      else this.drawScore(cell, values[key], part, seen || name !== "before");
+    });
+  }
+
+  drawWeight(cell, weight, seen) {
+    const [bar, text] = cell.children;
+    bar.style.height = `${seen ? Math.max(weight * BAR, 1) : 0}px`;
+    text.textContent = seen ? weightInCell(weight) : "";
+  }
+
+  drawScore(cell, value, part, seen) {
+    const colour = colourOf(this.view.tables[part.scale], value, part.low, part.high);
+    cell.style.background = seen ? `rgb(${colour.join()})` : "";
+    cell.style.color = seen ? inkOn(colour) : "";
+    cell.textContent = seen ? scoreInCell(value) : "";
+  }
+
+  // What changes with τ.
+  redraw() {
+    const { view } = this;
+    const { slider, again } = view;
+    if (view.header.taus.length) {
+      const state = again ? (slider.waits ? "running …" : "redrawn") : slider.ran === 1 ? "the run" : "rerun";
+      slider.show(state);
+      this.output.textContent = `τ = ${slider.text}`;
+      this.badge.textContent = state;
+      this.badge.title = again
+        ? "Weights and weighted values are computed in the browser; the output below is the run's. Let go to run the model."
+        : "As in the run";
+    }
+    if (this.node.hidden) return;
+    this.drawLine(this.lines.find(({ name }) => name === "softmax"));
+    for (const block of this.blocks.filter(({ symbol }) => symbol === "z")) this.drawBlock(block);
+  }
+
+  hoverCell(name, event) {
+    const cell = event.target.closest("[data-key]");
+    if (!cell) return;
+    const { view } = this;
+    const key = Number(cell.dataset.key);
+    const [part] = view.boxes.find((box) => box.name === name).parts;
+    const value = name === "softmax" ? view.weights[key] : view.row(part)[key];
+    const number = name === "mask" ? (view.visible(key) ? "visible" : "masked") : exactText(value);
+    view.hint([`${part.symbol === "weights" ? "weight" : part.symbol} ${number}`, `query ${view.header.names.query}`, `key ${view.keys.labels[key]}`], event);
+    view.chips.point(key);
+  }
+
+  leave() {
+    this.view.tip.hidden = true;
+    this.view.chips.point(null);
+  }
+
+  hoverBlock(block, event) {
+    const part = this.partOf(block);
+    const { width, height, left, top } = block.canvas.getBoundingClientRect();
+    const [rows, columns] = shapeOf(part.columns.size);
+    const row = clamp(Math.floor(((event.clientY - top) / height) * rows), 0, rows - 1);
+    const at = row * columns + clamp(Math.floor(((event.clientX - left) / width) * columns), 0, columns - 1);
+    if (at >= part.columns.size) return;
+    this.view.hint([exactText(this.valuesOf(part)[at]), `${part.symbol.replace("_", "")}, dimension ${at} of ${part.columns.size}`], event);
+  }
+
+  moveIn(block, event) {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step || hasModifier(event)) return;
+    event.preventDefault();
+    const values = this.valuesOf(this.partOf(block));
+    block.at = clamp(block.at + step, 0, values.length - 1);
+    this.view.say(`dimension ${block.at}: ${exactText(values[block.at])}`);
+  }
+}
+
+// Rows and columns of a block of cells: one row of up to 64, else four.
+function shapeOf(size) {
+  const rows = size <= 64 ? 1 : 4;
+  return [rows, Math.ceil(size / rows)];
+}
+
+function drawCellsOf(pen, values, { low, high }, table, width, height) {
+  const [rows, columns] = shapeOf(values.length);
+  const image = new ImageData(columns, rows);
+  const [pixels, colours] = [new Uint32Array(image.data.buffer), packedColours(table)];
+  values.forEach((value, place) => (pixels[place] = colours[colourStep(value, low, high)]));
+  const small = element("canvas");
+  [small.width, small.height] = [columns, rows];
+  small.getContext("2d").putImageData(image, 0, 0);
+  pen.imageSmoothingEnabled = false;
+  pen.drawImage(small, 0, 0, width, height);
+}
+
+function scoreInCell(value) {
+  if (!Number.isFinite(value)) return "−∞";
+  const size = Math.abs(value);
+  return withMinus(value.toFixed(size < 9.95 ? 2 : size < 99.5 ? 1 : 0));
+}
+
+function weightInCell(weight) {
+  return weight < 0.005 ? "0" : weight.toFixed(2);
+}
