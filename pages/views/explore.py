@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -12,8 +14,10 @@ from viz.canvas.explore import Box, Side, whole_or_row
 from viz.canvas.matrices import Axis, Equation, Matrix
 from viz.latex import number
 from viz.theme import KEY, QUERY, VALUE, WEIGHTS, symmetric_range
-from viz.tokens import labels
+from viz.tokens import brief_row, labels, row_in_words
 
+LEAST = 0.005
+"""a smaller weight is 0.00 on screen, and not worth a word"""
 MODULES = {"encoder_self": "self_attn", "decoder_self": "self_attn", "cross": "cross_attn"}
 """kind of attention -> its name in a layer of this project's models"""
 
@@ -65,54 +69,96 @@ def rows_of_all_heads(run: Run, query: int) -> tuple[list[tuple[int, int]], Arra
     return places, weights, mask
 
 
-def axes_of(attention: Attention) -> tuple[Axis, Axis]:
-    """Queries and keys."""
-    read, keys = labels(attention.query_tokens), labels(attention.key_tokens)
-    notes = [f"predicts {word}" for word in labels(attention.predicts.labels)] if attention.predicts else ()
-    return Axis("query", "queries", len(read), tuple(read), tuple(notes)), Axis("key", "keys", len(keys), tuple(keys))
+@dataclass(frozen=True)
+class Word:
+    """One word in the chosen head."""
+
+    run: Run
+    attention: Attention
+    """of the run: of a long text, it is computed whenever the run is asked for it"""
+    query: int
+    key: int
+
+    @property
+    def head(self) -> int:
+        return self.run.head
+
+    @cached_property
+    def queries(self) -> Axis:
+        read, predicts = labels(self.attention.query_tokens), self.attention.predicts
+        notes = [f"predicts {word}" for word in labels(predicts.labels)] if predicts else ()
+        return Axis("query", "queries", len(read), tuple(read), tuple(notes))
+
+    @cached_property
+    def keys(self) -> Axis:
+        names = labels(self.attention.key_tokens)
+        return Axis("key", "keys", len(names), tuple(names))
+
+    @property
+    def name(self) -> str:
+        """What the row stands for: the token that it predicts, where it predicts one, else the one that it reads."""
+        predicts = self.attention.predicts
+        return labels(predicts.labels)[self.query] if predicts else self.queries.labels[self.query]
+
+    @property
+    def row(self) -> str:
+        """ "zu → müde": what it reads, and what it predicts."""
+        read = self.queries.labels[self.query]
+        return brief_row(row_in_words(read, self.name)) if self.attention.predicts else read
+
+    @property
+    def largest(self) -> list[tuple[str, float, bool]]:
+        """The one or two keys with the largest weights: name, weight, and whether it is the word itself."""
+        weights, crosses = self.attention.pattern[self.head, self.query], self.attention.crosses
+        best = [int(key) for key in np.argsort(-weights, kind="stable")[:2] if weights[key] >= LEAST]
+        own = self.query if not crosses and self.attention.predicts is None else None
+        return [(self.keys.labels[key], float(weights[key]), key == own) for key in best]
+
+    @property
+    def stack(self) -> str:
+        """Where its query comes from."""
+        return self.run.trace.kind(self.run.kind).queries
+
+    @property
+    def path(self) -> str:
+        """Of the attention in a model of this project, as in the keys of its weights."""
+        return f"{self.stack}.layers.{self.run.layer}.{MODULES[self.run.kind]}"
 
 
-def path_of(run: Run) -> str:
-    """Of the chosen attention in a model of this project, as in the keys of its weights."""
-    return f"{run.trace.kind(run.kind).queries}.layers.{run.layer}.{MODULES[run.kind]}"
-
-
-def boxes_of(run: Run, query: int, key: int) -> list[Box]:
+def boxes_of(word: Word) -> list[Box]:
     """What there is of the way from x to the head's part of the output, in the order of reading."""
     steps = _input, _projected, _scores, _divided, _before_softmax, _mask, _softmax, _weighted, _output
-    boxes = (step(run) for step in steps)
-    place = {"query": query, "key": key}
-    return [Box(box.name, box.title, box.why, _cut(box.equation, place)) for box in boxes if box is not None]
+    place = {"query": word.query, "key": word.key}
+    boxes = (step(word) for step in steps)
+    return [replace(box, equation=_cut(box.equation, place)) for box in boxes if box is not None]
 
 
 def _cut(equation: Equation, place: dict[str, int]) -> Equation:
     return tuple(p if isinstance(p, str) else whole_or_row(p, place[p.rows.name]) for p in equation)
 
 
-def _vectors(run: Run, symbol: str, values: Array, by: str = "query", colour: str = "", path: str = "") -> Matrix:
+def _vectors(word: Word, symbol: str, values: Array, by: str = "query", colour: str = "", path: str = "") -> Matrix:
     """A matrix with a vector for each query or key, all of its numbers on one scale."""
-    rows = axes_of(run.attention)[by == "key"]
-    model = values.shape[1] == run.attention.out.shape[1]
+    rows = word.keys if by == "key" else word.queries
+    model = values.shape[1] == word.attention.out.shape[1]
     columns = Axis("model" if model else "dimension", "dimensions", values.shape[1])
     low, high = symmetric_range(values)
     return Matrix(symbol, values, rows, columns, colour, low=low, high=high, note=path)
 
 
-def _square(run: Run, symbol: str, values: Array, path: str, shared: Sequence[Array] = ()) -> Matrix:
+def _square(word: Word, symbol: str, values: Array, path: str, shared: Sequence[Array] = ()) -> Matrix:
     low, high = symmetric_range(values, *shared)
-    rows, keys = axes_of(run.attention)
-    allowed = run.attention.mask[run.head]
-    return Matrix(symbol, values, rows, keys, low=low, high=high, note=path, allowed=allowed)
+    allowed = word.attention.mask[word.head]
+    return Matrix(symbol, values, word.queries, word.keys, low=low, high=high, note=path, allowed=allowed)
 
 
-def _input(run: Run) -> Box:
-    attention, embedded = run.attention, run.stream.embedded
-    x = _vectors(run, "x", attention.query_input, path=f"{path_of(run)}.query_input")
+def _input(word: Word) -> Box:
+    attention, embedded = word.attention, word.run.stream.embedded
+    x = _vectors(word, "x", attention.query_input, path=f"{word.path}.query_input")
     first = embedded is not None and np.array_equal(embedded.sum, attention.query_input)
     if first and embedded.positional.any():
-        stack = run.trace.kind(run.kind).queries
         terms = [
-            _vectors(run, symbol, values, path=f"{stack}.{path}")
+            _vectors(word, symbol, values, path=f"{word.stack}.{path}")
             for symbol, values, path in (
                 ("embedding", embedded.embedding, "embedding"),
                 ("position", embedded.positional, "positional"),
@@ -123,16 +169,16 @@ def _input(run: Run) -> Box:
     if first:
         return Box("x", "x = embedding", "What the token means; its position is not added here.", (x,))
     made = "its embedding" + (" and position" if embedded is not None and embedded.positional.any() else "")
-    since = "" if run.layer == 0 and not attention.crosses else ", and all that was added since"
+    since = "" if word.run.layer == 0 and not attention.crosses else ", and all that was added since"
     why = f"The token's vector, as this attention reads it: {made}{since}."
-    return Box("x", f"x, the input in layer {run.layer}", why, (x,))
+    return Box("x", f"x, the input in layer {word.run.layer}", why, (x,))
 
 
-def _projected(run: Run) -> Box:
-    attention, head, path = run.attention, run.head, path_of(run)
-    q = _vectors(run, "q", attention.q[head], "query", QUERY, f"{path}.q")
-    k = _vectors(run, "k", attention.k[head], "key", KEY, f"{path}.k")
-    v = _vectors(run, "v", attention.v[head], "key", VALUE, f"{path}.v")
+def _projected(word: Word) -> Box:
+    attention, head, path = word.attention, word.head, word.path
+    q = _vectors(word, "q", attention.q[head], "query", QUERY, f"{path}.q")
+    k = _vectors(word, "k", attention.k[head], "key", KEY, f"{path}.k")
+    v = _vectors(word, "v", attention.v[head], "key", VALUE, f"{path}.v")
     turned = " RoPE turns q and k by their positions." if attention.rotary is not None else ""
     why = f"Learned matrices make three vectors: q asks, k answers, v is what a token hands on.{turned}"
     if attention.crosses:
@@ -140,28 +186,28 @@ def _projected(run: Run) -> Box:
     return Box("qkv", "q, k, v: queries, keys, values", why, (q, k, v))
 
 
-def _scores(run: Run) -> Box:
-    scores = run.attention.scores[run.head]
-    shared = (run.attention.scaled[run.head],)
-    matrix = _square(run, "scores", scores, f"{path_of(run)}.scores", shared)
+def _scores(word: Word) -> Box:
+    scores = word.attention.scores[word.head]
+    shared = (word.attention.scaled[word.head],)
+    matrix = _square(word, "scores", scores, f"{word.path}.scores", shared)
     return Box(
         "scores", "q · k: scores", "How well the query fits each key, as one number: their dot product.", (matrix,)
     )
 
 
-def _divided(run: Run) -> Box | None:
-    attention, head = run.attention, run.head
+def _divided(word: Word) -> Box | None:
+    attention, head = word.attention, word.head
     if attention.scale == 1:
         return None
     root = math.isclose(attention.scale, attention.d_k**-0.5, rel_tol=1e-4)
     divisor = f"√d_k = {number(1 / attention.scale, 3)}" if root else number(1 / attention.scale, 3)
-    matrix = _square(run, "scaled", attention.scaled[head], f"{path_of(run)}.scaled", (attention.scores[head],))
+    matrix = _square(word, "scaled", attention.scaled[head], f"{word.path}.scaled", (attention.scores[head],))
     why = "Keeps them in a range in which the softmax does not give all to one key."
     return Box("divided", f"÷ {divisor}", why, (matrix,))
 
 
-def _before_softmax(run: Run) -> Box | None:
-    attention = run.attention
+def _before_softmax(word: Word) -> Box | None:
+    attention = word.attention
     if attention.reads_scaled:
         return None
     what = " and ".join(
@@ -169,46 +215,51 @@ def _before_softmax(run: Run) -> Box | None:
         for name, there in (("soft cap", attention.softcap is not None), ("bias", attention.bias is not None))
         if there
     )
-    matrix = _square(run, "capped", attention.pre_softmax[run.head], f"{path_of(run)}.pre_softmax")
+    matrix = _square(word, "capped", attention.pre_softmax[word.head], f"{word.path}.pre_softmax")
     return Box("before", f"with the {what}", "What this model does to its scores before the softmax.", (matrix,))
 
 
-def _mask(run: Run) -> Box:
-    attention = run.attention
-    rows, keys = axes_of(attention)
-    mask = attention.mask[run.head]
-    why = "A query may not look at what comes later." if attention.causal else "What a query may look at."
+def _mask(word: Word) -> Box:
+    attention = word.attention
+    mask = attention.mask[word.head]
+    limits = ["what comes later"] if attention.causal else []
+    limits += [f"keys {attention.window} or more tokens away"] if attention.window is not None else []
+    why = f"A query may not look at {' or at '.join(limits)}." if limits else "Some keys are hidden from some queries."
     if mask.all():
         why = "Nothing is hidden here: every query may look at every key."
     matrix = Matrix(
-        "mask", mask.astype(np.float32), rows, keys, scale="mask", allowed=mask, note=f"{path_of(run)}.mask"
+        "mask", mask.astype(np.float32), word.queries, word.keys, scale="mask", allowed=mask, note=f"{word.path}.mask"
     )
     return Box("mask", "mask", why, (matrix,))
 
 
-def _softmax(run: Run) -> Box:
-    attention, head = run.attention, run.head
-    rows, keys = axes_of(attention)
-    mask, path = attention.mask[head], path_of(run)
-    weights = Matrix("weights", attention.pattern[head], rows, keys, "", WEIGHTS, 0, 1, mask, note=f"{path}.pattern")
+def _softmax(word: Word) -> Box:
+    attention, head = word.attention, word.head
+    mask, path = attention.mask[head], word.path
+    weights = Matrix(
+        "weights", attention.pattern[head], word.queries, word.keys, "", WEIGHTS, 0, 1, mask, note=f"{path}.pattern"
+    )
     masked = np.where(mask, attention.pre_softmax[head], -np.inf)
     why = "Scores become weights that add up to 1."
     if attention.sink is not None:
         why = "Scores become weights; a sink that is no key takes the rest up to 1."
-    return Box("softmax", "softmax: weights", why, (weights, Matrix("masked", masked, rows, keys, allowed=mask)))
+    return Box(
+        "softmax", "softmax: weights", why, (weights, Matrix("masked", masked, word.queries, word.keys, allowed=mask))
+    )
 
 
-def _weighted(run: Run) -> Box:
-    z = _vectors(run, "z", run.attention.z[run.head], path=f"{path_of(run)}.z")
+def _weighted(word: Word) -> Box:
+    z = _vectors(word, "z", word.attention.z[word.head], path=f"{word.path}.z")
     return Box("z", "Σ weight × v: weighted values", "What it takes in: a mix of all values, by weight.", (z,))
 
 
-def _output(run: Run) -> Box | None:
-    attention, head = run.attention, run.head
+def _output(word: Word) -> Box | None:
+    attention, head = word.attention, word.head
     if attention.projections is None:
         return None
     part = attention.z[head] @ attention.projections.w_o[head]
-    out = _vectors(run, "out", attention.out, path=f"{path_of(run)}.out")
-    own = _vectors(run, "z W_O", part.astype(np.float32), path=f"{path_of(run)}.z @ W_O")
-    why = f"What this head adds; out is the sum of all {attention.n_heads} heads."
+    out = _vectors(word, "out", attention.out, path=f"{word.path}.out")
+    own = _vectors(word, "z W_O", part.astype(np.float32), path=f"{word.path}.z @ W_O")
+    bias = " and a bias" if attention.projections.b_o.any() else ""
+    why = f"What this head adds; out is the sum of all {attention.n_heads} heads{bias}."
     return Box("out", "z W_O: output", why, (own, "→", out))

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from model.analysis.aligned_head import alignment_scores
 from model.generation.search import beam_search, greedy
 from model.needs import Need
@@ -15,7 +13,7 @@ from pages.views import Result, view
 from pages.views.chosen_token import KEY_TOKEN, QUERY
 from pages.views.controls import HEAD, KIND, LAYER, TAU
 from pages.views.examples import examples_of, largest_weight
-from pages.views.explore import axes_of, boxes_of, rows_of_all_heads, sides_of
+from pages.views.explore import Word, boxes_of, rows_of_all_heads, sides_of
 from pages.views.names import ALIGNMENT, POSITION, align, written_tokens
 from viz.canvas.explore import explore as explore_canvas
 from viz.canvas.lines import lines
@@ -26,11 +24,9 @@ from viz.forms import Canvas
 from viz.heatmap import row_names
 from viz.html import chips
 from viz.theme import ENCODER
-from viz.tokens import decoder_names, labels
+from viz.tokens import labels
 
 TRANSLATES = (Need.CROSS_ATTENTION, Need.LOGITS)
-LEAST = 0.005
-"""a smaller weight is 0.00 on screen, and not worth a word"""
 MOST_BESIDE = 18
 """source tokens, up to which the lines and the map stand side by side"""
 
@@ -38,53 +34,31 @@ MOST_BESIDE = 18
 @view("Translate", code=(MultiHeadAttention._explicit,))
 def explore(run: Run, query: int = QUERY, key: int = KEY_TOKEN) -> Result:
     """One word on its way through one head, number by number, and what the same word looks at in all heads."""
-    attention, (_, keys) = run.attention, axes_of(run.attention)
-    boxes, heads = boxes_of(run, query, key), rows_of_all_heads(run, query)
-    read, predicts = labels(attention.query_tokens)[query], attention.predicts
-    word = labels(predicts.labels)[query] if predicts else read
+    word, heads = Word(run, run.attention, query, key), rows_of_all_heads(run, query)
+    boxes, attention = boxes_of(word), word.attention
     drawing = explore_canvas(
         sides_of(run),
         boxes,
         heads,
-        keys,
+        word.keys,
         kind=run.kind,
         place=[run.layer, run.head],
         query=query,
         key=key,
-        names={"query": decoder_names([read], [word])[0] if predicts else read, "key": keys.labels[key]},
-        title=f"{run.place.title}, {word}",
+        names={"query": word.row, "key": word.keys.labels[key]},
+        title=f"{run.place.title}, {word.name}",
         sorted=run.key is not None,
         temperature=float(attention.temperature[run.head]),
         taus=[] if attention.sink is not None else list(TAUS),
     )
-    sets = {
-        "token": {"kind": KIND, "query": QUERY},
-        "key": KEY_TOKEN,
-        "head": {"layer": LAYER, "head": HEAD},
-        "tau": TAU,
-    }
-    numbers = {
-        part.note: part.values for box in boxes for part in box.equation if isinstance(part, Matrix) and part.note
-    }
+    head = {"layer": LAYER, "head": HEAD}
+    sets = {"token": {"kind": KIND, "query": QUERY}, "key": KEY_TOKEN, "head": head, "tau": TAU}
+    drawn = [part for box in boxes for part in box.equation if isinstance(part, Matrix) and part.note]
     return Result(
         {"explore": Canvas(drawing, sets)},
-        {
-            "word": word,
-            "writes": bool(predicts),
-            "gives": _largest(run, query),
-            "sees": bool(attention.mask[run.head, query].any()),
-        },
-        numbers | {"weights_of_all_heads": heads[1]},
+        {"word": word.name, "writes": attention.predicts is not None, "gives": word.largest},
+        {part.note: part.values for part in drawn} | {"weights_of_all_heads": heads[1]},
     )
-
-
-def _largest(run: Run, query: int) -> list[tuple[str, float, bool]]:
-    """The one or two keys that get most of the word's attention: name, weight, and whether it is the word itself."""
-    attention = run.attention
-    weights, names = attention.pattern[run.head, query], labels(attention.key_tokens)
-    best = [int(place) for place in np.argsort(-weights, kind="stable")[:2] if weights[place] >= LEAST]
-    own = query if not attention.crosses and attention.predicts is None else None
-    return [(names[place], float(weights[place]), place == own) for place in best]
 
 
 @view("Where the model looked", code=(alignment_scores,), needs=TRANSLATES)

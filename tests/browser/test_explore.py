@@ -8,6 +8,9 @@ import pytest
 from model.analysis.softmax import softmax_at
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
+from model.run import Run
+from model.trace import Trace
+from pages.views.chosen_token import first_query
 from tests.browser.conftest import Visitor, query
 
 SOURCE = "a dog and a cat"
@@ -36,60 +39,70 @@ def until(visitor: Visitor, **wanted: str) -> None:
     visitor.settle()
 
 
+def places(trace: Trace, kind: str = "encoder_self") -> tuple[int, int, int]:
+    """A query, a key and a target's query that the page does not begin with: only those stand in the address."""
+    run = Run.of(None, trace, kind)
+    query = next(row for row in range(1, 9) if row != first_query(run))
+    keys = run.attention.pattern[0, query].argsort()
+    return query, int(keys[0]), next(row for row in range(1, 9) if row != first_query(Run.of(None, trace, "cross")))
+
+
 def test_a_word_is_followed_by_clicks_into_its_head_and_its_matrices(
     server: str, visitor: Visitor, translator: Translator
 ) -> None:
     trace = translator.trace(SOURCE, beam_size=1)
+    row, key, step = places(trace)
     visitor.visit(page(server))
-    chip(visitor, "Tokens of the source", 1).click()
-    until(visitor, query="1")
+    chip(visitor, "Tokens of the source", row).click()
+    until(visitor, query=str(row))
     attention = trace.attention("encoder_self", 0)
-    assert weights(visitor) == pytest.approx(attention.pattern[0, 1], abs=1e-6)
-    chip(visitor, "Tokens of the source", 3).click()
-    until(visitor, query="1", key="3")
+    assert weights(visitor) == pytest.approx(attention.pattern[0, row], abs=1e-6)
+    chip(visitor, "Tokens of the source", key).click()
+    until(visitor, query=str(row), key=str(key))
     rows = visitor.page.locator("div.explore .all")
-    assert (
-        rows.get_by_role("group", name="Order of the heads").get_by_role("button").nth(1).get_attribute("aria-pressed")
-        == "true"
-    )
-    head = np.concatenate([trace.attention("encoder_self", layer).pattern[:, 1, 3] for layer in (0, 1)]).argmax()
-    marks, box = rows.locator("canvas.marks"), rows.locator("canvas.marks").bounding_box()
-    marks.click(position={"x": box["width"] / 2, "y": 3})
-    place = {name: str(value) for name, value in zip(("layer", "head"), divmod(int(head), 4), strict=True) if value}
-    until(visitor, **place)
-    layer, number = divmod(int(head), 4)
-    assert weights(visitor) == pytest.approx(trace.attention("encoder_self", layer).pattern[number, 1], abs=1e-6)
+    order = rows.get_by_role("group", name="Order of the heads").get_by_role("button")
+    assert [button.get_attribute("aria-pressed") for button in order.all()] == ["false", "true"]
+    on_key = [trace.attention("encoder_self", layer).pattern[:, row, key] for layer in (0, 1)]
+    layer, head = divmod(int(np.concatenate(on_key).argmax()), 4)
+    marks = rows.locator("canvas.marks")
+    marks.click(position={"x": marks.bounding_box()["width"] / 2, "y": 3})
+    until(visitor, **{name: str(value) for name, value in (("layer", layer), ("head", head)) if value})
+    assert weights(visitor) == pytest.approx(trace.attention("encoder_self", layer).pattern[head, row], abs=1e-6)
     visitor.page.get_by_role("button", name="softmax: weights").click()
     opened = visitor.page.locator("div.explore .detail")
     opened.locator("canvas.cells").wait_for()
     assert visitor.page.locator("div.explore .steps").is_hidden()
     opened.get_by_role("button", name="softmax: weights").click()
     visitor.page.locator("div.explore .steps").wait_for()
-    chip(visitor, "Tokens of the target", 2).click()
-    until(visitor, kind="Cross-attention", query="1")
-    assert weights(visitor) == pytest.approx(trace.attention("cross", layer).pattern[number, 1], abs=1e-6)
+    chip(visitor, "Tokens of the target", step + 1).click()
+    until(visitor, kind="Cross-attention", query=str(step))
+    assert weights(visitor) == pytest.approx(trace.attention("cross", layer).pattern[head, step], abs=1e-6)
 
 
-def test_keys_choose_the_word_its_key_and_its_head(server: str, visitor: Visitor, translator: Translator) -> None:
-    visitor.visit(page(server, query="2"))
+def test_keys_choose_the_word_its_head_and_its_key(server: str, visitor: Visitor, translator: Translator) -> None:
     trace, keyboard = translator.trace(SOURCE, beam_size=1), visitor.page.keyboard
-    chip(visitor, "Tokens of the source", 2).focus()
-    keyboard.press("ArrowLeft")
+    row, _, _ = places(trace)
+    visitor.visit(page(server))
+    chip(visitor, "Tokens of the source", row - 1).focus()
+    keyboard.press("ArrowRight")
     keyboard.press("Enter")
-    until(visitor, query="1")
-    keyboard.press("Home")
-    keyboard.press("Space")
-    until(visitor, query="1", key="0")
+    until(visitor, query=str(row))
     visitor.page.locator("div.explore .all canvas.marks").focus()
-    spoken = visitor.page.locator("div.explore .spoken")
     keyboard.press("ArrowDown")
-    spoken.get_by_text("layer", exact=False).wait_for()
-    layer, number = map(
-        int, "".join(c if c.isdigit() else " " for c in spoken.text_content().split(", layer")[-1]).split()[:2]
-    )
     keyboard.press("Enter")
-    until(visitor, **{name: str(value) for name, value in (("layer", layer), ("head", number)) if value})
-    assert weights(visitor) == pytest.approx(trace.attention("encoder_self", layer).pattern[number, 1], abs=1e-6)
+    until(visitor, query=str(row), head="1")
+    attention = trace.attention("encoder_self", 0)
+    assert weights(visitor) == pytest.approx(attention.pattern[1, row], abs=1e-6)
+    other = int(attention.pattern[1, row].argsort()[0])
+    chip(visitor, "Keys: choose one", 0).focus()
+    for _ in range(other):
+        keyboard.press("ArrowRight")
+    keyboard.press("Space")
+    until(visitor, query=str(row), key=str(other))
+    label = chip(visitor, "Keys: choose one", other)
+    assert label.get_attribute("aria-pressed") == "true"
+    said = float(label.get_attribute("aria-label").rpartition("weight ")[2])
+    assert said == pytest.approx(attention.pattern[1, row, other], rel=1e-6)
 
 
 def test_the_temperature_draws_the_weights_and_their_mixture_again_and_runs_the_model_where_it_is_let_go(

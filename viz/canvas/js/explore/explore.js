@@ -135,7 +135,7 @@ class View extends Picture {
     const numbers = this.boxes.flatMap(({ name, parts }) => {
       if (parts[0].columns.name !== "key" || name === "mask") return [];
       const value = name === "softmax" ? this.weights[key] : this.row(parts[0])[key];
-      return [`${parts[0].symbol === "weights" ? "weight" : parts[0].symbol} ${exactText(value)}`];
+      return [`${singular(parts[0].symbol)} ${exactText(value)}`];
     });
     return [this.keys.labels[key], ...(this.visible(key) ? numbers : ["masked"])].join(", ");
   }
@@ -167,6 +167,11 @@ class View extends Picture {
 }
 
 const SIGNED_ON_DARK = [[112, 190, 255], [40, 110, 180], [30, 52, 76], [34, 34, 34], [84, 48, 26], [200, 92, 30], [255, 170, 110]];
+
+// "score" of "scores": one number of a matrix.
+function singular(symbol) {
+  return symbol.replace(/s$/, "");
+}
 
 // Text in which a letter after _ is a subscript.
 function subscripted(text) {

@@ -2,7 +2,6 @@
 // The boxes, in the order of reading. Vectors are blocks of coloured cells; what has a number for each key has a column for
 // each key, so that scores, mask and weights of a key stand below each other.
 
-const LEAST_COLUMN = 34; // pixels of a key
 const MOST_KEYS = 120; // beside each other; of more, those with the largest weights are shown
 const BAR = 22; // pixels of a weight of 1
 
@@ -33,6 +32,19 @@ class Steps {
     this.labels.forEach(({ node, key }) => this.drawLabel(node, key));
     for (const line of this.lines) this.drawLine(line);
     this.stop();
+    this.reveal();
+  }
+
+  // Of a long text, the chosen key is in view; afterwards the person scrolls.
+  reveal() {
+    const { header } = this.view;
+    const place = JSON.stringify([header.query, header.key, header.kind, header.place]);
+    const label = this.labels.find(({ key }) => key === header.key);
+    if (place === this.revealed || !label) return;
+    this.revealed = place;
+    const scroller = this.node.querySelector(".scroller");
+    const [box, name] = [scroller, label.node].map((node) => node.getBoundingClientRect());
+    if (name.left < box.left || name.right > box.right) scroller.scrollLeft += name.left - box.left - box.width / 2;
   }
 
   // All keys, or of many those with the largest weights, in their order.
@@ -246,7 +258,7 @@ class Steps {
     const [part] = view.boxes.find((box) => box.name === name).parts;
     const value = name === "softmax" ? view.weights[key] : view.row(part)[key];
     const number = name === "mask" ? (view.visible(key) ? "visible" : "masked") : exactText(value);
-    view.hint([`${part.symbol === "weights" ? "weight" : part.symbol} ${number}`, `query ${view.header.names.query}`, `key ${view.keys.labels[key]}`], event);
+    view.hint([`${singular(part.symbol)} ${number}`, `query ${view.header.names.query}`, `key ${view.keys.labels[key]}`], event);
     view.chips.point(key);
   }
 
