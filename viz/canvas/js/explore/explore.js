@@ -52,6 +52,7 @@ class View extends Picture {
     this.steps.draw();
     this.heads.draw();
     this.detail.draw();
+    (this.opened === "softmax" ? this.detail.line : this.steps.softmax).append(this.steps.control);
     this.redraw();
   }
 
@@ -156,9 +157,9 @@ class View extends Picture {
     this.send("head", { layer, head });
   }
 
-  hint(lines, event) {
+  hint(lines, event, toLeft = false) {
     const [first, ...more] = lines;
-    this.showTip([element("strong", "", first), ...more.map((line) => element("div", "", line))], event);
+    this.showTip([element("strong", "", first), ...more.map((line) => element("div", "", line))], event, toLeft);
   }
 
   paint(canvas, caption) {

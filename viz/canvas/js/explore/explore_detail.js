@@ -14,7 +14,9 @@ class Detail {
     this.close.className = "close";
     const head = element("div", "head");
     head.append(this.nav, this.close);
-    this.node.append(head, this.why, this.stage);
+    this.line = element("div", "line");
+    this.line.append(this.why);
+    this.node.append(head, this.line, this.stage);
     this.hovered = {};
   }
 

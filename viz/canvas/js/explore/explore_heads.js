@@ -181,7 +181,7 @@ class HeadRows {
     view.tip.hidden = true;
     view.chips.shade(place ? this.weightsOf(place.row) : view.weights);
     view.chips.point(place ? place.key : null);
-    if (place && event) view.hint(this.describe(place), event);
+    if (place && event) view.hint(this.describe(place), event, true);
   }
 
   weightsOf(row) {

@@ -11,6 +11,8 @@ class Steps {
     this.node = element("div", "steps");
     this.badge = element("span", "state");
     this.output = element("output", "tau");
+    this.control = element("label", "control");
+    this.control.append(this.output, view.slider.input, this.badge);
   }
 
   draw() {
@@ -71,7 +73,8 @@ class Steps {
     this.node.replaceChildren(...nodes);
     const { keys } = view;
     this.node.style.setProperty("--keys", this.shown.length);
-    this.note.textContent = keys.size > this.shown.length ? `the ${this.shown.length} keys with the most weight, of ${keys.size}` : "keys";
+    const fewer = this.shown.length < keys.size;
+    this.note.textContent = fewer ? `${this.shown.length} of ${keys.size} keys: those with the largest weights` : "";
   }
 
   scroller(keyed) {
@@ -96,7 +99,7 @@ class Steps {
     cells.append(...buttons);
     rove(cells);
     this.keyNames = cells;
-    row.append(cells);
+    row.append(this.note, cells);
     return row;
   }
 
@@ -124,17 +127,10 @@ class Steps {
     head.append(title, why);
     this.titles.push({ title, why });
     node.append(head);
-    if (box.name === "softmax") head.append(this.control());
+    if (box.name === "softmax") this.softmax = head;
     if (wide) node.append(this.buildLine(box));
     else node.append(this.buildBlocks(box));
     return node;
-  }
-
-  control() {
-    const label = element("label", "control");
-    label.hidden = !this.view.header.taus.length;
-    label.append(this.output, this.view.slider.input, this.badge);
-    return label;
   }
 
   buildBlocks(box) {
@@ -236,7 +232,8 @@ class Steps {
   redraw() {
     const { view } = this;
     const { slider, again } = view;
-    if (view.header.taus.length) {
+    this.control.hidden = !view.header.taus.length;
+    if (!this.control.hidden) {
       const state = again ? (slider.waits ? "running …" : "redrawn") : slider.ran === 1 ? "the run" : "rerun";
       slider.show(state);
       this.output.textContent = `τ = ${slider.text}`;
