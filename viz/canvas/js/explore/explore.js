@@ -6,7 +6,8 @@ const NARROW = 700; // pixels: below this everything is in one column
 class View extends Picture {
   constructor(root) {
     super(root);
-    this.slider = new TauSlider("Temperature τ, redrawn in the browser", () => this.redraw(), (tau) => this.send("tau", tau));
+    const label = "Temperature τ, redrawn in the browser";
+    this.slider = new TauSlider(label, () => this.redraw(), (tau) => this.send("tau", tau));
     this.chips = new Chips(this);
     this.steps = new Steps(this);
     this.detail = new Detail(this);
@@ -167,7 +168,10 @@ class View extends Picture {
   }
 }
 
-const SIGNED_ON_DARK = [[112, 190, 255], [40, 110, 180], [30, 52, 76], [34, 34, 34], [84, 48, 26], [200, 92, 30], [255, 170, 110]];
+// From blue, below 0, to orange, above it.
+const BELOW_0 = [[112, 190, 255], [40, 110, 180], [30, 52, 76]];
+const ABOVE_0 = [[84, 48, 26], [200, 92, 30], [255, 170, 110]];
+const SIGNED_ON_DARK = [...BELOW_0, [34, 34, 34], ...ABOVE_0];
 
 // "score" of "scores": one number of a matrix.
 function singular(symbol) {

@@ -57,15 +57,16 @@ class Chips {
 
   frame(side, { list, chips }) {
     const { query, key } = this.view.header;
+    let stop = chips[0];
     chips.forEach((chip, place) => {
       const roles = [
         ...(side.asks && place - side.first === query ? ["query"] : []),
         ...(side.answers && place === key ? ["key"] : []),
       ];
       this.give(chip, roles, side.tokens[place], side.probabilities[place]);
+      if (roles.includes("query") || (roles.length && stop === chips[0])) stop = chip;
     });
-    const stop = chips.find((chip) => chip.classList.contains("query")) || chips.find((chip) => chip.classList.contains("key"));
-    if (!list.contains(list.getRootNode().activeElement)) stopAt(list, stop || chips[0]);
+    if (!list.contains(list.getRootNode().activeElement)) stopAt(list, stop);
   }
 
   give(chip, roles, token, p) {
@@ -79,7 +80,8 @@ class Chips {
   mark(side, row) {
     const { header } = this.view;
     header.sides.forEach((one, index) => {
-      this.rows[index].chips.forEach((chip, place) => chip.classList.toggle("query", one === side && place - one.first === row));
+      const isQuery = (place) => one === side && place - one.first === row;
+      this.rows[index].chips.forEach((chip, place) => chip.classList.toggle("query", isQuery(place)));
     });
   }
 
@@ -105,7 +107,8 @@ class Chips {
 
   point(key) {
     this.view.header.sides.forEach((side, index) => {
-      this.rows[index].chips.forEach((chip, place) => chip.classList.toggle("pointed", side.answers && place === key));
+      const pointed = (place) => side.answers && place === key;
+      this.rows[index].chips.forEach((chip, place) => chip.classList.toggle("pointed", pointed(place)));
     });
   }
 }

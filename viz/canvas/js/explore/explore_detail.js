@@ -61,16 +61,18 @@ class Detail {
     const caption = element("figcaption");
     const symbol = element("b", part.symbol);
     symbol.append(subscripted(part.symbol));
-    const range = part.scale === "viridis" ? "0 to 1" : part.scale === "mask" ? "" : `${threeDigits(part.low)} to ${threeDigits(part.high)}`;
-    const one = part.rows.size === 1 && this.view.header.sides.some(({ tokens }) => tokens.length > 2) ? "this row alone: the whole is too large" : "";
-    caption.append(symbol, element("span", "of", [`${part.rows.size} × ${part.columns.size}`, range, one].filter(Boolean).join(" · ")));
+    const facts = [`${part.rows.size} × ${part.columns.size}`];
+    if (part.scale !== "mask") facts.push(`${threeDigits(part.low)} to ${threeDigits(part.high)}`);
+    if (part.rows.size === 1 && this.view.keys.size > 1) facts.push("this row alone: the whole is too large");
+    caption.append(symbol, element("span", "of", facts.join(" · ")));
     caption.title = part.note;
     const layers = matrixLayers(part, {
       hover: (event) => this.hover(part, event),
       pick: (event) => this.pick(part, event),
     });
     part.marks.setAttribute("role", "img");
-    part.marks.setAttribute("aria-label", `${part.symbol.replace(/_/g, " ")}, ${part.rows.size} ${part.rows.title} by ${part.columns.size} ${part.columns.title}`);
+    const sizes = `${part.rows.size} ${part.rows.title} by ${part.columns.size} ${part.columns.title}`;
+    part.marks.setAttribute("aria-label", `${part.symbol.replace(/_/g, " ")}, ${sizes}`);
     figure.append(caption, layers);
     return figure;
   }

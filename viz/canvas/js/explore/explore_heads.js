@@ -59,7 +59,8 @@ class HeadRows {
       this.buttons[index].setAttribute("aria-pressed", String(view.sorted === (index === 1)));
     });
     const title = `Query ${header.names.query} in all ${all.length} heads, weights on ${keys.size} keys`;
-    this.marks.setAttribute("aria-label", `${title}. Arrow up and down choose a head, left and right a key, Enter opens the head.`);
+    const moves = "Arrow up and down choose a head, left and right a key, Enter opens the head.";
+    this.marks.setAttribute("aria-label", `${title}. ${moves}`);
     this.top.style.height = `${LABELS}px`; // before the room below it is measured
     this.width = this.box.clientWidth;
     const room = view.narrow ? 14 * all.length : this.box.clientHeight;
@@ -237,7 +238,8 @@ class HeadRows {
     const range = `attention weight: colours from 0 to 1; at the right: the weight on ${header.names.key}`;
     const title = `${header.names.query} in all heads`;
     const { pen, size, top } = startPicture(canvas, [this.width, LABELS + this.height], theme, { title, range, caption });
-    drawLayer(pen, canvas, (layer) => this.drawTop(sizedCanvas(layer, this.width, LABELS), theme), EDGE, top, this.width, LABELS);
+    const names = (layer) => this.drawTop(sizedCanvas(layer, this.width, LABELS), theme);
+    drawLayer(pen, canvas, names, EDGE, top, this.width, LABELS);
     const draw = (layer) => this.drawCells(sizedCanvas(layer, this.width, this.height), theme);
     drawLayer(pen, canvas, draw, EDGE, top + LABELS, this.width, this.height);
     return size;

@@ -167,13 +167,14 @@ class Steps {
     const { view } = this;
     const part = this.partOf(block);
     const { names } = view.header;
-    const whose = element("span", "of", part.symbol === "embedding" || part.symbol === "position" ? "" : ` of ${names[part.rows.name]}`);
+    const whole = ["embedding", "position"].includes(part.symbol); // no room for more
+    const whose = element("span", "of", whole ? "" : ` of ${names[part.rows.name]}`);
     const symbol = element("b", part.symbol);
     symbol.append(subscripted(part.symbol));
     block.caption.replaceChildren(symbol, whose);
     const values = this.valuesOf(part);
-    const said = `${part.symbol.replace(/_/g, " ")} of ${names[part.rows.name]}: ${values.length} numbers. Arrow left and right read them.`;
-    block.canvas.setAttribute("aria-label", said);
+    const what = `${part.symbol.replace(/_/g, " ")} of ${names[part.rows.name]}: ${values.length} numbers`;
+    block.canvas.setAttribute("aria-label", `${what}. Arrow left and right read them.`);
     const [width, height] = [Math.max(Math.floor(block.canvas.parentNode.clientWidth), 20), 18];
     const pen = sizedCanvas(block.canvas, width, height);
     drawCellsOf(pen, values, part, view.tables[part.scale], width, height);
@@ -255,7 +256,8 @@ class Steps {
     const [part] = view.boxes.find((box) => box.name === name).parts;
     const value = name === "softmax" ? view.weights[key] : view.row(part)[key];
     const number = name === "mask" ? (view.visible(key) ? "visible" : "masked") : exactText(value);
-    view.hint([`${singular(part.symbol)} ${number}`, `query ${view.header.names.query}`, `key ${view.keys.labels[key]}`], event);
+    const [query, label] = [view.header.names.query, view.keys.labels[key]];
+    view.hint([`${singular(part.symbol)} ${number}`, `query ${query}`, `key ${label}`], event);
     view.chips.point(key);
   }
 
@@ -271,7 +273,8 @@ class Steps {
     const row = clamp(Math.floor(((event.clientY - top) / height) * rows), 0, rows - 1);
     const at = row * columns + clamp(Math.floor(((event.clientX - left) / width) * columns), 0, columns - 1);
     if (at >= part.columns.size) return;
-    this.view.hint([exactText(this.valuesOf(part)[at]), `${part.symbol.replace("_", "")}, dimension ${at} of ${part.columns.size}`], event);
+    const where = `${part.symbol.replace("_", "")}, dimension ${at} of ${part.columns.size}`;
+    this.view.hint([exactText(this.valuesOf(part)[at]), where], event);
   }
 
   moveIn(block, event) {
