@@ -14,6 +14,7 @@ from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.errors import StreamlitAPIException
 
 from model.checkpoints.devices import available_devices
 from model.checkpoints.store import (
@@ -438,7 +439,9 @@ def _place(
             (value,) = options
             replace_missing(key, options, value, notes)
             st.session_state[key] = value
-            st.query_params.pop(key, "")
+            # Where a control of the run before is bound to the parameter, Streamlit itself takes it out of the link.
+            with suppress(StreamlitAPIException):
+                st.query_params.pop(key, "")
             more.get("place", st).caption(f"{label}  \n{options[value]}, the only one")
             return value
         return draw(label, options, key, notes=notes, disabled=off, help=IGNORED if off else explained, **more)

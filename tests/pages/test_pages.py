@@ -173,6 +173,7 @@ def test_a_layer_that_the_next_checkpoint_lacks_becomes_the_first(open_app: Call
     app.selectbox(key="checkpoint").set_value("one-layer").run()
     assert not app.exception
     assert app.session_state["layer"] == 0
+    assert "layer" not in app.query_params
     assert "no layer 1 here" in said(app)
     assert holds(app) == 3
 

@@ -63,7 +63,7 @@ def test_the_page_opens_with_one_head_named_and_linked_and_says_what_is_averaged
 
 def test_rows_say_what_they_read_and_predict(open_app: Callable, trace: Trace) -> None:
     rows = figure(open_app(source=SENTENCE), "translate-map")["layout"]["yaxis"]["ticktext"]
-    assert rows[0].startswith("&lt;s&gt; → ")
+    assert rows[0].startswith("0 &lt;s&gt; → ")
     assert len(rows) == min(len(trace.tgt_tokens), len(rows))
 
 
