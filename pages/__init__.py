@@ -132,6 +132,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
         "Learn": (
             Page(
                 path="pages/learn.py",
+                views_module="pages.views.learn",
                 title="Learn",
                 icon=":material/school:",
                 summary="Ten lessons on real runs, from recurrence to today's models: at each station one thing to "

@@ -1,12 +1,18 @@
-"""The menu of a checkpoint's example sentences."""
+"""The menu of a checkpoint's example sentences, and what else the sidebar offers beside a sentence."""
 
 import streamlit as st
 
+from model.run import Place
+from pages.frame.stations import offer_own_sentence
 from pages.views.examples import Examples, examples_of
+from pages.widgets.controls import set_controls
+
+TAKEN = "example-taken"
+"""in the session: the last sentence chosen in the menu"""
 
 
 def example_menu(checkpoint: str) -> str:
-    """A menu of all sentences; choosing one also goes to its head. Returns why there is none, or an empty string."""
+    """A menu of all sentences, and the head of the one on screen; returns why there is none, or an empty string."""
     examples = examples_of(checkpoint)
     labels = {example.sentence: f"{example.label} {example.sentence}" for example in examples.showing}
     if examples.menu:
@@ -19,14 +25,31 @@ def example_menu(checkpoint: str) -> str:
             placeholder="Examples",
             label_visibility="collapsed",
             on_change=_take,
-            args=(examples,),
         )
+    offer_own_sentence("sidebar")
+    _offer_head(examples)
     return examples.problem
 
 
-def _take(examples: Examples) -> None:
+def _take() -> None:
+    """Before the page runs again: the chosen sentence is the text; the head stays as the person has chosen it."""
     state = st.session_state
     if sentence := state["example"]:
-        state["source"], state["example"] = sentence, None
-        for example in examples.of(sentence):
-            state.update(example.place)
+        state["source"], state["example"], state[TAKEN] = sentence, None, sentence
+
+
+def _offer_head(examples: Examples) -> None:
+    """As long as an example is on screen: a button that goes to its head, unless that is chosen already."""
+    state = st.session_state
+    for example in examples.of(state.get(TAKEN, "")):
+        if state["source"] == example.sentence and any(state.get(key) != one for key, one in example.place.items()):
+            st.button(
+                "Go to its head",
+                key="example-head",
+                icon=":material/visibility:",
+                type="tertiary",
+                help=f"{Place(**example.place).title}. {example.label}",
+                on_click=set_controls,
+                args=(example.place,),
+            )
+            return

@@ -20,6 +20,7 @@ from pages.compute.runs import Request, compute, expected_seconds, open_translat
 from pages.compute.trace_file import named_trace_file, tokens_of
 from pages.compute.view import Place, View
 from pages.frame.course import show_course
+from pages.frame.guess_first import guess_first
 from pages.frame.menu import HOME, route, runs_as_page
 from pages.frame.sidebar import Inputs, current_inputs
 from pages.frame.tour import show_tour
@@ -27,7 +28,6 @@ from pages.widgets.changes import show_kept
 from pages.widgets.chart import name_files
 from pages.widgets.controls import chosen_number, toggle
 from pages.widgets.glossary import define
-from pages.widgets.guess_first import guess_first
 from pages.widgets.page_links import linked_pages
 from viz.html import word_diff
 from viz.tokens import as_markdown

@@ -45,9 +45,10 @@ from pages.compute.view import KINDS, Place
 from pages.frame.course import COURSE, DRAFT, add_step, step_of
 from pages.frame.examples import example_menu
 from pages.frame.find_word import find_word
+from pages.frame.guess_first import offer_guesses
 from pages.frame.here import show_here
 from pages.frame.menu import pages_by_path
-from pages.frame.stations import take_place
+from pages.frame.stations import notice_own_sentence, take_place
 from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers, rename_parameters, short_title
 from pages.views.examples import examples_of
@@ -70,7 +71,6 @@ from pages.widgets.controls import (
     turn_to_kind,
 )
 from pages.widgets.glossary import define
-from pages.widgets.guess_first import offer_guesses
 from pages.widgets.page_links import linked_pages, links
 from viz.tokens import as_markdown, visible
 
@@ -157,6 +157,8 @@ def _sidebar(page: Page, address: str) -> Inputs:
     _go_to_linked_place()
     if page.path.endswith("learn.py"):
         take_place()
+    else:
+        notice_own_sentence()
     with st.sidebar:
         texts, where, look, model = (st.container() for _ in range(4))
         with model:

@@ -1,20 +1,25 @@
-"""Which station of which lesson is open on the page Learn: from the URL, or where the visitor was last."""
+"""Which station of which lesson is open on the page Learn, and the person's own sentence, which its own replaces."""
 
 import streamlit as st
 
-from pages.lessons import LESSONS
-from pages.lessons.station import Lesson
+from pages.lessons import lessons
+from pages.lessons.station import Lesson, Station
+from viz.tokens import as_markdown
 
 LESSON, STATION = "lesson", "station"
 """in the session and in the URL: the slugs of both"""
 AT = "station-shown"
 """in the session: the station that the sidebar was last set to"""
+OWN = "before-lessons"
+"""in the session: sentence, head, temperature and model as they were before a station replaced them, by control"""
+LONGEST_HELP = 120
+"""characters of the sentence in a tooltip"""
 
 
 def current_station() -> tuple[Lesson, int] | None:
     """The open lesson and the number of its station; None on the list of lessons, and where a link names no lesson."""
     asked = [st.query_params.get(name, st.session_state.get(name, "")) for name in (LESSON, STATION)]
-    lesson = next((lesson for lesson in LESSONS if lesson.slug == asked[0]), None)
+    lesson = next((lesson for lesson in lessons() if lesson.slug == asked[0]), None)
     if lesson is None:
         return None
     slugs = [station.slug for station in lesson.stations]
@@ -29,16 +34,12 @@ def take_place() -> None:
     found = current_station()
     if found is None or st.session_state.get(AT) == found[0].name(found[1]):
         return
-    lesson, number = found
-    chosen = {k: v for k, v in lesson.stations[number].controls.items() if k not in st.query_params}
-    st.session_state.update(chosen)
-    _remember(lesson, number)
+    _go(*found, {key for key in found[0].stations[found[1]].controls if key in st.query_params})
 
 
 def open_station(lesson: Lesson, number: int) -> None:
     """Before the page runs again: go to a station, with its sentence and head."""
-    st.session_state.update(lesson.stations[number].controls)
-    _remember(lesson, number)
+    _go(lesson, number)
 
 
 def open_list() -> None:
@@ -48,7 +49,56 @@ def open_list() -> None:
         st.query_params.pop(name, None)
 
 
-def _remember(lesson: Lesson, number: int) -> None:
-    st.session_state[AT] = lesson.name(number)
-    for name, slug in ((LESSON, lesson.slug), (STATION, lesson.stations[number].slug)):
-        st.session_state[name] = st.query_params[name] = slug
+def _go(lesson: Lesson, number: int, stay: set[str] = frozenset()) -> None:
+    """Set the controls of a station, but for those whose keys `stay`, and remember where one is."""
+    state, station = st.session_state, lesson.stations[number]
+    _keep_own(station)
+    state.update({key: value for key, value in station.controls.items() if key not in stay})
+    state[AT] = lesson.name(number)
+    for name, slug in ((LESSON, lesson.slug), (STATION, station.slug)):
+        state[name] = st.query_params[name] = slug
+
+
+def _keep_own(station: Station) -> None:
+    """Before a station's sentence comes: keep the person's, unless one was kept, and what came since is a station's."""
+    state = st.session_state
+    if "source" in state and (OWN not in state or (AT not in state and not _is_a_stations())):
+        keys = station.controls.keys() - station.chosen.keys()
+        state[OWN] = {key: state[key] for key in keys if key in state}
+
+
+def _is_a_stations() -> bool:
+    """Whether the sentence on screen is that of some station."""
+    return any(st.session_state["source"] == one.source for lesson in lessons() for one in lesson.stations)
+
+
+def notice_own_sentence() -> None:
+    """On another page: a sentence that the person typed there is theirs, and the open station keeps it for them."""
+    state = st.session_state
+    if OWN in state and "source" in state and not _is_a_stations():
+        for name in (OWN, AT):
+            state.pop(name, None)
+
+
+def offer_own_sentence(place: str) -> None:
+    """A button that brings back the person's sentence, head, temperature and model; none where they are there.
+
+    Args:
+        place: where on the page it stands.
+    """
+    own = st.session_state.get(OWN)
+    if own and any(st.session_state.get(key) != value for key, value in own.items()):
+        st.button(
+            "Back to my sentence",
+            key=f"own-sentence-{place}",
+            icon=":material/undo:",
+            type="tertiary",
+            help=as_markdown(own["source"][:LONGEST_HELP]),
+            on_click=_give_back,
+        )
+
+
+def _give_back() -> None:
+    """Before the page runs again: the person's own sentence and head are back, and no station is open."""
+    st.session_state.update(st.session_state.pop(OWN, {}))
+    open_list()

@@ -1,26 +1,24 @@
-"""The lessons of the page Learn, as data; each answer is a function of the run on screen."""
+"""The lessons of the page Learn and the questions of Guess first, as data; the right answers are read off the run."""
 
-from pages.lessons.decoder_block import DECODER_BLOCK
-from pages.lessons.encoder_block import ENCODER_BLOCK
-from pages.lessons.heads import HEADS
-from pages.lessons.honest import HONEST
-from pages.lessons.lookup import LOOKUP
-from pages.lessons.positions import POSITIONS
-from pages.lessons.recurrence import RECURRENCE
-from pages.lessons.scores import SCORES
-from pages.lessons.station import Lesson
-from pages.lessons.today import TODAY
-from pages.lessons.training import TRAINING
+from functools import cache
 
-LESSONS: tuple[Lesson, ...] = (
-    RECURRENCE,
-    LOOKUP,
-    SCORES,
-    HEADS,
-    POSITIONS,
-    ENCODER_BLOCK,
-    DECODER_BLOCK,
-    TRAINING,
-    HONEST,
-    TODAY,
+from pages.lessons.station import Lesson, read_lesson
+
+ORDER = (
+    "recurrence",
+    "lookup",
+    "scores",
+    "heads",
+    "positions",
+    "encoder_block",
+    "decoder_block",
+    "training",
+    "honest",
+    "today",
 )
+
+
+@cache
+def lessons() -> tuple[Lesson, ...]:
+    """All lessons, from recurrence to today's models."""
+    return tuple(read_lesson(name) for name in ORDER)

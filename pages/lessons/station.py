@@ -1,37 +1,25 @@
-"""What a lesson and a station are."""
+"""What a lesson and a station are, and how they are read from their files."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from importlib import import_module
+from typing import Any
 
 from model.needs import Need
-from pages.compute.view import KINDS, View
+from model.run import Run
+from model.trace import KIND_TITLES
+from pages.lessons.question import Answer, Question, read, read_question
 
-EN_DE, LANGUAGE_MODEL, MASKED_MODEL = "en-de", "everyday-lm", "everyday-mlm"
-SNAPSHOTS = "multi30k-tiny"
-"""the checkpoint that comes with earlier states of its training"""
-STACKS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        EN_DE: frozenset({"encoder", "decoder"}),
-        SNAPSHOTS: frozenset({"encoder", "decoder"}),
-        LANGUAGE_MODEL: frozenset({"decoder"}),
-        MASKED_MODEL: frozenset({"encoder"}),
-    }
-)
+STACKS: Mapping[str, frozenset[str]] = {
+    "en-de": frozenset({"encoder", "decoder"}),
+    "multi30k-tiny": frozenset({"encoder", "decoder"}),
+    "everyday-lm": frozenset({"decoder"}),
+    "everyday-mlm": frozenset({"encoder"}),
+}
 """the stacks of each checkpoint's family"""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """An answer from the run on screen."""
-
-    text: str
-    """Markdown; tokens in it are escaped"""
-    holds: bool
-    """whether what the station says to look for is there in this run"""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Station:
     """A sentence, a place in the model, one thing to do there, and one question."""
 
@@ -42,26 +30,34 @@ class Station:
     kind: str
     layer: int
     head: int
+    checkpoint: str = "en-de"
     live: str
-    """the view beside the text: a key of `VIEWS` in pages/parts/learn.py"""
+    """the view beside the text, such as masks.orders; a name without a dot is a picture that is no view yet"""
+    only: str = ""
+    """the one picture of it that is shown; empty: all"""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """values of the view's controls that are not drawn, by parameter"""
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    """values of other controls at first, by key of the session"""
+    wide: bool = False
+    """whether the view needs the whole width of the page"""
     do: str
     look_for: str
-    question: str
-    hints: tuple[str, str]
-    answer: Callable[[View], Answer]
+    question: Question
     page: str
     """file of the page that shows more, without .py"""
     further: str
     """what one sees there: the label of the link"""
-    tab: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    tab: Mapping[str, str] = field(default_factory=dict)
     """URL parameter of that page's tab -> its title"""
-    checkpoint: str = EN_DE
-    chosen: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
-    """the live view's own controls: values by key of the session"""
 
-    def fits(self, view: View) -> bool:
+    def answer(self, run: Run) -> Answer:
+        """What the run on screen says."""
+        return self.question.answer_of(run)
+
+    def fits(self, run: Run) -> bool:
         """Whether the opened model is of the family that the station is about."""
-        return Need.OWN_LAYERS in view.translator.features and STACKS[self.checkpoint] == frozenset(view.trace.streams)
+        return Need.OWN_LAYERS in run.opened.features and STACKS[self.checkpoint] == frozenset(run.trace.streams)
 
     @property
     def controls(self) -> dict[str, object]:
@@ -72,7 +68,7 @@ class Station:
     @property
     def link(self) -> dict[str, str]:
         """The same as parameters of a URL, which holds labels."""
-        place = {"kind": KINDS[self.kind], "layer": str(self.layer), "head": str(self.head)}
+        place = {"kind": KIND_TITLES[self.kind], "layer": str(self.layer), "head": str(self.head)}
         return place | {"checkpoint": self.checkpoint, "source": self.source}
 
 
@@ -90,3 +86,21 @@ class Lesson:
     def name(self, number: int) -> str:
         """Of one of its stations, in the browser's list."""
         return f"{self.slug}.{self.stations[number].slug}"
+
+
+def read_lesson(name: str) -> Lesson:
+    """The lesson in NAME.toml; what only code can read off a run for its answers is in NAME.py."""
+    texts, functions = read(name), vars(import_module(f"pages.lessons.{name}"))
+    entries, own = texts.pop("station"), {one: texts.pop(one) for one in ("title", "about", "minutes")}
+    stations = tuple(_station(texts | entry, functions) for entry in entries)
+    return Lesson(slug=name.replace("_", "-"), **own, stations=stations)
+
+
+def _station(entry: Mapping[str, Any], functions: Mapping[str, Any]) -> Station:
+    """A station from its fields; those that are not its own are the question's."""
+    names = {one.name for one in fields(Station)}
+    question = {name: value for name, value in entry.items() if name not in names}
+    if "facts" not in question:
+        question |= {"view": entry["live"], "chosen": entry.get("given", {})}
+    own = {name: value for name, value in entry.items() if name in names}
+    return Station(**own, question=read_question(question, functions))

@@ -14,7 +14,7 @@ from viz.canvas.explore import Box, Side, whole_or_row
 from viz.canvas.matrices import Axis, Equation, Matrix
 from viz.latex import number
 from viz.theme import KEY, QUERY, VALUE, WEIGHTS, symmetric_range
-from viz.tokens import brief_row, labels, row_in_words
+from viz.tokens import decoder_names, labels
 
 LEAST = 0.005
 """a smaller weight is 0.00 on screen, and not worth a word"""
@@ -104,7 +104,7 @@ class Word:
     def row(self) -> str:
         """ "zu → müde": what it reads, and what it predicts."""
         read = self.queries.labels[self.query]
-        return brief_row(row_in_words(read, self.name)) if self.attention.predicts else read
+        return decoder_names([read], [self.name])[0] if self.attention.predicts else read
 
     @property
     def largest(self) -> list[tuple[str, float, bool]]:

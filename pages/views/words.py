@@ -11,7 +11,7 @@ orange and red, have this colour on the page.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template, Undef
 from markupsafe import Markup
 
 from viz.latex import error_text, number, scaled_scores
-from viz.tokens import as_markdown
+from viz.tokens import as_markdown, labels
 
 PLACES = "controls", "request"
 TEXT = Path(__file__).parents[1] / "text"
@@ -73,6 +73,26 @@ def pictures(blocks: list[Block]) -> Iterator[tuple[str, str, str]]:
             yield from pictures(list(block.items))
 
 
+def fill(text: str, facts: Mapping[str, Any]) -> str:
+    """A text that is no section of a page, with its facts filled in; raises what `blocks_of` raises of facts."""
+    return str(_filled(text).render(facts))
+
+
+def evaluate(expression: str, facts: Mapping[str, Any]) -> Any:
+    """The value of an expression in the same language, such as `n * d > 1000`."""
+    return _expression(expression)(**facts)
+
+
+@cache
+def _filled(text: str) -> Template:
+    return _engine().from_string(text)
+
+
+@cache
+def _expression(expression: str) -> Callable[..., Any]:
+    return _engine().compile_expression(expression, undefined_to_none=False)
+
+
 @cache
 def _sections(page: str) -> Mapping[str, Template]:
     head, *parts = re.split(r"^# (.+)\n", _source(f"{page}.md"), flags=re.MULTILINE)
@@ -103,6 +123,7 @@ def _engine() -> Environment:
     engine = Environment(loader=FunctionLoader(_source), undefined=StrictUndefined, autoescape=True, finalize=_escaped)
     engine.filters |= {
         "f": _formatted,
+        "label": lambda token: labels([token])[0],
         "n": lambda value, digits=4: Markup(number(value, digits)),
         "error": lambda value: Markup(error_text(value)),
         "tex": lambda value: Markup(value),

@@ -43,3 +43,11 @@ def cards(file: str) -> None:
                 st.page_link(linked_pages.get()[page.path], label=label, icon=page.icon)
             else:
                 st.markdown(label)
+
+
+def say_where_parts_went(_: object) -> None:
+    """On Training: a sentence and a link, where an older link asks for a tab that is now on another page."""
+    if st.query_params.get("training") == "Parts since 2017":
+        tab = "What each part buys"
+        st.info(f"“Parts since 2017” is now the tab “{tab}” of the page Since 2017.", icon=":material/info:")
+        link_with(f"Open “{tab}”", "since_2017", since=tab)

@@ -17,16 +17,18 @@ from model.background.studies import WARMUP
 from model.checkpoints.card import read_card
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
 from model.needs import Need
+from model.run import Place, Request, Run
 from model.training.schedule import noam
 from pages import page_of
-from pages.compute.view import Place, View
-from pages.lessons import LESSONS
+from pages.lessons import lessons
 from pages.lessons.station import Lesson, Station
 from tests.pages.figures import tabs_of, words
 
 pytest.importorskip("streamlit")
 
-STATIONS = [pytest.param(station, id=lesson.name(i)) for lesson in LESSONS for i, station in enumerate(lesson.stations)]
+STATIONS = [
+    pytest.param(station, id=lesson.name(i)) for lesson in lessons() for i, station in enumerate(lesson.stations)
+]
 SHIPPED = Path(__file__).parents[2] / "checkpoints"
 PAGE = "pages/learn.py"
 
@@ -39,11 +41,10 @@ def opened(checkpoint: str):
 
 
 @cache
-def view_of(checkpoint: str, source: str, place: Place) -> View:
-    from pages.compute.runs import Request
+def view_of(checkpoint: str, source: str, place: Place) -> Run:
 
     request = Request(source)
-    return View(opened(checkpoint), request, run_of(checkpoint, source), place, source)
+    return Run(opened(checkpoint), request, run_of(checkpoint, source), place, source)
 
 
 @cache
@@ -54,7 +55,7 @@ def run_of(checkpoint: str, source: str):
     return translator.trace(source, **writes)
 
 
-def own_view(station: Station) -> View:
+def own_view(station: Station) -> Run:
     return view_of(station.checkpoint, station.source, Place(station.kind, station.layer, station.head))
 
 
@@ -77,31 +78,31 @@ def test_an_answer_is_of_any_run(station: Station, source: str) -> None:
 
 
 def station_of(name: str) -> Station:
-    return next(s for lesson in LESSONS for i, s in enumerate(lesson.stations) if lesson.name(i) == name)
+    return next(s for lesson in lessons() for i, s in enumerate(lesson.stations) if lesson.name(i) == name)
 
 
-def pattern_of(view: View) -> np.ndarray:
+def pattern_of(view: Run) -> np.ndarray:
     return view.attention.pattern[view.head]
 
 
-def path_of(view: View) -> StreamMeasures:
+def path_of(view: Run) -> StreamMeasures:
     return measure_stream(view.trace, "encoder")
 
 
-def scaled_of(view: View) -> np.ndarray:
+def scaled_of(view: Run) -> np.ndarray:
     return view.attention.scaled[view.head]
 
 
-def mask_of(view: View) -> np.ndarray:
+def mask_of(view: Run) -> np.ndarray:
     return view.attention.mask[view.head]
 
 
-def share_of_previous(view: View) -> float:
+def share_of_previous(view: Run) -> float:
     """Of the rows from the second on, whose largest weight is on the token before them."""
     return float(np.mean(pattern_of(view)[1:].argmax(-1) == np.arange(len(pattern_of(view)) - 1)))
 
 
-def cross_of(view: View) -> list[np.ndarray]:
+def cross_of(view: Run) -> list[np.ndarray]:
     return [pattern for (kind, _), a in view.trace.attentions.items() if kind == "cross" for pattern in a.pattern]
 
 
@@ -109,25 +110,25 @@ def weights_on_the_end(pattern: np.ndarray) -> float:
     return float(pattern[:, -2:].sum(axis=-1).mean())
 
 
-def decoder_cosines(view: View) -> np.ndarray:
+def decoder_cosines(view: Run) -> np.ndarray:
     """(step, token): cosine of the decoder's stream to its input."""
     return measure_stream(view.trace, "decoder").to_start.T
 
 
-def falls_ever_more_slowly(view: View) -> bool:
+def falls_ever_more_slowly(view: Run) -> bool:
     """Whether the first quarter of the logged steps has more than half of the fall of the loss."""
     log = [row for row in read_card(SHIPPED / view.translator.name).log if "dev_loss" in row]
     losses = np.array([row["dev_loss"] for row in log])
     return (losses[0] - losses[len(losses) // 4]) > 0.5 * (losses[0] - losses[-1])
 
 
-def first_choice(view: View, temperature: float) -> float:
+def first_choice(view: Run, temperature: float) -> float:
     """The probability of the most probable token where the model begins to write."""
     logits = view.trace.logits[view.trace.first_written].astype(np.float64) / temperature
     return float(1 / np.exp(logits - logits.max()).sum())
 
 
-def first_snapshot(view: View):
+def first_snapshot(view: Run):
     steps = snapshot_steps(SHIPPED / view.translator.name)
     return open_snapshot(view.translator, steps[0]).rerun(view.trace, ())
 
@@ -245,7 +246,7 @@ def open_shipped(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> Callabl
     return open_app
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
+@pytest.mark.parametrize("lesson", lessons(), ids=lambda lesson: lesson.slug)
 def test_a_lesson_is_walked_from_its_card_to_its_end(lesson: Lesson, open_shipped: Callable) -> None:
     """Each station shows its own run and its live view; the last hint leads to the answer; the ticks are counted."""
     app = open_shipped(PAGE)
@@ -260,7 +261,7 @@ def test_a_lesson_is_walked_from_its_card_to_its_end(lesson: Lesson, open_shippe
         assert "asks for" not in words(app)
         assert not [button for button in app.button if button.key == "station-return"]
         if number == 0:
-            for hint in station.hints:
+            for hint in station.question.hints:
                 assert hint not in words(app)
                 app.button(key="rung").click().run()
                 assert hint in words(app)
@@ -272,7 +273,7 @@ def test_a_lesson_is_walked_from_its_card_to_its_end(lesson: Lesson, open_shippe
 
 
 def test_a_link_opens_a_station_and_its_own_choices_stay(open_app: Callable) -> None:
-    lesson = LESSONS[1]
+    lesson = lessons()[1]
     query = {"lesson": lesson.slug, "station": lesson.stations[1].slug, "source": "Two dogs run.", "checkpoint": "tiny"}
     app = open_app(PAGE, **query)
     assert not app.exception
@@ -283,25 +284,25 @@ def test_a_link_opens_a_station_and_its_own_choices_stay(open_app: Callable) -> 
     assert [button.label for button in app.button if button.key == f"lesson-{lesson.slug}"] == ["Start"]
     app = open_app(PAGE, lesson="no-such", station="<b>")
     assert not app.exception
-    assert LESSONS[0].about in words(app)
+    assert lessons()[0].about in words(app)
 
 
 def test_what_was_changed_can_be_taken_back_and_an_answer_that_no_longer_holds_says_so(open_shipped: Callable) -> None:
-    lesson = next(lesson for lesson in LESSONS if lesson.slug == "recurrence")
+    lesson = next(lesson for lesson in lessons() if lesson.slug == "recurrence")
     station = lesson.stations[0]
     app = open_shipped(PAGE, lesson=lesson.slug, station=station.slug)
     for _ in range(3):
         app.button(key="rung").click().run()
-    assert "In this run it is not" not in words(app)
+    assert "This run does not show the effect" not in words(app)
     app.text_area(key="source").set_value("Hello.").run()
     assert not app.exception
-    assert "In this run it is not" in words(app)
+    assert "This run does not show the effect" in words(app)
     app.button(key="station-return").click().run()
     assert app.text_area(key="source").value == station.source
-    assert "In this run it is not" not in words(app)
+    assert "This run does not show the effect" not in words(app)
 
 
-LINKS = {(s.page, *s.tab.items(), s.checkpoint): s for lesson in LESSONS for s in lesson.stations}
+LINKS = {(s.page, *s.tab.items(), s.checkpoint): s for lesson in lessons() for s in lesson.stations}
 
 
 @pytest.mark.parametrize("station", LINKS.values(), ids=lambda station: f"{station.page} {station.tab.values()}")

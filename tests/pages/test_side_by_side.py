@@ -171,7 +171,7 @@ def test_a_right_side_that_is_no_run_is_refused(translator: "Translator") -> Non
 def test_a_model_whose_layers_are_not_all_of_one_kind_offers_those_that_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from pages.parts import right_side
+    from pages.frame import right_side
 
     offered: list = []
     monkeypatch.setattr(right_side, "choice", lambda _label, options, *_, **__: (offered.append(options), "same")[1])

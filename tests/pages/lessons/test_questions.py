@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from model.analysis.softmax import softmax_at
-from pages.widgets.guess_questions import halfway, heaviest_hidden, highest, rows_with_choice
+from pages.lessons.guesses import halfway
+from pages.lessons.question import highest, rows_with_choice
 
 rows = arrays.arrays(np.float64, st.integers(2, 9), elements=st.floats(-4, 4))
 
@@ -34,9 +35,5 @@ def test_halfway_lies_between_all_others_equal_and_all_others_on_one_key(scaled:
     assert min(alone, spread) - 1e-9 <= weight <= max(alone, spread) + 1e-9
 
 
-def test_rows_with_a_choice_and_the_weight_of_hidden_cells() -> None:
-    mask = np.tril(np.ones((3, 3), dtype=bool))
-    assert rows_with_choice(mask) == (1, 2)
-    assert heaviest_hidden(np.where(mask, 0.3, 0.0), mask) == 0
-    assert heaviest_hidden(np.full((3, 3), 0.3), mask) == pytest.approx(0.3)
-    assert heaviest_hidden(np.ones((1, 1)), np.ones((1, 1), dtype=bool)) == 0
+def test_rows_with_a_choice_have_more_than_one_open_key() -> None:
+    assert rows_with_choice(np.tril(np.ones((3, 3), dtype=bool))) == (1, 2)

@@ -12,7 +12,6 @@ from pages.compute.view import Place, View
 from pages.frame.open_page import fit_text
 from pages.frame.sidebar import FIRST_SENTENCE, offered_checkpoints
 from pages.views import Control
-from pages.views.examples import examples_of
 from pages.views.side_by_side import RIGHT
 from pages.widgets.controls import choice, select, text_area, toggle
 from viz.tokens import as_markdown
@@ -66,20 +65,17 @@ def _sentence(view: View) -> View:
         placeholder="… or take a pair, for both sides",
         label_visibility="collapsed",
         on_change=_take_pair,
-        args=(view.translator.name,),
     )
     source = fit_text(view.translator, "right sentence", sentence)
     request = replace(view.request, source=source, target=None)
     return replace(view, request=request, trace=run(view.translator, request), source=sentence)
 
 
-def _take_pair(checkpoint: str) -> None:
+def _take_pair() -> None:
     state = st.session_state
     if name := state["side_example"]:
         state["source"], state[SENTENCE] = PAIRS[name]
         state["side_example"] = None
-        for example in examples_of(checkpoint).of(state["source"]):
-            state.update(example.place)
 
 
 def _checkpoint(view: View) -> View:

@@ -14,8 +14,9 @@ from tests.pages.test_pages import holds
 
 pytest.importorskip("streamlit")
 
+from model.run import Place, Request, Run
 from pages import page_of
-from pages.widgets.guess_questions import QUESTIONS
+from pages.lessons.guesses import ask, questions
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 PICTURED = ("attention_step_by_step", "heads_and_layers", "masks", "temperature")
 """pages whose question marks a row, or is about the place"""
-ON_A_TRANSLATOR = sorted(set(QUESTIONS) - {"continue_text", "fill_in"})
+ON_A_TRANSLATOR = sorted(set(questions()) - {"continue_text", "fill_in"})
 KINDS = ("encoder_self", "decoder_self", "cross")
 HERE = {"source": "a dog and a cat", "target": "Greedy", "kind": "Decoder self-attention", "layer": "1", "head": "2"}
 places = st.tuples(st.sampled_from(KINDS), st.integers(0, 1), st.integers(0, 3), st.integers(0, 40))
@@ -40,12 +41,8 @@ def path(page: str) -> str:
 
 
 def question(trace: "Trace", page: str, place: tuple) -> Any:
-    from pages.compute.runs import Request
-    from pages.compute.view import Place, View
-
     kind, layer, head, number = place
-    view = View(None, Request(trace.source), trace, Place(kind, layer, head), trace.source)
-    found = QUESTIONS[page](view, number)
+    found = ask(Run(None, Request(trace.source), trace, Place(kind, layer, head), trace.source), page, number)
     assert found is None or 2 <= len(found.options) <= 12
     assert found is None or found.right
     return found
@@ -138,7 +135,7 @@ def choice(app) -> Any:
 
 @pytest.mark.parametrize("page", PICTURED)
 def test_right_wrong_and_skip(page: str, open_app: Callable) -> None:
-    from pages.widgets.guess_first import ROWS
+    from pages.frame.guess_first import ROWS
 
     app = open_app(path(page), **HERE)
     shown = pictures(app)
@@ -238,14 +235,12 @@ def right_options(asked: Any) -> list[str]:
 
 def test_answers_are_the_runs_own_extremes(trace: "Trace", translator: "Translator") -> None:
     """Each beside the plain computation, on the whole trace."""
-    from pages.compute.runs import Request
-    from pages.compute.view import Place, View
     from viz.tokens import labels
 
-    view = View(translator, Request(trace.source), trace, Place("encoder_self", 1, 2), trace.source)
+    run = Run(translator, Request(trace.source), trace, Place("encoder_self", 1, 2), trace.source)
 
     def asked(page: str, number: int = 0) -> Any:
-        return QUESTIONS[page](view, number)
+        return ask(run, page, number)
 
     least = int(trace.target_probabilities.argmin())
     assert right_options(asked("translate")) == [f"{least} {labels(trace.next_tokens)[least]}"]

@@ -1,0 +1,93 @@
+"""Guess first: a question about the run on screen, asked before its picture is shown, for people who want it."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+
+import streamlit as st
+
+from model.run import Run
+from pages.lessons.guesses import ask, questions, subject_of
+from pages.lessons.question import Asked
+from pages.widgets.controls import toggle
+from pages.widgets.proof_strip import proof_strip
+from pages.widgets.question import SKIPPED, Card, begin_question, show_question
+
+GUESSES, SWITCH = "guesses", "guess_first"
+"""in the session: the open question of each page, and the score; whether questions are wanted"""
+
+
+@dataclass(frozen=True)
+class OpenQuestion:
+    """The question of a page, kept together with its answer while the page shows the same place."""
+
+    subject: Hashable
+    """what it is about; when this changes, the page asks another question"""
+    number: int
+    """of the questions about one subject"""
+    question: Asked | None
+    """None: there is nothing to guess"""
+
+
+def offer_guesses() -> None:
+    """The switch, in the sidebar."""
+    toggle(
+        "Guess first",
+        SWITCH,
+        help="Asks a question about this run on every page, before its picture is shown.",
+    )
+
+
+def guess_first(run: Run, page: str) -> None:
+    """If the switch is on, a question; until that is answered or skipped, the page ends below it."""
+    if st.session_state.get(SWITCH) and page in questions() and not _show(run, page):
+        proof_strip(run)
+        st.stop()
+
+
+def _show(run: Run, page: str) -> bool:
+    """Draw the question or its answer; returns whether the picture may be shown."""
+    state = st.session_state.setdefault(GUESSES, {"right": 0, "asked": 0})
+    current = state.get(page)
+    if current is None or current.subject != subject_of(run, page):
+        number = current.number + 1 if current else 0
+        current = state[page] = OpenQuestion(subject_of(run, page), number, ask(run, page, number))
+        begin_question(page)
+    asked = current.question
+    if asked is None:
+        st.caption("Guess first: this page has nothing to guess on this run.")
+        return True
+    waits = "The picture waits for your guess."
+    card = Card(page, asked.text, lambda: asked.answer, (), asked.options, asked.right, waits, _count(asked))
+    with st.container(border=True, key="guess"):
+        if answered := show_question(card):
+            st.button(
+                "Another question",
+                key=f"guess-next-{page}",
+                icon=":material/refresh:",
+                on_click=_ask_another,
+                args=(page,),
+            )
+        if state["asked"]:
+            st.caption(f"{state['right']} of {state['asked']} right in this session")
+    return answered
+
+
+def _count(asked: Asked) -> Callable[[int], None]:
+    """What a guess does before the page runs again: its query is marked, and it counts."""
+
+    def count(guess: int) -> None:
+        state = st.session_state.get(GUESSES, {})
+        if asked.row is not None:
+            st.session_state["query"] = asked.row
+        if guess != SKIPPED and state:
+            state["asked"] += 1
+            state["right"] += guess in asked.right
+
+    return count
+
+
+def _ask_another(page: str) -> None:
+    """Before the page runs again: without a subject, the current question is replaced by the next one."""
+    current = st.session_state.get(GUESSES, {}).get(page)
+    if current is not None:
+        st.session_state[GUESSES][page] = replace(current, subject=None)

@@ -1,1 +1,0 @@
-"""Tabs of single pages, named as their page."""
