@@ -1,7 +1,8 @@
 """Guess first: a question about the run on screen, asked before its picture is shown, for people who want it."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import streamlit as st
 
@@ -56,34 +57,36 @@ def _show(run: Run, page: str) -> bool:
     if asked is None:
         st.caption("Guess first: this page has nothing to guess on this run.")
         return True
-    waits = "The picture waits for your guess."
-    card = Card(page, asked.text, lambda: asked.answer, (), asked.options, asked.right, waits, _count(asked))
+    card = Card(
+        page,
+        asked.text,
+        lambda: asked.answer,
+        options=asked.options,
+        right=asked.right,
+        waits="The picture waits for your guess.",
+        more=partial(_offer_another, page),
+        on_guess=partial(_count, asked),
+    )
     with st.container(border=True, key="guess"):
-        if answered := show_question(card):
-            st.button(
-                "Another question",
-                key=f"guess-next-{page}",
-                icon=":material/refresh:",
-                on_click=_ask_another,
-                args=(page,),
-            )
+        answered = show_question(card)
         if state["asked"]:
             st.caption(f"{state['right']} of {state['asked']} right in this session")
     return answered
 
 
-def _count(asked: Asked) -> Callable[[int], None]:
-    """What a guess does before the page runs again: its query is marked, and it counts."""
+def _count(asked: Asked, guess: int) -> None:
+    """Before the page runs again: the query that the question is about is marked, and a guess counts."""
+    state = st.session_state[GUESSES]
+    if asked.row is not None:
+        st.session_state["query"] = asked.row
+    if guess != SKIPPED:
+        state["asked"] += 1
+        state["right"] += guess in asked.right
 
-    def count(guess: int) -> None:
-        state = st.session_state.get(GUESSES, {})
-        if asked.row is not None:
-            st.session_state["query"] = asked.row
-        if guess != SKIPPED and state:
-            state["asked"] += 1
-            state["right"] += guess in asked.right
 
-    return count
+def _offer_another(page: str) -> None:
+    key = f"guess-next-{page}"
+    st.button("Another question", key=key, icon=":material/refresh:", on_click=_ask_another, args=(page,))
 
 
 def _ask_another(page: str) -> None:

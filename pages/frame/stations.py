@@ -34,7 +34,8 @@ def take_place() -> None:
     found = current_station()
     if found is None or st.session_state.get(AT) == found[0].name(found[1]):
         return
-    _go(*found, {key for key in found[0].stations[found[1]].controls if key in st.query_params})
+    controls = found[0].stations[found[1]].controls
+    _go(*found, {key for key in controls if key in st.query_params and key not in st.session_state})
 
 
 def open_station(lesson: Lesson, number: int) -> None:

@@ -25,7 +25,7 @@ def track_progress(source: str, place: Place, tau: float) -> None:
     if before is None or TOUR not in state:
         return
     if source != before[0]:
-        # An example also chooses a head; that does not count as opening one.
+        # A lesson also chooses a head; that does not count as opening one.
         state[TOUR] = state[TOUR] | {"sentence"}
     elif place != before[1]:
         state[TOUR] = state[TOUR] | {"head"}

@@ -29,6 +29,8 @@ class Card:
     """the options that are correct"""
     waits: str = ""
     """what waits for an answer, beside the options"""
+    more: Callable[[], object] | None = None
+    """draws what follows the answer"""
     on_guess: Callable[[int], None] | None = None
     """called with the option, or SKIPPED, before the page runs again"""
 
@@ -56,10 +58,12 @@ def show_question(card: Card) -> bool:
         for hint in card.hints[: progress.hints]:
             st.markdown(f":material/lightbulb: {hint}")
         if progress.hints <= len(card.hints):
-            label = [*RUNGS[: len(card.hints)], "The answer, from this run"][progress.hints]
+            label = [*RUNGS, "The answer, from this run"][progress.hints]
             st.button(label, key="rung", on_click=_climb, args=(card.key,))
             return False
     st.markdown(card.answer())
+    if card.more:
+        card.more()
     return True
 
 
