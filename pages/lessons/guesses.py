@@ -40,8 +40,7 @@ def ask(run: Run, page: str, number: int) -> Asked | None:
         number: of the questions about one subject, from 0.
     """
     offered = questions()[page]
-    turn, rest = number % len(offered), number // len(offered)
-    asked = (offered[(turn + i) % len(offered)].asked_of(run, rest) for i in range(len(offered)))
+    asked = (offered[(number + i) % len(offered)].asked_of(run, number) for i in range(len(offered)))
     return next((one for one in asked if one), None)
 
 
