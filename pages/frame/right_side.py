@@ -7,8 +7,8 @@ import streamlit as st
 
 from model.checkpoints.store import CheckpointError, shown_message
 from model.checkpoints.translator import Translator
+from model.run import Place, Run
 from pages.compute.runs import open_translator, run
-from pages.compute.view import Place, View
 from pages.frame.open_page import fit_text
 from pages.frame.sidebar import FIRST_SENTENCE, offered_checkpoints
 from pages.views import Control
@@ -28,32 +28,32 @@ PAIRS = {
 SENTENCE = "side_sentence"
 
 
-def choose_right(view: View) -> dict[Control, View]:
+def choose_right(left: Run) -> dict[Control, Run]:
     """The right side; if it is not available, say why, and take the left one."""
     notes: list[str] = []
     mode = choice("Compare two", MODES, "side_mode", notes=notes)
     _say(notes)
     try:
-        return {RIGHT: {"heads": _head, "sentences": _sentence, "checkpoints": _checkpoint}[mode](view)}
+        return {RIGHT: {"heads": _head, "sentences": _sentence, "checkpoints": _checkpoint}[mode](left)}
     except ValueError as error:
         st.text(f"{shown_message(error)} For now both sides show the sidebar's selection.")
-        return {RIGHT: view}
+        return {RIGHT: left}
 
 
-def _head(view: View) -> View:
+def _head(left: Run) -> Run:
     notes: list[str] = []
-    options = {"same": "Same kind"} | {kind.name: kind.title for kind in view.translator.kinds}
+    options = {"same": "Same kind"} | {kind.name: kind.title for kind in left.opened.kinds}
     with st.container(horizontal=True):
         chosen = select("Attention, right", options, "side_kind", width=250, notes=notes)
-        kind = view.kind if chosen == "same" else chosen
-        layers, heads = _layers_and_heads(view.translator, kind)
-        layer = _number("Layer, right", "side_layer", "same", (layers, view.layer), notes)
-        head = _number("Head, right", "side_head", "next", (heads, (view.head + 1) % len(heads)), notes)
+        kind = left.kind if chosen == "same" else chosen
+        layers, heads = _layers_and_heads(left.opened, kind)
+        layer = _number("Layer, right", "side_layer", "same", (layers, left.layer), notes)
+        head = _number("Head, right", "side_head", "next", (heads, (left.head + 1) % len(heads)), notes)
     _say(notes)
-    return replace(view, place=Place(kind, layer, head))
+    return replace(left, place=Place(kind, layer, head))
 
 
-def _sentence(view: View) -> View:
+def _sentence(left: Run) -> Run:
     first = next(iter(PAIRS.values()))[1]
     sentence = text_area("Sentence, right", first, SENTENCE, "Type another English sentence", "Run it")
     st.selectbox(
@@ -66,9 +66,9 @@ def _sentence(view: View) -> View:
         label_visibility="collapsed",
         on_change=_take_pair,
     )
-    source = fit_text(view.translator, "right sentence", sentence)
-    request = replace(view.request, source=source, target=None)
-    return replace(view, request=request, trace=run(view.translator, request), source=sentence)
+    source = fit_text(left.opened, "right sentence", sentence)
+    request = replace(left.request, source=source, target=None)
+    return replace(left, request=request, trace=run(left.opened, request), source=sentence)
 
 
 def _take_pair() -> None:
@@ -78,41 +78,41 @@ def _take_pair() -> None:
         state["side_example"] = None
 
 
-def _checkpoint(view: View) -> View:
+def _checkpoint(left: Run) -> Run:
     offered = offered_checkpoints("side_checkpoint")
-    others = {name: shown for name, shown in offered.items() if name != view.translator.name and _has_kinds(name, view)}
+    others = {name: shown for name, shown in offered.items() if name != left.opened.name and _has_kinds(name, left)}
     if not others:
         st.info(
             "There is no other checkpoint with these kinds of attention, so both sides show the sidebar's. Train one "
             "with python -m model.train."
         )
-        return view
+        return left
     notes: list[str] = []
     with st.container(horizontal=True):
         name = select("Checkpoint, right", others, "side_checkpoint", width=250, notes=notes)
-        translator = open_translator(name, view.translator.device)
-        layers, heads = _layers_and_heads(translator, view.kind)
-        layer = _number("Layer, right", "side_other_layer", "same", (layers, view.layer), notes)
-        head = _number("Head, right", "side_other_head", "same", (heads, view.head), notes)
+        translator = open_translator(name, left.opened.device)
+        layers, heads = _layers_and_heads(translator, left.kind)
+        layer = _number("Layer, right", "side_other_layer", "same", (layers, left.layer), notes)
+        head = _number("Head, right", "side_other_head", "same", (heads, left.head), notes)
     _say(notes)
     forced = toggle(
         "The left output on both sides",
         "side_forced",
         help="Both models read the same target, so that their decoders can be compared word by word.",
     )
-    target = view.trace.written if forced or view.request.target is not None else None
-    request = replace(view.request, target=target)
-    place = Place(view.kind, layer, head)
-    return replace(view, checkpoint=translator, request=request, trace=run(translator, request), place=place)
+    target = left.trace.written if forced or left.request.target is not None else None
+    request = replace(left.request, target=target)
+    place = Place(left.kind, layer, head)
+    return replace(left, checkpoint=translator, request=request, trace=run(translator, request), place=place)
 
 
-def _has_kinds(checkpoint: str, view: View) -> bool:
+def _has_kinds(checkpoint: str, left: Run) -> bool:
     """Whether the checkpoint is of the same family; one that cannot be opened is offered, and opening says why."""
     try:
-        other = open_translator(checkpoint, view.translator.device)
+        other = open_translator(checkpoint, left.opened.device)
     except CheckpointError:
         return True
-    return {kind.name for kind in other.kinds} == {kind.name for kind in view.translator.kinds}
+    return {kind.name for kind in other.kinds} == {kind.name for kind in left.opened.kinds}
 
 
 def _layers_and_heads(translator: Translator, name: str) -> tuple[Sequence[int], Sequence[int]]:

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
+from model.run import Place
 from pages import page_of
-from pages.compute.view import Place
 from pages.widgets.page_links import linked_pages
 
 TOUR = "tour"
