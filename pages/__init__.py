@@ -1,4 +1,7 @@
-"""The pages of the app. A page is one file here and one entry in PAGES; menu, cards and tests follow from it."""
+"""The pages of the app. A page is one file here and one entry in PAGES; menu, cards and tests follow from it.
+
+The menu is a path: what a head computes comes before the model that it is a part of, and that before changes of it.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,7 +73,7 @@ def first_page_for(features: Collection[Need]) -> Page | None:
 
 PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
     {
-        "See": (
+        "Explore": (
             Page(
                 path="pages/translate.py",
                 stacked=True,
@@ -104,10 +107,12 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "token of its vocabulary a probability for this place.",
                 needs=(Need.MASKED_MODEL, Need.LOGITS),
             ),
+        ),
+        "Attention": (
             Page(
                 path="pages/attention_step_by_step.py",
                 views_module="pages.views.attention_step_by_step",
-                title="Attention, step by step",
+                title="Queries, keys and values",
                 icon=":material/footprint:",
                 summary="Follow one head from queries and keys to its output, down to each multiplication and sum.",
                 look_for="Step through the seven stages of one head: each matrix is computed from the previous one.",
@@ -117,79 +122,13 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 ),
             ),
             Page(
-                path="pages/heads_and_layers.py",
-                views_module="pages.views.heads_and_layers",
-                tabs_key="heads_part",
-                title="Heads and layers",
-                icon=":material/grid_view:",
-                summary="See every head of every layer at once, open one, and measure what it does.",
-                look_for="Each small square is one head. A diagonal stripe means that every token attends to a "
-                "neighbour; a bright column means that all tokens attend to the same one. Click a square to open "
-                "it.",
-                needs=(Need.MATRICES,),
-            ),
-        ),
-        "Learn": (
-            Page(
-                path="pages/learn.py",
-                views_module="pages.views.learn",
-                title="Learn",
-                icon=":material/school:",
-                summary="Ten lessons on real runs, from recurrence to today's models: at each station one thing to "
-                "do, one to look for, and a question that the run itself answers.",
-                look_for="Each station sets a sentence and a head, and asks a question. The answer is computed from "
-                "the run on screen: change the sentence, and it changes, too.",
-            ),
-            Page(
-                path="pages/common_claims.py",
-                views_module="pages.views.common_claims",
-                tabs_key="said",
-                title="Common claims, tested",
-                icon=":material/fact_check:",
-                summary="Test common claims about attention on your own sentence; what much-read explanations get "
-                "wrong; the paper's results in context.",
-                look_for="Decide whether you believe a statement, then press its button. A result on one text and one "
-                "model is an example, not a proof.",
-                ignores=("kind", "layer", "head"),
-            ),
-        ),
-        "Understand": (
-            Page(
-                path="pages/whole_model.py",
-                views_module="pages.views.whole_model",
-                tabs_key="whole_tab",
-                title="The whole model",
-                icon=":material/schema:",
-                summary="Figure 1 of the paper, alive: send a token through every box, see what each adds, and "
-                "switch boxes off.",
-                look_for="Press Play, or step with the arrow keys: the token goes through every box, and the lines are "
-                "as thick as the vectors that they carry.",
-                needs=(
-                    Need.FULL_ROWS,
-                    Need.STREAM,
-                    Need.LOGITS,
-                ),
-                ignores=("kind", "layer", "head"),
-            ),
-            Page(
-                path="pages/tokens_and_embeddings.py",
-                views_module="pages.views.tokens_and_embeddings",
-                tabs_key="tokens_tab",
-                title="Tokens and embeddings",
-                icon=":material/token:",
-                summary="Split a sentence into tokens, see the vector behind each, and find its nearest neighbours.",
-                look_for="Choose a token: its row of the embedding matrix, plus the encoding of its position where the "
-                "model adds one, is all that the model ever sees of it.",
-                ignores=("kind", "layer", "head"),
-            ),
-            Page(
-                path="pages/positional_encoding.py",
-                views_module="pages.views.positional_encoding",
-                title="Positional encoding",
-                icon=":material/waves:",
-                summary="How a model that reads all tokens at once knows their order.",
-                look_for="Shuffle the words: attention alone would not notice. What is added to the embeddings, or "
-                "done to queries and keys, tells it their order.",
+                path="pages/temperature.py",
+                views_module="pages.views.temperature",
+                title="Softmax and temperature",
+                icon=":material/thermostat:",
+                summary="Make attention sharper or flatter, live, and see why the paper divides the scores by √d_k.",
+                look_for="Lower τ and each row concentrates on one key; raise it and the row spreads over all keys.",
+                needs=(Need.FULL_ROWS,),
             ),
             Page(
                 path="pages/masks.py",
@@ -219,13 +158,55 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 ignores=("kind",),
             ),
             Page(
-                path="pages/temperature.py",
-                views_module="pages.views.temperature",
-                title="Temperature",
-                icon=":material/thermostat:",
-                summary="Make attention sharper or flatter, live, and see why the paper divides the scores by √d_k.",
-                look_for="Lower τ and each row concentrates on one key; raise it and the row spreads over all keys.",
-                needs=(Need.FULL_ROWS,),
+                path="pages/heads_and_layers.py",
+                views_module="pages.views.heads_and_layers",
+                tabs_key="heads_part",
+                title="Heads and layers",
+                icon=":material/grid_view:",
+                summary="See every head of every layer at once, open one, and measure what it does.",
+                look_for="Each small square is one head. A diagonal stripe means that every token attends to a "
+                "neighbour; a bright column means that all tokens attend to the same one. Click a square to open "
+                "it.",
+                needs=(Need.MATRICES,),
+            ),
+            Page(
+                path="pages/positional_encoding.py",
+                views_module="pages.views.positional_encoding",
+                title="Positions",
+                icon=":material/waves:",
+                summary="How a model that reads all tokens at once knows their order.",
+                look_for="Shuffle the words: attention alone would not notice. What is added to the embeddings, or "
+                "done to queries and keys, tells it their order.",
+            ),
+        ),
+        "Model": (
+            Page(
+                path="pages/whole_model.py",
+                views_module="pages.views.whole_model",
+                tabs_key="whole_tab",
+                title="The whole model",
+                icon=":material/schema:",
+                summary="Figure 1 of the paper, alive: send a token through every box, see what each adds, and "
+                "switch boxes off.",
+                look_for="Press Play, or step with the arrow keys: the token goes through every box, and the lines are "
+                "as thick as the vectors that they carry.",
+                needs=(
+                    Need.FULL_ROWS,
+                    Need.STREAM,
+                    Need.LOGITS,
+                ),
+                ignores=("kind", "layer", "head"),
+            ),
+            Page(
+                path="pages/tokens_and_embeddings.py",
+                views_module="pages.views.tokens_and_embeddings",
+                tabs_key="tokens_tab",
+                title="Tokens and embeddings",
+                icon=":material/token:",
+                summary="Split a sentence into tokens, see the vector behind each, and find its nearest neighbours.",
+                look_for="Choose a token: its row of the embedding matrix, plus the encoding of its position where the "
+                "model adds one, is all that the model ever sees of it.",
+                ignores=("kind", "layer", "head"),
             ),
             Page(
                 path="pages/layer_by_layer.py",
@@ -241,6 +222,31 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 ignores=("kind", "layer", "head"),
             ),
             Page(
+                path="pages/decoding.py",
+                views_module="pages.views.decoding",
+                first_tab="Beam",
+                title="Decoding",
+                icon=":material/account_tree:",
+                summary="How a translation or a continuation is generated token by token: greedy decoding, the beam "
+                "search tree, sampling, and the key-value cache.",
+                look_for="Follow the thick path through the tree: at each step beam search keeps a few prefixes and "
+                "drops the rest, and only the finished ones show which was best.",
+                needs=(Need.DECODER, Need.LOGITS),
+                ignores=("kind",),
+            ),
+            Page(
+                path="pages/training.py",
+                views_module="pages.views.training",
+                tabs_key="training",
+                title="Training",
+                icon=":material/trending_up:",
+                summary="How the model was trained: loss and score, learning rate, label smoothing, one head's weights "
+                "at several steps; and what each choice is worth, in small trainings of our own.",
+                look_for="Watch the development loss fall and the score improve. The tabs show the learning "
+                "rate, the smoothed targets, and one head at several training steps.",
+                needs=(Need.LOGITS,),
+            ),
+            Page(
                 path="pages/gradients.py",
                 views_module="pages.views.gradients",
                 title="Gradients",
@@ -251,6 +257,102 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 "the run. Follow it from the top layer down to the input, and see how it shrinks "
                 "or grows without the model's parts.",
                 needs=(Need.LOGITS,),
+            ),
+            Page(
+                path="pages/model_card.py",
+                views_module="pages.views.model_card",
+                tabs_key="card",
+                title="Model card",
+                icon=":material/id_card:",
+                summary="What this model is: scores, size compared with the paper's, cost of attention, data and "
+                "licence.",
+                look_for="One curve is steeper than the others: the cost of Q Kᵀ and of the weighted sum grows with "
+                "the square of the sentence length, everything else linearly.",
+            ),
+            Page(
+                path="pages/verification.py",
+                views_module="pages.views.verification",
+                tabs_key="claims",
+                title="Verification",
+                icon=":material/verified:",
+                summary="Twenty claims that tie every picture to the running model, measured on your sentence.",
+                look_for="Circles are the errors of this run. Diamonds, with this project's models, are those of the "
+                "same run in double precision: if the diamond is nine orders of magnitude smaller, the error was "
+                "rounding; a bug would not shrink.",
+                needs=(
+                    Need.MATRICES,
+                    Need.LOGITS,
+                ),
+            ),
+        ),
+        "Experiment": (
+            Page(
+                path="pages/what_if.py",
+                views_module="pages.views.what_if",
+                title="What if",
+                icon=":material/science:",
+                summary="Change the running model: switch off heads, edit masks and weights, remove positions; see how "
+                "the translation changes.",
+                look_for="Change something and compare: how probable the old text still is, what the model "
+                "writes instead, and where its attention weights changed.",
+                needs=(Need.LOGITS,),
+            ),
+            Page(
+                path="pages/side_by_side.py",
+                views_module="pages.views.side_by_side",
+                title="Side by side",
+                icon=":material/compare:",
+                summary="Compare two heads, two sentences or two models on one colour scale, with their difference.",
+                look_for="Left is what the sidebar selects, right is what you choose here. In the third map, red cells "
+                "have more weight on the right, blue cells more on the left.",
+            ),
+        ),
+        "Learn": (
+            Page(
+                path="pages/learn.py",
+                views_module="pages.views.learn",
+                title="Learn",
+                icon=":material/school:",
+                summary="Ten lessons on real runs, from recurrence to today's models: at each station one thing to "
+                "do, one to look for, and a question that the run itself answers.",
+                look_for="Each station sets a sentence and a head, and asks a question. The answer is computed from "
+                "the run on screen: change the sentence, and it changes, too.",
+            ),
+            Page(
+                path="pages/common_claims.py",
+                views_module="pages.views.common_claims",
+                tabs_key="said",
+                title="Common claims, tested",
+                icon=":material/fact_check:",
+                summary="Test common claims about attention on your own sentence; what much-read explanations get "
+                "wrong; the paper's results in context.",
+                look_for="Decide whether you believe a statement, then press its button. A result on one text and one "
+                "model is an example, not a proof.",
+                ignores=("kind", "layer", "head"),
+            ),
+            Page(
+                path="pages/glossary.py",
+                views_module="pages.views.glossary",
+                tabs_key="glossary",
+                title="Glossary",
+                icon=":material/menu_book:",
+                summary="Every term in plain words, with its formula, its other names, and a link to where it is live.",
+                look_for="Look up a word, and follow its link to see it on your own sentence.",
+                ignores=("kind", "layer", "head"),
+            ),
+        ),
+        "Beyond": (
+            Page(
+                path="pages/why_attention.py",
+                views_module="pages.views.why_attention",
+                tabs_key="why",
+                title="Why attention",
+                icon=":material/speed:",
+                summary="What a layer costs and how far information travels in it: attention, recurrence and "
+                "convolution, counted and timed; and two LSTMs beside a Transformer, step by step.",
+                look_for="Find your sentence on the lines: left of the circle, at n < d, the n² d of self-attention in "
+                "Table 1 is less than the n d² of recurrence, and at any length it connects any two tokens in "
+                "one step.",
             ),
             Page(
                 path="pages/since_2017.py",
@@ -279,103 +381,6 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                     Need.FULL_ROWS,
                     Need.MATRICES,
                 ),
-            ),
-            Page(
-                path="pages/decoding.py",
-                views_module="pages.views.decoding",
-                first_tab="Beam",
-                title="Decoding",
-                icon=":material/account_tree:",
-                summary="How a translation or a continuation is generated token by token: greedy decoding, the beam "
-                "search tree, sampling, and the key-value cache.",
-                look_for="Follow the thick path through the tree: at each step beam search keeps a few prefixes and "
-                "drops the rest, and only the finished ones show which was best.",
-                needs=(Need.DECODER, Need.LOGITS),
-                ignores=("kind",),
-            ),
-        ),
-        "Experiment": (
-            Page(
-                path="pages/what_if.py",
-                views_module="pages.views.what_if",
-                title="What if",
-                icon=":material/science:",
-                summary="Change the running model: switch off heads, edit masks and weights, remove positions; see how "
-                "the translation changes.",
-                look_for="Change something and compare: how probable the old text still is, what the model "
-                "writes instead, and where its attention weights changed.",
-                needs=(Need.LOGITS,),
-            ),
-            Page(
-                path="pages/side_by_side.py",
-                views_module="pages.views.side_by_side",
-                title="Side by side",
-                icon=":material/compare:",
-                summary="Compare two heads, two sentences or two models on one colour scale, with their difference.",
-                look_for="Left is what the sidebar selects, right is what you choose here. In the third map, red cells "
-                "have more weight on the right, blue cells more on the left.",
-            ),
-        ),
-        "Background": (
-            Page(
-                path="pages/training.py",
-                views_module="pages.views.training",
-                tabs_key="training",
-                title="Training",
-                icon=":material/trending_up:",
-                summary="How the model was trained: loss and score, learning rate, label smoothing, one head's weights "
-                "at several steps; and what each choice is worth, in small trainings of our own.",
-                look_for="Watch the development loss fall and the score improve. The tabs show the learning "
-                "rate, the smoothed targets, and one head at several training steps.",
-                needs=(Need.LOGITS,),
-            ),
-            Page(
-                path="pages/why_attention.py",
-                views_module="pages.views.why_attention",
-                tabs_key="why",
-                title="Why attention",
-                icon=":material/speed:",
-                summary="What a layer costs and how far information travels in it: attention, recurrence and "
-                "convolution, counted and timed; and two LSTMs beside a Transformer, step by step.",
-                look_for="Find your sentence on the lines: left of the circle, at n < d, the n² d of self-attention in "
-                "Table 1 is less than the n d² of recurrence, and at any length it connects any two tokens in "
-                "one step.",
-            ),
-            Page(
-                path="pages/verification.py",
-                views_module="pages.views.verification",
-                tabs_key="claims",
-                title="Verification",
-                icon=":material/verified:",
-                summary="Twenty claims that tie every picture to the running model, measured on your sentence.",
-                look_for="Circles are the errors of this run. Diamonds, with this project's models, are those of the "
-                "same run in double precision: if the diamond is nine orders of magnitude smaller, the error was "
-                "rounding; a bug would not shrink.",
-                needs=(
-                    Need.MATRICES,
-                    Need.LOGITS,
-                ),
-            ),
-            Page(
-                path="pages/glossary.py",
-                views_module="pages.views.glossary",
-                tabs_key="glossary",
-                title="Glossary",
-                icon=":material/menu_book:",
-                summary="Every term in plain words, with its formula, its other names, and a link to where it is live.",
-                look_for="Look up a word, and follow its link to see it on your own sentence.",
-                ignores=("kind", "layer", "head"),
-            ),
-            Page(
-                path="pages/model_card.py",
-                views_module="pages.views.model_card",
-                tabs_key="card",
-                title="Model card",
-                icon=":material/id_card:",
-                summary="What this model is: scores, size compared with the paper's, cost of attention, data and "
-                "licence.",
-                look_for="One curve is steeper than the others: the cost of Q Kᵀ and of the weighted sum grows with "
-                "the square of the sentence length, everything else linearly.",
             ),
         ),
     }

@@ -26,7 +26,7 @@ def wait_for_address(visitor: Visitor, part: str) -> None:
 def test_from_a_head_to_its_steps_and_to_the_model_without_it_and_back(server: str, visitor: Visitor) -> None:
     visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     visitor.visit(f"{server}/heads_and_layers?source=A+dog+%26+a+cat.&layer=1&head=2&tau=2")
-    follow(visitor, "This head, step by step", "Attention, step by step")
+    follow(visitor, "This head, step by step", "Queries, keys and values")
     visitor.page.get_by_role("button", name="Next").click()
     wait_for_address(visitor, "step=2")
     wait_for_query(visitor, CHOSEN | {"step": "2"})
@@ -36,13 +36,13 @@ def test_from_a_head_to_its_steps_and_to_the_model_without_it_and_back(server: s
     wait_for_query(visitor, CHOSEN | {"changes": OFF})
     visitor.page.get_by_text("1. In encoder self-attention, layer 1, head 2, z is set to 0.").wait_for()
     visitor.page.go_back()
-    arrive(visitor, "Attention, step by step")
+    arrive(visitor, "Queries, keys and values")
     wait_for_query(visitor, CHOSEN | {"step": "2"})
     visitor.page.go_back()
     arrive(visitor, "Heads and layers")
     wait_for_query(visitor, CHOSEN)
     visitor.page.go_forward()
-    arrive(visitor, "Attention, step by step")
+    arrive(visitor, "Queries, keys and values")
     wait_for_query(visitor, CHOSEN | {"step": "2"})
     visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Link").click()
     visitor.page.get_by_role("button", name="Copy link").click()
@@ -87,7 +87,7 @@ def test_on_the_way_to_another_page_the_address_stays_and_a_sentence_that_is_bei
 def test_a_reset_takes_back_what_was_chosen_on_every_page(server: str, visitor: Visitor) -> None:
     visitor.visit(f"{server}/what_if?layer=1&changes={quote(OFF)}")
     visitor.page.get_by_text("1. In encoder self-attention, layer 1, head 2").wait_for()
-    follow(visitor, "This head, step by step", "Attention, step by step")
+    follow(visitor, "This head, step by step", "Queries, keys and values")
     visitor.page.get_by_role("button", name="Next").click()
     wait_for_address(visitor, "step=2")
     visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Reset").click()
@@ -96,7 +96,7 @@ def test_a_reset_takes_back_what_was_chosen_on_every_page(server: str, visitor: 
     assert visitor.page.get_by_role("slider", name="Step").input_value() == "1"
     follow(visitor, "This head among all others", "Heads and layers")
     visitor.page.go_back()
-    arrive(visitor, "Attention, step by step")
+    arrive(visitor, "Queries, keys and values")
     wait_for_query(visitor, {})
 
 
@@ -111,5 +111,5 @@ def test_shift_and_an_arrow_choose_layer_and_head_but_not_while_somebody_types(s
     wait_for_query(visitor, {"layer": "1", "head": "2"})
     visitor.page.get_by_test_id("stSidebar").get_by_role("radio", name="Cross").click()
     wait_for_query(visitor, {"kind": "Cross", "layer": "1", "head": "2"})
-    assert visitor.page.locator("[data-testid=stTopNavSection][data-current]").inner_text() == "Understand"
+    assert visitor.page.locator("[data-testid=stTopNavSection][data-current]").inner_text() == "Attention"
     assert visitor.page.get_by_role("slider", name="Head").get_attribute("aria-valuetext") == "2"

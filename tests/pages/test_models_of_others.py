@@ -178,7 +178,7 @@ def test_the_app_begins_with_a_page_that_the_model_has(models, open_app, monkeyp
     monkeypatch.setenv(MODELS_VARIABLE, models[HEADLESS])
     app = open_app()
     assert not app.exception
-    assert [title.value for title in app.title] == ["Attention, step by step"]
+    assert [title.value for title in app.title] == ["Queries, keys and values"]
     assert holds(app) == 3
     assert app.button(key="source-send").label == "Read", "it has no head that could fill in a mask"
     linked = open_app(checkpoint=models[HEADLESS])

@@ -12,7 +12,7 @@ from model.checkpoints.store import CHECKPOINTS_VARIABLE, available_checkpoints,
 from tests.pages.figures import figure, numbers, words
 
 pytest.importorskip("streamlit")
-SHIPPED = Path(__file__).parents[3] / "checkpoints"
+SHIPPED = Path(__file__).parents[2] / "checkpoints"
 
 
 @pytest.fixture
