@@ -7,7 +7,7 @@ from model.network.feed_forward import FUNCTIONS
 from viz.activations import ACTIVATIONS, UNKNOWN, activation
 
 
-@pytest.mark.parametrize("name", {*TRAINED, *FUNCTIONS})
+@pytest.mark.parametrize("name", sorted({*TRAINED, *FUNCTIONS}))
 def test_a_function_that_models_apply_is_named(name: str) -> None:
     assert activation(name) is not UNKNOWN
     assert activation(f"gated {name}") is activation(name)
