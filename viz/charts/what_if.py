@@ -204,6 +204,10 @@ class ChangeMaps(Form):
         )
 
 
+BETWEEN = 66
+"""pixels between two maps of heads, for the numbers below the one and the title of the other"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class HeadMaps(Form):
     """A number of each head: a map of layers and heads for each kind of attention, in one range of colours.
@@ -236,7 +240,7 @@ class HeadMaps(Form):
 
     def draw(self) -> StableFigure:
         sizes = [len(values) for values in self.values.values()]
-        height = max(34 * sum(sizes) + 60 * (len(sizes) - 1) + 170, 360)
+        plot = max(34 * sum(sizes) + BETWEEN * (len(sizes) - 1), 190)
         traces, layout, frames = [], {}, []
         for panel, (kind, values) in enumerate(self.values.items(), start=1):
             traces += self._panel(panel, kind, values)
@@ -259,10 +263,10 @@ class HeadMaps(Form):
                 len(sizes),
                 titles=[self.names[kind] for kind in self.values],
                 row_heights=sizes,
-                vertical_spacing=60 / height if len(sizes) > 1 else 0,
+                vertical_spacing=BETWEEN / plot if len(sizes) > 1 else 0,
             ),
             layout,
-            height=height,
+            height=plot + 170,
             shapes=frames,
             coloraxis=colours,
             margin={"l": 50, "r": 10, "b": 130},
