@@ -218,3 +218,16 @@ def test_sentences_of_any_length_fit_and_nothing_below_the_picture_moves_between
         assert ink > 3
         visitor.page.keyboard.press("ArrowRight")
     assert max(places) - min(places) <= 2
+
+
+@pytest.mark.parametrize("step", [1, 4, 7])
+def test_the_matrices_fit_their_place_at_any_width(step: int, server: str, visitor: Visitor) -> None:
+    open_step(visitor, server, step)
+    for width in (1920, 1280, 1100, 1024, 984, 768, 683, 640, 390):
+        visitor.page.set_viewport_size({"width": width, "height": 800})
+        visitor.page.wait_for_function(
+            """() => [...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')].some(host => {
+                const stage = host.shadowRoot?.querySelector('.matrices .stage');
+                return stage && stage.scrollWidth <= stage.clientWidth; })""",
+            timeout=5000,
+        )

@@ -105,7 +105,16 @@ class View extends Picture {
     pen.font = `600 ${FONT_SIZE}px ${this.theme.font}`;
     const height = this.stageHeight();
     this.stage.style.height = this.narrow ? "auto" : `${height}px`;
-    layOut(this.equations, this.width - 22, height - 16, this.zoom, pen);
+    this.drawMatrices(pen, height);
+    // How wide captions are is known only now.
+    if (this.zoom === 1 && this.stage.scrollWidth > this.stage.clientWidth) this.drawMatrices(pen, height, true);
+    this.drawLegend();
+    this.mark();
+  }
+
+  drawMatrices(pen, height, compact = false) {
+    layOut(this.equations, this.width - 22, height - 16, this.zoom, pen, compact);
+    this.stage.classList.toggle("compact", compact);
     for (const matrix of this.matrices()) {
       matrix.font = this.theme.font;
       matrix.caption.style.paddingLeft = `${matrix.margins.left}px`;
@@ -119,8 +128,6 @@ class View extends Picture {
         operator.style.paddingTop = `${Math.max(CAPTION + top - bottom, 0)}px`;
       }
     }
-    this.drawLegend();
-    this.mark();
   }
 
   mark() {

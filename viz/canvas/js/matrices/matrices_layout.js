@@ -8,11 +8,14 @@ const CELL_WIDTH = {
   dimensionResult: [2, 12],
   model: [0.5, 2.4],
 };
-const CELL_HEIGHT = { token: [4, 46], dimension: [1.5, 9], model: [0.4, 2], single: [14, 14] };
+const CELL_HEIGHT = { token: [4, 46], dimension: [1.5, 9], model: [0.25, 2], single: [14, 14] };
 const MOST_PIXELS = 12e6; // of one canvas: a limit to zooming, before a browser runs out of memory
 const CAPTION = 26;
 const GAP = 10;
 const LABEL_HEIGHT = 12;
+const MOST_LABEL = 84;
+// What gives way where a matrix would else be cut off.
+const COMPACT = { label: 48, cell: 0.4 };
 
 function axisKind(axis) {
   if (axis.size === 1 && !axis.name) return "single";
@@ -22,12 +25,13 @@ function axisKind(axis) {
 
 // Room for labels around the cells of each matrix: {left, top, right, bottom}.
 function marginsOf(matrix, pen) {
+  const most = matrix.compact ? COMPACT.label : MOST_LABEL;
   const [rows, columns] = [axisKind(matrix.rows), axisKind(matrix.columns)];
-  const widest = (labels, most) => Math.min(Math.max(...labels.map((label) => pen.measureText(label).width), 12), most);
+  const widest = (labels) => Math.min(Math.max(...labels.map((label) => pen.measureText(label).width), 12), most);
   const number = () => pen.measureText(String(matrix.rows.size)).width + 9;
-  const titled = () => Math.max(widest(matrix.rows.labels, 84), pen.measureText(`${matrix.rows.title} ↓`).width) + 8;
+  const titled = () => Math.max(widest(matrix.rows.labels), pen.measureText(`${matrix.rows.title} ↓`).width) + 8;
   const left = { token: titled, single: () => 4 }[rows] || number;
-  const slanted = columns === "token" ? widest(matrix.columns.labels, 84) : 0;
+  const slanted = columns === "token" ? widest(matrix.columns.labels) : 0;
   const groups = matrix.columns.groups.length ? 16 : 0;
   return {
     left: left() + (matrix.rows.groups.length ? 14 : 0),
@@ -38,10 +42,11 @@ function marginsOf(matrix, pen) {
   };
 }
 
-// Sets cellWidth, cellHeight and margins on each matrix of the equations.
-function layOut(equations, width, stageHeight, zoom, pen) {
+// Sets cellWidth, cellHeight and margins on each matrix of the equations; `compact`: with less room for words.
+function layOut(equations, width, stageHeight, zoom, pen, compact = false) {
   const ratio = window.devicePixelRatio || 1;
   for (const parts of equations) {
+    for (const matrix of parts.filter((part) => part.rows)) matrix.compact = compact;
     shareMargins(parts, pen);
     markLarge(parts);
   }
@@ -73,7 +78,7 @@ function layOut(equations, width, stageHeight, zoom, pen) {
 }
 
 function columnTitle(matrix) {
-  return `${matrix.columns.size} ${matrix.columns.title}`;
+  return matrix.compact ? "" : `${matrix.columns.size} ${matrix.columns.title}`;
 }
 
 // The title under a narrow matrix may be wider than its cells.
@@ -104,7 +109,8 @@ function markLarge(parts) {
 
 function widthLimits(matrix) {
   const kind = axisKind(matrix.columns);
-  return CELL_WIDTH[matrix.large ? `${kind}Result` : kind] || CELL_WIDTH[kind];
+  const [smallest, preferred] = CELL_WIDTH[matrix.large ? `${kind}Result` : kind] || CELL_WIDTH[kind];
+  return [matrix.compact ? smallest * COMPACT.cell : smallest, preferred];
 }
 
 // Widens the cells of a matrix by one device pixel where rounding down left room, the result first.
