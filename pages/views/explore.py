@@ -49,7 +49,7 @@ def _tokens(run: Run, stream: Stream) -> tuple[list[str], list[float | None]]:
     tokens, read = stream.tokens.labels, len(stream.tokens)
     if not _first(stream):
         return labels(tokens), [None] * read
-    known = run.trace.logits is not None
+    known = run.trace.logits.size > 0
     given = run.trace.target_probabilities.tolist() if known else [None] * read
     return labels((*tokens[:1], *stream.predicts.labels)), [None, *given]
 

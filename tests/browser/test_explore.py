@@ -101,7 +101,7 @@ def test_keys_choose_the_word_its_head_and_its_key(server: str, visitor: Visitor
     until(visitor, query=str(row), key=str(other))
     label = chip(visitor, "Keys: choose one", other)
     assert label.get_attribute("aria-pressed") == "true"
-    said = float(label.get_attribute("aria-label").rpartition("weight ")[2])
+    said = float(label.get_attribute("aria-label").rpartition("weight ")[2].replace("−", "-"))
     assert said == pytest.approx(attention.pattern[1, row, other], rel=1e-6)
 
 
@@ -136,7 +136,7 @@ def test_the_temperature_draws_the_weights_and_their_mixture_again_and_runs_the_
 def test_all_fits_its_place(width: int, height: int, server: str, visitor: Visitor) -> None:
     """At 1280 x 720 it is one screen; nowhere is it wider than the page."""
     visitor.page.set_viewport_size({"width": width, "height": height})
-    visitor.visit(page(server))
+    visitor.visit(page(server, target="Typed", typed="ein Hund"))
     picture = visitor.page.locator("div.explore")
     box = picture.bounding_box()
     assert box["x"] >= 0

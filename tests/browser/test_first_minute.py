@@ -8,7 +8,7 @@ from tests.browser.test_app import type_sentence
 
 def test_the_home_page_opens_on_a_picture_and_ticks_off_what_a_person_has_done(server: str, visitor: Visitor) -> None:
     visitor.visit(server)
-    picture = visitor.page.locator(".st-key-translate-lines canvas, [data-testid=stBidiComponentRegular] canvas").first
+    picture = visitor.page.locator(".st-key-translate-explore canvas").first
     picture.wait_for()
     assert picture.bounding_box()["y"] < 900
     tour = visitor.page.locator(".st-key-tour-line")
