@@ -240,7 +240,7 @@ def _softmax(word: Word) -> Box:
         "weights", attention.pattern[head], word.queries, word.keys, "", WEIGHTS, 0, 1, mask, note=f"{path}.pattern"
     )
     masked = np.where(mask, attention.pre_softmax[head], -np.inf)
-    why = "Scores become weights that add up to 1."
+    why = "Scores become weights that sum to 1."
     if attention.sink is not None:
         why = "Scores become weights; a sink that is no key takes the rest up to 1."
     return Box(

@@ -12,7 +12,7 @@ class Steps {
     this.badge = element("span", "state");
     this.output = element("output", "tau");
     this.control = element("label", "control");
-    this.control.append(this.output, view.slider.input, this.badge);
+    this.control.append(element("span", "", "temperature"), this.output, view.slider.input, this.badge);
   }
 
   draw() {
