@@ -78,7 +78,7 @@ def test_the_table_is_the_models_own_at_every_end_of_its_sliders_and_every_tab_d
 
 
 def test_a_link_opens_an_order_and_the_bars_are_its_run(server: str, visitor: Visitor, translator: Translator) -> None:
-    asked = {"part": "Word order", "source": "a dog and a cat", "target": "Greedy", "pe_order": "4 1 2 3 0"}
+    asked = {"source": "a dog and a cat", "target": "Greedy", "pe_order": "4 1 2 3 0"}
     visitor.visit(page(server, **asked))
     assert draws(visitor, "positional_encoding-moved")
     assert visitor.page.get_by_text("get the same translation").count() == 1
