@@ -55,7 +55,9 @@ def open_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
 
     @wraps(draw)
     def draw_chosen(label: str, options: list, **more: Any) -> Any:
-        return draw(label, options, **({"default": options} if more.get("selection_mode") == "multi" else {}) | more)
+        if more["key"].startswith("foot-"):
+            st.session_state[more["key"]] = list(options)  # in each run: work on a button adds an export
+        return draw(label, options, **more)
 
     monkeypatch.setattr(st, "pills", draw_chosen)
 

@@ -142,19 +142,20 @@ def test_the_scores_and_weights_of_temperature_and_masks(family: Family) -> None
 def test_the_residual_stream_and_the_input(family: Family) -> None:
     stream = list(family.trace.streams.values())[-1]
     app = family.open_page("layer_by_layer", layers_stack=stream.name.title())
-    measured = measure_stream(family.trace, stream.name)
+    measured, token = measure_stream(family.trace, stream.name), app.selectbox(key="layers_token").value
     names = ("out", "added", "norm", "share", "to_start", "to_previous")
     for drawn, name in zip(figure(app, "layer_by_layer-path")["data"][: len(names)], names, strict=True):
-        equal(numbers(drawn["y"]).astype(float), getattr(measured, name)[1])
+        equal(numbers(drawn["y"]).astype(float), getattr(measured, name)[token])
     app = family.open_page("layer_by_layer", layers_stack=stream.name.title(), layers_tab="Inside one sub-layer")
     (strips,) = figure(app, "layer_by_layer-strips")["data"]
     last = stream.sublayers[-1]
     order = ("before", "normed", "out", "after") if last.norm_first else ("before", "out", "added", "normed")
     order = (*order[:2], "result", "out") if last.placement == "sandwich" else order
-    equal(numbers(strips["z"])[:4], [getattr(last, name)[1] for name in order])
-    (strips,) = figure(family.open_page("tokens_and_embeddings"), "tokens_and_embeddings-strips")["data"]
-    first = next(iter(family.trace.streams.values()))
-    equal(numbers(strips["z"]), [term[0] for term in first.embedded.terms.values()])
+    equal(numbers(strips["z"])[:4], [getattr(last, name)[token] for name in order])
+    app = family.open_page("tokens_and_embeddings")
+    (strips,) = figure(app, "tokens_and_embeddings-strips")["data"]
+    first, position = next(iter(family.trace.streams.values())), app.number_input(key="tokens_position").value
+    equal(numbers(strips["z"]), [term[position] for term in first.embedded.terms.values()])
 
 
 def test_the_lengths_and_heads_of_the_whole_model(family: Family) -> None:
@@ -325,8 +326,8 @@ SINCE = ("RoPE", "RMSNorm", "Pre-norm", "SwiGLU", "Shared keys and values")
 def test_the_parts_since_2017_are_those_of_the_model(family: Family) -> None:
     trace, place = family.trace, {"since_token": "2"}
     stack = family.trace.kind(family.attention.kind).queries
-    position = len(trace.streams[stack].tokens) // 2
     apps = {tab: family.open_page("since_2017", since=tab, **place) for tab in SINCE}
+    position = apps["Pre-norm"].selectbox(key="since_token").value
     assert not any(app.exception for app in apps.values())
     sublayer = next(
         s for s in trace.streams[stack].sublayers if s.layer == family.attention.layer and s.hidden is not None

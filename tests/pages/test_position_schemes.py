@@ -59,7 +59,9 @@ def test_rope_is_drawn_from_the_heads_own_queries_and_keys(
     for found, values in zip(drawn(app, "rope"), expected, strict=True):
         assert found == pytest.approx(np.where(mask, values, np.nan), abs=1e-5, nan_ok=True)
     curve = traces(app, "rope-offsets")[0]
-    assert numbers(curve["y"]) == pytest.approx(rope_by_offset(q[0], k[1], numbers(curve["x"])))
+    assert numbers(curve["y"]) == pytest.approx(
+        rope_by_offset(q[app.selectbox(key="pe_query").value], k[1], numbers(curve["x"]))
+    )
     app.slider(key="pe_shift").set_value(512).run()
     assert "with all positions of queries and keys shifted by 512" in words(app)
 

@@ -121,9 +121,9 @@ def test_a_rotated_score_depends_on_the_distance_only(open_case: Callable, famil
     size = float(np.abs(a.scores[HEAD]).max())
     np.testing.assert_allclose(shifted_scores(a, HEAD, 300), a.scores[HEAD], atol=1e-4 * size)
     curve = traces(app, "rotary-offsets")[0]
-    last = len(a.query_tokens) - 1
-    here = numbers(curve["x"]) == 1 - last
-    assert numbers(curve["y"])[here][0] == pytest.approx(a.scores[HEAD, last, 1], abs=1e-5 * size)
+    query = app.selectbox(key="pe_query").value
+    here = numbers(curve["x"]) == 1 - query
+    assert numbers(curve["y"])[here][0] == pytest.approx(a.scores[HEAD, query, 1], abs=1e-5 * size)
     # Rotating only the keys would not be the same scores.
     assert np.abs(a.q[HEAD] @ a.rotary.k[HEAD].T - a.scores[HEAD]).max() > 1e-3 * size
 
