@@ -47,7 +47,7 @@ def test_a_teacher_makes_a_course_and_a_student_answers_it(server: str, visitor:
         rows = list(csv.DictReader(file))
     # A spreadsheet takes no answer for a formula.
     assert [(row["view"], row["question"], row["answer"]) for row in rows] == [
-        ("Temperature", "Which weight falls?", '\'=the "largest"')
+        ("Softmax and temperature", "Which weight falls?", '\'=the "largest"')
     ]
 
 

@@ -90,7 +90,7 @@ def test_a_step_shows_its_task_above_the_page_that_the_teacher_saw(open_app: Cal
     shown = strip(app)
     assert (shown["title"], shown["number"], shown["here"]) == ("Softmax", 0, True)
     assert [(step["view"], step["do"], step["ask"]) for step in shown["steps"]] == [
-        ("Temperature", "Move τ.", "Why?"),
+        ("Softmax and temperature", "Move τ.", "Why?"),
         ("Masks", "", ""),
     ]
     assert app.text_area(key="source").value == "a dog"

@@ -135,8 +135,6 @@ def choice(app) -> Any:
 
 @pytest.mark.parametrize("page", PICTURED)
 def test_right_wrong_and_skip(page: str, open_app: Callable) -> None:
-    from pages.frame.guess_first import ROWS
-
     app = open_app(path(page), **HERE)
     shown = pictures(app)
     assert "waits for your guess" not in words(app)
@@ -150,7 +148,7 @@ def test_right_wrong_and_skip(page: str, open_app: Callable) -> None:
     assert pictures(app) == shown
     assert asked.answer in words(app)
     if asked.row is not None and page != "masks":  # Masks has its row in a tab.
-        assert app.session_state[ROWS[page]] == asked.row == row_named(asked), "the query asked about is marked"
+        assert app.session_state["query"] == asked.row == row_named(asked), "the query asked about is marked"
     assert "✓ Right" in words(app)
     assert "1 of 1 right" in words(app)
     app.button(key=f"guess-next-{page}").click().run()
