@@ -48,8 +48,11 @@ def _run_together(model: Network, trace: Trace, changes: Sequence[Changes], gate
     device, own = model.output.weight.device, [*trace.interventions, *(() if gates else changes[0])]
     texts = [torch.tensor([stream.tokens.ids], device=device) for stream in trace.streams.values()]
     edits = _edit_rows(model, changes) if gates else {}
+    *sources, last = texts
+    if any(path.startswith("encoder.") for path in edits):  # else one row of the encoder's output serves all
+        sources = [ids.expand(len(changes), -1) for ids in sources]
     with applied(model, own), editing(model, edits), explicit_path():
-        logits = model(*(ids.expand(len(changes), -1) for ids in texts))
+        logits = model(*sources, last.expand(len(changes), -1))
     return [row.cpu().numpy() for row in logits]
 
 
