@@ -66,7 +66,7 @@ def type_both(visitor: Visitor, source: str, target: str) -> None:
 def choose_another_place(visitor: Visitor) -> None:
     """The sidebar's layer and head, where the page has a use for them: what is chosen stays chosen, page and link."""
     for name in ("Layer", "Head"):
-        slider = visitor.page.get_by_test_id("stSidebar").get_by_role("slider", name=name, exact=True)
+        slider = visitor.page.get_by_test_id("stSidebar").get_by_role("slider", name=re.compile(rf"^{name}\b"))
         if slider.is_enabled() and slider.get_attribute("aria-disabled") != "true":
             slider.focus()
             slider.press("ArrowRight" if slider.input_value() == "0" else "ArrowLeft")
