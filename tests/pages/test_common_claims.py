@@ -153,9 +153,8 @@ def test_the_papers_operations_are_time_times_speed() -> None:
 
 
 def test_numbers_that_are_written_as_words_are_those_of_the_lists() -> None:
-    mistakes = TEXTS.with_name("parts") / "mistakes.py"
     assert len(MISTAKES) == 10
-    assert "Ten mistakes" in mistakes.read_text(encoding="utf-8")
+    assert "Ten mistakes" in (TEXTS / "what_if.md").read_text(encoding="utf-8")
     assert len(STUDY) == 7
     assert "Seven language models" in (TEXTS / "since_2017.md").read_text(encoding="utf-8")
     assert len({claim.number for claim in CLAIMS}) == 20

@@ -226,6 +226,7 @@ def test_the_maps_of_side_by_side_and_what_if(family: Family) -> None:
     equal(next(maps(family.open_page("side_by_side"), "side_by_side-maps")), weights)
     app = family.open_page("what_if")
     equal(next(maps(app, "what_if-maps-0")), weights)
+    app = family.open_page("what_if", part="Each token")
     before, after, _ = (numbers(bar["y"]) for bar in figure(app, "what_if-tokens")["data"])
     equal(before, family.trace.target_log_probabilities)
     equal(after, family.trace.target_log_probabilities)

@@ -253,9 +253,10 @@ class HeadMaps(Form):
                 row, head = list(self.layers[kind]).index(self.chosen[1]), self.chosen[2]
                 frames = [frame((head, head), (row, row), CHOSEN, 3, panel)]
         low, high = (signed(end) for end in (self.scale.low, self.scale.high))
-        words = f"head<br>colours: {low} to {high}{self.unit}"
-        layout[f"xaxis{suffix(panel)}"] |= {"title": {"text": words, "standoff": 4}}
+        layout[f"xaxis{suffix(panel)}"] |= {"title": {"text": "head", "standoff": 4}}
+        title = {"text": f"colours: {low} to {high}{self.unit}", "side": "top"}
         bar = {"thickness": 12, "nticks": 5, "orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0}
+        bar |= {"title": title}
         colours = {"colorscale": self.scale.colours, "cmin": self.scale.low, "cmax": self.scale.high, "colorbar": bar}
         return figure(
             traces,
